@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -69,21 +70,21 @@ func TestHold(t *testing.T) {
 				return &invoker.ElicitResult{Action: invoker.Accept}, nil
 			}}
 			waits := make(chan struct{}, 1)
-			c := open(t, mcpadapter.InMemory(curious(waits), options))
-			ask, wait := tool(t, c, "ask"), tool(t, c, "wait")
+			c := mcptest.Open(t, mcpadapter.InMemory(curious(waits), options))
+			ask, wait := mcptest.Tool(t, c, "ask"), mcptest.Tool(t, c, "wait")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() {
 				_, err := wait.Invoke(ctx, other)
 				ended <- err
 			}()
-			await(t, "the other call", waits)
-			out, err := ask.Invoke(within(t), call)
+			mcptest.Await(t, "the other call", waits)
+			out, err := ask.Invoke(mcptest.Within(t), call)
 			if err != nil || canister.TextOf(out.Content) != "accept" {
 				t.Errorf("got %q, %v", canister.TextOf(out.Content), err)
 			}
 			cancel()
-			await(t, "the end of the other call", ended)
+			mcptest.Await(t, "the end of the other call", ended)
 			if now.Load() != 0 || otherNow.Load() != 0 || ever.Load() != 1 || otherEver.Load() != beside {
 				t.Errorf("held %d times, still %d; the other %d times, still %d", ever.Load(), now.Load(), otherEver.Load(), otherNow.Load())
 			}
@@ -103,15 +104,15 @@ func TestAnswerTimeout(t *testing.T) {
 				<-release
 				return nil, nil
 			}}
-			c := open(t, mcpadapter.InMemory(curious(nil), options))
-			_, err := tool(t, c, "ask").Invoke(within(t), call)
+			c := mcptest.Open(t, mcpadapter.InMemory(curious(nil), options))
+			_, err := mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t), call)
 			if err == nil || !strings.Contains(err.Error(), "no answer within 20ms") {
 				t.Errorf("the call returned %v", err)
 			}
 			if now.Load() != 0 {
 				t.Error("the call is still held")
 			}
-			if err := c.Close(within(t)); err == nil || !strings.Contains(err.Error(), "ignores its context") {
+			if err := c.Close(mcptest.Within(t)); err == nil || !strings.Contains(err.Error(), "ignores its context") {
 				t.Errorf("Close: %v", err)
 			}
 		})
@@ -128,18 +129,18 @@ func TestCloseEndsQuestions(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}}
-			c := open(t, mcpadapter.InMemory(curious(nil), options))
-			ask := tool(t, c, "ask")
+			c := mcptest.Open(t, mcpadapter.InMemory(curious(nil), options))
+			ask := mcptest.Tool(t, c, "ask")
 			ended := make(chan error, 1)
 			go func() {
-				_, err := ask.Invoke(within(t), rawCall(`{}`))
+				_, err := ask.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 				ended <- err
 			}()
-			await(t, "the question", asked)
-			if err := c.Close(within(t)); err != nil {
+			mcptest.Await(t, "the question", asked)
+			if err := c.Close(mcptest.Within(t)); err != nil {
 				t.Errorf("Close: %v", err)
 			}
-			if err := await(t, "the end of the call", ended); err == nil {
+			if err := mcptest.Await(t, "the end of the call", ended); err == nil {
 				t.Error("the call succeeded")
 			}
 		})
@@ -158,10 +159,10 @@ func TestCallIsAsked(t *testing.T) {
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(protocol, func(t *testing.T) {
 			waits := make(chan struct{}, 1)
-			c := open(t, mcpadapter.InMemory(curious(waits), &mcpadapter.ClientOptions{Protocol: protocol}))
-			ask, wait := tool(t, c, "ask"), tool(t, c, "wait")
+			c := mcptest.Open(t, mcpadapter.InMemory(curious(waits), &mcpadapter.ClientOptions{Protocol: protocol}))
+			ask, wait := mcptest.Tool(t, c, "ask"), mcptest.Tool(t, c, "wait")
 			for want, call := range map[string]*invoker.Call{"accept": {Person: person}, "decline": {}} {
-				out, err := ask.Invoke(within(t), call)
+				out, err := ask.Invoke(mcptest.Within(t), call)
 				if err != nil || canister.TextOf(out.Content) != want {
 					t.Errorf("got %q, %v, want %q", canister.TextOf(out.Content), err, want)
 				}
@@ -175,13 +176,13 @@ func TestCallIsAsked(t *testing.T) {
 				}})
 				ended <- err
 			}()
-			await(t, "the other call", waits)
-			out, err := ask.Invoke(within(t), &invoker.Call{Person: person})
+			mcptest.Await(t, "the other call", waits)
+			out, err := ask.Invoke(mcptest.Within(t), &invoker.Call{Person: person})
 			if known := protocol == "2026-07-28"; known != (err == nil && canister.TextOf(out.Content) == "accept") {
 				t.Errorf("beside another call: got %q, %v", canister.TextOf(out.Content), err)
 			}
 			cancel()
-			await(t, "the end of the other call", ended)
+			mcptest.Await(t, "the end of the other call", ended)
 		})
 	}
 }
@@ -205,16 +206,16 @@ func TestPromptAsks(t *testing.T) {
 		return &mcp.GetPromptResult{Description: answer.Action, Messages: []*mcp.PromptMessage{}}, nil
 	})
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
-		c := open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: protocol})).(ensemble.Library)
+		c := mcptest.Open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: protocol})).(ensemble.Library)
 		call, now, ever := held()
 		call.Person = func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 			return &invoker.ElicitResult{Action: invoker.Accept}, nil
 		}
-		got, err := c.Get(invoker.WithCall(within(t), call), "p", nil)
+		got, err := c.Get(invoker.WithCall(mcptest.Within(t), call), "p", nil)
 		if err != nil || got.Description != "accept" || ever.Load() != 1 || now.Load() != 0 {
 			t.Errorf("%s: got %+v, %v, held %d times", protocol, got, err, ever.Load())
 		}
-		if got, err := c.Get(within(t), "p", nil); err == nil && got.Description == "accept" {
+		if got, err := c.Get(mcptest.Within(t), "p", nil); err == nil && got.Description == "accept" {
 			t.Errorf("%s: without a call: got %+v", protocol, got)
 		}
 	}
@@ -251,8 +252,8 @@ func TestModelOfCall(t *testing.T) {
 		for _, allowed := range []bool{false, true} {
 			var asked, offered atomic.Bool
 			options := &mcpadapter.ClientOptions{Protocol: protocol, SampleCalls: allowed}
-			c := open(t, mcpadapter.InMemory(borrower(&offered), options))
-			out, err := tool(t, c, "ask").Invoke(within(t), &invoker.Call{Model: func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
+			c := mcptest.Open(t, mcpadapter.InMemory(borrower(&offered), options))
+			out, err := mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t), &invoker.Call{Model: func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
 				asked.Store(true)
 				return &invoker.SampleResult{Text: "done"}, nil
 			}})

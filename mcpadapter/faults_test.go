@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
@@ -20,34 +21,34 @@ import (
 // TestAnswers maps what a server can answer to a call; afterwards the
 // connection must still work, unless the answer ended it.
 func TestAnswers(t *testing.T) {
-	status := func(code int, header ...string) func(http.ResponseWriter, message) {
-		return func(w http.ResponseWriter, _ message) {
+	status := func(code int, header ...string) func(http.ResponseWriter, mcptest.Message) {
+		return func(w http.ResponseWriter, _ mcptest.Message) {
 			for i := 0; i < len(header); i += 2 {
 				w.Header().Set(header[i], header[i+1])
 			}
 			http.Error(w, "<html>no", code)
 		}
 	}
-	rpc := func(code int) func(http.ResponseWriter, message) {
-		return func(w http.ResponseWriter, m message) { replyError(w, m, code, "so it is") }
+	rpc := func(code int) func(http.ResponseWriter, mcptest.Message) {
+		return func(w http.ResponseWriter, m mcptest.Message) { mcptest.ReplyError(w, m, code, "so it is") }
 	}
-	body := func(kind, text string) func(http.ResponseWriter, message) {
-		return func(w http.ResponseWriter, _ message) {
+	body := func(kind, text string) func(http.ResponseWriter, mcptest.Message) {
+		return func(w http.ResponseWriter, _ mcptest.Message) {
 			w.Header().Set("Content-Type", kind)
 			fmt.Fprint(w, text)
 		}
 	}
-	answer := func(frame string) func(http.ResponseWriter, message) { // in which the result is none
-		return func(w http.ResponseWriter, m message) {
+	answer := func(frame string) func(http.ResponseWriter, mcptest.Message) { // in which the result is none
+		return func(w http.ResponseWriter, m mcptest.Message) {
 			body("text/event-stream", fmt.Sprintf(frame, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":[]}`, m.ID)))(w, m)
 		}
 	}
-	cut := func(w http.ResponseWriter, _ message) {
-		stream(w)(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"none","progress":1}}`)
+	cut := func(w http.ResponseWriter, _ mcptest.Message) {
+		mcptest.StartStream(w)(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"none","progress":1}}`)
 	}
 	tests := []struct {
 		name        string
-		answer      func(http.ResponseWriter, message)
+		answer      func(http.ResponseWriter, mcptest.Message)
 		write, read invoker.Code // of a tool that is not repeatable, and of one that is
 		retryable   bool         // the latter
 		says        string
@@ -71,7 +72,7 @@ func TestAnswers(t *testing.T) {
 		{"broken JSON", body("application/json", `{"jsonrpc"`), invoker.Protocol, invoker.Protocol, false, ""},
 		{"accepted", status(202), invoker.Protocol, invoker.Protocol, false, "202"},
 		{"too large", body("application/json", strings.Repeat(" ", 2<<20)), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
-		{"no result", func(w http.ResponseWriter, m message) { reply(w, m, `[]`) }, invoker.Protocol, invoker.Protocol, false, ""},
+		{"no result", func(w http.ResponseWriter, m mcptest.Message) { mcptest.Reply(w, m, `[]`) }, invoker.Protocol, invoker.Protocol, false, ""},
 		{"too large a stream", body("text/event-stream", "data: "+strings.Repeat("x", 2<<20)+"\n\n"), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
 		{"too large, to be resumed", body("text/event-stream", "id: 1\ndata:\n\nid: 2\ndata: "+strings.Repeat("x", 2<<20)), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
 		{"broken event", body("text/event-stream", "id: 1\ndata: {}\n\n"), invoker.Protocol, invoker.Protocol, false, ""},
@@ -82,19 +83,19 @@ func TestAnswers(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 				if m.Method != "tools/call" {
 					return false
 				}
 				test.answer(w, m)
 				return true
 			})
-			c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", MaxMessage: 1 << 20}}))
-			_, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`))
-			if code(err) != test.write {
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", MaxMessage: 1 << 20}}))
+			_, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+			if mcptest.CodeOf(err) != test.write {
 				t.Errorf("write failed with %v, want %s", err, test.write)
 			}
-			_, err = tool(t, c, "read").Invoke(within(t), rawCall(`{}`))
+			_, err = mcptest.Tool(t, c, "read").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 			if failure := invoker.AsFailure(err); failure == nil || failure.Code != test.read || failure.Retryable != test.retryable || !strings.Contains(failure.Message, test.says) {
 				t.Errorf("read failed with %+v, want %s, retryable %t, saying %q", failure, test.read, test.retryable, test.says)
 			}
@@ -110,14 +111,14 @@ func TestAnswers(t *testing.T) {
 // TestUnknownContent: one block that the SDK does not know costs neither the
 // call nor its neighbours.
 func TestUnknownContent(t *testing.T) {
-	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/call" {
 			return false
 		}
-		reply(w, m, `{"content":[{"type":"text","text":"a"},{"type":"hologram"},{"type":"text","text":"b"}]}`)
+		mcptest.Reply(w, m, `{"content":[{"type":"text","text":"a"},{"type":"hologram"},{"type":"text","text":"b"}]}`)
 		return true
 	})
-	out, err := tool(t, openScripted(t, s), "read").Invoke(within(t), rawCall(`{}`))
+	out, err := mcptest.Tool(t, openScripted(t, s), "read").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 	if err != nil || len(out.Content) != 3 {
 		t.Fatalf("got %v, %v", out.Content, err)
 	}
@@ -125,7 +126,7 @@ func TestUnknownContent(t *testing.T) {
 
 func TestSessionGone(t *testing.T) {
 	gone := false
-	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		switch {
 		case m.Method == "initialize":
 			w.Header().Set("Mcp-Session-Id", "s1")
@@ -137,29 +138,29 @@ func TestSessionGone(t *testing.T) {
 		return false
 	})
 	c := openScripted(t, s)
-	write := tool(t, c, "write")
+	write := mcptest.Tool(t, c, "write")
 	gone = true
-	if _, err := write.Invoke(within(t), rawCall(`{}`)); code(err) != invoker.OutcomeUnknown {
+	if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); mcptest.CodeOf(err) != invoker.OutcomeUnknown {
 		t.Errorf("a call in a session that is gone failed with %v, want OUTCOME_UNKNOWN: it can have gone while the call ran", err)
 	}
-	await(t, "Lost", c.Lost())
+	mcptest.Await(t, "Lost", c.Lost())
 	if c.Err() == nil {
 		t.Error("Err is nil")
 	}
 }
 
 func TestRefusedConnection(t *testing.T) {
-	s := newScripted(t, nil)
+	s := mcptest.NewScripted(t, nil)
 	c := openScripted(t, s)
-	write := tool(t, c, "write")
+	write := mcptest.Tool(t, c, "write")
 	s.Close()
 	// What the first call meets is a connection that was open: it may have left.
-	_, _ = write.Invoke(within(t), rawCall(`{}`))
-	_, err := write.Invoke(within(t), rawCall(`{}`))
+	_, _ = write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+	_, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 	if failure := invoker.AsFailure(err); failure.Code != invoker.Unavailable || !failure.Retryable {
 		t.Errorf("a call that nobody took failed with %v (%v), want UNAVAILABLE", err, failure.Cause)
 	}
-	_, err = mcpadapter.HTTP(s.URL, nil).Open(within(t))
+	_, err = mcpadapter.HTTP(s.URL, nil).Open(mcptest.Within(t))
 	if err == nil {
 		t.Error("Open succeeded")
 	}
@@ -168,7 +169,7 @@ func TestRefusedConnection(t *testing.T) {
 // TestSilentStream: the standing stream does not hold up anything (E12).
 func TestSilentStream(t *testing.T) {
 	release := make(chan struct{})
-	s := newScripted(t, func(_ http.ResponseWriter, r *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(_ http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if m.Method != "GET" {
 			return false
 		}
@@ -180,8 +181,8 @@ func TestSilentStream(t *testing.T) {
 	})
 	defer close(release)
 	c := openScripted(t, s)
-	tool(t, c, "read")
-	if err := c.Close(within(t)); err != nil {
+	mcptest.Tool(t, c, "read")
+	if err := c.Close(mcptest.Within(t)); err != nil {
 		t.Errorf("Close: %v", err)
 	}
 }
@@ -191,7 +192,7 @@ func TestSilentStream(t *testing.T) {
 func TestHungConnect(t *testing.T) {
 	for _, method := range []string{"server/discover", "initialize", "notifications/initialized"} {
 		t.Run(method, func(t *testing.T) {
-			s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 				if m.Method != method && !(method == "initialize" && m.Method == "server/discover") {
 					return false
 				}
@@ -203,7 +204,7 @@ func TestHungConnect(t *testing.T) {
 			began := time.Now()
 			c, err := mcpadapter.HTTP(s.URL, nil).Open(ctx)
 			if err == nil {
-				_ = c.Close(within(t))
+				_ = c.Close(mcptest.Within(t))
 			}
 			switch {
 			case method == "server/discover" && err != nil:
@@ -219,8 +220,8 @@ func TestHungConnect(t *testing.T) {
 }
 
 func TestCancellationIsSent(t *testing.T) {
-	begun, cancelled := make(chan struct{}), make(chan message, 1)
-	s := newScripted(t, func(_ http.ResponseWriter, r *http.Request, m message) bool {
+	begun, cancelled := make(chan struct{}), make(chan mcptest.Message, 1)
+	s := mcptest.NewScripted(t, func(_ http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		switch m.Method {
 		case "tools/call":
 			close(begun)
@@ -231,20 +232,20 @@ func TestCancellationIsSent(t *testing.T) {
 		}
 		return false
 	})
-	write := tool(t, openScripted(t, s), "write")
+	write := mcptest.Tool(t, openScripted(t, s), "write")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := write.Invoke(ctx, rawCall(`{}`))
+		_, err := write.Invoke(ctx, mcptest.RawCall(`{}`))
 		done <- err
 	}()
-	await(t, "the call", begun)
+	mcptest.Await(t, "the call", begun)
 	cancel()
-	if err := await(t, "the end of the call", done); code(err) != invoker.Canceled {
+	if err := mcptest.Await(t, "the end of the call", done); mcptest.CodeOf(err) != invoker.Canceled {
 		t.Errorf("the call failed with %v, want CANCELED", err)
 	}
-	m := await(t, "notifications/cancelled", cancelled)
-	call := s.received("tools/call")[0]
+	m := mcptest.Await(t, "notifications/cancelled", cancelled)
+	call := s.Received("tools/call")[0]
 	if want := fmt.Sprintf(`"requestId":%s`, call.ID); !strings.Contains(string(m.Params), want) {
 		t.Errorf("the cancellation is %s, want %s", m.Params, want)
 	}
@@ -259,7 +260,7 @@ func TestHeadersStayHome(t *testing.T) {
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"%s and %s are no good"}}`, r.Header.Get("X-Key"), r.Header.Get("Authorization"))
 	}))
 	defer echo.Close()
-	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if m.Method == "tools/call" {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 			return true
@@ -268,24 +269,24 @@ func TestHeadersStayHome(t *testing.T) {
 	})
 	options := &mcpadapter.HTTPOptions{Headers: map[string]string{"X-Key": "sesame-123"}, BearerToken: "token-456"}
 	options.Protocol = "2025-11-25"
-	if _, err := mcpadapter.HTTP(echo.URL, options).Open(within(t)); err == nil || strings.Contains(err.Error(), "sesame-123") || strings.Contains(err.Error(), "token-456") || !strings.Contains(err.Error(), "no good") {
+	if _, err := mcpadapter.HTTP(echo.URL, options).Open(mcptest.Within(t)); err == nil || strings.Contains(err.Error(), "sesame-123") || strings.Contains(err.Error(), "token-456") || !strings.Contains(err.Error(), "no good") {
 		t.Errorf("Open at a server that repeats what it was sent: %v", err)
 	}
-	c := open(t, mcpadapter.HTTP(s.URL+"/?key=query-789", options))
-	_, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`))
-	if code(err) != invoker.Protocol {
+	c := mcptest.Open(t, mcpadapter.HTTP(s.URL+"/?key=query-789", options))
+	_, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+	if mcptest.CodeOf(err) != invoker.Protocol {
 		t.Errorf("a redirect to another origin gave %v, want PROTOCOL", err)
 	}
 	if len(leaked) > 0 {
 		t.Errorf("another origin got %v", leaked)
 	}
-	for _, m := range s.received("tools/call") {
+	for _, m := range s.Received("tools/call") {
 		if m.Header.Get("X-Key") != "sesame-123" || m.Header.Get("Authorization") != "Bearer token-456" {
 			t.Errorf("the server got %v", m.Header)
 		}
 	}
 	s.Close()
-	_, err = mcpadapter.HTTP(s.URL+"/?key=query-789", options).Open(within(t))
+	_, err = mcpadapter.HTTP(s.URL+"/?key=query-789", options).Open(mcptest.Within(t))
 	failure := invoker.AsFailure(err)
 	for _, secret := range []string{"sesame-123", "token-456", "query-789"} {
 		if strings.Contains(failure.Error()+fmt.Sprint(failure.Cause), secret) {
@@ -298,7 +299,7 @@ func TestHeadersStayHome(t *testing.T) {
 // with the URL and the session in plain text.
 func TestSecretsOfResume(t *testing.T) {
 	t.Parallel() // the SDK takes its time
-	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		switch {
 		case m.Method == "initialize":
 			w.Header().Set("Mcp-Session-Id", "session-456")
@@ -311,12 +312,12 @@ func TestSecretsOfResume(t *testing.T) {
 		}
 		return false
 	})
-	c := open(t, mcpadapter.HTTP(s.URL+"/?key=query-789", &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}))
-	_, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`))
-	if code(err) != invoker.OutcomeUnknown {
+	c := mcptest.Open(t, mcpadapter.HTTP(s.URL+"/?key=query-789", &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}))
+	_, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+	if mcptest.CodeOf(err) != invoker.OutcomeUnknown {
 		t.Errorf("the call failed with %v, want OUTCOME_UNKNOWN", err)
 	}
-	await(t, "Lost", c.Lost())
+	mcptest.Await(t, "Lost", c.Lost())
 	for _, err := range []error{err, invoker.AsFailure(err).Cause, c.Err()} {
 		if text := fmt.Sprint(err); strings.Contains(text, "query-789") || strings.Contains(text, "session-456") {
 			t.Errorf("the error holds a secret: %s", text)
@@ -334,7 +335,7 @@ func TestSSEEndpointElsewhere(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer s.Close()
-	if _, err := mcpadapter.SSE(s.URL, nil).Open(within(t)); err == nil || !strings.Contains(err.Error(), "another origin") {
+	if _, err := mcpadapter.SSE(s.URL, nil).Open(mcptest.Within(t)); err == nil || !strings.Contains(err.Error(), "another origin") {
 		t.Errorf("Open: %v", err)
 	}
 }
@@ -357,7 +358,7 @@ func TestSSETooLarge(t *testing.T) {
 				}
 			}
 		}
-		var m message
+		var m mcptest.Message
 		_ = json.NewDecoder(r.Body).Decode(&m)
 		switch m.Method {
 		case "initialize":
@@ -373,11 +374,11 @@ func TestSSETooLarge(t *testing.T) {
 		s.CloseClientConnections()
 		s.Close()
 	})
-	c := open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{MaxMessage: 1 << 20}}))
-	if _, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`)); code(err) != invoker.ResultTooLarge {
+	c := mcptest.Open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{MaxMessage: 1 << 20}}))
+	if _, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); mcptest.CodeOf(err) != invoker.ResultTooLarge {
 		t.Errorf("the call failed with %v, want RESULT_TOO_LARGE", err)
 	}
-	await(t, "Lost", c.Lost())
+	mcptest.Await(t, "Lost", c.Lost())
 	if c.Err() == nil || !strings.Contains(c.Err().Error(), "1048576 bytes") {
 		t.Errorf("Err: %v", c.Err())
 	}
@@ -385,8 +386,8 @@ func TestSSETooLarge(t *testing.T) {
 
 // TestCloseCancels: the server is told that the calls in flight are off.
 func TestCloseCancels(t *testing.T) {
-	begun, cancelled := make(chan struct{}), make(chan message, 8)
-	s := newScripted(t, func(_ http.ResponseWriter, r *http.Request, m message) bool {
+	begun, cancelled := make(chan struct{}), make(chan mcptest.Message, 8)
+	s := mcptest.NewScripted(t, func(_ http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		switch m.Method {
 		case "tools/call":
 			close(begun)
@@ -398,18 +399,18 @@ func TestCloseCancels(t *testing.T) {
 		return false
 	})
 	c := openScripted(t, s)
-	write := tool(t, c, "write")
+	write := mcptest.Tool(t, c, "write")
 	done := make(chan error, 1)
 	go func() {
-		_, err := write.Invoke(within(t), rawCall(`{}`))
+		_, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 		done <- err
 	}()
-	await(t, "the call", begun)
-	if err := c.Close(within(t)); err != nil {
+	mcptest.Await(t, "the call", begun)
+	if err := c.Close(mcptest.Within(t)); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if err := await(t, "the end of the call", done); code(err) != invoker.OutcomeUnknown {
+	if err := mcptest.Await(t, "the end of the call", done); mcptest.CodeOf(err) != invoker.OutcomeUnknown {
 		t.Errorf("the call failed with %v, want OUTCOME_UNKNOWN", err)
 	}
-	await(t, "notifications/cancelled", cancelled)
+	mcptest.Await(t, "notifications/cancelled", cancelled)
 }

@@ -5,6 +5,11 @@ package mcpadapter_test
 import (
 	"net/http"
 	"sync"
+	"testing"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
+	"github.com/consort-go/consort/mcpadapter"
 )
 
 // switcher is a handler that can be changed while it serves.
@@ -26,4 +31,10 @@ func (s *switcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := s.current
 	s.mu.Unlock()
 	h.ServeHTTP(w, r)
+}
+
+// openScripted opens a connection to s.
+func openScripted(t *testing.T, s *mcptest.Scripted) ensemble.Connection {
+	t.Helper()
+	return mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}))
 }

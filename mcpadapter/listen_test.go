@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
@@ -19,7 +20,7 @@ func TestStreamIsCutOff(t *testing.T) {
 	for name, abort := range map[string]bool{"by the end": false, "by an error": true} {
 		t.Run(name, func(t *testing.T) {
 			asked := make(chan string, 100)
-			s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 				if m.Method != "GET" {
 					return false
 				}
@@ -40,7 +41,7 @@ func TestStreamIsCutOff(t *testing.T) {
 			})
 			openScripted(t, s)
 			for _, want := range []string{"", "1"} {
-				if got := await(t, "a stream", asked); got != want {
+				if got := mcptest.Await(t, "a stream", asked); got != want {
 					t.Errorf("the client asks for what follows %q, want %q", got, want)
 				}
 			}
@@ -50,7 +51,7 @@ func TestStreamIsCutOff(t *testing.T) {
 
 // Short secrets are found too in what the server says.
 func TestErrorsHaveNoShortSecrets(t *testing.T) {
-	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/call" {
 			return false
 		}
@@ -59,7 +60,7 @@ func TestErrorsHaveNoShortSecrets(t *testing.T) {
 		return true
 	})
 	options := &mcpadapter.HTTPOptions{Headers: map[string]string{"X-Key": "h-12345", "X-Login": "Basic a-1234"}, ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}
-	_, err := tool(t, open(t, mcpadapter.HTTP(s.URL, options)), "write").Invoke(within(t), rawCall(`{}`))
+	_, err := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, options)), "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 	failure := invoker.AsFailure(err)
 	if text := fmt.Sprint(failure, failure.Cause); !strings.Contains(text, "no [secret], [secret]") {
 		t.Error(text)

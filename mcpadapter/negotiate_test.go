@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -73,7 +74,7 @@ func TestLegacyServer(t *testing.T) {
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		var m message
+		var m mcptest.Message
 		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
 			continue
 		}
@@ -124,7 +125,7 @@ func TestSlowFirstStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"MCP 2025-11-25", "MCP 2026-07-28", "MCP 2026-07-28"} {
-		if got := open(t, source).Peer().Protocol; got != want {
+		if got := mcptest.Open(t, source).Peer().Protocol; got != want {
 			t.Errorf("the protocol is %s, want %s", got, want)
 		}
 	}
@@ -142,7 +143,7 @@ func TestFallBack(t *testing.T) {
 				Environment:   map[string]string{mannerVar: manner, startsVar: dir, "GORACE": "atexit_sleep_ms=0"},
 			})
 			for _, want := range []int{starts, starts + 1} {
-				c := open(t, source)
+				c := mcptest.Open(t, source)
 				peer := ensemble.Peer{Name: "old", Version: "1", Protocol: "MCP 2025-06-18"}
 				if manner == "late-new" {
 					peer = ensemble.Peer{Name: "new", Version: "1", Protocol: "MCP 2026-07-28"}
@@ -150,9 +151,9 @@ func TestFallBack(t *testing.T) {
 				if got := c.Peer(); !reflect.DeepEqual(got, peer) {
 					t.Errorf("Peer is %+v, want %+v", got, peer)
 				}
-				read := tool(t, c, "read")
+				read := mcptest.Tool(t, c, "read")
 				if manner == "late-new" { // which answers calls
-					if _, err := read.Invoke(within(t), &invoker.Call{Arguments: json.RawMessage("{}")}); err != nil {
+					if _, err := read.Invoke(mcptest.Within(t), &invoker.Call{Arguments: json.RawMessage("{}")}); err != nil {
 						t.Errorf("the call: %v", err)
 					}
 				}
@@ -168,14 +169,14 @@ func TestFallBack(t *testing.T) {
 // TestDiscoverAnswers: whatever a server over HTTP makes of the first question,
 // one that has an older protocol is reached with it, and the next time at once.
 func TestDiscoverAnswers(t *testing.T) {
-	body := func(status int, kind, text string) func(http.ResponseWriter, message) {
-		return func(w http.ResponseWriter, m message) {
+	body := func(status int, kind, text string) func(http.ResponseWriter, mcptest.Message) {
+		return func(w http.ResponseWriter, m mcptest.Message) {
 			w.Header().Set("Content-Type", kind)
 			w.WriteHeader(status)
 			fmt.Fprint(w, strings.ReplaceAll(text, "ID", string(m.ID)))
 		}
 	}
-	for name, answer := range map[string]func(http.ResponseWriter, message){
+	for name, answer := range map[string]func(http.ResponseWriter, mcptest.Message){
 		"400":               body(400, "text/plain", "Bad Request: Server not initialized"),
 		"400 with an error": body(400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}`),
 		"404":               body(404, "text/plain", "no"),
@@ -188,10 +189,10 @@ func TestDiscoverAnswers(t *testing.T) {
 		"odd result":        body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":[7]}`),
 		"odd versions":      body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["1999-01-01"]}}`),
 		"broken event":      body(200, "text/event-stream", "data: x\n\n"),
-		"cut":               func(http.ResponseWriter, message) { panic(http.ErrAbortHandler) },
+		"cut":               func(http.ResponseWriter, mcptest.Message) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 				if m.Method == "server/discover" {
 					answer(w, m)
 				}
@@ -199,13 +200,13 @@ func TestDiscoverAnswers(t *testing.T) {
 			})
 			source := mcpadapter.HTTP(s.URL, nil)
 			for range 2 {
-				c := open(t, source)
+				c := mcptest.Open(t, source)
 				if got := c.Peer().Protocol; got != "MCP 2025-11-25" {
 					t.Errorf("the protocol is %s", got)
 				}
-				tool(t, c, "read")
+				mcptest.Tool(t, c, "read")
 			}
-			if n := len(s.received("server/discover")); n != 1 {
+			if n := len(s.Received("server/discover")); n != 1 {
 				t.Errorf("it was asked for the newest protocol %d times", n)
 			}
 		})
@@ -216,14 +217,14 @@ func TestDiscoverAnswers(t *testing.T) {
 // to answer at first is asked once more.
 func TestSlowNewest(t *testing.T) {
 	var asked atomic.Int32
-	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		switch m.Method {
 		case "server/discover":
 			if asked.Add(1) == 1 {
 				<-r.Context().Done()
 				return true
 			}
-			reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
+			mcptest.Reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
 			return true
 		case "initialize":
 			w.WriteHeader(http.StatusBadRequest)
@@ -231,7 +232,7 @@ func TestSlowNewest(t *testing.T) {
 		}
 		return false
 	})
-	c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 50 * time.Millisecond}}))
+	c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 50 * time.Millisecond}}))
 	if got := c.Peer().Protocol; got != "MCP 2026-07-28" {
 		t.Errorf("the protocol is %s", got)
 	}
@@ -246,7 +247,7 @@ func TestUpgraded(t *testing.T) {
 			set := func(h http.Handler) { current.Store(&h) }
 			server := suiteServer(t.Context())
 			sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
-			old := newScripted(t, nil)
+			old := mcptest.NewScripted(t, nil)
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*current.Load()).ServeHTTP(w, r) }))
 			t.Cleanup(func() {
 				s.CloseClientConnections()
@@ -254,7 +255,7 @@ func TestUpgraded(t *testing.T) {
 			})
 			source := mcpadapter.HTTP(s.URL, nil)
 			set(old)
-			_ = open(t, source).Close(within(t))
+			_ = mcptest.Open(t, source).Close(mcptest.Within(t))
 			set(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Mcp-Protocol-Version") < "2026-07-28" {
 					w.WriteHeader(status)
@@ -262,7 +263,7 @@ func TestUpgraded(t *testing.T) {
 				}
 				sdk.ServeHTTP(w, r)
 			}))
-			if got := open(t, source).Peer().Protocol; got != "MCP 2026-07-28" {
+			if got := mcptest.Open(t, source).Peer().Protocol; got != "MCP 2026-07-28" {
 				t.Errorf("the protocol is %s", got)
 			}
 		})
@@ -273,7 +274,7 @@ func TestUpgraded(t *testing.T) {
 // one that a version is pinned for in that.
 func TestNewest(t *testing.T) {
 	for protocol, want := range map[string]string{"": "MCP 2026-07-28", "2025-03-26": "MCP 2025-03-26"} {
-		c := open(t, mcpadapter.InMemory(suiteServer(t.Context()), &mcpadapter.ClientOptions{Protocol: protocol}))
+		c := mcptest.Open(t, mcpadapter.InMemory(suiteServer(t.Context()), &mcpadapter.ClientOptions{Protocol: protocol}))
 		if got := c.Peer(); got.Protocol != want || got.Title != "The Suite" || got.Instructions != "Call wait last." {
 			t.Errorf("with %q pinned Peer is %+v, want %s", protocol, got, want)
 		}
@@ -281,7 +282,7 @@ func TestNewest(t *testing.T) {
 }
 
 func TestStderrInError(t *testing.T) {
-	_, err := mcpadapter.Stdio([]string{"sh", "-c", "echo no license >&2; exit 3"}, nil).Open(within(t))
+	_, err := mcpadapter.Stdio([]string{"sh", "-c", "echo no license >&2; exit 3"}, nil).Open(mcptest.Within(t))
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no license") {
 		t.Errorf("Open: %v", err)
 	}
@@ -289,10 +290,10 @@ func TestStderrInError(t *testing.T) {
 
 func TestNoSuchCommand(t *testing.T) {
 	e := mcpadapter.Command("files", "no-such-command-anywhere")
-	if err := e.Connect(within(t)); err == nil || !strings.Contains(err.Error(), "no-such-command-anywhere") {
+	if err := e.Connect(mcptest.Within(t)); err == nil || !strings.Contains(err.Error(), "no-such-command-anywhere") {
 		t.Errorf("Connect: %v", err)
 	}
-	if err := e.Close(within(t)); err != nil {
+	if err := e.Close(mcptest.Within(t)); err != nil {
 		t.Errorf("Close: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"golang.org/x/oauth2"
@@ -35,14 +36,14 @@ func (a *askedFor) Authorize(_ context.Context, _ *http.Request, resp *http.Resp
 }
 
 // guarded is a scripted server that wants a token.
-func guarded(t *testing.T, wants *atomic.Value) *scripted {
-	return newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+func guarded(t *testing.T, wants *atomic.Value) *mcptest.Scripted {
+	return mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if r.Header.Get("Authorization") != "Bearer "+wants.Load().(string) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return true
 		}
 		if m.Method == "tools/call" {
-			reply(w, m, `{"content":[]}`)
+			mcptest.Reply(w, m, `{"content":[]}`)
 			return true
 		}
 		return false
@@ -54,13 +55,13 @@ func TestOAuth(t *testing.T) {
 	wants.Store("token-1")
 	s := guarded(t, &wants)
 	handler := new(askedFor)
-	c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: handler}))
-	write := tool(t, c, "write")
+	c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: handler}))
+	write := mcptest.Tool(t, c, "write")
 	wants.Store("token-2") // the first one expired
 	var calls sync.WaitGroup
 	for range 8 {
 		calls.Go(func() {
-			if _, err := write.Invoke(within(t), rawCall(`{}`)); err != nil {
+			if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -70,7 +71,7 @@ func TestOAuth(t *testing.T) {
 		t.Errorf("a token was asked for %d times, want 2", n)
 	}
 	wants.Store("none")
-	if _, err := write.Invoke(within(t), rawCall(`{}`)); code(err) != invoker.Unauthorized {
+	if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); mcptest.CodeOf(err) != invoker.Unauthorized {
 		t.Errorf("a call without a valid token failed with %v, want UNAUTHORIZED", err)
 	}
 }
@@ -81,7 +82,7 @@ func TestOAuthRefused(t *testing.T) {
 	wants.Store("none")
 	s := guarded(t, &wants)
 	handler := &askedFor{refuses: errors.New("the person said no")}
-	if _, err := mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: handler}).Open(within(t)); !errors.Is(err, handler.refuses) {
+	if _, err := mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: handler}).Open(mcptest.Within(t)); !errors.Is(err, handler.refuses) {
 		t.Errorf("Open: %v", err)
 	}
 	if n := handler.times.Load(); n != 1 {
@@ -90,13 +91,13 @@ func TestOAuthRefused(t *testing.T) {
 }
 
 func TestTokenFails(t *testing.T) {
-	s := newScripted(t, nil)
+	s := mcptest.NewScripted(t, nil)
 	failed := errors.New("no token today")
 	options := &mcpadapter.HTTPOptions{Token: func(context.Context) (string, error) { return "", failed }}
-	if _, err := mcpadapter.HTTP(s.URL, options).Open(within(t)); !errors.Is(err, failed) {
+	if _, err := mcpadapter.HTTP(s.URL, options).Open(mcptest.Within(t)); !errors.Is(err, failed) {
 		t.Errorf("Open: %v", err)
 	}
-	if got := s.received("server/discover"); len(got) > 0 {
+	if got := s.Received("server/discover"); len(got) > 0 {
 		t.Error("a request was sent without its token")
 	}
 }
@@ -119,5 +120,5 @@ func TestOAuthExpired(t *testing.T) {
 	var wants atomic.Value
 	wants.Store("token-1")
 	s := guarded(t, &wants)
-	tool(t, open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: new(expired)})), "write")
+	mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: new(expired)})), "write")
 }

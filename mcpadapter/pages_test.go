@@ -12,18 +12,19 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
 
 // paging is a server of which these lists are paged: page writes the items of a page, by
 // its number from 0, and the cursor that follows.
-func paging(t *testing.T, page func(n int) (items, next string), members ...string) *scripted {
-	return newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+func paging(t *testing.T, page func(n int) (items, next string), members ...string) *mcptest.Scripted {
+	return mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		member := strings.TrimSuffix(m.Method, "/list")
 		switch {
 		case m.Method == "initialize":
-			reply(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"scripted","version":"1"}}`)
+			mcptest.Reply(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"scripted","version":"1"}}`)
 		case !slices.Contains(members, member):
 			return false
 		default:
@@ -31,7 +32,7 @@ func paging(t *testing.T, page func(n int) (items, next string), members ...stri
 			_ = json.Unmarshal(m.Params, &params)
 			n, _ := strconv.Atoi(params.Cursor)
 			items, next := page(n)
-			reply(w, m, fmt.Sprintf(`{%q:%s,"nextCursor":%q}`, member, items, next))
+			mcptest.Reply(w, m, fmt.Sprintf(`{%q:%s,"nextCursor":%q}`, member, items, next))
 		}
 		return true
 	})
@@ -55,14 +56,14 @@ func TestEndlessLists(t *testing.T) {
 		"more than 4194304 bytes": func(n int) (string, string) { return large, strconv.Itoa(n + 1) },
 		"the list":                func(int) (string, string) { return `{"a":1}`, "" },
 	} {
-		c := open(t, mcpadapter.HTTP(paging(t, page, "tools", "resources").URL, &mcpadapter.HTTPOptions{
+		c := mcptest.Open(t, mcpadapter.HTTP(paging(t, page, "tools", "resources").URL, &mcpadapter.HTTPOptions{
 			ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", MaxMessage: 1 << 20},
 		}))
-		_, err := c.List(within(t))
+		_, err := c.List(mcptest.Within(t))
 		if invoker.AsFailure(err).Code != invoker.Protocol || !strings.Contains(err.Error(), want) {
 			t.Errorf("tools: %v, want %s", err, want)
 		}
-		_, err = c.(ensemble.Library).Resources(within(t))
+		_, err = c.(ensemble.Library).Resources(mcptest.Within(t))
 		if invoker.AsFailure(err).Code != invoker.Protocol || !strings.Contains(err.Error(), want) {
 			t.Errorf("resources: %v, want %s", err, want)
 		}
@@ -81,8 +82,8 @@ func TestLongLists(t *testing.T) {
 		return described(n*4000, (n+1)*4000, ""), strconv.Itoa(n + 1)
 	}, "resources")
 	e := ensemble.New("long", mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}), nil)
-	defer e.Close(within(t))
-	listed, aside, err := e.Resources(within(t))
+	defer e.Close(mcptest.Within(t))
+	listed, aside, err := e.Resources(mcptest.Within(t))
 	if err != nil || len(listed) != ensemble.DefaultMaxResources || listed[0].URI != "x:odd" || asked != 3 {
 		t.Fatalf("%d resources, %v, after %d pages", len(listed), err, asked)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter"
 )
 
@@ -22,14 +23,14 @@ func TestPing(t *testing.T) {
 				continue
 			}
 			t.Run(transport.name+" "+protocol, func(t *testing.T) {
-				c := open(t, transport.harness(t, mcpadapter.ClientOptions{Protocol: protocol}).Source)
+				c := mcptest.Open(t, transport.harness(t, mcpadapter.ClientOptions{Protocol: protocol}).Source)
 				for range 2 {
-					if err := c.(ensemble.Pinger).Ping(within(t)); err != nil {
+					if err := c.(ensemble.Pinger).Ping(mcptest.Within(t)); err != nil {
 						t.Errorf("Ping: %v", err)
 					}
 				}
-				_ = c.Close(within(t))
-				if c.(ensemble.Pinger).Ping(within(t)) == nil {
+				_ = c.Close(mcptest.Within(t))
+				if c.(ensemble.Pinger).Ping(mcptest.Within(t)) == nil {
 					t.Error("a closed connection gave a sign of life")
 				}
 			})
@@ -40,18 +41,22 @@ func TestPing(t *testing.T) {
 // TestPingAnswers: whatever the server answers is a sign of life.
 func TestPingAnswers(t *testing.T) {
 	answers := map[string]struct {
-		answer func(http.ResponseWriter, *http.Request, message)
+		answer func(http.ResponseWriter, *http.Request, mcptest.Message)
 		alive  bool
 	}{
-		"an error":    {func(w http.ResponseWriter, _ *http.Request, m message) { replyError(w, m, -32601, "no") }, true},
-		"500":         {func(w http.ResponseWriter, _ *http.Request, _ message) { w.WriteHeader(500) }, true},
-		"a web page":  {func(w http.ResponseWriter, _ *http.Request, _ message) { w.Header().Set("Content-Type", "text/html") }, true},
-		"bad gateway": {func(w http.ResponseWriter, _ *http.Request, _ message) { w.WriteHeader(502) }, false},
-		"silence":     {func(_ http.ResponseWriter, r *http.Request, _ message) { <-r.Context().Done() }, false},
+		"an error": {func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) {
+			mcptest.ReplyError(w, m, -32601, "no")
+		}, true},
+		"500": {func(w http.ResponseWriter, _ *http.Request, _ mcptest.Message) { w.WriteHeader(500) }, true},
+		"a web page": {func(w http.ResponseWriter, _ *http.Request, _ mcptest.Message) {
+			w.Header().Set("Content-Type", "text/html")
+		}, true},
+		"bad gateway": {func(w http.ResponseWriter, _ *http.Request, _ mcptest.Message) { w.WriteHeader(502) }, false},
+		"silence":     {func(_ http.ResponseWriter, r *http.Request, _ mcptest.Message) { <-r.Context().Done() }, false},
 	}
 	for name, test := range answers {
 		t.Run(name, func(t *testing.T) {
-			s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 				if m.Method != "ping" {
 					return false
 				}
@@ -59,7 +64,7 @@ func TestPingAnswers(t *testing.T) {
 				return true
 			})
 			c := openScripted(t, s)
-			ctx := within(t)
+			ctx := mcptest.Within(t)
 			if name == "silence" {
 				soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 				defer cancel()

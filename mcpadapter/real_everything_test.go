@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/internal/testing/realservers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
@@ -291,7 +292,7 @@ func TestRealListChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close(atLast(t))
-			await(t, "a change of the tools", c.Changed())
+			mcptest.Await(t, "a change of the tools", c.Changed())
 		})
 	}
 }
@@ -318,7 +319,7 @@ func TestRealSubscription(t *testing.T) {
 		t.Run(over.name, func(t *testing.T) {
 			r := newRealRoster(t, realEnsemble("everything", over.source(t, servers, mcpadapter.ClientOptions{})))
 			const uri = "demo://resource/dynamic/text/1"
-			ctx, cancel := context.WithTimeout(atLast(t), patience)
+			ctx, cancel := context.WithTimeout(atLast(t), mcptest.Patience)
 			defer cancel()
 			updates := r.Watch(ctx)
 			stop, err := r.Subscribe(ctx, uri)
@@ -351,7 +352,7 @@ func everythingReads(t *testing.T, c ensemble.Connection) {
 	if err != nil || len(contents) != 1 || len(contents[0].Blob) == 0 {
 		t.Errorf("the binary resource holds %v, %v", contents, err)
 	}
-	if _, err := reader.Read(atLast(t), "demo://nothing"); code(err) != invoker.NotFound {
+	if _, err := reader.Read(atLast(t), "demo://nothing"); mcptest.CodeOf(err) != invoker.NotFound {
 		t.Errorf("a resource that is not there: %v", err)
 	}
 	templates, err := reader.Templates(atLast(t))

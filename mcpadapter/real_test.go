@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/internal/testing/realservers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
@@ -116,7 +117,7 @@ func (r *realRoster) invoke(t *testing.T, name string, call *invoker.Call) ([]ca
 // must calls a tool that has to succeed.
 func (r *realRoster) must(t *testing.T, name, arguments string) []canister.Content {
 	t.Helper()
-	contents, err := r.invoke(t, name, rawCall(arguments))
+	contents, err := r.invoke(t, name, mcptest.RawCall(arguments))
 	if err != nil {
 		t.Fatalf("%s %s: %v", name, arguments, err)
 	}
@@ -138,7 +139,7 @@ func (r *realRoster) says(t *testing.T, name, arguments string, words ...string)
 // act on.
 func (r *realRoster) fails(t *testing.T, name, arguments string, want invoker.Code, words ...string) {
 	t.Helper()
-	_, err := r.invoke(t, name, rawCall(arguments))
+	_, err := r.invoke(t, name, mcptest.RawCall(arguments))
 	var failure *invoker.Failure
 	if !errors.As(err, &failure) || failure.Code != want {
 		t.Errorf("%s %s: %v, want %s", name, arguments, err, want)

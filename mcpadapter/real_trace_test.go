@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/internal/testing/realservers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -19,8 +20,8 @@ func TestRealTraced(t *testing.T) {
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
 		t.Run(over.name, func(t *testing.T) {
-			w := watch(telemetry.Options{})
-			ctx, root := w.root(t)
+			w := mcptest.RecordSpans(telemetry.Options{})
+			ctx, root := w.StartRoot(t)
 			options := mcpadapter.ClientOptions{Server: "everything", Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 				return &invoker.ElicitResult{Action: invoker.Decline}, nil
 			}}
@@ -39,7 +40,7 @@ func TestRealTraced(t *testing.T) {
 				if arguments == "" {
 					continue
 				}
-				out, err := tool.Invoke(ctx, rawCall(arguments))
+				out, err := tool.Invoke(ctx, mcptest.RawCall(arguments))
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -52,13 +53,13 @@ func TestRealTraced(t *testing.T) {
 				t.Error(err)
 			}
 			root.End()
-			spans := w.all(t)
-			call := theSpan(t, spans, "client", "tools/call trigger-elicitation-request")
-			if question := theSpan(t, spans, "server", "elicitation/create"); question.Parent != call.Span || question.Trace != root.SpanContext().TraceID().String() {
+			spans := w.Spans(t)
+			call := mcptest.OneSpan(t, spans, "client", "tools/call trigger-elicitation-request")
+			if question := mcptest.OneSpan(t, spans, "server", "elicitation/create"); question.Parent != call.ID || question.Trace != root.SpanContext().TraceID().String() {
 				t.Errorf("the question %+v, the call %+v", question, call)
 			}
-			call.wants(t, map[string]any{"mcp.protocol.version": "2025-11-25", "error.type": nil})
-			theSpan(t, spans, "client", "initialize").wants(t, map[string]any{"mcp.protocol.version": "2025-11-25", "error.type": nil})
+			call.Want(t, map[string]any{"mcp.protocol.version": "2025-11-25", "error.type": nil})
+			mcptest.OneSpan(t, spans, "client", "initialize").Want(t, map[string]any{"mcp.protocol.version": "2025-11-25", "error.type": nil})
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -96,8 +97,8 @@ func TestServerAsks(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := open(t, mcpadapter.InMemory(asking(test.ask), &test.options))
-			out, err := tool(t, c, "ask").Invoke(within(t), rawCall(`{}`))
+			c := mcptest.Open(t, mcpadapter.InMemory(asking(test.ask), &test.options))
+			out, err := mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 			got := canister.TextOf(out.Content)
 			if err != nil {
 				got = canister.TextOf(invoker.AsFailure(err).Content)
@@ -112,15 +113,15 @@ func TestServerAsks(t *testing.T) {
 // TestDeclined: a question that nobody can answer gets "method not found" where
 // it is not known which call it belongs to.
 func TestDeclined(t *testing.T) {
-	answers := make(chan message, 2)
+	answers := make(chan mcptest.Message, 2)
 	var both sync.WaitGroup // two calls are in flight
 	both.Add(2)
 	var first atomic.Bool
 	first.Store(true)
-	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		switch {
 		case m.Method == "tools/call":
-			send := stream(w)
+			send := mcptest.StartStream(w)
 			both.Done()
 			both.Wait()
 			if !first.CompareAndSwap(true, false) {
@@ -138,14 +139,14 @@ func TestDeclined(t *testing.T) {
 	})
 	_ = s
 	c := openScripted(t, s)
-	write := tool(t, c, "write")
+	write := mcptest.Tool(t, c, "write")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for range 2 {
-		go write.Invoke(ctx, rawCall(`{}`))
+		go write.Invoke(ctx, mcptest.RawCall(`{}`))
 	}
 	for range 2 {
-		m := await(t, "an answer", answers)
+		m := mcptest.Await(t, "an answer", answers)
 		if m.Error == nil || m.Error.Code != jsonrpc.CodeMethodNotFound {
 			t.Errorf("%s was answered with %+v", m.ID, m.Error)
 		}
@@ -158,10 +159,10 @@ func TestServerLog(t *testing.T) {
 	server := asking(func(ctx context.Context, s *mcp.ServerSession) (string, error) {
 		return "", s.Log(ctx, &mcp.LoggingMessageParams{Level: "emergency", Logger: "db", Data: "on fire"})
 	})
-	c := open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: "2025-11-25", Server: "burner", LogLevel: "debug", Logger: zap.New(core)}))
-	ask := tool(t, c, "ask")
-	for deadline := time.Now().Add(patience); logs.FilterField(zap.String("data", "on fire")).Len() == 0 && time.Now().Before(deadline); {
-		_, _ = ask.Invoke(within(t), rawCall(`{}`)) // the level is asked for beside the first calls
+	c := mcptest.Open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: "2025-11-25", Server: "burner", LogLevel: "debug", Logger: zap.New(core)}))
+	ask := mcptest.Tool(t, c, "ask")
+	for deadline := time.Now().Add(mcptest.Patience); logs.FilterField(zap.String("data", "on fire")).Len() == 0 && time.Now().Before(deadline); {
+		_, _ = ask.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)) // the level is asked for beside the first calls
 	}
 	entries := logs.FilterField(zap.String("data", "on fire")).All()
 	if len(entries) == 0 {
@@ -174,18 +175,18 @@ func TestServerLog(t *testing.T) {
 
 // TestRequestMeta: each call carries its identity and a token of its own.
 func TestRequestMeta(t *testing.T) {
-	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		if m.Method == "tools/call" {
-			reply(w, m, `{"content":[]}`)
+			mcptest.Reply(w, m, `{"content":[]}`)
 			return true
 		}
 		return false
 	})
-	write := tool(t, openScripted(t, s), "write")
+	write := mcptest.Tool(t, openScripted(t, s), "write")
 	var calls sync.WaitGroup
 	for range 8 {
 		calls.Go(func() {
-			_, err := write.Invoke(within(t), &invoker.Call{ID: "inv-1", Progress: func(invoker.Progress) {}, Arguments: json.RawMessage(`{"z":1.0,"a":12345678901234567890}`)})
+			_, err := write.Invoke(mcptest.Within(t), &invoker.Call{ID: "inv-1", Progress: func(invoker.Progress) {}, Arguments: json.RawMessage(`{"z":1.0,"a":12345678901234567890}`)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -193,7 +194,7 @@ func TestRequestMeta(t *testing.T) {
 	}
 	calls.Wait()
 	tokens := make(map[string]bool)
-	for _, m := range s.received("tools/call") {
+	for _, m := range s.Received("tools/call") {
 		var params struct {
 			Meta      map[string]any `json:"_meta"`
 			Arguments json.RawMessage
@@ -214,7 +215,7 @@ func TestRequestMeta(t *testing.T) {
 // TestSlowListener: reports reach a slow listener before the result, and a
 // report that comes late reaches nobody.
 func TestSlowListener(t *testing.T) {
-	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/call" {
 			return false
 		}
@@ -222,7 +223,7 @@ func TestSlowListener(t *testing.T) {
 			Meta struct{ ProgressToken string } `json:"_meta"`
 		}
 		_ = json.Unmarshal(m.Params, &params)
-		send := stream(w)
+		send := mcptest.StartStream(w)
 		for range 3 {
 			send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":"` + params.Meta.ProgressToken + `"}}`)
 		}
@@ -231,16 +232,16 @@ func TestSlowListener(t *testing.T) {
 		return true
 	})
 	c := openScripted(t, s)
-	write := tool(t, c, "write")
+	write := mcptest.Tool(t, c, "write")
 	var reports []float64
-	_, err := write.Invoke(within(t), &invoker.Call{Progress: func(p invoker.Progress) {
+	_, err := write.Invoke(mcptest.Within(t), &invoker.Call{Progress: func(p invoker.Progress) {
 		time.Sleep(5 * time.Millisecond) // is slow; nothing waits for it to be fast
 		reports = append(reports, p.Done)
 	}})
 	if err != nil || len(reports) != 3 {
 		t.Errorf("%d reports, %v", len(reports), err)
 	}
-	tool(t, c, "write") // whatever came late has been read by now
+	mcptest.Tool(t, c, "write") // whatever came late has been read by now
 	if len(reports) != 3 {
 		t.Errorf("a late report was delivered: %v", reports)
 	}
@@ -260,16 +261,16 @@ func TestRounds(t *testing.T) {
 	options := &mcpadapter.ClientOptions{Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 		return &invoker.ElicitResult{Action: invoker.Decline}, nil
 	}}
-	c := open(t, mcpadapter.InMemory(server, options))
+	c := mcptest.Open(t, mcpadapter.InMemory(server, options))
 	if c.Peer().Protocol != "MCP 2026-07-28" {
 		t.Fatalf("the protocol is %s", c.Peer().Protocol)
 	}
-	out, err := tool(t, c, "ask").Invoke(within(t), rawCall(`{}`))
+	out, err := mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 	if err != nil || canister.TextOf(out.Content) != "decline s" {
 		t.Errorf("got %q, %v", canister.TextOf(out.Content), err)
 	}
-	c = open(t, mcpadapter.InMemory(server, nil))
-	out, err = tool(t, c, "ask").Invoke(within(t), rawCall(`{}`))
+	c = mcptest.Open(t, mcpadapter.InMemory(server, nil))
+	out, err = mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 	if err != nil || canister.TextOf(out.Content) != "decline s" {
 		t.Errorf("a question that nobody answers: got %q, %v", canister.TextOf(out.Content), err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
@@ -32,12 +33,6 @@ func tooledModel(asked chan<- *invoker.SampleRequest) func(context.Context, *inv
 		}}, nil
 	}
 }
-
-const (
-	firstAsked = `{"maxTokens":9,"messages":[` + askWeather + `],"tools":[` + weatherTool + `],"toolChoice":{"mode":"required"}}`
-	thenAsked  = `{"maxTokens":9,"messages":[` + askWeather + `,` + useWeather + `,` + toldWeather + `],"tools":[` + weatherTool + `]}`
-	usesAnswer = `"content":[{"type":"text","text":"Let me see."},{"type":"tool_use","id":"u1","name":"weather","input":{"at":7,"city":"Oslo"},"_meta":{"sig":"x"}},{"type":"tool_use","id":"u2","name":"weather","input":{}}]`
-)
 
 // checkFirst and checkThen check that a request has come through whole.
 func checkFirst(t *testing.T, r *invoker.SampleRequest) {
@@ -75,15 +70,15 @@ func TestSamplingWithTools(t *testing.T) {
 		"go":         relayProcess,
 		"typescript": relayScript,
 		"rounds": func(_ *testing.T, o mcpadapter.ClientOptions) ensemble.Source {
-			o.Protocol = protocols[0]
-			return mcpadapter.InMemory(newRelay(), &o)
+			o.Protocol = mcptest.Protocols[0]
+			return mcpadapter.InMemory(mcptest.NewRelay(), &o)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := make(chan *invoker.SampleRequest, 2)
 			options := mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true, Sample: tooledModel(asked)}
-			c := open(t, source(t, options))
-			got := relayed(t, c, "relay", firstAsked)
+			c := mcptest.Open(t, source(t, options))
+			got := relayed(t, c, "relay", mcptest.FirstAsked)
 			var answer, want struct {
 				Content    json.RawMessage
 				StopReason string
@@ -91,15 +86,15 @@ func TestSamplingWithTools(t *testing.T) {
 			if err := json.Unmarshal([]byte(got), &answer); err != nil || answer.StopReason != "toolUse" {
 				t.Fatalf("the server got %s", got)
 			}
-			_ = json.Unmarshal([]byte("{"+usesAnswer+"}"), &want)
-			if !sameJSON(t, string(answer.Content), string(want.Content)) {
+			_ = json.Unmarshal([]byte("{"+mcptest.UsesAnswer+"}"), &want)
+			if !mcptest.SameJSON(t, string(answer.Content), string(want.Content)) {
 				t.Errorf("the server got %s", answer.Content)
 			}
-			checkFirst(t, await(t, "the first request", asked))
-			if got := relayed(t, c, "relay", thenAsked); !strings.Contains(got, "It rains.") || !strings.Contains(got, "endTurn") {
+			checkFirst(t, mcptest.Await(t, "the first request", asked))
+			if got := relayed(t, c, "relay", mcptest.ThenAsked); !strings.Contains(got, "It rains.") || !strings.Contains(got, "endTurn") {
 				t.Errorf("the server got %s", got)
 			}
-			checkThen(t, await(t, "the second request", asked))
+			checkThen(t, mcptest.Await(t, "the second request", asked))
 		})
 	}
 }
@@ -107,15 +102,15 @@ func TestSamplingWithTools(t *testing.T) {
 // Numbers that no float holds stay what they are, and members in their order.
 func TestSamplingKeepsTheText(t *testing.T) {
 	const schema = `{"type":"object","properties":{"z":{"const":12345678901234567890},"a":{"type":"string"}}}`
-	answers := make(chan message, 1)
-	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	answers := make(chan mcptest.Message, 1)
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		switch {
 		case m.Method == "tools/call":
-			send := stream(w)
+			send := mcptest.StartStream(w)
 			send(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"maxTokens":1,"temperature":0,"tools":[{"name":"t","inputSchema":` + schema + `}],"messages":[` +
 				`{"role":"user","content":{"type":"text","text":"go"}},{"role":"assistant","content":{"type":"tool_use","id":"u","name":"t","input":{"z":12345678901234567890,"a":"x"}}},` +
 				`{"role":"user","content":{"type":"tool_result","toolUseId":"u","content":[],"structuredContent":{"z":12345678901234567890}}}]}}`)
-			answers <- await(t, "the answer", answers)
+			answers <- mcptest.Await(t, "the answer", answers)
 			send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[]}}`)
 			return true
 		case m.Method == "POST" && m.ID != nil:
@@ -124,15 +119,15 @@ func TestSamplingKeepsTheText(t *testing.T) {
 		return false
 	})
 	asked := make(chan *invoker.SampleRequest, 1)
-	c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true,
+	c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true,
 		Sample: func(_ context.Context, r *invoker.SampleRequest) (*invoker.SampleResult, error) {
 			asked <- r
 			return &invoker.SampleResult{Model: "m", ToolUses: []invoker.ToolUse{{ID: "v", Name: "t", Input: json.RawMessage(`{"z":12345678901234567890}`)}}}, nil
 		}}}))
-	if _, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`)); err != nil {
+	if _, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	r := await(t, "the request", asked)
+	r := mcptest.Await(t, "the request", asked)
 	if string(r.Tools[0].InputSchema) != schema || string(r.Messages[1].ToolUses[0].Input) != `{"z":12345678901234567890,"a":"x"}` ||
 		string(r.Messages[2].ToolResults[0].Content[0].(canister.StructuredContent).JSON) != `{"z":12345678901234567890}` {
 		t.Errorf("the model was asked %+v with %+v", r.Messages, r.Tools)
@@ -140,7 +135,7 @@ func TestSamplingKeepsTheText(t *testing.T) {
 	if r.Temperature == nil || *r.Temperature != 0 {
 		t.Errorf("the temperature is %v", r.Temperature)
 	}
-	if m := await(t, "the answer", answers); !strings.Contains(string(m.Result), `"content":{"type":"tool_use","id":"v","name":"t","input":{"z":12345678901234567890}}`) {
+	if m := mcptest.Await(t, "the answer", answers); !strings.Contains(string(m.Result), `"content":{"type":"tool_use","id":"v","name":"t","input":{"z":12345678901234567890}}`) {
 		t.Errorf("the server got %s", m.Result)
 	}
 }
@@ -150,15 +145,15 @@ func TestSamplingRules(t *testing.T) {
 	const use = `{"role":"assistant","content":{"type":"tool_use","id":"u","name":"weather","input":{}}}`
 	const told = `{"type":"tool_result","toolUseId":"u","content":[]}`
 	asked := make(chan *invoker.SampleRequest, 1)
-	c := open(t, mcpadapter.InMemory(newRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true, Sample: tooledModel(asked)}))
+	c := mcptest.Open(t, mcpadapter.InMemory(mcptest.NewRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true, Sample: tooledModel(asked)}))
 	for messages, want := range map[string]string{
-		askWeather + `,` + use:                    `"u" in message 1 has no result`,
-		askWeather + `,` + use + `,` + askWeather: `"u" in message 1 has no result`,
-		askWeather + `,` + use + `,{"role":"user","content":[` + told + `,` + told + `]}`:               "or it already has a result",
-		askWeather + `,` + use + `,{"role":"user","content":[` + told + `,{"type":"text","text":"x"}]}`: "other content beside",
-		askWeather + `,{"role":"user","content":` + told + `}`:                                          "but the previous message has no such tool use",
+		mcptest.AskWeather + `,` + use:                                                                          `"u" in message 1 has no result`,
+		mcptest.AskWeather + `,` + use + `,` + mcptest.AskWeather:                                               `"u" in message 1 has no result`,
+		mcptest.AskWeather + `,` + use + `,{"role":"user","content":[` + told + `,` + told + `]}`:               "or it already has a result",
+		mcptest.AskWeather + `,` + use + `,{"role":"user","content":[` + told + `,{"type":"text","text":"x"}]}`: "other content beside",
+		mcptest.AskWeather + `,{"role":"user","content":` + told + `}`:                                          "but the previous message has no such tool use",
 	} {
-		got := relayed(t, c, "relay", `{"maxTokens":9,"tools":[`+weatherTool+`],"messages":[`+messages+`]}`)
+		got := relayed(t, c, "relay", `{"maxTokens":9,"tools":[`+mcptest.WeatherTool+`],"messages":[`+messages+`]}`)
 		if !strings.Contains(got, "-32602") || !strings.Contains(got, want) {
 			t.Errorf("%s: the server got %s", messages, got)
 		}
@@ -171,12 +166,12 @@ func TestSamplingRules(t *testing.T) {
 // A message of several blocks needs no tools, and comes through whole.
 func TestSamplingWithSeveralBlocks(t *testing.T) {
 	asked := make(chan *invoker.SampleRequest, 1)
-	c := open(t, mcpadapter.InMemory(newRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", Sample: plainModel(asked)}))
+	c := mcptest.Open(t, mcpadapter.InMemory(mcptest.NewRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", Sample: plainModel(asked)}))
 	got := relayed(t, c, "relay", `{"maxTokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"What is"},{"type":"image","data":"AA==","mimeType":"image/png"}]}]}`)
 	if !strings.Contains(got, "I have no tools.") {
 		t.Fatalf("the server got %s", got)
 	}
-	if r := await(t, "the request", asked); len(r.Messages) != 1 || len(r.Messages[0].Content) != 2 {
+	if r := mcptest.Await(t, "the request", asked); len(r.Messages) != 1 || len(r.Messages[0].Content) != 2 {
 		t.Errorf("the model was asked %+v", r.Messages)
 	}
 }
@@ -199,10 +194,10 @@ func TestSamplingIsDeclared(t *testing.T) {
 		{mcpadapter.ClientOptions{SampleCalls: true, SampleTools: true}, invoker.Call{Model: model}, `{}`, `{"tools":{}}`},
 		{mcpadapter.ClientOptions{SampleCalls: true, SampleTools: true}, invoker.Call{}, `null`, `{"tools":{}}`},
 	} {
-		for protocol, want := range map[string]string{protocols[0]: test.newest, protocols[1]: test.before} {
+		for protocol, want := range map[string]string{mcptest.Protocols[0]: test.newest, mcptest.Protocols[1]: test.before} {
 			options, call := test.options, test.call
 			options.Protocol, options.Roots = protocol, []mcpadapter.Root{{URI: "file:///x"}}
-			output, err := tool(t, open(t, mcpadapter.InMemory(newRelay(), &options)), "can").Invoke(within(t), &call)
+			output, err := mcptest.Tool(t, mcptest.Open(t, mcpadapter.InMemory(mcptest.NewRelay(), &options)), "can").Invoke(mcptest.Within(t), &call)
 			if got := canister.TextOf(output.Content); got != want || err != nil {
 				t.Errorf("%s, tools %v of %v, a call with %v and %v: declared %s (%v), want %s", protocol, options.SampleTools, options.SampleCalls, call.Model != nil, call.ModelTools, got, err, want)
 			}
@@ -213,12 +208,12 @@ func TestSamplingIsDeclared(t *testing.T) {
 // A call whose model takes no tools is not asked with them, though the capability of
 // the connection is there for other calls.
 func TestSamplingOfCallsWithoutTools(t *testing.T) {
-	c := open(t, mcpadapter.InMemory(newRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleCalls: true, SampleTools: true}))
+	c := mcptest.Open(t, mcpadapter.InMemory(mcptest.NewRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleCalls: true, SampleTools: true}))
 	asked := make(chan *invoker.SampleRequest, 2)
 	for takes, want := range map[bool]string{false: "-32602", true: "toolUse"} {
-		call := rawCall(firstAsked)
+		call := mcptest.RawCall(mcptest.FirstAsked)
 		call.Model, call.ModelTools = tooledModel(asked), takes
-		output, err := tool(t, c, "relay").Invoke(within(t), call)
+		output, err := mcptest.Tool(t, c, "relay").Invoke(mcptest.Within(t), call)
 		content := output.Content
 		if err != nil {
 			content = invoker.AsFailure(err).Content
@@ -239,17 +234,17 @@ func TestSamplingWithToolsInAConversation(t *testing.T) {
 	for name, source := range map[string]func(*testing.T, mcpadapter.ClientOptions) ensemble.Source{"go": relayProcess, "typescript": relayScript} {
 		t.Run(name, func(t *testing.T) {
 			script := conversetest.NewScript(
-				conversetest.Line{Calls: []conversetest.Call{{Name: "relay__relay", Arguments: firstAsked}}},
+				conversetest.Line{Calls: []conversetest.Call{{Name: "relay__relay", Arguments: mcptest.FirstAsked}}},
 				conversetest.Line{Text: "Let me see.", Calls: []conversetest.Call{{Name: "weather", Arguments: `{"city":"Oslo"}`, CallID: "u1"}, {Name: "weather", Arguments: `{}`, CallID: "u2"}}},
 				conversetest.Line{
 					Expect: answered(`"input":{"city":"Oslo"}`),
-					Calls:  []conversetest.Call{{Name: "relay__relay", Arguments: thenAsked}},
+					Calls:  []conversetest.Call{{Name: "relay__relay", Arguments: mcptest.ThenAsked}},
 				},
 				conversetest.Line{Text: "It rains."},
 				conversetest.Line{Expect: answered("It rains."), Text: "Rain."},
 			)
-			talk := converse.New(script, rosterOf(t, ensemble.New("relay", source(t, options), nil)), nil)
-			for event, err := range talk.Send(within(t), canister.Text("How is the weather?")) {
+			talk := converse.New(script, mcptest.Roster(t, ensemble.New("relay", source(t, options), nil)), nil)
+			for event, err := range talk.Send(mcptest.Within(t), canister.Text("How is the weather?")) {
 				if done, ok := event.(converse.TurnCompleted); err != nil || ok && (done.Turn.Exchanges != 5 || done.Turn.Invocations != 2) {
 					t.Errorf("%+v, %v", event, err)
 				}

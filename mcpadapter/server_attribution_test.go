@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -47,21 +48,21 @@ func TestQuestionsOfACallThatWasGivenUp(t *testing.T) {
 	ann, bob := connectHTTP(t, front, answering(), "2025-11-25"), connectHTTP(t, front, answering(), "2025-11-25")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { _, _ = ann.CallTool(ctx, &mcp.CallToolParams{Name: "abandoned"}) }()
-	await(t, "the call of the first client", began)
+	mcptest.Await(t, "the call of the first client", began)
 	cancel()
-	await(t, "that the server knows of it", began)
+	mcptest.Await(t, "that the server knows of it", began)
 	done := make(chan error, 1)
 	go func() {
-		_, err := bob.CallTool(within(t), &mcp.CallToolParams{Name: "next"})
+		_, err := bob.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "next"})
 		done <- err
 	}()
-	await(t, "the call of the second client", began)
+	mcptest.Await(t, "the call of the second client", began)
 	close(ask)
-	if text := await(t, "the answers", got); text != `[{"uri":"file:///srv"}] false` {
+	if text := mcptest.Await(t, "the answers", got); text != `[{"uri":"file:///srv"}] false` {
 		t.Errorf("the server gets %s", text)
 	}
 	close(leave)
-	if err := await(t, "the end of the call", done); err != nil {
+	if err := mcptest.Await(t, "the end of the call", done); err != nil {
 		t.Error(err)
 	}
 }
@@ -89,10 +90,10 @@ func TestQuestionsAfterALateAnswer(t *testing.T) {
 	ann, bob := connectHTTP(t, front, answering(), "2025-11-25"), connectHTTP(t, front, answering(), "2025-11-25")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { _, _ = ann.CallTool(ctx, &mcp.CallToolParams{Name: "abandoned"}) }()
-	await(t, "the call of the first client", began)
+	mcptest.Await(t, "the call of the first client", began)
 	cancel()
-	await(t, "that the server knows of it", began)
-	if result, err := bob.CallTool(within(t), &mcp.CallToolParams{Name: "next"}); err != nil || result.IsError {
+	mcptest.Await(t, "that the server knows of it", began)
+	if result, err := bob.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "next"}); err != nil || result.IsError {
 		t.Errorf("the second client is not asked: %s, %v", jsonOf(t, result), err)
 	}
 }
@@ -100,11 +101,11 @@ func TestQuestionsAfterALateAnswer(t *testing.T) {
 // The lines of the log of a server that several clients use reach none of them: one
 // may be about the call before.
 func TestLogsOfASharedServer(t *testing.T) {
-	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/call" {
 			return false
 		}
-		send := stream(w)
+		send := mcptest.StartStream(w)
 		send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":"about Ann's files"}}`)
 		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, m.ID))
 		return true
@@ -122,13 +123,13 @@ func TestLogsOfASharedServer(t *testing.T) {
 	}
 	ann, bob := connect("ann"), connect("bob")
 	for _, session := range []*mcp.ClientSession{ann, bob, ann} {
-		if _, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "read"}); err != nil {
+		if _, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "read"}); err != nil {
 			t.Fatal(err)
 		}
-		if session == ann && len(s.received("tools/call")) == 1 {
-			await(t, "the line of the only client", heard)
+		if session == ann && len(s.Received("tools/call")) == 1 {
+			mcptest.Await(t, "the line of the only client", heard)
 		}
-		if err := session.Ping(within(t), nil); err != nil {
+		if err := session.Ping(mcptest.Within(t), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -162,7 +163,7 @@ func TestContentGoesOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := jsonOf(t, result.Content); !sameJSON(t, got, want) {
+		if got := jsonOf(t, result.Content); !mcptest.SameJSON(t, got, want) {
 			t.Errorf("got %s", got)
 		}
 		if got := jsonOf(t, result.StructuredContent); got != `{"a":2,"b":1.5}` {
@@ -172,15 +173,6 @@ func TestContentGoesOut(t *testing.T) {
 			t.Errorf("_meta %v", result.Meta)
 		}
 	})
-}
-
-func sameJSON(t *testing.T, a, b string) bool {
-	t.Helper()
-	var x, y any
-	if err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)); err != nil {
-		t.Fatal(err)
-	}
-	return jsonOf(t, x) == jsonOf(t, y)
 }
 
 // A failure is told in words, in a form for programs, and no further: what is
@@ -303,7 +295,7 @@ func soon(t *testing.T, done <-chan struct{}, otherwise string) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(mcptest.Patience):
 		t.Fatal(otherwise)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter"
@@ -17,7 +18,7 @@ import (
 // The name that a token was given stands in the audit record and in the log of a
 // call that failed. A token without a name has none there.
 func TestNamesOfClients(t *testing.T) {
-	for _, protocol := range protocols {
+	for _, protocol := range mcptest.Protocols {
 		t.Run(protocol, func(t *testing.T) {
 			kept := make(keeps, 1)
 			core, logged := observer.New(zap.DebugLevel)
@@ -31,9 +32,9 @@ func TestNamesOfClients(t *testing.T) {
 			web := httptest.NewServer(server.Handler())
 			t.Cleanup(web.Close)
 			for token, want := range map[string]string{"the-token-of-ada": "ada's laptop", "the-token-of-ben": ""} {
-				conn := open(t, mcpadapter.HTTP(web.URL, &mcpadapter.HTTPOptions{BearerToken: token, ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}))
-				_, _ = tool(t, conn, "local__fails").Invoke(within(t), rawCall(`{}`))
-				if record := await(t, "the record", kept); record.ClientName != want {
+				conn := mcptest.Open(t, mcpadapter.HTTP(web.URL, &mcpadapter.HTTPOptions{BearerToken: token, ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}))
+				_, _ = mcptest.Tool(t, conn, "local__fails").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+				if record := mcptest.Await(t, "the record", kept); record.ClientName != want {
 					t.Errorf("the record has the name %q, want %q", record.ClientName, want)
 				}
 			}

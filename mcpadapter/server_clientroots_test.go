@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -48,7 +49,7 @@ func TestClientRootsGoThrough(t *testing.T) {
 			behind, _ := newRooted()
 			options.Protocol = "2025-11-25"
 			session := connect(gateway(t, mcpadapter.InMemory(behind, &options)), client)
-			result, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "tell"})
+			result, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "tell"})
 			if err != nil || result.IsError {
 				t.Fatalf("%s, %v", jsonOf(t, result), err)
 			}
@@ -75,16 +76,16 @@ func TestClientRootsOfSeveralCalls(t *testing.T) {
 	session := connectHTTP(t, front, answering(), "2025-11-25")
 	done := make(chan error, 1)
 	go func() {
-		_, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "wait"})
+		_, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "wait"})
 		done <- err
 	}()
-	goOn := await(t, "the other call", waiting)
-	result, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "tell"})
+	goOn := mcptest.Await(t, "the other call", waiting)
+	result, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "tell"})
 	if err != nil || result.IsError || result.Content[0].(*mcp.TextContent).Text != `[]` {
 		t.Errorf("the server gets %s, %v", jsonOf(t, result), err)
 	}
 	goOn()
-	if err := await(t, "the end of the other call", done); err != nil {
+	if err := mcptest.Await(t, "the end of the other call", done); err != nil {
 		t.Error(err)
 	}
 }

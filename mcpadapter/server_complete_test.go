@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -67,21 +68,21 @@ func TestCompletedPagesGoThrough(t *testing.T) {
 			if serving.name == "http" {
 				bystander = serving.connect(t, front, other, "2025-11-25")
 			}
-			if _, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "login"}); err != nil {
+			if _, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "login"}); err != nil {
 				t.Fatal(err)
 			}
-			early, late := await(t, "the first page", sent), await(t, "the second page", sent)
-			if got := await(t, "that the first is complete", heard); got != early {
+			early, late := mcptest.Await(t, "the first page", sent), mcptest.Await(t, "the second page", sent)
+			if got := mcptest.Await(t, "that the first is complete", heard); got != early {
 				t.Errorf("complete is %q, want %q", got, early)
 			}
-			report := await(t, "the end of the tool", reports)
+			report := mcptest.Await(t, "the end of the tool", reports)
 			report("nobody-asked")
 			report("late")
 			report("late") // again says nothing new
-			if got := await(t, "that the second is complete", heard); got != late {
+			if got := mcptest.Await(t, "that the second is complete", heard); got != late {
 				t.Errorf("complete is %q, want %q", got, late)
 			}
-			if err := bystander.Ping(within(t), nil); err != nil {
+			if err := bystander.Ping(mcptest.Within(t), nil); err != nil {
 				t.Fatal(err)
 			}
 			if len(heard)+len(overheard) > 0 {
@@ -104,10 +105,10 @@ func TestPagesOfOtherClientsStay(t *testing.T) {
 	})
 	front := gateway(t, mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Protocol: "2025-11-25"}))
 	ann, sent, heard := pageClient()
-	if _, err := connectStdio(t, front, ann, "2025-11-25").CallTool(within(t), &mcp.CallToolParams{Name: "login"}); err != nil {
+	if _, err := connectStdio(t, front, ann, "2025-11-25").CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "login"}); err != nil {
 		t.Fatal(err)
 	}
-	early, late := await(t, "the first page", sent), await(t, "the second page", sent)
+	early, late := mcptest.Await(t, "the first page", sent), mcptest.Await(t, "the second page", sent)
 	accept := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return &mcp.ElicitResult{Action: "accept"}, nil
 	}
@@ -115,12 +116,12 @@ func TestPagesOfOtherClientsStay(t *testing.T) {
 		Capabilities:       &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}},
 		ElicitationHandler: accept,
 	})
-	if result, err := connectStdio(t, front, bob, "2025-11-25").CallTool(within(t), &mcp.CallToolParams{Name: "flood"}); err != nil || result.IsError {
+	if result, err := connectStdio(t, front, bob, "2025-11-25").CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "flood"}); err != nil || result.IsError {
 		t.Fatalf("%s, %v", jsonOf(t, result), err)
 	}
-	await(t, "the end of the tool", reports)("late")
+	mcptest.Await(t, "the end of the tool", reports)("late")
 	for _, want := range []string{early, late} {
-		if got := await(t, "that a page is complete", heard); got != want {
+		if got := mcptest.Await(t, "that a page is complete", heard); got != want {
 			t.Errorf("complete is %q, want %q", got, want)
 		}
 	}
@@ -131,21 +132,21 @@ func TestPagesOfOtherClientsStay(t *testing.T) {
 func TestCompletedPagesAreBounded(t *testing.T) {
 	behind, reports := newLogin()
 	var ask *invoker.ElicitRequest
-	conn := open(t, mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(_ context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	conn := mcptest.Open(t, mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(_ context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 		ask = q
 		return &invoker.ElicitResult{Action: invoker.Accept}, nil
 	}}))
-	if _, err := tool(t, conn, "login").Invoke(within(t), rawCall(`{}`)); err != nil {
+	if _, err := mcptest.Tool(t, conn, "login").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	heard := make(chan string, 8)
 	ask.OnCompletion(func() { heard <- "late" })
-	report := await(t, "the end of the tool", reports)
+	report := mcptest.Await(t, "the end of the tool", reports)
 	for i := range 150 {
 		report(fmt.Sprint("other ", i))
 	}
 	report("late")
-	if got := await(t, "the report", heard); got != "late" {
+	if got := mcptest.Await(t, "the report", heard); got != "late" {
 		t.Errorf("heard %q", got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,7 +45,7 @@ func TestUnansweredQuestion(t *testing.T) {
 		if err == nil {
 			t.Error("the question has an answer")
 		}
-	case <-time.After(patience):
+	case <-time.After(mcptest.Patience):
 		t.Fatal("the tool still waits")
 	}
 }
@@ -66,7 +67,7 @@ func TestNothingIsLeft(t *testing.T) {
 		listener := httptest.NewServer(server.Handler())
 		transport := &http.Transport{}
 		var clients []*mcp.ClientSession
-		for _, protocol := range protocols {
+		for _, protocol := range mcptest.Protocols {
 			client := mcp.NewClient(&mcp.Implementation{Name: "c"}, &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {}})
 			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: listener.URL, HTTPClient: &http.Client{Transport: transport}, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 			if err != nil {
@@ -83,7 +84,7 @@ func TestNothingIsLeft(t *testing.T) {
 		go func() { served <- server.Serve(context.Background(), toServer, fromServer) }()
 		v := &victim{server: server, Server: listener}
 		v.post(t, strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1), `/clientCapabilities":{}`, `/clientCapabilities":{"elicitation":{}}`, 1), nil)
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), mcptest.Patience)
 		defer cancel()
 		if err := server.Close(ctx); err != nil {
 			t.Error(err)
@@ -102,7 +103,7 @@ func TestNothingIsLeft(t *testing.T) {
 		http.DefaultClient.CloseIdleConnections()
 		_ = roster.Close(ctx)
 	}()
-	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for end := time.Now().Add(mcptest.Patience); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(end) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("%d goroutines, there were %d:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter"
@@ -329,7 +330,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 		Template: ensemble.Template{URI: "test://{id}", Name: "any"},
 		Read:     func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) { return nil, nil },
 	}}, Updates: new(ensemble.Updates)})
-	server := mcpadapter.NewServer(rosterOf(t, ensemble.New("local", library, nil)), nil)
+	server := mcpadapter.NewServer(mcptest.Roster(t, ensemble.New("local", library, nil)), nil)
 	defer server.Close(context.Background())
 	session := connectStdio(t, server, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), "2025-11-25")
 	var err error

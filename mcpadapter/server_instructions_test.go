@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -26,7 +27,7 @@ func TestInstructionsGoOut(t *testing.T) {
 		broken := ensembletest.NewSource()
 		broken.Fail(ensembletest.Open, 100, errors.New("broken"))
 		long := strings.Repeat("é", 5000)
-		roster := rosterOf(t, saying("one", "Use\u202e wisely.\nOften."), ensemble.New("broken", broken, nil), saying("two", long),
+		roster := mcptest.Roster(t, saying("one", "Use\u202e wisely.\nOften."), ensemble.New("broken", broken, nil), saying("two", long),
 			saying("three", long), saying("four", long), saying("five", long), saying("none", ""))
 		server := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{Instructions: "Its own."})
 		t.Cleanup(func() { _ = server.Close(context.Background()) })

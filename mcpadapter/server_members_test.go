@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter"
 )
 
@@ -61,18 +62,18 @@ var maximal = map[string]struct{ params, name, member, object string }{
 }
 
 // answerMaximal answers a request with its objects in a result that has a _meta.
-func answerMaximal(w http.ResponseWriter, _ *http.Request, m message) bool {
+func answerMaximal(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 	const what = `"capabilities":{"tools":{},"resources":{},"prompts":{},"completions":{},"logging":{}},"instructions":"Use wisely."`
 	const info = `{"name":"behind","title":"Behind","version":"7","description":"A server.","websiteUrl":"https://x.example/",` + icons + `}`
 	switch m.Method {
 	case "initialize":
-		reply(w, m, `{"protocolVersion":"2025-11-25",`+what+`,"serverInfo":`+info+`}`)
+		mcptest.Reply(w, m, `{"protocolVersion":"2025-11-25",`+what+`,"serverInfo":`+info+`}`)
 	case "server/discover":
-		reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],`+what+`,"_meta":{"io.modelcontextprotocol/serverInfo":`+info+`}}`)
+		mcptest.Reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],`+what+`,"_meta":{"io.modelcontextprotocol/serverInfo":`+info+`}}`)
 	default:
 		answer, ok := maximal[m.Method]
 		if ok {
-			reply(w, m, `{"resultType":"complete","`+answer.member+`":`+answer.object+`,`+fullMeta+`}`)
+			mcptest.Reply(w, m, `{"resultType":"complete","`+answer.member+`":`+answer.object+`,`+fullMeta+`}`)
 		}
 		return ok
 	}
@@ -112,15 +113,15 @@ func exactly(t *testing.T, text []byte) (value any) {
 // What a server says reaches the clients of a gateway with all its members,
 // whichever protocol is spoken on either side.
 func TestGatewayKeepsEveryMember(t *testing.T) {
-	for _, behind := range protocols {
-		s := newScripted(t, answerMaximal)
+	for _, behind := range mcptest.Protocols {
+		s := mcptest.NewScripted(t, answerMaximal)
 		source := mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: behind}})
-		roster := rosterOf(t, ensemble.New("behind", source, nil))
+		roster := mcptest.Roster(t, ensemble.New("behind", source, nil))
 		gateway := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{OwnNames: true, Stateless: true})
 		t.Cleanup(func() { _ = gateway.Close(context.Background()) })
 		listener := httptest.NewServer(gateway.Handler())
 		t.Cleanup(listener.Close)
-		for _, protocol := range protocols {
+		for _, protocol := range mcptest.Protocols {
 			for method, sent := range maximal {
 				t.Run(behind+"/"+protocol+"/"+method, func(t *testing.T) {
 					result := served(t, listener.URL, protocol, method, sent.params, sent.name)

@@ -5,6 +5,7 @@ package mcpadapter_test
 import (
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -17,7 +18,7 @@ func TestNotificationsOutliveTheirRequests(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	server := newServer(t, &mcpadapter.ServerOptions{Logger: zap.New(core)}, adder(t))
 	for range 20 {
-		session := connectHTTP(t, server, mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil), protocols[1])
+		session := connectHTTP(t, server, mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil), mcptest.Protocols[1])
 		if err := session.Ping(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

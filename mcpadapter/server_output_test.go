@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"go.uber.org/zap"
@@ -65,7 +66,7 @@ func TestClientStopsReading(t *testing.T) {
 					_, err = io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
 				}
 			}()
-			returns(t, "Serve", func() {
+			mcptest.Returns(t, "Serve", func() {
 				if err := server.Serve(t.Context(), toServer, fromServer); !errors.Is(err, errClientNotReading) {
 					t.Errorf("it returned %v", err)
 				}
@@ -73,7 +74,7 @@ func TestClientStopsReading(t *testing.T) {
 			if said := logs.FilterMessage("a client has stopped reading: its session is ended").Len(); said != 1 {
 				t.Errorf("the log says so %d times: %v", said, logs.All())
 			}
-			returns(t, "Close", func() {
+			mcptest.Returns(t, "Close", func() {
 				if err := server.Close(t.Context()); err != nil {
 					t.Errorf("Close: %v", err)
 				}

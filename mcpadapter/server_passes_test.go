@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,7 +21,7 @@ import (
 
 // gateway serves what a server behind offers, under its own names.
 func gateway(t *testing.T, behind ensemble.Source) *mcpadapter.Server {
-	server := mcpadapter.NewServer(rosterOf(t, ensemble.New("behind", behind, nil)), &mcpadapter.ServerOptions{OwnNames: true})
+	server := mcpadapter.NewServer(mcptest.Roster(t, ensemble.New("behind", behind, nil)), &mcpadapter.ServerOptions{OwnNames: true})
 	t.Cleanup(func() { _ = server.Close(context.Background()) })
 	return server
 }
@@ -29,11 +30,11 @@ func gateway(t *testing.T, behind ensemble.Source) *mcpadapter.Server {
 // the gateway that made it.
 func TestLogsGoThrough(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
-		s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+		s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 			if m.Method != "tools/call" {
 				return false
 			}
-			send := stream(w)
+			send := mcptest.StartStream(w)
 			send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"not this"}}`)
 			send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"part","data":{"a":1}}}`)
 			send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, m.ID))
@@ -48,7 +49,7 @@ func TestLogsGoThrough(t *testing.T) {
 		if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "read", Meta: mcp.Meta{mcp.MetaKeyLogLevel: "info"}}); err != nil {
 			t.Fatal(err)
 		}
-		if got := await(t, "a line of the log", heard); got != "warning part map[a:1]" {
+		if got := mcptest.Await(t, "a line of the log", heard); got != "warning part map[a:1]" {
 			t.Errorf("the client heard %q", got)
 		}
 	})
@@ -58,7 +59,7 @@ func TestLogsGoThrough(t *testing.T) {
 // protocol is spoken behind the gateway.
 func TestFormsKeepTheirOrder(t *testing.T) {
 	const form = `{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},"color":{"type":"string"}},"required":["name"]}`
-	for _, behind := range protocols {
+	for _, behind := range mcptest.Protocols {
 		t.Run(behind, func(t *testing.T) {
 			server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 			server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -74,18 +75,18 @@ func TestFormsKeepTheirOrder(t *testing.T) {
 			})
 			var asked []string
 			source := mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: behind})
-			roster := rosterOf(t, ensemble.New("behind", source, nil))
+			roster := mcptest.Roster(t, ensemble.New("behind", source, nil))
 			catalog, err := roster.Catalog(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			tool, _ := catalog.Find("behind__ask")
-			call := rawCall(`{}`)
+			call := mcptest.RawCall(`{}`)
 			call.Person = func(_ context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 				asked = append(asked, string(q.Schema))
 				return &invoker.ElicitResult{Action: invoker.Decline}, nil
 			}
-			if _, err := tool.Invoke(within(t), call); err != nil {
+			if _, err := tool.Invoke(mcptest.Within(t), call); err != nil {
 				t.Fatal(err)
 			}
 			if len(asked) != 1 || !strings.Contains(asked[0], `"properties":{"name":{"type":"string"},"age":{"type":"integer"},"color":{"type":"string"}}`) {

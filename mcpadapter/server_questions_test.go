@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -163,7 +164,7 @@ func TestUndeclared(t *testing.T) {
 		session := connect(newCurious(t), mcp.NewClient(&mcp.Implementation{Name: "c"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}))
 		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "curious"})
 		_, promptErr := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "greet"})
-		if strings.HasSuffix(t.Name(), protocols[0]) {
+		if strings.HasSuffix(t.Name(), mcptest.Protocols[0]) {
 			for _, err := range []error{err, promptErr} {
 				if !isRPC(err, mcp.CodeMissingRequiredClientCapabilities) || !strings.Contains(err.Error(), "elicitation") {
 					t.Errorf("err = %v", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -38,37 +39,37 @@ func tooledClient(asked chan<- *mcp.CreateMessageWithToolsParams) *mcp.Client {
 // relayGateway is a gateway before a server of that protocol that asks models with
 // tools.
 func relayGateway(t *testing.T, protocol string) *mcpadapter.Server {
-	return gateway(t, mcpadapter.InMemory(newRelay(), &mcpadapter.ClientOptions{Protocol: protocol, SampleCalls: true, SampleTools: true}))
+	return gateway(t, mcpadapter.InMemory(mcptest.NewRelay(), &mcpadapter.ClientOptions{Protocol: protocol, SampleCalls: true, SampleTools: true}))
 }
 
 // A server behind reaches the model of a client that declares sampling.tools, with its
 // tools, their uses and results.
 func TestSamplingGoesThrough(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
-		for _, behind := range protocols {
+		for _, behind := range mcptest.Protocols {
 			asked := make(chan *mcp.CreateMessageWithToolsParams, 2)
 			session := connect(relayGateway(t, behind), tooledClient(asked))
 			relay := func(request string) string {
-				result, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(request)})
+				result, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(request)})
 				if err != nil || result.IsError {
 					t.Fatalf("%s: %s, %v", behind, jsonOf(t, result), err)
 				}
 				return result.Content[0].(*mcp.TextContent).Text
 			}
-			if got := relay(firstAsked); !strings.Contains(got, usesAnswer) || !strings.Contains(got, `"stopReason":"toolUse"`) {
+			if got := relay(mcptest.FirstAsked); !strings.Contains(got, mcptest.UsesAnswer) || !strings.Contains(got, `"stopReason":"toolUse"`) {
 				t.Errorf("%s: the server got %s", behind, got)
 			}
-			first := await(t, "the first request", asked)
+			first := mcptest.Await(t, "the first request", asked)
 			if first.ToolChoice == nil || first.ToolChoice.Mode != "required" || len(first.Tools) != 1 || !strings.Contains(jsonOf(t, first.Tools[0]), `"description":"Tells the weather."`) ||
 				!strings.Contains(jsonOf(t, first.Tools[0]), `"city":{"type":"string"}`) {
 				t.Errorf("%s: the client was asked %s", behind, jsonOf(t, first))
 			}
-			if got := relay(thenAsked); !strings.Contains(got, "It rains.") {
+			if got := relay(mcptest.ThenAsked); !strings.Contains(got, "It rains.") {
 				t.Errorf("%s: the server got %s", behind, got)
 			}
-			then := await(t, "the second request", asked)
-			for i, want := range []string{askWeather, useWeather, toldWeather} {
-				if got := jsonOf(t, then.Messages[i]); !sameJSON(t, got, want) {
+			then := mcptest.Await(t, "the second request", asked)
+			for i, want := range []string{mcptest.AskWeather, mcptest.UseWeather, mcptest.ToldWeather} {
+				if got := jsonOf(t, then.Messages[i]); !mcptest.SameJSON(t, got, want) {
 					t.Errorf("%s: message %d is %s", behind, i, got)
 				}
 			}
@@ -80,17 +81,17 @@ func TestSamplingGoesThrough(t *testing.T) {
 // behind is told; one of the newest protocol knows before it asks.
 func TestSamplingStopsAtTheGateway(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
-		session := connect(relayGateway(t, protocols[1]), answering())
-		result, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(firstAsked)})
+		session := connect(relayGateway(t, mcptest.Protocols[1]), answering())
+		result, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(mcptest.FirstAsked)})
 		if err != nil || !strings.Contains(jsonOf(t, result), "-32602") || !strings.Contains(jsonOf(t, result), "sampling.tools") {
 			t.Errorf("the server got %s, %v", jsonOf(t, result), err)
 		}
-		session = connect(relayGateway(t, protocols[0]), answering())
-		result, err = session.CallTool(within(t), &mcp.CallToolParams{Name: "can"})
+		session = connect(relayGateway(t, mcptest.Protocols[0]), answering())
+		result, err = session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "can"})
 		if err != nil || result.Content[0].(*mcp.TextContent).Text != `{}` {
 			t.Errorf("the server sees %s, %v", jsonOf(t, result), err)
 		}
-		result, err = session.CallTool(within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(firstAsked)})
+		result, err = session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(mcptest.FirstAsked)})
 		if err == nil && !result.IsError {
 			t.Errorf("the server got %s", jsonOf(t, result))
 		}
@@ -107,8 +108,8 @@ func TestSamplingWithToolsIsUndeclared(t *testing.T) {
 		return invoker.Output{}, err
 	})
 	everyServing(t, func(t *testing.T, connect connector) {
-		result, err := connect(newServer(t, nil, ask), answering()).CallTool(within(t), &mcp.CallToolParams{Name: "local__ask"})
-		if strings.HasSuffix(t.Name(), protocols[0]) {
+		result, err := connect(newServer(t, nil, ask), answering()).CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "local__ask"})
+		if strings.HasSuffix(t.Name(), mcptest.Protocols[0]) {
 			if !isRPC(err, mcp.CodeMissingRequiredClientCapabilities) || !strings.Contains(err.Error(), "sampling.tools") {
 				t.Errorf("err = %v", err)
 			}
@@ -122,8 +123,8 @@ func TestSamplingWithToolsIsUndeclared(t *testing.T) {
 func TestSamplingAnswersAreChecked(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
 		asked := make(chan *mcp.CreateMessageWithToolsParams, 1)
-		session := connect(relayGateway(t, protocols[1]), tooledClient(asked))
-		result, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(`{"maxTokens":1,"messages":[` + askWeather + `]}`)})
+		session := connect(relayGateway(t, mcptest.Protocols[1]), tooledClient(asked))
+		result, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(`{"maxTokens":1,"messages":[` + mcptest.AskWeather + `]}`)})
 		if err != nil || !result.IsError || !strings.Contains(jsonOf(t, result), "was offered no tools") {
 			t.Errorf("the server got %s, %v", jsonOf(t, result), err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
@@ -22,9 +23,9 @@ import (
 // TestServerSources runs the suite of sources over servers of this package,
 // whose clients are those of this package: what a gateway of gateways is made of.
 func TestServerSources(t *testing.T) {
-	for _, protocol := range protocols {
+	for _, protocol := range mcptest.Protocols {
 		for _, stateless := range []bool{false, true} {
-			if stateless && protocol != protocols[0] {
+			if stateless && protocol != mcptest.Protocols[0] {
 				continue // without sessions there are no news for older clients
 			}
 			t.Run(protocol+"/stateless="+strconv.FormatBool(stateless), func(t *testing.T) {
@@ -71,7 +72,8 @@ func servedHarness(t *testing.T, client mcpadapter.ClientOptions, stateless bool
 		},
 		Source: mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: client}),
 		Change: func() {
-			late := suiteTool("late")
+			late := ensembletest.Echo()
+			late.Def.Name = "late"
 			tools := ensembletest.ServerTools()
 			source.SetTools(tools[0], tools[2], tools[3], late)
 		},
@@ -93,8 +95,8 @@ func TestGatewayOfAGateway(t *testing.T) {
 		says(t, "fail", invoker.Output{}, failure),
 	}
 	library := ensemble.LocalLibrary(ensembletest.ServerLibrary(nil), tools...)
-	roster := rosterOf(t, ensemble.New("first", library, nil))
-	for _, protocol := range protocols {
+	roster := mcptest.Roster(t, ensemble.New("first", library, nil))
+	for _, protocol := range mcptest.Protocols {
 		t.Run(protocol, func(t *testing.T) {
 			last := roster
 			for range 2 { // servers
@@ -106,7 +108,7 @@ func TestGatewayOfAGateway(t *testing.T) {
 					}
 					listener.Close()
 				})
-				last = rosterOf(t, ensemble.New("next", mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}), nil))
+				last = mcptest.Roster(t, ensemble.New("next", mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}), nil))
 			}
 			catalog, err := last.Catalog(t.Context())
 			if err != nil {
@@ -143,13 +145,4 @@ func TestGatewayOfAGateway(t *testing.T) {
 			}
 		})
 	}
-}
-
-func rosterOf(t *testing.T, ensembles ...*ensemble.Ensemble) *ensemble.Roster {
-	roster, err := ensemble.NewRoster(ensembles...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = roster.Close(context.Background()) })
-	return roster
 }

@@ -10,13 +10,11 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
-
-// protocols are those that each promise of the server holds for.
-var protocols = []string{"2026-07-28", "2025-11-25"}
 
 // serving is a server with a client of the SDK, over a transport.
 var servings = []struct {
@@ -47,7 +45,7 @@ func connectStdio(t *testing.T, server *mcpadapter.Server, client *mcp.Client, p
 }
 
 func connectClient(t *testing.T, client *mcp.Client, transport mcp.Transport, protocol string) *mcp.ClientSession {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), mcptest.Patience)
 	defer cancel()
 	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
@@ -65,7 +63,7 @@ func newServer(t *testing.T, options *mcpadapter.ServerOptions, tools ...invoker
 	}
 	server := mcpadapter.NewServer(roster, options)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), mcptest.Patience)
 		defer cancel()
 		if err := server.Close(ctx); err != nil {
 			t.Errorf("Close: %v", err)
@@ -80,7 +78,7 @@ func newServer(t *testing.T, options *mcpadapter.ServerOptions, tools ...invoker
 // everyServing runs a test over each transport in each protocol.
 func everyServing(t *testing.T, test func(t *testing.T, connect func(*mcpadapter.Server, *mcp.Client) *mcp.ClientSession)) {
 	for _, serving := range servings {
-		for _, protocol := range protocols {
+		for _, protocol := range mcptest.Protocols {
 			t.Run(serving.name+"/"+protocol, func(t *testing.T) {
 				test(t, func(server *mcpadapter.Server, client *mcp.Client) *mcp.ClientSession {
 					if client == nil {

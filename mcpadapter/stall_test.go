@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -33,7 +34,7 @@ func TestDeafServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	returns(t, "the call", func() {
+	mcptest.Returns(t, "the call", func() {
 		_, err := c.call(ctx, &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t")
 		if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Timeout {
 			t.Errorf("the call failed with %v, want TIMEOUT", err)
@@ -44,24 +45,12 @@ func TestDeafServer(t *testing.T) {
 		defer close(other)
 		_, _ = c.call(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t")
 	}()
-	returns(t, "Close", func() {
+	mcptest.Returns(t, "Close", func() {
 		if err := c.Close(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	returns(t, "the other call", func() { <-other })
-}
-
-// returns fails the test when something takes for ever.
-func returns(t *testing.T, what string, do func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); do() }()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatalf("%s does not return", what)
-	}
+	mcptest.Returns(t, "the other call", func() { <-other })
 }
 
 // TestDeafServerIsGivenUp: a message whose context has no end, such as an answer to
@@ -100,7 +89,7 @@ func TestDeafConnect(t *testing.T) {
 	}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	returns(t, "Open", func() {
+	mcptest.Returns(t, "Open", func() {
 		if _, err := s.Open(ctx); !errors.Is(err, context.DeadlineExceeded) || tries != 1 {
 			t.Errorf("Open returned %v after %d tries, want the deadline after 1", err, tries)
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -102,7 +103,7 @@ func TestManyServersStart(t *testing.T) {
 		if large && took > ideal*13/10 {
 			t.Errorf("that is more than 1.3 of the work alone")
 		}
-		if err := roster.Close(within(t)); err != nil {
+		if err := roster.Close(mcptest.Within(t)); err != nil {
 			t.Error(err)
 		}
 	}

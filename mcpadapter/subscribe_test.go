@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -28,10 +29,10 @@ func TestCutStream(t *testing.T) {
 				s.CloseClientConnections()
 				s.Close()
 			})
-			c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}))
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}))
 			changed(t, c, server, "first")
 			s.CloseClientConnections()
-			await(t, "what was missed", c.Changed())
+			mcptest.Await(t, "what was missed", c.Changed())
 			changed(t, c, server, "second")
 		})
 	}
@@ -43,7 +44,7 @@ func changed(t *testing.T, c ensemble.Connection, server *mcp.Server, name strin
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(patience)
+	limit := time.After(mcptest.Patience)
 	for {
 		tool := suiteTool(name)
 		addTool(t.Context(), server, tool)
@@ -53,7 +54,7 @@ func changed(t *testing.T, c ensemble.Connection, server *mcp.Server, name strin
 		case <-c.Lost():
 			t.Fatalf("the connection was lost: %v", c.Err())
 		case <-limit:
-			t.Fatalf("no change within %s", patience)
+			t.Fatalf("no change within %s", mcptest.Patience)
 		case <-tick.C:
 		}
 	}
@@ -62,11 +63,11 @@ func changed(t *testing.T, c ensemble.Connection, server *mcp.Server, name strin
 // TestManyChanges: changes that come together are passed on together.
 func TestManyChanges(t *testing.T) {
 	server := suiteServer(t.Context())
-	c := open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: "2025-11-25"}))
+	c := mcptest.Open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: "2025-11-25"}))
 	for range 50 {
 		addTool(t.Context(), server, suiteTool("again"))
 	}
-	await(t, "Changed", c.Changed())
+	mcptest.Await(t, "Changed", c.Changed())
 	select {
 	case <-c.Changed():
 		// One more may follow, if the machine was slow.
@@ -86,7 +87,7 @@ func TestServerKilled(t *testing.T) {
 		t.Run(fmt.Sprint("killed ", killed), func(t *testing.T) {
 			t.Parallel()
 			gets := make(chan struct{}, 64)
-			s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 				if m.Method != "GET" {
 					return false
 				}
@@ -94,20 +95,20 @@ func TestServerKilled(t *testing.T) {
 					w.WriteHeader(http.StatusServiceUnavailable)
 					return true
 				}
-				stream(w)(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+				mcptest.StartStream(w)(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
 				return true
 			})
-			c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}))
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}))
 			if killed {
 				s.CloseClientConnections()
 				s.Listener.Close()
-				await(t, "Lost", c.Lost())
+				mcptest.Await(t, "Lost", c.Lost())
 				if c.Err() == nil || !strings.Contains(c.Err().Error(), "nobody answers") {
 					t.Errorf("Err: %v", c.Err())
 				}
 				return
 			}
-			for limit := time.Now().Add(patience); len(gets) < 5; {
+			for limit := time.Now().Add(mcptest.Patience); len(gets) < 5; {
 				select {
 				case <-c.Lost():
 					t.Fatalf("the connection was lost: %v", c.Err())

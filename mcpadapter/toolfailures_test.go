@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -39,14 +40,14 @@ func TestToldFailure(t *testing.T) {
 			invoker.Failure{Code: invoker.ExecutionFailed, Message: "t"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 				if m.Method == "tools/call" {
-					reply(w, m, fmt.Sprintf(test.result, structured(test.told)))
+					mcptest.Reply(w, m, fmt.Sprintf(test.result, structured(test.told)))
 					return true
 				}
 				return false
 			})
-			_, err := tool(t, openScripted(t, s), "write").Invoke(within(t), &invoker.Call{})
+			_, err := mcptest.Tool(t, openScripted(t, s), "write").Invoke(mcptest.Within(t), &invoker.Call{})
 			got := invoker.AsFailure(err)
 			if got == nil {
 				t.Fatal("the call succeeded")

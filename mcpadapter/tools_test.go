@@ -10,59 +10,60 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // lists answers tools/list with a page for each cursor.
-func lists(pages map[string]string) func(http.ResponseWriter, *http.Request, message) bool {
-	return func(w http.ResponseWriter, _ *http.Request, m message) bool {
+func lists(pages map[string]string) func(http.ResponseWriter, *http.Request, mcptest.Message) bool {
+	return func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/list" {
 			return false
 		}
 		for cursor, page := range pages {
 			if strings.Contains(string(m.Params), fmt.Sprintf(`"cursor":%q`, cursor)) {
-				reply(w, m, page)
+				mcptest.Reply(w, m, page)
 				return true
 			}
 		}
-		reply(w, m, pages[""])
+		mcptest.Reply(w, m, pages[""])
 		return true
 	}
 }
 
 func TestPages(t *testing.T) {
-	c := openScripted(t, newScripted(t, lists(map[string]string{
+	c := openScripted(t, mcptest.NewScripted(t, lists(map[string]string{
 		"":   `{"tools":[{"name":"a"}],"nextCursor":"p2"}`,
 		"p2": `{"tools":[{"name":"b"}],"nextCursor":"p3"}`,
 		"p3": `{"tools":[{"name":"c"}],"nextCursor":""}`,
 	})))
-	listing, err := c.List(within(t))
+	listing, err := c.List(mcptest.Within(t))
 	if err != nil || len(listing.Invokers) != 3 {
 		t.Errorf("got %d tools, %v", len(listing.Invokers), err)
 	}
 }
 
 func TestEndlessPages(t *testing.T) {
-	loop := openScripted(t, newScripted(t, lists(map[string]string{
+	loop := openScripted(t, mcptest.NewScripted(t, lists(map[string]string{
 		"":   `{"tools":[],"nextCursor":"p2"}`,
 		"p2": `{"tools":[],"nextCursor":"p3"}`,
 		"p3": `{"tools":[],"nextCursor":"p2"}`,
 	})))
-	if _, err := loop.List(within(t)); code(err) != invoker.Protocol || !strings.Contains(err.Error(), "circles") {
+	if _, err := loop.List(mcptest.Within(t)); mcptest.CodeOf(err) != invoker.Protocol || !strings.Contains(err.Error(), "circles") {
 		t.Errorf("a list in circles: %v", err)
 	}
 	page := 0
-	endless := openScripted(t, newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+	endless := openScripted(t, mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/list" {
 			return false
 		}
 		page++
-		reply(w, m, fmt.Sprintf(`{"tools":[%s{"name":"t"}],"nextCursor":"p%d"}`, strings.Repeat(`{"name":"t"},`, 999), page))
+		mcptest.Reply(w, m, fmt.Sprintf(`{"tools":[%s{"name":"t"}],"nextCursor":"p%d"}`, strings.Repeat(`{"name":"t"},`, 999), page))
 		return true
 	}))
-	if _, err := endless.List(within(t)); err == nil || !strings.Contains(err.Error(), "10000") {
+	if _, err := endless.List(mcptest.Within(t)); err == nil || !strings.Contains(err.Error(), "10000") {
 		t.Errorf("a list without end: %v", err)
 	}
 }
@@ -70,7 +71,7 @@ func TestEndlessPages(t *testing.T) {
 // TestOddTools: one odd tool costs none of the others.
 func TestOddTools(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"const":12345678901234567890},"a":{"type":"number","minimum":1.0}},"$schema":"https://json-schema.org/draft/2020-12/schema"}`
-	c := openScripted(t, newScripted(t, lists(map[string]string{"": `{"tools":[
+	c := openScripted(t, mcptest.NewScripted(t, lists(map[string]string{"": `{"tools":[
 		{"name":"exact","title":"T","description":"D","inputSchema":` + schema + `,"outputSchema":{"type":"object"},"icons":[],"_meta":{"k":1},
 		 "annotations":{"title":"not this","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}},
 		{"name":"no schema"},
@@ -82,7 +83,7 @@ func TestOddTools(t *testing.T) {
 		{"name":7},
 		null
 	]}`})))
-	listing, err := c.List(within(t))
+	listing, err := c.List(mcptest.Within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +127,8 @@ func TestCachedList(t *testing.T) {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs = 3_600_000 },
 	})
 	addTool(t.Context(), server, suiteTool("first"))
-	c := open(t, mcpadapter.InMemory(server, nil))
-	tool(t, c, "first")
+	c := mcptest.Open(t, mcpadapter.InMemory(server, nil))
+	mcptest.Tool(t, c, "first")
 	addTool(t.Context(), server, suiteTool("second"))
-	tool(t, c, "second")
+	mcptest.Tool(t, c, "second")
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
@@ -32,7 +33,7 @@ func rawMeta(more string) string {
 func post(t *testing.T, url, method, params string, header http.Header) (status int, body string) {
 	t.Helper()
 	text := `{"jsonrpc":"2.0","id":"raw-1","method":"` + method + `","params":{` + params + `}}`
-	req, err := http.NewRequestWithContext(within(t), http.MethodPost, url, strings.NewReader(text))
+	req, err := http.NewRequestWithContext(mcptest.Within(t), http.MethodPost, url, strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestTraceParents(t *testing.T) {
 		"long":               {meta: `,"traceparent":"` + strings.Repeat("0", 1<<20) + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := watch(telemetry.Options{})
+			w := mcptest.RecordSpans(telemetry.Options{})
 			served := tracedServer(t, w, nil).Handler()
 			listener := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				if test.around {
@@ -106,7 +107,7 @@ func TestTraceParents(t *testing.T) {
 			if status, body := post(t, listener.URL, "tools/call", addCall+rawMeta(test.meta), header); status != 200 || !strings.Contains(body, `"sum":3`) {
 				t.Fatalf("%d %s", status, body)
 			}
-			span := theSpan(t, w.all(t), "server", "tools/call add")
+			span := mcptest.OneSpan(t, w.Spans(t), "server", "tools/call add")
 			long := func(id string) string {
 				if id == "" {
 					return ""
@@ -119,7 +120,7 @@ func TestTraceParents(t *testing.T) {
 			if links := strings.Join(span.Links, " "); links != long(test.link) {
 				t.Errorf("linked is %q, want %q", links, long(test.link))
 			}
-			span.wants(t, map[string]any{"jsonrpc.request.id": "raw-1", "mcp.session.id": nil, "mcp.protocol.version": "2026-07-28"})
+			span.Want(t, map[string]any{"jsonrpc.request.id": "raw-1", "mcp.session.id": nil, "mcp.protocol.version": "2026-07-28"})
 		})
 	}
 }
@@ -127,17 +128,17 @@ func TestTraceParents(t *testing.T) {
 // TestTraceOfStrangers: what a client makes up names no span, and no attribute
 // of a measurement.
 func TestTraceOfStrangers(t *testing.T) {
-	w := watch(telemetry.Options{})
+	w := mcptest.RecordSpans(telemetry.Options{})
 	listener := httptest.NewServer(tracedServer(t, w, nil).Handler())
 	defer listener.Close()
 	unknown := http.Header{"Mcp-Name": {"made-up"}}
 	post(t, listener.URL, "tools/call", `"name":"made-up","arguments":{},`+rawMeta(""), unknown)
 	post(t, listener.URL, "prompts/get", `"name":"made-up",`+rawMeta(""), unknown)
 	post(t, listener.URL, "made/up", rawMeta(""), unknown)
-	spans := w.all(t)
-	theSpan(t, spans, "server", "tools/call").wants(t, map[string]any{"gen_ai.tool.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
-	theSpan(t, spans, "server", "prompts/get").wants(t, map[string]any{"gen_ai.prompt.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
-	for _, set := range w.measured(t, "mcp.server.operation.duration") {
+	spans := w.Spans(t)
+	mcptest.OneSpan(t, spans, "server", "tools/call").Want(t, map[string]any{"gen_ai.tool.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
+	mcptest.OneSpan(t, spans, "server", "prompts/get").Want(t, map[string]any{"gen_ai.prompt.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
+	for _, set := range w.Durations(t, "mcp.server.operation.duration") {
 		for key, value := range set {
 			if strings.Contains(value, "made") {
 				t.Errorf("%s is %q", key, value)
@@ -149,7 +150,7 @@ func TestTraceOfStrangers(t *testing.T) {
 // TestTraceOfServerSessions: each session is measured once, when it ends.
 func TestTraceOfServerSessions(t *testing.T) {
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
-		w := watch(telemetry.Options{})
+		w := mcptest.RecordSpans(telemetry.Options{})
 		server := tracedServer(t, w, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		toServer, fromClient := io.Pipe()
@@ -163,38 +164,38 @@ func TestTraceOfServerSessions(t *testing.T) {
 		}
 		fmt.Fprintln(fromClient, first)
 		fromClient.Close()
-		if err := await(t, "the end", ended); err != nil {
+		if err := mcptest.Await(t, "the end", ended); err != nil {
 			t.Error(err)
 		}
 		cancel()
 		want := []map[string]string{{"mcp.protocol.version": protocol}}
-		if got := w.measured(t, "mcp.server.session.duration"); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := w.Durations(t, "mcp.server.session.duration"); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("over a stream: %v, want %v", got, want)
 		}
 		name := "initialize"
 		if protocol == "2026-07-28" {
 			name = "tools/list"
 		}
-		theSpan(t, w.soFar(), "server", name).wants(t, map[string]any{"mcp.session.id": nil, "jsonrpc.request.id": "1", "network.transport": "pipe", "mcp.protocol.version": protocol})
-		w = watch(telemetry.Options{})
+		mcptest.OneSpan(t, w.SpansSoFar(), "server", name).Want(t, map[string]any{"mcp.session.id": nil, "jsonrpc.request.id": "1", "network.transport": "pipe", "mcp.protocol.version": protocol})
+		w = mcptest.RecordSpans(telemetry.Options{})
 		server = tracedServer(t, w, nil)
 		listener := httptest.NewServer(server.Handler())
-		c, err := mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}).Open(within(t))
+		c, err := mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}).Open(mcptest.Within(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Close(within(t)); err != nil {
+		if err := c.Close(mcptest.Within(t)); err != nil {
 			t.Error(err)
 		}
 		listener.Close()
-		if err := server.Close(within(t)); err != nil {
+		if err := server.Close(mcptest.Within(t)); err != nil {
 			t.Error(err)
 		}
 		want = []map[string]string{{"mcp.protocol.version": protocol, "network.protocol.name": "http"}}
 		if protocol == "2026-07-28" {
 			want = nil // it has no sessions
 		}
-		if got := w.measured(t, "mcp.server.session.duration"); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := w.Durations(t, "mcp.server.session.duration"); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("over HTTP: %v, want %v", got, want)
 		}
 	}
@@ -209,10 +210,10 @@ func TestTraceOfQuestions(t *testing.T) {
 		return invoker.Output{Content: canister.Texts(name)}, err
 	})
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
-		server, client := watch(telemetry.Options{}), watch(telemetry.Options{})
+		server, client := mcptest.RecordSpans(telemetry.Options{}), mcptest.RecordSpans(telemetry.Options{})
 		listener := httptest.NewServer(newServer(t, &mcpadapter.ServerOptions{OwnNames: true, Telemetry: server.Telemetry}, asks).Handler())
 		t.Cleanup(listener.Close)
-		ctx, root := client.root(t)
+		ctx, root := client.StartRoot(t)
 		var handed context.Context
 		options := mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 			handed = ctx
@@ -223,69 +224,44 @@ func TestTraceOfQuestions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := tool(t, c, "ask").Invoke(ctx, rawCall(`{}`)); err != nil || canister.TextOf(out.Content) != "Ada" {
+		if out, err := mcptest.Tool(t, c, "ask").Invoke(ctx, mcptest.RawCall(`{}`)); err != nil || canister.TextOf(out.Content) != "Ada" {
 			t.Errorf("got %v, %v", out, err)
 		}
 		root.End()
-		if err := c.Close(within(t)); err != nil {
+		if err := c.Close(mcptest.Within(t)); err != nil {
 			t.Error(err)
 		}
-		ours, theirs := client.all(t), server.all(t)
-		calls := named(ours, "client", "tools/call ask")
+		ours, theirs := client.Spans(t), server.Spans(t)
+		calls := mcptest.SpansNamed(ours, "client", "tools/call ask")
 		for _, call := range calls {
-			call.wants(t, map[string]any{"error.type": nil})
-			if there := childOf(t, theirs, call); there.Name != "tools/call ask" || call.Parent != root.SpanContext().SpanID().String() {
+			call.Want(t, map[string]any{"error.type": nil})
+			if there := mcptest.ChildOf(t, theirs, call); there.Name != "tools/call ask" || call.Parent != root.SpanContext().SpanID().String() {
 				t.Errorf("a round: %+v below %+v", there, call)
 			}
 		}
 		if protocol == "2026-07-28" {
-			if len(calls) != 2 || calls[0].Attributes["jsonrpc.request.id"] == calls[1].Attributes["jsonrpc.request.id"] || len(named(ours, "server", "elicitation/create")) != 0 {
-				t.Errorf("two rounds are %s", namesOf(ours))
+			if len(calls) != 2 || calls[0].Attributes["jsonrpc.request.id"] == calls[1].Attributes["jsonrpc.request.id"] || len(mcptest.SpansNamed(ours, "server", "elicitation/create")) != 0 {
+				t.Errorf("two rounds are %s", mcptest.SpanNames(ours))
 			}
 			continue
 		}
-		asked := theSpan(t, theirs, "client", "elicitation/create")
-		answered := theSpan(t, ours, "server", "elicitation/create")
-		if len(calls) != 1 || asked.Parent != childOf(t, theirs, calls[0]).Span || answered.Parent != asked.Span || answered.Trace != calls[0].Trace {
+		asked := mcptest.OneSpan(t, theirs, "client", "elicitation/create")
+		answered := mcptest.OneSpan(t, ours, "server", "elicitation/create")
+		if len(calls) != 1 || asked.Parent != mcptest.ChildOf(t, theirs, calls[0]).ID || answered.Parent != asked.ID || answered.Trace != calls[0].Trace {
 			t.Errorf("a question: %+v, answered %+v", asked, answered)
 		}
-		asked.wants(t, map[string]any{"mcp.protocol.version": protocol, "network.transport": "tcp", "server.address": nil, "error.type": nil})
-		answered.wants(t, map[string]any{"mcp.protocol.version": protocol, "network.transport": "tcp"})
-		if span := trace.SpanContextFromContext(handed); span.SpanID().String() != answered.Span {
-			t.Errorf("who answers works below %s, want %s", span.SpanID(), answered.Span)
+		asked.Want(t, map[string]any{"mcp.protocol.version": protocol, "network.transport": "tcp", "server.address": nil, "error.type": nil})
+		answered.Want(t, map[string]any{"mcp.protocol.version": protocol, "network.transport": "tcp"})
+		if span := trace.SpanContextFromContext(handed); span.SpanID().String() != answered.ID {
+			t.Errorf("who answers works below %s, want %s", span.SpanID(), answered.ID)
 		}
 	}
-}
-
-// TestTraceOfForeignQuestions: a server that tells no trace of its questions asks
-// in that of the call.
-func TestTraceOfForeignQuestions(t *testing.T) {
-	w := watch(telemetry.Options{})
-	ctx, root := w.root(t)
-	options := &mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-		return nil, errors.New("the person is asleep")
-	}}
-	c, err := mcpadapter.InMemory(curious(nil), options).Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = tool(t, c, "ask").Invoke(ctx, rawCall(`{}`))
-	if err := c.Close(ctx); err != nil {
-		t.Error(err)
-	}
-	root.End()
-	spans := w.all(t)
-	call, question := theSpan(t, spans, "client", "tools/call ask"), theSpan(t, spans, "server", "elicitation/create")
-	if question.Parent != call.Span || question.Status != "error" {
-		t.Errorf("the question %+v, the call %+v", question, call)
-	}
-	call.wants(t, map[string]any{"network.transport": nil, "network.protocol.name": nil, "server.address": nil})
 }
 
 // TestTraceInLog: what the server logs of a request says of which trace it is.
 func TestTraceInLog(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
-	w := watch(telemetry.Options{})
+	w := mcptest.RecordSpans(telemetry.Options{})
 	fails := rawTool(t, invoker.Definition{Name: "fails"}, func(context.Context, *invoker.Call) (invoker.Output, error) {
 		return invoker.Output{}, errors.New("the cause")
 	})
@@ -293,13 +269,13 @@ func TestTraceInLog(t *testing.T) {
 	server := newServer(t, &mcpadapter.ServerOptions{OwnNames: true, Telemetry: w.Telemetry, Logger: zap.New(core)}, fails, panics)
 	listener := httptest.NewServer(server.Handler())
 	t.Cleanup(listener.Close)
-	c := open(t, mcpadapter.HTTP(listener.URL, nil))
+	c := mcptest.Open(t, mcpadapter.HTTP(listener.URL, nil))
 	for _, name := range []string{"fails", "panics"} {
-		_, _ = tool(t, c, name).Invoke(within(t), rawCall(`{}`))
-		span := theSpan(t, w.all(t), "server", "tools/call "+name)
+		_, _ = mcptest.Tool(t, c, name).Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+		span := mcptest.OneSpan(t, w.Spans(t), "server", "tools/call "+name)
 		if !slices.ContainsFunc(logs.All(), func(line observer.LoggedEntry) bool {
 			fields := line.ContextMap()
-			return fields["trace_id"] == span.Trace && fields["span_id"] == span.Span && fields["tool"] == name
+			return fields["trace_id"] == span.Trace && fields["span_id"] == span.ID && fields["tool"] == name
 		}) {
 			t.Errorf("no line of the failed call %s says that it is of %s", name, span.Trace)
 		}

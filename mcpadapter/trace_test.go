@@ -7,18 +7,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
@@ -45,8 +47,8 @@ func TestTracedProcess(t *testing.T) {
 	if err != nil {
 		os.Exit(8)
 	}
-	w := watch(telemetry.Options{})
-	w.out = out
+	w := mcptest.RecordSpans(telemetry.Options{})
+	w.Output = out
 	if err := tracedServer(t, w, nil).Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
 		os.Exit(1)
 	}
@@ -55,7 +57,7 @@ func TestTracedProcess(t *testing.T) {
 
 // tracedServer is a server with tools that work, and fail, and one that is
 // another server's; and a prompt. heard gets the _meta of the calls of that one.
-func tracedServer(t *testing.T, w *watcher, heard chan<- map[string]any) *mcpadapter.Server {
+func tracedServer(t *testing.T, w *mcptest.Recorder, heard chan<- map[string]any) *mcpadapter.Server {
 	t.Helper()
 	fail := rawTool(t, invoker.Definition{Name: "fail"}, func(context.Context, *invoker.Call) (invoker.Output, error) {
 		return invoker.Output{}, errors.New("the secret cause")
@@ -101,31 +103,31 @@ func TestTrace(t *testing.T) {
 			checkTrace(t, protocol, root, client, readSpans(t, path), map[string]any{"network.transport": "pipe", "network.protocol.name": nil})
 		})
 		t.Run("http/"+protocol, func(t *testing.T) {
-			w, heard := watch(telemetry.Options{}), make(chan map[string]any, 1)
+			w, heard := mcptest.RecordSpans(telemetry.Options{}), make(chan map[string]any, 1)
 			server := httptest.NewServer(tracedServer(t, w, heard).Handler())
 			defer server.Close()
 			source := mcpadapter.HTTP(server.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Server: "served", Protocol: protocol}})
 			client, root := tracedWork(t, source)
-			served := w.all(t)
+			served := w.Spans(t)
 			checkTrace(t, protocol, root, client, served, map[string]any{"network.transport": "tcp", "network.protocol.name": "http"})
 			at, _ := url.Parse(server.URL)
-			theSpan(t, client, "client", "tools/call add").wants(t, map[string]any{"server.address": at.Hostname(), "server.port": atoi(at.Port())})
-			if a := theSpan(t, served, "server", "tools/call add").Attributes; a["client.address"] != "127.0.0.1" || number(a["client.port"]) < 1 {
+			mcptest.OneSpan(t, client, "client", "tools/call add").Want(t, map[string]any{"server.address": at.Hostname(), "server.port": atoi(at.Port())})
+			if a := mcptest.OneSpan(t, served, "server", "tools/call add").Attributes; a["client.address"] != "127.0.0.1" || mcptest.Number(a["client.port"]) < 1 {
 				t.Errorf("the client is at %v:%v", a["client.address"], a["client.port"])
 			}
-			far := theSpan(t, served, "client", "tools/call far")
-			if traceID, spanID := traceparent(await(t, "the call behind", heard)["traceparent"].(string)); traceID != far.Trace || spanID != far.Span {
-				t.Errorf("the server behind heard of %s %s, want %s %s", traceID, spanID, far.Trace, far.Span)
+			far := mcptest.OneSpan(t, served, "client", "tools/call far")
+			if traceID, spanID := mcptest.ParseTraceparent(mcptest.Await(t, "the call behind", heard)["traceparent"].(string)); traceID != far.Trace || spanID != far.ID {
+				t.Errorf("the server behind heard of %s %s, want %s %s", traceID, spanID, far.Trace, far.ID)
 			}
 		})
 	}
 }
 
 // tracedWork does one of each, as a part of a root span.
-func tracedWork(t *testing.T, source ensemble.Source) (spans []seen, root seen) {
+func tracedWork(t *testing.T, source ensemble.Source) (spans []mcptest.Span, root mcptest.Span) {
 	t.Helper()
-	w := watch(telemetry.Options{})
-	ctx, span := w.root(t)
+	w := mcptest.RecordSpans(telemetry.Options{})
+	ctx, span := w.StartRoot(t)
 	c, err := source.Open(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +137,7 @@ func tracedWork(t *testing.T, source ensemble.Source) (spans []seen, root seen) 
 		t.Fatalf("%d tools, %v", len(listing.Invokers), err)
 	}
 	for _, tool := range listing.Invokers {
-		_, _ = tool.Invoke(ctx, rawCall(`{"a":1,"b":2}`))
+		_, _ = tool.Invoke(ctx, mcptest.RawCall(`{"a":1,"b":2}`))
 	}
 	library := c.(ensemble.Library)
 	prompts, err := library.Prompts(ctx)
@@ -155,14 +157,14 @@ func tracedWork(t *testing.T, source ensemble.Source) (spans []seen, root seen) 
 	if err := c.Close(ctx); err != nil {
 		t.Error(err)
 	}
-	spans = w.all(t)
-	if got := w.measured(t, "mcp.client.session.duration"); len(got) != 1 || got[0]["error.type"] != "" || got[0]["mcp.protocol.version"] == "" {
+	spans = w.Spans(t)
+	if got := w.Durations(t, "mcp.client.session.duration"); len(got) != 1 || got[0]["error.type"] != "" || got[0]["mcp.protocol.version"] == "" {
 		t.Errorf("sessions of the client: %v", got)
 	}
-	return spans, theSpan(t, spans, "internal", "root")
+	return spans, mcptest.OneSpan(t, spans, "internal", "root")
 }
 
-func readSpans(t *testing.T, path string) (spans []seen) {
+func readSpans(t *testing.T, path string) (spans []mcptest.Span) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -170,7 +172,7 @@ func readSpans(t *testing.T, path string) (spans []seen) {
 	}
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var s seen
+		var s mcptest.Span
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
 			t.Fatal(err)
 		}
@@ -179,15 +181,15 @@ func readSpans(t *testing.T, path string) (spans []seen) {
 	return spans
 }
 
-func checkTrace(t *testing.T, protocol string, root seen, client, served []seen, over map[string]any) {
+func checkTrace(t *testing.T, protocol string, root mcptest.Span, client, served []mcptest.Span, over map[string]any) {
 	t.Helper()
 	shake := "initialize"
 	if protocol >= "2026-07-28" {
 		shake = "server/discover"
 	}
 	for _, name := range []string{shake, "tools/list", "tools/call add", "tools/call fail", "tools/call far", "prompts/list", "prompts/get greet", "resources/read"} {
-		at := theSpan(t, client, "client", name)
-		if at.Trace != root.Trace || at.Parent != root.Span {
+		at := mcptest.OneSpan(t, client, "client", name)
+		if at.Trace != root.Trace || at.Parent != root.ID {
 			t.Errorf("%s of the client is in the trace %s, a child of %s", name, at.Trace, at.Parent)
 		}
 		method, _, _ := strings.Cut(name, " ")
@@ -195,10 +197,10 @@ func checkTrace(t *testing.T, protocol string, root seen, client, served []seen,
 		for key, value := range over {
 			common[key] = value
 		}
-		at.wants(t, common)
-		at.wants(t, map[string]any{"consort.ensemble": "served"})
-		there := childOf(t, served, at)
-		there.wants(t, common)
+		at.Want(t, common)
+		at.Want(t, map[string]any{"consort.ensemble": "served"})
+		there := mcptest.ChildOf(t, served, at)
+		there.Want(t, common)
 		if there.Kind != "server" || there.Trace != root.Trace || !there.Remote {
 			t.Errorf("%s of the server: %+v", name, there)
 		}
@@ -218,53 +220,96 @@ func checkTrace(t *testing.T, protocol string, root seen, client, served []seen,
 		}
 	}
 	checkCalls(t, protocol, client, served)
-	if pings := append(named(client, "client", "ping"), named(served, "server", "ping")...); len(pings) > 0 || len(named(client, "client", shake)) != 1 {
+	if pings := append(mcptest.SpansNamed(client, "client", "ping"), mcptest.SpansNamed(served, "server", "ping")...); len(pings) > 0 || len(mcptest.SpansNamed(client, "client", shake)) != 1 {
 		t.Errorf("pings have spans: %v", pings)
 	}
 }
 
 // checkCalls looks at what is told of calls, of refusals and of prompts.
-func checkCalls(t *testing.T, protocol string, client, served []seen) {
+func checkCalls(t *testing.T, protocol string, client, served []mcptest.Span) {
 	t.Helper()
-	add := theSpan(t, client, "client", "tools/call add")
-	add.wants(t, map[string]any{
+	add := mcptest.OneSpan(t, client, "client", "tools/call add")
+	add.Want(t, map[string]any{
 		"gen_ai.tool.name": "add", "gen_ai.operation.name": "execute_tool", "consort.alias": "mcp.call", "error.type": nil,
 		"gen_ai.tool.call.arguments": nil, "gen_ai.tool.call.result": nil,
 	})
-	theSpan(t, client, "client", "tools/list").wants(t, map[string]any{"consort.tools.count": 3, "consort.tools.aside": 0, "consort.alias": "mcp.tools.list"})
-	for _, s := range append(named(client, "client", "tools/call fail"), named(served, "server", "tools/call fail")...) {
-		s.wants(t, map[string]any{"error.type": "tool_error", "rpc.response.status_code": nil})
-		if s.Status != "error" || strings.Contains(s.Said, "secret") {
-			t.Errorf("a failed call: %s %q", s.Status, s.Said)
+	mcptest.OneSpan(t, client, "client", "tools/list").Want(t, map[string]any{"consort.tools.count": 3, "consort.tools.aside": 0, "consort.alias": "mcp.tools.list"})
+	for _, s := range append(mcptest.SpansNamed(client, "client", "tools/call fail"), mcptest.SpansNamed(served, "server", "tools/call fail")...) {
+		s.Want(t, map[string]any{"error.type": "tool_error", "rpc.response.status_code": nil})
+		if s.Status != "error" || strings.Contains(s.Message, "secret") {
+			t.Errorf("a failed call: %s %q", s.Status, s.Message)
 		}
 	}
 	code := "-32002"
 	if protocol >= "2026-07-28" {
 		code = "-32602"
 	}
-	at, there := theSpan(t, client, "client", "resources/read"), theSpan(t, served, "server", "resources/read")
-	at.wants(t, map[string]any{"error.type": code, "rpc.response.status_code": code, "mcp.resource.uri": "file:///nowhere"})
-	there.wants(t, map[string]any{"error.type": nil, "rpc.response.status_code": code, "mcp.resource.uri": "file:///nowhere"})
+	at, there := mcptest.OneSpan(t, client, "client", "resources/read"), mcptest.OneSpan(t, served, "server", "resources/read")
+	at.Want(t, map[string]any{"error.type": code, "rpc.response.status_code": code, "mcp.resource.uri": "file:///nowhere"})
+	there.Want(t, map[string]any{"error.type": nil, "rpc.response.status_code": code, "mcp.resource.uri": "file:///nowhere"})
 	if at.Status != "error" || there.Status != "" {
 		t.Errorf("the client's fault: %q for it, %q for the server", at.Status, there.Status)
 	}
-	if far := theSpan(t, served, "client", "tools/call far"); far.Parent != theSpan(t, served, "server", "tools/call far").Span {
+	if far := mcptest.OneSpan(t, served, "client", "tools/call far"); far.Parent != mcptest.OneSpan(t, served, "server", "tools/call far").ID {
 		t.Errorf("the call to the server behind is a child of %s", far.Parent)
 	}
-	theSpan(t, served, "server", "prompts/get greet").wants(t, map[string]any{"gen_ai.prompt.name": "greet"})
-}
-
-// childOf returns the one span of the other side below a span.
-func childOf(t *testing.T, spans []seen, parent seen) seen {
-	t.Helper()
-	i := slices.IndexFunc(spans, func(s seen) bool { return s.Parent == parent.Span })
-	if i < 0 {
-		t.Fatalf("nothing is below %q, among %s", parent.Name, namesOf(spans))
-	}
-	return spans[i]
+	mcptest.OneSpan(t, served, "server", "prompts/get greet").Want(t, map[string]any{"gen_ai.prompt.name": "greet"})
 }
 
 func atoi(text string) int {
 	n, _ := strconv.Atoi(text)
 	return n
+}
+
+// TestTraceContent: what is asked and answered is recorded on request alone.
+func TestTraceContent(t *testing.T) {
+	for _, content := range []bool{false, true} {
+		client, server := mcptest.RecordSpans(telemetry.Options{Content: content}), mcptest.RecordSpans(telemetry.Options{Content: content})
+		listener := httptest.NewServer(tracedServer(t, server, nil).Handler())
+		t.Cleanup(listener.Close) // after that of the connection
+		ctx, root := client.StartRoot(t)
+		add := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(listener.URL, nil)), "add")
+		if _, err := add.Invoke(ctx, mcptest.RawCall(`{"a":1,"b":2}`)); err != nil {
+			t.Fatal(err)
+		}
+		root.End()
+		for _, s := range []mcptest.Span{mcptest.OneSpan(t, client.Spans(t), "client", "tools/call add"), mcptest.OneSpan(t, server.Spans(t), "server", "tools/call add")} {
+			arguments, _ := s.Attributes["gen_ai.tool.call.arguments"].(string)
+			result, _ := s.Attributes["gen_ai.tool.call.result"].(string)
+			if has := strings.Contains(arguments, `"b":2`); has != content || strings.Contains(result, "3") != content {
+				t.Errorf("%s, wanted: %v: arguments %q, result %q", s.Kind, content, arguments, result)
+			}
+		}
+	}
+}
+
+// TestTraceConcurrently: calls side by side have spans of their own.
+func TestTraceConcurrently(t *testing.T) {
+	server := mcptest.RecordSpans(telemetry.Options{})
+	listener := httptest.NewServer(tracedServer(t, server, nil).Handler())
+	t.Cleanup(listener.Close) // after that of the connection
+	client := mcptest.RecordSpans(telemetry.Options{})
+	ctx, root := client.StartRoot(t)
+	add := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(listener.URL, nil)), "add")
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() {
+			if _, err := add.Invoke(ctx, mcptest.RawCall(fmt.Sprintf(`{"a":%d,"b":2}`, i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	root.End()
+	calls, served := mcptest.SpansNamed(client.Spans(t), "client", "tools/call add"), server.Spans(t)
+	ids := map[any]bool{}
+	for _, call := range calls {
+		ids[call.Attributes["jsonrpc.request.id"]] = true
+		if there := mcptest.ChildOf(t, served, call); there.Attributes["jsonrpc.request.id"] != call.Attributes["jsonrpc.request.id"] {
+			t.Error("the spans of two calls were mixed up")
+		}
+	}
+	if len(ids) != 32 {
+		t.Errorf("%d calls have spans", len(ids))
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,9 +24,9 @@ import (
 var user = invoker.NewTrusted[string]("user")
 
 // trusting opens a connection to s that says for whom its calls are.
-func trusting(t *testing.T, s *scripted) ensemble.Connection {
+func trusting(t *testing.T, s *mcptest.Scripted) ensemble.Connection {
 	t.Helper()
-	return open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{
+	return mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{
 		ClientOptions:  mcpadapter.ClientOptions{Protocol: "2025-11-25"},
 		BearerToken:    "of-the-program",
 		TrustedHeaders: map[string]string{"X-User": "user"},
@@ -33,15 +34,15 @@ func trusting(t *testing.T, s *scripted) ensemble.Connection {
 }
 
 // mirror answers calls with the header that came with them, once two are there.
-func mirror(t *testing.T) (s *scripted, both *sync.WaitGroup) {
+func mirror(t *testing.T) (s *mcptest.Scripted, both *sync.WaitGroup) {
 	both = new(sync.WaitGroup)
-	s = newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	s = mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/call" {
 			return false
 		}
 		both.Done()
 		both.Wait()
-		reply(w, m, fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, r.Header.Get("X-User")))
+		mcptest.Reply(w, m, fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, r.Header.Get("X-User")))
 		return true
 	})
 	return s, both
@@ -53,20 +54,18 @@ func TestTrustedHeaders(t *testing.T) {
 	s, both := mirror(t)
 	both.Add(2)
 	c := trusting(t, s)
-	read := tool(t, c, "read")
+	read := mcptest.Tool(t, c, "read")
 	var all sync.WaitGroup
 	for _, name := range []string{"ada", "bob"} {
 		all.Go(func() {
-			out, err := read.Invoke(invoker.WithTrusted(within(t), user.Is(name)), &invoker.Call{})
+			out, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Is(name)), &invoker.Call{})
 			if err != nil || len(out.Content) != 1 || !strings.Contains(fmt.Sprint(out.Content[0]), name) {
 				t.Errorf("the call of %s: %v, %v", name, out.Content, err)
 			}
 		})
 	}
 	all.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range s.got {
+	for _, m := range s.Received("") {
 		if has := m.Header.Get("X-User") != ""; has != (m.Method == "tools/call") {
 			t.Errorf("%s has the header: %v", m.Method, has)
 		}
@@ -79,58 +78,58 @@ func TestTrustedHeaderMissing(t *testing.T) {
 	s, both := mirror(t)
 	both.Add(1)
 	c := trusting(t, s)
-	read := tool(t, c, "read")
+	read := mcptest.Tool(t, c, "read")
 	if needs := read.Definition().Needs; len(needs) != 1 || needs[0] != "user" {
 		t.Errorf("the tool needs %q", needs)
 	}
 	for _, value := range []string{"", "ada\r\nX-Admin: yes", " ada"} {
-		ctx := within(t)
+		ctx := mcptest.Within(t)
 		if value != "" {
 			ctx = invoker.WithTrusted(ctx, user.Is(value))
 		}
 		_, err := read.Invoke(ctx, &invoker.Call{})
-		if code(err) != invoker.Unauthorized || value != "" && strings.Contains(err.Error(), value) {
+		if mcptest.CodeOf(err) != invoker.Unauthorized || value != "" && strings.Contains(err.Error(), value) {
 			t.Errorf("the value %q: %v", value, err)
 		}
 	}
-	if n := len(s.received("tools/call")); n != 0 {
+	if n := len(s.Received("tools/call")); n != 0 {
 		t.Errorf("%d calls were sent", n)
 	}
-	if _, err := read.Invoke(invoker.WithTrusted(within(t), user.Is("ada")), &invoker.Call{}); err != nil {
+	if _, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Is("ada")), &invoker.Call{}); err != nil {
 		t.Errorf("a call afterwards: %v", err)
 	}
 }
 
 // TestTrustedHeaderOfRead: reads carry it, lists do not.
 func TestTrustedHeaderOfRead(t *testing.T) {
-	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		switch m.Method {
 		case "initialize":
-			reply(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"scripted","version":"1"}}`)
+			mcptest.Reply(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"scripted","version":"1"}}`)
 		case "resources/list":
-			reply(w, m, `{"resources":[{"uri":"file:///a","name":"a"}]}`)
+			mcptest.Reply(w, m, `{"resources":[{"uri":"file:///a","name":"a"}]}`)
 		case "resources/read":
-			reply(w, m, `{"contents":[{"uri":"file:///a","text":"A"}]}`)
+			mcptest.Reply(w, m, `{"contents":[{"uri":"file:///a","text":"A"}]}`)
 		case "resources/subscribe":
-			reply(w, m, `{}`)
+			mcptest.Reply(w, m, `{}`)
 		default:
 			return false
 		}
 		return true
 	})
 	c := trusting(t, s).(ensemble.Library)
-	ctx := invoker.WithTrusted(within(t), user.Is("ada"))
+	ctx := invoker.WithTrusted(mcptest.Within(t), user.Is("ada"))
 	_, err1 := c.Resources(ctx)
 	_, err2 := c.Read(ctx, "file:///a")
 	if err3 := c.Subscribe(ctx, "file:///a"); err1 != nil || err2 != nil || err3 != nil {
 		t.Fatal(err1, err2, err3)
 	}
 	for method, want := range map[string]string{"resources/list": "", "resources/read": "ada", "resources/subscribe": ""} {
-		if got := s.received(method)[0].Header.Get("X-User"); got != want {
+		if got := s.Received(method)[0].Header.Get("X-User"); got != want {
 			t.Errorf("%s has the header %q, want %q", method, got, want)
 		}
 	}
-	if _, err := c.Read(within(t), "file:///a"); code(err) != invoker.Unauthorized || !strings.Contains(err.Error(), `needs the trusted value "user"`) {
+	if _, err := c.Read(mcptest.Within(t), "file:///a"); mcptest.CodeOf(err) != invoker.Unauthorized || !strings.Contains(err.Error(), `needs the trusted value "user"`) {
 		t.Errorf("a read without the user: %v", err)
 	}
 }
@@ -138,19 +137,19 @@ func TestTrustedHeaderOfRead(t *testing.T) {
 // TestTrustedHeaderRedirected: a redirect within the origin, which other
 // requests follow, is refused.
 func TestTrustedHeaderRedirected(t *testing.T) {
-	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/call" || r.URL.Path != "/" {
 			return false
 		}
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		return true
 	})
-	read := tool(t, trusting(t, s), "read")
-	_, err := read.Invoke(invoker.WithTrusted(within(t), user.Is("ada")), &invoker.Call{})
-	if code(err) != invoker.Protocol || !strings.Contains(err.Error(), "redirects") {
+	read := mcptest.Tool(t, trusting(t, s), "read")
+	_, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Is("ada")), &invoker.Call{})
+	if mcptest.CodeOf(err) != invoker.Protocol || !strings.Contains(err.Error(), "redirects") {
 		t.Errorf("a call that is redirected: %v", err)
 	}
-	if calls := s.received("tools/call"); len(calls) != 1 {
+	if calls := s.Received("tools/call"); len(calls) != 1 {
 		t.Errorf("%d requests were sent", len(calls))
 	}
 }
@@ -159,19 +158,19 @@ func TestTrustedHeaderRedirected(t *testing.T) {
 // again for the same person; the answer to a question and the stream for all
 // say nobody's name.
 func TestTrustedHeaderBesideACall(t *testing.T) {
-	asked, answered := make(chan message, 1), make(chan message, 1)
-	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+	asked, answered := make(chan mcptest.Message, 1), make(chan mcptest.Message, 1)
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		switch {
 		case m.Method == "tools/call":
 			asked <- m
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}}\n\n")
 			w.(http.Flusher).Flush()
-			await(t, "the answer", answered) // then the stream is cut
+			mcptest.Await(t, "the answer", answered) // then the stream is cut
 		case m.Method == "GET" && r.Header.Get("Last-Event-ID") == "1":
-			stream(w)(`{"jsonrpc":"2.0","id":` + string((<-asked).ID) + `,"result":{"content":[]}}`)
+			mcptest.StartStream(w)(`{"jsonrpc":"2.0","id":` + string((<-asked).ID) + `,"result":{"content":[]}}`)
 		case m.Method == "GET":
-			stream(w)
+			mcptest.StartStream(w)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		case m.Method == "POST" && m.ID != nil:
@@ -182,19 +181,19 @@ func TestTrustedHeaderBesideACall(t *testing.T) {
 		}
 		return true
 	})
-	read := tool(t, trusting(t, s), "read")
-	ctx := invoker.WithTrusted(within(t), user.Is("ada"))
+	read := mcptest.Tool(t, trusting(t, s), "read")
+	ctx := invoker.WithTrusted(mcptest.Within(t), user.Is("ada"))
 	asks := func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 		return &invoker.ElicitResult{Action: invoker.Accept}, nil
 	}
 	if _, err := read.Invoke(ctx, &invoker.Call{Person: asks}); err != nil {
 		t.Fatal(err)
 	}
-	streams := s.received("GET")
+	streams := s.Received("GET")
 	if len(streams) != 2 {
 		t.Fatalf("%d streams were asked for", len(streams))
 	}
-	for _, m := range append(streams, s.received("POST")...) {
+	for _, m := range append(streams, s.Received("POST")...) {
 		want := ""
 		if m.Header.Get("Last-Event-ID") != "" {
 			want = "ada"
@@ -214,7 +213,7 @@ func TestTrustedHeaderOverSSE(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		var m message
+		var m mcptest.Message
 		_ = json.Unmarshal(body, &m)
 		mu.Lock()
 		seen[r.Method+" "+m.Method] = append(seen[r.Method+" "+m.Method], r.Header.Get("X-User"))
@@ -222,9 +221,9 @@ func TestTrustedHeaderOverSSE(t *testing.T) {
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
-	c := open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{TrustedHeaders: map[string]string{"X-User": "user"}}))
-	ask := tool(t, c, "ask")
-	if _, err := ask.Invoke(invoker.WithTrusted(within(t), user.Is("ada")), &invoker.Call{}); err != nil {
+	c := mcptest.Open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{TrustedHeaders: map[string]string{"X-User": "user"}}))
+	ask := mcptest.Tool(t, c, "ask")
+	if _, err := ask.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Is("ada")), &invoker.Call{}); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()

@@ -4,7 +4,6 @@ package mcpadapter_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"os/signal"
@@ -131,9 +130,4 @@ func serverProcess(t *testing.T) (argv []string, env map[string]string, signalAl
 	}
 	return []string{os.Args[0], "-test.run=^TestServerProcess$"},
 		map[string]string{pidsVar: dir, "GORACE": "atexit_sleep_ms=0"}, signalAll
-}
-
-// rawCall is a call with JSON arguments.
-func rawCall(arguments string) *invoker.Call {
-	return &invoker.Call{Arguments: json.RawMessage(arguments)}
 }
