@@ -26,6 +26,7 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -74,7 +75,7 @@ type Assembly struct {
 	// contains it already.
 	Audit *audit.Trail
 	// Serve are the options of an MCP server for the roster. The caller must set Version.
-	Serve *mcpadapter.ServerOptions
+	Serve *mcpserver.Options
 	// ServeGRPC are the options of a gRPC server for the same clients. The caller must
 	// set MCP to the server created with Serve.
 	ServeGRPC *grpctool.ServerOptions

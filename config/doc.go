@@ -19,7 +19,7 @@
 //
 // The same parts can serve other MCP hosts:
 //
-//	server := mcpadapter.NewServer(parts.Roster, parts.Serve)
+//	server := mcpserver.New(parts.Roster, parts.Serve)
 //
 // # Problems
 //

@@ -24,9 +24,9 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -169,7 +169,7 @@ func newFarm(t *testing.T, over *tls.Config) *farm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inner := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{OwnNames: true})
+	inner := mcpserver.New(roster, &mcpserver.Options{OwnNames: true})
 	server := grpctool.NewServer(roster, &grpctool.ServerOptions{MCP: inner, Token: "database-5553", OwnNames: true})
 	f := &farm{}
 	options := []grpc.ServerOption{

@@ -16,12 +16,12 @@ import (
 
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
 // Serve configures how the tools, resources and prompts of a configuration are offered to
-// other MCP hosts. Zero means the default, as in mcpadapter.ServerOptions.
+// other MCP hosts. Zero means the default, as in [mcpserver.Options].
 type Serve struct {
 	// Name and Title are the name and the title of the server. Name defaults to consort,
 	// and Title to none.
@@ -351,7 +351,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	if s == nil {
 		s = &Serve{}
 	}
-	options := &mcpadapter.ServerOptions{
+	options := &mcpserver.Options{
 		Name:            s.Name,
 		Title:           s.Title,
 		Instructions:    s.Instructions,
@@ -388,10 +388,10 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 			err = errors.Join(err, about(path+".token", errors.New("missing")))
 		}
 		errs = append(errs, err)
-		options.Tokens = append(options.Tokens, mcpadapter.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
+		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
 	}
 	if m := s.ResourceMetadata; m != nil {
-		options.ResourceMetadata = &mcpadapter.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}
+		options.ResourceMetadata = &mcpserver.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}
 		for _, issuer := range m.AuthorizationServers {
 			options.ResourceMetadata.AuthorizationServers = append(options.ResourceMetadata.AuthorizationServers, issuer.Reveal())
 		}
@@ -408,7 +408,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 }
 
 // overGRPC converts the options to those of a gRPC server.
-func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
+func overGRPC(o *mcpserver.Options) *grpctool.ServerOptions {
 	return &grpctool.ServerOptions{
 		Tools:           o.Tools,
 		OwnNames:        o.OwnNames,

@@ -12,8 +12,8 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
 // Who may reach an address is asked where the file names it and where somebody
@@ -77,12 +77,12 @@ resource = "https://tools.example/mcp"
 authorization_servers = ["https://login.example"]
 scopes = ["s"]
 `
-	want := mcpadapter.ServerOptions{
+	want := mcpserver.Options{
 		Name: "n", Title: "t", Instructions: "i", OwnNames: true, PageSize: 2, Parallel: 3, MaxBody: 1024, ShutdownTimeout: 4 * time.Second,
 		MaxBodies: 1 << 20, MaxConnections: 7, MaxConnectionsPerAddress: 8,
 		Hosts: []string{"tools.example", "*"}, Origins: []string{"https://app.example", "*"}, Rate: 5.5, Burst: 6, Stateless: true,
-		Tokens: []mcpadapter.BearerToken{{Token: "ada-0123456789abcdef", Name: "a", Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}},
-		ResourceMetadata: &mcpadapter.ResourceMetadata{
+		Tokens: []mcpserver.BearerToken{{Token: "ada-0123456789abcdef", Name: "a", Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}},
+		ResourceMetadata: &mcpserver.ResourceMetadata{
 			Resource: "https://tools.example/mcp", AuthorizationServers: []string{"https://login.example"}, Scopes: []string{"s"},
 		},
 	}
@@ -100,7 +100,7 @@ scopes = ["s"]
 	}
 	got = serverOptions(t, "")
 	got.Logger = nil
-	if !reflect.DeepEqual(*got, mcpadapter.ServerOptions{}) {
+	if !reflect.DeepEqual(*got, mcpserver.Options{}) {
 		t.Errorf("of nothing: %+v", *got)
 	}
 	got = serverOptions(t, "serve = {http = '127.0.0.1:0', token = '0123456789abcdef'}")
@@ -151,7 +151,7 @@ clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}
 	}
 }
 
-func serverOptions(t *testing.T, text string) *mcpadapter.ServerOptions {
+func serverOptions(t *testing.T, text string) *mcpserver.Options {
 	t.Helper()
 	c, err := parse(text, nil)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcpadapter connects to MCP servers as ensembles and serves rosters as MCP
-// servers. Within the library, the MCP SDK for Go is used only here and in subpackages.
+// Package mcpadapter connects to MCP servers as ensembles. Within the library, the MCP
+// SDK for Go is used only here and in subpackages; mcpadapter/server serves rosters.
 //
 // A server that runs as a subprocess takes one line:
 //
@@ -55,8 +55,8 @@
 //   - members of a completion: under "mcp/", those of its inner object under
 //     "mcp/completion/".
 //
-// A [Server] writes them out again, byte for byte. A resource of a Go function has them
-// in the same places.
+// Package mcpadapter/server writes them out again, byte for byte. A resource of a Go
+// function has them in the same places.
 //
 // # Calls
 //
@@ -115,16 +115,4 @@
 // [HTTPOptions].TrustedHeaders are sent only with requests made on behalf of the users
 // that they name. Redirects to another origin are refused, and so is an SSE server that
 // names another origin to send messages to. Errors do not contain URLs or tokens.
-//
-// # Serving
-//
-// [NewServer] serves a roster to any MCP host, over stdio and over streamable HTTP:
-//
-//	server := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{Token: token})
-//	defer server.Close(ctx)
-//	err := server.ListenAndServe(ctx, "127.0.0.1:8080") // at /mcp
-//
-// Callers are identified by a bearer token, which [ServerOptions.Authenticate] turns
-// into trusted values. Nothing else that a client sends becomes a trusted value.
-// docs/serving.md says what clients see and what is refused.
 package mcpadapter

@@ -48,12 +48,13 @@ type ClientOptions struct {
 	// Roots are the locations that the server may work in. If nil, roots are not
 	// offered, unless CallRoots is set; a server that asks anyway gets an empty list.
 	Roots []Root
-	// CallRoots answers a server's request for roots with the roots of the client of a
-	// [Server] that runs the call (see [ClientRoots]), if that call is the only one in
-	// flight on the connection and its client offers roots; otherwise with Roots. It is
-	// off by default because the server learns paths of that client, and a server that
-	// stores them applies them to the calls of all clients. It has no effect on servers
-	// of protocol 2026-07-28, which always get Roots.
+	// CallRoots answers a server's request for roots with the roots of the client whose
+	// call it runs, if that client is connected through mcpadapter/server and offers
+	// roots (see ClientRoots there), and if the call is the only one in flight on the
+	// connection; otherwise with Roots. It is off by default because the server learns
+	// paths of that client, and a server that stores them applies them to the calls of
+	// all clients. It has no effect on servers of protocol 2026-07-28, which always get
+	// Roots.
 	CallRoots bool
 	// Sample lets the server ask for an exchange with a model (MCP 2025-11-25,
 	// client/sampling). If nil, the server is offered no model, unless SampleCalls is
@@ -76,9 +77,9 @@ type ClientOptions struct {
 	// the call that it belongs to ([invoker.Call].Person), if that is known: the call
 	// that it is a round of (MCP 2026-07-28, SEP-2322), or the only call in flight. A
 	// call that was given up still counts as in flight for ten minutes if it was for
-	// another client of a [Server], or another conversation, and the server has not
-	// answered it with a result. A call without a Person declines. If no call is known,
-	// the question is refused.
+	// another client of mcpadapter/server, or another conversation, and the server has
+	// not answered it with a result. A call without a Person declines. If no call is
+	// known, the question is refused.
 	Elicit func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 	// AnswerTimeout bounds each call of Sample and Elicit; default 10 min. Each runs in
 	// its own goroutine. Its ctx ends after this time, with the connection, or when the

@@ -11,9 +11,9 @@ import (
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
-// Routed may be implemented by a [Link], or by the stream that [Server.Serve] reads
-// from, to describe its network route to telemetry. For a Link without it, nothing is
-// recorded; a stream without it is recorded as a pipe.
+// Routed may be implemented by a [Link], or by the stream that a server of
+// mcpadapter/server reads from, to describe its network route to telemetry. For a Link
+// without it, nothing is recorded; a stream without it is recorded as a pipe.
 type Routed interface {
 	// Route returns the transport, the network and the address of the other side. It
 	// may be called concurrently and must return immediately.

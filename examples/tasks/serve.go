@@ -17,7 +17,7 @@ import (
 	"github.com/consort-go/consort/examples/tasks/taskbook"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
-	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -37,13 +37,13 @@ func serve(ctx context.Context, out io.Writer, roster *ensemble.Roster, trail *a
 	if err != nil {
 		return err
 	}
-	server := newServer(roster, trail)
+	srv := newServer(roster, trail)
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- server.ServeListener(serving, listener) }()
+	go func() { served <- srv.ServeListener(serving, listener) }()
 	defer func() {
 		stop()
-		err = errors.Join(err, <-served, server.Close(ctx))
+		err = errors.Join(err, <-served, srv.Close(ctx))
 	}()
 	for _, visit := range visits {
 		fmt.Fprintf(out, "An MCP client with %s's token:\n", visit.who.name)
@@ -56,18 +56,18 @@ func serve(ctx context.Context, out io.Writer, roster *ensemble.Roster, trail *a
 }
 
 // newServer returns the MCP server, with the tokens that identify its clients.
-func newServer(roster *ensemble.Roster, trail *audit.Trail) *mcpadapter.Server {
-	return mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{
+func newServer(roster *ensemble.Roster, trail *audit.Trail) *server.Server {
+	return server.New(roster, &server.Options{
 		Name:     "tasks",
 		OwnNames: true, // add_task instead of tasks__add_task
-		Tokens:   []mcpadapter.BearerToken{tokenOf(ada), tokenOf(ben)},
+		Tokens:   []server.BearerToken{tokenOf(ada), tokenOf(ben)},
 		Audit:    trail,
 	})
 }
 
 // tokenOf returns a person's token with the trusted value that identifies the person.
-func tokenOf(who person) mcpadapter.BearerToken {
-	return mcpadapter.BearerToken{Token: who.token, Trusted: []invoker.Value{taskbook.User.Is(who.id)}}
+func tokenOf(who person) server.BearerToken {
+	return server.BearerToken{Token: who.token, Trusted: []invoker.Value{taskbook.User.Is(who.id)}}
 }
 
 // connect returns a session of the MCP SDK's own client, which is independent of

@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/examples/tasks/taskbook"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 )
 
 // TaskServer is the MCP server that the demonstration starts in a process of its own,
@@ -42,26 +42,26 @@ func (s *TaskServer) Serve(ctx context.Context, stdin io.ReadCloser, stdout io.W
 		tools[i] = slow{tool, s.Pace}
 	}
 	user := []invoker.Value{taskbook.User.Is(s.User)}
-	options := &mcpadapter.ServerOptions{Name: "tasks", Title: "A task book", Version: "1.0.0", Tools: tools}
+	options := &server.Options{Name: "tasks", Title: "A task book", Version: "1.0.0", Tools: tools}
 	if !s.HTTP {
 		options.Trusted = user
-		server := mcpadapter.NewServer(nil, options)
-		err := server.Serve(ctx, stdin, stdout)
+		srv := server.New(nil, options)
+		err := srv.Serve(ctx, stdin, stdout)
 		if ctx.Err() != nil {
 			err = nil
 		}
-		return errors.Join(err, server.Close(context.WithoutCancel(ctx)))
+		return errors.Join(err, srv.Close(context.WithoutCancel(ctx)))
 	}
 	token := os.Getenv(TokenVar)
 	if token == "" {
 		return exit.Usagef("%s is not set", TokenVar)
 	}
-	options.Tokens = []mcpadapter.BearerToken{{Token: token, Trusted: user}}
-	return listen(ctx, mcpadapter.NewServer(nil, options), stdin, stdout)
+	options.Tokens = []server.BearerToken{{Token: token, Trusted: user}}
+	return listen(ctx, server.New(nil, options), stdin, stdout)
 }
 
 // listen serves HTTP on a free port of the loopback interface and prints the URL.
-func listen(ctx context.Context, server *mcpadapter.Server, stdin io.Reader, stdout io.Writer) error {
+func listen(ctx context.Context, srv *server.Server, stdin io.Reader, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func listen(ctx context.Context, server *mcpadapter.Server, stdin io.Reader, std
 	if _, err := fmt.Fprintf(stdout, "http://%s/mcp\n", listener.Addr()); err != nil {
 		cancel() // the parent process has gone
 	}
-	return server.ServeListener(ctx, listener)
+	return srv.ServeListener(ctx, listener)
 }
 
 // slow delays a tool so that people can watch it.

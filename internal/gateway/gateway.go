@@ -20,8 +20,8 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/terminal"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
 // Options configure [Run].
@@ -131,14 +131,14 @@ func (s *server) offerConversations(ctx context.Context) (stop func() error, err
 
 // servers are the servers that clients connect to.
 type servers struct {
-	mcp  *mcpadapter.Server
+	mcp  *mcpserver.Server
 	grpc *grpctool.Server // offers mcp too; nil if gRPC is not served
 }
 
 // newServers returns the servers for an assembly; notReady returns the reason why clients
 // should not send calls now.
 func newServers(assembly *config.Assembly, settings *config.Serve, notReady func() string) *servers {
-	s := &servers{mcp: mcpadapter.NewServer(assembly.Roster, assembly.Serve)}
+	s := &servers{mcp: mcpserver.New(assembly.Roster, assembly.Serve)}
 	if settings.GRPC.Reveal() != "" {
 		options := *assembly.ServeGRPC
 		options.MCP, options.NotReady = s.mcp, notReady
@@ -215,22 +215,22 @@ func listen(key string, address config.Value) (net.Listener, error) {
 
 // overStdio serves the client that started this process until the client closes standard
 // input, or until ctx ends and the running calls are done.
-func (s *server) overStdio(ctx context.Context, server *mcpadapter.Server, patience time.Duration) error {
+func (s *server) overStdio(ctx context.Context, srv *mcpserver.Server, patience time.Duration) error {
 	if terminal.IsTerminal(s.Stdin) {
 		s.Screen.Note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS and --grpc ADDRESS serve others")
 	}
 	if patience <= 0 {
-		patience = mcpadapter.DefaultShutdownTimeout
+		patience = mcpserver.DefaultShutdownTimeout
 	}
 	closed := make(chan error, 1)
 	over := context.AfterFunc(ctx, func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		closed <- server.Close(bounded)
+		closed <- srv.Close(bounded)
 	})
-	err := server.Serve(context.WithoutCancel(ctx), closable(s.Stdin, s.end), s.Screen.Stdout)
+	err := srv.Serve(context.WithoutCancel(ctx), closable(s.Stdin, s.end), s.Screen.Stdout)
 	if over() {
-		return errors.Join(err, server.Close(ctx))
+		return errors.Join(err, srv.Close(ctx))
 	}
 	return <-closed // Close has ended the streams
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/internal/testing/sidecar"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/grpctooltest"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -121,10 +121,10 @@ func TestWrongDapr(t *testing.T) {
 func TestMCPBehindASidecar(t *testing.T) {
 	clearDapr(t)
 	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
-		inner := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: ensembletest.ServerTools()})
+		inner := server.New(nil, &server.Options{Tools: ensembletest.ServerTools()})
 		t.Cleanup(func() { _ = inner.Close(context.Background()) })
-		server := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
-		conn, err := grpc.NewClient(registered(t, server), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		srv := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
+		conn, err := grpc.NewClient(registered(t, srv), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,9 +23,9 @@
 // # MCP over gRPC
 //
 // For everything beyond that service, MCP messages are sent over gRPC unchanged, as
-// frames of a stream: a [Server] whose options have an mcpadapter.Server serves it to
-// the same clients, [MCP] is the source of an ensemble, and [DialMCP] is a transport
-// for clients of the MCP SDK.
+// frames of a stream: a [Server] with [ServerOptions.MCP] serves it to the same clients,
+// [MCP] is the source of an ensemble, and [DialMCP] is a transport for clients of the
+// MCP SDK.
 //
 // # What goes over the wire
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -33,9 +33,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	server := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{lookup}})
-	go server.Serve(ctx, listener)
-	defer server.Close(ctx)
+	srv := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{lookup}})
+	go srv.Serve(ctx, listener)
+	defer srv.Close(ctx)
 
 	source := grpctool.Source(listener.Addr().String(), &grpctool.Options{Plaintext: true})
 	farm := ensemble.New("farm", source, nil)
@@ -89,11 +89,11 @@ func ExampleDialMCP() {
 		fmt.Println(err)
 		return
 	}
-	inner := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{clock}})
+	inner := server.New(nil, &server.Options{Tools: []invoker.Invoker{clock}})
 	defer inner.Close(ctx)
-	server := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
-	go server.Serve(ctx, listener)
-	defer server.Close(ctx)
+	srv := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
+	go srv.Serve(ctx, listener)
+	defer srv.Close(ctx)
 
 	link, err := grpctool.DialMCP(ctx, listener.Addr().String(), &grpctool.Options{Plaintext: true})
 	if err != nil {
@@ -128,7 +128,7 @@ func ExampleServer() {
 		fmt.Println(err)
 		return
 	}
-	server := grpctool.NewServer(roster, &grpctool.ServerOptions{
+	srv := grpctool.NewServer(roster, &grpctool.ServerOptions{
 		Authenticate: func(_ context.Context, token string) ([]invoker.Value, error) {
 			if token != "a token that somebody verified" {
 				return nil, fmt.Errorf("nobody's token")
@@ -138,6 +138,6 @@ func ExampleServer() {
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	stop() // as a signal would, later
-	fmt.Println(server.Serve(ctx, listener))
+	fmt.Println(srv.Serve(ctx, listener))
 	// Output: <nil>
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
@@ -30,11 +30,11 @@ type frames = grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectRe
 type mcpHandlers struct {
 	toolspb.UnimplementedMcpServiceServer
 	handlers
-	mcp *mcpadapter.Server
+	mcp *server.Server
 }
 
-// Connect implements the service. It passes the frames of the stream to an
-// mcpadapter.Server as lines.
+// Connect implements the service. It passes the frames of the stream to an MCP server as
+// lines.
 func (h mcpHandlers) Connect(stream frames) (err error) {
 	defer h.contain(stream.Context(), &err)
 	from, err := h.server.identify(stream.Context())

@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"google.golang.org/grpc"
 )
 
@@ -34,14 +35,14 @@ func mcpHarness(t *testing.T, protocol string) ensembletest.Harness {
 		t.Fatal(err)
 	}
 	at := newSite(t, func() *grpc.Server {
-		inner := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{OwnNames: true})
-		server := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
+		inner := server.New(roster, &server.Options{OwnNames: true})
+		srv := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
 		t.Cleanup(func() {
-			_ = server.Close(context.Background())
+			_ = srv.Close(context.Background())
 			_ = inner.Close(context.Background())
 		})
 		on := grpc.NewServer()
-		server.Register(on)
+		srv.Register(on)
 		return on
 	})
 	return ensembletest.Harness{

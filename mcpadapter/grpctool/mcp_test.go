@@ -14,9 +14,9 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -26,7 +26,7 @@ import (
 // mcpServer serves tools as MCP over gRPC.
 func mcpServer(t *testing.T, options *grpctool.ServerOptions, tools ...invoker.Invoker) *serving {
 	t.Helper()
-	options.MCP = mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Name: "stage", Tools: tools})
+	options.MCP = server.New(nil, &server.Options{Name: "stage", Tools: tools})
 	s := serve(t, options)
 	t.Cleanup(func() { _ = options.MCP.Close(context.Background()) })
 	return s
@@ -196,8 +196,8 @@ func (s scriptedMCP) Connect(stream grpc.BidiStreamingServer[toolspb.ConnectRequ
 
 func TestMCPLinkReads(t *testing.T) {
 	at := newSite(t, func() *grpc.Server {
-		server := grpc.NewServer()
-		toolspb.RegisterMcpServiceServer(server, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
+		srv := grpc.NewServer()
+		toolspb.RegisterMcpServiceServer(srv, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
 			if err := stream.Send(&toolspb.ConnectResponse{}); err != nil {
 				return err
 			}
@@ -208,7 +208,7 @@ func TestMCPLinkReads(t *testing.T) {
 			}
 			return status.Error(codes.Internal, "out of luck")
 		}})
-		return server
+		return srv
 	})
 	connection, err := dialed(t, at.address, plaintext()).Connect(within(t))
 	if err != nil {
@@ -229,8 +229,8 @@ func TestMCPLinkReads(t *testing.T) {
 func TestMCPLinkSaysGoodbye(t *testing.T) {
 	heard := make(chan error, 1)
 	at := newSite(t, func() *grpc.Server {
-		server := grpc.NewServer()
-		toolspb.RegisterMcpServiceServer(server, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
+		srv := grpc.NewServer()
+		toolspb.RegisterMcpServiceServer(srv, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
 			if err := stream.Send(&toolspb.ConnectResponse{}); err != nil {
 				return err
 			}
@@ -238,7 +238,7 @@ func TestMCPLinkSaysGoodbye(t *testing.T) {
 			heard <- err
 			return nil
 		}})
-		return server
+		return srv
 	})
 	link := dialed(t, at.address, plaintext())
 	if err := link.Close(within(t)); err != nil {

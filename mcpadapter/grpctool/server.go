@@ -19,7 +19,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
-	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -52,7 +52,7 @@ type ServerOptions struct {
 	// resources, prompts, questions. Clients are authenticated by this server; the
 	// tokens of MCP do not apply. The caller must close it, after this server. Nil
 	// serves none.
-	MCP *mcpadapter.Server
+	MCP *server.Server
 
 	// TLS is the TLS configuration of Serve, for example from [TLSFiles]. Nil is
 	// plaintext, for use within this machine and in meshes that encrypt by themselves.
@@ -95,7 +95,7 @@ type ServerOptions struct {
 	// MaxConnections bounds the connections that Serve holds, and
 	// MaxConnectionsPerAddress the connections of one IP address or IPv6 /64. The
 	// defaults and the behaviour at the bounds are the same as in
-	// mcpadapter.ServerOptions.
+	// server.Options.
 	MaxConnections, MaxConnectionsPerAddress int
 	// NotReady returns a reason of the program why the server should get no calls, for
 	// example that it is shutting down, or "". While it returns a reason, the health
@@ -118,7 +118,7 @@ type ServerOptions struct {
 
 // BearerToken is a token that a client may send; its Name identifies this client in
 // limits.
-type BearerToken = mcpadapter.BearerToken
+type BearerToken = server.BearerToken
 
 func (o *ServerOptions) withDefaults() ServerOptions {
 	var full ServerOptions

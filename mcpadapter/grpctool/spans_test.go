@@ -14,9 +14,9 @@ import (
 	"github.com/consort-go/consort/internal/testing/sidecar"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
-	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"github.com/consort-go/consort/mcpadapter/server"
 	otelcodes "go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -107,10 +107,10 @@ func TestOneTrace(t *testing.T) {
 		{"tools/list", "tools/list", "", "", "ListTools", "mcp.tools.list"},
 		{"tools/call look", "tools/call", "look", "execute_tool", "CallTool", "mcp.call"},
 	} {
-		client, server := seen.one(t, trace.SpanKindClient, c.name), seen.one(t, trace.SpanKindServer, c.name)
-		if client.Parent.SpanID() != root.SpanContext().SpanID() || server.Parent.SpanID() != client.SpanContext.SpanID() ||
-			server.SpanContext.TraceID() != root.SpanContext().TraceID() {
-			t.Errorf("%s: the parents are %v and %v", c.name, client.Parent, server.Parent)
+		client, srv := seen.one(t, trace.SpanKindClient, c.name), seen.one(t, trace.SpanKindServer, c.name)
+		if client.Parent.SpanID() != root.SpanContext().SpanID() || srv.Parent.SpanID() != client.SpanContext.SpanID() ||
+			srv.SpanContext.TraceID() != root.SpanContext().TraceID() {
+			t.Errorf("%s: the parents are %v and %v", c.name, client.Parent, srv.Parent)
 		}
 		both := map[string]string{
 			"mcp.method.name": c.method, "gen_ai.tool.name": c.tool, "gen_ai.operation.name": c.operation, "consort.alias": c.alias,
@@ -118,9 +118,9 @@ func TestOneTrace(t *testing.T) {
 			"error.type": "", "rpc.response.status_code": "", "gen_ai.tool.call.arguments": "",
 		}
 		has(t, client, both)
-		has(t, server, both)
+		has(t, srv, both)
 		has(t, client, map[string]string{"server.address": host, "server.port": port, "consort.ensemble": "farm", "client.address": "", "mcp.app_id": ""})
-		has(t, server, map[string]string{"client.address": host, "server.address": ""})
+		has(t, srv, map[string]string{"client.address": host, "server.address": ""})
 	}
 	if within != root.SpanContext().TraceID().String() {
 		t.Errorf("the tool works in the trace %q", within)
@@ -176,11 +176,11 @@ func TestFailuresInSpans(t *testing.T) {
 // and it is no fault of the server's who may not ask.
 func TestFailuresOfServersInSpans(t *testing.T) {
 	seen := newSpans(t)
-	server := grpctool.NewServer(nil, &grpctool.ServerOptions{
+	srv := grpctool.NewServer(nil, &grpctool.ServerOptions{
 		Tools:     []invoker.Invoker{ensembletest.Fails("fails", invoker.Failf(invoker.Conflict, "Somebody was faster."))},
 		Telemetry: seen.Telemetry, Rate: 0.001, Burst: 3,
 	})
-	client := toolspb.NewMcpToolServiceClient(raw(t, registered(t, server)))
+	client := toolspb.NewMcpToolServiceClient(raw(t, registered(t, srv)))
 	for _, name := range []string{"fails", "made up"} {
 		if _, err := client.CallTool(within(t), &toolspb.ToolCallRequest{ToolName: name}); err != nil {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func TestFailuresOfServersInSpans(t *testing.T) {
 		t.Fatalf("beyond the rate: %v", err)
 	}
 	has(t, seen.one(t, trace.SpanKindServer, "tools/list"), map[string]string{"rpc.response.status_code": "RESOURCE_EXHAUSTED", "error.type": ""})
-	_ = server.Close(within(t))
+	_ = srv.Close(within(t))
 	seen.kept.Reset()
 	if _, err := client.ListTools(within(t), &toolspb.ListToolsRequest{}); status.Code(err) != codes.Unavailable {
 		t.Fatalf("a closed server: %v", err)
@@ -315,10 +315,10 @@ func TestSpansOverUnixSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer()
-	grpctool.NewServer(nil, &grpctool.ServerOptions{Telemetry: seen.Telemetry}).Register(server)
-	go func() { _ = server.Serve(listener) }()
-	defer server.Stop()
+	srv := grpc.NewServer()
+	grpctool.NewServer(nil, &grpctool.ServerOptions{Telemetry: seen.Telemetry}).Register(srv)
+	go func() { _ = srv.Serve(listener) }()
+	defer srv.Stop()
 	ctx := telemetry.With(within(t), seen.Telemetry)
 	connection, err := grpctool.Source("unix:"+path, plaintext()).Open(ctx)
 	if err != nil {
@@ -333,7 +333,7 @@ func TestSpansOverUnixSockets(t *testing.T) {
 func TestSpansOfMCP(t *testing.T) {
 	seen := newSpans(t)
 	look := ensembletest.Returns("look", "seen")
-	inner := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{look}, Telemetry: seen.Telemetry})
+	inner := server.New(nil, &server.Options{Tools: []invoker.Invoker{look}, Telemetry: seen.Telemetry})
 	t.Cleanup(func() { _ = inner.Close(context.Background()) })
 	address := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner}))
 	host, port, _ := net.SplitHostPort(address)
@@ -346,15 +346,15 @@ func TestSpansOfMCP(t *testing.T) {
 	if _, err := tool(t, connection, "look").Invoke(ctx, &invoker.Call{}); err != nil {
 		t.Fatal(err)
 	}
-	client, server := seen.one(t, trace.SpanKindClient, "tools/call look"), seen.one(t, trace.SpanKindServer, "tools/call look")
-	if client.Parent.SpanID() != root.SpanContext().SpanID() || server.Parent.SpanID() != client.SpanContext.SpanID() {
-		t.Errorf("the parents are %v and %v", client.Parent, server.Parent)
+	client, srv := seen.one(t, trace.SpanKindClient, "tools/call look"), seen.one(t, trace.SpanKindServer, "tools/call look")
+	if client.Parent.SpanID() != root.SpanContext().SpanID() || srv.Parent.SpanID() != client.SpanContext.SpanID() {
+		t.Errorf("the parents are %v and %v", client.Parent, srv.Parent)
 	}
 	over := map[string]string{"network.transport": "tcp", "network.protocol.name": "http", "network.protocol.version": "2", "rpc.system.name": "", "rpc.method": ""}
 	has(t, client, over)
-	has(t, server, over)
+	has(t, srv, over)
 	has(t, client, map[string]string{"server.address": host, "server.port": port})
-	has(t, server, map[string]string{"client.address": host})
+	has(t, srv, map[string]string{"client.address": host})
 }
 
 // A call that the network breaks off, behind a sidecar, has a code and words, and

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 )
 
 // BenchmarkDiscovery is how long it takes to find the tools of servers over
@@ -52,8 +53,8 @@ func BenchmarkDiscovery(b *testing.B) {
 // slowServer serves a tool and waits before each answer; it returns its URL.
 func slowServer(b *testing.B, wait time.Duration) string {
 	b.Helper()
-	server := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{ensembletest.Returns("tool", "answer")}})
-	handler := server.Handler()
+	srv := server.New(nil, &server.Options{Tools: []invoker.Invoker{ensembletest.Returns("tool", "answer")}})
+	handler := srv.Handler()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			time.Sleep(wait)
@@ -61,7 +62,7 @@ func slowServer(b *testing.B, wait time.Duration) string {
 		handler.ServeHTTP(w, r)
 	}))
 	b.Cleanup(func() {
-		if err := server.Close(context.Background()); err != nil {
+		if err := srv.Close(context.Background()); err != nil {
 			b.Error(err)
 		}
 		web.Close()

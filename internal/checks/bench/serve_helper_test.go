@@ -20,7 +20,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -33,12 +33,12 @@ const echoName, echoDescription = "echo", "Say it back."
 
 // sdkHandler is the server that the SDK alone makes, with and without sessions.
 func sdkHandler() http.Handler {
-	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: echoName, Description: echoDescription},
+	srv := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	mcp.AddTool(srv, &mcp.Tool{Name: echoName, Description: echoDescription},
 		func(_ context.Context, _ *mcp.CallToolRequest, in echoInput) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Text}}}, nil, nil
 		})
-	get := func(*http.Request) *mcp.Server { return server }
+	get := func(*http.Request) *mcp.Server { return srv }
 	sessions := mcp.NewStreamableHTTPHandler(get, nil)
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,8 +60,8 @@ func consortHandler() http.Handler {
 	if err != nil {
 		panic(err)
 	}
-	server := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{Name: "bench", Version: "1", OwnNames: true})
-	return server.Handler()
+	srv := server.New(roster, &server.Options{Name: "bench", Version: "1", OwnNames: true})
+	return srv.Handler()
 }
 
 // serveHTTP serves on a free port, says on which, and ends with its standard

@@ -95,6 +95,7 @@ var mayImport = map[string][]string{
 	"converse/openaimodel":         {"canister", "invoker", "ensemble", "converse", "internal"},
 	"mcpadapter":                   {"canister", "invoker", "ensemble", "mcpadapter/internal", "internal"},
 	"mcpadapter/internal/wire":     {"invoker", "internal"},
+	"mcpadapter/server":            {"canister", "invoker", "ensemble", "mcpadapter", "internal"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {

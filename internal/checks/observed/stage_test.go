@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/consort-go/consort/mcpadapter/server"
 )
 
 // spansVariable makes this program a server over stdio that writes the spans
@@ -69,9 +70,9 @@ func serveStdio(path string) error {
 	if err != nil {
 		return err
 	}
-	server := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{reporter("weather")}, Telemetry: seen.Telemetry})
-	err = server.Serve(context.Background(), os.Stdin, os.Stdout)
-	return errors.Join(err, server.Close(context.Background()), seen.write(path))
+	srv := server.New(nil, &server.Options{Tools: []invoker.Invoker{reporter("weather")}, Telemetry: seen.Telemetry})
+	err = srv.Serve(context.Background(), os.Stdin, os.Stdout)
+	return errors.Join(err, srv.Close(context.Background()), seen.write(path))
 }
 
 // servers are three, each over a transport of its own and with a tool of its own.
@@ -87,7 +88,7 @@ func startServers(t *testing.T, client *telemetry.Telemetry, w watching) *server
 	t.Helper()
 	s := &servers{file: filepath.Join(t.TempDir(), "spans.json")}
 	s.http, s.grpc = mustRecord(t, "http", telemetry.Options{Meters: w.meters}), mustRecord(t, "grpc", telemetry.Options{Meters: w.meters})
-	overHTTP := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{reporter("tides")}, Telemetry: s.http.Telemetry})
+	overHTTP := server.New(nil, &server.Options{Tools: []invoker.Invoker{reporter("tides")}, Telemetry: s.http.Telemetry})
 	overGRPC := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{reporter("traffic")}, Telemetry: s.grpc.Telemetry})
 	self, err := os.Executable()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/stage"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 )
 
 // role makes the test binary a server that offers the shop.
@@ -44,13 +44,13 @@ func serveShop(which string) error {
 	if err != nil {
 		return err
 	}
-	options := &mcpadapter.ServerOptions{Name: "shop", Version: "1.2.3", Instructions: "Ask for tea."}
+	options := &server.Options{Name: "shop", Version: "1.2.3", Instructions: "Ask for tea."}
 	ctx := context.Background()
 	if which == "stdio" {
 		options.Trusted = []invoker.Value{user.Is("stdio")}
-		server := mcpadapter.NewServer(roster, options)
-		err = server.Serve(ctx, os.Stdin, os.Stdout)
-		return errors.Join(err, server.Close(ctx), roster.Close(ctx))
+		srv := server.New(roster, options)
+		err = srv.Serve(ctx, os.Stdin, os.Stdout)
+		return errors.Join(err, srv.Close(ctx), roster.Close(ctx))
 	}
 	options.Authenticate = authenticate
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func serveShop(which string) error {
 		cancel()
 	}()
 	fmt.Printf("http://%s/mcp\n", listener.Addr())
-	err = mcpadapter.NewServer(roster, options).ServeListener(ctx, listener)
+	err = server.New(roster, options).ServeListener(ctx, listener)
 	return errors.Join(err, roster.Close(context.WithoutCancel(ctx)))
 }
 

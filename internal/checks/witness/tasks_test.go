@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/examples/tasks/taskbook"
 	"github.com/consort-go/consort/internal/testing/realservers"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 )
 
 // calls is a task of calls.mjs, and what that saw.
@@ -40,12 +40,12 @@ func TestTaskBook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer roster.Close(t.Context())
-	server := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{OwnNames: true, Tokens: []mcpadapter.BearerToken{
+	srv := server.New(roster, &server.Options{OwnNames: true, Tokens: []server.BearerToken{
 		{Token: "ada", Trusted: []invoker.Value{taskbook.User.Is(1)}},
 		{Token: "ben", Trusted: []invoker.Value{taskbook.User.Is(2)}},
 	}})
-	defer server.Close(t.Context())
-	web := httptest.NewServer(server.Handler())
+	defer srv.Close(t.Context())
+	web := httptest.NewServer(srv.Handler())
 	defer web.Close()
 
 	type args = map[string]any

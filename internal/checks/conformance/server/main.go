@@ -21,7 +21,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/stage"
-	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
 )
 
@@ -57,7 +57,7 @@ func run(ctx context.Context, out io.Writer) error {
 
 // serve serves until ctx ends.
 func serve(ctx context.Context, roster *ensemble.Roster, out io.Writer) error {
-	server := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{
+	srv := server.New(roster, &server.Options{
 		Name: "consort-conformance", Version: "1.0.0", OwnNames: true, ShutdownTimeout: farewell, Logger: logger(),
 	})
 	listener, err := net.Listen("tcp", "localhost:0")
@@ -66,7 +66,7 @@ func serve(ctx context.Context, roster *ensemble.Roster, out io.Writer) error {
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	fmt.Fprintf(out, "http://localhost:%s/mcp\n", port)
-	return server.ServeListener(ctx, listener)
+	return srv.ServeListener(ctx, listener)
 }
 
 func logger() *zap.Logger {

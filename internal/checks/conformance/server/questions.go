@@ -11,7 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/server"
 )
 
 // Questions of the suite, as JSON Schemas of their answers.
@@ -170,7 +170,7 @@ func capabilities(ctx context.Context, _ nothing) (string, error) {
 
 // listed reports how many roots the client has.
 func listed(ctx context.Context) (string, error) {
-	roots, err := mcpadapter.ClientRoots(ctx)
+	roots, err := server.ClientRoots(ctx)
 	if err != nil {
 		return "", err
 	}

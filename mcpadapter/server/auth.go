@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// BearerToken is a token that a client of an HTTP server may send.
+type BearerToken struct {
+	Token string
+	// Name identifies this client in logs and limits; default a name that is derived
+	// from the token and does not reveal it.
+	Name string
+	// Trusted are attached to each call that comes with the token.
+	Trusted []invoker.Value
+	// Expires is when the token expires; zero means never.
+	Expires time.Time
+}
+
+// ScopeError says that a token is valid but lacks scopes for this request. The request
+// is refused with status 403 and the scopes that are needed (RFC 6750, § 3.1).
+type ScopeError struct {
+	Scopes []string
+}
+
+func (e *ScopeError) Error() string {
+	return "the token lacks the scopes " + strings.Join(e.Scopes, " ")
+}
+
+// ResourceMetadata tells clients of an HTTP server where to get the tokens that it
+// accepts (RFC 9728, § 2; MCP 2025-11-25, basic/authorization). It is served at the
+// well-known path that belongs to Resource.
+type ResourceMetadata struct {
+	// Resource is the URL of this server, such as https://tools.example.com/mcp.
+	Resource string
+	// AuthorizationServers are the issuers' URLs.
+	AuthorizationServers []string
+	// Scopes are the scopes that requests need; may be nil.
+	Scopes []string
+	// Name and Documentation, a URL, are for human readers; both may be empty.
+	Name, Documentation string
+}
+
+const wellKnown = "/.well-known/oauth-protected-resource"
+
+// url returns the URL of the document: the well-known path is inserted before the path
+// of the resource (RFC 9728, § 3.1).
+func (m *ResourceMetadata) url() string {
+	u, err := url.Parse(m.Resource)
+	if err != nil {
+		return ""
+	}
+	u.Path = wellKnown + strings.TrimSuffix(u.Path, "/")
+	u.Fragment = ""
+	return u.String()
+}
+
+func (m *ResourceMetadata) document() []byte {
+	text, err := json.Marshal(struct {
+		Resource  string   `json:"resource"`
+		Servers   []string `json:"authorization_servers,omitempty"`
+		Scopes    []string `json:"scopes_supported,omitempty"`
+		Methods   []string `json:"bearer_methods_supported"`
+		Name      string   `json:"resource_name,omitempty"`
+		Documents string   `json:"resource_documentation,omitempty"`
+	}{m.Resource, m.AuthorizationServers, m.Scopes, []string{"header"}, m.Name, m.Documentation})
+	if err != nil {
+		return []byte("{}") // cannot happen: strings always marshal
+	}
+	return text
+}
+
+// identify authenticates a request and returns its caller. If not ok, it has written
+// the response.
+func (s *Server) identify(w http.ResponseWriter, r *http.Request) (from *caller, ok bool) {
+	values, name, err := s.authenticate(r)
+	if err != nil {
+		s.refuseToken(w, r, err)
+		return nil, false
+	}
+	said := append(invoker.TrustedFrom(r.Context()), values...)
+	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(s.options.Trusted), said...)...)
+	ctx = callers.WithName(ctx, name, s.options.static)
+	identity := callers.Identity(name, said)
+	return &caller{ctx: ctx, identity: identity, client: callers.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
+}
+
+func alwaysFree() (release func(), ok bool) { return func() {}, true }
+
+// authenticate checks the token of a request. name is the name of the token.
+func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name string, err error) {
+	o := &s.options
+	if !o.asksForTokens() {
+		return nil, "", nil
+	}
+	var ask func(token string) ([]invoker.Value, error)
+	if o.Authenticate != nil {
+		ask = func(token string) ([]invoker.Value, error) { return o.Authenticate(r.Context(), token, r) }
+	}
+	return callers.Check(r.Header.Values("Authorization"), o.static, ask)
+}
+
+// asksForTokens reports whether a request needs a bearer token.
+func (o *Options) asksForTokens() bool {
+	return o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
+}
+
+// static yields the tokens that are checked without calling Authenticate.
+func (o *Options) static(yield func(callers.Token) bool) {
+	if !yield(callers.Token{Token: o.Token}) {
+		return
+	}
+	for _, t := range o.Tokens {
+		if !yield(callers.Token(t)) {
+			return
+		}
+	}
+}
+
+// refuseToken answers a request whose token is missing or not valid (RFC 6750, § 3; RFC
+// 9728, § 5.1).
+func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) {
+	challenge := []string{}
+	if s.options.ResourceMetadata != nil {
+		challenge = append(challenge, fmt.Sprintf("resource_metadata=%q", s.options.ResourceMetadata.url()))
+	}
+	status, text := http.StatusUnauthorized, "a bearer token is needed"
+	var scope *ScopeError
+	switch {
+	case errors.As(err, &scope):
+		status, text = http.StatusForbidden, "the token is not good for this"
+		challenge = append(challenge, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", strings.Join(scope.Scopes, " ")))
+	case errors.Is(err, callers.ErrNone):
+		if m := s.options.ResourceMetadata; m != nil && len(m.Scopes) > 0 {
+			challenge = append(challenge, fmt.Sprintf("scope=%q", strings.Join(m.Scopes, " ")))
+		}
+	default:
+		text = "the token is not good"
+		challenge = append(challenge, `error="invalid_token"`)
+	}
+	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused: its token is not good", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
+	listening.Refuse(w, r, status, text)
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// served is one tool call of a client, from its request to its response. It may take
+// several rounds (see rounds).
+type served struct {
+	server  *Server
+	tool    *offeredTool // nil if no tool has the name
+	call    invoker.Call
+	record  audit.Record
+	reports *reports
+	ctx     context.Context // of the request that started the call
+	modern  bool
+}
+
+// callTool answers tools/call (MCP 2025-11-25, server/tools § Calling Tools).
+func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
+	waiting, err := s.parked.resumed(req.Params.RequestState, whichCall(req), from)
+	if waiting != nil {
+		span.Tool(req.Params.Name)
+		return waiting.resume(ctx, req.Session, req.Params.InputResponses)
+	}
+	c := &served{
+		server: s, ctx: ctx, modern: speaksModern(req.ProtocolVersion()),
+		call: invoker.Call{ID: callID(req, from), Arguments: req.Params.Arguments},
+	}
+	c.record = audit.Record{
+		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), ClientName: callers.NameFrom(from.ctx),
+		Invocation: c.call.ID, Tool: textcut.Bytes(req.Params.Name, wire.MaxQuoted), Arguments: req.Params.Arguments,
+	}
+	if err != nil {
+		return nil, c.refused(notWaiting, err)
+	}
+	tool, err := s.find(ctx, req.Params.Name)
+	if err != nil {
+		return nil, c.refused(invoker.Failf(invoker.Unavailable, "The tools are not available now."), err)
+	}
+	if tool == nil {
+		return nil, c.refused(unknownTool, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", textcut.Bytes(req.Params.Name, wire.MaxQuoted)))
+	}
+	c.tool = tool
+	span.Tool(tool.name)
+	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), tool.def.Name
+	if failure := c.admitted(); failure != nil {
+		return c.answer(invoker.Output{}, failure), nil
+	}
+	release, ok := from.slot()
+	if !ok {
+		return c.answer(invoker.Output{}, invoker.UnavailableFor(time.Second, "Too many calls of this client are under way.")), nil
+	}
+	defer release()
+	return c.run(req, from)
+}
+
+var (
+	unknownTool = invoker.Failf(invoker.ToolNotFound, "There is no such tool.")
+	notWaiting  = invoker.Failf(invoker.InvalidArguments, "No call of this client waits for these answers.")
+)
+
+// refused records that a call was refused with err before it reached a tool.
+func (c *served) refused(failure *invoker.Failure, err error) error {
+	c.record.Ended(nil, failure)
+	c.server.options.Audit.Keep(c.ctx, c.record)
+	return err
+}
+
+// admitted returns the reason why a call may not run; nil if it may. Invokers also
+// refuse calls without a trusted value that they need, but not every invoker checks
+// them.
+func (c *served) admitted() *invoker.Failure {
+	if c.server.closing.Load() {
+		return invoker.Failf(invoker.Unavailable, "The server is about to end.")
+	}
+	for _, need := range c.tool.def.Needs {
+		if _, ok := invoker.TrustedValue(c.ctx, need); !ok {
+			return invoker.Failf(invoker.Unauthorized, "The tool acts for somebody, and the server does not know for whom this call is.")
+		}
+	}
+	return nil
+}
+
+// run runs the call and answers it.
+func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
+	c.reports = newReports(c.ctx, req)
+	c.call.Progress, c.call.Log = c.reports.progress(), c.reports.log
+	caps := req.ClientCapabilities()
+	switch {
+	case !canBeAsked(caps) || !c.modern && !from.asks:
+	case c.modern:
+		r := c.server.newRounds(whichCall(req), from, req.Params.InputResponses)
+		r.goOn = c.reports.goOn
+		return r.begin(c.ctx, func(ctx context.Context) (mcp.Result, error) {
+			return c.finish(offer(ctx, &c.call, r.ask, nil, caps))
+		})
+	default:
+		c.ctx = offer(c.ctx, &c.call, c.server.directly(c.ctx, req.Session, from), completes(c.ctx, req.Session), caps)
+	}
+	return c.finish(c.ctx)
+}
+
+// whichCall identifies a call among the calls of the same client.
+func whichCall(req *mcp.CallToolRequest) string {
+	return "tools/call " + req.Params.Name + " " + string(req.Params.Arguments)
+}
+
+// finish calls the tool and answers the call.
+func (c *served) finish(ctx context.Context) (mcp.Result, error) {
+	output, failure := c.invoke(ctx)
+	c.reports.end()
+	return c.result(output, failure)
+}
+
+// result returns the response, or an error if the tool has disappeared since it was
+// found or needs a capability that the client did not declare.
+func (c *served) result(output invoker.Output, failure *invoker.Failure) (mcp.Result, error) {
+	answer := c.answer(output, failure)
+	if failure != nil && failure.Code == invoker.ToolNotFound {
+		return nil, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", c.tool.name)
+	}
+	if c.modern && failure != nil {
+		if refused := undeclared(failure); refused != nil {
+			return nil, refused
+		}
+	}
+	return answer, nil
+}
+
+// invoke calls the tool.
+func (c *served) invoke(ctx context.Context) (invoker.Output, *invoker.Failure) {
+	start := time.Now()
+	output, err := c.tool.Invoke(ctx, &c.call)
+	c.record.Duration = time.Since(start)
+	failure := invoker.AsFailure(err)
+	if failure != nil && context.Cause(ctx) == errServerClosed && errors.Is(err, context.Canceled) {
+		failure = invoker.Failf(invoker.Canceled, "The server ended during the call. It may or may not have taken effect.")
+	}
+	return output, failure
+}
+
+// answer builds the response of the call and records its outcome.
+func (c *served) answer(output invoker.Output, failure *invoker.Failure) *rawResult {
+	result, content := resultOf(c.tool, output, failure, c.modern)
+	c.note(content, failure)
+	return result
+}
+
+// note keeps the audit record of the call, and logs what the client is not told.
+func (c *served) note(content []canister.Content, failure *invoker.Failure) {
+	var err error
+	if failure != nil {
+		err = failure
+	}
+	c.record.Ended(content, err)
+	c.server.options.Audit.Keep(c.ctx, c.record)
+	if failure == nil {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("tool", c.tool.name), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
+		zap.String("client", c.record.Client),
+	}
+	if c.record.ClientName != "" {
+		fields = append(fields, zap.String("client_name", c.record.ClientName))
+	}
+	var forged *invoker.Forged
+	switch {
+	case errors.As(failure, &forged):
+		event.Log(c.ctx, c.server.log, zapcore.WarnLevel, "a client sent trusted values as arguments", event.ServeCallForged, append(fields, zap.Strings("forged", forged.Names))...)
+	case failure.Cause != nil:
+		event.Log(c.ctx, c.server.log, zapcore.WarnLevel, "a call failed", event.ServeCallFailed, append(fields, zap.NamedError("cause", failure.Cause))...)
+	default:
+		event.Log(c.ctx, c.server.log, zapcore.DebugLevel, "a call failed", event.ServeCallFailed, fields...)
+	}
+}
+
+// callID returns the identity of a call. A client may choose its own with an
+// idempotency key, but only within its own scope: the identity of the caller, or else
+// of its session, is hashed into it. Without either, each request gets a new identity.
+func callID(req *mcp.CallToolRequest, from *caller) string {
+	key, _ := req.Params.Meta[mcpadapter.IdempotencyKey].(string)
+	whose := from.identity
+	if whose == "" {
+		whose = req.Session.ID()
+	}
+	if key == "" || whose == "" || len(key) > maxKey {
+		return "mcp-" + rand.Text()
+	}
+	sum := sha256.Sum256([]byte(whose + "\x00" + key))
+	return "mcp-" + base32.StdEncoding.EncodeToString(sum[:16])[:26]
+}
+
+const maxKey = 256

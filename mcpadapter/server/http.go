@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+const (
+	sessionHeader  = "Mcp-Session-Id"
+	protocolHeader = "Mcp-Protocol-Version"
+
+	writeTimeout  = 30 * time.Second // for one write of a response
+	newsTimeout   = 5 * time.Second  // the same for a notification: the SDK notifies the clients one after the other
+	streamTimeout = time.Hour        // of a stream that waits for notifications
+)
+
+// Handler returns a handler that serves streamable HTTP (MCP 2025-11-25,
+// basic/transports § Streamable HTTP; SEP-2575 for protocol 2026-07-28) at any path it
+// is mounted at, and the document of Options.ResourceMetadata at its well-known
+// path.
+//
+// Requests are checked in this order, and each check has its status: Host and Origin
+// (403), method (405), a body where none is allowed (400), token (401, 403), rate of
+// the client (429 with Retry-After), time to arrive (408), memory of all requests (429,
+// 503), size (413), valid message (400), shutdown (503), concurrent requests of the
+// client (429), session (404). Refusing a request before it has arrived closes the
+// connection. A stream that waits for notifications ends after an hour, so that the
+// token is checked again; clients then open a new one.
+//
+// The handler sets deadlines for the body of a request and for each write of a
+// response. The http.Server that it is mounted in controls the phases before that and
+// the number of connections: set ReadHeaderTimeout, IdleTimeout and MaxHeaderBytes
+// there, and limit the connections of its listener. [Server.ServeListener] does all of
+// this.
+func (s *Server) Handler() http.Handler {
+	sdk := func(*http.Request) *mcp.Server { return s.sdk }
+	return &handler{
+		Server: s,
+		stateless: mcp.NewStreamableHTTPHandler(sdk, &mcp.StreamableHTTPOptions{
+			Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
+		}),
+		stateful: mcp.NewStreamableHTTPHandler(sdk, &mcp.StreamableHTTPOptions{
+			DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
+		}),
+	}
+}
+
+type handler struct {
+	*Server
+	stateless, stateful http.Handler
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.checkHost(w, r) {
+		return
+	}
+	if m := h.options.ResourceMetadata; m != nil && strings.HasPrefix(r.URL.Path, wellKnown) {
+		serveMetadata(w, r, m)
+		return
+	}
+	if !h.checkOrigin(w, r) || !checkMethod(w, r) {
+		return
+	}
+	from, ok := h.identify(w, r)
+	if !ok {
+		return
+	}
+	if wait := h.clients.Arrive(from.client); wait > 0 {
+		listening.Abandon(w, r)
+		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
+		return
+	}
+	memory := &bodyMemory{of: h.bodies, client: from.client}
+	defer memory.release()
+	e, ok := h.readMessage(w, r, from, memory)
+	if !ok || e.batch && !h.admitBatch(w, r, from, e.size) {
+		return
+	}
+	what := costOf(r, e)
+	if h.closing.Load() && what != callers.Message { // calls under way may still get their answers
+		h.later(w, r, http.StatusServiceUnavailable, "the server is about to end", 5*time.Second)
+		return
+	}
+	end := h.clients.Begin(from.client, what)
+	if end == nil {
+		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)
+		return
+	}
+	defer end()
+	h.dispatch(w, r, from, e, what == callers.Stream)
+}
+
+// admitBatch counts each message of a batch like a single request.
+func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *caller, size int) bool {
+	for range size - 1 { // the first was counted on arrival
+		if wait := h.clients.Arrive(from.client); wait > 0 {
+			h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
+			return false
+		}
+	}
+	from.slot = h.clients.Slot(from.client)
+	return true
+}
+
+func costOf(r *http.Request, e envelope) callers.Kind {
+	switch {
+	case r.Method == http.MethodGet || e.method == "subscriptions/listen":
+		return callers.Stream
+	case r.Method == http.MethodPost && !e.batch && (!e.call || e.method == ""):
+		return callers.Message
+	}
+	return callers.Request
+}
+
+// later refuses a request that the client may retry.
+func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
+	event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is put off", event.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
+	http.Error(w, why, status)
+}
+
+// dispatch passes a checked request to the SDK. It clears the deadlines of the
+// http.Server, so that the request may take as long as it needs.
+func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller, e envelope, isStream bool) {
+	listening.ServeHTTP(r.Context())
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // not every connection supports it
+	_ = control.SetWriteDeadline(time.Time{})
+	id := r.Header.Get(sessionHeader)
+	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= wire.Modern || id == "" && saysModern(r)
+	if !isModern && id != "" {
+		done, ok := h.sessions.use(id, from.identity)
+		if !ok {
+			http.Error(w, "session not found", http.StatusNotFound)
+			return
+		}
+		defer done()
+	} else if !isModern && r.Method == http.MethodPost && (e.batch || e.method != "initialize" && e.method != "ping") {
+		http.Error(w, "the header Mcp-Session-Id is missing: a session begins with initialize", http.StatusBadRequest)
+		return
+	}
+	from.asks = !isModern
+	if h.options.Telemetry != nil {
+		from.route = routeOfHTTP(r)
+		if e.call && !e.batch {
+			from.number = numberIn(r.Body)
+		}
+	}
+	// The SDK uses the context of a session's first request for all its requests, so
+	// this context carries no values.
+	ctx, cancel := context.WithCancel(bare{r.Context()})
+	defer cancel()
+	if !isStream {
+		h.answering.enter()
+		defer h.answering.leave()
+	} else {
+		defer context.AfterFunc(h.streaming, cancel)()
+		defer time.AfterFunc(streamTimeout, cancel).Stop()
+	}
+	r = r.WithContext(ctx)
+	r.Header = r.Header.Clone()
+	key := strconv.FormatUint(h.serial.Add(1), 36)
+	r.Header[requestKey] = []string{key}
+	h.requests.Store(key, from)
+	defer h.requests.Delete(key)
+	patient := &patientWriter{ResponseWriter: w, control: control, patience: writeTimeout}
+	if isStream {
+		patient.patience = newsTimeout
+	}
+	defer patient.start() // for the rest of the response
+	if isModern {
+		h.stateless.ServeHTTP(patient, r)
+	} else {
+		h.stateful.ServeHTTP(patient, r)
+	}
+}
+
+// bare is a context without the values of its parent, except those of net/http.
+type bare struct{ context.Context }
+
+func (b bare) Value(key any) any {
+	if key == http.LocalAddrContextKey || key == http.ServerContextKey {
+		return b.Context.Value(key)
+	}
+	return nil
+}
+
+// saysModern reports whether the body belongs to the newest protocol although the
+// header does not say so. Such a request is refused in the form of that protocol.
+func saysModern(r *http.Request) bool {
+	body, ok := r.Body.(*readBody)
+	return ok && bytes.Contains(body.text, []byte(`"`+mcp.MetaKeyProtocolVersion+`"`))
+}
+
+// writeRefusal writes a JSON-RPC error for a request whose id is not known.
+func writeRefusal(w http.ResponseWriter, status int, code int64, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(refusalText(code, message))
+}
+
+func refusalText(code int64, message string) []byte {
+	text, _ := json.Marshal(message)
+	o := newObject()
+	o.text("jsonrpc", "2.0")
+	o.raw("id", []byte("null"))
+	o.raw("error", []byte(`{"code":`+strconv.FormatInt(code, 10)+`,"message":`+string(text)+`}`))
+	return o.end()
+}
+
+// patientWriter limits how long a client may take to read each write of a response.
+type patientWriter struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	patience time.Duration
+}
+
+func (w *patientWriter) start() {
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // not every connection supports it
+}
+
+func (w *patientWriter) Write(p []byte) (int, error) {
+	w.start()
+	return w.ResponseWriter.Write(p)
+}
+
+// FlushError implements Flush for http.ResponseController. It clears the deadline after
+// the flush: in HTTP/2, the deadline would end an idle stream.
+func (w *patientWriter) FlushError() error {
+	err := w.control.Flush()
+	_ = w.control.SetWriteDeadline(time.Time{})
+	return err
+}
+
+// Unwrap gives http.ResponseController access to the methods that this writer lacks.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// checkHost refuses requests for unknown host names. A web page whose own name resolves
+// to this machine could send them (DNS rebinding; MCP 2025-11-25, basic/transports §
+// Security Warning).
+func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
+	hosts := h.options.Hosts
+	name := hostOf(r.Host)
+	switch {
+	case len(hosts) == 0 && (isLoopback(name) || h.options.asksForTokens()):
+		return true // a web page does not have the token
+	case slices.ContainsFunc(hosts, func(host string) bool {
+		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(strings.Trim(host, "[]"), name)
+	}):
+		return true
+	}
+	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is none of the server's", event.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, wire.MaxQuoted)))
+	listening.Refuse(w, r, http.StatusForbidden, "the server does not go by this name")
+	return false
+}
+
+// checkOrigin refuses the requests of foreign web pages. Responses to the server's own
+// pages and to allowed origins get the headers that browsers require (CORS).
+func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	own := isOriginOf(origins[0], r.Host)
+	listed := slices.ContainsFunc(h.options.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
+	if len(origins) > 1 || !own && !listed {
+		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", textcut.Bytes(origins[0], wire.MaxQuoted)))
+		listening.Refuse(w, r, http.StatusForbidden, "the origin is not allowed")
+		return false
+	}
+	w.Header().Set("Access-Control-Expose-Headers", sessionHeader+", "+protocolHeader+", WWW-Authenticate, Retry-After")
+	return !allowPage(w, r, origins[0], "GET, POST, DELETE")
+}
+
+// isOriginOf reports whether origin is the origin of a page of host: a scheme and the
+// host, and nothing else (RFC 6454, section 6.2).
+func isOriginOf(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && origin == u.Scheme+"://"+u.Host && strings.EqualFold(u.Host, host)
+}
+
+// allowPage sets the headers that let a browser show the response to a page. If the
+// request is a preflight, it also writes the response and returns true (Fetch Standard,
+// § CORS protocol).
+func allowPage(w http.ResponseWriter, r *http.Request, origin, methods string) (answered bool) {
+	header := w.Header()
+	header.Set("Access-Control-Allow-Origin", origin)
+	header.Add("Vary", "Origin")
+	if r.Method != http.MethodOptions {
+		return false
+	}
+	header.Set("Access-Control-Allow-Methods", methods)
+	header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	header.Set("Access-Control-Max-Age", "600")
+	if r.ContentLength != 0 {
+		listening.Abandon(w, r)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+func checkMethod(w http.ResponseWriter, r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete:
+		return r.Method == http.MethodPost || checkNoBody(w, r)
+	}
+	w.Header().Set("Allow", "GET, POST, DELETE")
+	listening.Refuse(w, r, http.StatusMethodNotAllowed, "method not allowed")
+	return false
+}
+
+// checkNoBody refuses a body where none is allowed, because the server would wait for
+// it.
+func checkNoBody(w http.ResponseWriter, r *http.Request) bool {
+	if r.ContentLength == 0 {
+		return true
+	}
+	listening.Refuse(w, r, http.StatusBadRequest, "only the method POST has a body")
+	return false
+}
+
+// serveMetadata serves the metadata document, without authentication (RFC 9728, § 3).
+func serveMetadata(w http.ResponseWriter, r *http.Request, m *ResourceMetadata) {
+	if u, err := url.Parse(m.url()); err != nil || r.URL.Path != u.Path && r.URL.Path != wellKnown {
+		listening.Refuse(w, r, http.StatusNotFound, "there is no such document")
+		return
+	}
+	if allowPage(w, r, "*", "GET") { // clients in browsers send custom headers
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		listening.Refuse(w, r, http.StatusMethodNotAllowed, "method not allowed")
+		return
+	}
+	if !checkNoBody(w, r) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(m.document())
+}
+
+// hostOf returns an address without its port.
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return strings.Trim(address, "[]")
+}
+
+// isLoopback reports whether a name always resolves to this machine (RFC 6761, § 6.3).
+func isLoopback(name string) bool {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(name)
+	return ip != nil && ip.IsLoopback()
+}

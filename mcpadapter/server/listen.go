@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/listening"
+	"go.uber.org/zap"
+)
+
+// ListenAndServe serves streamable HTTP at an address, such as "127.0.0.1:8080", until
+// ctx ends, like [Server.ServeListener].
+func (s *Server) ListenAndServe(ctx context.Context, address string) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return s.ServeListener(ctx, listener)
+}
+
+// ServeListener serves streamable HTTP at /mcp, with time limits for slow clients,
+// until ctx ends. It then closes the server: new calls are refused, and calls under way
+// have Options.ShutdownTimeout to finish. It returns nil if they all finished.
+// Otherwise the error says what did not end, or what went wrong with the listener. The
+// listener is closed in any case.
+func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error {
+	o := &s.options
+	if !o.asksForTokens() && !isLoopback(hostOf(listener.Addr().String())) {
+		s.log.Warn("the server is open: everybody who reaches it may call its tools", event.ServeExposed, zap.Stringer("address", listener.Addr()))
+	}
+	web := listening.NewServer(listener, s.mux(), listening.Options{
+		Limits:   listening.Limits{Connections: o.MaxConnections, PerAddress: o.MaxConnectionsPerAddress, Full: s.full},
+		ErrorLog: zap.NewStdLog(s.refusals),
+	})
+	failed := make(chan error, 1)
+	go func() { failed <- web.Serve() }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-s.life.Done(): // Close was called
+	case err = <-failed:
+		failed <- err
+	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.ShutdownTimeout)
+	defer cancel()
+	closeErr := s.Close(bound)
+	web.Shutdown(bound)
+	<-failed
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, closeErr)
+}
+
+// mux routes the paths of the server to its handler.
+func (s *Server) mux() http.Handler {
+	handler, mux := s.Handler(), http.NewServeMux()
+	mux.Handle("/mcp", handler)
+	mux.Handle(wellKnown, handler)
+	mux.Handle(wellKnown+"/", handler)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		listening.Refuse(w, r, http.StatusNotFound, "there is nothing here; MCP is at /mcp")
+	})
+	return mux
+}
+
+// full logs that connections were closed because a limit was reached.
+func (s *Server) full(closed int, address string) {
+	s.log.Warn("there are too many connections: those without a request under way are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+}

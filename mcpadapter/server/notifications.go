@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// bell is the name of a tool, a resource and a prompt that are registered with the SDK
+// but never shown to clients. Adding one of them again makes the SDK notify all
+// sessions and subscriptions of a change; it has no other way. receive answers all
+// requests that could reach them.
+const bell = "consort:bell"
+
+// tell notifies clients of the roster's changes, until the roster or the server is
+// closed.
+func (s *Server) tell(ctx context.Context, news iter.Seq[ensemble.News]) {
+	for n := range news {
+		switch n.Kind {
+		case ensemble.ToolsChanged:
+			if s.offers.tools.Load() == nil { // no toolset has been built yet
+				s.ringForTools()
+			} else {
+				_, _ = s.toolset(ctx)
+			}
+		case ensemble.ResourcesChanged:
+			s.sdk.AddResource(&mcp.Resource{Name: bell, URI: bell}, nil)
+		case ensemble.PromptsChanged:
+			s.sdk.AddPrompt(&mcp.Prompt{Name: bell}, nil)
+		case ensemble.ResourceUpdated:
+			_ = s.sdk.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: n.URI})
+		}
+	}
+}
+
+// announceTools tells the clients that the tools have changed. The first toolset does
+// not count as a change.
+func (s *Server) announceTools(before, after *toolset) {
+	if before == nil || slices.EqualFunc(before.tools, after.tools, func(a, b *offeredTool) bool {
+		return a.name == b.name && string(a.listed) == string(b.listed)
+	}) {
+		return
+	}
+	s.ringForTools()
+}
+
+func (s *Server) ringForTools() {
+	s.sdk.AddTool(&mcp.Tool{Name: "consort.bell", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+}
+
+// subscriptions holds the sessions' subscriptions to resources of the roster. They end
+// with their session at the latest.
+type subscriptions struct {
+	mu  sync.Mutex
+	of  map[*mcp.ServerSession]map[string][]func()
+	all sync.WaitGroup
+}
+
+// maxSubscriptions bounds the subscriptions of a session: templates allow an unlimited
+// number of resources.
+const maxSubscriptions = 1000
+
+// add returns false if the session has too many subscriptions.
+func (s *subscriptions) add(session *mcp.ServerSession, uri string, stop func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, stops := range s.of[session] {
+		n += len(stops)
+	}
+	if n >= maxSubscriptions {
+		return false
+	}
+	if s.of == nil {
+		s.of = make(map[*mcp.ServerSession]map[string][]func())
+	}
+	if s.of[session] == nil {
+		s.of[session] = make(map[string][]func())
+		s.all.Go(func() {
+			_ = session.Wait()
+			s.end(session)
+		})
+	}
+	s.of[session][uri] = append(s.of[session][uri], stop)
+	return true
+}
+
+// remove ends one subscription of the session to the resource.
+func (s *subscriptions) remove(session *mcp.ServerSession, uri string) {
+	s.mu.Lock()
+	stops := s.of[session][uri]
+	var stop func()
+	if n := len(stops); n > 1 {
+		stop, s.of[session][uri] = stops[n-1], stops[:n-1]
+	} else if n == 1 {
+		stop = stops[0]
+		delete(s.of[session], uri)
+	}
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+func (s *subscriptions) end(session *mcp.ServerSession) {
+	s.mu.Lock()
+	ended := s.of[session]
+	delete(s.of, session)
+	s.mu.Unlock()
+	for _, stops := range ended {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
+)
+
+var errClientNotReading = errors.New("the client does not read what the server writes: its session is ended; a client must read standard output of its server until that ends")
+
+// output writes lines to the client of a stream. It writes in a separate goroutine,
+// because on some systems a write to standard output cannot be interrupted. The
+// goroutine may outlive the output, with one piece of a line.
+type output struct {
+	to      io.WriteCloser
+	stall   time.Duration // how long the client may take to read a piece
+	onStall func()
+
+	pieces  chan []byte // for the goroutine
+	written chan error
+	begin   sync.Once
+
+	unsent   atomic.Int64  // lines
+	writing  chan struct{} // semaphore of the writer whose turn it is
+	stalled  atomic.Bool
+	hurried  chan struct{} // closed when the client only has endTimeout left for each piece
+	hurrying sync.Once
+	closed   chan struct{}
+	closing  sync.Once
+	closeErr error
+}
+
+// newOutput returns an output; onStall is called when the client does not read.
+func newOutput(to io.WriteCloser, stall time.Duration, onStall func()) *output {
+	return &output{
+		to: to, stall: stall, onStall: onStall, pieces: make(chan []byte), written: make(chan error, 1),
+		writing: make(chan struct{}, 1), hurried: make(chan struct{}), closed: make(chan struct{}),
+	}
+}
+
+// run writes pieces until the output is closed.
+func (o *output) run() {
+	for {
+		select {
+		case piece := <-o.pieces:
+			_, err := o.to.Write(piece)
+			o.written <- err
+		case <-o.closed:
+			return
+		}
+	}
+}
+
+// outputPiece is how many bytes a client must read within the stall timeout.
+const outputPiece = 64 << 10
+
+// write writes a line. The error is io.ErrClosedPipe after close, and
+// errClientNotReading if the client does not read; the output is then closed.
+func (o *output) write(line []byte) error {
+	o.begin.Do(func() { go o.run() })
+	o.unsent.Add(1)
+	defer o.unsent.Add(-1)
+	o.writing <- struct{}{}
+	defer func() { <-o.writing }()
+	line = append(line, '\n')
+	for len(line) > 0 {
+		n := min(len(line), outputPiece)
+		if err := o.writePiece(line[:n]); err != nil {
+			return err
+		}
+		line = line[n:]
+	}
+	return nil
+}
+
+// maxUnsent is how many lines may be queued for a client before reading from it pauses.
+const maxUnsent = 1024
+
+// makeRoom waits for one line to be written if too many are queued for the client.
+func (o *output) makeRoom() {
+	if o.unsent.Load() >= maxUnsent {
+		o.writing <- struct{}{} // waits for its turn, after the queued lines
+		<-o.writing
+	}
+}
+
+// writePiece passes a piece to the goroutine and waits for the write. The caller must
+// hold its turn.
+func (o *output) writePiece(piece []byte) error {
+	select {
+	case o.pieces <- piece:
+	case <-o.closed:
+		return o.ended()
+	}
+	timer, hurried := time.NewTimer(o.stall), o.hurried
+	defer timer.Stop()
+	for {
+		select {
+		case err := <-o.written:
+			return err
+		case <-o.closed:
+			return o.ended()
+		case <-hurried:
+			hurried = nil
+			timer.Reset(min(o.stall, wire.EndTimeout))
+		case <-timer.C:
+			o.stalled.Store(true)
+			o.onStall()
+			_ = o.close()
+			return errClientNotReading
+		}
+	}
+}
+
+// hurry limits the client to endTimeout for each piece from now on, because the session
+// is ending.
+func (o *output) hurry() { o.hurrying.Do(func() { close(o.hurried) }) }
+
+// ended returns the error of a write to a closed output.
+func (o *output) ended() error {
+	if o.hasStalled() {
+		return errClientNotReading
+	}
+	return io.ErrClosedPipe
+}
+
+// hasStalled reports whether the client has stopped reading.
+func (o *output) hasStalled() bool { return o.stalled.Load() }
+
+// close closes the output. A write under way returns to its caller. On some systems,
+// closing a file waits for such a write; close then gives up after endTimeout.
+func (o *output) close() error {
+	o.closing.Do(func() {
+		close(o.closed)
+		closed := make(chan error, 1)
+		go func() { closed <- o.to.Close() }()
+		select {
+		case o.closeErr = <-closed:
+		case <-time.After(wire.EndTimeout):
+		}
+	})
+	return o.closeErr
+}

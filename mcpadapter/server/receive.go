@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// caller identifies the sender of a request and says how to answer it.
+type caller struct {
+	// ctx carries the values that the embedding program attached to the request: its
+	// trusted values.
+	ctx context.Context
+	// identity distinguishes callers: state that belongs to one caller is not shared
+	// with others. It comes from the values of the token; empty if there are none.
+	identity string
+	// client is the key of the caller's limits.
+	client string
+	// asks is true if the client accepts requests while it waits for a response.
+	asks bool
+	// slot bounds the calls of a stream or a batch, because an HTTP status cannot
+	// refuse a single one of them.
+	slot func() (release func(), ok bool)
+	// gone is closed when the client has sent its last message; nil over HTTP.
+	gone <-chan struct{}
+
+	// For telemetry: the transport to the client, the id of the request if the caller
+	// stands for a single one, and the session of a stream.
+	route   telemetry.Peer
+	number  string
+	lasting *telemetry.Session
+}
+
+// origin returns the client or the session that a request of the caller belongs to: the
+// client if its identity is known, otherwise the session.
+func (c *caller) origin(of mcp.Session) callers.Origin {
+	origin := callers.OriginFrom(c.ctx) // set if the stream runs within another server
+	if origin.Client == "" {
+		origin.Client = c.client
+	}
+	switch {
+	case c.identity != "":
+	case c.gone != nil: // a stream
+		origin.Session = c.client
+	case of != nil:
+		origin.Session = of.ID()
+	}
+	return origin
+}
+
+type callerKey struct{}
+
+// requestKey is the header that passes the key of a request from the HTTP handler to
+// this package. A client cannot send it, because it is not a valid header name (RFC
+// 9110, § 5.6.2). The context cannot carry the caller, because the requests of a
+// session share the context of its first request.
+const requestKey = " consort request"
+
+var errNobody = errors.New("it is not known who sent the request")
+
+// callerOf returns the caller of a request. There is no default: an unidentified
+// request must not be taken for one with more rights.
+func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error) {
+	if from, ok := ctx.Value(callerKey{}).(*caller); ok { // on a stream; over HTTP the context carries no values
+		return from, nil
+	}
+	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
+		if key := extra.Header[requestKey]; len(key) == 1 {
+			if from, ok := s.requests.Load(key[0]); ok {
+				return from.(*caller), nil
+			}
+		}
+	}
+	return nil, errNobody
+}
+
+// joined is a context that also carries the values of another context.
+type joined struct {
+	context.Context
+	values context.Context
+}
+
+func (j joined) Value(key any) any {
+	if value := j.Context.Value(key); value != nil {
+		return value
+	}
+	return j.values.Value(key)
+}
+
+// receive answers the requests that concern the contents of the roster, and passes the
+// rest of the protocol to the SDK.
+func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		if strings.HasPrefix(method, "notifications/") { // has no response, and may be read after its HTTP request has ended
+			return next(ctx, method, req)
+		}
+		from, err := s.callerOf(ctx, req)
+		if err != nil {
+			event.Log(ctx, s.log, zapcore.WarnLevel, "a request is refused", event.ServeRequestRefused, zap.String("method", method), zap.Error(err))
+			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
+		}
+		if method != "subscriptions/listen" { // it does not end by itself
+			s.running.enter()
+			defer s.running.leave()
+		}
+		defer s.caught(ctx, method, &result, &err)
+		ctx, cancel := context.WithCancelCause(callers.WithOrigin(joined{ctx, from.ctx}, from.origin(req.GetSession())))
+		defer cancel(nil)
+		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
+		return s.traced(ctx, method, req, from, next)
+	}
+}
+
+// caught turns a panic into an error of the request. It must be deferred.
+func (s *Server) caught(ctx context.Context, method string, result *mcp.Result, err *error) {
+	if p := recover(); p != nil {
+		event.Log(ctx, s.log, zapcore.ErrorLevel, "a request made the server panic", event.ServeRequestPanicked, zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		*result, *err = nil, refusal(jsonrpc.CodeInternalError, "the server failed")
+	}
+}
+
+func (s *Server) answer(ctx context.Context, span *telemetry.Request, method string, req mcp.Request, from *caller, next mcp.MethodHandler) (mcp.Result, error) {
+	if call, ok := req.(*mcp.CallToolRequest); ok {
+		return s.callTool(ctx, span, call, from)
+	}
+	if s.closing.Load() {
+		return nil, refusal(jsonrpc.CodeInternalError, "the server is about to end")
+	}
+	switch req := req.(type) {
+	case *mcp.ListToolsRequest:
+		return s.listTools(ctx, req)
+	case *mcp.ListResourcesRequest:
+		return s.listResources(ctx, req)
+	case *mcp.ListResourceTemplatesRequest:
+		return s.listTemplates(ctx, req)
+	case *mcp.ReadResourceRequest:
+		return s.readResource(ctx, req)
+	case *mcp.ListPromptsRequest:
+		return s.listPrompts(ctx, req)
+	case *mcp.GetPromptRequest:
+		result, err := s.getPrompt(ctx, req, from)
+		if err == nil { // otherwise the client may have made up the name
+			span.Prompt(req.Params.Name)
+		}
+		return result, err
+	case *mcp.CompleteRequest:
+		return s.complete(ctx, req)
+	}
+	if method == "initialize" {
+		if err := s.sessions.opened(req.GetSession(), from); err != nil {
+			return nil, err
+		}
+	}
+	result, err := next(ctx, method, req)
+	if err == nil {
+		s.instruct(ctx, result)
+	}
+	return result, err
+}
+
+// refusal returns a JSON-RPC error.
+func refusal(code int64, format string, args ...any) error {
+	return &jsonrpc.Error{Code: code, Message: invoker.Failf("", format, args...).Message}
+}
+
+// speaksModern reports whether a request belongs to protocol 2026-07-28 or later, where
+// each request carries the version.
+func speaksModern(version string) bool { return version >= wire.Modern }
+
+// clientName returns the client's name and version, for display.
+func clientName(info *mcp.Implementation) string {
+	if info == nil {
+		return ""
+	}
+	return strings.TrimSpace(textcut.Bytes(info.Name, wire.MaxQuoted) + " " + textcut.Bytes(info.Version, wire.MaxQuoted))
+}

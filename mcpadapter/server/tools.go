@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// offers caches what the server offers.
+type offers struct {
+	mu    sync.Mutex // held while a new toolset replaces the old one
+	tools atomic.Pointer[toolset]
+}
+
+// toolset is the tools of one catalog, converted for MCP.
+type toolset struct {
+	catalog *ensemble.Catalog
+	tools   []*offeredTool // sorted by name
+	byName  map[string]*offeredTool
+	headed  []string // names of the tools with arguments that are also sent in headers
+}
+
+// offeredTool is a tool under the name that clients use.
+type offeredTool struct {
+	*ensemble.Tool
+	name string
+	def  *invoker.Definition
+	// The tool as it is listed. Before 2026-07-28 an output schema must be of type
+	// object (SEP-2106), and clients refuse the whole list if one is not.
+	listed, listedBefore json.RawMessage
+	structuredBefore     bool // listedBefore has the output schema, or the tool has none
+}
+
+// toolset returns the tools on offer. As long as nothing has changed, the catalog is
+// the same and toolset returns the same value.
+func (s *Server) toolset(ctx context.Context) (*toolset, error) {
+	catalog, err := s.roster.Catalog(ctx)
+	if err != nil {
+		event.Log(ctx, s.log, zapcore.WarnLevel, "a list cannot be had", event.ServeListFailed, zap.String("list", "tools"), zap.Error(err))
+		return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
+	}
+	if set := s.offers.tools.Load(); set != nil && set.catalog == catalog {
+		return set, nil
+	}
+	own, err := s.own.Tools(ctx)
+	if err != nil {
+		return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
+	}
+	s.offers.mu.Lock()
+	defer s.offers.mu.Unlock()
+	before := s.offers.tools.Load()
+	if before != nil && before.catalog == catalog {
+		return before, nil
+	}
+	set := s.newToolset(catalog, own)
+	s.offers.tools.Store(set)
+	s.announceTools(before, set)
+	s.registerHeaders(before, set)
+	return set, nil
+}
+
+// registerHeaders registers with the SDK the tools with arguments that are also sent in
+// headers (SEP-2243): the SDK compares the two.
+func (s *Server) registerHeaders(before, after *toolset) {
+	if before != nil {
+		s.sdk.RemoveTools(before.headed...)
+	}
+	for _, t := range after.tools {
+		if bytes.Contains(t.def.InputSchema, []byte(`"x-mcp-header"`)) {
+			after.headed = append(after.headed, t.name)
+			s.sdk.AddTool(&mcp.Tool{Name: t.name, InputSchema: objectSchema(t.def.InputSchema)}, nil)
+		}
+	}
+}
+
+// find returns the tool with the name, nil if there is none. It looks in the cached
+// toolset first.
+func (s *Server) find(ctx context.Context, name string) (*offeredTool, error) {
+	if set := s.offers.tools.Load(); set != nil {
+		if tool, ok := set.byName[name]; ok {
+			return tool, nil
+		}
+	}
+	set, err := s.toolset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return set.byName[name], nil
+}
+
+// newToolset assigns names to the tools: first the server's own tools, which have only
+// one name; then, with OwnNames, roster tools whose own name is unique in the roster;
+// and the rest by the names that models see.
+func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *toolset {
+	set := &toolset{catalog: catalog, byName: make(map[string]*offeredTool)}
+	for _, t := range own {
+		s.add(set, t, t.Definition().Name)
+	}
+	tools := catalog.Tools()
+	named := make(map[string]int)
+	for _, t := range tools {
+		named[t.Definition().Name]++
+	}
+	for _, t := range tools {
+		name := t.Name()
+		if ownName := t.Definition().Name; s.options.OwnNames && named[ownName] == 1 && legalName.MatchString(ownName) {
+			if _, taken := set.byName[ownName]; !taken {
+				name = ownName
+			}
+		}
+		s.add(set, t, name)
+	}
+	slices.SortFunc(set.tools, func(a, b *offeredTool) int { return strings.Compare(a.name, b.name) })
+	return set
+}
+
+// legalName matches the names that MCP allows (MCP 2025-11-25, server/tools § Tool
+// Names).
+var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+func (s *Server) add(set *toolset, t *ensemble.Tool, name string) {
+	if _, taken := set.byName[name]; taken {
+		s.log.Warn("a tool is not offered: another one has its name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		return
+	}
+	tool := &offeredTool{Tool: t, name: name, def: t.Definition()}
+	tool.structuredBefore = len(tool.def.OutputSchema) == 0 || isObjectSchema(tool.def.OutputSchema)
+	tool.listed = listedTool(tool, true)
+	tool.listedBefore = tool.listed
+	if !tool.structuredBefore {
+		tool.listedBefore = listedTool(tool, false)
+	}
+	set.byName[name] = tool
+	set.tools = append(set.tools, tool)
+}
+
+// listedTool returns the list entry of a tool (MCP 2025-11-25, schema § Tool). Schemas
+// stay as their authors wrote them.
+func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
+	w := newObject()
+	w.text("name", t.name)
+	if hasOwnTitle(t.def) {
+		w.textIf("title", t.def.Title)
+	}
+	w.textIf("description", t.def.Description)
+	w.raw("inputSchema", objectSchema(t.def.InputSchema))
+	if withOutput && len(t.def.OutputSchema) > 0 {
+		w.raw("outputSchema", t.def.OutputSchema)
+	}
+	if annotations := annotationsOf(t.def); annotations != nil {
+		w.raw("annotations", annotations)
+	}
+	w.fields(t.def.Metadata, wire.MetadataPrefix, "annotations", "execution", "title")
+	return w.end()
+}
+
+// hasOwnTitle is false for a remote tool whose title comes from its annotations,
+// because clients find it there.
+func hasOwnTitle(def *invoker.Definition) bool {
+	var annotated struct{ Title string }
+	_ = json.Unmarshal(def.Metadata[wire.MetadataPrefix+"annotations"], &annotated)
+	return annotated.Title == "" || def.Metadata[wire.MetadataPrefix+"title"] != nil
+}
+
+// annotationsOf returns the hints, and the other annotations of a remote tool; nil if
+// there are none. A hint that is not set is omitted.
+func annotationsOf(def *invoker.Definition) json.RawMessage {
+	said, _ := wire.Members(def.Metadata[wire.MetadataPrefix+"annotations"]) // other values than objects are ignored
+	w := newObject()
+	hint := func(name string, given bool, value bool) {
+		if raw := string(said[name]); given || raw == "false" {
+			w.bool(name, value)
+		}
+	}
+	hints := &def.Hints
+	hint("readOnlyHint", hints.ReadOnly, hints.ReadOnly)
+	hint("idempotentHint", hints.Idempotent, hints.Idempotent)
+	hint("destructiveHint", hints.Destructive != nil, hints.Destructive != nil && *hints.Destructive)
+	hint("openWorldHint", hints.OpenWorld != nil, hints.OpenWorld != nil && *hints.OpenWorld)
+	w.fields(canister.Fields(said), "", "readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
+	if w.first {
+		return nil
+	}
+	return w.end()
+}
+
+// isObjectSchema reports whether the root of a schema has type object.
+func isObjectSchema(schema json.RawMessage) bool {
+	var root struct {
+		Type any `json:"type"`
+	}
+	return json.Unmarshal(schema, &root) == nil && root.Type == "object"
+}
+
+// objectSchema returns a schema whose root has type object, as MCP requires (MCP
+// 2025-11-25, schema § Tool). The rest of the schema is unchanged.
+func objectSchema(schema json.RawMessage) json.RawMessage {
+	if isObjectSchema(schema) {
+		return schema
+	}
+	w := newObject()
+	w.text("type", "object")
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
+		return w.end() // true or empty: accepts anything
+	}
+	for decoder.More() {
+		var value json.RawMessage
+		name, _ := decoder.Token()
+		if decoder.Decode(&value) != nil {
+			break // cannot happen: the schema has been parsed before
+		}
+		if name != "type" {
+			w.raw(name.(string), value)
+		}
+	}
+	return w.end()
+}
+
+// listTools answers tools/list (MCP 2025-11-25, server/tools § Listing Tools).
+func (s *Server) listTools(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result, error) {
+	set, err := s.toolset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	isModern := speaksModern(req.ProtocolVersion())
+	return page(s.options.PageSize, "tools", set.tools, cursorOf(req.Params), isModern,
+		func(t *offeredTool) string { return t.name },
+		func(t *offeredTool) json.RawMessage {
+			if isModern {
+				return t.listed
+			}
+			return t.listedBefore
+		})
+}
+
+// page returns one page of a list that is sorted by key (MCP 2025-11-25,
+// server/utilities/pagination). The cursor is the last key of the previous page, so
+// that a list that changes in between neither repeats nor skips entries that stay.
+func page[T any](size int, member string, all []T, cursor string, isModern bool, key func(T) string, write func(T) json.RawMessage) (mcp.Result, error) {
+	if cursor != "" {
+		last, err := base64.RawURLEncoding.DecodeString(cursor)
+		if err != nil {
+			return nil, refusal(jsonrpc.CodeInvalidParams, "the cursor is not one of this server")
+		}
+		from, found := slices.BinarySearchFunc(all, string(last), func(t T, k string) int { return strings.Compare(key(t), k) })
+		if found {
+			from++
+		}
+		all = all[from:]
+	}
+	w := newObject()
+	if len(all) > size {
+		all = all[:size]
+		w.text("nextCursor", base64.RawURLEncoding.EncodeToString([]byte(key(all[size-1]))))
+	}
+	w.key(member)
+	w.byte('[')
+	for i, item := range all {
+		if i > 0 {
+			w.byte(',')
+		}
+		w.write(write(item))
+	}
+	w.byte(']')
+	w.finish(isModern, true)
+	return &rawResult{text: w.open()}, nil
+}
