@@ -61,6 +61,44 @@ func TestGoIsThatOfTheExample(t *testing.T) {
 	}
 }
 
+// The Go code of pages that name the file that it is from is compiled there.
+func TestGoOfPagesIsThatOfItsFile(t *testing.T) {
+	for name, page := range pages(t) {
+		for _, b := range blocksOf(page) {
+			file, named := strings.CutPrefix(b.info, "from=")
+			if named && !strings.Contains(read(t, file), "\n"+b.text) {
+				t.Errorf("%s, line %d: %s does not have this", name, b.line, file)
+			}
+		}
+	}
+}
+
+// systemd accepts the units of the pages.
+func TestUnitsAreValid(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip(err)
+	}
+	program, err := os.Executable() // in the place of the command, which has to be there
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range pages(t) {
+		for _, b := range blocksOf(page) {
+			if b.language != "ini" {
+				continue
+			}
+			unit := filepath.Join(t.TempDir(), "consort.service")
+			if err := os.WriteFile(unit, []byte(strings.ReplaceAll(b.text, "/usr/local/bin/consort", program)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.CommandContext(t.Context(), analyze, "verify", unit).CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%s, line %d: %v\n%s", name, b.line, err, out)
+			}
+		}
+	}
+}
+
 func TestTOMLIsThatOfTheExample(t *testing.T) {
 	for _, block := range blocks(t, "toml") {
 		if file := read(t, "examples", "fromtoml", "consort.toml"); file != block {
