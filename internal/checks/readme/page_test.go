@@ -48,6 +48,7 @@ var varying = []struct {
 	name    string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z| UTC)?`), "TIME"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d{3}\b`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?(µs|ms|s)\b`), "DURATION"},
 	{regexp.MustCompile(`\b\d{8}-[a-z2-7]{8}\b`), "ID"},
 	{regexp.MustCompile(`\b[A-Z2-7]{26}\b`), "ID"},

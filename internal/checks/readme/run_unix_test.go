@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a block may take; the first one compiles the command.
-const patience = 1 * time.Minute
+const patience = 3 * time.Minute
 
 // The tutorial and the guides are done as a reader does them: their files are written,
 // their commands run one after another in one shell, and what these print is what the
