@@ -33,7 +33,8 @@ func TestExtraOfEveryContent(t *testing.T) {
 	other := canister.Extra{Unknown: canister.Fields{"b": json.RawMessage("2")}}
 	for _, c := range []canister.Content{
 		canister.TextContent{Text: "t", Extra: own}, canister.ImageContent{MIME: "m", Extra: own}, canister.AudioContent{MIME: "m", Extra: own},
-		canister.ResourceContent{URI: "u", Extra: own}, canister.LinkContent{URI: "u", Extra: own}, canister.StructuredContent{JSON: json.RawMessage("1"), Extra: own},
+		canister.ResourceContent{URI: "u", Extra: own}, canister.LinkContent{URI: "u", Extra: own},
+		canister.StructuredContent{JSON: json.RawMessage("1"), Extra: own},
 	} {
 		changed := canister.WithExtra(c, other)
 		if !reflect.DeepEqual(canister.ExtraOf(c), own) || !reflect.DeepEqual(canister.ExtraOf(changed), other) {

@@ -47,7 +47,9 @@ func golden() []canister.Canister {
 			canister.ImageContent{URL: "https://example.com/sky.png?a=1&b=2", Extra: nested},
 			canister.AudioContent{Data: []byte{}, MIME: "audio/wav", Extra: nested},
 		}},
-		canister.Assistant{Head: head("a1", 1), Model: "m-1", Finish: canister.FinishInvocations, Usage: &canister.Usage{Input: 812, Cached: 512, Output: 64, Reasoning: 12}},
+		canister.Assistant{
+			Head: head("a1", 1), Model: "m-1", Finish: canister.FinishInvocations, Usage: &canister.Usage{Input: 812, Cached: 512, Output: 64, Reasoning: 12},
+		},
 		canister.Invocation{Head: head("i1", 1), Message: "a1", CallID: "call_1", Name: "local__weather", Arguments: "{\"place\": \"Oslo\",  \"days\":1e2}"},
 		canister.Invocation{Head: head("i2", 1), Message: "a1", CallID: "call_2", Name: "local__\xc3(", Arguments: `{"place": `},
 		canister.Result{Head: rich, Invocation: "i1", Content: []canister.Content{
@@ -60,7 +62,9 @@ func golden() []canister.Canister {
 			canister.StructuredContent{JSON: json.RawMessage(`{"degrees":12.50,"wet":true,"next":[null,1e400]}`), Extra: nested},
 			canister.StructuredContent{JSON: json.RawMessage(`null`)},
 		}},
-		canister.Result{Head: head("r2", 2), Invocation: "i2", Content: canister.Texts("The arguments are not JSON."), Code: "INVALID_ARGUMENTS", Retryable: true},
+		canister.Result{
+			Head: head("r2", 2), Invocation: "i2", Content: canister.Texts("The arguments are not JSON."), Code: "INVALID_ARGUMENTS", Retryable: true,
+		},
 		canister.Assistant{Head: counted, Content: canister.Texts("A raincoat."), Finish: "vendor_reason", Usage: &canister.Usage{}},
 	}
 }
@@ -86,10 +90,17 @@ func golden2() []canister.Canister {
 		canister.Assistant{Head: head("a1", 1), Finish: canister.FinishInvocations},
 		call("i1", "bank__pay"), call("i2", "bank__balance"), call("i3", "bank__form"),
 		canister.Intent{Head: head("t2", 2), Invocation: "i2", Attempt: 1, Key: "i2", Repeatable: true},
-		canister.Wait{Head: head("w1", 2), For: canister.WaitApproval, Invocation: "i1", Deadline: deadline, Who: "ada", Conversation: "talk", Identity: "sha256:9f86", Fingerprint: "sha256:d081", Arguments: `{"to":"Ada"}`},
+		canister.Wait{
+			Head: head("w1", 2), For: canister.WaitApproval, Invocation: "i1", Deadline: deadline, Who: "ada",
+			Conversation: "talk", Identity: "sha256:9f86", Fingerprint: "sha256:d081", Arguments: `{"to":"Ada"}`,
+		},
 		canister.Result{Head: head("r2", 3), Invocation: "i2", Content: canister.Texts("12")},
-		canister.Wait{Head: rich("w3", 3), For: canister.WaitElicitation, Invocation: "i3", Deadline: deadline, Question: json.RawMessage(`{"message":"Which account?"}`)},
-		canister.Answer{Head: rich("n1", 4), Wait: "w1", Verdict: canister.VerdictChange, By: "ada", Reason: "less", Arguments: json.RawMessage(`{"to":"Ada","sum":1.50}`)},
+		canister.Wait{
+			Head: rich("w3", 3), For: canister.WaitElicitation, Invocation: "i3", Deadline: deadline, Question: json.RawMessage(`{"message":"Which account?"}`),
+		},
+		canister.Answer{
+			Head: rich("n1", 4), Wait: "w1", Verdict: canister.VerdictChange, By: "ada", Reason: "less", Arguments: json.RawMessage(`{"to":"Ada","sum":1.50}`),
+		},
 		canister.Intent{Head: rich("t1", 5), Invocation: "i1", Attempt: 2, Key: "i1", Wait: "w1", Arguments: `{"to":"Ada","sum":1.50}`},
 		canister.Wait{Head: head("w4", 6), For: canister.WaitOutcome, Invocation: "i1", Deadline: deadline},
 		canister.Answer{Head: head("n4", 7), Wait: "w4", Verdict: canister.VerdictDone, By: "ada", Content: canister.Texts("It was paid.")},
@@ -164,10 +175,16 @@ func note(set map[string]bool, v reflect.Value) {
 // Lines that others wrote in their way come back in ours, and stay so.
 func TestUnmarshalOfForeignLines(t *testing.T) {
 	for _, test := range []struct{ name, line, want string }{
-		{"white space", " { \"id\" : \"a\" ,\t\"kind\":\"user\" , \"metadata\" : { \"b\" : [ 1 , 2 ] } }\r\n", `{"kind":"user","id":"a","metadata":{"b":[1,2]}}`},
+		{
+			"white space", " { \"id\" : \"a\" ,\t\"kind\":\"user\" , \"metadata\" : { \"b\" : [ 1 , 2 ] } }\r\n",
+			`{"kind":"user","id":"a","metadata":{"b":[1,2]}}`,
+		},
 		{"version 1", `{"kind":"user","v":1}`, `{"kind":"user"}`},
 		{"escapes", `{"\u006bind":"user","id":"\u00e9\/\ud83c\udf27\u003C\u2028"}`, "{\"kind\":\"user\",\"id\":\"é/🌧<\u2028\"}"},
-		{"unknown members", `{"zebra":{"b":1,"a":2},"kind":"user","apple":"\u003c","Kind":1}`, `{"kind":"user","Kind":1,"apple":"\u003c","zebra":{"b":1,"a":2}}`},
+		{
+			"unknown members", `{"zebra":{"b":1,"a":2},"kind":"user","apple":"\u003c","Kind":1}`,
+			`{"kind":"user","Kind":1,"apple":"\u003c","zebra":{"b":1,"a":2}}`,
+		},
 		{"unknown usage", `{"kind":"assistant","usage":{"z":1,"output":2,"a":[ ]}}`, `{"kind":"assistant","usage":{"output":2,"a":[],"z":1}}`},
 		{"empty lists", `{"kind":"user","content":[],"metadata":{}}`, `{"kind":"user"}`},
 		{"zone", `{"kind":"user","time":"2026-03-01T10:30:00.10+01:00"}`, `{"kind":"user","time":"2026-03-01T09:30:00.1Z"}`},
@@ -285,7 +302,9 @@ func TestMarshalErrors(t *testing.T) {
 		{"name not UTF-8", metadata("\xff", `1`), `metadata: member name "\xff" is not UTF-8`},
 		{"deep", metadata("x", strings.Repeat("[", 9001)+strings.Repeat("]", 9001)), "nests deeper"},
 		{"structured", canister.User{Content: []canister.Content{canister.StructuredContent{JSON: json.RawMessage(`{`)}}}, "json: want one valid JSON value"},
-		{"usage without usage", canister.Assistant{Head: canister.Head{Extra: canister.Extra{Unknown: canister.Fields{"usage": json.RawMessage(`{"x":1}`)}}}}, "name of a known one"},
+		{
+			"usage without usage", canister.Assistant{Head: canister.Head{Extra: canister.Extra{Unknown: canister.Fields{"usage": json.RawMessage(`{"x":1}`)}}}}, "name of a known one",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			line, err := canister.Marshal(test.c)

@@ -113,12 +113,17 @@ func (m maker) canister() canister.Canister {
 	case 4:
 		return canister.Invocation{Head: m.head(), Message: m.word(), CallID: m.word(), Name: m.word(), Arguments: m.word()}
 	case 5:
-		return canister.Intent{Head: m.head(), Invocation: m.word(), Attempt: m.integer(), Key: m.word(), Repeatable: m.IntN(2) == 0, Wait: m.word(), Arguments: m.word()}
+		return canister.Intent{
+			Head: m.head(), Invocation: m.word(), Attempt: m.integer(), Key: m.word(), Repeatable: m.IntN(2) == 0, Wait: m.word(), Arguments: m.word(),
+		}
 	case 6:
-		return canister.Wait{Head: m.head(), For: canister.WaitFor(m.word()), Invocation: m.word(), Deadline: m.head().Time, Who: m.word(), Conversation: m.word(),
+		return canister.Wait{Head: m.head(), For: canister.WaitFor(m.word()), Invocation: m.word(), Deadline: m.head().Time,
+			Who: m.word(), Conversation: m.word(),
 			Identity: m.word(), Fingerprint: m.word(), Arguments: m.word(), Question: m.raw()}
 	case 7:
-		return canister.Answer{Head: m.head(), Wait: m.word(), Verdict: canister.Verdict(m.word()), By: m.word(), Reason: m.word(), Arguments: m.raw(), Content: m.contents()}
+		return canister.Answer{
+			Head: m.head(), Wait: m.word(), Verdict: canister.Verdict(m.word()), By: m.word(), Reason: m.word(), Arguments: m.raw(), Content: m.contents(),
+		}
 	}
 	return canister.Result{Head: m.head(), Invocation: m.word(), Content: m.contents(), Code: m.word(), Retryable: m.IntN(2) == 0}
 }
@@ -163,7 +168,8 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add(line)
 	}
 	for _, line := range []string{
-		``, `{`, `null`, `{"kind":"user","v":3}`, `{"kind":"intent"}`, `{"kind":"intent","v":2,"attempt":0}`, `{"kind":"user","v":1,"x":[ { } ]}`, ` { "kind" : "result" , "retryable" : true } `,
+		``, `{`, `null`, `{"kind":"user","v":3}`, `{"kind":"intent"}`, `{"kind":"intent","v":2,"attempt":0}`,
+		`{"kind":"user","v":1,"x":[ { } ]}`, ` { "kind" : "result" , "retryable" : true } `,
 		`{"\u006bind":"user","id":"\ud83c\udf27","id2":"\ud83c"}`, `{"kind":"user","content":[{"type":"link","size":-0}]}`,
 		`{"kind":"assistant","usage":{"input":-9223372036854775808,"x":{"y":1}}}`, `{"kind":"user","time":"0000-01-01T00:00:00+23:59"}`,
 		`{"kind":"user","id":{"base64":"/w=="}}`, `{"kind":"user","content":[{"type":"audio","data":"YQ\n=="}]}`,

@@ -37,7 +37,10 @@ func TestDecode(t *testing.T) {
 		{"no newline at the end", a + "\n" + b, []string{"a", "b"}, ""},
 		{"torn at the end", a + "\n" + b[:10], []string{"a"}, "canister: line 2: the line is not one JSON object: unexpected end"},
 		{"unknown kind", "\n" + a + "\n\n{\"kind\":\"oracle\"}\n" + b, []string{"a"}, `canister: line 4: unknown kind "oracle"`},
-		{"unknown content", a + "\n{\"kind\":\"user\",\"content\":[{\"type\":\"video\"}]}", []string{"a"}, `canister: line 2: content: number 1: unknown content type "video"`},
+		{
+			"unknown content", a + "\n{\"kind\":\"user\",\"content\":[{\"type\":\"video\"}]}", []string{"a"},
+			`canister: line 2: content: number 1: unknown content type "video"`,
+		},
 		{"newer version", "{\"v\":3,\"kind\":\"user\"}\n", nil, "canister: line 1: v: it was written by a newer program"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -58,7 +58,10 @@ func TestRepair(t *testing.T) {
 		{"u1 i1> r1>i1", "u1 assistant-2 i1>assistant-2 r1>i1", "added 1, changed 2"},
 
 		// identities
-		{"u! a! i!> r!>", "user-1 assistant-2 invocation-3>assistant-2#c-i! result-4>invocation-3", "changed 0, changed 1, changed 2, changed 2, changed 3, changed 3"},
+		{
+			"u! a! i!> r!>", "user-1 assistant-2 invocation-3>assistant-2#c-i! result-4>invocation-3",
+			"changed 0, changed 1, changed 2, changed 2, changed 3, changed 3",
+		},
 		{"u! u!", "user-1 user-2", "changed 0, changed 1"},
 		{"u! user-1", "user-1-2 user-1", "changed 0"},
 		{"u1 a1 i1>a1 r1>i1 u2 a1 i2>a1 r2>i2", "u1 a1 i1>a1 i2>a1 r1>i1 r2>i2 u2", "dropped 5, moved 3, moved 4, moved 5"},
@@ -346,7 +349,8 @@ func TestRepairOfManyOfOneName(t *testing.T) {
 }
 
 func TestRepairTakesPointersForWhatTheyPointAt(t *testing.T) {
-	user, assistant, supervisor, document := canister.User{Head: canister.Head{ID: "1"}}, canister.Assistant{Head: canister.Head{ID: "2"}}, canister.Supervisor{Head: canister.Head{ID: "3"}}, canister.Document{Head: canister.Head{ID: "4"}}
+	user, assistant, supervisor, document := canister.User{Head: canister.Head{ID: "1"}},
+		canister.Assistant{Head: canister.Head{ID: "2"}}, canister.Supervisor{Head: canister.Head{ID: "3"}}, canister.Document{Head: canister.Head{ID: "4"}}
 	invocation := canister.Invocation{Head: canister.Head{ID: "5"}, Message: "2", CallID: "c"}
 	result := canister.Result{Head: canister.Head{ID: "6"}, Invocation: "5"}
 	given := []canister.Canister{&user, &supervisor, &document, &assistant, &invocation, &result, (*canister.Document)(nil), foreign{user}}

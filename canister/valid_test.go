@@ -44,11 +44,14 @@ func odd() []string {
 		true false null tru truex nul True TRUE nulll t f n [ ] { } [] {} [} {] [[]] [[] [,] [1,] [,1] [1,2] [1,,2] [1;2] [1:2]
 		{"a":1} {"a":1,} {,"a":1} {"a":1,"a":2} {"a"} {"a":} {"a",1} {a:1} {1:2} {"a":1"b":2} {"a":1}{"b":2} {"a":{"b":[{}]}} {"":""} {"a"::1}
 		"" " "\" "\\" "\\\" "\/\b\f\n\r\t" "\a" "\U0041" "\u" "\u0" "\u00" "\u004" "\u0041" "\u00g1" "\uD83C\udf27" "\ud83c" "\ud83cx" "\u{41}" "\x41" "\'" '1' 1/**/ //1`)
-	texts = append(texts, "", " ", "\n", " 1 ", "\t[ 1 , 2 ]\r\n", "{ \"a\" : 1 , \"b\" : [ ] }", "1 2", "\v1", "1\f", "\u00a01", "\ufeff1", "\x00", "1\x00", "\x001",
-		"\"\x1f\"", "\"\x7f\"", "\"\x80\"", "\"\xff\xfe\"", "\"\xed\xa0\x80\"", "\"a\nb\"", "\"\x00\"", "\"\u2028\"", "\"é漢🌧\"", "\xff", "tr\x00e", "{\"\xff\":1}")
+	texts = append(texts, "", " ", "\n", " 1 ", "\t[ 1 , 2 ]\r\n", "{ \"a\" : 1 , \"b\" : [ ] }", "1 2", "\v1", "1\f",
+		"\u00a01", "\ufeff1", "\x00", "1\x00", "\x001",
+		"\"\x1f\"", "\"\x7f\"", "\"\x80\"", "\"\xff\xfe\"", "\"\xed\xa0\x80\"", "\"a\nb\"", "\"\x00\"", "\"\u2028\"", "\"é漢🌧\"",
+		"\xff", "tr\x00e", "{\"\xff\":1}")
 	for _, depth := range []int{9999, 10000, 10001, 10002, 20000} {
 		open, shut := strings.Repeat("[", depth), strings.Repeat("]", depth)
-		texts = append(texts, open+shut, open+"1"+shut, open, open+shut[1:], strings.Repeat(`{"a":`, depth)+"1"+strings.Repeat("}", depth), strings.Repeat(`[{"a":`, depth/2)+strings.Repeat("}]", depth/2))
+		texts = append(texts, open+shut, open+"1"+shut, open, open+shut[1:],
+			strings.Repeat(`{"a":`, depth)+"1"+strings.Repeat("}", depth), strings.Repeat(`[{"a":`, depth/2)+strings.Repeat("}]", depth/2))
 	}
 	return texts
 }

@@ -25,9 +25,12 @@ func TestWritable(t *testing.T) {
 			canister.LinkContent{URI: "x", Extra: extra}, canister.StructuredContent{JSON: json.RawMessage("[]"), Extra: extra})
 	}
 	contents = append(contents, nil, &canister.TextContent{}, canister.StructuredContent{JSON: json.RawMessage("no")}, canister.StructuredContent{})
-	canisters := []canister.Canister{nil, &canister.User{}, canister.User{Head: canister.Head{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}}, canister.Intent{}}
+	canisters := []canister.Canister{
+		nil, &canister.User{}, canister.User{Head: canister.Head{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}}, canister.Intent{},
+	}
 	for _, content := range contents {
-		canisters = append(canisters, canister.User{Content: []canister.Content{content}}, canister.Result{Content: []canister.Content{canister.Text("x"), content}})
+		canisters = append(canisters, canister.User{Content: []canister.Content{content}},
+			canister.Result{Content: []canister.Content{canister.Text("x"), content}})
 	}
 	for _, c := range canisters {
 		_, err := canister.Marshal(c)

@@ -101,7 +101,9 @@ enabled = false
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`"temperature":0.5`, `"key":"example.host-5554"`, `Be brief.`, `"model":"m"`, `weather__report`, `"schema":{"type":"object"}`} {
+	for _, part := range []string{
+		`"temperature":0.5`, `"key":"example.host-5554"`, `Be brief.`, `"model":"m"`, `weather__report`, `"schema":{"type":"object"}`,
+	} {
 		if !strings.Contains(string(request), part) {
 			t.Errorf("the request lacks %s: %s", part, request)
 		}
@@ -131,7 +133,8 @@ func TestAssembleOrderAndOptions(t *testing.T) {
 		t.Errorf("the roster is %s", got)
 	}
 	want := converse.Limits{Exchanges: 2, Time: 3 * time.Second, Tokens: 4, Parallel: 5, FinalAnswer: true, ResultBytes: 6, Tools: 7}
-	if parts.Options.Limits != want || parts.Options.Spill == nil || c.Conversation.Spill.Reveal() != "kept" || parts.Options.Approve != nil || parts.Model != nil {
+	if parts.Options.Limits != want || parts.Options.Spill == nil || c.Conversation.Spill.Reveal() != "kept" ||
+		parts.Options.Approve != nil || parts.Model != nil {
 		t.Errorf("the options are %+v", parts.Options)
 	}
 }
@@ -144,14 +147,20 @@ func TestAssembleErrors(t *testing.T) {
 		MCP: map[string]*config.Server{
 			"own": {Transport: config.HTTP, URL: config.Plain("http://x")},
 			"nil": nil, "none": {}, "empty": {Transport: config.Stdio},
-			"words": {Transport: config.HTTP, Supervision: config.Supervision{Restart: "maybe"}}, "trusty": {Transport: config.HTTP, Supervision: config.Supervision{Trust: "maybe"}},
-			"policy": {Transport: config.HTTP, Supervision: config.Supervision{PinPolicy: "maybe"}}, "pinned": {Transport: config.HTTP, Supervision: config.Supervision{Pin: config.Plain(filepath.Join(t.TempDir(), "no", "pins"))}},
+			"words":  {Transport: config.HTTP, Supervision: config.Supervision{Restart: "maybe"}},
+			"trusty": {Transport: config.HTTP, Supervision: config.Supervision{Trust: "maybe"}},
+			"policy": {Transport: config.HTTP, Supervision: config.Supervision{PinPolicy: "maybe"}},
+			"pinned": {Transport: config.HTTP, Supervision: config.Supervision{Pin: config.Plain(filepath.Join(t.TempDir(), "no", "pins"))}},
 		},
 	}, &config.AssembleOptions{Ensembles: []*ensemble.Ensemble{ensemble.Local("own")}})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, part := range []string{"model.api_key: OpenAI requires a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`, "mcp.empty: the server has no command", `mcp.words: unknown restart "maybe"`, `mcp.trusty: unknown trust "maybe"`, `mcp.policy: unknown pin policy "maybe"`, "mcp.pinned: pin: ", `two ensembles named "own"`} {
+	for _, part := range []string{
+		"model.api_key: OpenAI requires a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`,
+		"mcp.empty: the server has no command", `mcp.words: unknown restart "maybe"`, `mcp.trusty: unknown trust "maybe"`,
+		`mcp.policy: unknown pin policy "maybe"`, "mcp.pinned: pin: ", `two ensembles named "own"`,
+	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
@@ -209,8 +218,14 @@ tools = ["*/wipe"]
 		{"files2", "delete_all", invoker.Hints{ReadOnly: true}, converse.Allow(), converse.Allow()},
 		{"files", "aXb", invoker.Hints{ReadOnly: true}, converse.Allow(), converse.Allow()},
 		{"files", "write", invoker.Hints{Idempotent: true, Destructive: &no, OpenWorld: &no}, converse.Allow(), converse.Allow()},
-		{"files", "write", invoker.Hints{Idempotent: true, Destructive: &no}, asked, converse.Deny("This call needs approval, but no person can be asked here.")},
-		{"files", "disk/wipe", invoker.Hints{}, converse.Deny("The configuration of this program does not allow this call."), converse.Deny("The configuration of this program does not allow this call.")},
+		{
+			"files", "write", invoker.Hints{Idempotent: true, Destructive: &no}, asked,
+			converse.Deny("This call needs approval, but no person can be asked here."),
+		},
+		{
+			"files", "disk/wipe", invoker.Hints{}, converse.Deny("The configuration of this program does not allow this call."),
+			converse.Deny("The configuration of this program does not allow this call."),
+		},
 	}
 	for _, test := range tests {
 		ask := converse.Approval{Ensemble: test.ensemble, Tool: test.tool, Definition: &invoker.Definition{Hints: test.hints}}
@@ -335,7 +350,8 @@ func TestSampling(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}))
 		defer server.Close()
-		c, err := config.Parse("c.toml", []byte("[model]\nbase_url='http://x'\nname='m'\n[mcp.a]\nurl='"+server.URL+"'\nprotocol='2025-11-25'\n"+sampling+"\n"), nil)
+		c, err := config.Parse("c.toml", []byte("[model]\nbase_url='http://x'\nname='m'\n[mcp.a]\nurl='"+server.URL+
+			"'\nprotocol='2025-11-25'\n"+sampling+"\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +370,8 @@ func TestSampling(t *testing.T) {
 // TestPins: servers share a file, whose path begins where the configuration is.
 func TestPins(t *testing.T) {
 	directory := t.TempDir()
-	c, err := config.Parse(filepath.Join(directory, "consort.toml"), []byte("[mcp]\na={url='http://x', pin='${HOST}.json'}\nb={url='http://x', pin='host.json', enabled=false}\n"),
+	c, err := config.Parse(filepath.Join(directory, "consort.toml"),
+		[]byte("[mcp]\na={url='http://x', pin='${HOST}.json'}\nb={url='http://x', pin='host.json', enabled=false}\n"),
 		&config.Options{Lookup: func(string) (string, bool) { return "host", true }})
 	if err != nil {
 		t.Fatal(err)

@@ -52,13 +52,18 @@ func indiscreet(t *testing.T) *httptest.Server {
 		if r.Params.URI == "x:broken" {
 			return nil, errors.New(sent(r.Extra))
 		}
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: sent(r.Extra)}, {URI: r.Params.URI, Blob: []byte(sent(r.Extra))}}}, nil
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{
+			{URI: r.Params.URI, Text: sent(r.Extra)}, {URI: r.Params.URI, Blob: []byte(sent(r.Extra))},
+		}}, nil
 	}
 	server.AddResource(&mcp.Resource{URI: "x:all", Name: "all"}, read)
 	server.AddResource(&mcp.Resource{URI: "x:broken", Name: "broken"}, read)
-	server.AddPrompt(&mcp.Prompt{Name: "say", Arguments: []*mcp.PromptArgument{{Name: "a"}}}, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-		return &mcp.GetPromptResult{Description: sent(r.Extra), Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: sent(r.Extra)}}}}, nil
-	})
+	server.AddPrompt(&mcp.Prompt{Name: "say", Arguments: []*mcp.PromptArgument{{Name: "a"}}},
+		func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{
+				Description: sent(r.Extra), Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: sent(r.Extra)}}},
+			}, nil
+		})
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true}))
 	t.Cleanup(web.Close)
 	return web

@@ -37,49 +37,54 @@ func TestGRPCProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		"where": {"[grpc.a]\n[grpc.b]\naddress='x:1'\ndapr='x'\n[grpc.c]\naddress='https://x'\n[grpc.d]\ndapr='x'\ntls={plaintext=true}\n[grpc.e]\nadress='x:1'\n", []string{
-			`consort.toml:1:7: grpc.a.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
-			`consort.toml:4:1: grpc.b.dapr: a server has either address or dapr, not both`,
-			`consort.toml:6:9: grpc.c.address: expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`,
-			`consort.toml:9:6: grpc.d.tls.plaintext: the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used`,
-			`consort.toml:10:7: grpc.e.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
-			`consort.toml:11:1: grpc.e.adress: unknown key; did you mean "address"?`}},
-		"what": {"[grpc.a]\naddress='x'\nservice='mpc'\n[grpc.b]\ndapr='x'\nservice='mcp'\ncategory='x'\ncaller='x'\ntrusted={metadata={x='y'}}\n[grpc.c]\naddress='x'\nsampling=true\nprotocol='2025-11-25'\n", []string{
-			`consort.toml:3:9: grpc.a.service: expected "tools" or "mcp"; did you mean "mcp"?`,
-			`consort.toml:7:1: grpc.b.category: not for a server with service = "mcp"`,
-			`consort.toml:8:1: grpc.b.caller: not for a server with service = "mcp"`,
-			`consort.toml:9:10: grpc.b.trusted.metadata: not for a server with service = "mcp"`,
-			`consort.toml:12:1: grpc.c.sampling: not for a server with service = "tools"`,
-			`consort.toml:13:1: grpc.c.protocol: not for a server with service = "tools"`}},
-		"TLS": {"[grpc.a]\naddress='x'\ntls={certificate='x'}\n[grpc.b]\naddress='x'\ntls={key='x'}\n[grpc.c]\naddress='x'\ntls={ca='x', plaintext=true}\n[grpc.d]\naddress='x'\ntls={plaintext_secrets=true}\n", []string{
-			`consort.toml:3:1: grpc.a.tls.key: missing: expected the file of the certificate's key, such as key = "client.key"`,
-			`consort.toml:6:1: grpc.b.tls.certificate: missing: expected the file of the key's certificate, such as certificate = "client.pem"`,
-			`consort.toml:9:6: grpc.c.tls.ca: plaintext = true disables TLS; remove one of them`,
-			`consort.toml:12:6: grpc.d.tls.plaintext_secrets: only with plaintext = true; with TLS, others cannot read them`}},
+		"where": {"[grpc.a]\n[grpc.b]\naddress='x:1'\ndapr='x'\n[grpc.c]\naddress='https://x'\n[grpc.d]\ndapr='x'\ntls={plaintext=true}\n[grpc.e]\nadress='x:1'\n",
+			[]string{
+				`consort.toml:1:7: grpc.a.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
+				`consort.toml:4:1: grpc.b.dapr: a server has either address or dapr, not both`,
+				`consort.toml:6:9: grpc.c.address: expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`,
+				`consort.toml:9:6: grpc.d.tls.plaintext: the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used`,
+				`consort.toml:10:7: grpc.e.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
+				`consort.toml:11:1: grpc.e.adress: unknown key; did you mean "address"?`}},
+		"what": {"[grpc.a]\naddress='x'\nservice='mpc'\n[grpc.b]\ndapr='x'\nservice='mcp'\ncategory='x'\ncaller='x'\ntrusted={metadata={x='y'}}\n[grpc.c]\naddress='x'\nsampling=true\nprotocol='2025-11-25'\n",
+			[]string{
+				`consort.toml:3:9: grpc.a.service: expected "tools" or "mcp"; did you mean "mcp"?`,
+				`consort.toml:7:1: grpc.b.category: not for a server with service = "mcp"`,
+				`consort.toml:8:1: grpc.b.caller: not for a server with service = "mcp"`,
+				`consort.toml:9:10: grpc.b.trusted.metadata: not for a server with service = "mcp"`,
+				`consort.toml:12:1: grpc.c.sampling: not for a server with service = "tools"`,
+				`consort.toml:13:1: grpc.c.protocol: not for a server with service = "tools"`}},
+		"TLS": {"[grpc.a]\naddress='x'\ntls={certificate='x'}\n[grpc.b]\naddress='x'\ntls={key='x'}\n[grpc.c]\naddress='x'\ntls={ca='x', plaintext=true}\n[grpc.d]\naddress='x'\ntls={plaintext_secrets=true}\n",
+			[]string{
+				`consort.toml:3:1: grpc.a.tls.key: missing: expected the file of the certificate's key, such as key = "client.key"`,
+				`consort.toml:6:1: grpc.b.tls.certificate: missing: expected the file of the key's certificate, such as certificate = "client.pem"`,
+				`consort.toml:9:6: grpc.c.tls.ca: plaintext = true disables TLS; remove one of them`,
+				`consort.toml:12:6: grpc.d.tls.plaintext_secrets: only with plaintext = true; with TLS, others cannot read them`}},
 		"plain text": {"[grpc.a]\naddress='x:1'\ntoken='t'\ntls={plaintext=true}\n[grpc.b]\naddress='10.0.0.1:1'\nmetadata={a='t'}\ntls.plaintext=true\n[grpc.c]\naddress='x:1'\ntrusted={metadata={a='t'}}\ntls.plaintext=true\n" +
 			"[grpc.d]\naddress='127.0.0.1:1'\ntoken='t'\ntls.plaintext=true\n[grpc.e]\naddress='x:1'\ntls.plaintext=true\n[grpc.f]\naddress='x:1'\ntoken='t'\ntls={plaintext=true, plaintext_secrets=true}\n", []string{
 			`consort.toml:4:16: grpc.a.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`,
 			`consort.toml:8:15: grpc.b.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`,
 			`consort.toml:12:15: grpc.c.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`}},
-		"metadata": {"[grpc.a]\naddress='x'\ntoken='Bearer x'\nmetadata={Authorization='x', grpc-x='y', authorization='z', y=' z', z-bin='ä'}\ntrusted={metadata={y='u', X='u'}, arguments={''='u'}}\n[grpc.b]\naddress='x'\nping_after='9s'\nmax_message=0\n", []string{
-			`consort.toml:3:7: grpc.a.token: expected a bearer token: printable ASCII without spaces, and without the word Bearer`,
-			`consort.toml:4:11: grpc.a.metadata.Authorization: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
-			`consort.toml:4:30: grpc.a.metadata.grpc-x: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
-			`consort.toml:4:42: grpc.a.metadata.authorization: this metadata is set in token already`,
-			`consort.toml:4:63: grpc.a.metadata.y: expected printable ASCII without spaces at an end; metadata whose name ends in -bin takes any text`,
-			`consort.toml:5:20: grpc.a.trusted.metadata.y: this metadata is set in metadata already`,
-			`consort.toml:5:27: grpc.a.trusted.metadata.X: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
-			`consort.toml:5:46: grpc.a.trusted.arguments."": expected the name of an argument, not an empty one`,
-			`consort.toml:8:12: grpc.b.ping_after: expected a duration of at least "10s"; keepalive has no such limit`,
-			`consort.toml:9:13: grpc.b.max_message: expected an integer of at least 1`}},
+		"metadata": {"[grpc.a]\naddress='x'\ntoken='Bearer x'\nmetadata={Authorization='x', grpc-x='y', authorization='z', y=' z', z-bin='ä'}\ntrusted={metadata={y='u', X='u'}, arguments={''='u'}}\n[grpc.b]\naddress='x'\nping_after='9s'\nmax_message=0\n",
+			[]string{
+				`consort.toml:3:7: grpc.a.token: expected a bearer token: printable ASCII without spaces, and without the word Bearer`,
+				`consort.toml:4:11: grpc.a.metadata.Authorization: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
+				`consort.toml:4:30: grpc.a.metadata.grpc-x: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
+				`consort.toml:4:42: grpc.a.metadata.authorization: this metadata is set in token already`,
+				`consort.toml:4:63: grpc.a.metadata.y: expected printable ASCII without spaces at an end; metadata whose name ends in -bin takes any text`,
+				`consort.toml:5:20: grpc.a.trusted.metadata.y: this metadata is set in metadata already`,
+				`consort.toml:5:27: grpc.a.trusted.metadata.X: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
+				`consort.toml:5:46: grpc.a.trusted.arguments."": expected the name of an argument, not an empty one`,
+				`consort.toml:8:12: grpc.b.ping_after: expected a duration of at least "10s"; keepalive has no such limit`,
+				`consort.toml:9:13: grpc.b.max_message: expected an integer of at least 1`}},
 		"supervision": {"[grpc.a]\naddress='x'\nrestart='never'\npark_after=2\npin_policy='warn'\n", []string{
 			`consort.toml:4:1: grpc.a.park_after: with restart = "never", the first failure parks the server`,
 			`consort.toml:5:1: grpc.a.pin_policy: the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`}},
-		"names": {"import=['m.json']\ntools.resources=true\n[mcp.a]\nurl='http://x'\n[grpc.a]\naddress='x'\n[grpc.b]\naddress='x'\n[mcp.b]\nurl='http://x'\n[grpc.resources]\naddress='x'\n[grpc.c]\naddress='x'\n", []string{
-			`consort.toml:2:7: tools.resources: these tools are offered under the name "resources", which a server here already has; rename that server`,
-			`consort.toml:5:7: grpc.a: another server already has this name: mcp.a on line 3`,
-			`consort.toml:9:6: mcp.b: another server already has this name: grpc.b on line 7`,
-			`m.json:1:17: mcpServers.c: another server already has this name, from consort.toml:13`}},
+		"names": {"import=['m.json']\ntools.resources=true\n[mcp.a]\nurl='http://x'\n[grpc.a]\naddress='x'\n[grpc.b]\naddress='x'\n[mcp.b]\nurl='http://x'\n[grpc.resources]\naddress='x'\n[grpc.c]\naddress='x'\n",
+			[]string{
+				`consort.toml:2:7: tools.resources: these tools are offered under the name "resources", which a server here already has; rename that server`,
+				`consort.toml:5:7: grpc.a: another server already has this name: mcp.a on line 3`,
+				`consort.toml:9:6: mcp.b: another server already has this name: grpc.b on line 7`,
+				`m.json:1:17: mcpServers.c: another server already has this name, from consort.toml:13`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse(test.text, map[string]string{"m.json": `{"mcpServers": {"c": {"command": "x"}}}`})
@@ -259,10 +264,21 @@ func TestGRPCServersAreReachedAsWritten(t *testing.T) {
 		text string
 		app  []string
 	}{
-		"tools":            {plain, "address = '" + plain.address + "'\ntls = {plaintext = true}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil},
-		"TLS":              {safe, "address = '" + safe.address + "'\ntls = {ca = '" + folder + "/ca.pem', certificate = '" + folder + "/ca.pem', key = '" + folder + "/key.pem'}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil},
-		"MCP":              {plain, "address = '" + plain.address + "'\ntls = {plaintext = true}\nservice = 'mcp'\ntrusted = {arguments = {farmer = 'user'}}\n", nil},
-		"Dapr":             {plain, "dapr = 'farm-app'\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", []string{"farm-app"}},
+		"tools": {
+			plain, "address = '" + plain.address +
+				"'\ntls = {plaintext = true}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil,
+		},
+		"TLS": {
+			safe, "address = '" + safe.address + "'\ntls = {ca = '" + folder + "/ca.pem', certificate = '" + folder +
+				"/ca.pem', key = '" + folder +
+				"/key.pem'}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil,
+		},
+		"MCP": {
+			plain, "address = '" + plain.address + "'\ntls = {plaintext = true}\nservice = 'mcp'\ntrusted = {arguments = {farmer = 'user'}}\n", nil,
+		},
+		"Dapr": {
+			plain, "dapr = 'farm-app'\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", []string{"farm-app"},
+		},
 		"MCP through Dapr": {plain, "dapr = 'farm-app'\nservice = 'mcp'\ntrusted = {arguments = {farmer = 'user'}}\n", []string{"farm-app"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +289,8 @@ func TestGRPCServersAreReachedAsWritten(t *testing.T) {
 				t.Errorf("the result is %q", got)
 			}
 			md, asked := test.farm.last()
-			if !reflect.DeepEqual(md["x-team"], []string{"growers"}) || !reflect.DeepEqual(md["authorization"], []string{"Bearer database-5553"}) || !reflect.DeepEqual(md["dapr-app-id"], test.app) {
+			if !reflect.DeepEqual(md["x-team"], []string{"growers"}) || !reflect.DeepEqual(md["authorization"],
+				[]string{"Bearer database-5553"}) || !reflect.DeepEqual(md["dapr-app-id"], test.app) {
 				t.Errorf("the metadata is %v", md)
 			}
 			call, ok := asked.(*toolspb.ToolCallRequest)

@@ -92,9 +92,11 @@ func TestAStoreThatIsNone(t *testing.T) {
 		"no folder":   {config.History{Path: config.Hidden("/nowhere-4711-secret/talks.db")}, "history.path: "},
 		"no file":     {config.History{Path: config.Plain(other), Store: config.StoreFiles}, "history.path: "},
 		"no DSN":      {config.History{Store: config.StorePostgres}, "history.dsn: missing"},
-		"no server":   {config.History{Store: config.StorePostgres, DSN: config.Hidden("postgres://me:pass-4711@127.0.0.1:1/x?connect_timeout=2")}, "history.dsn: "},
-		"not a DSN":   {config.History{Store: config.StorePostgres, DSN: config.Hidden("host=127.0.0.1 password='pass-4711' port=nonsense")}, "history.dsn: "},
-		"no kind":     {config.History{Path: config.Plain(other), Store: "paper"}, `history.store: unknown store "paper"`},
+		"no server": {
+			config.History{Store: config.StorePostgres, DSN: config.Hidden("postgres://me:pass-4711@127.0.0.1:1/x?connect_timeout=2")}, "history.dsn: ",
+		},
+		"not a DSN": {config.History{Store: config.StorePostgres, DSN: config.Hidden("host=127.0.0.1 password='pass-4711' port=nonsense")}, "history.dsn: "},
+		"no kind":   {config.History{Path: config.Plain(other), Store: "paper"}, `history.store: unknown store "paper"`},
 	} {
 		store, err := (&config.Config{History: &test.table}).OpenHistory(t.Context())
 		if store != nil || err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "4711") {

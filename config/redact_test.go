@@ -207,7 +207,8 @@ func careless(t *testing.T) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if exchanges++; exchanges > 2 {
-			message, _ := json.Marshal(request.Note + fmt.Sprint(r.Header["Authorization"], r.Header["X-Team"], r.Header["X-Key"], r.Header["Openai-Organization"]))
+			message, _ := json.Marshal(request.Note + fmt.Sprint(r.Header["Authorization"], r.Header["X-Team"],
+				r.Header["X-Key"], r.Header["Openai-Organization"]))
 			w.Header().Set("X-Request-Id", r.Header.Get("X-Team"))
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprintf(w, `{"error": {"message": %s, "code": %s}}`, message, message)
@@ -429,7 +430,9 @@ dapr = "${D5}"
 }
 
 func TestRedactWithoutSecrets(t *testing.T) {
-	parts, err := config.Assemble(&config.Config{Model: &config.Model{Name: config.Plain("x"), BaseURL: config.Plain("http://x"), APIKey: config.Hidden("by hand, a secret")}}, nil)
+	parts, err := config.Assemble(&config.Config{Model: &config.Model{
+		Name: config.Plain("x"), BaseURL: config.Plain("http://x"), APIKey: config.Hidden("by hand, a secret"),
+	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

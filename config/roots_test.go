@@ -40,7 +40,8 @@ func TestRoots(t *testing.T) {
 		"client_roots = true": "", // declared, and none outside of a served call
 		`roots = [{path = "a b", name = "A"}, {path = "/c"}]`: "=file:///c;A=file:///home/ada/a%20b;",
 	} {
-		c, err := config.Parse("/home/ada/consort.toml", []byte("[model]\nbase_url='http://x'\nname='m'\n[mcp.s]\nurl='"+listener.URL+"'\nprotocol='2025-11-25'\n"+roots+"\n"), nil)
+		c, err := config.Parse("/home/ada/consort.toml",
+			[]byte("[model]\nbase_url='http://x'\nname='m'\n[mcp.s]\nurl='"+listener.URL+"'\nprotocol='2025-11-25'\n"+roots+"\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -144,8 +144,11 @@ clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}
 	if parts.Serve.Trusted != nil {
 		t.Errorf("the trusted values of a stream of MCP are %v", parts.Serve.Trusted)
 	}
-	for text, where := range map[string]string{"token = '0123456789abcdef'": "", "rate = 5": "", "stateless = true": "serve.stateless: only for serving over HTTP"} {
-		if _, err := parse("serve = {grpc = '127.0.0.1:0', "+text+"}", nil); (err == nil) != (where == "") || err != nil && !strings.Contains(err.Error(), where) {
+	for text, where := range map[string]string{
+		"token = '0123456789abcdef'": "", "rate = 5": "", "stateless = true": "serve.stateless: only for serving over HTTP",
+	} {
+		if _, err := parse("serve = {grpc = '127.0.0.1:0', "+text+"}", nil); (err == nil) != (where == "") || err != nil &&
+			!strings.Contains(err.Error(), where) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -167,9 +170,11 @@ func serverOptions(t *testing.T, text string) *mcpserver.Options {
 
 func TestServingThatCannotBeAssembled(t *testing.T) {
 	for want, s := range map[string]*config.Serve{
-		"serve.converse: conversations need a model":        {Converse: true},
-		"serve.clients[0].token: missing":                   {Clients: []config.Client{{}}},
-		"serve.clients[0].trusted.user: the value is empty": {Clients: []config.Client{{Token: config.Hidden("x"), Trusted: map[string]config.Trusted{"user": {}}}}},
+		"serve.converse: conversations need a model": {Converse: true},
+		"serve.clients[0].token: missing":            {Clients: []config.Client{{}}},
+		"serve.clients[0].trusted.user: the value is empty": {Clients: []config.Client{{
+			Token: config.Hidden("x"), Trusted: map[string]config.Trusted{"user": {}},
+		}}},
 	} {
 		if _, err := config.Assemble(&config.Config{Serve: s}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %s", err, want)

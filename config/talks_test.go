@@ -128,7 +128,8 @@ func TestBudgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		var reached *budget.ReachedError
-		hold, err := talking(t, caps+kept).Options.Budget.Reserve(t.Context(), budget.Need{ID: "other", Model: "m", Exchange: true, Input: 600, Answer: 300, Now: time.Now()})
+		hold, err := talking(t, caps+kept).Options.Budget.Reserve(t.Context(),
+			budget.Need{ID: "other", Model: "m", Exchange: true, Input: 600, Answer: 300, Now: time.Now()})
 		if !errors.As(err, &reached) || reached.Cap.Window != budget.Month {
 			t.Errorf("%s: a second one may spend it again: %v, %v", store, hold, err)
 		}
@@ -143,7 +144,9 @@ func TestBudgets(t *testing.T) {
 	if policy.Prices["m"] != want || policy.Caps[0].Money != budget.Unit*5/2 || policy.Currency != "EUR" {
 		t.Errorf("%+v", policy)
 	}
-	c := &config.Config{Model: &config.Model{Name: config.Plain("m"), BaseURL: config.Plain("http://x")}, Budgets: &config.Budgets{Caps: []config.Cap{{Scope: budget.Roster}}}}
+	c := &config.Config{
+		Model: &config.Model{Name: config.Plain("m"), BaseURL: config.Plain("http://x")}, Budgets: &config.Budgets{Caps: []config.Cap{{Scope: budget.Roster}}},
+	}
 	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "budgets: ") {
 		t.Errorf("a cap of nothing: %v", err)
 	}
@@ -169,7 +172,8 @@ clients = [
 		}
 		return owner
 	}
-	ada, renewed := owner(invoker.TrustedJSON("user", json.RawMessage(`"ada"`))), owner(invoker.TrustedJSON("user", json.RawMessage(`"ada"`)), invoker.TrustedJSON("key", json.RawMessage(`"new"`)))
+	ada, renewed := owner(invoker.TrustedJSON("user", json.RawMessage(`"ada"`))),
+		owner(invoker.TrustedJSON("user", json.RawMessage(`"ada"`)), invoker.TrustedJSON("key", json.RawMessage(`"new"`)))
 	if ada != renewed || ada == owner(invoker.TrustedJSON("user", json.RawMessage(`"ben"`))) || ada == owner() || strings.Contains(ada, "ada") {
 		t.Errorf("%s, %s", ada, renewed)
 	}

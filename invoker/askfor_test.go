@@ -38,7 +38,9 @@ func accepted(content map[string]any) *invoker.ElicitResult {
 }
 
 func TestAskFor(t *testing.T) {
-	answer, request, err := asked[wish](accepted(map[string]any{"sure": true, "name": "Ada", "kind": "b", "mail": nil, "count": nil, "extras": []any{"milk"}}), nil)
+	answer, request, err := asked[wish](accepted(map[string]any{
+		"sure": true, "name": "Ada", "kind": "b", "mail": nil, "count": nil, "extras": []any{"milk"},
+	}), nil)
 	kind := "b"
 	if want := (wish{Sure: true, Name: "Ada", Kind: &kind, Count: 2, Extras: []string{"milk"}}); err != nil || !reflect.DeepEqual(answer, want) {
 		t.Errorf("got %+v, %v", answer, err)

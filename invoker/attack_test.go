@@ -91,7 +91,8 @@ func TestAttacks(t *testing.T) {
 			start := time.Now()
 			_, err := add.Invoke(ctx, &invoker.Call{Arguments: []byte(attack.arguments)})
 			failure := invoker.AsFailure(err)
-			if failure == nil || failure.Code != invoker.InvalidArguments || failure.Retryable || !strings.Contains(failure.Message, attack.want) || len(failure.Message) > 4000 {
+			if failure == nil || failure.Code != invoker.InvalidArguments || failure.Retryable ||
+				!strings.Contains(failure.Message, attack.want) || len(failure.Message) > 4000 {
 				t.Errorf("got %.300v, want %s", failure, attack.want)
 			}
 			if ran != nil {

@@ -25,7 +25,10 @@ func TestAsFailure(t *testing.T) {
 	}{
 		{"a failure", own, invoker.NotFound, "no such city", false},
 		{"a wrapped failure", fmt.Errorf("report: %w", own), invoker.NotFound, "no such city", false},
-		{"a deadline", fmt.Errorf("get: %w", context.DeadlineExceeded), invoker.Timeout, "The tool did not answer in time. It may or may not have taken effect.", true},
+		{
+			"a deadline", fmt.Errorf("get: %w", context.DeadlineExceeded), invoker.Timeout,
+			"The tool did not answer in time. It may or may not have taken effect.", true,
+		},
 		{"a cancellation", context.Canceled, invoker.Canceled, "The call was interrupted. It may or may not have taken effect.", false},
 		{"any error", io.ErrUnexpectedEOF, invoker.ExecutionFailed, "The tool ran and failed. The reason is in the log of the program that runs it.", false},
 		{"a failure without a code", &invoker.Failure{Message: "m"}, invoker.ExecutionFailed, "m", false},

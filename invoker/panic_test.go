@@ -40,12 +40,16 @@ var unusableErrors = map[string]struct {
 	err           error
 	says, audited string
 }{
-	"a nil pointer":                {(*nilError)(nil), "EXECUTION_FAILED: The tool ran and failed.", nilText},
-	"a nil pointer with Unwrap":    {(*nilWrapper)(nil), "EXECUTION_FAILED: The tool ran and failed.", "wrapped"},
-	"without end":                  {endless{}, "EXECUTION_FAILED: The tool ran and failed.", "endless"},
-	"the cause of a failure":       {&invoker.Failure{Code: invoker.NotFound, Message: "No such task.", Cause: (*nilError)(nil)}, "NOT_FOUND: No such task.", nilText},
-	"the cause of an empty one":    {&invoker.Failure{Cause: (*nilError)(nil)}, "EXECUTION_FAILED: The tool failed without saying why.", nilText},
-	"joined behind a failure":      {errors.Join(invoker.Failf(invoker.Conflict, "It is taken."), (*nilWrapper)(nil)), "CONFLICT: It is taken.", "CONFLICT: It is taken.\nwrapped"},
+	"a nil pointer":             {(*nilError)(nil), "EXECUTION_FAILED: The tool ran and failed.", nilText},
+	"a nil pointer with Unwrap": {(*nilWrapper)(nil), "EXECUTION_FAILED: The tool ran and failed.", "wrapped"},
+	"without end":               {endless{}, "EXECUTION_FAILED: The tool ran and failed.", "endless"},
+	"the cause of a failure": {
+		&invoker.Failure{Code: invoker.NotFound, Message: "No such task.", Cause: (*nilError)(nil)}, "NOT_FOUND: No such task.", nilText,
+	},
+	"the cause of an empty one": {&invoker.Failure{Cause: (*nilError)(nil)}, "EXECUTION_FAILED: The tool failed without saying why.", nilText},
+	"joined behind a failure": {
+		errors.Join(invoker.Failf(invoker.Conflict, "It is taken."), (*nilWrapper)(nil)), "CONFLICT: It is taken.", "CONFLICT: It is taken.\nwrapped",
+	},
 	"formatted":                    {invoker.Failf(invoker.NotFound, "No: %w", error((*nilError)(nil))), "NOT_FOUND: No: <nil>", nilText},
 	"wrapped around a nil failure": {fmt.Errorf("a: %w, b: %w", error((*nilError)(nil)), error((*invoker.Failure)(nil))), "EXECUTION_FAILED", "a: <nil>, b:"},
 }

@@ -164,18 +164,30 @@ func TestEveryKeywordHasWords(t *testing.T) {
 		{`{"properties":{"a":{"exclusiveMaximum":3}}}`, `{"a":3}`, `/a: 3 is not less than 3`},
 		{`{"properties":{"a":{"minimum":3}}}`, `{"a":2}`, `/a: 2 is less than the minimum 3`},
 		{`{"properties":{"a":{"contains":{"type":"string"}}}}`, `{"a":[1]}`, `/a: has no item of the kind that it must contain`},
-		{`{"properties":{"a":{"contains":{"type":"string"},"minContains":2}}}`, `{"a":["x"]}`, `/a: has 1 item of the kind that it must contain; at least 2 needed`},
-		{`{"properties":{"a":{"contains":{"type":"string"},"maxContains":1}}}`, `{"a":["x","y"]}`, `/a: has 2 items of the kind that it may contain; at most 1 allowed`},
+		{
+			`{"properties":{"a":{"contains":{"type":"string"},"minContains":2}}}`, `{"a":["x"]}`,
+			`/a: has 1 item of the kind that it must contain; at least 2 needed`,
+		},
+		{
+			`{"properties":{"a":{"contains":{"type":"string"},"maxContains":1}}}`, `{"a":["x","y"]}`,
+			`/a: has 2 items of the kind that it may contain; at most 1 allowed`,
+		},
 		{`{"properties":{"a":{"minItems":2}}}`, `{"a":[]}`, `/a: has 0 items; at least 2 needed`},
 		{`{"properties":{"a":{"not":{"type":"string"}}}}`, `{"a":"x"}`, `/a: matches a schema that is excluded here (not)`},
 		{`{"properties":{"a":false}}`, `{"a":1}`, `/a: is not allowed here`},
-		{`{"properties":{"a":{"oneOf":[{"type":"integer"},{"type":"number"}]}}}`, `{"a":1}`, `/a: fits more than one of the allowed forms (1 and 2); it must fit exactly one`},
+		{
+			`{"properties":{"a":{"oneOf":[{"type":"integer"},{"type":"number"}]}}}`, `{"a":1}`,
+			`/a: fits more than one of the allowed forms (1 and 2); it must fit exactly one`,
+		},
 		{`{"unevaluatedProperties":false}`, `{"a":1}`, `/a: is not allowed here`},
 		{`{"additionalProperties":false}`, `{"a":1}`, `/a: is not allowed: no properties are known here`},
 		{`{"properties":{"a":{"const":{"b":[1]}}}}`, `{"a":1}`, `/a: 1 is not {"b":[1]}`},
 		{`{"allOf":[{"$ref":"#"}]}`, `{}`, `arguments: cannot be checked: the schema refers to itself`},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"]}}`, `{"a":1}`, `/b: is missing (required because "a" is given)`},
-		{`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"items":[true],"additionalItems":false}}}`, `{"a":[1,2,3]}`, `/a: has 2 items more than allowed`},
+		{
+			`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"items":[true],"additionalItems":false}}}`,
+			`{"a":[1,2,3]}`, `/a: has 2 items more than allowed`,
+		},
 	} {
 		_, failure := invoke(t, raw(t, test.schema), test.arguments)
 		if failure == nil || !strings.HasSuffix(failure.Message, "schema:\n"+test.want) {
@@ -268,7 +280,8 @@ func TestUnusableDefinitions(t *testing.T) {
 			}
 		})
 	}
-	if _, err := invoker.Raw(invoker.Definition{Name: "t", OutputSchema: json.RawMessage(`{"type":4}`)}, echo, nil); err == nil || !strings.HasPrefix(err.Error(), `the output schema of tool "t"`) {
+	if _, err := invoker.Raw(invoker.Definition{Name: "t", OutputSchema: json.RawMessage(`{"type":4}`)}, echo,
+		nil); err == nil || !strings.HasPrefix(err.Error(), `the output schema of tool "t"`) {
 		t.Errorf("output schema: %v", err)
 	}
 	if _, err := invoker.Raw(invoker.Definition{}, echo, nil); err == nil {
@@ -281,9 +294,13 @@ func TestUnusableDefinitions(t *testing.T) {
 
 func TestDialects(t *testing.T) {
 	for _, test := range []struct{ name, schema, good, bad string }{
-		{"2020-12", `{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{"prefixItems":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`},
+		{
+			"2020-12", `{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{"prefixItems":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`,
+		},
 		{"2019-09", `{"$schema":"https://json-schema.org/draft/2019-09/schema#","properties":{"a":{"items":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`},
-		{"draft-07, https", `{"$schema":"https://json-schema.org/draft-07/schema","properties":{"a":{"items":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`},
+		{
+			"draft-07, https", `{"$schema":"https://json-schema.org/draft-07/schema","properties":{"a":{"items":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`,
+		},
 		{"draft-06", `{"$schema":"http://json-schema.org/draft-06/schema#","properties":{"a":{"const":1}}}`, `{"a":1}`, `{"a":2}`},
 		{"draft-04", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"minimum":1,"exclusiveMinimum":true}}}`, `{"a":2}`, `{"a":1}`},
 		{"none, but old: tuples", `{"properties":{"a":{"items":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`},
@@ -293,15 +310,29 @@ func TestDialects(t *testing.T) {
 		{"not a URL", `{"$schema":"%%","$id":"%%","properties":{"a":{"type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
 		{"$schema inside", `{"properties":{"a":{"$schema":"https://example.com/x","$id":"q","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
 		{"$schema as a property", `{"properties":{"$schema":{"type":"string"},"$ref":{"type":"integer"}}}`, `{"$schema":"x","$ref":1}`, `{"$schema":1}`},
-		{"formats are advice", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"type":"string","format":"date"}}}`, `{"a":"tomorrow"}`, `{"a":1}`},
-		{"values are not schemas", `{"properties":{"a":{"const":{"format":"x","$ref":"http://far/away"}}}}`, `{"a":{"format":"x","$ref":"http://far/away"}}`, `{"a":{}}`},
+		{
+			"formats are advice", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"type":"string","format":"date"}}}`, `{"a":"tomorrow"}`, `{"a":1}`,
+		},
+		{
+			"values are not schemas", `{"properties":{"a":{"const":{"format":"x","$ref":"http://far/away"}}}}`,
+			`{"a":{"format":"x","$ref":"http://far/away"}}`, `{"a":{}}`,
+		},
 		{"look-ahead", `{"properties":{"a":{"pattern":"^(?=x)","maxLength":3}},"patternProperties":{"(?!b)":{"minLength":1}}}`, `{"a":"q"}`, `{"a":"qqqq"}`},
 		{"ECMA escapes", `{"properties":{"a":{"pattern":"^[\\u4e00-\\u9fff\\/]$"}}}`, `{"a":"中"}`, `{"a":"x"}`},
-		{"embedded resources", `{"$id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"$defs":{"i":{"$id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
-		{"embedded resources, draft-04", `{"$schema":"http://json-schema.org/draft-04/schema#","id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"definitions":{"i":{"id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
-		{"beside a far $ref, before 2019-09", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"http://far/away","type":"string"}}}`, `{"a":1}`, ``},
+		{
+			"embedded resources", `{"$id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"$defs":{"i":{"$id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`,
+		},
+		{
+			"embedded resources, draft-04", `{"$schema":"http://json-schema.org/draft-04/schema#","id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"definitions":{"i":{"id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`,
+		},
+		{
+			"beside a far $ref, before 2019-09",
+			`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"http://far/away","type":"string"}}}`, `{"a":1}`, ``,
+		},
 		{"beside a far $ref, since 2019-09", `{"properties":{"a":{"$ref":"http://far/away","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
-		{"refs to odd places", `{"properties":{"a":{"$ref":"#/components/schemas/x"}},"components":{"schemas":{"x":{"type":"string"}}}}`, `{"a":"x"}`, `{"a":1}`},
+		{
+			"refs to odd places", `{"properties":{"a":{"$ref":"#/components/schemas/x"}},"components":{"schemas":{"x":{"type":"string"}}}}`, `{"a":"x"}`, `{"a":1}`,
+		},
 		{"recursion", `{"properties":{"a":{"$ref":"#"}},"additionalProperties":false}`, `{"a":{"a":{}}}`, `{"a":{"b":{}}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -326,9 +357,13 @@ func TestNothingIsFetched(t *testing.T) {
 		_, _ = w.Write([]byte(`{"type":"string"}`))
 	}))
 	defer server.Close()
-	for _, ref := range []string{server.URL, server.URL + "/s#/definitions/x", server.URL + "/s#x", "file:///etc/passwd", "/etc/passwd", "other.json#/a", "urn:x:y", "%%"} {
+	for _, ref := range []string{
+		server.URL, server.URL + "/s#/definitions/x", server.URL + "/s#x", "file:///etc/passwd", "/etc/passwd", "other.json#/a", "urn:x:y", "%%",
+	} {
 		for _, dialect := range []string{"https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#", server.URL} {
-			schema, err := json.Marshal(map[string]any{"$schema": dialect, "properties": map[string]any{"a": map[string]any{"$ref": ref}, "b": map[string]any{"type": "string"}}})
+			schema, err := json.Marshal(map[string]any{
+				"$schema": dialect, "properties": map[string]any{"a": map[string]any{"$ref": ref}, "b": map[string]any{"type": "string"}},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -361,8 +396,13 @@ func TestHostileSizesEnd(t *testing.T) {
 		{"nested", ``, `{"a":` + nest("[", "", "]", 500) + `}`, "nested more than 200 deep"},
 		{"digits", ``, `{"a":` + strings.Repeat("9", 400) + `}`, "beyond the range of numbers"},
 		{"fraction", ``, `{"a":0.` + strings.Repeat("1", 1000) + `}`, "a number of 1002 characters"},
-		{"two to the power of 190 visits", `{"allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`, nest(`{"a":`, "1", "}", 190), "takes too long"},
-		{"the same, unseen by the error", `{"$defs":{"a":{"items":{"$ref":"#/$defs/a"},"contains":{"$ref":"#/$defs/a"},"type":"array"}},"properties":{"a":{"not":{"$ref":"#/$defs/a"}}}}`, `{"a":` + nest("[", "1", "]", 190) + `}`, "takes too long"},
+		{
+			"two to the power of 190 visits", `{"allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`,
+			nest(`{"a":`, "1", "}", 190), "takes too long",
+		},
+		{
+			"the same, unseen by the error", `{"$defs":{"a":{"items":{"$ref":"#/$defs/a"},"contains":{"$ref":"#/$defs/a"},"type":"array"}},"properties":{"a":{"not":{"$ref":"#/$defs/a"}}}}`, `{"a":` + nest("[", "1", "]", 190) + `}`, "takes too long",
+		},
 		{"a long chain at every level", chain.String(), nest(`{"a":`, "1", "}", 190), "takes too long"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -40,10 +40,15 @@ func TestCheckTools(t *testing.T) {
 	type request = invoker.SampleRequest
 	type messages = []invoker.SampleMessage
 	for want, r := range map[string]request{
-		"":                                 {Tools: tools, ToolChoice: invoker.ToolsRequired, Messages: messages{user, uses("u", "v"), told("v", "u"), uses("u"), told("u"), user, {Role: "assistant"}, user}},
-		"Tool 0 for the model has no name": {Tools: []invoker.Definition{{InputSchema: object}}},
-		`Two tools for the model have the name "a"`:                             {Tools: append(tools, tools[0])},
-		`The input schema of the tool "a" for the model is not a JSON`:          {Tools: []invoker.Definition{{Name: "a", InputSchema: json.RawMessage(`true`)}}},
+		"": {
+			Tools: tools, ToolChoice: invoker.ToolsRequired,
+			Messages: messages{user, uses("u", "v"), told("v", "u"), uses("u"), told("u"), user, {Role: "assistant"}, user},
+		},
+		"Tool 0 for the model has no name":          {Tools: []invoker.Definition{{InputSchema: object}}},
+		`Two tools for the model have the name "a"`: {Tools: append(tools, tools[0])},
+		`The input schema of the tool "a" for the model is not a JSON`: {Tools: []invoker.Definition{{
+			Name: "a", InputSchema: json.RawMessage(`true`),
+		}}},
 		`The tool choice is "required", but the request has no tools`:           {ToolChoice: invoker.ToolsRequired},
 		`The tool choice is "any"; it must be`:                                  {ToolChoice: "any"},
 		`"u" in message 0 has no result in the next message`:                    {Messages: messages{uses("u")}},
@@ -59,7 +64,8 @@ func TestCheckTools(t *testing.T) {
 		`The input of the tool use "u" in message 0 is not a JSON object`:       {Messages: messages{broken}},
 	} {
 		err := r.CheckTools()
-		if failure := new(invoker.Failure); want == "" && err != nil || want != "" && (!errors.As(err, &failure) || failure.Code != invoker.InvalidArguments || !strings.Contains(failure.Message, want)) {
+		if failure := new(invoker.Failure); want == "" && err != nil || want != "" && (!errors.As(err, &failure) ||
+			failure.Code != invoker.InvalidArguments || !strings.Contains(failure.Message, want)) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -79,12 +85,15 @@ func TestSampleWithTools(t *testing.T) {
 			func(r *invoker.SampleRequest) { r.Tools = []invoker.Definition{} },
 			func(r *invoker.SampleRequest) { r.ToolChoice = invoker.ToolsAuto },
 			func(r *invoker.SampleRequest) {
-				r.Messages = []invoker.SampleMessage{{Role: "assistant", ToolUses: []invoker.ToolUse{{ID: "u"}}}, {Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: "u"}}}}
+				r.Messages = []invoker.SampleMessage{
+					{Role: "assistant", ToolUses: []invoker.ToolUse{{ID: "u"}}}, {Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: "u"}}},
+				}
 			},
 		} {
 			request := plain
 			change(&request)
-			if _, err := call.Sample(t.Context(), &request); (err == nil) != takes || !takes && (!errors.Is(err, invoker.ErrNoModelTools) || invoker.AsFailure(err).Code != invoker.Unavailable) {
+			if _, err := call.Sample(t.Context(), &request); (err == nil) != takes || !takes &&
+				(!errors.Is(err, invoker.ErrNoModelTools) || invoker.AsFailure(err).Code != invoker.Unavailable) {
 				t.Errorf("a model that takes tools: %v: %v", takes, err)
 			}
 		}

@@ -21,8 +21,14 @@ func TestStructured(t *testing.T) {
 		want    string
 	}{
 		{invoker.Failf(invoker.NotFound, "no task %d", 7), `{"error":{"code":"NOT_FOUND","message":"no task 7","retryable":false}}`},
-		{invoker.Invalid("/title", "the title is blank"), `{"error":{"code":"INVALID_ARGUMENTS","message":"the title is blank","retryable":false,"pointer":"/title"}}`},
-		{invoker.UnavailableFor(1500*time.Millisecond, "busy: %w", io.EOF), `{"error":{"code":"UNAVAILABLE","message":"busy: EOF","retryable":true,"retry_after_ms":1500}}`},
+		{
+			invoker.Invalid("/title", "the title is blank"),
+			`{"error":{"code":"INVALID_ARGUMENTS","message":"the title is blank","retryable":false,"pointer":"/title"}}`,
+		},
+		{
+			invoker.UnavailableFor(1500*time.Millisecond, "busy: %w", io.EOF),
+			`{"error":{"code":"UNAVAILABLE","message":"busy: EOF","retryable":true,"retry_after_ms":1500}}`,
+		},
 		{invoker.UnavailableFor(time.Nanosecond, "busy"), `{"error":{"code":"UNAVAILABLE","message":"busy","retryable":true,"retry_after_ms":1}}`},
 		{invoker.Failf(invoker.Conflict, "already done"), `{"error":{"code":"CONFLICT","message":"already done","retryable":false}}`},
 		{&invoker.Failure{Code: invoker.Denied, Content: canister.Texts("not today")}, `{"error":{"code":"DENIED","message":"not today","retryable":false}}`},

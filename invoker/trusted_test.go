@@ -123,7 +123,8 @@ func TestForgedArguments(t *testing.T) {
 			if !errors.As(failure, &forged) || !slices.Equal(forged.Names, []string{"user_id"}) {
 				t.Errorf("%s: cause %v", shown, failure.Cause)
 			}
-			if !strings.Contains(failure.Message, "is set by the program that runs the tool; leave it out") || !strings.HasPrefix(strings.Trim(strings.ToLower(failure.Pointer), "\ufffd/"), "u") {
+			if !strings.Contains(failure.Message, "is set by the program that runs the tool; leave it out") ||
+				!strings.HasPrefix(strings.Trim(strings.ToLower(failure.Pointer), "\ufffd/"), "u") {
 				t.Errorf("%s: %q at %q", shown, failure.Message, failure.Pointer)
 			}
 		}
@@ -300,7 +301,8 @@ func TestFill(t *testing.T) {
 		t.Errorf("got %s, %v", *got, failure)
 	}
 	*got = ""
-	if _, failure := invokeAs(tool, `{"to":"x"}`, user.Is(7)); failure == nil || failure.Code != invoker.Unauthorized || !strings.Contains(failure.Message, "token") {
+	if _, failure := invokeAs(tool, `{"to":"x"}`, user.Is(7)); failure == nil || failure.Code != invoker.Unauthorized ||
+		!strings.Contains(failure.Message, "token") {
 		t.Errorf("got %v", failure)
 	}
 	for arguments, want := range map[string]string{
@@ -316,7 +318,9 @@ func TestFill(t *testing.T) {
 		t.Errorf("got %v", failure)
 	}
 	// A value that the tool cannot take is not the model's fault, and not its to see.
-	for _, bad := range []invoker.Value{invoker.NewTrusted[string]("user_id").Is("5551\xff"), invoker.NewTrusted[json.RawMessage]("user_id").Is([]byte(`5551,"to":"y"`)), invoker.TrustedJSON("user_id", json.RawMessage(`-5551`)), invoker.NewTrusted[chan int]("user_id").Is(nil), invoker.TrustedJSON("user_id", json.RawMessage(`{"a":1,"a":5551}`))} {
+	for _, bad := range []invoker.Value{
+		invoker.NewTrusted[string]("user_id").Is("5551\xff"), invoker.NewTrusted[json.RawMessage]("user_id").Is([]byte(`5551,"to":"y"`)), invoker.TrustedJSON("user_id", json.RawMessage(`-5551`)), invoker.NewTrusted[chan int]("user_id").Is(nil), invoker.TrustedJSON("user_id", json.RawMessage(`{"a":1,"a":5551}`)),
+	} {
 		_, failure = invokeAs(tool, `{"to":"x"}`, bad, token.Is("s"))
 		if failure == nil || failure.Code != invoker.Internal || failure.Cause == nil || strings.Contains(failure.Message+failure.Cause.Error(), "5551") {
 			t.Errorf("got %v", failure)
@@ -349,7 +353,9 @@ func TestFillDoesNotShowTheValueAmongOthers(t *testing.T) {
 }
 
 func TestWithhold(t *testing.T) {
-	for _, schema := range []string{`{}`, `{"properties":{"Owner":{}}}`, `{"patternProperties":{"^owner$":{}}}`, `{"$ref":"#x","$defs":{"y":{"$anchor":"x","properties":{"owner":{}}}}}`} {
+	for _, schema := range []string{
+		`{}`, `{"properties":{"Owner":{}}}`, `{"patternProperties":{"^owner$":{}}}`, `{"$ref":"#x","$defs":{"y":{"$anchor":"x","properties":{"owner":{}}}}}`,
+	} {
 		tool, err := invoker.Withhold(raw(t, schema), map[string]string{"owner": "user_id"})
 		if err != nil {
 			t.Fatal(err)
@@ -421,7 +427,8 @@ func TestRequire(t *testing.T) {
 	if _, failure := invokeAs(tool, arguments); failure == nil || failure.Code != invoker.Unauthorized || *got != "" {
 		t.Errorf("got %s, %v", *got, failure)
 	}
-	if _, failure := invokeAs(tool, arguments, user.Is(7), invoker.NewTrusted[*int]("user_id").Is(nil)); failure == nil || failure.Code != invoker.Unauthorized || *got != "" {
+	if _, failure := invokeAs(tool, arguments, user.Is(7), invoker.NewTrusted[*int]("user_id").Is(nil)); failure == nil ||
+		failure.Code != invoker.Unauthorized || *got != "" {
 		t.Errorf("a nil pointer: got %s, %v", *got, failure)
 	}
 	if _, failure := invokeAs(tool, arguments, user.Is(7)); failure != nil || *got != arguments {

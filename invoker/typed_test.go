@@ -63,7 +63,10 @@ func TestTypedArguments(t *testing.T) {
 		problem   string // empty if there is none
 	}{
 		{arguments: `{"city":"Oslo"}`, want: query{City: "Oslo"}},
-		{arguments: `{"city":"Oslo","days":3.0,"area":{"wide":3e2,"tags":{"a":1.50}}}`, want: query{City: "Oslo", Days: 3, Area: &area{Wide: 300, Tags: map[string]float64{"a": 1.5}}}},
+		{
+			arguments: `{"city":"Oslo","days":3.0,"area":{"wide":3e2,"tags":{"a":1.50}}}`,
+			want:      query{City: "Oslo", Days: 3, Area: &area{Wide: 300, Tags: map[string]float64{"a": 1.5}}},
+		},
 		{arguments: `{"city":"Oslo","area":{"wide":9007199254740993}}`, want: query{City: "Oslo", Area: &area{Wide: 9007199254740993}}},
 		{arguments: `{}`, problem: `/city: is missing (required)`},
 		{arguments: `{"city":"Oslo","days":8}`, problem: `/days: 8 is greater than the maximum 7`},

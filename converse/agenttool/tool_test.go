@@ -446,7 +446,10 @@ func TestToolFails(t *testing.T) {
 			return nil, invoker.Failf(invoker.Denied, "not you")
 		}, invoker.Denied, "not you"},
 		{"none", func(context.Context, string) (*converse.Conversation, error) { return nil, nil }, invoker.ExecutionFailed, "failed"},
-		{"overloaded", modelThatFails(&converse.ModelError{Message: "hunter2", Retryable: true}), invoker.Unavailable, "The message is kept in the conversation"},
+		{
+			"overloaded", modelThatFails(&converse.ModelError{Message: "hunter2", Retryable: true}), invoker.Unavailable,
+			"The message is kept in the conversation",
+		},
 		{"broken", modelThatFails(fault), invoker.ExecutionFailed, "is kept"},
 		{"closed", func(ctx context.Context, id string) (*converse.Conversation, error) {
 			talk, _ := (&parrot{}).open(ctx, id)
@@ -457,7 +460,8 @@ func TestToolFails(t *testing.T) {
 			tool := newTool(t, test.open, &agenttool.Options{Kept: 1})
 			for range 2 { // what failed leaves room
 				_, failure := say(t.Context(), tool, "hello", "")
-				if failure == nil || failure.Code != test.code || !strings.Contains(failure.Message, test.words) || strings.Contains(failure.Message, "hunter2") {
+				if failure == nil || failure.Code != test.code || !strings.Contains(failure.Message, test.words) ||
+					strings.Contains(failure.Message, "hunter2") {
 					t.Errorf("%v", failure)
 				}
 			}

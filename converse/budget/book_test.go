@@ -34,7 +34,10 @@ func TestBookDoesNotGrow(t *testing.T) {
 	for day := range 200 {
 		r := budget.Reservation{
 			ID: fmt.Sprint("r", day), Now: now, Expires: now.Add(24 * time.Hour),
-			Lines: []budget.Line{{Account: fmt.Sprint("day", day), Limit: 10, Least: 1, Most: 5, Ends: now.Add(12 * time.Hour)}, {Account: "all", Limit: budget.MaxAmount, Most: 1}},
+			Lines: []budget.Line{
+				{Account: fmt.Sprint("day", day), Limit: 10, Least: 1, Most: 5, Ends: now.Add(12 * time.Hour)},
+				{Account: "all", Limit: budget.MaxAmount, Most: 1},
+			},
 		}
 		book.Tidy(now)
 		if _, err := book.Reserve(r); err != nil {
@@ -48,7 +51,8 @@ func TestBookDoesNotGrow(t *testing.T) {
 			t.Fatal(err)
 		}
 		var read budget.Book
-		if err := json.Unmarshal(text, &read); err != nil || !reflect.DeepEqual(read.Accounts, book.Accounts) || fmt.Sprint(read.Open) != fmt.Sprint(book.Open) {
+		if err := json.Unmarshal(text, &read); err != nil || !reflect.DeepEqual(read.Accounts, book.Accounts) ||
+			fmt.Sprint(read.Open) != fmt.Sprint(book.Open) {
 			t.Fatalf("%s is read as %+v (%v)", text, read, err)
 		}
 		book = read

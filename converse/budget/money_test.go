@@ -89,7 +89,10 @@ func TestCost(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(2, 50))
 	for range 20000 {
-		p := budget.Price{Input: budget.Money(random.Int64N(1 << random.IntN(61))), Cached: 1 + budget.Money(random.Int64N(1<<random.IntN(60))), Output: budget.Money(random.Int64N(1 << random.IntN(61)))}
+		p := budget.Price{
+			Input:  budget.Money(random.Int64N(1 << random.IntN(61))),
+			Cached: 1 + budget.Money(random.Int64N(1<<random.IntN(60))), Output: budget.Money(random.Int64N(1 << random.IntN(61))),
+		}
 		u := canister.Usage{Input: random.Int64N(1 << random.IntN(62)), Output: random.Int64N(1 << random.IntN(62))}
 		u.Cached = random.Int64N(u.Input + 1)
 		times := func(tokens int64, price budget.Money) *big.Int {

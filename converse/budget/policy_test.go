@@ -98,7 +98,9 @@ func TestAnswerIsBounded(t *testing.T) {
 // prices and the limits.
 func TestNeverOver(t *testing.T) {
 	for _, limit := range []int64{17, 1000, 123_456, 99_999_999, budget.MaxAmount} {
-		for _, price := range []budget.Price{{Input: 1, Output: 1}, {Input: 37_500, Output: 150_000}, {Input: 2_500_000, Cached: 3_000_000, Output: 10_000_001}, {Output: 999_999}, {}} {
+		for _, price := range []budget.Price{
+			{Input: 1, Output: 1}, {Input: 37_500, Output: 150_000}, {Input: 2_500_000, Cached: 3_000_000, Output: 10_000_001}, {Output: 999_999}, {},
+		} {
 			p := policy(budget.Cap{Scope: budget.Conversation, Tokens: limit, Money: budget.Money(limit)})
 			p.Prices["large"] = price
 			for i := range 400 {
@@ -126,7 +128,8 @@ func TestSettle(t *testing.T) {
 	if s := standing(t, p, noon); s.Reserved != (budget.Amount{Tokens: 1500, Money: 2000 + 4000}) {
 		t.Errorf("reserved is %+v", s.Reserved)
 	}
-	settle(t, hold, budget.Spent{Usage: &canister.Usage{Input: 800, Cached: 300, Output: 20}, Time: time.Hour}, budget.Amount{Tokens: 820, Money: 1000 + 300 + 160})
+	settle(t, hold, budget.Spent{Usage: &canister.Usage{Input: 800, Cached: 300, Output: 20}, Time: time.Hour},
+		budget.Amount{Tokens: 820, Money: 1000 + 300 + 160})
 	for _, unknown := range []*canister.Usage{nil, {}, {Input: -1, Output: 7}, {Input: 7, Output: math.MinInt64}} {
 		settle(t, reserve(t, p, exchange("r2", 1000, 500)), budget.Spent{Usage: unknown}, budget.Amount{Tokens: 1500, Money: 6000})
 	}
@@ -134,7 +137,8 @@ func TestSettle(t *testing.T) {
 	if s := standing(t, p, noon); s.Spent != (budget.Amount{Tokens: 820 + 6000, Money: 1460 + 24000}) || s.Reserved != (budget.Amount{}) {
 		t.Errorf("there is %+v", s)
 	}
-	settle(t, reserve(t, p, exchange("r4", 1000, 500)), budget.Spent{Usage: &canister.Usage{Input: math.MaxInt64, Output: math.MaxInt64}}, budget.Amount{Tokens: budget.MaxAmount, Money: budget.MaxAmount})
+	settle(t, reserve(t, p, exchange("r4", 1000, 500)),
+		budget.Spent{Usage: &canister.Usage{Input: math.MaxInt64, Output: math.MaxInt64}}, budget.Amount{Tokens: budget.MaxAmount, Money: budget.MaxAmount})
 	reached(t, p, exchange("r5", 1, 1), "the budget of 100000 tokens for each conversation has no room for the next step: 1152921504606846976 tokens are spent, and up to 2 tokens needed")
 }
 
@@ -222,7 +226,8 @@ func TestTime(t *testing.T) {
 // Names of accounts tell neither who somebody is nor which conversation it is.
 func TestAccountsTellNothing(t *testing.T) {
 	names := &watched{Ledger: budget.NewMemory()}
-	p := policy(budget.Cap{Scope: budget.Conversation, Tokens: 1000}, budget.Cap{Scope: budget.Identity, Tokens: 1000}, budget.Cap{Scope: budget.Roster, Window: budget.Day, Money: 1000})
+	p := policy(budget.Cap{Scope: budget.Conversation, Tokens: 1000}, budget.Cap{Scope: budget.Identity, Tokens: 1000},
+		budget.Cap{Scope: budget.Roster, Window: budget.Day, Money: 1000})
 	p.Ledger, p.Roster = names, "secret-roster"
 	need := exchange("r", 10, 10)
 	need.Who = budget.Who{Conversation: "secret-talk", Identity: "secret-ada"}

@@ -344,7 +344,9 @@ func TestReplayAfterChange(t *testing.T) {
 	for _, test := range []struct{ name, text string }{
 		{"empty", ""},
 		{"no events", "-- turn 1/events --\n"},
-		{"no reply", "-- turn 1/given --\n{\"kind\":\"user\",\"id\":\"u1\"}\n-- turn 1/events --\n{\"event\":\"message_started\"}\n{\"event\":\"message_completed\",\"canister\":{}}\n"},
+		{
+			"no reply", "-- turn 1/given --\n{\"kind\":\"user\",\"id\":\"u1\"}\n-- turn 1/events --\n{\"event\":\"message_started\"}\n{\"event\":\"message_completed\",\"canister\":{}}\n",
+		},
 		{"unanswered", "-- turn 1/given --\n{\"kind\":\"user\",\"id\":\"u1\"}\n-- turn 1/events --\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -114,7 +114,8 @@ func ExampleWatcher() {
 			break
 		}
 		if added, ok := event.(engine.Added); ok && added.Place == 1 { // somebody works elsewhere
-			err := store.Append(ctx, "talk-1", 1, canister.Assistant{Head: canister.Head{ID: "a-1"}, Content: canister.Texts("Hello."), Finish: canister.FinishStop})
+			err := store.Append(ctx, "talk-1", 1,
+				canister.Assistant{Head: canister.Head{ID: "a-1"}, Content: canister.Texts("Hello."), Finish: canister.FinishStop})
 			if err != nil {
 				log.Fatal(err)
 			}

@@ -20,9 +20,10 @@ func TestForkOfWhatWaits(t *testing.T) {
 	store := history.NewMemory()
 	roster := tools(t, func(context.Context) (string, error) { return "did it", nil })
 	open := func(_ context.Context, id string) (*converse.Conversation, error) {
-		return converse.New(model(echo), roster, &converse.Options{ID: id, Log: store, Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
-			return converse.Defer(0, ""), nil
-		}}), nil
+		return converse.New(model(echo), roster,
+			&converse.Options{ID: id, Log: store, Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+				return converse.Defer(0, ""), nil
+			}}), nil
 	}
 	local, err := engine.NewLocal(store, open, nil)
 	if err != nil {

@@ -72,7 +72,8 @@ func TestPanicOfWhatOpensInWatch(t *testing.T) {
 				panic("the function panics")
 			}
 			// A limit ends the turn, so that Watch has to ask what is next.
-			return opens(model(func(context.Context, []canister.Canister) (string, error) { return "call unknown", nil }), store, converse.Options{Limits: converse.Limits{Exchanges: 1}})(ctx, id)
+			return opens(model(func(context.Context, []canister.Canister) (string, error) { return "call unknown", nil }),
+				store, converse.Options{Limits: converse.Limits{Exchanges: 1}})(ctx, id)
 		}
 		if err := store.Append(t.Context(), "talk", 0, said("m1", "hello")); err != nil {
 			t.Fatal(err)

@@ -46,7 +46,9 @@ func (steady) Exchange(_ context.Context, request *converse.Request) iter.Seq2[c
 				exchanges++
 			}
 		}
-		reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Content: canister.Texts("done"), Finish: canister.FinishStop}}
+		reply := converse.Reply{Message: canister.Assistant{
+			Head: canister.Head{ID: request.NewID()}, Content: canister.Texts("done"), Finish: canister.FinishStop,
+		}}
 		if exchanges < killedExchanges {
 			reply.Message.Content, reply.Message.Finish = nil, canister.FinishInvocations
 			for _, tool := range []string{"once", "again"} {

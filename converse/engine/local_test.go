@@ -33,10 +33,14 @@ func (m model) Exchange(ctx context.Context, request *converse.Request) iter.Seq
 			yield(nil, err)
 			return
 		}
-		reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Content: canister.Texts(text), Finish: canister.FinishStop}}
+		reply := converse.Reply{Message: canister.Assistant{
+			Head: canister.Head{ID: request.NewID()}, Content: canister.Texts(text), Finish: canister.FinishStop,
+		}}
 		if name, calls := strings.CutPrefix(text, "call "); calls && request.History[len(request.History)-1].Kind() == canister.KindUser {
 			reply.Message.Content = nil
-			reply.Invocations = []canister.Invocation{{Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: "c", Name: name, Arguments: "{}"}}
+			reply.Invocations = []canister.Invocation{{
+				Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: "c", Name: name, Arguments: "{}",
+			}}
 		}
 		yield(reply, nil)
 	}
@@ -227,9 +231,10 @@ func TestWaitsForHours(t *testing.T) {
 		calls := 0
 		roster := tools(t, func(context.Context) (string, error) { calls++; return "did it", nil })
 		open := func(_ context.Context, id string) (*converse.Conversation, error) {
-			return converse.New(model(echo), roster, &converse.Options{ID: id, Log: store, Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
-				return converse.Defer(6*time.Hour, "ada"), nil
-			}}), nil
+			return converse.New(model(echo), roster,
+				&converse.Options{ID: id, Log: store, Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+					return converse.Defer(6*time.Hour, "ada"), nil
+				}}), nil
 		}
 		began := time.Now()
 		var wait string
@@ -348,7 +353,8 @@ func TestOthersAreLeftAlone(t *testing.T) {
 			if ended.Reason != converse.ReasonAnswered || calls != 1 {
 				t.Errorf("it ended with %+v after %d calls", ended, calls)
 			}
-			if !dies && (code != "" || took > time.Minute) || dies && (code != string(invoker.OutcomeUnknown) || took < 4*time.Minute || took > 11*time.Minute) {
+			if !dies && (code != "" || took > time.Minute) || dies && (code != string(invoker.OutcomeUnknown) ||
+				took < 4*time.Minute || took > 11*time.Minute) {
 				t.Errorf("the first process dies: %v; the result is %q after %v", dies, code, took)
 			}
 		})

@@ -50,7 +50,9 @@ func summarised(t *testing.T, length int) *metered {
 	through := len(list) - 4
 	mark := fmt.Sprintf(`{"through":%q,"tokens":50,"place":%d,"instructions":[0]}`, list[through].Header().ID, through)
 	list = append(list, canister.Document{
-		Head:    canister.Head{ID: "summary", Time: at, Extra: canister.Extra{Metadata: canister.Fields{"io.github.consort-go/compaction": json.RawMessage(mark)}}},
+		Head: canister.Head{
+			ID: "summary", Time: at, Extra: canister.Extra{Metadata: canister.Fields{"io.github.consort-go/compaction": json.RawMessage(mark)}},
+		},
 		Content: canister.Texts("They agree."),
 	})
 	if err := store.Append(t.Context(), "talk", 0, list...); err != nil {
@@ -173,7 +175,9 @@ func TestSentOnceMoreBeforeWhatCameLate(t *testing.T) {
 			turn := func(id string, said, answered time.Time) {
 				list = append(list,
 					canister.User{Head: canister.Head{ID: id, Time: said}, Content: canister.Texts("Well?")},
-					canister.Assistant{Head: canister.Head{ID: "answer to " + id, Time: answered}, Content: canister.Texts("Yes."), Finish: canister.FinishStop})
+					canister.Assistant{
+						Head: canister.Head{ID: "answer to " + id, Time: answered}, Content: canister.Texts("Yes."), Finish: canister.FinishStop,
+					})
 			}
 			turn("first", now.Add(-5*time.Hour), now.Add(-5*time.Hour))
 			turn("message", now, now)

@@ -109,7 +109,9 @@ func documentedEvents() []converse.Event {
 			From:     "c1", To: "c90", Before: 6600, After: 1310,
 			Usage: &canister.Usage{Input: 6120, Output: 75}, Duration: 2250 * time.Millisecond,
 		},
-		converse.CompactionCompleted{Document: canister.Document{Head: canister.Head{ID: "c98"}}, From: "c1", To: "c90", Trimmed: 2048, Before: 6600, After: 4100},
+		converse.CompactionCompleted{
+			Document: canister.Document{Head: canister.Head{ID: "c98"}}, From: "c1", To: "c90", Trimmed: 2048, Before: 6600, After: 4100,
+		},
 		converse.ReasoningDelta{Text: "Rain, so a coat."},
 		converse.InvocationAnnounced{Name: "local__weather"},
 		converse.InvocationProgressed{Invocation: invocation, Progress: invoker.Progress{Partial: canister.Texts("4 degrees")}},

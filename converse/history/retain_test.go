@@ -25,7 +25,10 @@ func aged(t *testing.T, store history.Store) {
 	for _, c := range []struct {
 		id, tag, owner string
 		open           bool
-	}{{id: "old"}, {id: "legal", tag: "legal"}, {id: "ann", owner: "ann"}, {id: "guest", owner: "guest"}, {id: "guest-legal", tag: "legal", owner: "guest"}, {id: "open", open: true}} {
+	}{
+		{id: "old"}, {id: "legal", tag: "legal"}, {id: "ann", owner: "ann"}, {id: "guest", owner: "guest"},
+		{id: "guest-legal", tag: "legal", owner: "guest"}, {id: "open", open: true},
+	} {
 		said := []canister.Canister{says("u", "hi"), canister.Assistant{Head: canister.Head{ID: "a"}}}
 		if c.open {
 			said = said[:1]

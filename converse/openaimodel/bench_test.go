@@ -61,7 +61,8 @@ func benchModel(b *testing.B, n int, stream, bind bool) {
 				}
 				if reply, ok := event.(converse.Reply); ok {
 					call := reply.Invocations[0]
-					history = append(history, reply.Message, call, canister.Result{Head: head("r" + call.ID), Invocation: call.ID, Content: canister.Texts(strings.Repeat(benchResult, 4))})
+					history = append(history, reply.Message, call,
+						canister.Result{Head: head("r" + call.ID), Invocation: call.ID, Content: canister.Texts(strings.Repeat(benchResult, 4))})
 				}
 			}
 		}
@@ -71,7 +72,9 @@ func benchModel(b *testing.B, n int, stream, bind bool) {
 
 func benchSDK(b *testing.B, n int, stream bool) {
 	client := openai.NewClient(option.WithBaseURL(benchServer(b).URL()), option.WithAPIKey("k"))
-	tool := openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{Name: "f", Parameters: map[string]any{"type": "object", "properties": map[string]any{}}})
+	tool := openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
+		Name: "f", Parameters: map[string]any{"type": "object", "properties": map[string]any{}},
+	})
 	b.ReportAllocs()
 	for b.Loop() {
 		params := openai.ChatCompletionNewParams{

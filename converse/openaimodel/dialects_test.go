@@ -114,9 +114,11 @@ func TestNamespaceBeforeAToolName(t *testing.T) {
 		{"functions.f", "functions.f", nil},
 	} {
 		answers := []string{
-			stream(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"` + test.said + `","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`),
+			stream(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"` + test.said +
+				`","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`),
 			stream(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"functions"}}]}}]}`,
-				`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"`+strings.TrimPrefix(test.said, "functions")+`","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`),
+				`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"`+strings.TrimPrefix(test.said,
+					"functions")+`","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`),
 			`{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":"` + test.said + `","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`,
 		}
 		for i, answer := range answers {

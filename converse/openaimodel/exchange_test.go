@@ -58,7 +58,10 @@ func TestRetriesAreVisible(t *testing.T) {
 		{name: "bad request", status: 400, header: map[string]string{"Retry-After": "0"}, attempts: 1},
 		{name: "bad request to try again", status: 400, header: map[string]string{"Retry-After": "0", "X-Should-Retry": "true"}, attempts: 3},
 		{name: "server error not to try again", status: 500, header: map[string]string{"X-Should-Retry": "false"}, attempts: 1},
-		{name: "no more money", status: 429, header: map[string]string{"Retry-After": "0"}, body: `{"error":{"code":"insufficient_quota","message":"Pay."}}`, attempts: 1},
+		{
+			name: "no more money", status: 429, header: map[string]string{"Retry-After": "0"},
+			body: `{"error":{"code":"insufficient_quota","message":"Pay."}}`, attempts: 1,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var attempts atomic.Int32
@@ -148,7 +151,10 @@ func TestErrors(t *testing.T) {
 		status        int
 		message, code string
 	}{
-		{"openai", `{"error":{"message":"Too long.","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400, "Too long.", "context_length_exceeded"},
+		{
+			"openai", `{"error":{"message":"Too long.","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400,
+			"Too long.", "context_length_exceeded",
+		},
 		{"echoes the key", `{"error":{"message":"Bad key ` + key + `.","code":"invalid_api_key"}}`, 401, "Bad key [secret].", "invalid_api_key"},
 		{"fastapi", `{"detail":"no such route"}`, 404, "no such route", ""},
 		{"text", `upstream   is` + "\n" + `down`, 502, "upstream is down", ""},
@@ -180,7 +186,8 @@ func TestErrors(t *testing.T) {
 func TestErrorsHaveNoShortSecrets(t *testing.T) {
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(400)
-		fmt.Fprintf(w, `{"error":{"message":"Bad: %s, %s, %s"}}`, r.Header.Get("Authorization")[len("Bearer "):], r.Header.Get("X-Key"), r.URL.Query().Get("code"))
+		fmt.Fprintf(w, `{"error":{"message":"Bad: %s, %s, %s"}}`, r.Header.Get("Authorization")[len("Bearer "):],
+			r.Header.Get("X-Key"), r.URL.Query().Get("code"))
 	})
 	options := openaimodel.Options{APIKey: "k-1234", Headers: map[string]string{"X-Key": "h-12345"}, MaxRetries: -1}
 	got := run(t.Context(), newModel(t, server.URL+"?code=q-12345", options), newRequest())
@@ -451,7 +458,9 @@ func TestLimits(t *testing.T) {
 func TestWholeEqualsStreamed(t *testing.T) {
 	call := []openaiserver.Call{{ID: "call_a", Name: "f", Arguments: `{"x":1}`}, {ID: "call_b", Name: "g", Arguments: `{"y":`}}
 	for name, message := range map[string]openaiserver.Message{
-		"text":      {Text: "Hello there, this is rather long.", Usage: &openaiserver.Usage{PromptTokens: 5, CompletionTokens: 7, CachedTokens: 2, ReasoningTokens: 1}},
+		"text": {
+			Text: "Hello there, this is rather long.", Usage: &openaiserver.Usage{PromptTokens: 5, CompletionTokens: 7, CachedTokens: 2, ReasoningTokens: 1},
+		},
 		"reasoning": {Text: "Yes.", Reasoning: "Let me think about it."},
 		"refusal":   {Refusal: "I will not do that, sorry."},
 		"calls":     {Calls: call},
@@ -516,7 +525,10 @@ func TestRequestFields(t *testing.T) {
 			},
 			want: system + `,"max_tokens":9,"model":"m-1","reasoning_effort":"low","response_format":{"json_schema":{"name":"answer","schema":{"type":"object"},"strict":true},"type":"json_schema"},"seed":7,"stop":["<"],"temperature":0,"top_k":3,"top_p":null}`,
 		},
-		{name: "json", options: openaimodel.Options{NoStream: true, ResponseFormat: &openaimodel.ResponseFormat{}}, want: system + `,"model":"m-1","response_format":{"type":"json_object"}}`},
+		{
+			name: "json", options: openaimodel.Options{NoStream: true, ResponseFormat: &openaimodel.ResponseFormat{}},
+			want: system + `,"model":"m-1","response_format":{"type":"json_object"}}`,
+		},
 		{name: "tools", change: func(r *converse.Request) { r.Tools = tools }, want: system + stream + offered + "}"},
 		{
 			name:    "tools chosen",
@@ -536,7 +548,11 @@ func TestRequestFields(t *testing.T) {
 			change:  func(r *converse.Request) { r.Tools = nil },
 			want:    system + stream + "}",
 		},
-		{name: "more tokens elsewhere", options: openaimodel.Options{NoStream: true, MaxTokens: 3, MaxTokensField: "num_predict"}, want: system + `,"model":"m-1","num_predict":3}`},
+		{
+			name: "more tokens elsewhere", options: openaimodel.Options{
+				NoStream: true, MaxTokens: 3, MaxTokensField: "num_predict",
+			}, want: system + `,"model":"m-1","num_predict":3}`,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			request := newRequest()

@@ -73,7 +73,10 @@ func faults() []fault {
 		{name: "ended", before: broken(openaiserver.EndClean), middle: broken(openaiserver.EndClean), start: again, stream: lost, whole: again},
 		{name: "closed", before: broken(openaiserver.EndCut), middle: broken(openaiserver.EndCut), start: again, stream: lost, whole: again},
 		{name: "reset", before: broken(openaiserver.EndReset), middle: broken(openaiserver.EndReset), start: again, stream: lost, whole: again},
-		{name: "stalled", before: broken(openaiserver.EndStall), middle: broken(openaiserver.EndStall), timeout: patience, start: lost, stream: lost, whole: lost},
+		{
+			name: "stalled", before: broken(openaiserver.EndStall), middle: broken(openaiserver.EndStall), timeout: patience,
+			start: lost, stream: lost, whole: lost,
+		},
 		{name: "invalid JSON", before: said("{]"), middle: said("data: {]\n\n"), start: again, stream: lost, whole: again},
 		{name: "invalid event", before: said("data: {]\n\n"), start: again},
 		{

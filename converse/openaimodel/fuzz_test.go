@@ -19,7 +19,8 @@ import (
 func FuzzAccumulator(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}`), []byte(`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"}"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`))
 	f.Add([]byte(`{"choices":[{"message":{"content":[{"text":"x"},{"type":"thinking","thinking":[{"text":"y"}]}],"tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"f"}}]}}]}`), []byte(`{"error":{}}`))
-	f.Add([]byte(`{"choices":[{"delta":{"function_call":{"name":"f","arguments":null}}}]}`), []byte(`{"choices":[{"delta":{"tool_calls":[{"index":"1","id":1,"function":{"name":"\u0000","arguments":"\ud800"},"extra_content":{"a":[1, 2]}}]}}]}`))
+	f.Add([]byte(`{"choices":[{"delta":{"function_call":{"name":"f","arguments":null}}}]}`),
+		[]byte(`{"choices":[{"delta":{"tool_calls":[{"index":"1","id":1,"function":{"name":"\u0000","arguments":"\ud800"},"extra_content":{"a":[1, 2]}}]}}]}`))
 	model, err := New("m", &Options{BaseURL: "http://localhost"})
 	if err != nil {
 		f.Fatal(err)
@@ -37,7 +38,8 @@ func FuzzAccumulator(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if said := canister.TextOf(reply.Message.Content); strings.ReplaceAll(said, "\n", "") != strings.ReplaceAll(text, "\n", "") && len(answer.refusal) == 0 {
+		if said := canister.TextOf(reply.Message.Content); strings.ReplaceAll(said, "\n", "") != strings.ReplaceAll(text, "\n",
+			"") && len(answer.refusal) == 0 {
 			t.Fatalf("says %q, streamed %q", said, text)
 		}
 		history := []canister.Canister{reply.Message}

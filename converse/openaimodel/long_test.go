@@ -68,7 +68,8 @@ func TestOutgrowingTheWindow(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer model.Close()
-			look, err := invoker.New("look", "Look.", func(context.Context, struct{}) (string, error) { return strings.Repeat("word ", test.result/5), nil }, nil)
+			look, err := invoker.New("look", "Look.",
+				func(context.Context, struct{}) (string, error) { return strings.Repeat("word ", test.result/5), nil }, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

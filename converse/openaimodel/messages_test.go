@@ -54,9 +54,12 @@ func TestMessages(t *testing.T) {
 		want    string
 	}{
 		{
-			name:    "texts",
-			history: []canister.Canister{canister.Supervisor{Head: head("s"), Content: canister.Texts("Be", "brief.")}, canister.User{Head: head("u"), Content: canister.Texts("\"<&>\"\x01\xff\u2028é")}},
-			want:    `[{"role":"system","content":"Be\nbrief."},{"role":"user","content":"\"<&>\"\u0001\ufffd` + "\u2028é" + `"}]`,
+			name: "texts",
+			history: []canister.Canister{
+				canister.Supervisor{Head: head("s"), Content: canister.Texts("Be", "brief.")},
+				canister.User{Head: head("u"), Content: canister.Texts("\"<&>\"\x01\xff\u2028é")},
+			},
+			want: `[{"role":"system","content":"Be\nbrief."},{"role":"user","content":"\"<&>\"\u0001\ufffd` + "\u2028é" + `"}]`,
 		},
 		{
 			name:    "developer",
@@ -87,7 +90,9 @@ func TestMessages(t *testing.T) {
 		{
 			name:    "ears and no eyes",
 			options: openaimodel.Options{Audio: true, NoImages: true},
-			history: []canister.Canister{canister.User{Head: head("u"), Content: []canister.Content{png, wav, canister.ImageContent{URL: "data:image/png;base64,AAAA"}}}},
+			history: []canister.Canister{canister.User{
+				Head: head("u"), Content: []canister.Content{png, wav, canister.ImageContent{URL: "data:image/png;base64,AAAA"}},
+			}},
 			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 3 bytes, left out: the model cannot see]"},` +
 				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image data:image/png;base64, left out: the model cannot see]"}]}]`,
 		},
@@ -95,7 +100,8 @@ func TestMessages(t *testing.T) {
 			name:    "media that servers refuse",
 			options: openaimodel.Options{Audio: true},
 			history: []canister.Canister{canister.User{Head: head("u"), Content: []canister.Content{
-				canister.ImageContent{MIME: "image/png"}, canister.ImageContent{URL: "file:///a.png"}, canister.ImageContent{URL: "DATA:image/png;base64,AAAA"}, canister.AudioContent{MIME: "audio/wav"},
+				canister.ImageContent{MIME: "image/png"}, canister.ImageContent{URL: "file:///a.png"},
+				canister.ImageContent{URL: "DATA:image/png;base64,AAAA"}, canister.AudioContent{MIME: "audio/wav"},
 			}}},
 			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 0 bytes, left out: the model's API cannot carry it]"},` +
 				`{"type":"text","text":"[image file:///a.png, left out: the model's server cannot fetch it]"},{"type":"image_url","image_url":{"url":"DATA:image/png;base64,AAAA"}},` +
@@ -132,7 +138,8 @@ func TestMessages(t *testing.T) {
 		{
 			name: "nothing said",
 			history: []canister.Canister{
-				canister.Supervisor{Head: head("s")}, canister.User{Head: head("u"), Content: canister.Texts("")}, canister.Assistant{Head: head("a"), Finish: canister.FinishLength},
+				canister.Supervisor{Head: head("s")}, canister.User{Head: head("u"), Content: canister.Texts("")},
+				canister.Assistant{Head: head("a"), Finish: canister.FinishLength},
 			},
 			want: `[{"role":"system","content":"[empty]"},{"role":"user","content":"[empty]"},{"role":"assistant","content":"[empty]"}]`,
 		},
@@ -142,7 +149,10 @@ func TestMessages(t *testing.T) {
 				canister.Assistant{Head: head("a"), Content: canister.Texts("Let me look.")},
 				canister.Invocation{Head: head("i1"), Message: "a", CallID: "c1", Name: "f", Arguments: `{}`},
 				canister.Invocation{Head: head("i2"), Message: "a", CallID: "c2", Name: "g", Arguments: `{}`},
-				canister.Result{Head: head("r1"), Invocation: "i1", Content: []canister.Content{canister.Text("Here:"), png, canister.StructuredContent{JSON: json.RawMessage(`{"n":1}`)}}},
+				canister.Result{
+					Head: head("r1"), Invocation: "i1",
+					Content: []canister.Content{canister.Text("Here:"), png, canister.StructuredContent{JSON: json.RawMessage(`{"n":1}`)}},
+				},
 				canister.Result{Head: head("r2"), Invocation: "i2"},
 			},
 			want: `[{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},` +

@@ -118,17 +118,30 @@ func TestMoreDialects(t *testing.T) {
 		message string
 		want    openaiserver.Want
 	}{
-		"nothing but names":  {`{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"g"}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, g}}},
-		"names at one index": {`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":null}},{"index":0,"function":{"name":"g","arguments":""}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, g}}},
-		"the same twice":     {`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}},{"index":0,"function":{"name":"f","arguments":"{}"}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, f}}},
-		"one call, no list":  {`{"tool_calls":{"id":"x","function":{"name":"f"}}}`, openaiserver.Want{Calls: []openaiserver.WantCall{{ID: "x", Name: "f", Arguments: "{}"}}}},
-		"an empty call":      {`{"content":"Hi.","tool_calls":[{"index":0,"id":"","function":{"name":"","arguments":""}}]}`, openaiserver.Want{Text: "Hi."}},
-		"function_call":      {`{"function_call":{"name":"f","arguments":"{}"}}`, openaiserver.Want{Calls: []openaiserver.WantCall{f}}},
-		"parts":              {`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Hi."}]}`, openaiserver.Want{Text: "Hi.", Reasoning: "Hm."}},
-		"reasoning twice":    {`{"content":"Hi.","reasoning":"Hm.","reasoning_content":"Hm.","reasoning_details":[{}]}`, openaiserver.Want{Text: "Hi.", Reasoning: "Hm."}},
-		"numbers for texts":  {`{"content":7,"tool_calls":[1,null,{"id":3,"function":{"name":4}}]}`, openaiserver.Want{}},
+		"nothing but names": {`{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"g"}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, g}}},
+		"names at one index": {
+			`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":null}},{"index":0,"function":{"name":"g","arguments":""}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, g}},
+		},
+		"the same twice": {
+			`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}},{"index":0,"function":{"name":"f","arguments":"{}"}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, f}},
+		},
+		"one call, no list": {
+			`{"tool_calls":{"id":"x","function":{"name":"f"}}}`, openaiserver.Want{Calls: []openaiserver.WantCall{{ID: "x", Name: "f", Arguments: "{}"}}},
+		},
+		"an empty call": {`{"content":"Hi.","tool_calls":[{"index":0,"id":"","function":{"name":"","arguments":""}}]}`, openaiserver.Want{Text: "Hi."}},
+		"function_call": {`{"function_call":{"name":"f","arguments":"{}"}}`, openaiserver.Want{Calls: []openaiserver.WantCall{f}}},
+		"parts": {
+			`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Hi."}]}`,
+			openaiserver.Want{Text: "Hi.", Reasoning: "Hm."},
+		},
+		"reasoning twice": {
+			`{"content":"Hi.","reasoning":"Hm.","reasoning_content":"Hm.","reasoning_details":[{}]}`, openaiserver.Want{Text: "Hi.", Reasoning: "Hm."},
+		},
+		"numbers for texts": {`{"content":7,"tool_calls":[1,null,{"id":3,"function":{"name":4}}]}`, openaiserver.Want{}},
 	} {
-		for _, form := range []string{"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"other\"}},{\"delta\":%s}]}\n\ndata: {\"choices\":[{\"delta\":null,\"finish_reason\":\"end_turn\"}]}\n\n", `{"choices":[{"message":%s,"finish_reason":"end_turn"}]}`} {
+		for _, form := range []string{
+			"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"other\"}},{\"delta\":%s}]}\n\ndata: {\"choices\":[{\"delta\":null,\"finish_reason\":\"end_turn\"}]}\n\n", `{"choices":[{"message":%s,"finish_reason":"end_turn"}]}`,
+		} {
 			t.Run(name, func(t *testing.T) {
 				server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, form, test.message) })
 				checkWant(t, run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest()), test.want)
@@ -172,7 +185,8 @@ func TestCutBeforeArguments(t *testing.T) {
 	})
 	got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
 	calls := got.reply.Invocations
-	if got.err != nil || len(calls) != 2 || calls[0].Arguments != "{}" || calls[1].Name != "drop_all" || json.Valid([]byte(calls[1].Arguments)) || got.reply.Message.Finish != canister.FinishLength {
+	if got.err != nil || len(calls) != 2 || calls[0].Arguments != "{}" || calls[1].Name != "drop_all" ||
+		json.Valid([]byte(calls[1].Arguments)) || got.reply.Message.Finish != canister.FinishLength {
 		t.Errorf("%+v", got)
 	}
 }

@@ -31,7 +31,11 @@ func TestOptionsBelongToPurposes(t *testing.T) {
 		value   any // of the member in ExtraBody; nil if it is no option
 		goes    string
 	}{
-		{"response_format", openaimodel.Options{ResponseFormat: &openaimodel.ResponseFormat{Schema: json.RawMessage(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`), Strict: true}}, map[string]any{"type": "json_object"}, answers},
+		{
+			"response_format", openaimodel.Options{ResponseFormat: &openaimodel.ResponseFormat{
+				Schema: json.RawMessage(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`), Strict: true,
+			}}, map[string]any{"type": "json_object"}, answers,
+		},
 		{"stop", openaimodel.Options{Stop: []string{"<"}}, "x", answers},
 		{"tool_choice", openaimodel.Options{ToolChoice: "required"}, "x", answers},
 		{"parallel_tool_calls", openaimodel.Options{ParallelToolCalls: new(false)}, true, answers},

@@ -194,8 +194,11 @@ func TestToolsAreByteStable(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		request := newRequest()
 		request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{{Name: "f", InputSchema: shuffled(r, map[string]any{
-			"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string", "description": "<&>"}, "b": true, "c": map[string]any{"$ref": "#/$defs/x"}},
-			"$defs": map[string]any{"x": map[string]any{"minimum": 1, "maximum": 2}}, "oneOf": []any{map[string]any{"required": []any{"a"}, "title": "A"}, map[string]any{"required": []any{"b"}}},
+			"type": "object", "properties": map[string]any{
+				"a": map[string]any{"type": "string", "description": "<&>"}, "b": true, "c": map[string]any{"$ref": "#/$defs/x"},
+			},
+			"$defs": map[string]any{"x": map[string]any{"minimum": 1, "maximum": 2}},
+			"oneOf": []any{map[string]any{"required": []any{"a"}, "title": "A"}, map[string]any{"required": []any{"b"}}},
 		})}}}
 		if got := run(t.Context(), newModel(t, url, openaimodel.Options{ExtraBody: map[string]any{"x": 1, "y": 2, "a": 3}}), request); got.err != nil {
 			t.Fatal(got.err)
@@ -370,7 +373,8 @@ func (g *generator) objectSchema(depth int) map[string]any {
 
 func (g *generator) schema(depth int) any {
 	if depth <= 0 {
-		return g.pick(true, map[string]any{"type": "string"}, map[string]any{"type": []any{"integer", "null"}}, map[string]any{"enum": []any{"p", 1, nil}}, map[string]any{})
+		return g.pick(true, map[string]any{"type": "string"}, map[string]any{"type": []any{"integer", "null"}},
+			map[string]any{"enum": []any{"p", 1, nil}}, map[string]any{})
 	}
 	switch g.IntN(9) {
 	case 0:

@@ -34,7 +34,10 @@ func TestRequestSettings(t *testing.T) {
 		{"lesser of the request", loose, all, `{"max_tokens":50,"stop":["A","B"],"temperature":0}`},
 		{"of the model", own, converse.Request{}, `{"max_tokens":9,"stop":["\u003c"],"temperature":1.5}`},
 		{"some", own, converse.Request{MaxTokens: 5}, `{"max_tokens":5,"stop":["\u003c"],"temperature":1.5}`},
-		{"extra", openaimodel.Options{ExtraBody: map[string]any{"max_completion_tokens": 7, "temperature": 1}}, all, `{"max_completion_tokens":7,"stop":["A","B"],"temperature":1}`},
+		{
+			"extra", openaimodel.Options{ExtraBody: map[string]any{"max_completion_tokens": 7, "temperature": 1}}, all,
+			`{"max_completion_tokens":7,"stop":["A","B"],"temperature":1}`,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHarness(t, []conversetest.Line{{Text: "blue"}}, test.options)

@@ -49,7 +49,9 @@ func TestSameHistorySameBytes(t *testing.T) {
 		canister.User{Head: canister.Head{ID: "u1"}, Content: canister.Texts("Look.")},
 		canister.Assistant{Head: canister.Head{ID: "m1"}, Finish: canister.FinishInvocations},
 		canister.Invocation{Head: canister.Head{ID: "i1"}, Message: "m1", CallID: "c1", Name: "a__one", Arguments: `{ "b":1, "a":2 }`},
-		canister.Result{Head: canister.Head{ID: "r1"}, Invocation: "i1", Content: []canister.Content{canister.StructuredContent{JSON: json.RawMessage(`{"z":1,"a":2}`)}}},
+		canister.Result{
+			Head: canister.Head{ID: "r1"}, Invocation: "i1", Content: []canister.Content{canister.StructuredContent{JSON: json.RawMessage(`{"z":1,"a":2}`)}},
+		},
 	}
 	for range 1000 {
 		for _, source := range sources {

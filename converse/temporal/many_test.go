@@ -177,7 +177,8 @@ func (w *world) report(took time.Duration, killed, stopped failover) {
 	say("%d of %d exchanges with the model were repeated", repeated, len(w.questions()))
 	for name, f := range map[string]failover{"kill -9": killed, "SIGSTOP for 12 s": stopped} {
 		if times := w.times(f); len(times) > 0 {
-			say("%s: %d exchanges were under way; others took them up after %.1f s (median), %.1f s (longest)", name, len(f.open), times[len(times)/2].Seconds(), times[len(times)-1].Seconds())
+			say("%s: %d exchanges were under way; others took them up after %.1f s (median), %.1f s (longest)", name,
+				len(f.open), times[len(times)/2].Seconds(), times[len(times)-1].Seconds())
 		}
 	}
 }

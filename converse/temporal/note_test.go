@@ -132,7 +132,8 @@ func TestWhatIsNotedIsAnswered(t *testing.T) {
 // events counts those of one type in the last run of a workflow.
 func (w *world) events(kind enums.EventType, conversation string) (n int) {
 	w.t.Helper()
-	for events := w.client.GetWorkflowHistory(w.t.Context(), defaultPrefix+conversation, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+	for events := w.client.GetWorkflowHistory(w.t.Context(), defaultPrefix+conversation, "", false,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 		event, err := events.Next()
 		if err != nil {
 			w.t.Fatal(err)

@@ -139,7 +139,9 @@ func namespace(address string) error {
 				return err
 			}
 			defer names.Close()
-			err = names.Register(ctx, &workflowservice.RegisterNamespaceRequest{Namespace: "default", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour)})
+			err = names.Register(ctx, &workflowservice.RegisterNamespaceRequest{
+				Namespace: "default", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+			})
 			if _, there := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); err != nil && !there {
 				return err
 			}

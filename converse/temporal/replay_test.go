@@ -158,7 +158,8 @@ func (s story) record(t *testing.T, c client.Client, name string) []byte {
 		for <-begun < update.begun {
 		}
 		time.Sleep(300 * time.Millisecond)
-		handle, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: name, UpdateName: update.name, WaitForStage: client.WorkflowUpdateStageCompleted})
+		handle, err := c.UpdateWorkflow(t.Context(),
+			client.UpdateWorkflowOptions{WorkflowID: name, UpdateName: update.name, WaitForStage: client.WorkflowUpdateStageCompleted})
 		if err == nil {
 			err = handle.Get(t.Context(), nil)
 		}

@@ -115,7 +115,8 @@ func (w *world) current(build string) {
 	w.t.Helper()
 	var err error
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		if _, err = w.client.WorkerDeploymentClient().GetHandle("consort").SetCurrentVersion(w.t.Context(), client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build}); err == nil {
+		if _, err = w.client.WorkerDeploymentClient().GetHandle("consort").SetCurrentVersion(w.t.Context(),
+			client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build}); err == nil {
 			return
 		}
 	}

@@ -198,7 +198,8 @@ func TestTheSDKsLines(t *testing.T) {
 	logger.Debug("too quiet")
 	logger.Warn("Something", "Error", errors.New("broken"), "odd")
 	lines := seen.All()
-	if len(lines) != 1 || lines[0].ContextMap()["said"] != "Something" || lines[0].ContextMap()["Error"] != "broken" || lines[0].ContextMap()["event"] != "temporal.sdk.said" {
+	if len(lines) != 1 || lines[0].ContextMap()["said"] != "Something" || lines[0].ContextMap()["Error"] != "broken" ||
+		lines[0].ContextMap()["event"] != "temporal.sdk.said" {
 		t.Errorf("the lines are %+v", lines)
 	}
 }

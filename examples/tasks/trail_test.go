@@ -60,7 +60,8 @@ func TestTheTrail(t *testing.T) {
 		}
 		arguments := string(record.Arguments)
 		got = append(got, strings.Join([]string{record.Asker, record.Conversation, string(record.Identity["user_id"]), record.Tool, arguments}, " "))
-		if forged := strings.Contains(strings.ToLower(arguments), "user_id"); forged != (len(record.Forged) > 0) || record.Time.IsZero() || record.Ensemble != "tasks" {
+		if forged := strings.Contains(strings.ToLower(arguments), "user_id"); forged != (len(record.Forged) > 0) ||
+			record.Time.IsZero() || record.Ensemble != "tasks" {
 			t.Errorf("%+v", record)
 		}
 	}

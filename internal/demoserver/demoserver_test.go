@@ -81,7 +81,8 @@ func TestSatchel(t *testing.T) {
 		{"unpack", "scarf", "in the satchel: hat", false},
 		{"pack", strings.Repeat("x,", 100), "at most", true},
 	} {
-		if got, isError := call(t, session, test.tool, map[string]any{"items": strings.Split(test.items, ",")}); !strings.Contains(got, test.want) || isError != test.isError {
+		if got, isError := call(t, session, test.tool,
+			map[string]any{"items": strings.Split(test.items, ",")}); !strings.Contains(got, test.want) || isError != test.isError {
 			t.Errorf("%s %s: %q, error %v", test.tool, test.items, got, isError)
 		}
 	}

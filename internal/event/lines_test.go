@@ -232,7 +232,8 @@ func list(t *testing.T, patterns ...string) []listed {
 // read reads the packages.
 func read(t *testing.T) *reader {
 	t.Helper()
-	packages := list(t, "./canister/...", "./invoker/...", "./ensemble/...", "./converse/...", "./mcpadapter/...", "./config/...", "./cmd/...", "./internal/...")
+	packages := list(t, "./canister/...", "./invoker/...", "./ensemble/...", "./converse/...", "./mcpadapter/...",
+		"./config/...", "./cmd/...", "./internal/...")
 	compiled := make(map[string]string)
 	for _, p := range packages {
 		compiled[p.ImportPath] = p.Export

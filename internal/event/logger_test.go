@@ -74,7 +74,8 @@ func TestAPanicOfALoggerCostsALine(t *testing.T) {
 		log.Info("connected", event.Connected)
 		log.Debug("not asked for")
 		_ = log.Sync()
-		if lines.Len() != want.lines || want.said == "" && said.Len() > 0 || !strings.HasSuffix(said.String(), want.said) || strings.Count(said.String(), "write error") > 1 {
+		if lines.Len() != want.lines || want.said == "" && said.Len() > 0 || !strings.HasSuffix(said.String(), want.said) ||
+			strings.Count(said.String(), "write error") > 1 {
 			t.Errorf("%q: %d lines, and zap says %q", in, lines.Len(), said.String())
 		}
 	}

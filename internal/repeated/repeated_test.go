@@ -29,13 +29,19 @@ func TestWithout(t *testing.T) {
 		{"long value of a member", []string{long}, `{"content": ` + string(quoted) + `, "lines":40}`, long + `|{"content": "` + same + `", "lines":40}`},
 		{"long value, twice", []string{long}, `[` + string(quoted) + `,` + string(quoted) + `]`, long + `|["` + same + `","` + same + `"]`},
 		{"values of members", []string{"Oslo", "4"}, `{"place":"Oslo","degrees":4}`, `{"place":"Oslo","degrees":4}`},
-		{"two long ones", []string{long, "x" + long}, `{"a":` + string(quoted) + `,"b":"other"}`, long + "|x" + long + `|{"a":"[text 1 of this result]","b":"other"}`},
+		{
+			"two long ones", []string{long, "x" + long}, `{"a":` + string(quoted) + `,"b":"other"}`,
+			long + "|x" + long + `|{"a":"[text 1 of this result]","b":"other"}`,
+		},
 		{"elements as blocks", []string{`{"id":1}`, `{"id": 2}`}, `{"result":[{"id":1},{"id":2}]}`, `{"result":[{"id":1},{"id":2}]}`},
 		{"JSON of a member", []string{"[\n  1\n]"}, `{"result":[1]}`, `{"result":[1]}`},
 		{"string as JSON", []string{`"Oslo"`}, `{"place":"Oslo"}`, `{"place":"Oslo"}`},
 		{"escapes", []string{"é\n"}, `{"a":"\u00e9\n"}`, `{"a":"\u00e9\n"}`},
 
-		{"a text that is JSON of one member and a string of another", []string{spaced}, `{"raw":` + string(spacedQuoted) + `,"parsed":` + spaced + `}`, `{"raw":` + string(spacedQuoted) + `,"parsed":` + spaced + `}`},
+		{
+			"a text that is JSON of one member and a string of another", []string{spaced},
+			`{"raw":` + string(spacedQuoted) + `,"parsed":` + spaced + `}`, `{"raw":` + string(spacedQuoted) + `,"parsed":` + spaced + `}`,
+		},
 		{"a short one before a long one", []string{"ok", long}, `{"s":"ok","b":` + string(quoted) + `}`, long + `|{"s":"ok","b":"` + same + `"}`},
 
 		{"text says more", []string{"It is 4 degrees."}, `{"degrees":4}`, `It is 4 degrees.|{"degrees":4}`},

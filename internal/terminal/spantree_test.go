@@ -44,7 +44,8 @@ func TestTraceText(t *testing.T) {
 	}
 	server := []attribute.KeyValue{attribute.String("server.address", "::1"), attribute.Int("server.port", 443), attribute.String("consort.ensemble", "far")}
 	spans := tracetest.SpanStubs{ // in the order in which they end
-		stub(2, 21, 20, "tools/list", 2, 900*time.Microsecond, attribute.Int("consort.tools.count", 1), attribute.Int("consort.tools.aside", 2), attribute.String("network.transport", "pipe")),
+		stub(2, 21, 20, "tools/list", 2, 900*time.Microsecond, attribute.Int("consort.tools.count", 1),
+			attribute.Int("consort.tools.aside", 2), attribute.String("network.transport", "pipe")),
 		stub(2, 20, 0, "connect near", 1, 9996*time.Microsecond, attribute.String("consort.ensemble", "near")),
 		stub(1, 2, 1, "chat m", 0, 520*time.Millisecond, append(tokens(212, 31), attribute.StringSlice("gen_ai.response.finish_reasons", []string{"tool_call"}),
 			attribute.Float64("gen_ai.response.time_to_first_chunk", 0.2104))...),
@@ -54,7 +55,8 @@ func TestTraceText(t *testing.T) {
 		stub(1, 3, 1, "execute_tool near__天気", 525, 102*time.Millisecond),
 		stub(1, 7, 99, "tools/call late", 540, time.Hour), // its parent goes on
 		stub(1, 1, 0, "invoke_agent", 0, 1240*time.Millisecond, append(tokens(472, 43), attribute.String("consort.turn.reason", "answered"),
-			attribute.Int("consort.turn.exchanges", 2), attribute.Int("consort.turn.invocations", 1), attribute.StringSlice("gen_ai.response.finish_reasons", []string{"stop"}))...),
+			attribute.Int("consort.turn.exchanges", 2), attribute.Int("consort.turn.invocations", 1),
+			attribute.StringSlice("gen_ai.response.finish_reasons", []string{"stop"}))...),
 	}
 	const want = `
 trace 00000000000000000000000000000001

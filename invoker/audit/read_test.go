@@ -27,7 +27,10 @@ func TestRead(t *testing.T) {
 		{"empty lines", strings.NewReader("\n\n" + good + "\r\n\n" + good), 2, nil},
 		{"no newline at the end", strings.NewReader(good + strings.TrimSpace(good)), 2, nil},
 		{"no records", strings.NewReader("null\n[]\n" + good + "{\"tool\":1}\n{\n\xff\n"), 1, []string{"line 1 ", "line 2 ", "line 4 ", "line 5 ", "line 6 "}},
-		{"a long line", strings.NewReader(good + `{"tool":"` + strings.Repeat("x", 17<<20) + "\"}\n" + good), 2, []string{"line 2 is not a record: it has 178"}},
+		{
+			"a long line", strings.NewReader(good + `{"tool":"` + strings.Repeat("x", 17<<20) + "\"}\n" + good), 2,
+			[]string{"line 2 is not a record: it has 178"},
+		},
 		{"a broken disk", io.MultiReader(strings.NewReader(good+"{"), iotest.ErrReader(errDisk)), 1, []string{"reading line 2: the disk is gone"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -57,7 +60,10 @@ func TestRead(t *testing.T) {
 // Whatever was written, what a trail hands on is JSON within the bound, holds no
 // value that is omitted, and can be read back.
 func FuzzArguments(f *testing.F) {
-	for _, seed := range []string{``, `{}`, `{"key":"SECRET"}`, `{"a":[{"KEY":["SECRET",{"b":"SECRET"}]}],"key" : -1e5}`, `{"key":"SECRET`, `"key:"`, `{"\u006bey":true}`, "\xff", `{"a":"\\","key":{}}`} {
+	for _, seed := range []string{
+		``, `{}`, `{"key":"SECRET"}`, `{"a":[{"KEY":["SECRET",{"b":"SECRET"}]}],"key" : -1e5}`, `{"key":"SECRET`, `"key:"`,
+		`{"\u006bey":true}`, "\xff", `{"a":"\\","key":{}}`,
+	} {
 		f.Add(seed, 0)
 	}
 	f.Fuzz(func(t *testing.T, wrote string, limit int) {

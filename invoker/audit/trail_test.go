@@ -256,7 +256,9 @@ func TestRedactThatPanics(t *testing.T) {
 		}
 		return text
 	}}
-	got := kept(t, t.Context(), opts, audit.Record{Tool: "add", Invocation: "c3", Arguments: json.RawMessage(`{"a":"hunter2","b":"x"}`), Error: "hunter2 is wrong"})
+	got := kept(t, t.Context(), opts, audit.Record{
+		Tool: "add", Invocation: "c3", Arguments: json.RawMessage(`{"a":"hunter2","b":"x"}`), Error: "hunter2 is wrong",
+	})
 	if text := line(t, got); strings.Contains(text, "hunter2") || !strings.Contains(text, `"b":"x"`) || strings.Count(text, "withheld") != 2 {
 		t.Errorf("the record is %s", text)
 	}

@@ -18,7 +18,9 @@ import (
 // The fields of a log are the members of the JSON form.
 func TestZap(t *testing.T) {
 	var out bytes.Buffer
-	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{TimeKey: "time", EncodeTime: zapcore.RFC3339NanoTimeEncoder, LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder, MessageKey: "message"})
+	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{
+		TimeKey: "time", EncodeTime: zapcore.RFC3339NanoTimeEncoder, LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder, MessageKey: "message",
+	})
 	sink := audit.Zap(zap.New(zapcore.NewCore(encoder, zapcore.AddSync(&out), zapcore.InfoLevel)))
 	for _, record := range documented() {
 		out.Reset()

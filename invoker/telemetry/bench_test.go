@@ -82,7 +82,8 @@ func operations(made *telemetry.Telemetry) map[string]func(context.Context) {
 			c.End(telemetry.ChatResult{Message: canister.Assistant{Content: content, Usage: usage, Finish: canister.FinishStop}})
 		},
 		"tool": func(ctx context.Context) {
-			_, o := telemetry.StartTool(ctx, telemetry.ToolCall{Name: "atlas__find", Ensemble: "atlas", Description: "Finds.", Call: "i-1", Arguments: call.Arguments})
+			_, o := telemetry.StartTool(ctx,
+				telemetry.ToolCall{Name: "atlas__find", Ensemble: "atlas", Description: "Finds.", Call: "i-1", Arguments: call.Arguments})
 			o.End(content, nil)
 		},
 		"request": func(ctx context.Context) {

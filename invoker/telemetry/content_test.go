@@ -89,7 +89,10 @@ func TestArgumentsAndResultsAreObjects(t *testing.T) {
 		{` {"a": 1} `, canister.Texts("x"), `{"a": 1}`, `{"content":[{"type":"text","content":"x"}]}`},
 		{`[1]`, structured(`{"b":[1]}`), `{"text":"[1]"}`, `{"b":[1]}`},
 		{`{"a":`, structured(`[1]`), `{"text":"{\"a\":"}`, `{"value":"[1]"}`},
-		{"{\"a\":\"\xff\"}", []canister.Content{canister.ImageContent{Data: []byte("1"), MIME: "image/png"}}, "{\"a\":\"\uFFFD\"}", `{"content":[{"type":"blob","mime_type":"image/png","modality":"image","bytes":1,"content":""}]}`},
+		{
+			"{\"a\":\"\xff\"}", []canister.Content{canister.ImageContent{Data: []byte("1"), MIME: "image/png"}},
+			"{\"a\":\"\uFFFD\"}", `{"content":[{"type":"blob","mime_type":"image/png","modality":"image","bytes":1,"content":""}]}`,
+		},
 	} {
 		s := see(t, telemetry.Options{Content: true})
 		_, tool := telemetry.StartTool(s.context(), telemetry.ToolCall{Name: "t", Arguments: json.RawMessage(test.arguments)})
@@ -125,7 +128,8 @@ func TestContentIsCutToValidJSON(t *testing.T) {
 		chat.End(telemetry.ChatResult{Message: canister.Assistant{Content: canister.Texts(strings.Repeat("\x00ä\"", 4000))}})
 		span := s.one("chat")
 		for key, left := range map[string]string{
-			"gen_ai.system_instructions": "parts", "gen_ai.input.messages": "earlier messages", "gen_ai.tool.definitions": "tools", "gen_ai.output.messages": "",
+			"gen_ai.system_instructions": "parts", "gen_ai.input.messages": "earlier messages",
+			"gen_ai.tool.definitions": "tools", "gen_ai.output.messages": "",
 		} {
 			text := valueOf(span, key).AsString()
 			var items []map[string]any
@@ -159,7 +163,8 @@ func TestContentIsCutToValidJSON(t *testing.T) {
 func TestALongMessageLeavesRoom(t *testing.T) {
 	s := see(t, telemetry.Options{Content: true, ContentBytes: 1000})
 	_, chat := telemetry.StartChat(s.context(), telemetry.ChatRequest{History: []canister.Canister{
-		canister.User{Content: canister.Texts(strings.Repeat("Where? ", 20) + "There!")}, canister.Result{Content: canister.Texts(strings.Split(strings.Repeat("here here,", 100), ",")...)},
+		canister.User{Content: canister.Texts(strings.Repeat("Where? ", 20) + "There!")},
+		canister.Result{Content: canister.Texts(strings.Split(strings.Repeat("here here,", 100), ",")...)},
 	}})
 	chat.End(telemetry.ChatResult{})
 	text := valueOf(s.one("chat"), "gen_ai.input.messages").AsString()

@@ -238,7 +238,8 @@ func TestTheTablesHaveAllNames(t *testing.T) {
 	ctx, chat := telemetry.StartChat(s.context(), telemetry.ChatRequest{})
 	chat.Retried(1, 0, telemetry.Fault{})
 	chat.End(telemetry.ChatResult{})
-	_, request := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/call", Tool: "t", RPC: "p.S/M"}, telemetry.Peer{Network: "grpc", System: "grpc", Application: "a"})
+	_, request := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/call", Tool: "t", RPC: "p.S/M"},
+		telemetry.Peer{Network: "grpc", System: "grpc", Application: "a"})
 	request.End(nil, nil)
 	names := map[string]bool{}
 	add := func(list []attribute.KeyValue) {

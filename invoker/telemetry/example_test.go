@@ -125,7 +125,8 @@ func ExampleInject() {
 	telemetry.Inject(ctx, headers)
 
 	// The server, which has a Telemetry of its own:
-	served, work := instruments.StartServing(instruments.Extract(context.Background(), headers), telemetry.Call{Method: "tools/call", Tool: "find"}, telemetry.Peer{})
+	served, work := instruments.StartServing(instruments.Extract(context.Background(), headers),
+		telemetry.Call{Method: "tools/call", Tool: "find"}, telemetry.Peer{})
 	defer func() { work.End(nil, nil) }()
 	fmt.Println(trace.SpanContextFromContext(served).TraceID() == trace.SpanContextFromContext(ctx).TraceID())
 	// Output: true

@@ -38,14 +38,26 @@ func TestFaultsAreMarked(t *testing.T) {
 		content                     bool
 		kind, message, cause, words string
 	}{
-		"failure":      {fault: telemetry.FaultOf(invoker.Failf(invoker.NotFound, "There is none: %w", missing)), kind: "NOT_FOUND", message: "There is none: open /a: file does not exist", cause: "*fs.PathError", words: "open /a: file does not exist"},
-		"no cause":     {fault: telemetry.FaultOf(&invoker.Failure{Code: invoker.Denied, Message: "No."}), kind: "DENIED", message: "No."},
-		"said":         {fault: telemetry.FaultOf(&invoker.Failure{Code: invoker.ExecutionFailed, Content: said}), kind: "EXECUTION_FAILED"},
-		"said, wanted": {fault: telemetry.FaultOf(&invoker.Failure{Code: invoker.ExecutionFailed, Content: said}), content: true, kind: "EXECUTION_FAILED", message: "own words of the tool"},
-		"no type":      {fault: &telemetry.Fault{Message: "Oh."}, kind: "_OTHER", message: "Oh."},
-		"wrapped":      {fault: &telemetry.Fault{Type: "x", Cause: fmt.Errorf("a: %w", invoker.AsFailure(fmt.Errorf("b: %w", missing)))}, kind: "x", cause: "*fs.PathError", words: "a: "},
-		"joined":       {fault: &telemetry.Fault{Type: "x", Cause: errors.Join(missing, missing)}, kind: "x", cause: "*errors.joinError", words: "open /a"},
-		"nil pointer":  {fault: &telemetry.Fault{Type: "x", Cause: none}, kind: "x", cause: "*telemetry_test.nilError", words: "a nil *telemetry_test.nilError without a text (its method Error panicked: runtime error: invalid memory address or nil pointer dereference)"},
+		"failure": {
+			fault: telemetry.FaultOf(invoker.Failf(invoker.NotFound, "There is none: %w", missing)), kind: "NOT_FOUND",
+			message: "There is none: open /a: file does not exist", cause: "*fs.PathError", words: "open /a: file does not exist",
+		},
+		"no cause": {fault: telemetry.FaultOf(&invoker.Failure{Code: invoker.Denied, Message: "No."}), kind: "DENIED", message: "No."},
+		"said":     {fault: telemetry.FaultOf(&invoker.Failure{Code: invoker.ExecutionFailed, Content: said}), kind: "EXECUTION_FAILED"},
+		"said, wanted": {
+			fault: telemetry.FaultOf(&invoker.Failure{Code: invoker.ExecutionFailed, Content: said}), content: true,
+			kind: "EXECUTION_FAILED", message: "own words of the tool",
+		},
+		"no type": {fault: &telemetry.Fault{Message: "Oh."}, kind: "_OTHER", message: "Oh."},
+		"wrapped": {
+			fault: &telemetry.Fault{Type: "x", Cause: fmt.Errorf("a: %w", invoker.AsFailure(fmt.Errorf("b: %w", missing)))},
+			kind:  "x", cause: "*fs.PathError", words: "a: ",
+		},
+		"joined": {fault: &telemetry.Fault{Type: "x", Cause: errors.Join(missing, missing)}, kind: "x", cause: "*errors.joinError", words: "open /a"},
+		"nil pointer": {
+			fault: &telemetry.Fault{Type: "x", Cause: none}, kind: "x", cause: "*telemetry_test.nilError",
+			words: "a nil *telemetry_test.nilError without a text (its method Error panicked: runtime error: invalid memory address or nil pointer dereference)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := see(t, telemetry.Options{Content: test.content})
@@ -97,12 +109,16 @@ func TestSecretsStayOut(t *testing.T) {
 			canister.Supervisor{Content: canister.Texts(text)},
 			canister.User{Content: []canister.Content{canister.Text(text), canister.ResourceContent{URI: known, Text: text}}},
 			canister.Document{Title: text, URI: known, Content: canister.Texts(text)},
-			canister.Assistant{Content: canister.Texts(text)}, canister.Invocation{CallID: known, Arguments: string(inJSON)}, canister.Invocation{Arguments: text},
+			canister.Assistant{Content: canister.Texts(text)}, canister.Invocation{CallID: known, Arguments: string(inJSON)},
+			canister.Invocation{Arguments: text},
 			canister.Result{Content: canister.Texts(text)},
 		}
 		_, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{History: history, Tools: []*invoker.Definition{{Name: "t", Description: text}}})
 		chat.Retried(1, 0, *fault)
-		chat.End(telemetry.ChatResult{Message: canister.Assistant{Model: known, Finish: known, Content: canister.Texts(text)}, Invocations: []canister.Invocation{{Arguments: string(inJSON)}}})
+		chat.End(telemetry.ChatResult{
+			Message:     canister.Assistant{Model: known, Finish: known, Content: canister.Texts(text)},
+			Invocations: []canister.Invocation{{Arguments: string(inJSON)}},
+		})
 		marks := 0
 		for _, span := range s.spans.GetSpans() {
 			all := fmt.Sprint(span.Name, span.Status, span.Events, span.Attributes)
@@ -131,9 +147,12 @@ func TestWhatIsRecordedIsShortAndUTF8(t *testing.T) {
 	ctx, agent := telemetry.StartAgent(ctx, long, model)
 	_, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{Model: model, History: []canister.Canister{canister.User{Content: canister.Texts(long)}}})
 	chat.Retried(1, 0, *fault)
-	chat.End(telemetry.ChatResult{Message: canister.Assistant{Model: long, Finish: canister.Finish(long), Usage: &canister.Usage{}, Content: canister.Texts(long)}, Fault: fault})
+	chat.End(telemetry.ChatResult{
+		Message: canister.Assistant{Model: long, Finish: canister.Finish(long), Usage: &canister.Usage{}, Content: canister.Texts(long)}, Fault: fault,
+	})
 	for _, unknown := range []bool{false, true} {
-		_, tool := telemetry.StartTool(ctx, telemetry.ToolCall{Name: long, Ensemble: long, Description: long, Call: long, Arguments: json.RawMessage(long), Unknown: unknown})
+		_, tool := telemetry.StartTool(ctx,
+			telemetry.ToolCall{Name: long, Ensemble: long, Description: long, Call: long, Arguments: json.RawMessage(long), Unknown: unknown})
 		tool.End(nil, fault)
 	}
 	call := telemetry.Call{Method: long, Tool: long, URI: long, ID: long, RPC: long, Arguments: json.RawMessage(`{"a":"` + long + `"}`)}
@@ -258,7 +277,8 @@ func TestServersAreNotBlamedForTheirClients(t *testing.T) {
 		}
 		for _, span := range s.spans.GetSpans() {
 			want := blamed || span.SpanKind == trace.SpanKindClient
-			if got := span.Status.Code == codes.Error; got != want || valueOf(span, "rpc.response.status_code").AsString() != code || (valueOf(span, "error.type").AsString() == code) != want {
+			if got := span.Status.Code == codes.Error; got != want || valueOf(span,
+				"rpc.response.status_code").AsString() != code || (valueOf(span, "error.type").AsString() == code) != want {
 				t.Errorf("%s: the span of the %v is an error: %t, with %v", code, span.SpanKind, got, span.Attributes)
 			}
 		}

@@ -105,7 +105,8 @@ func work(s *seen, fault *telemetry.Fault) {
 	chat.Streamed()
 	chat.End(telemetry.ChatResult{Fault: fault, Message: canister.Assistant{Model: "m-2", Content: result, Finish: canister.FinishInvocations, Usage: &usage}})
 
-	calling, tool := telemetry.StartTool(ctx, telemetry.ToolCall{Name: "atlas__find", Ensemble: "atlas", Description: "Finds.", Call: "i-1", Arguments: arguments})
+	calling, tool := telemetry.StartTool(ctx,
+		telemetry.ToolCall{Name: "atlas__find", Ensemble: "atlas", Description: "Finds.", Call: "i-1", Arguments: arguments})
 	peer := telemetry.Peer{Ensemble: "atlas", Protocol: "2025-11-25", Session: "s-1", Transport: "tcp", Network: "http", Address: "tools.example", Port: 8080}
 	call := telemetry.Call{Method: "tools/call", Tool: "find", ID: "3", Arguments: arguments}
 	asking, request := telemetry.StartRequest(calling, call, peer)

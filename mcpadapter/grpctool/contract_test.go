@@ -43,7 +43,8 @@ func TestContractContinuesTheOriginal(t *testing.T) {
 			enum := ours.Enums().ByName(name)
 			for _, v := range value.FindAllStringSubmatch(body, -1) {
 				found++
-				if enum == nil || enum.Values().ByName(protoreflect.Name(v[1])) == nil || number(enum.Values().ByName(protoreflect.Name(v[1])).Number()) != v[2] {
+				if enum == nil || enum.Values().ByName(protoreflect.Name(v[1])) == nil ||
+					number(enum.Values().ByName(protoreflect.Name(v[1])).Number()) != v[2] {
 					t.Errorf("%s.%s is not as in the original", name, v[1])
 				}
 			}
@@ -55,7 +56,8 @@ func TestContractContinuesTheOriginal(t *testing.T) {
 					t.Fatalf("there is no service %s", name)
 				}
 				method := service.Methods().ByName(protoreflect.Name(r[1]))
-				if method == nil || string(method.Input().Name()) != r[2] || string(method.Output().Name()) != r[3] || method.IsStreamingClient() || method.IsStreamingServer() {
+				if method == nil || string(method.Input().Name()) != r[2] || string(method.Output().Name()) != r[3] ||
+					method.IsStreamingClient() || method.IsStreamingServer() {
 					t.Errorf("%s.%s is not as in the original", name, r[1])
 				}
 			}

@@ -23,7 +23,8 @@ import (
 )
 
 // answering makes a connection to a server whose one tool does what answer does.
-func answering(t *testing.T, options *grpctool.Options, answer func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error)) (invoker.Invoker, *site) {
+func answering(t *testing.T, options *grpctool.Options,
+	answer func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error)) (invoker.Invoker, *site) {
 	t.Helper()
 	at := newSite(t, (&scripted{call: answer}).under(grpctool.Service))
 	return tool(t, opened(t, grpctool.Source(at.address, options)), "tool"), at
@@ -96,7 +97,8 @@ func TestErrorCodes(t *testing.T) {
 				return &toolspb.ToolCallResponse{ErrorCode: sent, ErrorMessage: message}, nil
 			})
 			failure := failed(t, inv, &invoker.Call{})
-			if failure.Code != want || failure.Message != message || canister.TextOf(failure.Content) != message || failure.Retryable != (want == invoker.Unavailable) {
+			if failure.Code != want || failure.Message != message || canister.TextOf(failure.Content) != message ||
+				failure.Retryable != (want == invoker.Unavailable) {
 				t.Errorf("got %+v, want %s", failure, want)
 			}
 		})
@@ -169,7 +171,8 @@ func TestSizes(t *testing.T) {
 		calls.Add(1)
 		return &toolspb.ToolCallResponse{Success: true, ResultJson: `"` + strings.Repeat("x", 2<<10) + `"`}, nil
 	})
-	if failure := failed(t, inv, &invoker.Call{Arguments: []byte(`{"text":"` + strings.Repeat("x", 2<<10) + `"}`)}); failure.Code != invoker.InvalidArguments || calls.Load() != 0 {
+	if failure := failed(t, inv, &invoker.Call{Arguments: []byte(`{"text":"` + strings.Repeat("x",
+		2<<10) + `"}`)}); failure.Code != invoker.InvalidArguments || calls.Load() != 0 {
 		t.Errorf("arguments beyond the limit: %v after %d calls", failure, calls.Load())
 	}
 	if failure := failed(t, inv, &invoker.Call{}); failure.Code != invoker.ResultTooLarge || calls.Load() != 1 {

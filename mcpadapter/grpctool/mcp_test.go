@@ -197,17 +197,18 @@ func (s scriptedMCP) Connect(stream grpc.BidiStreamingServer[toolspb.ConnectRequ
 func TestMCPLinkReads(t *testing.T) {
 	at := newSite(t, func() *grpc.Server {
 		srv := grpc.NewServer()
-		toolspb.RegisterMcpServiceServer(srv, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
-			if err := stream.Send(&toolspb.ConnectResponse{}); err != nil {
-				return err
-			}
-			for _, frame := range []string{"no JSON", `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`} {
-				if err := stream.Send(&toolspb.ConnectResponse{Message: []byte(frame)}); err != nil {
+		toolspb.RegisterMcpServiceServer(srv,
+			scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
+				if err := stream.Send(&toolspb.ConnectResponse{}); err != nil {
 					return err
 				}
-			}
-			return status.Error(codes.Internal, "out of luck")
-		}})
+				for _, frame := range []string{"no JSON", `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`} {
+					if err := stream.Send(&toolspb.ConnectResponse{Message: []byte(frame)}); err != nil {
+						return err
+					}
+				}
+				return status.Error(codes.Internal, "out of luck")
+			}})
 		return srv
 	})
 	connection, err := dialed(t, at.address, plaintext()).Connect(within(t))
@@ -230,14 +231,15 @@ func TestMCPLinkSaysGoodbye(t *testing.T) {
 	heard := make(chan error, 1)
 	at := newSite(t, func() *grpc.Server {
 		srv := grpc.NewServer()
-		toolspb.RegisterMcpServiceServer(srv, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
-			if err := stream.Send(&toolspb.ConnectResponse{}); err != nil {
-				return err
-			}
-			_, err := stream.Recv()
-			heard <- err
-			return nil
-		}})
+		toolspb.RegisterMcpServiceServer(srv,
+			scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
+				if err := stream.Send(&toolspb.ConnectResponse{}); err != nil {
+					return err
+				}
+				_, err := stream.Recv()
+				heard <- err
+				return nil
+			}})
 		return srv
 	})
 	link := dialed(t, at.address, plaintext())

@@ -321,9 +321,13 @@ func TestEndedStreamsAreLogged(t *testing.T) {
 func TestNothingWithoutCredentials(t *testing.T) {
 	s := mcpServer(t, &grpctool.ServerOptions{Token: "0123456789abcdef"})
 	connection := dialFrom(t, s.address, "127.0.0.1")
-	open := map[string]bool{healthpb.Health_ServiceDesc.ServiceName: true, reflectionpb.ServerReflection_ServiceDesc.ServiceName: true, "grpc.reflection.v1alpha.ServerReflection": true}
+	open := map[string]bool{
+		healthpb.Health_ServiceDesc.ServiceName: true, reflectionpb.ServerReflection_ServiceDesc.ServiceName: true,
+		"grpc.reflection.v1alpha.ServerReflection": true,
+	}
 	methods := map[string][]string{
-		grpctool.Service: {"ListTools", "CallTool"}, grpctool.OriginalService: {"ListTools", "CallTool"}, toolspb.McpService_ServiceDesc.ServiceName: {"Connect"},
+		grpctool.Service: {"ListTools", "CallTool"}, grpctool.OriginalService: {"ListTools", "CallTool"},
+		toolspb.McpService_ServiceDesc.ServiceName: {"Connect"},
 	}
 	asking, err := reflectionpb.NewServerReflectionClient(connection).ServerReflectionInfo(within(t))
 	if err != nil {

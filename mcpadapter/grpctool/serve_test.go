@@ -130,7 +130,8 @@ func TestServeEndsInTime(t *testing.T) {
 	}()
 	await(t, "the call", gate.Begun)
 	s.stop()
-	if failure := invoker.AsFailure(await(t, "the answer", answered)); failure == nil || failure.Code != invoker.Canceled || !strings.Contains(failure.Message, "The server ended") {
+	if failure := invoker.AsFailure(await(t, "the answer", answered)); failure == nil || failure.Code != invoker.Canceled ||
+		!strings.Contains(failure.Message, "The server ended") {
 		t.Errorf("the call came to %v", failure)
 	}
 	if err := await(t, "the end", s.ended); err != nil {

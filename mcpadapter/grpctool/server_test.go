@@ -116,15 +116,19 @@ func TestContentOverTheWire(t *testing.T) {
 		content []canister.Content
 		result  string
 	}{
-		"nothing":         {nil, `null`},
-		"a text":          {canister.Texts("warm"), `"warm"`},
-		"two texts":       {canister.Texts("warm", "dry"), `"warm\ndry"`},
-		"no UTF-8":        {canister.Texts("caf\xe9"), `"caf\ufffd"`},
-		"a value":         {[]canister.Content{canister.StructuredContent{JSON: json.RawMessage(`{"n":12345678901234567890}`)}}, `{"n":12345678901234567890}`},
-		"a string":        {[]canister.Content{canister.StructuredContent{JSON: json.RawMessage(`"s"`)}}, `"s"`},
-		"null":            {[]canister.Content{canister.StructuredContent{JSON: json.RawMessage(`null`)}}, `null`},
-		"a value in both": {[]canister.Content{canister.Text("4 degrees"), canister.StructuredContent{JSON: json.RawMessage(`{"degrees":4}`)}}, `{"degrees":4}`},
-		"an image":        {[]canister.Content{canister.ImageContent{Data: []byte{1, 2}, MIME: "image/png"}}, `"[an image, image/png, 2 bytes, that cannot be shown here]"`},
+		"nothing":   {nil, `null`},
+		"a text":    {canister.Texts("warm"), `"warm"`},
+		"two texts": {canister.Texts("warm", "dry"), `"warm\ndry"`},
+		"no UTF-8":  {canister.Texts("caf\xe9"), `"caf\ufffd"`},
+		"a value":   {[]canister.Content{canister.StructuredContent{JSON: json.RawMessage(`{"n":12345678901234567890}`)}}, `{"n":12345678901234567890}`},
+		"a string":  {[]canister.Content{canister.StructuredContent{JSON: json.RawMessage(`"s"`)}}, `"s"`},
+		"null":      {[]canister.Content{canister.StructuredContent{JSON: json.RawMessage(`null`)}}, `null`},
+		"a value in both": {
+			[]canister.Content{canister.Text("4 degrees"), canister.StructuredContent{JSON: json.RawMessage(`{"degrees":4}`)}}, `{"degrees":4}`,
+		},
+		"an image": {
+			[]canister.Content{canister.ImageContent{Data: []byte{1, 2}, MIME: "image/png"}}, `"[an image, image/png, 2 bytes, that cannot be shown here]"`,
+		},
 		"the rest": {[]canister.Content{
 			canister.AudioContent{Data: []byte{1}, MIME: "audio/wav"},
 			canister.ResourceContent{URI: "file:///a", Blob: []byte{}},
@@ -159,7 +163,10 @@ func TestFailuresOverTheWire(t *testing.T) {
 		{invoker.Failf(invoker.NotFound, "There is no farmer WM-1."), toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR},
 		{invoker.Failf(invoker.Conflict, "Somebody else was faster."), toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR},
 		{invoker.Failf(invoker.Timeout, "It took too long."), toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR},
-		{&invoker.Failure{Code: invoker.ExecutionFailed, Message: "no", Content: canister.Texts("It broke.", "Twice.")}, toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR},
+		{
+			&invoker.Failure{Code: invoker.ExecutionFailed, Message: "no", Content: canister.Texts("It broke.", "Twice.")},
+			toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR,
+		},
 	} {
 		address := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{ensembletest.Fails("fails", c.failure)}}))
 		got := failed(t, tool(t, opened(t, grpctool.Source(address, plaintext())), "fails"), &invoker.Call{})
@@ -220,11 +227,14 @@ func TestOriginalErrors(t *testing.T) {
 		"big":    {"{}", toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR, "1024 are allowed"},
 	} {
 		response := callOriginal(t, conn, &toolspb.ToolCallRequest{ToolName: name, ArgumentsJson: c.arguments})
-		if response.Success || response.ErrorCode != c.code || !strings.Contains(response.ErrorMessage, c.says) || response.ErrorMessage == "" || strings.Contains(response.String(), "secret") {
+		if response.Success || response.ErrorCode != c.code || !strings.Contains(response.ErrorMessage, c.says) ||
+			response.ErrorMessage == "" || strings.Contains(response.String(), "secret") {
 			t.Errorf("%s: %v", name, response)
 		}
 	}
-	if response := callOriginal(t, conn, &toolspb.ToolCallRequest{ToolName: "echo", ArgumentsJson: "no JSON"}); response.ErrorCode != toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS {
+	if response := callOriginal(t, conn, &toolspb.ToolCallRequest{
+		ToolName: "echo", ArgumentsJson: "no JSON",
+	}); response.ErrorCode != toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS {
 		t.Errorf("arguments that are no JSON: %v", response)
 	}
 }
@@ -251,7 +261,8 @@ func TestCallIdentities(t *testing.T) {
 		return invoker.Output{}, nil
 	})
 	open := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{notes}}))
-	closed := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{notes}, Tokens: []grpctool.BearerToken{{Token: "a"}, {Token: "b"}}}))
+	closed := registered(t, grpctool.NewServer(nil,
+		&grpctool.ServerOptions{Tools: []invoker.Invoker{notes}, Tokens: []grpctool.BearerToken{{Token: "a"}, {Token: "b"}}}))
 	call := func(address, token, key string) {
 		t.Helper()
 		inv := tool(t, opened(t, grpctool.Source(address, &grpctool.Options{Plaintext: true, BearerToken: token})), "notes")
@@ -322,7 +333,8 @@ func TestAuditAndForgery(t *testing.T) {
 		t.Fatalf("%d records", len(kept.kept))
 	}
 	first, last := kept.kept[0], kept.kept[2]
-	if first.Asker != "grpc" || first.Client != "advisor" || first.ClientName != "laptop" || kept.kept[1].ClientName != "" || first.Ensemble != "local" || first.Tool != "mine" || first.Code != audit.OK || string(first.Identity["user_id"]) != `"ada"` || first.Invocation == "" {
+	if first.Asker != "grpc" || first.Client != "advisor" || first.ClientName != "laptop" || kept.kept[1].ClientName != "" ||
+		first.Ensemble != "local" || first.Tool != "mine" || first.Code != audit.OK || string(first.Identity["user_id"]) != `"ada"` || first.Invocation == "" {
 		t.Errorf("the first record is %+v", first)
 	}
 	if !slices.Equal(last.Forged, []string{"user_id"}) {

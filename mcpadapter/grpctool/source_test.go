@@ -57,11 +57,13 @@ func TestDefinitions(t *testing.T) {
 	options.Category = "search"
 	connection := opened(t, grpctool.Source(at.address, options))
 	plain := tool(t, connection, "plain").Definition()
-	if plain.Description != "As of old." || string(plain.InputSchema) != `{"type": "object"}` || string(plain.Metadata[grpctool.CategoryKey]) != `"search"` || plain.Hints != (invoker.Hints{}) {
+	if plain.Description != "As of old." || string(plain.InputSchema) != `{"type": "object"}` ||
+		string(plain.Metadata[grpctool.CategoryKey]) != `"search"` || plain.Hints != (invoker.Hints{}) {
 		t.Errorf("plain is %+v", plain)
 	}
 	full := tool(t, connection, "full").Definition()
-	if h := full.Hints; full.Title != "Full" || string(full.OutputSchema) != `{"type":"object"}` || !h.ReadOnly || !h.Idempotent || *h.Destructive || !*h.OpenWorld {
+	if h := full.Hints; full.Title != "Full" || string(full.OutputSchema) != `{"type":"object"}` || !h.ReadOnly ||
+		!h.Idempotent || *h.Destructive || !*h.OpenWorld {
 		t.Errorf("full is %+v", full)
 	}
 	tool(t, connection, "bare")
@@ -188,10 +190,12 @@ func TestMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := func(what, key string) string { return strings.Join(seen[what].Get(key), ",") }
-	if first("list", "authorization") != "Bearer fresh-1" || first("list", "x-region") != "north" || first("list", "x-user") != "nobody" || first("list", "x-name-bin") != "" {
+	if first("list", "authorization") != "Bearer fresh-1" || first("list", "x-region") != "north" || first("list",
+		"x-user") != "nobody" || first("list", "x-name-bin") != "" {
 		t.Errorf("with the listing went %v", seen["list"])
 	}
-	if first("call", "authorization") != "Bearer fresh-2" || first("call", "x-region") != "north" || first("call", "x-user") != "7" || first("call", "x-name-bin") != "Žofie" {
+	if first("call", "authorization") != "Bearer fresh-2" || first("call", "x-region") != "north" || first("call",
+		"x-user") != "7" || first("call", "x-name-bin") != "Žofie" {
 		t.Errorf("with the call went %v", seen["call"])
 	}
 	delete(seen, "call")

@@ -54,7 +54,9 @@ func TestTraceIDs(t *testing.T) {
 }
 
 func TestStatusNames(t *testing.T) {
-	for code, want := range map[codes.Code]string{codes.OK: "OK", codes.Canceled: "CANCELLED", codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.Unauthenticated: "UNAUTHENTICATED", 99: "99"} {
+	for code, want := range map[codes.Code]string{
+		codes.OK: "OK", codes.Canceled: "CANCELLED", codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.Unauthenticated: "UNAUTHENTICATED", 99: "99",
+	} {
 		if got := statusName(code); got != want {
 			t.Errorf("%d is %s, want %s", code, got, want)
 		}

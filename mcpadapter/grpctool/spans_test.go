@@ -114,7 +114,8 @@ func TestOneTrace(t *testing.T) {
 		}
 		both := map[string]string{
 			"mcp.method.name": c.method, "gen_ai.tool.name": c.tool, "gen_ai.operation.name": c.operation, "consort.alias": c.alias,
-			"rpc.system.name": "grpc", "rpc.method": grpctool.Service + "/" + c.rpc, "network.transport": "tcp", "network.protocol.name": "http", "network.protocol.version": "2",
+			"rpc.system.name": "grpc", "rpc.method": grpctool.Service + "/" + c.rpc, "network.transport": "tcp",
+			"network.protocol.name": "http", "network.protocol.version": "2",
 			"error.type": "", "rpc.response.status_code": "", "gen_ai.tool.call.arguments": "",
 		}
 		has(t, client, both)
@@ -225,7 +226,8 @@ func TestTraceOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	span := seen.one(t, trace.SpanKindClient, "tools/call tool").SpanContext
-	if want := "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-01"; strings.Join(md.Get("traceparent"), " ") != want || id != span.TraceID().String() {
+	if want := "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-01"; strings.Join(md.Get("traceparent"),
+		" ") != want || id != span.TraceID().String() {
 		t.Errorf("traceparent %q, trace_id %q, want %q", md.Get("traceparent"), id, want)
 	}
 	if _, err := inv.Invoke(within(t), &invoker.Call{}); err != nil || id != "" || md.Get("traceparent") != nil {
@@ -350,7 +352,9 @@ func TestSpansOfMCP(t *testing.T) {
 	if client.Parent.SpanID() != root.SpanContext().SpanID() || srv.Parent.SpanID() != client.SpanContext.SpanID() {
 		t.Errorf("the parents are %v and %v", client.Parent, srv.Parent)
 	}
-	over := map[string]string{"network.transport": "tcp", "network.protocol.name": "http", "network.protocol.version": "2", "rpc.system.name": "", "rpc.method": ""}
+	over := map[string]string{
+		"network.transport": "tcp", "network.protocol.name": "http", "network.protocol.version": "2", "rpc.system.name": "", "rpc.method": "",
+	}
 	has(t, client, over)
 	has(t, srv, over)
 	has(t, client, map[string]string{"server.address": host, "server.port": port})
@@ -385,7 +389,9 @@ func TestBrokenCallIsSeen(t *testing.T) {
 		t.Fatalf("the call came to %v", err)
 	}
 	span := seen.one(t, trace.SpanKindClient, "tools/call tool")
-	has(t, span, map[string]string{"mcp.app_id": "plantation-mcp", "mcp.tool_name": "tool", "error.type": "UNAVAILABLE", "rpc.response.status_code": "UNAVAILABLE"})
+	has(t, span, map[string]string{
+		"mcp.app_id": "plantation-mcp", "mcp.tool_name": "tool", "error.type": "UNAVAILABLE", "rpc.response.status_code": "UNAVAILABLE",
+	})
 	if span.Status.Code != otelcodes.Error || span.Status.Description != failure.Message || len(span.Events) != 1 || span.Events[0].Name != "exception" {
 		t.Errorf("the span has %v, %v", span.Status, span.Events)
 	}

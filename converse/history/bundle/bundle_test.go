@@ -32,7 +32,10 @@ func conversations() map[string][]canister.Canister {
 		canister.User{Head: canister.Head{ID: "u", Time: deadline.Add(-time.Hour)}, Content: canister.Texts("Oslo? " + hostile)},
 		canister.Assistant{Head: canister.Head{ID: "m"}},
 		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "m", CallID: "c", Name: "atlas__weather", Arguments: `{"city":"<b>Oslo"}`},
-		canister.Wait{Head: canister.Head{ID: "w"}, For: canister.WaitApproval, Invocation: "i", Deadline: deadline, Conversation: "talk", Arguments: `{"city":"<b>Oslo"}`},
+		canister.Wait{
+			Head: canister.Head{ID: "w"}, For: canister.WaitApproval, Invocation: "i", Deadline: deadline, Conversation: "talk",
+			Arguments: `{"city":"<b>Oslo"}`,
+		},
 	}
 	return map[string][]canister.Canister{
 		"waits": call,
@@ -204,7 +207,10 @@ func TestImportOfWhatIsNone(t *testing.T) {
 // TestHTMLIsText: nothing that was said is markup on the page.
 func TestHTMLIsText(t *testing.T) {
 	text := exported(t, filled(t, history.NewMemory()), bundle.HTML, "talk", "waits")
-	for _, want := range []string{"&lt;script&gt;", "&lt;/pre&gt;", "Content-Security-Policy", "default-src 'none'", "It snows.", "</html>", "2 conversations", "[image, image/png, 2 bytes]", "approval until 2026-11-22", "allow by ann"} {
+	for _, want := range []string{
+		"&lt;script&gt;", "&lt;/pre&gt;", "Content-Security-Policy", "default-src 'none'", "It snows.", "</html>",
+		"2 conversations", "[image, image/png, 2 bytes]", "approval until 2026-11-22", "allow by ann",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q:\n%s", want, text)
 		}
@@ -235,7 +241,8 @@ func TestMarkdownIsText(t *testing.T) {
 			outside += line + "\n"
 		}
 	}
-	if !strings.Contains(outside, `# About \<script\>`) || !strings.Contains(outside, `atlas\_\_weather`) || strings.Count(outside, "\n## ") != 8 || fence != "" {
+	if !strings.Contains(outside, `# About \<script\>`) || !strings.Contains(outside, `atlas\_\_weather`) ||
+		strings.Count(outside, "\n## ") != 8 || fence != "" {
 		t.Errorf("outside of the fences:\n%s", outside)
 	}
 	for _, unwanted := range []string{"<", "\n# owned", "](", "It snows."} {
@@ -253,7 +260,8 @@ func TestExportSaysWhatItCannot(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var b strings.Builder
-	if err := bundle.Export(t.Context(), &b, store, bundle.JSONL, "waits", "none"); !errors.Is(err, history.ErrNotFound) || !strings.Contains(err.Error(), `"none"`) {
+	if err := bundle.Export(t.Context(), &b, store, bundle.JSONL, "waits", "none"); !errors.Is(err, history.ErrNotFound) ||
+		!strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("%v", err)
 	}
 	if b.String() != exported(t, store, bundle.JSONL, "waits") {
@@ -332,7 +340,8 @@ func FuzzImport(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, id := range ids {
-			if a, b := exported(t, store, bundle.Markdown, id), exported(t, again, bundle.Markdown, id); !strings.HasSuffix(a, b[strings.Index(b, "\n## ")+1:]) {
+			if a, b := exported(t, store, bundle.Markdown, id), exported(t, again, bundle.Markdown, id); !strings.HasSuffix(a,
+				b[strings.Index(b, "\n## ")+1:]) {
 				t.Errorf("it was\n%s\nand is\n%s", a, b)
 			}
 		}

@@ -276,7 +276,8 @@ func TestDiskIsFull(t *testing.T) {
 			}
 			var count int
 			var known, again, beside, fresh bool
-			if _, err := fmt.Sscan(out.String(), &count, &known, &again, &beside, &fresh); err != nil || !known || !again || !beside || !fresh || count < 10 || count > 900 {
+			if _, err := fmt.Sscan(out.String(), &count, &known, &again, &beside, &fresh); err != nil || !known || !again ||
+				!beside || !fresh || count < 10 || count > 900 {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if !strings.Contains(out.String(), `files: conversation "talk": append: nothing was appended: `) {

@@ -272,7 +272,8 @@ func TestContentDamaged(t *testing.T) {
 			count++
 		}
 		var corrupt *history.CorruptError
-		if count != 3 || !errors.As(failed, &corrupt) || !strings.HasSuffix(corrupt.Place, "history.jsonl: line 3") || !strings.Contains(failed.Error(), filepath.Base(contents[0])) {
+		if count != 3 || !errors.As(failed, &corrupt) || !strings.HasSuffix(corrupt.Place, "history.jsonl: line 3") ||
+			!strings.Contains(failed.Error(), filepath.Base(contents[0])) {
 			t.Errorf("with %d bytes of it: %d, %v", len(data), count, failed)
 		}
 	}
@@ -440,7 +441,8 @@ func TestInfoDamaged(t *testing.T) {
 	if _, err := s.Info(t.Context(), "talk"); err != nil {
 		t.Error(err)
 	}
-	if text, err = os.ReadFile(path); err != nil || json.Unmarshal(text, &members) != nil || fmt.Sprint(members["mood"]) != "[1 2]" || members["title"] != "new" {
+	if text, err = os.ReadFile(path); err != nil || json.Unmarshal(text, &members) != nil ||
+		fmt.Sprint(members["mood"]) != "[1 2]" || members["title"] != "new" {
 		t.Errorf("info.json is %s, %v", text, err)
 	}
 }

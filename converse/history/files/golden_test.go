@@ -145,7 +145,8 @@ func readGolden(t *testing.T, dir string, list []canister.Canister) {
 			i++
 		}
 		info, err := store.Info(t.Context(), conversation)
-		if err != nil || i != len(list) || info.Title != title || strings.Join(info.Tags, " ") != "a b" || info.Owner != title || info.Length != i || info.Last != list[i-1].Kind() {
+		if err != nil || i != len(list) || info.Title != title || strings.Join(info.Tags, " ") != "a b" ||
+			info.Owner != title || info.Length != i || info.Last != list[i-1].Kind() {
 			t.Errorf("the info is %+v, %v", info, err)
 		}
 	}

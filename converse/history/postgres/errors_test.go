@@ -114,11 +114,17 @@ func must[T any](v T, err error) T {
 func TestDamage(t *testing.T) {
 	long := strings.Repeat("long ", 1000)
 	for name, try := range map[string]struct{ harm, want string }{
-		"a bit of a line":     {"UPDATE @.canisters SET line = overlay(line PLACING chr(ascii(substr(line, 30, 1)) # 1) FROM 30 FOR 1) WHERE conversation = 1 AND position = 1", "table canisters, conversation 1, position 1: the checksum is"},
-		"a bit of an id":      {"UPDATE @.canisters SET id = set_bit(id, 3, 1 - get_bit(id, 3)) WHERE conversation = 1 AND position = 1", "position 1: the checksum"},
-		"a sum":               {"UPDATE @.canisters SET sum = sum # 1 WHERE conversation = 1 AND position = 1", "position 1: the checksum"},
-		"a position":          {"UPDATE @.canisters SET position = 7 WHERE conversation = 1 AND position = 1", "its length is 3, and there are 8"},
-		"swapped":             {"UPDATE @.canisters SET position = 10 WHERE conversation = 1 AND position = 0; UPDATE @.canisters SET position = 0 WHERE conversation = 1 AND position = 1; UPDATE @.canisters SET position = 1 WHERE conversation = 1 AND position = 10", "position 0: the checksum"},
+		"a bit of a line": {
+			"UPDATE @.canisters SET line = overlay(line PLACING chr(ascii(substr(line, 30, 1)) # 1) FROM 30 FOR 1) WHERE conversation = 1 AND position = 1", "table canisters, conversation 1, position 1: the checksum is",
+		},
+		"a bit of an id": {
+			"UPDATE @.canisters SET id = set_bit(id, 3, 1 - get_bit(id, 3)) WHERE conversation = 1 AND position = 1", "position 1: the checksum",
+		},
+		"a sum":      {"UPDATE @.canisters SET sum = sum # 1 WHERE conversation = 1 AND position = 1", "position 1: the checksum"},
+		"a position": {"UPDATE @.canisters SET position = 7 WHERE conversation = 1 AND position = 1", "its length is 3, and there are 8"},
+		"swapped": {
+			"UPDATE @.canisters SET position = 10 WHERE conversation = 1 AND position = 0; UPDATE @.canisters SET position = 0 WHERE conversation = 1 AND position = 1; UPDATE @.canisters SET position = 1 WHERE conversation = 1 AND position = 10", "position 0: the checksum",
+		},
 		"a row":               {"DELETE FROM @.canisters WHERE conversation = 1 AND position = 1", "position 1: the row is missing"},
 		"the last row":        {"DELETE FROM @.canisters WHERE conversation = 1 AND position = 2", "its length is 3, and there are 2"},
 		"a bit of a content":  {"UPDATE @.contents SET body = overlay(body PLACING 'X' FROM 100 FOR 1)", "the hash of a long content is"},
@@ -198,7 +204,8 @@ func TestRights(t *testing.T) {
 		t.Helper()
 		for name, err := range map[string]error{
 			"Append": s.Append(t.Context(), "talk", 1, storetest.Says("c1", "x")), "a new one": s.Append(t.Context(), "new", 0, storetest.Says("c1", "x")),
-			"Fork": s.Fork(t.Context(), "talk", 1, "fork"), "Delete": s.Delete(t.Context(), "talk", history.AnyLength), "Describe": s.Describe(t.Context(), "talk", history.Change{}),
+			"Fork": s.Fork(t.Context(), "talk", 1, "fork"), "Delete": s.Delete(t.Context(), "talk", history.AnyLength),
+			"Describe": s.Describe(t.Context(), "talk", history.Change{}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s with %s: %v", name, what, err)
@@ -209,7 +216,8 @@ func TestRights(t *testing.T) {
 	harm(t, s, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA consort TO "+name)
 	writer := openAt(t, theirs, nil) // docs/durability.md: that is all it needs
 	storetest.Add(t, writer, "talk", 1, "after", strings.Repeat("long", 1000))
-	if err := errors.Join(writer.Fork(t.Context(), "talk", 3, "fork"), writer.Describe(t.Context(), "fork", history.Change{}), writer.Delete(t.Context(), "fork", history.AnyLength)); err != nil {
+	if err := errors.Join(writer.Fork(t.Context(), "talk", 3, "fork"), writer.Describe(t.Context(), "fork", history.Change{}),
+		writer.Delete(t.Context(), "fork", history.AnyLength)); err != nil {
 		t.Error(err)
 	}
 	harm(t, s, "ALTER ROLE "+name+" SET default_transaction_read_only = on")
@@ -279,7 +287,8 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	defer conn.Release()
 	sleeper := newWriter(s, conn)
 	var key int64
-	if err := sleeper.Begin(t.Context(), func(row sqlstore.Scanner) error { return row.Scan(&key) }, "SELECT key FROM @.conversations WHERE id = 'talk' FOR NO KEY UPDATE"); err != nil {
+	if err := sleeper.Begin(t.Context(), func(row sqlstore.Scanner) error { return row.Scan(&key) },
+		"SELECT key FROM @.conversations WHERE id = 'talk' FOR NO KEY UPDATE"); err != nil {
 		t.Fatal(err)
 	}
 	storetest.Add(t, s, "talk", 1, "others go on")

@@ -83,7 +83,8 @@ func TestSharedContentsWhileOthersDelete(t *testing.T) {
 					slices.Reverse(mine)
 				}
 				list := []canister.Canister{canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts(mine...)}}
-				err := errors.Join(s.Append(t.Context(), conversation, 0, list...), s.Fork(t.Context(), conversation, 1, fork), s.Delete(t.Context(), conversation, history.AnyLength))
+				err := errors.Join(s.Append(t.Context(), conversation, 0, list...), s.Fork(t.Context(), conversation, 1, fork),
+					s.Delete(t.Context(), conversation, history.AnyLength))
 				lines, readErr := storetest.Read(t.Context(), s, fork, 0)
 				if err = errors.Join(err, readErr); err != nil || len(lines) != 1 {
 					t.Errorf("round %d: %d lines, %v", round, len(lines), err)
@@ -116,7 +117,8 @@ func TestTheLastRemovesIt(t *testing.T) {
 		}
 		go func() { deleted <- s.Delete(t.Context(), "b", history.AnyLength) }()
 		until(t, "the other one waits, or has gone ahead", func() bool {
-			return len(deleted) == 1 || value[int](t, s, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
+			return len(deleted) == 1 || value[int](t, s,
+				"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
 		})
 		return nil
 	})
@@ -231,7 +233,8 @@ func TestCommitsWaitForTheDisk(t *testing.T) {
 		harm(t, s, "DELETE FROM public.seen")
 		storetest.Add(t, other, setting, 0, "text")
 		storetest.Add(t, other, setting, 1, "text")
-		err := errors.Join(other.Describe(t.Context(), setting, history.Change{}), other.Fork(t.Context(), setting, 1, "fork "+setting), other.Delete(t.Context(), setting, history.AnyLength))
+		err := errors.Join(other.Describe(t.Context(), setting, history.Change{}),
+			other.Fork(t.Context(), setting, 1, "fork "+setting), other.Delete(t.Context(), setting, history.AnyLength))
 		if err != nil {
 			t.Fatal(err)
 		}

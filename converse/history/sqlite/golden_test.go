@@ -111,7 +111,8 @@ func readGolden(t *testing.T, path string, list []canister.Canister) {
 			i++
 		}
 		info, err := s.Info(t.Context(), conversation)
-		if err != nil || i != len(list) || info.Title != "Plans" || !slices.Equal(info.Tags, []string{"a", "b"}) || info.Owner != "Plans" || info.Length != i || info.Last != list[i-1].Kind() {
+		if err != nil || i != len(list) || info.Title != "Plans" || !slices.Equal(info.Tags, []string{"a", "b"}) ||
+			info.Owner != "Plans" || info.Length != i || info.Last != list[i-1].Kind() {
 			t.Errorf("the info is %+v, %v", info, err)
 		}
 		if err := s.Append(t.Context(), conversation, len(list), canister.User{Content: canister.Texts("And then?")}); err != nil {

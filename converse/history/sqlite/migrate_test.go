@@ -128,12 +128,14 @@ func TestMigrationIsWholeOrNone(t *testing.T) {
 	if err := db.QueryRowContext(t.Context(), "SELECT line FROM canisters WHERE x IS NULL", 0).Scan(&text); err == nil {
 		t.Error("canisters have the column of conversations")
 	}
-	if err := db.QueryRowContext(t.Context(), "SELECT line FROM canisters, conversations WHERE x IS NULL").Scan(&text); err != nil || !strings.Contains(text, "before") {
+	if err := db.QueryRowContext(t.Context(),
+		"SELECT line FROM canisters, conversations WHERE x IS NULL").Scan(&text); err != nil || !strings.Contains(text, "before") {
 		t.Errorf("%q, %v", text, err)
 	}
 	// That database is now of a newer program than this one.
 	_, err = Open(path, nil)
-	if !errors.Is(err, history.ErrNewer) || !strings.Contains(err.Error(), fmt.Sprint("version ", version+1)) || !strings.Contains(err.Error(), fmt.Sprint("up to ", version)) || !strings.Contains(err.Error(), path) {
+	if !errors.Is(err, history.ErrNewer) || !strings.Contains(err.Error(), fmt.Sprint("version ", version+1)) ||
+		!strings.Contains(err.Error(), fmt.Sprint("up to ", version)) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
 }

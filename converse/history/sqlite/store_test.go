@@ -43,7 +43,8 @@ func count(t testing.TB, s *Store, table string) (n int) {
 
 func TestLongContentsStandOnce(t *testing.T) {
 	s := open(t)
-	storetest.LongContents(t, s, func(table string) int { return count(t, s, table) }, "conversations", "canisters", "contents", "parts", "texts_docsize", "unindexed")
+	storetest.LongContents(t, s, func(table string) int { return count(t, s, table) }, "conversations", "canisters", "contents",
+		"parts", "texts_docsize", "unindexed")
 }
 
 func TestSearch(t *testing.T) {

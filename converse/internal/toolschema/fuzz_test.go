@@ -13,7 +13,8 @@ import (
 func FuzzAdapt(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":[{}, true]}}}`, `{"allOf":[{"$ref":"#/allOf/0"}]}`,
-		`{"anyOf":[{"required":["a"]},{"properties":{"a":false}}],"oneOf":[{},true],"unevaluatedProperties":false}`, `{"$ref":"#/$defs/~1%25","$defs":{"/%":{"dependencies":{"a":["b"],"c":false}}}}`,
+		`{"anyOf":[{"required":["a"]},{"properties":{"a":false}}],"oneOf":[{},true],"unevaluatedProperties":false}`,
+		`{"$ref":"#/$defs/~1%25","$defs":{"/%":{"dependencies":{"a":["b"],"c":false}}}}`,
 	} {
 		f.Add([]byte(seed), true)
 	}

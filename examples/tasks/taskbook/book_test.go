@@ -187,7 +187,8 @@ func TestTitles(t *testing.T) {
 		_, err := book.AddTask(as(t, 1), NewTask{test.title})
 		_, update := book.UpdateTask(as(t, 1), Retitle{before[0].ID, test.title})
 		for _, err := range []error{err, update} {
-			if code(err) != invoker.InvalidArguments || invoker.AsFailure(err).Pointer != "/title" || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 200 {
+			if code(err) != invoker.InvalidArguments || invoker.AsFailure(err).Pointer != "/title" ||
+				!strings.Contains(err.Error(), test.want) || len(err.Error()) > 200 {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -180,7 +180,10 @@ func TestTheCoreIsLight(t *testing.T) {
 }
 
 func TestTopLevel(t *testing.T) {
-	want := []string{"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "canister", "cmd", "config", "converse", "docs", "ensemble", "examples", "go.mod", "go.sum", "internal", "invoker", "mcpadapter"}
+	want := []string{
+		"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "canister", "cmd", "config", "converse", "docs", "ensemble",
+		"examples", "go.mod", "go.sum", "internal", "invoker", "mcpadapter",
+	}
 	entries, err := os.ReadDir(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)

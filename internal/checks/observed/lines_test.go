@@ -39,7 +39,8 @@ func TestLinesOfServers(t *testing.T) {
 		place := map[bool]string{true: "Atlantis", false: "Oslo"}[tt.code != ""]
 		begun, ended := find("mcp.call.started", tt.ensemble), find(tt.ended, tt.ensemble)
 		for _, line := range []map[string]any{begun, ended} {
-			if line["trace_id"] != agent.Trace || line["span_id"] == nil || line["conversation_id"] != "talk-1" || line["tool"] != tt.tool || line["invocation"] == "" {
+			if line["trace_id"] != agent.Trace || line["span_id"] == nil || line["conversation_id"] != "talk-1" ||
+				line["tool"] != tt.tool || line["invocation"] == "" {
 				t.Errorf("a line of the call of %s has %v", tt.tool, line)
 			}
 		}

@@ -214,12 +214,27 @@ func attributes(t *testing.T, all []span) {
 			"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "sky__weather", "gen_ai.tool.type": "function", "gen_ai.tool.call.id": some,
 			"gen_ai.tool.description": "Tells the weather of a place.", "gen_ai.conversation.id": "talk-1", "consort.ensemble": "sky",
 		}},
-		{"tools/call weather", "client", with(call("weather"), "network.transport", "pipe", "jsonrpc.request.id", some, "mcp.protocol.version", some, "consort.ensemble", "sky", "gen_ai.conversation.id", "talk-1")},
+		{
+			"tools/call weather", "client", with(call("weather"), "network.transport", "pipe", "jsonrpc.request.id", some,
+				"mcp.protocol.version", some, "consort.ensemble", "sky", "gen_ai.conversation.id", "talk-1"),
+		},
 		{"tools/call weather", "stdio", with(call("weather"), "network.transport", "pipe", "jsonrpc.request.id", some, "mcp.protocol.version", some)},
-		{"tools/call tides", "client", with(call("tides"), "network.transport", "tcp", "network.protocol.name", "http", "jsonrpc.request.id", some, "mcp.protocol.version", some, "server.address", "127.0.0.1", "server.port", some, "consort.ensemble", "sea")},
-		{"tools/call tides", "http", with(call("tides"), "network.transport", "tcp", "network.protocol.name", "http", "jsonrpc.request.id", some, "mcp.protocol.version", some, "client.address", "127.0.0.1", "client.port", some)},
-		{"tools/call traffic", "client", with(call("traffic"), "network.transport", "tcp", "rpc.system.name", "grpc", "server.address", "127.0.0.1", "server.port", some, "consort.ensemble", "land")},
-		{"tools/call traffic", "grpc", with(call("traffic"), "network.transport", "tcp", "rpc.system.name", "grpc", "client.address", "127.0.0.1", "client.port", some)},
+		{
+			"tools/call tides", "client", with(call("tides"), "network.transport", "tcp", "network.protocol.name", "http",
+				"jsonrpc.request.id", some, "mcp.protocol.version", some, "server.address", "127.0.0.1", "server.port", some, "consort.ensemble", "sea"),
+		},
+		{
+			"tools/call tides", "http", with(call("tides"), "network.transport", "tcp", "network.protocol.name", "http",
+				"jsonrpc.request.id", some, "mcp.protocol.version", some, "client.address", "127.0.0.1", "client.port", some),
+		},
+		{
+			"tools/call traffic", "client", with(call("traffic"), "network.transport", "tcp", "rpc.system.name", "grpc",
+				"server.address", "127.0.0.1", "server.port", some, "consort.ensemble", "land"),
+		},
+		{
+			"tools/call traffic", "grpc", with(call("traffic"), "network.transport", "tcp", "rpc.system.name", "grpc",
+				"client.address", "127.0.0.1", "client.port", some),
+		},
 	} {
 		s := one(t, all, tt.name, tt.process)
 		for name, want := range tt.want {
@@ -229,7 +244,8 @@ func attributes(t *testing.T, all []span) {
 		}
 	}
 	for _, s := range all {
-		if s.Name == "chat gpt-5-mini" && (s.Attributes["gen_ai.provider.name"] != "openai_compatible" || s.Attributes["gen_ai.usage.input_tokens"] == nil || s.Attributes["server.address"] != "127.0.0.1") {
+		if s.Name == "chat gpt-5-mini" && (s.Attributes["gen_ai.provider.name"] != "openai_compatible" ||
+			s.Attributes["gen_ai.usage.input_tokens"] == nil || s.Attributes["server.address"] != "127.0.0.1") {
 			t.Errorf("an exchange has %v", s.Attributes)
 		}
 	}

@@ -29,7 +29,8 @@ func TestResources(t *testing.T) {
 		for _, via := range []Transport{Stdio, HTTP} {
 			t.Run(fmt.Sprintf("%s/%s", fault, via), func(t *testing.T) {
 				t.Parallel()
-				roster, err := ensemble.NewRoster(ensemble.New("faulty", faulty(t, via, Rule{Fault: fault, At: AtRead}), &ensemble.Options{CallTimeout: 3 * time.Second}))
+				roster, err := ensemble.NewRoster(ensemble.New("faulty", faulty(t, via, Rule{Fault: fault, At: AtRead}),
+					&ensemble.Options{CallTimeout: 3 * time.Second}))
 				if err != nil {
 					t.Fatal(err)
 				}

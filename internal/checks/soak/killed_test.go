@@ -101,7 +101,9 @@ func embed() int {
 			argv = []string{"/bin/sh", "-c", `"$@"; true`, "sh", os.Args[0]}
 		}
 		name, script, _ := strings.Cut(faultserver.Script{Rules: h.rules}.Environ(), "=")
-		source := mcpadapter.Stdio(argv, &mcpadapter.StdioOptions{Environment: map[string]string{name: script, markVar: os.Getenv(embedderVar), "GORACE": "atexit_sleep_ms=0"}})
+		source := mcpadapter.Stdio(argv, &mcpadapter.StdioOptions{Environment: map[string]string{
+			name: script, markVar: os.Getenv(embedderVar), "GORACE": "atexit_sleep_ms=0",
+		}})
 		e := ensemble.New(h.name, source, &ensemble.Options{ConnectTimeout: patience})
 		if h.starting {
 			go e.Connect(context.Background())

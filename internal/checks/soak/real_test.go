@@ -85,7 +85,8 @@ func TestRealServersKilled(t *testing.T) {
 	if outcomes[""] == 0 {
 		t.Error("no call succeeded")
 	}
-	t.Logf("%d kills, %d calls by outcome %v, recovery p50 %s, longest %s", d.kills, calls, outcomes, d.percentile(50).Round(time.Millisecond), d.percentile(100).Round(time.Millisecond))
+	t.Logf("%d kills, %d calls by outcome %v, recovery p50 %s, longest %s", d.kills, calls, outcomes,
+		d.percentile(50).Round(time.Millisecond), d.percentile(100).Round(time.Millisecond))
 	before.settle(t)
 }
 

@@ -209,10 +209,12 @@ func (s *soak) report(t *testing.T, health ensemble.Health) {
 	for _, err := range d.errs {
 		t.Error(err)
 	}
-	t.Logf("%d conversations, %d invocations:%s; %d effects, %d of them of calls whose outcome was unknown", s.book.conversations, calls, &lines, effects, unknown)
+	t.Logf("%d conversations, %d invocations:%s; %d effects, %d of them of calls whose outcome was unknown",
+		s.book.conversations, calls, &lines, effects, unknown)
 	t.Logf("%d kills, %d freezes, %d restarts, %d times parked", d.kills, d.freezes, d.restarts, d.parked)
 	t.Logf("%d recoveries, p50 %s, p99 %s, longest %s; %d lost connections were replaced, %d calls repeated, %d late answers dropped",
-		len(d.recoveries), d.percentile(50).Round(time.Millisecond), d.percentile(99).Round(time.Millisecond), d.percentile(100).Round(time.Millisecond), restarts, repeats, dropped)
+		len(d.recoveries), d.percentile(50).Round(time.Millisecond), d.percentile(99).Round(time.Millisecond),
+		d.percentile(100).Round(time.Millisecond), restarts, repeats, dropped)
 	if calls == 0 || outcomes["OK"] == 0 || effects == 0 || d.kills == 0 || restarts == 0 || len(d.recoveries) == 0 {
 		t.Error("the soak was none: too little happened")
 	}

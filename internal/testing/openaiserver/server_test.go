@@ -162,7 +162,8 @@ func TestExpect(t *testing.T) {
 				return
 			}
 			message, kind, _, code := errorOf(t, body)
-			if status != 400 || !strings.Contains(message, test.want) || !strings.Contains(message, "step 1") || kind != "invalid_request_error" || code != "script_departed" {
+			if status != 400 || !strings.Contains(message, test.want) || !strings.Contains(message, "step 1") ||
+				kind != "invalid_request_error" || code != "script_departed" {
 				t.Errorf("status %d: %s", status, body)
 			}
 			if faults := server.Faults(); len(faults) != 1 || faults[0] != message {
@@ -295,7 +296,8 @@ func TestDoors(t *testing.T) {
 
 func TestRespond(t *testing.T) {
 	server := start(t, nil, openaiserver.Step{Reply: openaiserver.Respond(func(r *openaiserver.Request) openaiserver.Reply {
-		return openaiserver.Message{Text: strings.TrimSpace(fmt.Sprintln(r.Model, r.Position, r.Stream, r.ToolNames(), r.Messages[0].Text, r.Header.Get("Content-Type")))}
+		return openaiserver.Message{Text: strings.TrimSpace(fmt.Sprintln(r.Model, r.Position, r.Stream, r.ToolNames(),
+			r.Messages[0].Text, r.Header.Get("Content-Type")))}
 	})})
 	parts := `{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:,"}},{"type":"text","text":"b"}]}`
 	got := *complete(t, server.URL(), request(parts, offer)).Choices[0].Message.Content

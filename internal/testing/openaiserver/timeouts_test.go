@@ -121,5 +121,7 @@ func TestSlowReply(t *testing.T) {
 			}
 			time.Sleep(time.Minute) // between two requests
 		}
-	}, openaiserver.Step{Reply: openaiserver.Replay{Delay: time.Minute, Parts: []openaiserver.Part{{Data: []byte("a"), Pause: time.Minute}, {Data: []byte("b"), Pause: time.Minute}}}})
+	}, openaiserver.Step{Reply: openaiserver.Replay{
+		Delay: time.Minute, Parts: []openaiserver.Part{{Data: []byte("a"), Pause: time.Minute}, {Data: []byte("b"), Pause: time.Minute}},
+	}})
 }

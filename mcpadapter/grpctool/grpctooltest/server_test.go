@@ -118,7 +118,8 @@ func TestErrors(t *testing.T) {
 	} {
 		fake.Does(name, func(context.Context, Call) (any, error) { return nil, c.err })
 		response, err := call(t, conn, name)
-		if status.Code(err) != c.status || response.GetSuccess() || response.GetErrorCode() != c.code || !strings.Contains(response.GetErrorMessage()+status.Convert(err).Message(), c.words) {
+		if status.Code(err) != c.status || response.GetSuccess() || response.GetErrorCode() != c.code ||
+			!strings.Contains(response.GetErrorMessage()+status.Convert(err).Message(), c.words) {
 			t.Errorf("%s came to %v, %v", name, response, err)
 		}
 	}
@@ -172,7 +173,8 @@ func TestListing(t *testing.T) {
 	if _, err := call(t, plain(t, fake), "b"); status.Code(err) != codes.Unimplemented {
 		t.Errorf("by the other name of the service: %v", err)
 	}
-	if err := plain(t, fake).Invoke(within(t), "/"+grpctool.OriginalService+"/Nonsense", &toolspb.ListToolsRequest{}, &toolspb.ListToolsResponse{}); status.Code(err) != codes.Unimplemented {
+	if err := plain(t, fake).Invoke(within(t), "/"+grpctool.OriginalService+"/Nonsense", &toolspb.ListToolsRequest{},
+		&toolspb.ListToolsResponse{}); status.Code(err) != codes.Unimplemented {
 		t.Errorf("a method that there is not: %v", err)
 	}
 }
@@ -185,7 +187,8 @@ func TestOffer(t *testing.T) {
 	conn := plain(t, fake)
 	answered := make(chan string, 1)
 	go func() {
-		response, err := toolspb.NewMcpToolServiceClient(conn).CallTool(context.Background(), &toolspb.ToolCallRequest{ToolName: "gate", ArgumentsJson: `{"a":1}`, IdempotencyKey: "key"})
+		response, err := toolspb.NewMcpToolServiceClient(conn).CallTool(context.Background(),
+			&toolspb.ToolCallRequest{ToolName: "gate", ArgumentsJson: `{"a":1}`, IdempotencyKey: "key"})
 		answered <- fmt.Sprint(response.GetResultJson(), err)
 	}()
 	if begun := <-gate.Begun; begun.ID != "key" || string(begun.Arguments) != `{"a":1}` {
@@ -195,7 +198,8 @@ func TestOffer(t *testing.T) {
 	if got := <-answered; got != `"now"<nil>` {
 		t.Errorf("it answered %s", got)
 	}
-	if response, err := call(t, conn, "fails"); err != nil || response.ErrorCode != toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS || response.ErrorMessage != "no" {
+	if response, err := call(t, conn, "fails"); err != nil ||
+		response.ErrorCode != toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS || response.ErrorMessage != "no" {
 		t.Errorf("a failure: %v, %v", response, err)
 	}
 }
@@ -229,7 +233,8 @@ func TestOccasions(t *testing.T) {
 func TestSeveralRules(t *testing.T) {
 	fake := New(t, nil)
 	tool := fake.Returns("tool", 1)
-	err := fake.Script(Rule{Fault: GoAway, At: AfterEffect}, Rule{Fault: Status, At: AfterEffect, Code: codes.Aborted}, Rule{Fault: Status, At: AfterEffect, Code: codes.DataLoss, Nth: 2})
+	err := fake.Script(Rule{Fault: GoAway, At: AfterEffect}, Rule{Fault: Status, At: AfterEffect, Code: codes.Aborted},
+		Rule{Fault: Status, At: AfterEffect, Code: codes.DataLoss, Nth: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

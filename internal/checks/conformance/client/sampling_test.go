@@ -21,24 +21,27 @@ func TestSamplingWithTools(t *testing.T) {
 	said := make(chan string, 2)
 	server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}`)
-	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		asked := &mcp.CreateMessageWithToolsParams{
-			MaxTokens: 9, Tools: []*mcp.Tool{{Name: "add", InputSchema: schema}}, ToolChoice: &mcp.ToolChoice{Mode: "required"},
-			Messages: []*mcp.SamplingMessageV2{{Role: "user", Content: []mcp.Content{&mcp.TextContent{Text: "Add."}}}},
-		}
-		for range 2 {
-			answer, err := req.Session.CreateMessageWithTools(ctx, asked)
-			if err != nil {
-				return nil, err
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			asked := &mcp.CreateMessageWithToolsParams{
+				MaxTokens: 9, Tools: []*mcp.Tool{{Name: "add", InputSchema: schema}}, ToolChoice: &mcp.ToolChoice{Mode: "required"},
+				Messages: []*mcp.SamplingMessageV2{{Role: "user", Content: []mcp.Content{&mcp.TextContent{Text: "Add."}}}},
 			}
-			text, _ := json.Marshal(answer)
-			said <- string(text)
-			asked.ToolChoice = nil
-			asked.Messages = append(asked.Messages, &mcp.SamplingMessageV2{Role: "assistant", Content: answer.Content},
-				&mcp.SamplingMessageV2{Role: "user", Content: []mcp.Content{&mcp.ToolResultContent{ToolUseID: "use-1", Content: []mcp.Content{&mcp.TextContent{Text: "2"}}}}})
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
-	})
+			for range 2 {
+				answer, err := req.Session.CreateMessageWithTools(ctx, asked)
+				if err != nil {
+					return nil, err
+				}
+				text, _ := json.Marshal(answer)
+				said <- string(text)
+				asked.ToolChoice = nil
+				asked.Messages = append(asked.Messages, &mcp.SamplingMessageV2{Role: "assistant", Content: answer.Content},
+					&mcp.SamplingMessageV2{
+						Role: "user", Content: []mcp.Content{&mcp.ToolResultContent{ToolUseID: "use-1", Content: []mcp.Content{&mcp.TextContent{Text: "2"}}}},
+					})
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+		})
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	defer web.Close()
 	if err := run(t.Context(), []string{web.URL}); err != nil {
