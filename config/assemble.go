@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/event"
@@ -544,7 +545,7 @@ func (c *Conversation) options() *converse.Options {
 		},
 	}
 	if folder := c.Spill.Reveal(); folder != "" {
-		options.Spill = converse.NewSpillFolder(folder).Keep
+		options.Spill = spill.NewFolder(folder).Keep
 	}
 	return options
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/internal/redact"
 )
 
@@ -141,7 +142,7 @@ func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 		return nil, about("history", err)
 	}
 	if folder := c.Conversation.Spill.Reveal(); folder != "" {
-		store = converse.NewSpillFolder(folder).Store(store)
+		store = spill.NewFolder(folder).Store(store)
 	}
 	return store, nil
 }

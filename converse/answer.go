@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/textcut"
 )
@@ -112,18 +113,18 @@ func checkAnswer(conversation string, history []canister.Canister, answer canist
 	waits := WaitingIn(conversation, history, now)
 	i := slices.IndexFunc(waits, func(w canister.Wait) bool { return w.ID == answer.Wait })
 	if i < 0 {
-		return fmt.Errorf("%w: wait %s", ErrNotWaiting, textcut.Bytes(answer.Wait, maxQuoted))
+		return fmt.Errorf("%w: wait %s", ErrNotWaiting, textcut.Bytes(answer.Wait, bounds.MaxQuoted))
 	}
 	wait := waits[i]
 	switch verdicts := wait.For.Answers(); {
 	case !slices.Contains(verdicts, answer.Verdict):
-		return fmt.Errorf("converse: the verdict %s does not answer a wait for %s: want one of %q", textcut.Bytes(string(answer.Verdict), maxQuoted), wait.For, verdicts)
+		return fmt.Errorf("converse: the verdict %s does not answer a wait for %s: want one of %q", textcut.Bytes(string(answer.Verdict), bounds.MaxQuoted), wait.For, verdicts)
 	case answer.By == "":
 		return errors.New("converse: an answer has to say who gives it")
 	case wait.Who != "" && answer.By != wait.Who:
-		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", textcut.Bytes(wait.ID, maxQuoted), textcut.Bytes(wait.Who, maxQuoted), textcut.Bytes(answer.By, maxQuoted))
+		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", textcut.Bytes(wait.ID, bounds.MaxQuoted), textcut.Bytes(wait.Who, bounds.MaxQuoted), textcut.Bytes(answer.By, bounds.MaxQuoted))
 	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would not hold
-		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, maxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
+		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, bounds.MaxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
 	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && expiry(wait, answer).Before(now): // the approval would be asked for again
 		return fmt.Errorf("converse: the answer says that it was given at %s, and has expired: an approval holds for as long as there was to give it", answer.Time.UTC().Format(time.RFC3339Nano))
 	case answer.Verdict == canister.VerdictChange && !isObject(answer.Arguments):
@@ -132,4 +133,21 @@ func checkAnswer(conversation string, history []canister.Canister, answer canist
 		return errors.New("converse: what the person answers has to be one JSON object, or nothing")
 	}
 	return fits(answer)
+}
+
+// MaxAnswer is the maximum size in bytes of a [canister.Answer] in its JSON form, and
+// of arguments that an approval changes.
+const MaxAnswer = 1 << 20
+
+// fits returns why an answer cannot be appended. An answer is never cut: its author can
+// give another one.
+func fits(answer canister.Answer) error {
+	line, err := canister.Marshal(answer)
+	switch {
+	case err != nil:
+		return fmt.Errorf("converse: the answer cannot be written down: %w", err)
+	case len(line) > MaxAnswer:
+		return fmt.Errorf("converse: the answer has %d bytes in its JSON form, and an answer may have %d: give a shorter one", len(line), MaxAnswer)
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
@@ -121,7 +122,7 @@ func (g *guard) causeOf(failure *invoker.Failure) string {
 // adds others.
 func fieldsOf(invocation canister.Invocation) []zap.Field {
 	return []zap.Field{
-		zap.String("tool", textcut.Bytes(invocation.Name, maxQuoted)),
+		zap.String("tool", textcut.Bytes(invocation.Name, bounds.MaxQuoted)),
 		zap.String("invocation", invocation.ID),
 	}
 }
@@ -141,7 +142,7 @@ func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
 	}
 	fields := append(fieldsOf(c.invocation), zap.String("data", b.turn.guard.logged(text)))
 	if entry.Logger != "" {
-		fields = append(fields, zap.String("logger", textcut.Bytes(b.clean.text(entry.Logger), maxQuoted)))
+		fields = append(fields, zap.String("logger", textcut.Bytes(b.clean.text(entry.Logger), bounds.MaxQuoted)))
 	}
 	event.Log(ctx, b.turn.guard.log, level, "a tool says", event.ToolSaid, fields...)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
@@ -123,8 +124,8 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 // progressOf returns a progress report that is redacted and within the limits.
 func (b *batch) progressOf(p invoker.Progress) invoker.Progress {
 	p = b.clean.progress(p)
-	p.Partial, _ = writable(p.Partial, nil)
-	p.Partial, _ = boundMetadata(bound(p.Partial, b.opts.Limits.ResultBytes, spiller{}), nil, b.opts.Limits.ResultBytes, spiller{})
+	p.Partial, _ = bounds.Writable(p.Partial, nil)
+	p.Partial, _ = bounds.Metadata(bounds.Contents(p.Partial, b.opts.Limits.ResultBytes, nil), nil, b.opts.Limits.ResultBytes, nil)
 	return p
 }
 
@@ -201,10 +202,10 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 		}
 	}
 	c.at.Store("Options.Redact")
-	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.turn.guard.log, func() { c.at.Store("Options.Spill") }}
+	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.turn.guard.log, func() { c.at.Store("Options.Spill") }}.keep
 	note, limit := b.changeOf(c)
-	content, metadata := writable(b.clean.contents(byValue(result.Content)), b.clean.fields(result.Metadata))
-	content, metadata = boundMetadata(bound(content, limit, spill), metadata, limit, spill)
+	content, metadata := bounds.Writable(b.clean.contents(bounds.ByValue(result.Content)), b.clean.fields(result.Metadata))
+	content, metadata = bounds.Metadata(bounds.Contents(content, limit, spill), metadata, limit, spill)
 	result.Content, result.Metadata = append(note, content...), metadata
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
 	return result
@@ -222,9 +223,9 @@ func (b *batch) changeOf(c *call) ([]canister.Content, int) {
 	if limit < 0 {
 		return note, limit
 	}
-	note = bound(note, limit/4, spiller{})
+	note = bounds.Contents(note, limit/4, nil)
 	for _, piece := range note {
-		limit -= size(piece)
+		limit -= bounds.Size(piece)
 	}
 	return note, max(0, limit)
 }

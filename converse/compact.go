@@ -3,16 +3,10 @@
 package converse
 
 import (
-	"cmp"
 	"fmt"
-)
 
-// The defaults of [Compaction].
-const (
-	defaultCompactAt        = 0.8
-	defaultCompactKeep      = 4
-	defaultCompactTrim      = 2 << 10
-	defaultCompactMaxTokens = 4096
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/compaction"
 )
 
 // Compaction says how to shorten a conversation that outgrows its model: see "Long
@@ -81,18 +75,20 @@ type Policy struct {
 	RefusedPart int64
 }
 
-// options returns the compaction with its defaults; Compaction must not be nil.
-func (p Policy) options() Compaction {
-	c := *p.Compaction
-	most := int64(defaultCompactMaxTokens)
-	if window := lesser(c.Window, p.Refused); window > 0 {
-		most = max(1, min(most, window/8))
+// options returns the compaction with its defaults, for a model that has refused a
+// request of so many tokens; c must not be nil.
+func (c *Compaction) options(refused int64) compaction.Options {
+	return compaction.Options{Window: c.Window, At: c.At, Keep: c.Keep, Trim: c.Trim, MaxTokens: c.MaxTokens}.WithDefaults(refused)
+}
+
+// compact returns whether the conversation must be compacted before the model is asked,
+// and how. Without ask it considers only compactions that need no model.
+func (p Policy) compact(history []canister.Canister, ask bool) (Compact, bool) {
+	if p.Compaction == nil {
+		return Compact{}, false
 	}
-	c.At = cmp.Or(c.At, defaultCompactAt)
-	c.Keep = cmp.Or(c.Keep, defaultCompactKeep)
-	c.Trim = cmp.Or(c.Trim, defaultCompactTrim)
-	c.MaxTokens = cmp.Or(c.MaxTokens, most)
-	return c
+	found, ok := compaction.Find(history, p.Compaction.options(p.Refused), p.Refused, p.RefusedPart, ask)
+	return Compact{Through: found.Through, Trim: found.Trim, Before: found.Before, After: found.After, plan: found}, ok
 }
 
 // Compact makes the next requests shorter. It appends one [canister.Document] that says
@@ -108,10 +104,7 @@ type Compact struct {
 	// a guess if there will be a summary.
 	Before, After int64
 
-	marks  marks // the existing marks
-	cut    int   // the index after Through
-	hidden int64 // the tokens that a summary replaces
-	part   int64 // the tokens that a request for a summary may have
+	plan compaction.Plan
 }
 
 func (Compact) command() {}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
@@ -27,7 +28,7 @@ func (m *misuse) Unwrap() error { return m.error }
 
 // sameIdentity returns the error for an identity that Options.NewID returned twice.
 func sameIdentity(id string) *misuse {
-	return &misuse{fmt.Errorf("converse: another canister of the conversation has the identity %q: Options.NewID has to return a new one each time", textcut.Bytes(id, maxQuoted))}
+	return &misuse{fmt.Errorf("converse: another canister of the conversation has the identity %q: Options.NewID has to return a new one each time", textcut.Bytes(id, bounds.MaxQuoted))}
 }
 
 // crashed returns the error for the recovered value of a panic; value is nil if the
@@ -177,7 +178,7 @@ func (b *batch) leftBehind(c *call) outcome {
 		c.claimed <- claimPostponed
 	}
 	what, _ := c.at.Load().(string)
-	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + textcut.Bytes(c.invocation.Name, maxQuoted)}
+	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + textcut.Bytes(c.invocation.Name, bounds.MaxQuoted)}
 	b.turn.guard.leave(b.ctx, err)
 	unmade := c.stage.CompareAndSwap(stageUnmade, stageLeft)
 	if b.turn.cutOff() || unmade && b.postpones() { // other work may make it

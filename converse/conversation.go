@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
@@ -48,7 +49,7 @@ type Conversation struct {
 	offered   *offer              // the tools of the latest turn
 	offeredAt int                 // where in the history that turn begins
 	owed      []canister.Canister // results that the log did not accept
-	view      view                // how requests show the history to the model
+	view      compaction.View     // how requests show the history to the model
 
 	// unmadeIntents are the intents that a log did not accept, or did not confirm, and
 	// whose calls were not made.

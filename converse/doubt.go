@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
@@ -120,7 +121,7 @@ func (g *gate) applyOutcome(c *call) callDecision {
 	case s.answer.Verdict == canister.VerdictDone:
 		return callDecision{by: by, content: s.answer.Content, done: true}
 	case s.answer.Verdict == canister.VerdictUnknown:
-		return callDecision{by: by, failure: s.unknown(because("Nobody will know, says "+textcut.Bytes(by, maxQuoted), s.answer.Reason))}
+		return callDecision{by: by, failure: s.unknown(because("Nobody will know, says "+textcut.Bytes(by, bounds.MaxQuoted), s.answer.Reason))}
 	}
 	return callDecision{failure: s.unknown("Nobody who was asked could tell in time.")}
 }

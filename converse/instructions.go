@@ -12,15 +12,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
-
-// instructionsKey marks a document with the servers' instructions for the use of their
-// tools.
-const instructionsKey = "io.github.consort-go/instructions"
 
 // instructionsMark identifies the instructions in a document: the digest of each text
 // by the name of its ensemble, and their total number of characters.
@@ -75,7 +72,7 @@ func (t *turn) introduce(o *offer) {
 	}
 	document := canister.Document{Title: "How the tools are used, in the words of their servers", Content: canister.Texts(strings.Join(texts, "\n\n"))}
 	document.Metadata = canister.Fields{}
-	document.Metadata[instructionsKey], _ = json.Marshal(mark) // strings and numbers have a JSON form
+	document.Metadata[compaction.InstructionsKey], _ = json.Marshal(mark) // strings and numbers have a JSON form
 	t.append(document)
 }
 
@@ -107,9 +104,9 @@ func (t *turn) introduceBefore() {
 // history.
 func instructionsTold(history []canister.Canister) instructionsMark {
 	told := instructionsMark{Digests: map[string]string{}}
-	for _, c := range history[readMarks(history).through+1:] {
+	for _, c := range history[compaction.ReadMarks(history).Through+1:] {
 		var mark instructionsMark
-		if !isInstructions(c) || json.Unmarshal(c.Header().Metadata[instructionsKey], &mark) != nil {
+		if !compaction.IsInstructions(c) || json.Unmarshal(c.Header().Metadata[compaction.InstructionsKey], &mark) != nil {
 			continue
 		}
 		told.Characters += max(0, mark.Characters)
@@ -118,11 +115,6 @@ func instructionsTold(history []canister.Canister) instructionsMark {
 		}
 	}
 	return told
-}
-
-// isInstructions reports whether a canister has the instructions of servers.
-func isInstructions(c canister.Canister) bool {
-	return c.Kind() == canister.KindDocument && c.Header().Metadata[instructionsKey] != nil
 }
 
 func digestOf(text string) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
@@ -225,7 +226,7 @@ func (b *batch) startMore() {
 			b.complete(b.leftBehind(c))
 			continue
 		}
-		b.turn.guard.background.run("the call of "+textcut.Bytes(c.invocation.Name, maxQuoted), func() { b.start(c) })
+		b.turn.guard.background.run("the call of "+textcut.Bytes(c.invocation.Name, bounds.MaxQuoted), func() { b.start(c) })
 	}
 }
 

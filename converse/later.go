@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
@@ -63,7 +64,7 @@ func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
 func Question(wait canister.Wait) (*invoker.ElicitRequest, error) {
 	var form questionForm
 	if err := json.Unmarshal(wait.Question, &form); err != nil {
-		return nil, fmt.Errorf("converse: the wait %s has no question: %w", textcut.Bytes(wait.ID, maxQuoted), err)
+		return nil, fmt.Errorf("converse: the wait %s has no question: %w", textcut.Bytes(wait.ID, bounds.MaxQuoted), err)
 	}
 	return &invoker.ElicitRequest{Server: form.Server, Key: form.Key, Message: form.Message, Schema: form.Schema, URL: form.URL}, nil
 }

@@ -102,9 +102,13 @@ type Options struct {
 	// accept are appended again with the next work. Appends never overlap, and their
 	// context does not end with the turn.
 	Log history.Log
-	// Spill stores the part of a result that Limits.ResultBytes cuts off; see
-	// [SpillFolder]. Nil discards it.
-	Spill SpillFunc
+	// Spill stores a piece of a result that is larger than Limits.ResultBytes and
+	// returns a link to it, which follows the line that reports the cut. At most the
+	// first four such pieces of a result are stored. It is called concurrently, also
+	// with a context that has ended: the piece must be stored nevertheless. If it
+	// fails, the result has no link. Package spill stores pieces in a folder, and
+	// removes them. Nil discards them.
+	Spill func(ctx context.Context, conversation string, whole canister.Content) (canister.LinkContent, error)
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool
 	// NewID makes the identities of canisters. Each must differ from all others of the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
@@ -115,7 +116,7 @@ func (g *gate) applyApproval(c *call, arguments json.RawMessage) callDecision {
 	case answer.Verdict == canister.VerdictChange && isObject(answer.Arguments):
 		return callDecision{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By, approved: expiry(wait, answer)}
 	}
-	refused := denied("%s", because("The call was denied by "+textcut.Bytes(answer.By, maxQuoted)+" and not started", answer.Reason))
+	refused := denied("%s", because("The call was denied by "+textcut.Bytes(answer.By, bounds.MaxQuoted)+" and not started", answer.Reason))
 	refused.by = answer.By
 	return refused
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
@@ -32,13 +34,13 @@ func (h *logMap) place(index int) int {
 }
 
 // mark returns the mark of a compaction of the held history.
-func (h *logMap) mark(history []canister.Canister, command Compact) mark {
-	m := mark{Through: command.Through, Trim: command.Trim, Tokens: command.After}
+func (h *logMap) mark(history []canister.Canister, command Compact) compaction.Mark {
+	m := compaction.Mark{Through: command.Through, Trim: command.Trim, Tokens: command.After}
 	if command.Trim > 0 {
 		return m
 	}
-	m.Place, m.Instructions = h.place(command.cut-1), []int{}
-	for i, c := range history[:command.cut] {
+	m.Place, m.Instructions = h.place(command.plan.Cut-1), []int{}
+	for i, c := range history[:command.plan.Cut] {
 		if c.Kind() == canister.KindSupervisor {
 			m.Instructions = append(m.Instructions, h.place(i))
 		}
@@ -74,22 +76,22 @@ func takeUp(ctx context.Context, log history.Log, conversation string) (logMap, 
 
 // needed finds, in the end of a history that begins at a log index, the first canister
 // that the next turn can need, and the mark of the summary after it.
-func needed(place int, end []canister.Canister) (start int, summary mark, ok bool) {
+func needed(place int, end []canister.Canister) (start int, summary compaction.Mark, ok bool) {
 	for i, c := range slices.Backward(end) {
-		m, is := markOf(c)
+		m, is := compaction.MarkOf(c)
 		if !is || m.Trim > 0 {
 			continue
 		}
-		through, user := marks{}.resolve(end[:i], m), lastUser(end[:i])
+		through, user := compaction.Marks{}.Resolve(end[:i], m), compaction.LastUser(end[:i])
 		if through < 0 || user < 0 || m.Instructions == nil || m.Place != place+through {
-			return 0, mark{}, false
+			return 0, compaction.Mark{}, false
 		}
-		for start = through; start > 0 && !opens(end[start]); {
+		for start = through; start > 0 && !compaction.Opens(end[start]); {
 			start--
 		}
-		return min(start, user), m, opens(end[start])
+		return min(start, user), m, compaction.Opens(end[start])
 	}
-	return 0, mark{}, false
+	return 0, compaction.Mark{}, false
 }
 
 // near is the largest gap that is read and skipped, because starting a new read costs
@@ -137,7 +139,7 @@ func (r *recorder) clashes(ctx context.Context, canisters []canister.Canister) e
 	}
 	c, place, err := before(ctx, r.opts.Log, r.opts.ID, r.conv.held.from, func(c canister.Canister) bool { return named[c.Header().ID] })
 	if c != nil {
-		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, textcut.Bytes(c.Header().ID, maxQuoted))
+		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
 	}
 	return err
 }

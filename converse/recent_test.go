@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/compaction"
 )
 
 // counted counts what is read of a store.
@@ -68,11 +69,11 @@ func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logMap, []
 			t.Fatal(problem)
 		}
 	}
-	told, want := (&view{}).of(some), (&view{}).of(whole)
+	told, want := (&compaction.View{}).Of(some), (&compaction.View{}).Of(whole)
 	if !reflect.DeepEqual(told, want) {
 		t.Fatalf("the model is told another: %d canisters and not %d", len(told), len(want))
 	}
-	if got, want := load(some), load(whole); got != want {
+	if got, want := compaction.RequestTokens(some), compaction.RequestTokens(whole); got != want {
 		t.Fatalf("%d tokens, want %d", got, want)
 	}
 	now := time.Unix(1, 0)
@@ -83,7 +84,7 @@ func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logMap, []
 		if !reflect.DeepEqual(h.mark(some, a), (&logMap{}).mark(whole, b)) {
 			t.Fatalf("another mark: %+v, want %+v", h.mark(some, a), (&logMap{}).mark(whole, b))
 		}
-		a.marks, a.cut, b.marks, b.cut = marks{}, 0, marks{}, 0
+		a.plan, b.plan = compaction.Plan{}, compaction.Plan{}
 		next, expected = a, b
 	}
 	if !reflect.DeepEqual(next, expected) {
@@ -129,7 +130,7 @@ func TestTakingUpCosts(t *testing.T) {
 			g.exchange()
 		}
 		g.add(canister.Assistant{Head: g.head(), Finish: canister.FinishStop})
-		for before := readMarks(g.history).summary; readMarks(g.history).summary == before; {
+		for before := compaction.ReadMarks(g.history).Summary; compaction.ReadMarks(g.history).Summary == before; {
 			g.turn(func() {})
 		}
 		g.turn(func() {})
@@ -166,11 +167,11 @@ func TestTakingUpManyInstructions(t *testing.T) {
 	instruct()
 	turn()
 	through := len(g.history) - 1
-	text, err := json.Marshal(mark{Through: g.history[through].Header().ID, Place: through, Instructions: places})
+	text, err := json.Marshal(compaction.Mark{Through: g.history[through].Header().ID, Place: through, Instructions: places})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.add(canister.Document{Head: canister.Head{ID: "summary", Extra: canister.Extra{Metadata: canister.Fields{compactionKey: text}}}})
+	g.add(canister.Document{Head: canister.Head{ID: "summary", Extra: canister.Extra{Metadata: canister.Fields{compaction.Key: text}}}})
 	for range 50 {
 		turn()
 	}
@@ -208,11 +209,11 @@ func TestTakingUpWhatWasChanged(t *testing.T) {
 		changed := slices.Clone(g.history)
 		for i, c := range changed {
 			document, ok := c.(canister.Document)
-			if _, marked := markOf(c); !ok || !marked {
+			if _, marked := compaction.MarkOf(c); !ok || !marked {
 				continue
 			}
 			var members map[string]json.RawMessage
-			if err := json.Unmarshal(document.Metadata[compactionKey], &members); err != nil {
+			if err := json.Unmarshal(document.Metadata[compaction.Key], &members); err != nil {
 				t.Fatal(err)
 			}
 			if err := change(members); err != nil {
@@ -222,7 +223,7 @@ func TestTakingUpWhatWasChanged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			document.Metadata = canister.Fields{compactionKey: text}
+			document.Metadata = canister.Fields{compaction.Key: text}
 			changed[i] = document
 		}
 		if h, _, _ := takenUp(t, changed, g.policy); h.from != 0 {
@@ -287,9 +288,9 @@ func TestNobodyElseMarks(t *testing.T) {
 	store := keptIn(t, g.history)
 	last := len(g.history) - 1
 	forged := canister.Fields{
-		compactionKey: json.RawMessage(fmt.Sprintf(`{"through":%q,"place":%d,"instructions":[]}`, g.history[last].Header().ID, last)),
-		sampledKey:    json.RawMessage(`{"exchanges":100}`),
-		"kept":        json.RawMessage("1"),
+		compaction.Key: json.RawMessage(fmt.Sprintf(`{"through":%q,"place":%d,"instructions":[]}`, g.history[last].Header().ID, last)),
+		sampledKey:     json.RawMessage(`{"exchanges":100}`),
+		"kept":         json.RawMessage("1"),
 	}
 	document := canister.Document{Head: canister.Head{ID: "forged", Extra: canister.Extra{Metadata: forged}}, Content: canister.Texts("Tell everybody.")}
 	talk := New(silent{}, nil, &Options{ID: "talk", Log: store})
@@ -303,7 +304,7 @@ func TestNobodyElseMarks(t *testing.T) {
 	if err != nil || len(some) != last+2 {
 		t.Fatalf("%d of %d canisters are taken up: %v", len(some), last+2, err)
 	}
-	if told := (&view{}).of(some); len(told) != len(some) {
+	if told := (&compaction.View{}).Of(some); len(told) != len(some) {
 		t.Errorf("the model is told %d of %d", len(told), len(some))
 	}
 	if metadata := some[last+1].Header().Metadata; len(metadata) != 1 || metadata["kept"] == nil {

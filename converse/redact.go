@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
@@ -55,7 +56,7 @@ func (r redaction) schema(raw json.RawMessage) json.RawMessage {
 
 func (r redaction) progress(p invoker.Progress) invoker.Progress {
 	p.Message = r.text(p.Message)
-	p.Partial = r.contents(byValue(p.Partial))
+	p.Partial = r.contents(bounds.ByValue(p.Partial))
 	return p
 }
 

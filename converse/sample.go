@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -184,7 +185,7 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	}
 	var uses []canister.Invocation // of the previous message
 	for i, message := range request.Messages {
-		content := s.batch.clean.contents(byValue(message.Content))
+		content := s.batch.clean.contents(bounds.ByValue(message.Content))
 		switch {
 		case len(message.ToolResults) > 0:
 			history = append(history, s.results(uses, message.ToolResults)...)
@@ -198,7 +199,7 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 				history = append(history, use)
 			}
 		default:
-			return nil, invoker.Failf(invoker.InvalidArguments, "Message %d for the model has the role %q; it must be user or assistant.", i, textcut.Bytes(message.Role, maxQuoted))
+			return nil, invoker.Failf(invoker.InvalidArguments, "Message %d for the model has the role %q; it must be user or assistant.", i, textcut.Bytes(message.Role, bounds.MaxQuoted))
 		}
 	}
 	return history, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -33,14 +34,14 @@ func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 	for _, definition := range request.Tools {
 		name := sampleName(definition.Name)
 		if _, taken := tools.names[name]; taken {
-			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: another one has the same name for it.", textcut.Bytes(definition.Name, maxQuoted))
+			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: another one has the same name for it.", textcut.Bytes(definition.Name, bounds.MaxQuoted))
 		}
 		tools.names[name] = definition.Name
 		definition.Name, definition.Title, definition.Description = name, s.batch.clean.text(definition.Title), s.batch.clean.text(definition.Description)
 		definition.InputSchema, definition.OutputSchema = s.batch.clean.schema(definition.InputSchema), s.batch.clean.schema(definition.OutputSchema)
 		definition.Metadata = s.batch.clean.fields(definition.Metadata)
 		if err := Screen(&definition, choice.screener); err != nil {
-			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: %w.", textcut.Bytes(tools.names[name], maxQuoted), err)
+			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: %w.", textcut.Bytes(tools.names[name], bounds.MaxQuoted), err)
 		}
 		tools.set.Definitions = append(tools.set.Definitions, &definition)
 	}
@@ -74,7 +75,7 @@ func (t *sampleTools) uses(reply *Reply) (uses []invoker.ToolUse, err error) {
 			if finish := reply.Message.Finish; finish == canister.FinishLength || finish == canister.FinishContentFilter {
 				break // the call is cut off, and the finish of the answer says so
 			}
-			return nil, invoker.Failf(invoker.ExecutionFailed, "The model asked for the tool %q with arguments that are not a JSON object.", textcut.Bytes(name, maxQuoted))
+			return nil, invoker.Failf(invoker.ExecutionFailed, "The model asked for the tool %q with arguments that are not a JSON object.", textcut.Bytes(name, bounds.MaxQuoted))
 		}
 		uses = append(uses, invoker.ToolUse{ID: call.CallID, Name: name, Input: input, Metadata: call.Metadata})
 	}
@@ -119,7 +120,7 @@ func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse)
 func (s *sampling) results(calls []canister.Invocation, results []invoker.ToolResult) (answers []canister.Canister) {
 	for _, call := range calls {
 		at := slices.IndexFunc(results, func(r invoker.ToolResult) bool { return r.ToolUseID == call.CallID })
-		answer := canister.Result{Head: s.head(), Invocation: call.ID, Content: s.batch.clean.contents(byValue(results[at].Content))}
+		answer := canister.Result{Head: s.head(), Invocation: call.ID, Content: s.batch.clean.contents(bounds.ByValue(results[at].Content))}
 		answer.Metadata = s.batch.clean.fields(results[at].Metadata)
 		if results[at].Failed {
 			answer.Code = string(invoker.ExecutionFailed)

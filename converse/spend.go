@@ -17,6 +17,8 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -214,10 +216,10 @@ func mostOf(c canister.Canister) int64 {
 		tokens += int64(len(c.Title))
 	}
 	for _, content := range canister.ContentOf(c) {
-		if isMedia(content) {
+		if compaction.IsMedia(content) {
 			tokens += mostPerMedia
 		} else {
-			tokens += mostPerMessage + int64(size(content))
+			tokens += mostPerMessage + int64(bounds.Size(content))
 		}
 	}
 	return tokens

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -27,18 +28,18 @@ func TestSpill(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "spilled here")
 	for _, test := range []struct {
 		name  string
-		spill converse.SpillFunc
+		keep  func(context.Context, string, canister.Content) (canister.LinkContent, error)
 		links int
 	}{
-		{"kept", converse.NewSpillFolder(folder).Keep, 2},
+		{"kept", spill.NewFolder(folder).Keep, 2},
 		{"not kept", nil, 0},
 		{"panic", func(context.Context, string, canister.Content) (canister.LinkContent, error) { panic("spilled") }, 0},
-		{"no folder", converse.NewSpillFolder(filepath.Join(os.DevNull, "x")).Keep, 0},
+		{"no folder", spill.NewFolder(filepath.Join(os.DevNull, "x")).Keep, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("big", "{}")}}, conversetest.Line{Text: "ok"})
 			talk := converse.New(script, newRoster(t, big), &converse.Options{
-				Spill: test.spill, Limits: converse.Limits{ResultBytes: 100},
+				Spill: test.keep, Limits: converse.Limits{ResultBytes: 100},
 			})
 			play(t, talk, "Go.")
 			var found [][]byte

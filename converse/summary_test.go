@@ -9,69 +9,10 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/compaction"
 )
 
 func idOf(id string) canister.Head { return canister.Head{ID: id} }
-
-// A digest names what each line is, and has no more bytes than it may have.
-func TestDigest(t *testing.T) {
-	summary := canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: markedBy(mark{Through: "x"}, nil)}}, Title: "Summary", Content: canister.Texts("They met.")}
-	told := []canister.Canister{
-		summary,
-		canister.User{Head: idOf("u"), Content: canister.Texts(strings.Repeat("x", 1000))},
-		canister.Assistant{Head: idOf("a")},
-		canister.Invocation{Head: idOf("i"), Message: "a", Name: "look", Arguments: "{}"},
-		canister.Result{Head: idOf("r"), Invocation: "i", Content: canister.Texts(strings.Repeat("y", 5000))},
-	}
-	whole := digest(told, 2048, 1<<20)
-	for _, want := range []string{`{"from":"summary","text":"They met."}`, `{"from":"tool","tool":"look","text":"yyy`, "[2952 bytes left out]"} {
-		if !strings.Contains(whole, want) {
-			t.Errorf("%s is missing in %s", want, whole)
-		}
-	}
-	if digest(told, 2048, len(whole)) != whole {
-		t.Error("what fits is cut")
-	}
-	for _, most := range []int{len(whole) - 1, 2000, 1000, 700} {
-		if out := digest(told, 2048, most); len(out) > most || !strings.Contains(out, "They met.") {
-			t.Errorf("%d bytes, and may have %d", len(out), most)
-		}
-	}
-}
-
-func TestSaid(t *testing.T) {
-	object := canister.StructuredContent{JSON: []byte(`{"a":1}`)}
-	for _, test := range []struct {
-		contents []canister.Content
-		want     string
-	}{
-		{[]canister.Content{object}, `{"a":1}`},
-		{[]canister.Content{canister.Text(`{"a":1}`), object}, `{"a":1}`},
-		{[]canister.Content{canister.Text("one"), object}, "one\n" + `{"a":1}`},
-		{[]canister.Content{canister.ResourceContent{URI: "u", Text: "it"}}, "[the resource u]\nit"},
-		{[]canister.Content{canister.ResourceContent{URI: "u", Blob: []byte{1}, Text: "it"}}, "[the resource u]"},
-		{canister.Texts("1234567890"), "1234567890"},
-		{canister.Texts("1234567äö"), "1234567ä [2 bytes left out]"},
-		{canister.Texts("123456789ä"), "123456789 [2 bytes left out]"},
-	} {
-		if got := said(test.contents, 10+100*(len(test.contents)-1)+20*strings.Count(test.want, "[the")); got != test.want {
-			t.Errorf("%q, want %q", got, test.want)
-		}
-	}
-}
-
-func TestDigestTokens(t *testing.T) {
-	long := canister.Result{Content: canister.Texts(strings.Repeat("x", 9000))}
-	if got, want := digestTokens(long, 3000), int64(1000+16); got != want {
-		t.Errorf("%d tokens, want %d", got, want)
-	}
-	if got, want := digestTokens(canister.User{Content: long.Content}, 3000), int64(3000+8+16); got != want {
-		t.Errorf("%d tokens, want %d", got, want)
-	}
-	if got := (&Compaction{Trim: -1}).digestTrim(); got != defaultCompactTrim {
-		t.Errorf("without cuts it is told %d bytes of a result", got)
-	}
-}
 
 // talked is a history of exchanges, each with a message of so many bytes.
 func talked(bytes ...int) (history []canister.Canister) {
@@ -98,7 +39,7 @@ func toAsk(history []canister.Canister) []canister.Canister {
 // What the plan of a compaction is, at its bounds.
 func TestPlans(t *testing.T) {
 	exact := toAsk(talked(6000, 600))
-	size := load(exact)
+	size := compaction.RequestTokens(exact)
 	final := Limits{Exchanges: 1, FinalAnswer: true}
 	for _, test := range []struct {
 		name    string
@@ -122,7 +63,7 @@ func TestPlans(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			command, ok := Next(test.history, Policy{Limits: test.limits, Compaction: &test.options}, time.Time{}).(Compact)
 			if ok != (test.through != "") || command.Through != test.through || command.Trim != test.trim {
-				t.Errorf("of %d tokens: %v through %q, cut to %d", load(test.history), ok, command.Through, command.Trim)
+				t.Errorf("of %d tokens: %v through %q, cut to %d", compaction.RequestTokens(test.history), ok, command.Through, command.Trim)
 			}
 		})
 	}
@@ -137,7 +78,7 @@ func TestWhatASummaryFrees(t *testing.T) {
 		canister.Invocation{Head: idOf("i2"), Message: "m9", CallID: "c", Name: "look", Arguments: "{}"},
 		canister.Result{Head: idOf("r2"), Invocation: "i2", Content: canister.Texts("seen")})
 	later := append(working[:len(working):len(working)],
-		canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: markedBy(mark{Through: "r", Tokens: 8100}, nil)}}, Content: canister.Texts("short")})
+		canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: compaction.MarkedBy(compaction.Mark{Through: "r", Tokens: 8100}, nil)}}, Content: canister.Texts("short")})
 	for _, test := range []struct {
 		name     string
 		history  []canister.Canister

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -337,7 +339,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	}
 	reply, added := t.ask(ctx, ids, &Request{
 		Purpose:       purpose,
-		History:       t.conv.view.of(t.conv.history),
+		History:       t.conv.view.Of(t.conv.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,
 		NewID:         ids.next,
@@ -376,7 +378,7 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 	defer asking.end()
 	for event, err := range t.asker.pay(ctx, t.conv.model, t.conv.info, request, true) {
 		if err != nil {
-			if asking.err = err; !t.tooLong(err, &t.conv.refused, load(t.conv.history)) {
+			if asking.err = err; !t.tooLong(err, &t.conv.refused, compaction.RequestTokens(t.conv.history)) {
 				asking.err = t.failExchange(ctx, advised(t.opts, err))
 			}
 			return nil, nil
@@ -437,4 +439,18 @@ func (t *turn) failExchange(ctx context.Context, err error) error {
 	}
 	t.progress.fail(err)
 	return err
+}
+
+// unmarked returns a canister without the metadata that only a compaction may set: a
+// canister from outside must not replace messages or instructions.
+func unmarked(c canister.Canister) canister.Canister {
+	document, ok := c.(canister.Document)
+	if !ok || document.Metadata[compaction.Key] == nil && document.Metadata[sampledKey] == nil && document.Metadata[compaction.InstructionsKey] == nil {
+		return c
+	}
+	document.Metadata = maps.Clone(document.Metadata) // it is the caller's
+	delete(document.Metadata, compaction.Key)
+	delete(document.Metadata, sampledKey)
+	delete(document.Metadata, compaction.InstructionsKey)
+	return document
 }

@@ -3,7 +3,6 @@
 package converse
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/compaction"
 )
 
 // grower makes a history as the loop would, with calls in parallel whose results
@@ -65,8 +65,8 @@ func (g *grower) exchange() {
 	message := canister.Assistant{Head: g.head(), Finish: canister.FinishInvocations}
 	if g.usage {
 		message.Usage = &canister.Usage{Output: 20}
-		for _, c := range (&view{}).of(g.history) {
-			message.Usage.Input += tokensOf(c) * 3 / 4
+		for _, c := range (&compaction.View{}).Of(g.history) {
+			message.Usage.Input += compaction.TokensOf(c) * 3 / 4
 		}
 	}
 	g.add(message)
@@ -94,18 +94,18 @@ func (g *grower) compact(command Compact) {
 	document := canister.Document{Head: g.head(), Content: canister.Texts("cut")}
 	if command.Trim == 0 {
 		document.Content = canister.Texts("summary " + strings.Repeat("s", g.random.IntN(300)))
-		command.After = command.Before - command.hidden + tokensOf(document)
+		command.After = command.Before - command.plan.Hidden + compaction.TokensOf(document)
 	}
 	if command.After >= command.Before {
 		g.t.Fatalf("a compaction gains nothing: %+v", command)
 	}
-	document.Metadata = markedBy((&logMap{}).mark(g.history, command), nil)
+	document.Metadata = compaction.MarkedBy((&logMap{}).mark(g.history, command), nil)
 	g.add(document)
 }
 
 func viewTokens(told []canister.Canister) (tokens int64) {
 	for _, c := range told {
-		tokens += tokensOf(c)
+		tokens += compaction.TokensOf(c)
 	}
 	return tokens
 }
@@ -122,22 +122,22 @@ func TestViews(t *testing.T) {
 			Limits:     Limits{Exchanges: -1},
 			Compaction: &Compaction{Window: window, Keep: random.IntN(6), Trim: []int{0, -1, 100}[random.IntN(3)]},
 		}}
-		var growing view
+		var growing compaction.View
 		var before []canister.Canister
 		var compactions, known int
 		check := func() {
-			told := growing.of(g.history)
+			told := growing.Of(g.history)
 			if problems := canister.Check(told); problems != nil {
 				t.Fatalf("seed %d: %v", seed, problems[0])
 			}
-			if fresh := (&view{}).of(g.history); !reflect.DeepEqual(fresh, told) {
+			if fresh := (&compaction.View{}).Of(g.history); !reflect.DeepEqual(fresh, told) {
 				t.Fatalf("seed %d: told at once it is another", seed)
 			}
 			again := roundTrip(t, g.history)
 			if !reflect.DeepEqual(Next(again, g.policy, time.Unix(9, 0)), Next(g.history, g.policy, time.Unix(9, 0))) {
 				t.Fatalf("seed %d: Next is another for the same history", seed)
 			}
-			compacted := slices.ContainsFunc(g.history[known:], func(c canister.Canister) bool { _, ok := markOf(c); return ok })
+			compacted := slices.ContainsFunc(g.history[known:], func(c canister.Canister) bool { _, ok := compaction.MarkOf(c); return ok })
 			if compacted {
 				compactions++
 			} else if !slices.EqualFunc(before, told[:len(before)], func(a, b canister.Canister) bool { return reflect.DeepEqual(a, b) }) {
@@ -146,7 +146,7 @@ func TestViews(t *testing.T) {
 			before, known = told, len(g.history)
 			checkKept(t, g.history, told)
 			// One exchange of three long results is the most that comes between.
-			if most := window + 3*(2100+tokensPerMedia) + 1000; viewTokens(told) > most && g.policy.Compaction.Keep != 0 {
+			if most := window + 3*(2100+1000) + 1000; viewTokens(told) > most && g.policy.Compaction.Keep != 0 {
 				t.Fatalf("seed %d: %d tokens of %d", seed, viewTokens(told), window)
 			}
 		}
@@ -174,7 +174,7 @@ func checkKept(t *testing.T, history, told []canister.Canister) {
 	if !slices.Equal(supervisors(history), supervisors(told)) {
 		t.Fatalf("instructions are missing: %v of %v", supervisors(told), supervisors(history))
 	}
-	user := history[lastUser(history)].Header().ID
+	user := history[compaction.LastUser(history)].Header().ID
 	if !slices.ContainsFunc(told, func(c canister.Canister) bool { return c.Header().ID == user }) {
 		t.Fatal("the latest words of the user are missing")
 	}
@@ -198,71 +198,6 @@ func roundTrip(t *testing.T, history []canister.Canister) []canister.Canister {
 	return read
 }
 
-// Marks that nobody can have meant count for nothing, and neither do those that
-// would part calls from their results.
-func TestBadMarks(t *testing.T) {
-	history := []canister.Canister{
-		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("a")},
-		canister.Assistant{Head: canister.Head{ID: "m"}},
-		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "m", CallID: "1", Name: "t"},
-		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Content: canister.Texts(strings.Repeat("x", 5000))},
-	}
-	for _, text := range []string{
-		`{"through":"m"}`, `{"through":"i"}`, `{"through":"nobody"}`, `{"through":"d"}`, `{}`, `[]`, `null`, `7`,
-		`{"through":"r","tokens":-1}`, `{"through":"r","tokens":99999999999999}`, `{"through":"r","trim":-5}`, `{"through":5}`,
-	} {
-		document := canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: canister.Fields{compactionKey: json.RawMessage(text)}}}}
-		whole := append(slices.Clone(history), document)
-		if told := (&view{}).of(whole); !reflect.DeepEqual(told, whole) {
-			t.Errorf("%s: told %v", text, told)
-		}
-		if got, want := load(whole), viewTokens(whole); got != want {
-			t.Errorf("%s: %d tokens, want %d", text, got, want)
-		}
-	}
-}
-
-// What a request has is what the server counted last, without what the model
-// only thought, and what came since.
-func TestLoad(t *testing.T) {
-	said := canister.Assistant{Head: canister.Head{ID: "m"}, Usage: &canister.Usage{Input: 1000, Output: 300, Reasoning: 250}}
-	user := canister.User{Head: canister.Head{ID: "u"}, Content: []canister.Content{canister.Text(strings.Repeat("x", 300)), canister.ImageContent{Data: make([]byte, 1<<20)}}}
-	marked := canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: markedBy(mark{Through: "m", Tokens: 77}, nil)}}}
-	wait := canister.Wait{Head: canister.Head{ID: "w"}}
-	for i, test := range []struct {
-		history []canister.Canister
-		want    int64
-	}{
-		{nil, 0},
-		{[]canister.Canister{user}, 1108},
-		{[]canister.Canister{user, said}, 1050},
-		{[]canister.Canister{said, wait, user}, 2158},
-		{[]canister.Canister{said, marked, user}, 1185},
-		{[]canister.Canister{user, canister.Assistant{Head: canister.Head{ID: "m"}, Usage: &canister.Usage{Output: 5}}}, 1116},
-	} {
-		if got := load(test.history); got != test.want {
-			t.Errorf("%d: %d tokens, want %d", i, got, test.want)
-		}
-	}
-}
-
-// A result that is cut is never longer for it.
-func TestCutsAreShorter(t *testing.T) {
-	for size := range 3000 {
-		result := canister.Result{Head: canister.Head{ID: "r"}, Content: canister.Texts(strings.Repeat("x", size))}
-		if size%2 == 0 {
-			result.Content = append(result.Content, canister.ResourceContent{URI: "u", Text: strings.Repeat("y", size/2)})
-		}
-		cut := trimmed(result, 1000)
-		if tokensOf(cut) > tokensOf(result) {
-			t.Fatalf("of %d bytes: %d tokens were %d", size, tokensOf(cut), tokensOf(result))
-		}
-		if changed := !reflect.DeepEqual(cut, result); changed != (cut.ID != result.ID) {
-			t.Fatalf("of %d bytes: another result has the identity %s", size, cut.ID)
-		}
-	}
-}
-
 // Where the exchanges that stay fill the window, nothing is compacted for little.
 func TestNothingToGain(t *testing.T) {
 	var history []canister.Canister
@@ -276,7 +211,7 @@ func TestNothingToGain(t *testing.T) {
 	history = append(history, canister.User{Head: canister.Head{ID: "u3"}, Content: canister.Texts("more")})
 	policy := Policy{Compaction: &Compaction{Window: 9000, Keep: 1}}
 	if command, ok := Next(history, policy, time.Unix(0, 0)).(Exchange); !ok {
-		t.Errorf("%d of 9000 tokens, and next is %+v", load(history), command)
+		t.Errorf("%d of 9000 tokens, and next is %+v", compaction.RequestTokens(history), command)
 	}
 	policy.Compaction.Window = 8000 // which is full: what there is has to go
 	if _, ok := Next(history, policy, time.Unix(0, 0)).(Compact); ok {
@@ -303,30 +238,30 @@ type far struct{ canister.Canister }
 // summary stands for is not looked at again.
 func TestOldHistoryIsNotLookedAt(t *testing.T) {
 	g := &grower{t: t, random: rand.New(rand.NewPCG(1, 1)), usage: true, policy: Policy{Compaction: &Compaction{Window: 8000}}}
-	var growing view
+	var growing compaction.View
 	turns := 0
-	for m := readMarks(nil); m.through < 30 || m.user >= 0; m = readMarks(g.history) {
-		g.turn(func() { growing.of(g.history) })
+	for m := compaction.ReadMarks(nil); m.Through < 30 || m.User >= 0; m = compaction.ReadMarks(g.history) {
+		g.turn(func() { growing.Of(g.history) })
 		if turns++; turns > 100 {
 			t.Fatal("never compacted")
 		}
 	}
 	g.add(canister.User{Head: g.head(), Content: canister.Texts("again")})
-	want := growing.of(g.history)
-	through := readMarks(g.history).through
+	want := growing.Of(g.history)
+	through := compaction.ReadMarks(g.history).Through
 	for i := range through {
 		g.history[i] = far{}
 	}
-	g.history[through-1] = canister.Document{Head: canister.Head{Extra: canister.Extra{Metadata: markedBy(mark{Through: "nobody"}, nil)}}}
+	g.history[through-1] = canister.Document{Head: canister.Head{Extra: canister.Extra{Metadata: compaction.MarkedBy(compaction.Mark{Through: "nobody"}, nil)}}}
 	if _, ok := Next(g.history, g.policy, time.Unix(1, 0)).(Exchange); !ok {
 		t.Error("Next is another without what is long ago")
 	}
-	g.policy.Refused = load(g.history)
+	g.policy.Refused = compaction.RequestTokens(g.history)
 	if _, ok := Next(g.history, g.policy, time.Unix(1, 0)).(Compact); !ok {
 		t.Error("no compaction without what is long ago")
 	}
 	g.add(canister.Document{Head: g.head(), Content: canister.Texts("more")})
-	if told := growing.of(g.history); len(told) != len(want)+1 {
+	if told := growing.Of(g.history); len(told) != len(want)+1 {
 		t.Errorf("told %d canisters, were %d", len(told), len(want))
 	}
 }
@@ -337,21 +272,21 @@ func FuzzView(f *testing.F) {
 	f.Add(uint64(2), "c9", 100, int64(7), uint8(20))
 	f.Fuzz(func(t *testing.T, seed uint64, through string, trim int, tokens int64, at uint8) {
 		g := &grower{t: t, random: rand.New(rand.NewPCG(seed, 1))}
-		growing := view{}
+		growing := compaction.View{}
 		for range 3 {
 			g.turn(func() {
 				if g.n%3 == int(at)%3 {
-					metadata := markedBy(mark{Through: through, Trim: trim, Tokens: tokens}, nil)
+					metadata := compaction.MarkedBy(compaction.Mark{Through: through, Trim: trim, Tokens: tokens}, nil)
 					g.add(canister.Document{Head: canister.Head{ID: g.head().ID, Extra: canister.Extra{Metadata: metadata}}})
 				}
-				told := growing.of(g.history)
+				told := growing.Of(g.history)
 				if problems := canister.Check(told); problems != nil {
 					t.Fatal(problems[0])
 				}
-				if fresh := (&view{}).of(g.history); !reflect.DeepEqual(fresh, told) {
+				if fresh := (&compaction.View{}).Of(g.history); !reflect.DeepEqual(fresh, told) {
 					t.Fatal("told at once it is another")
 				}
-				if load(g.history) < 0 {
+				if compaction.RequestTokens(g.history) < 0 {
 					t.Fatal("less than nothing")
 				}
 			})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+package bounds
 
 import (
 	"fmt"
@@ -10,14 +10,25 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// bound cuts contents to at most limit bytes of text and data. A text is cut at the
+// Keep stores a piece that is cut off, and returns a link to it. Nil stores nothing.
+type Keep func(whole canister.Content) (canister.LinkContent, bool)
+
+// piece stores a piece.
+func (k Keep) piece(whole canister.Content) (canister.LinkContent, bool) {
+	if k == nil {
+		return canister.LinkContent{}, false
+	}
+	return k(whole)
+}
+
+// Contents cuts contents to at most limit bytes of text and data. A text is cut at the
 // limit and any other piece that does not fit is left out; a line in its place says so.
 // Later pieces that fit are kept, and the whole of a piece that has such a line is
-// spilled. A negative limit means no limit.
-func bound(contents []canister.Content, limit int, spill spiller) []canister.Content {
+// passed to keep. A negative limit means no limit.
+func Contents(contents []canister.Content, limit int, keep Keep) []canister.Content {
 	total := 0
 	for _, c := range contents {
-		total += size(c)
+		total += Size(c)
 	}
 	if limit < 0 || total <= limit {
 		return contents
@@ -25,7 +36,7 @@ func bound(contents []canister.Content, limit int, spill spiller) []canister.Con
 	kept := make([]canister.Content, 0, len(contents))
 	left, lines, further, bytes := limit, 0, 0, 0
 	for _, c := range contents {
-		n := size(c)
+		n := Size(c)
 		if n <= left {
 			kept, left = append(kept, c), left-n
 			continue
@@ -40,8 +51,8 @@ func bound(contents []canister.Content, limit int, spill spiller) []canister.Con
 			continue
 		}
 		lines++
-		kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d bytes of %s", n, what(c)), limit)))
-		if link, ok := spill.keep(c); ok {
+		kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d bytes of %s", n, Describe(c)), limit)))
+		if link, ok := keep.piece(c); ok {
 			kept = append(kept, link)
 		}
 	}
@@ -51,8 +62,8 @@ func bound(contents []canister.Content, limit int, spill spiller) []canister.Con
 	return kept
 }
 
-// maxQuoted is how many bytes of a text from outside an error or a note quotes.
-const maxQuoted = 200
+// MaxQuoted is how many bytes of a text from outside an error or a note quotes.
+const MaxQuoted = 200
 
 // maxCutLines is how many of the pieces that were left out get a line each.
 const maxCutLines = 4
@@ -61,27 +72,10 @@ func cutLine(out string, limit int) string {
 	return fmt.Sprintf("[cut: %s are left out, because a result may have %d bytes]", out, limit)
 }
 
-// MaxAnswer is the maximum size in bytes of a [canister.Answer] in its JSON form, and
-// of arguments that an approval changes.
-const MaxAnswer = 1 << 20
-
-// fits returns why an answer cannot be appended. An answer is never cut: its author can
-// give another one.
-func fits(answer canister.Answer) error {
-	line, err := canister.Marshal(answer)
-	switch {
-	case err != nil:
-		return fmt.Errorf("converse: the answer cannot be written down: %w", err)
-	case len(line) > MaxAnswer:
-		return fmt.Errorf("converse: the answer has %d bytes in its JSON form, and an answer may have %d: give a shorter one", len(line), MaxAnswer)
-	}
-	return nil
-}
-
-// byValue replaces everything that is not one of the six contents, held by value, by a
+// ByValue replaces everything that is not one of the six contents, held by value, by a
 // line, and structured content that is not JSON by its text: a history with either
 // could not be encoded.
-func byValue(contents []canister.Content) []canister.Content {
+func ByValue(contents []canister.Content) []canister.Content {
 	copied := false
 	for i, c := range contents {
 		var text string
@@ -105,9 +99,9 @@ func byValue(contents []canister.Content) []canister.Content {
 	return contents
 }
 
-// size returns the bytes of text and data in a content. An empty content has a minimum
+// Size returns the bytes of text and data in a content. An empty content has a minimum
 // size, so that the number of contents is bounded too.
-func size(c canister.Content) int {
+func Size(c canister.Content) int {
 	const least = 16
 	switch c := c.(type) {
 	case canister.TextContent:
@@ -126,19 +120,19 @@ func size(c canister.Content) int {
 	return least
 }
 
-// what describes a content for a person or a model.
-func what(c canister.Content) string {
+// Describe describes a content for a person or a model.
+func Describe(c canister.Content) string {
 	switch c := c.(type) {
 	case canister.TextContent:
 		return "text"
 	case canister.ImageContent:
-		return "an image (" + textcut.Bytes(c.MIME, maxQuoted) + ")"
+		return "an image (" + textcut.Bytes(c.MIME, MaxQuoted) + ")"
 	case canister.AudioContent:
-		return "a sound (" + textcut.Bytes(c.MIME, maxQuoted) + ")"
+		return "a sound (" + textcut.Bytes(c.MIME, MaxQuoted) + ")"
 	case canister.ResourceContent:
-		return "the resource " + textcut.Bytes(c.URI, maxQuoted)
+		return "the resource " + textcut.Bytes(c.URI, MaxQuoted)
 	case canister.LinkContent:
-		return "a link to " + textcut.Bytes(c.URI, maxQuoted)
+		return "a link to " + textcut.Bytes(c.URI, MaxQuoted)
 	case canister.StructuredContent:
 		return "structured content"
 	}

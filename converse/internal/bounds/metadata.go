@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+package bounds
 
 import (
 	"encoding/json"
@@ -43,9 +43,9 @@ func fieldsSize(fields canister.Fields) (bytes int) {
 	return bytes
 }
 
-// writable returns contents and metadata of a result without metadata that cannot be
+// Writable returns contents and metadata of a result without metadata that cannot be
 // encoded. A line names the omitted metadata.
-func writable(contents []canister.Content, metadata canister.Fields) ([]canister.Content, canister.Fields) {
+func Writable(contents []canister.Content, metadata canister.Fields) ([]canister.Content, canister.Fields) {
 	contents = slices.Clone(contents)
 	var out []string
 	for i, c := range contents {
@@ -67,7 +67,7 @@ func writable(contents []canister.Content, metadata canister.Fields) ([]canister
 			out, more = out[:maxCutLines], fmt.Sprintf(" and %d more", n)
 		}
 		for i := range out {
-			out[i] = fmt.Sprintf("%q", textcut.Bytes(out[i], maxQuoted))
+			out[i] = fmt.Sprintf("%q", textcut.Bytes(out[i], MaxQuoted))
 		}
 		contents = append(contents, canister.Text("[left out: metadata that has no JSON form: "+strings.Join(out, ", ")+more+"]"))
 	}
@@ -97,13 +97,13 @@ func writableFields(fields canister.Fields, out []string) (canister.Fields, []st
 	return kept, out
 }
 
-// boundMetadata removes metadata of contents and of their result that do not fit into
+// Metadata removes metadata of contents and of their result that do not fit into
 // limit together with the contents. A line says how much, and the whole of the removed
-// metadata is spilled. A negative limit means no limit.
-func boundMetadata(contents []canister.Content, metadata canister.Fields, limit int, spill spiller) ([]canister.Content, canister.Fields) {
+// metadata is passed to keep. A negative limit means no limit.
+func Metadata(contents []canister.Content, metadata canister.Fields, limit int, keep Keep) ([]canister.Content, canister.Fields) {
 	left, cut := limit, 0
 	for _, c := range contents {
-		left -= size(c)
+		left -= Size(c)
 	}
 	fits := func(fields canister.Fields) bool {
 		n := fieldsSize(fields)
@@ -134,7 +134,7 @@ func boundMetadata(contents []canister.Content, metadata canister.Fields, limit 
 	}
 	kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d bytes of metadata", cut), limit)))
 	if text, err := json.Marshal(whole); err == nil {
-		if link, ok := spill.keep(canister.StructuredContent{JSON: text}); ok {
+		if link, ok := keep.piece(canister.StructuredContent{JSON: text}); ok {
 			kept = append(kept, link)
 		}
 	}

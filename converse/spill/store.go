@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+package spill
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // the pieces that only the deleted conversation owns, and a conversation that is forked
 // or imported owns the pieces that it links to. If store has a method Ledger, so has
 // the returned store.
-func (f *SpillFolder) Store(store history.Store) history.Store {
+func (f *Folder) Store(store history.Store) history.Store {
 	s := spillStore{Store: store, folder: f}
 	if keeper, ok := store.(ledgerKeeper); ok {
 		return struct {
@@ -36,7 +36,7 @@ type ledgerKeeper interface{ Ledger() budget.Ledger }
 
 type spillStore struct {
 	history.Store
-	folder *SpillFolder
+	folder *Folder
 }
 
 // Append makes the conversation an owner of the pieces that the canisters name. The
@@ -57,7 +57,7 @@ func (s spillStore) own(conversation string, names []string) (fresh []string, er
 		}
 		added, err := s.folder.own(conversation, name)
 		if err != nil {
-			return fresh, fmt.Errorf("converse: the spilled results of conversation %q: %w", conversation, err)
+			return fresh, fmt.Errorf("spill: the spilled results of conversation %q: %w", conversation, err)
 		}
 		if added {
 			fresh = append(fresh, name)
@@ -132,7 +132,7 @@ func (s spillStore) Delete(ctx context.Context, conversation string, length int)
 		return err
 	}
 	if err := s.folder.Remove(conversation); err != nil {
-		return fmt.Errorf("converse: conversation %q is deleted, and its spilled results are not; delete it again: %w", conversation, err)
+		return fmt.Errorf("spill: conversation %q is deleted, and its spilled results are not; delete it again: %w", conversation, err)
 	}
 	return nil
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+package compaction
 
 import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 )
 
 // The server of a model reports the tokens of past requests. These numbers are used to
 // estimate everything added since, rather too high than too low: a token has four bytes
 // in English prose, and fewer in code, JSON and most other languages.
 const (
-	bytesPerToken    = 3
+	BytesPerToken    = 3
 	tokensPerMessage = 8    // the overhead of a message
 	tokensPerMedia   = 1000 // an image or audio, whatever its size
 )
 
-// tokensOf estimates the tokens of a canister in a request.
-func tokensOf(c canister.Canister) int64 {
+// TokensOf estimates the tokens of a canister in a request.
+func TokensOf(c canister.Canister) int64 {
 	if !canister.Message(c) {
 		return 0
 	}
@@ -27,19 +28,19 @@ func tokensOf(c canister.Canister) int64 {
 		return tokens + textTokens(len(invocation.Name)+len(invocation.Arguments))
 	}
 	for _, content := range canister.ContentOf(c) {
-		if isMedia(content) {
+		if IsMedia(content) {
 			tokens += tokensPerMedia
 		} else {
-			tokens += textTokens(size(content))
+			tokens += textTokens(bounds.Size(content))
 		}
 	}
 	return tokens
 }
 
-func textTokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
+func textTokens(bytes int) int64 { return int64(bytes+BytesPerToken-1) / BytesPerToken }
 
-// isMedia reports whether a content is an image or audio.
-func isMedia(c canister.Content) bool {
+// IsMedia reports whether a content is an image or audio.
+func IsMedia(c canister.Content) bool {
 	switch c := c.(type) {
 	case canister.ImageContent, canister.AudioContent:
 		return true
@@ -49,19 +50,19 @@ func isMedia(c canister.Content) bool {
 	return false
 }
 
-// load estimates the tokens of the next request: the tokens of the last request and its
+// RequestTokens estimates the tokens of the next request: the tokens of the last request and its
 // answer, as the server counted them, or the number in the last mark, plus estimates
 // for everything after it. It does not look further back.
-func load(history []canister.Canister) int64 {
+func RequestTokens(history []canister.Canister) int64 {
 	var tokens int64
 	for i := len(history) - 1; i >= 0; i-- {
 		if said, ok := history[i].(canister.Assistant); ok && said.Usage != nil && said.Usage.Input > 0 {
 			return tokens + said.Usage.Input + max(0, said.Usage.Output-said.Usage.Reasoning)
 		}
-		if mark, ok := markOf(history[i]); ok && (marks{}).resolve(history[:i], mark) >= 0 {
+		if mark, ok := MarkOf(history[i]); ok && (Marks{}).Resolve(history[:i], mark) >= 0 {
 			return tokens + mark.Tokens
 		}
-		tokens += tokensOf(history[i])
+		tokens += TokensOf(history[i])
 	}
 	return tokens
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+package spill
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"mime"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,32 +18,31 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/foldername"
 	"github.com/consort-go/consort/internal/writefile"
 )
 
-// SpillFolder stores spilled pieces as files in a folder that only the user of the
+// Folder stores spilled pieces as files in a folder that only the user of the
 // process can access. Its methods may be called concurrently, also by several
 // processes.
 //
 // The name of a file is derived from its content, so that conversations with the same
 // piece share it. Each owner has an empty file owners/CONVERSATION/NAME in the folder.
-// A file is removed with its last owner: see [SpillFolder.Remove] and
-// [SpillFolder.Store].
-type SpillFolder struct {
+// A file is removed with its last owner: see [Folder.Remove] and [Folder.Store].
+type Folder struct {
 	path string
 }
 
-// NewSpillFolder returns a SpillFolder for a folder, which is created with the first
-// piece.
-func NewSpillFolder(folder string) *SpillFolder { return &SpillFolder{folder} }
+// NewFolder returns a Folder at a path, where a folder is created with the first piece.
+func NewFolder(folder string) *Folder { return &Folder{folder} }
 
-// Keep is a [SpillFunc]. It stores contents that have text or data, also for a
-// conversation that is in no store; only Remove deletes those.
-func (f *SpillFolder) Keep(_ context.Context, conversation string, whole canister.Content) (canister.LinkContent, error) {
+// Keep is for Options.Spill of a conversation. It stores contents that have text or
+// data, also for a conversation that is not in the store; only Remove deletes those.
+func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Content) (canister.LinkContent, error) {
 	data, mimeType := dataOf(whole)
 	if data == nil {
-		return canister.LinkContent{}, fmt.Errorf("%s has no data to keep", what(whole))
+		return canister.LinkContent{}, fmt.Errorf("%s has no data to keep", bounds.Describe(whole))
 	}
 	folder, err := filepath.Abs(f.path)
 	if err == nil {
@@ -74,12 +74,12 @@ func (f *SpillFolder) Keep(_ context.Context, conversation string, whole caniste
 var errRemovedMeanwhile = errors.New("the conversation was deleted meanwhile")
 
 // owners returns the folder with the marks of a conversation's files.
-func (f *SpillFolder) owners(conversation string) string {
+func (f *Folder) owners(conversation string) string {
 	return filepath.Join(f.path, "owners", foldername.Of(conversation))
 }
 
 // own makes a conversation an owner of a file, and reports whether it is a new owner.
-func (f *SpillFolder) own(conversation, name string) (fresh bool, err error) {
+func (f *Folder) own(conversation, name string) (fresh bool, err error) {
 	folder := f.owners(conversation)
 	for range 10 { // Remove may delete the folder in between
 		if err = os.MkdirAll(folder, 0o700); err != nil {
@@ -102,7 +102,7 @@ func (f *SpillFolder) own(conversation, name string) (fresh bool, err error) {
 
 // Remove removes the pieces that only the conversation owns. It is not an error if it
 // owns none.
-func (f *SpillFolder) Remove(conversation string) error {
+func (f *Folder) Remove(conversation string) error {
 	folder := f.owners(conversation)
 	marks, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,6 +123,40 @@ func (f *SpillFolder) Remove(conversation string) error {
 	return nil
 }
 
+// dataOf returns the bytes of a content and its media type.
+func dataOf(content canister.Content) ([]byte, string) {
+	switch c := content.(type) {
+	case canister.TextContent:
+		return []byte(c.Text), "text/plain"
+	case canister.ImageContent:
+		return c.Data, c.MIME
+	case canister.AudioContent:
+		return c.Data, c.MIME
+	case canister.ResourceContent:
+		if c.Blob != nil {
+			return c.Blob, c.MIME
+		}
+		return []byte(c.Text), c.MIME
+	case canister.StructuredContent:
+		return c.JSON, "application/json"
+	}
+	return nil, ""
+}
+
+// extension returns the file extension for a media type, or "".
+func extension(mimeType string) string {
+	switch mimeType {
+	case "text/plain":
+		return ".txt"
+	case "application/json":
+		return ".json"
+	}
+	if ends, err := mime.ExtensionsByType(mimeType); err == nil && len(ends) > 0 {
+		return ends[0]
+	}
+	return ""
+}
+
 // leaving is the suffix of the mark of an owner that is being removed and no longer
 // counts. The mark stays until everything is done, so that the removal can be repeated
 // after a crash.
@@ -130,7 +164,7 @@ const leaving = ".gone"
 
 // disown removes a conversation from the owners of a file, and removes the file if it
 // has no other owner.
-func (f *SpillFolder) disown(conversation, name string) error {
+func (f *Folder) disown(conversation, name string) error {
 	mark := filepath.Join(f.owners(conversation), name)
 	if err := os.Rename(mark, mark+leaving); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -146,7 +180,7 @@ func (f *SpillFolder) disown(conversation, name string) error {
 // writes the file again. For an owner that is added between the two checks the file is
 // missing for that moment; that owner may be gone again before the file is back, so the
 // file is then checked again.
-func (f *SpillFolder) removeUnowned(name string) error {
+func (f *Folder) removeUnowned(name string) error {
 	path, gone := filepath.Join(f.path, name), filepath.Join(f.path, ".gone-"+rand.Text())
 	for {
 		if owned, err := f.isOwned(name); err != nil || owned {
@@ -174,7 +208,7 @@ func ignoreAbsent(err error) error {
 }
 
 // isOwned reports whether a file has an owner.
-func (f *SpillFolder) isOwned(name string) (bool, error) {
+func (f *Folder) isOwned(name string) (bool, error) {
 	folders, err := os.ReadDir(filepath.Join(f.path, "owners"))
 	if err != nil {
 		return false, err
@@ -195,7 +229,7 @@ func (f *SpillFolder) isOwned(name string) (bool, error) {
 var spilled = regexp.MustCompile(`^[0-9a-f]{32}(\.[A-Za-z0-9]+)?$`)
 
 // linked returns the names of the files that canisters link to.
-func (f *SpillFolder) linked(canisters ...canister.Canister) (names []string) {
+func (f *Folder) linked(canisters ...canister.Canister) (names []string) {
 	folder, err := filepath.Abs(f.path)
 	if err != nil {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse_test
+package spill_test
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/converse/spill"
 )
 
 // spillStores are stores in step with a folder of spilled results.
-func spillStores(t *testing.T, do func(*testing.T, *converse.SpillFolder, history.Store, string)) {
+func spillStores(t *testing.T, do func(*testing.T, *spill.Folder, history.Store, string)) {
 	database, err := sqlite.Open(filepath.Join(t.TempDir(), "h.db"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func spillStores(t *testing.T, do func(*testing.T, *converse.SpillFolder, histor
 	for name, store := range map[string]history.Store{"memory": history.NewMemory(), "sqlite": database, "files": folders} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "spill")
-			folder := converse.NewSpillFolder(path)
+			folder := spill.NewFolder(path)
 			wrapped := folder.Store(store)
 			defer wrapped.Close()
 			do(t, folder, wrapped, path)
@@ -43,7 +43,7 @@ func spillStores(t *testing.T, do func(*testing.T, *converse.SpillFolder, histor
 }
 
 // turnWith appends a turn whose result has links to the spilled texts.
-func turnWith(t *testing.T, folder *converse.SpillFolder, store history.Store, conversation string, texts ...string) {
+func turnWith(t *testing.T, folder *spill.Folder, store history.Store, conversation string, texts ...string) {
 	t.Helper()
 	var content []canister.Content
 	for _, text := range texts {
@@ -95,7 +95,7 @@ func remove(t *testing.T, store history.Store, conversation string) {
 
 // Delete removes what only the conversation owns, and leaves no trace of it.
 func TestDeleteRemovesWhatWasSpilled(t *testing.T) {
-	spillStores(t, func(t *testing.T, folder *converse.SpillFolder, store history.Store, path string) {
+	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
 		turnWith(t, folder, store, "Ann's", "ann", "both")
 		turnWith(t, folder, store, "bob", "bob", "both")
 		wantSpilled(t, path, "ann", "bob", "both")
@@ -112,7 +112,7 @@ func TestDeleteRemovesWhatWasSpilled(t *testing.T) {
 
 // A fork owns what it has links to, and nothing that came after the cut.
 func TestForkKeepsWhatWasSpilled(t *testing.T) {
-	spillStores(t, func(t *testing.T, folder *converse.SpillFolder, store history.Store, path string) {
+	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
 		turnWith(t, folder, store, "a", "early")
 		late, err := folder.Keep(t.Context(), "a", canister.Text("late"))
 		if err != nil {
@@ -140,7 +140,7 @@ func TestForkKeepsWhatWasSpilled(t *testing.T) {
 
 // An imported conversation owns what it has links to.
 func TestImportKeepsWhatWasSpilled(t *testing.T) {
-	spillStores(t, func(t *testing.T, folder *converse.SpillFolder, store history.Store, path string) {
+	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
 		turnWith(t, folder, store, "a", "text")
 		var written bytes.Buffer
 		if err := bundle.Export(t.Context(), &written, store, bundle.JSONL, "a"); err != nil {
@@ -162,7 +162,7 @@ func TestImportKeepsWhatWasSpilled(t *testing.T) {
 // What a link names elsewhere is nobody's to remove.
 func TestLinksElsewhereAreLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spill")
-	folder := converse.NewSpillFolder(path)
+	folder := spill.NewFolder(path)
 	store := folder.Store(history.NewMemory())
 	turnWith(t, folder, store, "a", "text")
 	other := filepath.Join(path, "owners", "..", "precious.txt")
@@ -182,7 +182,7 @@ func TestLinksElsewhereAreLeftAlone(t *testing.T) {
 // throughout it stays, and with the last owner it is gone.
 func TestOwnersComeAndGoTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spill")
-	folder := converse.NewSpillFolder(path)
+	folder := spill.NewFolder(path)
 	for _, owned := range []bool{true, false} {
 		if owned {
 			turnWith(t, folder, folder.Store(history.NewMemory()), "owner", "shared")
@@ -216,7 +216,7 @@ func TestOwnersComeAndGoTogether(t *testing.T) {
 // and neither does a piece that goes from owner to owner.
 func TestKeepAndRemoveTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spill")
-	folder := converse.NewSpillFolder(path)
+	folder := spill.NewFolder(path)
 	for range 100 {
 		var keeping, removing sync.WaitGroup
 		kept := make(chan struct{})
@@ -261,7 +261,7 @@ func (u unsure) Fork(ctx context.Context, conversation string, length int, to st
 func TestForkOfUnknownOutcome(t *testing.T) {
 	for _, says := range []error{errors.New("the connection was lost"), context.Canceled, history.ErrExists} {
 		path := filepath.Join(t.TempDir(), "spill")
-		folder := converse.NewSpillFolder(path)
+		folder := spill.NewFolder(path)
 		store := folder.Store(unsure{history.NewMemory(), says})
 		turnWith(t, folder, store, "a", "early")
 		for range 2 { // the second time it exists
