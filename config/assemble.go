@@ -278,7 +278,7 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	ensembles := slices.Clone(o.Ensembles)
 	o.pinned = map[string]*pins.File{}
 	if config.ConcurrentStarts > 0 {
-		o.starts = ensemble.NewStarts(config.ConcurrentStarts)
+		o.starts = &ensemble.Starts{Limit: config.ConcurrentStarts}
 	}
 	var errs []error
 	for _, server := range config.servers() {

@@ -49,7 +49,7 @@ type Serve struct {
 	MaxConnections, MaxConnectionsPerAddress int
 	MaxBodies                                int64
 	// Health is the address of an HTTP endpoint that reports the health of the servers,
-	// as ensemble.HealthHandler does. It requires no token. Empty disables it.
+	// as ensemble.Roster.HealthHandler does. It requires no token. Empty disables it.
 	Health Value
 
 	// HTTP is the address, HOST:PORT, for streamable HTTP. GRPC is the address for gRPC,

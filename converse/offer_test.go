@@ -74,7 +74,7 @@ func withDescription(i invoker.Invoker, description string) invoker.Invoker {
 // next exchange on. What else it changes is seen by the next turn.
 func TestToolsGrowWithinATurn(t *testing.T) {
 	source := ensembletest.NewSource()
-	source.SetLibrary(ensemble.LocalOptions{}) // such a connection says at once what has changed
+	source.SetLibrary(ensemble.LocalLibrary{}) // such a connection says at once what has changed
 	first := fn("first", func(context.Context, *invoker.Call) (invoker.Output, error) {
 		source.SetTools(withDescription(echo("stays"), "changed"), echo("new"), echo("another"))
 		return invoker.Output{}, nil
@@ -124,7 +124,7 @@ func TestToolsGrowWithinATurn(t *testing.T) {
 // Another process that carries a turn on offers what was added behind the others.
 func TestAddedToolsKeepTheirPlaceInAnotherProcess(t *testing.T) {
 	source := ensembletest.NewSource()
-	source.SetLibrary(ensemble.LocalOptions{})
+	source.SetLibrary(ensemble.LocalLibrary{})
 	var tools []invoker.Invoker
 	grow := func(name string, more ...string) invoker.Invoker {
 		return fn(name, func(context.Context, *invoker.Call) (invoker.Output, error) {

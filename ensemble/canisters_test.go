@@ -50,7 +50,7 @@ func TestPromptInConversation(t *testing.T) {
 // TestDocument: a resource with all its parts, that a conversation takes.
 func TestDocument(t *testing.T) {
 	options := ensembletest.ServerLibrary(nil)
-	roster := newRoster(t, ensemble.New("l", ensemble.LocalLibrary(options), nil))
+	roster := newRoster(t, ensemble.New("l", options.Source(), nil))
 	document, err := roster.Document(t.Context(), "test://greeting")
 	if err != nil || document.Title != "Greeting" || document.URI != "test://greeting" || string(document.Metadata["ensemble/name"]) != `"l"` {
 		t.Fatalf("Document: %+v, %v", document, err)
@@ -77,7 +77,7 @@ func resourceTools(t *testing.T) func(tool, arguments string) (string, *invoker.
 		r.Description = "line\nbreak " + strings.Repeat("long ", 1000)
 		options.Resources = append(options.Resources, r)
 	}
-	library := ensemble.New("l", ensemble.LocalLibrary(options), nil)
+	library := ensemble.New("l", options.Source(), nil)
 	tools, err := ensemble.ResourceTools("resources", library, ensemble.Local("empty"))
 	if err != nil {
 		t.Fatal(err)

@@ -142,7 +142,7 @@
 // # Health
 //
 // [Ensemble.Snapshot] tells a Go program everything about an ensemble, [Roster.Health]
-// reports it in a form for others, and [HealthHandler] serves that over HTTP. None of
+// reports it in a form for others, and [Roster.HealthHandler] serves that over HTTP. None of
 // them connects to anything or waits.
 //
 // Options.Telemetry reports the same to OpenTelemetry, and each attempt to connect as a

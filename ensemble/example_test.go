@@ -121,7 +121,7 @@ func ExampleRestart() {
 }
 
 // Whoever watches over a program asks how its ensembles do.
-func ExampleHealthHandler() {
+func ExampleRoster_HealthHandler() {
 	ctx := context.Background()
 	roster, err := ensemble.NewRoster(ensemble.Local("clock", ensembletest.Returns("now", "12:00")))
 	if err != nil {
@@ -129,7 +129,7 @@ func ExampleHealthHandler() {
 		return
 	}
 	defer roster.Close(ctx)
-	server := httptest.NewServer(ensemble.HealthHandler(roster))
+	server := httptest.NewServer(roster.HealthHandler())
 	defer server.Close()
 
 	response, err := http.Get(server.URL + "/health/mcp")
@@ -170,7 +170,7 @@ func ExampleCatalog_Nearest() {
 func ExampleLocalLibrary() {
 	ctx := context.Background()
 	updates := new(ensemble.Updates)
-	notes := ensemble.New("notes", ensemble.LocalLibrary(ensemble.LocalOptions{
+	notes := ensemble.New("notes", ensemble.LocalLibrary{
 		Resources: []ensemble.LocalResource{{
 			Resource: ensemble.Resource{URI: "note://today", Name: "today", Title: "Today", MIME: "text/plain"},
 			Read: func(context.Context) ([]canister.ResourceContent, error) {
@@ -186,7 +186,7 @@ func ExampleLocalLibrary() {
 			},
 		}},
 		Updates: updates, // updates.Tell("note://today") is news for those who subscribed
-	}), nil)
+	}.Source(), nil)
 	roster, err := ensemble.NewRoster(notes)
 	if err != nil {
 		fmt.Println(err)
@@ -211,10 +211,10 @@ func ExampleRoster_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	updates := new(ensemble.Updates)
-	notes := ensemble.New("notes", ensemble.LocalLibrary(ensemble.LocalOptions{
+	notes := ensemble.New("notes", ensemble.LocalLibrary{
 		Resources: []ensemble.LocalResource{ensembletest.TextResource("note://today", "Buy brass.")},
 		Updates:   updates,
-	}), nil)
+	}.Source(), nil)
 	roster, err := ensemble.NewRoster(notes)
 	if err != nil {
 		fmt.Println(err)
@@ -239,9 +239,9 @@ func ExampleRoster_Watch() {
 
 func ExampleResourceTools() {
 	ctx := context.Background()
-	notes := ensemble.New("notes", ensemble.LocalLibrary(ensemble.LocalOptions{
+	notes := ensemble.New("notes", ensemble.LocalLibrary{
 		Resources: []ensemble.LocalResource{ensembletest.TextResource("note://today", "Buy brass.")},
-	}), nil)
+	}.Source(), nil)
 	resources, err := ensemble.ResourceTools("resources", notes)
 	if err != nil {
 		fmt.Println(err)

@@ -32,30 +32,17 @@ type EnsembleHealth struct {
 	Since    time.Time `json:"since"`
 	Required bool      `json:"required"`
 	// LastSuccess and LastError are absent when there was none.
-	LastSuccess time.Time     `json:"last_success,omitzero"`
-	LastError   string        `json:"last_error,omitempty"`
-	LatencyMS   LatencyHealth `json:"latency_ms"`
-	InFlight    int           `json:"in_flight"`
-	Calls       int           `json:"calls"`
-	Failures    int           `json:"failures"`
-	Restarts    int           `json:"restarts"`
-	Repeats     int           `json:"repeats"`
-	Late        int           `json:"late"`
-	Tools       int           `json:"tools"`
-	Aside       []AsideHealth `json:"aside"` // never null
-}
-
-// LatencyHealth is [Latency] in milliseconds.
-type LatencyHealth struct {
-	Last float64 `json:"last"`
-	P50  float64 `json:"p50"`
-	P99  float64 `json:"p99"`
-}
-
-// AsideHealth is a tool that is not offered, with the reason.
-type AsideHealth struct {
-	Tool   string `json:"tool"`
-	Reason string `json:"reason"`
+	LastSuccess time.Time `json:"last_success,omitzero"`
+	LastError   string    `json:"last_error,omitempty"`
+	Latency     Latency   `json:"latency_ms"`
+	InFlight    int       `json:"in_flight"`
+	Calls       int       `json:"calls"`
+	Failures    int       `json:"failures"`
+	Restarts    int       `json:"restarts"`
+	Repeats     int       `json:"repeats"`
+	Late        int       `json:"late"`
+	Tools       int       `json:"tools"`
+	Aside       []Aside   `json:"aside"` // never null; without Aside.Ensemble
 }
 
 // Health returns the current state of the ensembles. It never connects to anything and
@@ -94,7 +81,7 @@ func (e *Ensemble) health() EnsembleHealth {
 		Since:       s.Since,
 		Required:    e.options.Required,
 		LastSuccess: s.LastSuccess,
-		LatencyMS:   LatencyHealth{inMS(s.Latency.Last), inMS(s.Latency.P50), inMS(s.Latency.P99)},
+		Latency:     s.Latency,
 		InFlight:    s.InFlight,
 		Calls:       s.Calls,
 		Failures:    s.Failures,
@@ -102,21 +89,19 @@ func (e *Ensemble) health() EnsembleHealth {
 		Repeats:     s.Repeats,
 		Late:        s.Late,
 		Tools:       s.Tools,
-		Aside:       make([]AsideHealth, 0, len(s.Aside)),
+		Aside:       []Aside{},
 	}
 	if s.LastError != nil {
 		h.LastError = redact(s.LastError.Error())
 	}
 	for _, a := range s.Aside {
-		h.Aside = append(h.Aside, AsideHealth{a.Tool, redact(a.Reason)})
+		h.Aside = append(h.Aside, Aside{Tool: a.Tool, Reason: redact(a.Reason)})
 	}
 	return h
 }
 
-func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// HealthHandler returns a handler that answers GET requests about a roster with JSON and
-// the status 200 or 503 (RFC 9110, section 15.6.4). It never connects to anything.
+// HealthHandler returns a handler that answers GET requests about the roster with JSON
+// and the status 200 or 503 (RFC 9110, section 15.6.4). It never connects to anything.
 //
 //   - /health/mcp: the [Health]; 503 if it is not Ready.
 //   - /livez: {"live":true}, for a supervisor that restarts the program; 503 if not.
@@ -127,11 +112,8 @@ func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecon
 // block, and may be called concurrently.
 //
 // The responses contain names of servers and their errors, so do not expose them
-// publicly. HealthHandler panics if r is nil.
-func HealthHandler(r *Roster, notReady ...func() string) http.Handler {
-	if r == nil {
-		panic("ensemble: HealthHandler needs a roster, and was given nil")
-	}
+// publicly.
+func (r *Roster) HealthHandler(notReady ...func() string) http.Handler {
 	// This is in package ensemble because zap links net/http already.
 	mux := http.NewServeMux()
 	answer := func(path string, judge func(Health) (ok bool, body any)) {

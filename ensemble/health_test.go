@@ -50,9 +50,9 @@ func TestHealth(t *testing.T) {
 		want := ensemble.EnsembleHealth{
 			Name: "e", State: ensemble.Ready, Since: time.Now(), Required: true, LastSuccess: success,
 			LastError: `ensemble "e": the connection was lost: ***: the server died: exit status 3`,
-			LatencyMS: ensemble.LatencyHealth{Last: 0, P50: 872, P99: 998},
+			Latency:   ensemble.Latency{P50: 872 * time.Millisecond, P99: 998 * time.Millisecond},
 			Calls:     1001, Failures: 1, Restarts: 1, Tools: 2,
-			Aside: []ensemble.AsideHealth{{Tool: "no", Reason: `the deny list has "no"`}},
+			Aside: []ensemble.Aside{{Tool: "no", Reason: `the deny list has "no"`}},
 		}
 		if got := roster.Health().Ensembles[0]; !reflect.DeepEqual(got, want) {
 			t.Errorf("the health is\n%+v, want\n%+v", got, want)
@@ -116,7 +116,7 @@ func TestNotReady(t *testing.T) {
 		roster := newRoster(t, ensemble.New("needed", needed, &ensemble.Options{Required: true, Restart: never}))
 		alone := newRoster(t, ensemble.New("extra", extra, &ensemble.Options{Restart: never}))
 		draining := ""
-		handler := ensemble.HealthHandler(roster, func() string { return draining })
+		handler := roster.HealthHandler(func() string { return draining })
 		ask := func(handler http.Handler, status int, want string) {
 			t.Helper()
 			w := httptest.NewRecorder()
@@ -136,10 +136,10 @@ func TestNotReady(t *testing.T) {
 		if err := alone.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ask(ensemble.HealthHandler(alone), 200, `{"ready":true}`)
+		ask(alone.HealthHandler(), 200, `{"ready":true}`)
 		extra.Lose(errDied)
 		synctest.Wait()
-		ask(ensemble.HealthHandler(alone), 503, `{"ready":false,"reasons":["no ensemble is ready"]}`)
+		ask(alone.HealthHandler(), 503, `{"ready":false,"reasons":["no ensemble is ready"]}`)
 	})
 }
 
@@ -147,7 +147,7 @@ func TestHealthHandler(t *testing.T) {
 	source := ensembletest.NewSource(ensembletest.Echo())
 	e := ensemble.New("e", source, &ensemble.Options{Required: true})
 	roster := newRoster(t, e)
-	handler := ensemble.HealthHandler(roster)
+	handler := roster.HealthHandler()
 	get := func(method, path string, status int) string {
 		t.Helper()
 		w := httptest.NewRecorder()

@@ -14,8 +14,8 @@ import (
 
 // The limits for servers' instructions, in characters.
 const (
-	// MaxInstructions is how much of the instructions of one ensemble is passed on.
-	MaxInstructions = 4000
+	// maxInstructions is how much of the instructions of one ensemble is passed on.
+	maxInstructions = 4000
 	// MaxAllInstructions is how much of the instructions of all ensembles together is
 	// passed on.
 	MaxAllInstructions = 16_000
@@ -26,7 +26,7 @@ const (
 type Instructions struct {
 	Ensemble string
 	// Text has no invisible characters and no secrets ([Options].Redact), and at most
-	// MaxInstructions characters. It is not trusted: the server wrote it.
+	// maxInstructions characters. It is not trusted: the server wrote it.
 	Text string
 	// Omitted is the number of characters that were cut off.
 	Omitted int
@@ -68,7 +68,7 @@ func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 			said.Text = e.options.Redact(text)
 		}
 	}
-	return said.Shortened(MaxInstructions)
+	return said.Shortened(maxInstructions)
 }
 
 // Instructions returns the instructions of the ensembles that offer at least one tool,

@@ -96,7 +96,7 @@ func TestMaxTools(t *testing.T) {
 	}
 	many := ensemble.New("many", ensembletest.NewSource(manyTools(1001)...), nil)
 	defer many.Close(t.Context())
-	if got := len(namesOf(t, many)); got != ensemble.DefaultMaxTools {
+	if got := len(namesOf(t, many)); got != 1000 {
 		t.Errorf("%d tools by default", got)
 	}
 }

@@ -67,7 +67,7 @@ func TestListsAreKept(t *testing.T) {
 		if got := source.Count(ensembletest.ListResources); got != 1 {
 			t.Errorf("the list was asked for %d times", got)
 		}
-		source.SetLibrary(ensemble.LocalOptions{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:new", "new")}})
+		source.SetLibrary(ensemble.LocalLibrary{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:new", "new")}})
 		got, _, err := e.Resources(t.Context())
 		if err != nil || !slices.Equal(uris(got), []string{"x:new"}) {
 			t.Errorf("after the change: %v, %v", got, err)
@@ -104,7 +104,7 @@ func TestListFails(t *testing.T) {
 func TestListIsNobodys(t *testing.T) {
 	user := invoker.NewTrusted[string]("user")
 	seen := make(chan bool, 4)
-	source := &spied{LocalOptions: ensembletest.ServerLibrary(nil), saw: func(ctx context.Context) {
+	source := &spied{LocalLibrary: ensembletest.ServerLibrary(nil), saw: func(ctx context.Context) {
 		_, ok := user.From(ctx)
 		seen <- ok
 	}}
@@ -120,12 +120,12 @@ func TestListIsNobodys(t *testing.T) {
 
 // spied is a local library that shows the contexts of lists and reads.
 type spied struct {
-	ensemble.LocalOptions
+	ensemble.LocalLibrary
 	saw func(context.Context)
 }
 
 func (s *spied) Open(ctx context.Context) (ensemble.Connection, error) {
-	c, err := ensemble.LocalLibrary(s.LocalOptions).Open(ctx)
+	c, err := s.LocalLibrary.Source().Open(ctx)
 	return &spiedConnection{c, c.(ensemble.Library), s}, err
 }
 
@@ -150,7 +150,7 @@ func (c *spiedConnection) Read(ctx context.Context, uri string) ([]canister.Reso
 func TestOneFails(t *testing.T) {
 	dead := ensembletest.NewSource()
 	dead.Fail(ensembletest.Open, 100, errDied)
-	good := ensemble.New("good", ensemble.LocalLibrary(ensembletest.ServerLibrary(nil)), nil)
+	good := ensemble.New("good", ensembletest.ServerLibrary(nil).Source(), nil)
 	roster := newRoster(t, ensemble.New("dead", dead, nil), good, ensemble.Local("tools"))
 	all, err := roster.Resources(t.Context())
 	if err != nil || len(all.Resources) != 2 || len(all.Templates) != 1 || len(all.Away) != 1 || all.Away[0].Ensemble != "dead" {
@@ -190,7 +190,7 @@ func TestDownIsNotWaitedFor(t *testing.T) {
 // TestFirstHasIt: of two ensembles with one URI the first has it.
 func TestFirstHasIt(t *testing.T) {
 	library := func(name, text string) *ensemble.Ensemble {
-		return ensemble.New(name, ensemble.LocalLibrary(ensemble.LocalOptions{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:same", text)}}), nil)
+		return ensemble.New(name, ensemble.LocalLibrary{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:same", text)}}.Source(), nil)
 	}
 	roster := newRoster(t, library("b", "first"), library("a", "second"))
 	all, err := roster.Resources(t.Context())
@@ -210,7 +210,7 @@ func TestFirstHasIt(t *testing.T) {
 // nor, without a scheme of its own, any other's.
 func TestGreedyTemplates(t *testing.T) {
 	templates := func(name string, uris ...string) *ensemble.Ensemble {
-		var options ensemble.LocalOptions
+		var options ensemble.LocalLibrary
 		for _, uri := range uris {
 			options.Templates = append(options.Templates, ensemble.LocalTemplate{
 				Template: ensemble.Template{URI: uri, Name: name},
@@ -219,9 +219,9 @@ func TestGreedyTemplates(t *testing.T) {
 				},
 			})
 		}
-		return ensemble.New(name, ensemble.LocalLibrary(options), nil)
+		return ensemble.New(name, options.Source(), nil)
 	}
-	listed := ensemble.New("listed", ensemble.LocalLibrary(ensemble.LocalOptions{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:listed", "listed")}}), nil)
+	listed := ensemble.New("listed", ensemble.LocalLibrary{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:listed", "listed")}}.Source(), nil)
 	greedy := templates("greedy", "{+any}", "{scheme}:{+rest}", "{+any}:", "x:{id}")
 	roster := newRoster(t, greedy, listed, templates("mine", "y:{id}", "x:{+id}"))
 	for uri, want := range map[string]string{"x:listed": "listed", "y:7": "mine", "x:7": "greedy", "x:7/8": "mine"} {
@@ -254,7 +254,7 @@ func TestManyTemplates(t *testing.T) {
 			},
 		})
 	}
-	roster := newRoster(t, ensemble.New("many", ensemble.LocalLibrary(options), nil))
+	roster := newRoster(t, ensemble.New("many", options.Source(), nil))
 	if _, err := roster.Resources(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -269,11 +269,11 @@ func TestManyTemplates(t *testing.T) {
 
 // TestLimitOfResources: too many are left out, and it is said.
 func TestLimitOfResources(t *testing.T) {
-	options := ensemble.LocalOptions{}
+	options := ensemble.LocalLibrary{}
 	for _, uri := range []string{"x:1", "x:2", "x:2", "x:3", "x:4"} {
 		options.Resources = append(options.Resources, ensembletest.TextResource(uri, ""))
 	}
-	roster := newRoster(t, ensemble.New("many", ensemble.LocalLibrary(options), &ensemble.Options{MaxResources: 3}))
+	roster := newRoster(t, ensemble.New("many", options.Source(), &ensemble.Options{MaxResources: 3}))
 	all, err := roster.Resources(t.Context())
 	if err != nil || len(all.Resources) != 3 || len(all.Aside) != 2 || !strings.Contains(all.Aside[1].Reason, "more than 3 resources") {
 		t.Errorf("Resources: %+v, %v", all, err)
@@ -339,7 +339,7 @@ func TestLibraryPanics(t *testing.T) {
 		Resource: ensemble.Resource{URI: "x:bad"},
 		Read:     func(context.Context) ([]canister.ResourceContent, error) { panic("bad") },
 	})
-	roster := newRoster(t, ensemble.New("l", ensemble.LocalLibrary(options), nil))
+	roster := newRoster(t, ensemble.New("l", options.Source(), nil))
 	if _, err := roster.ReadResource(t.Context(), "x:bad"); codeOf(t, err) != invoker.ExecutionFailed {
 		t.Errorf("a read that panics: %v", err)
 	}
@@ -351,7 +351,7 @@ func TestLibraryPanics(t *testing.T) {
 // TestLibraryNeeds: without what the ensemble needs nothing is read.
 func TestLibraryNeeds(t *testing.T) {
 	user := invoker.NewTrusted[string]("user")
-	roster := newRoster(t, ensemble.New("l", ensemble.LocalLibrary(ensembletest.ServerLibrary(nil), ensembletest.Echo()), &ensemble.Options{
+	roster := newRoster(t, ensemble.New("l", ensembletest.ServerLibrary(nil).Source(ensembletest.Echo()), &ensemble.Options{
 		Needs: []string{"user"}, Fill: map[string]string{"text": "user"},
 	}))
 	if _, err := roster.ReadResource(t.Context(), "test://greeting"); codeOf(t, err) != invoker.Unauthorized {
@@ -380,7 +380,7 @@ func TestFillOfToolsThatDoNotSaySo(t *testing.T) {
 		return invoker.Output{Content: canister.Texts(string(call.Arguments))}, nil
 	})
 	open.Def.InputSchema = json.RawMessage(`{"type":"object","patternProperties":{"^own":{}}}`)
-	roster := newRoster(t, ensemble.New("l", ensemble.LocalLibrary(ensembletest.ServerLibrary(nil), open), &ensemble.Options{
+	roster := newRoster(t, ensemble.New("l", ensembletest.ServerLibrary(nil).Source(open), &ensemble.Options{
 		Fill: map[string]string{"owner": "user"},
 	}))
 	tool := toolOf(t, roster.Ensembles()[0], "open")

@@ -15,12 +15,12 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// LocalOptions are the resources and prompts of a local ensemble. Functions may be
+// LocalLibrary is the resources and prompts of a local ensemble. Functions may be
 // called concurrently, and must return soon after their context ends; the context
 // carries the trusted values of the caller. Of a plain error, the caller sees only the
 // code EXECUTION_FAILED; with [invoker.Failf] a function returns a message and another
 // code, such as [invoker.NotFound].
-type LocalOptions struct {
+type LocalLibrary struct {
 	Resources []LocalResource
 	Templates []LocalTemplate
 	Prompts   []LocalPrompt
@@ -88,20 +88,20 @@ func (u *Updates) set(c *localLibrary, heard func(News)) {
 	u.listeners[c] = heard
 }
 
-// LocalLibrary returns a source of Go functions that offers resources and prompts in
-// addition to tools, for [New]. If the options are invalid, Open fails.
-func LocalLibrary(options LocalOptions, invokers ...invoker.Invoker) Source {
-	options.Resources = slices.Clone(options.Resources)
-	options.Templates = slices.Clone(options.Templates)
-	options.Prompts = slices.Clone(options.Prompts)
-	return &librarySource{localSource(slices.Clone(invokers)), options, options.check()}
+// Source returns a source that offers the resources and prompts, and the invokers as
+// tools, for [New]. If the library is invalid, Open fails.
+func (l LocalLibrary) Source(invokers ...invoker.Invoker) Source {
+	l.Resources = slices.Clone(l.Resources)
+	l.Templates = slices.Clone(l.Templates)
+	l.Prompts = slices.Clone(l.Prompts)
+	return &librarySource{localSource(slices.Clone(invokers)), l, l.check()}
 }
 
-// check returns all errors in the options, joined.
-func (o *LocalOptions) check() error {
+// check returns all errors in the library, joined.
+func (l *LocalLibrary) check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	for i, r := range o.Resources {
+	for i, r := range l.Resources {
 		switch {
 		case r.URI == "":
 			wrong("resource %d (%q) has no URI", i+1, r.Name)
@@ -109,7 +109,7 @@ func (o *LocalOptions) check() error {
 			wrong("resource %q has no function Read", r.URI)
 		}
 	}
-	for i, t := range o.Templates {
+	for i, t := range l.Templates {
 		err := uritemplate.Check(t.URI)
 		switch {
 		case t.URI == "":
@@ -120,7 +120,7 @@ func (o *LocalOptions) check() error {
 			wrong("template %q has no function Read", t.URI)
 		}
 	}
-	for i, p := range o.Prompts {
+	for i, p := range l.Prompts {
 		switch {
 		case p.Name == "":
 			wrong("prompt %d has no name", i+1)
@@ -133,7 +133,7 @@ func (o *LocalOptions) check() error {
 
 type librarySource struct {
 	tools   localSource
-	options LocalOptions
+	library LocalLibrary
 	problem error
 }
 
@@ -142,41 +142,41 @@ func (s *librarySource) Open(ctx context.Context) (Connection, error) {
 	if err := cmp.Or(s.problem, ctx.Err()); err != nil {
 		return nil, err
 	}
-	return &localLibrary{*s.tools.connect(), &s.options}, nil
+	return &localLibrary{*s.tools.connect(), &s.library}, nil
 }
 
 // localLibrary is a local connection with a library.
 type localLibrary struct {
 	localConnection
-	options *LocalOptions
+	library *LocalLibrary
 }
 
 // Close implements [Connection].
 func (c *localLibrary) Close(ctx context.Context) error {
-	c.options.Updates.set(c, nil)
+	c.library.Updates.set(c, nil)
 	return c.localConnection.Close(ctx)
 }
 
 // Listen implements [Library].
 func (c *localLibrary) Listen(heard func(News)) {
 	if c.alive.Err() == nil {
-		c.options.Updates.set(c, heard)
+		c.library.Updates.set(c, heard)
 	}
 }
 
 // Resources implements [Library].
 func (c *localLibrary) Resources(ctx context.Context) ([]Resource, error) {
-	return described(ctx, c, c.options.Resources, func(r LocalResource) Resource { return r.Resource })
+	return described(ctx, c, c.library.Resources, func(r LocalResource) Resource { return r.Resource })
 }
 
 // Templates implements [Library].
 func (c *localLibrary) Templates(ctx context.Context) ([]Template, error) {
-	return described(ctx, c, c.options.Templates, func(t LocalTemplate) Template { return t.Template })
+	return described(ctx, c, c.library.Templates, func(t LocalTemplate) Template { return t.Template })
 }
 
 // Prompts implements [Library].
 func (c *localLibrary) Prompts(ctx context.Context) ([]Prompt, error) {
-	return described(ctx, c, c.options.Prompts, func(p LocalPrompt) Prompt { return p.Prompt })
+	return described(ctx, c, c.library.Prompts, func(p LocalPrompt) Prompt { return p.Prompt })
 }
 
 // described returns the descriptions of all resources, templates or prompts.
@@ -193,13 +193,13 @@ func described[L, T any](ctx context.Context, c *localLibrary, all []L, of func(
 // Read implements [Library].
 func (c *localLibrary) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	return during(ctx, c.alive, func(ctx context.Context) ([]canister.ResourceContent, error) {
-		for _, r := range c.options.Resources {
+		for _, r := range c.library.Resources {
 			if r.URI == uri {
 				parts, err := r.Read(ctx)
 				return named(parts, uri, r.MIME), err
 			}
 		}
-		for _, t := range c.options.Templates {
+		for _, t := range c.library.Templates {
 			if values, ok := uritemplate.Match(t.URI, uri); ok {
 				parts, err := t.Read(ctx, uri, values)
 				return named(parts, uri, t.MIME), err
@@ -249,9 +249,9 @@ func (c *localLibrary) Get(ctx context.Context, name string, arguments map[strin
 }
 
 func (c *localLibrary) prompt(name string) (*LocalPrompt, error) {
-	for i := range c.options.Prompts {
-		if c.options.Prompts[i].Name == name {
-			return &c.options.Prompts[i], nil
+	for i := range c.library.Prompts {
+		if c.library.Prompts[i].Name == name {
+			return &c.library.Prompts[i], nil
 		}
 	}
 	return nil, invoker.Failf(invoker.NotFound, "There is no prompt %q.", shortened(name))
@@ -276,7 +276,7 @@ func (c *localLibrary) completer(request *CompletionRequest) (func(context.Conte
 		}
 		return p.Complete, nil
 	}
-	for _, t := range c.options.Templates {
+	for _, t := range c.library.Templates {
 		if t.URI == request.Template {
 			return t.Complete, nil
 		}
@@ -292,10 +292,10 @@ func (c *localLibrary) Subscribe(ctx context.Context, uri string) error {
 
 func (c *localLibrary) checkSubscription(uri string) error {
 	switch {
-	case c.options.Updates == nil:
+	case c.library.Updates == nil:
 		return invoker.Failf(invoker.InvalidArguments, "These resources do not report updates.")
-	case slices.ContainsFunc(c.options.Resources, func(r LocalResource) bool { return r.URI == uri }),
-		slices.ContainsFunc(c.options.Templates, func(t LocalTemplate) bool { return t.matches(uri) }):
+	case slices.ContainsFunc(c.library.Resources, func(r LocalResource) bool { return r.URI == uri }),
+		slices.ContainsFunc(c.library.Templates, func(t LocalTemplate) bool { return t.matches(uri) }):
 		return nil
 	}
 	return noResource(uri)

@@ -20,9 +20,9 @@ const (
 	defaultCallTimeout    = 30 * time.Second
 	DefaultCallLimit      = 10 * time.Minute
 	defaultCloseTimeout   = 10 * time.Second
-	DefaultMaxTools       = 1000
+	defaultMaxTools       = 1000
 
-	DefaultMaxResources     = 10_000
+	defaultMaxResources     = 10_000
 	defaultMaxSubscriptions = 1000
 )
 
@@ -142,8 +142,8 @@ func (o *Options) withDefaults() Options {
 	orDefault(&full.CallTimeout, defaultCallTimeout)
 	orDefault(&full.CallLimit, DefaultCallLimit)
 	orDefault(&full.CloseTimeout, defaultCloseTimeout)
-	orDefault(&full.MaxTools, DefaultMaxTools)
-	orDefault(&full.MaxResources, DefaultMaxResources)
+	orDefault(&full.MaxTools, defaultMaxTools)
+	orDefault(&full.MaxResources, defaultMaxResources)
 	orDefault(&full.MaxSubscriptions, defaultMaxSubscriptions)
 	full.Restart = full.Restart.withDefaults()
 	full.Logger = event.Logger(full.Logger)

@@ -137,7 +137,7 @@ func TestListsOfLibraryGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked int
 		source := ensembletest.NewSource()
-		source.SetLibrary(ensemble.LocalOptions{})
+		source.SetLibrary(ensemble.LocalLibrary{})
 		e := ensemble.New("e", source, &ensemble.Options{Refresh: time.Minute})
 		defer e.Close(t.Context())
 		for range 3 {

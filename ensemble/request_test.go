@@ -15,7 +15,7 @@ import (
 // A prompt whose writer asks a person has all the time that the person takes.
 func TestPromptsWaitForAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		library := ensemble.LocalLibrary(ensemble.LocalOptions{Prompts: []ensemble.LocalPrompt{{
+		library := ensemble.LocalLibrary{Prompts: []ensemble.LocalPrompt{{
 			Prompt: ensemble.Prompt{Name: "greet"},
 			Get: func(ctx context.Context, _ map[string]string) (*ensemble.Messages, error) {
 				answer, err := invoker.CallFrom(ctx).Ask(ctx, &invoker.ElicitRequest{Message: "Who?"})
@@ -24,7 +24,7 @@ func TestPromptsWaitForAPerson(t *testing.T) {
 				}
 				return &ensemble.Messages{Description: string(answer.Action)}, nil
 			},
-		}}})
+		}}}.Source()
 		roster, err := ensemble.NewRoster(ensemble.New("local", library, &ensemble.Options{CallTimeout: time.Second, CallLimit: 2 * time.Second}))
 		if err != nil {
 			t.Fatal(err)

@@ -256,7 +256,7 @@ func TestCatalogHostileNames(t *testing.T) {
 func TestLatestCatalog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, lost := ensembletest.NewSource(ensembletest.Returns("a", "")), ensembletest.NewSource(ensembletest.Returns("b", ""))
-		source.SetLibrary(ensemble.LocalOptions{})
+		source.SetLibrary(ensemble.LocalLibrary{})
 		roster, err := ensemble.NewRoster(ensemble.New("here", source, nil), ensemble.New("lost", lost, nil))
 		if err != nil {
 			t.Fatal(err)

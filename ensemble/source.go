@@ -93,9 +93,9 @@ type Listing struct {
 
 // Aside is a tool, resource, template or prompt that is not offered, with the reason.
 type Aside struct {
-	Ensemble string // filled in by the Ensemble
-	Tool     string // the tool's own name, or the prompt's, or a URI
-	Reason   string // a clause that reads well after "set aside: "
+	Ensemble string `json:"ensemble,omitempty"` // filled in by the Ensemble
+	Tool     string `json:"tool"`               // the tool's own name, or the prompt's, or a URI
+	Reason   string `json:"reason"`             // a clause that reads well after "set aside: "
 }
 
 // Peer describes the other end of a connection.

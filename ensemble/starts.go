@@ -23,9 +23,12 @@ type Spawner interface {
 // when it fails; ConnectTimeout begins with the start, and not before. Starts that a
 // call waits for come first, then starts of ensembles that are Required, then all
 // others, each group in the order of requests. Every fourth start is the one that has
-// waited longest, so that every start gets its turn. A Starts may be used concurrently.
+// waited longest, so that every start gets its turn. A Starts may be used concurrently, and must not be
+// copied.
 type Starts struct {
-	limit int
+	// Limit is how many processes start at a time. Zero or less means twice the number
+	// of processors that the program may use, which is the default for ensembles.
+	Limit int
 
 	mu      sync.Mutex
 	running int
@@ -40,7 +43,7 @@ type start struct {
 
 	// Guarded by Starts.mu.
 	urgency urgency
-	state   startState
+	over    bool
 }
 
 // urgency is the priority of a start, given by its most urgent use.
@@ -52,28 +55,19 @@ const (
 	forCall                    // a call or a request
 )
 
-type startState int
-
-const (
-	startWaiting startState = iota
-	startRunning
-	startOver
-)
-
 // oldestEvery is how often the oldest start begins, however urgent others are.
 const oldestEvery = 4
 
-// NewStarts returns a bound of limit starts at a time; zero or less means twice the
-// number of processors that the program may use, which is the default for ensembles.
-func NewStarts(limit int) *Starts {
-	if limit <= 0 {
-		limit = 2 * runtime.GOMAXPROCS(0)
-	}
-	return &Starts{limit: limit}
-}
-
 // ofProcess is the bound shared by ensembles without one of their own.
-var ofProcess = sync.OnceValue(func() *Starts { return NewStarts(0) })
+var ofProcess Starts
+
+// most returns how many starts there may be at a time.
+func (s *Starts) most() int {
+	if s.Limit <= 0 {
+		return 2 * runtime.GOMAXPROCS(0)
+	}
+	return s.Limit
+}
 
 // request adds a start. The caller must end it, whether or not it began.
 func (s *Starts) request(u urgency) *start {
@@ -87,7 +81,7 @@ func (s *Starts) request(u urgency) *start {
 
 // next lets waiting starts begin up to the limit; s.mu is held.
 func (s *Starts) next() {
-	for s.running < s.limit && len(s.waiting) > 0 {
+	for s.running < s.most() && len(s.waiting) > 0 {
 		s.count++
 		at := 0
 		for i, one := range s.waiting {
@@ -97,7 +91,6 @@ func (s *Starts) next() {
 		}
 		one := s.waiting[at]
 		s.waiting = slices.Delete(s.waiting, at, at+1)
-		one.state = startRunning
 		s.running++
 		close(one.begun)
 	}
@@ -124,13 +117,14 @@ func (one *start) end() {
 	s := one.starts
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch one.state {
-	case startWaiting:
-		s.waiting = slices.DeleteFunc(s.waiting, func(other *start) bool { return other == one })
-	case startRunning:
+	switch {
+	case one.over:
+	case one.hasBegun():
 		s.running--
+	default:
+		s.waiting = slices.DeleteFunc(s.waiting, func(other *start) bool { return other == one })
 	}
-	one.state = startOver
+	one.over = true
 	s.next()
 }
 
@@ -146,7 +140,7 @@ func (s *session) awaitStart(previous *session) (*start, error) {
 	if !ok || !spawner.Spawns() {
 		return nil, nil
 	}
-	starts := cmp.Or(e.options.Starts, ofProcess())
+	starts := cmp.Or(e.options.Starts, &ofProcess)
 	e.mu.Lock()
 	s.start = starts.request(s.urgency)
 	if !s.start.hasBegun() && e.supervisor.current == s {

@@ -82,7 +82,7 @@ func rosterOf(t *testing.T, all ...*ensemble.Ensemble) *ensemble.Roster {
 func TestStartsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s starter
-		starts := ensemble.NewStarts(3)
+		starts := &ensemble.Starts{Limit: 3}
 		var all []*ensemble.Ensemble
 		for i := range 10 {
 			all = append(all, s.ensemble(fmt.Sprint(i), time.Second, ensemble.Options{Starts: starts, ConnectTimeout: 1500 * time.Millisecond}))
@@ -107,7 +107,7 @@ func TestStartsAreBounded(t *testing.T) {
 func TestStartsInOrderOfNeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s starter
-		starts := ensemble.NewStarts(1)
+		starts := &ensemble.Starts{Limit: 1}
 		var all []*ensemble.Ensemble
 		for _, name := range []string{"a", "b", "c", "d", "e", "needed", "called"} {
 			all = append(all, s.ensemble(name, time.Second, ensemble.Options{Starts: starts, Required: name == "needed"}))
@@ -159,7 +159,7 @@ func statesOf(roster *ensemble.Roster) string {
 func TestStartsAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s starter
-		starts := ensemble.NewStarts(1)
+		starts := &ensemble.Starts{Limit: 1}
 		options := ensemble.Options{Starts: starts, ConnectTimeout: 2 * time.Second}
 		deaf := s.ensemble("deaf", 10*time.Second, options)
 		closed := s.ensemble("closed", time.Second, options)

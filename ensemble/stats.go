@@ -3,6 +3,8 @@
 package ensemble
 
 import (
+	"encoding/json"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -13,10 +15,33 @@ const recentCalls = 256
 
 // Latency summarizes the durations of the newest calls, at most 256, whether or not
 // they succeeded; zero without calls. Time spent waiting for the user does not count.
+// In JSON, the durations are numbers of milliseconds.
 type Latency struct {
 	Last time.Duration // the newest call
 	P50  time.Duration // median
 	P99  time.Duration // 99th percentile
+}
+
+// latencyMS is the JSON form of [Latency].
+type latencyMS struct {
+	Last float64 `json:"last"`
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (l Latency) MarshalJSON() ([]byte, error) {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return json.Marshal(latencyMS{ms(l.Last), ms(l.P50), ms(l.P99)})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *Latency) UnmarshalJSON(text []byte) error {
+	var form latencyMS
+	err := json.Unmarshal(text, &form)
+	duration := func(ms float64) time.Duration { return time.Duration(math.Round(ms * float64(time.Millisecond))) }
+	*l = Latency{duration(form.Last), duration(form.P50), duration(form.P99)}
+	return err
 }
 
 // stats are the counters of an ensemble. All methods may be called concurrently.

@@ -39,7 +39,7 @@ func libraryOptions(instructions string) *mcp.ServerOptions {
 }
 
 func openLibrary() ensemble.Library {
-	c, err := ensemble.LocalLibrary(ensembletest.ServerLibrary(nil)).Open(context.Background())
+	c, err := ensembletest.ServerLibrary(nil).Source().Open(context.Background())
 	if err != nil {
 		panic(err) // is as the suite wrote it
 	}

@@ -84,7 +84,7 @@ func TestLongLists(t *testing.T) {
 	e := ensemble.New("long", mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}), nil)
 	defer e.Close(mcptest.Within(t))
 	listed, aside, err := e.Resources(mcptest.Within(t))
-	if err != nil || len(listed) != ensemble.DefaultMaxResources || listed[0].URI != "x:odd" || asked != 3 {
+	if err != nil || len(listed) != 10_000 || listed[0].URI != "x:odd" || asked != 3 {
 		t.Fatalf("%d resources, %v, after %d pages", len(listed), err, asked)
 	}
 	if len(aside) != 1 || !strings.Contains(aside[0].Reason, "more than 10000 resources") {

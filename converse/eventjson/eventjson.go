@@ -44,11 +44,11 @@ func Marshal(event converse.Event) ([]byte, error) {
 type eventForm struct {
 	Event string `json:"event"`
 
-	Tools   int         `json:"tools,omitzero"`
-	Added   []string    `json:"added,omitempty"`
-	Removed []string    `json:"removed,omitempty"`
-	Aside   []asideForm `json:"aside,omitempty"`
-	Away    []awayForm  `json:"away,omitempty"`
+	Tools   int              `json:"tools,omitzero"`
+	Added   []string         `json:"added,omitempty"`
+	Removed []string         `json:"removed,omitempty"`
+	Aside   []ensemble.Aside `json:"aside,omitempty"`
+	Away    []awayForm       `json:"away,omitempty"`
 
 	Text string `json:"text,omitzero"`
 
@@ -89,12 +89,6 @@ type eventForm struct {
 	Canister json.RawMessage `json:"canister,omitempty"`
 }
 
-type asideForm struct {
-	Ensemble string `json:"ensemble"`
-	Tool     string `json:"tool"`
-	Reason   string `json:"reason"`
-}
-
 type awayForm struct {
 	Ensemble string `json:"ensemble"`
 	Error    string `json:"error"`
@@ -129,7 +123,7 @@ func formOf(event converse.Event) (form eventForm, err error) {
 	case converse.TurnStarted:
 		form = startedForm(e)
 	case converse.ToolsAdded:
-		form = eventForm{Event: "tools_added", Tools: e.Tools, Added: e.Added, Aside: asideForms(e.Aside)}
+		form = eventForm{Event: "tools_added", Tools: e.Tools, Added: e.Added, Aside: e.Aside}
 	case converse.MessageStarted:
 		form.Event = "message_started"
 	case converse.TextDelta:
@@ -196,19 +190,11 @@ func invocationForm(name string, invocation canister.Invocation) eventForm {
 }
 
 func startedForm(e converse.TurnStarted) eventForm {
-	form := eventForm{Event: "turn_started", Tools: e.Tools, Added: e.Added, Removed: e.Removed, Aside: asideForms(e.Aside)}
+	form := eventForm{Event: "turn_started", Tools: e.Tools, Added: e.Added, Removed: e.Removed, Aside: e.Aside}
 	for _, away := range e.Away {
 		form.Away = append(form.Away, awayForm{Ensemble: away.Ensemble, Error: words(away.Err)})
 	}
 	return form
-}
-
-func asideForms(aside []ensemble.Aside) []asideForm {
-	var forms []asideForm
-	for _, a := range aside {
-		forms = append(forms, asideForm(a))
-	}
-	return forms
 }
 
 func retriedForm(e converse.ExchangeRetried) eventForm {

@@ -29,7 +29,7 @@ var librarySteps = []Step{ListResources, ListPrompts, Read, Get, Complete, Subsc
 // SetLibrary makes the source offer resources and prompts as a local ensemble would
 // ([ensemble.LocalLibrary]), and its connections report that they changed. Connections
 // that were opened before the first SetLibrary stay without a library.
-func (s *Source) SetLibrary(options ensemble.LocalOptions) {
+func (s *Source) SetLibrary(options ensemble.LocalLibrary) {
 	s.mu.Lock()
 	s.library = &options
 	s.mu.Unlock()
@@ -98,7 +98,7 @@ func ask[T any](ctx context.Context, l librarian, step Step, f func(context.Cont
 	l.source.mu.Lock()
 	options := *l.source.library
 	l.source.mu.Unlock()
-	inner, err := ensemble.LocalLibrary(options).Open(ctx)
+	inner, err := options.Source().Open(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -202,8 +202,8 @@ func TextResource(uri, text string) ensemble.LocalResource {
 //     is given as code.
 //
 // It reports updates of test://greeting through updates, which may be nil.
-func ServerLibrary(updates *ensemble.Updates) ensemble.LocalOptions {
-	return ensemble.LocalOptions{
+func ServerLibrary(updates *ensemble.Updates) ensemble.LocalLibrary {
+	return ensemble.LocalLibrary{
 		Resources: []ensemble.LocalResource{
 			{
 				Resource: ensemble.Resource{URI: "test://greeting", Name: "greeting", Title: "Greeting", MIME: "text/plain"},

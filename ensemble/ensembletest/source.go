@@ -23,7 +23,7 @@ type Source struct {
 	mu          sync.Mutex
 	tools       []invoker.Invoker
 	aside       []ensemble.Aside
-	library     *ensemble.LocalOptions // nil without a library
+	library     *ensemble.LocalLibrary // nil without a library
 	connections []*connection          // not yet closed
 	steps       map[Step]*script
 }

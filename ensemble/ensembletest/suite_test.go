@@ -48,7 +48,7 @@ func TestLocalLibraryPassesSuite(t *testing.T) {
 	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
 		updates := new(ensemble.Updates)
 		return ensembletest.Harness{
-			Source:  ensemble.LocalLibrary(ensembletest.ServerLibrary(updates), ensembletest.ServerTools()...),
+			Source:  ensembletest.ServerLibrary(updates).Source(ensembletest.ServerTools()...),
 			Library: true,
 			Update:  func() { updates.Tell("test://greeting") },
 		}

@@ -66,7 +66,7 @@ func (s *server) serveHealth(watched *readiness) (stop func(), err error) {
 	}
 	s.Screen.Note("health at http://%s/health/mcp", listener.Addr())
 	handler := http.NewServeMux()
-	handler.Handle("/", ensemble.HealthHandler(watched.roster, watched.reason))
+	handler.Handle("/", watched.roster.HealthHandler(watched.reason))
 	handler.Handle("GET /metrics", s.Metrics)
 	server := listening.NewServer(listener, listening.WithoutBody(ownNames(listener.Addr(), handler)), listening.Options{
 		Limits: listening.Limits{

@@ -27,7 +27,7 @@ func HealthTable(h ensemble.Health, paint terminal.Palette) string {
 		rows = append(rows, []string{
 			shown.Line(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
 			strconv.Itoa(e.Tools), strconv.Itoa(e.Calls), strconv.Itoa(e.Failures), strconv.Itoa(e.InFlight), strconv.Itoa(e.Restarts),
-			fmt.Sprintf("%.0f ms", e.LatencyMS.P50), fmt.Sprintf("%.0f ms", e.LatencyMS.P99), Trouble(e),
+			fmt.Sprintf("%.0f ms", milliseconds(e.Latency.P50)), fmt.Sprintf("%.0f ms", milliseconds(e.Latency.P99)), Trouble(e),
 		})
 	}
 	return terminal.Table(rows, func(row, column int, cell string) string {

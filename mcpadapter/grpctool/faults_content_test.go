@@ -14,7 +14,6 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
-	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	. "github.com/consort-go/consort/mcpadapter/grpctool/grpctooltest"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -71,7 +70,7 @@ func TestFaultsOfListing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tools, aside := len(catalog.Tools()), len(catalog.Aside()); tools != ensemble.DefaultMaxTools+1 || tools+aside != 10_003 {
+		if tools, aside := len(catalog.Tools()), len(catalog.Aside()); tools != 1001 || tools+aside != 10_003 {
 			t.Errorf("%d tools are offered and %d set aside", tools, aside)
 		}
 		s.othersServe()

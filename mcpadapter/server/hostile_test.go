@@ -326,10 +326,10 @@ func TestLogsOfRefusals(t *testing.T) {
 // Subscriptions are bounded: a template has resources without end, and a client
 // may say the same again and again.
 func TestSubscriptionsAreBounded(t *testing.T) {
-	library := ensemble.LocalLibrary(ensemble.LocalOptions{Templates: []ensemble.LocalTemplate{{
+	library := ensemble.LocalLibrary{Templates: []ensemble.LocalTemplate{{
 		Template: ensemble.Template{URI: "test://{id}", Name: "any"},
 		Read:     func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) { return nil, nil },
-	}}, Updates: new(ensemble.Updates)})
+	}}, Updates: new(ensemble.Updates)}.Source()
 	srv := server.New(mcptest.Roster(t, ensemble.New("local", library, nil)), nil)
 	defer srv.Close(context.Background())
 	session := connectStdio(t, srv, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), "2025-11-25")

@@ -49,7 +49,7 @@ func newCurious(t *testing.T) *server.Server {
 		}
 		return invoker.Output{Content: canister.Texts(strings.Join(said, " "))}, nil
 	})
-	library := ensemble.LocalLibrary(ensemble.LocalOptions{Prompts: []ensemble.LocalPrompt{{
+	library := ensemble.LocalLibrary{Prompts: []ensemble.LocalPrompt{{
 		Prompt: ensemble.Prompt{Name: "greet"},
 		Get: func(ctx context.Context, _ map[string]string) (*ensemble.Messages, error) {
 			name, err := askName(ctx)
@@ -58,7 +58,7 @@ func newCurious(t *testing.T) *server.Server {
 			}
 			return &ensemble.Messages{Messages: []ensemble.PromptMessage{{Role: "user", Content: canister.Texts("Greet " + name + ".")}}}, nil
 		},
-	}}}, curious)
+	}}}.Source(curious)
 	roster, err := ensemble.NewRoster(ensemble.New("local", library, nil))
 	if err != nil {
 		t.Fatal(err)

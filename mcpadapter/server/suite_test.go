@@ -95,7 +95,7 @@ func TestGatewayOfAGateway(t *testing.T) {
 		rawTool(t, invoker.Definition{Name: "say", Title: "Say", Description: "Says.", InputSchema: schema}, func(context.Context, *invoker.Call) (invoker.Output, error) { return output, nil }),
 		says(t, "fail", invoker.Output{}, failure),
 	}
-	library := ensemble.LocalLibrary(ensembletest.ServerLibrary(nil), tools...)
+	library := ensembletest.ServerLibrary(nil).Source(tools...)
 	roster := mcptest.Roster(t, ensemble.New("first", library, nil))
 	for _, protocol := range mcptest.Protocols {
 		t.Run(protocol, func(t *testing.T) {

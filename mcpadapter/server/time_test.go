@@ -227,7 +227,7 @@ func TestNothingFollowsTheResult(t *testing.T) {
 func TestCloseLetsReadersFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, release := make(chan bool), make(chan bool)
-		library := ensemble.LocalLibrary(ensemble.LocalOptions{Resources: []ensemble.LocalResource{{
+		library := ensemble.LocalLibrary{Resources: []ensemble.LocalResource{{
 			Resource: ensemble.Resource{URI: "test://slow", Name: "slow"},
 			Read: func(ctx context.Context) ([]canister.ResourceContent, error) {
 				close(begun)
@@ -237,7 +237,7 @@ func TestCloseLetsReadersFinish(t *testing.T) {
 				}
 				return []canister.ResourceContent{{Text: "read"}}, ctx.Err()
 			},
-		}}})
+		}}}.Source()
 		roster, err := ensemble.NewRoster(ensemble.New("local", library, nil))
 		if err != nil {
 			t.Fatal(err)

@@ -70,12 +70,12 @@ func tracedServer(t *testing.T, w *mcptest.Recorder, heard chan<- map[string]any
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "far away"}}}, nil
 	})
-	library := ensemble.LocalLibrary(ensemble.LocalOptions{Prompts: []ensemble.LocalPrompt{{
+	library := ensemble.LocalLibrary{Prompts: []ensemble.LocalPrompt{{
 		Prompt: ensemble.Prompt{Name: "greet"},
 		Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
 			return &ensemble.Messages{Messages: []ensemble.PromptMessage{{Role: "user", Content: canister.Texts("Greet.")}}}, nil
 		},
-	}}}, adder(t), fail)
+	}}}.Source(adder(t), fail)
 	roster, err := ensemble.NewRoster(ensemble.New("local", library, nil),
 		ensemble.New("behind", mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Server: "behind"}), nil))
 	if err != nil {

@@ -85,7 +85,7 @@ type nothing struct{}
 func newShop() *ensemble.Ensemble {
 	updates := new(ensemble.Updates)
 	ended, seen := make(chan struct{}, 1), make(chan struct{}, 1)
-	s := stage.New(ensemble.LocalOptions{
+	s := stage.New(ensemble.LocalLibrary{
 		Resources: []ensemble.LocalResource{{
 			Resource: ensemble.Resource{URI: "shop://opening-hours", Name: "opening hours", MIME: "text/plain"},
 			Read: func(context.Context) ([]canister.ResourceContent, error) {

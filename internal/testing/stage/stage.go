@@ -25,8 +25,8 @@ type Stage struct {
 }
 
 // New returns a stage with its initial content.
-func New(options ensemble.LocalOptions, tools ...invoker.Invoker) *Stage {
-	return &Stage{source: ensemble.LocalLibrary(options, tools...), changed: make(chan struct{}, 1)}
+func New(options ensemble.LocalLibrary, tools ...invoker.Invoker) *Stage {
+	return &Stage{source: options.Source(tools...), changed: make(chan struct{}, 1)}
 }
 
 // AddTool offers another tool. It replaces an earlier addition with the same name.

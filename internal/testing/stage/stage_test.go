@@ -14,7 +14,7 @@ import (
 )
 
 func TestAdditionsAreNews(t *testing.T) {
-	s := stage.New(ensemble.LocalOptions{})
+	s := stage.New(ensemble.LocalLibrary{})
 	roster, err := ensemble.NewRoster(ensemble.New("stage", s, nil))
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 const watched = "test://watched-resource"
 
 // library returns the resources and prompts that the suite requests.
-func library(updates *ensemble.Updates) ensemble.LocalOptions {
-	return ensemble.LocalOptions{Resources: resources(), Templates: templates(), Prompts: prompts(), Updates: updates}
+func library(updates *ensemble.Updates) ensemble.LocalLibrary {
+	return ensemble.LocalLibrary{Resources: resources(), Templates: templates(), Prompts: prompts(), Updates: updates}
 }
 
 func resources() []ensemble.LocalResource {
