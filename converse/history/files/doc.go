@@ -30,7 +30,7 @@
 // A changed line no longer matches its member sum, which is the last one: remove that
 // member, and the line is accepted as it is. If the last remaining line has a plus in
 // its sum, it waits for further lines of the same append: remove its sum too.
-// docs/durability.md describes the layout. To move a separately stored content back
+// docs/stores.md describes the layout. To move a separately stored content back
 // into its line, set its member (text, data, blob or json) and remove
 // io.github.consort-go/stored from its metadata. A folder without info.json is a
 // conversation with the folder's name.

@@ -154,7 +154,7 @@ func readGolden(t *testing.T, dir string, list []canister.Canister) {
 
 // The line that the documentation shows is one.
 func TestDocumentedLine(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/durability.md")
+	page, err := os.ReadFile("../../../docs/stores.md")
 	if err != nil {
 		t.Fatal(err)
 	}

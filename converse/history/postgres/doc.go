@@ -22,7 +22,7 @@
 //
 // A search finds words anywhere in a text, also within longer words, as in the other
 // stores. The server scans all texts for it, which takes about 2 s for each GiB. If an
-// index of pg_trgm exists, it is used: docs/durability.md says how to create one, and
+// index of pg_trgm exists, it is used: docs/stores.md says how to create one, and
 // its cost.
 //
 // A store also carries messages that are not persistent: [Store.Notify] and

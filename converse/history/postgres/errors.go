@@ -20,7 +20,7 @@ import (
 var explanations = map[string]string{
 	"28":    "the server does not let this user in",
 	"3D000": "the server has no such database",
-	"42501": "the role lacks a right that it needs, see docs/durability.md",
+	"42501": "the role lacks a right that it needs, see docs/stores.md",
 	"25006": "the database takes no writes: it is a standby, or made read-only for this role",
 	"53100": "the disk of the server is full; what was kept before is still there, and nothing was added",
 	"53200": "the server is out of memory",

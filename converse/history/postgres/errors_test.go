@@ -214,7 +214,7 @@ func TestRights(t *testing.T) {
 	}
 	refused("the right to read", reader, "the role lacks a right that it needs")
 	harm(t, s, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA consort TO "+name)
-	writer := openAt(t, theirs, nil) // docs/durability.md: that is all it needs
+	writer := openAt(t, theirs, nil) // docs/stores.md: that is all it needs
 	storetest.Add(t, writer, "talk", 1, "after", strings.Repeat("long", 1000))
 	if err := errors.Join(writer.Fork(t.Context(), "talk", 3, "fork"), writer.Describe(t.Context(), "fork", history.Change{}),
 		writer.Delete(t.Context(), "fork", history.AnyLength)); err != nil {
