@@ -5,18 +5,14 @@ package config
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"slices"
 	"sync"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
@@ -187,93 +183,6 @@ func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) 
 	return nil
 }
 
-func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
-	m := config.Model
-	if m == nil {
-		return nil
-	}
-	options, err := m.options()
-	if err != nil {
-		return about("model", err)
-	}
-	options.Logger = o.Logger
-	model, err := openaimodel.New(m.Name.Reveal(), options)
-	if err != nil {
-		return about("model", err)
-	}
-	a.Model, a.closers = model, append(a.closers, model.Close)
-	return nil
-}
-
-// options converts m to [openaimodel.Options].
-func (m *Model) options() (*openaimodel.Options, error) {
-	if m.isOpenAI() && !m.hasCredentials() {
-		return nil, about("api_key", errors.New("OpenAI requires a key; set OPENAI_API_KEY, api_key, or the base_url of another server"))
-	}
-	options := &openaimodel.Options{
-		BaseURL:           m.BaseURL.Reveal(),
-		APIKey:            m.APIKey.Reveal(),
-		Organization:      m.Organization.Reveal(),
-		Project:           m.Project.Reveal(),
-		Headers:           reveal(m.Headers),
-		NoStream:          m.NoStream,
-		NoStreamUsage:     m.NoStreamUsage,
-		Temperature:       m.Temperature,
-		TopP:              m.TopP,
-		MaxTokens:         m.MaxTokens,
-		MaxTokensField:    m.MaxTokensField,
-		Stop:              m.Stop,
-		Seed:              m.Seed,
-		ToolChoice:        m.ToolChoice,
-		ParallelToolCalls: m.ParallelToolCalls,
-		ReasoningEffort:   m.ReasoningEffort,
-		ExtraBody:         m.ExtraBody.Reveal(),
-		SupervisorRole:    m.SupervisorRole,
-		NoImages:          m.NoImages,
-		Audio:             m.Audio,
-		InlineRefs:        m.InlineRefs,
-		MaxTools:          m.MaxTools,
-		MaxDescription:    m.MaxDescription,
-		MaxRetries:        m.retries(),
-		ResponseTimeout:   m.ResponseTimeout,
-		IdleTimeout:       m.IdleTimeout,
-	}
-	if f := m.ResponseFormat; f != nil {
-		options.ResponseFormat = &openaimodel.ResponseFormat{Name: f.Name, Description: f.Description, Strict: f.Strict}
-		if schema := f.Schema.Reveal(); schema != nil {
-			text, err := json.Marshal(schema)
-			if err != nil {
-				return nil, about("response_format.schema", err)
-			}
-			options.ResponseFormat.Schema = text
-		}
-	}
-	return options, nil
-}
-
-// hasCredentials reports whether there is a key or an Authorization header. A Config that
-// was not read from a file may take the key from the environment.
-func (m *Model) hasCredentials() bool {
-	for name := range m.Headers {
-		if http.CanonicalHeaderKey(name) == "Authorization" {
-			return true
-		}
-	}
-	return m.APIKey.Reveal() != "" || os.Getenv("OPENAI_API_KEY") != ""
-}
-
-// retries converts MaxRetries for openaimodel, where 0 means the default and a negative
-// number means no retries.
-func (m *Model) retries() int {
-	switch {
-	case m.MaxRetries == nil:
-		return 0
-	case *m.MaxRetries <= 0:
-		return -1
-	}
-	return *m.MaxRetries
-}
-
 func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	ensembles := slices.Clone(o.Ensembles)
 	o.pinned = map[string]*pins.File{}
@@ -385,67 +294,28 @@ func (s *Supervision) screen(name string, o *AssembleOptions) (func([]*invoker.D
 // options converts s to the options of its ensemble.
 func (s *Server) options(o *AssembleOptions) *ensemble.Options {
 	options := s.Supervision.options(o)
-	options.Fill = s.Trusted.Arguments
 	if options.ConnectTimeout == 0 && s.Transport == Stdio {
 		options.ConnectTimeout = mcpadapter.CommandConnectTimeout
 	}
 	return options
 }
 
-// options returns the ensemble options that all kinds of servers share.
+// options returns s.Options with what [Assemble] sets.
 func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
-	options := &ensemble.Options{
-		ConnectTimeout: s.ConnectTimeout,
-		Starts:         o.starts,
-		CallTimeout:    s.CallTimeout,
-		CallLimit:      s.CallLimit,
-		Restart:        s.restart(),
-		KeepAlive:      s.KeepAlive,
-		IdleDisconnect: s.IdleDisconnect,
-		Refresh:        s.Refresh,
-		Trust:          s.Trust,
-		MaxTools:       s.MaxTools,
-		Allow:          s.Allow,
-
-		OmitInstructions: s.OmitInstructions,
-		Deny:             s.Deny,
-		Required:         s.Required,
-		Redact:           o.redact,
-		Logger:           o.Logger,
-		Telemetry:        o.seen,
-	}
+	options := s.Options
+	options.Starts, options.Redact, options.Logger, options.Telemetry = o.starts, o.redact, o.Logger, o.seen
 	if settings := s.Settings.Reveal(); settings != nil {
 		options.Settings = settings
 	}
-	return options
-}
-
-// policies maps the names in the file to restart policies.
-var policies = map[Restart]ensemble.RestartPolicy{
-	"":            "",
-	RestartOnUse:  ensemble.RestartOnUse,
-	RestartAlways: ensemble.RestartAlways,
-	RestartNever:  ensemble.RestartNever,
-}
-
-// restart converts the restart settings for ensemble, where 0 tries mean the default and
-// a negative number never parks the server.
-func (s *Supervision) restart() ensemble.Restart {
-	restart := ensemble.Restart{Policy: policies[s.Restart], Window: s.ParkWindow}
-	switch {
-	case s.ParkAfter == nil:
-	case *s.ParkAfter <= 0:
-		restart.Tries = -1
-	default:
-		restart.Tries = *s.ParkAfter
-	}
-	return restart
+	return &options
 }
 
 // words reports unknown words in a server that was not read from a file.
 func (s *Supervision) words() error {
-	if _, ok := policies[s.Restart]; !ok {
-		return fmt.Errorf("unknown restart %q", s.Restart)
+	switch s.Restart.Policy {
+	case "", ensemble.RestartOnUse, ensemble.RestartAlways, ensemble.RestartNever:
+	default:
+		return fmt.Errorf("unknown restart %q", s.Restart.Policy)
 	}
 	switch s.Trust {
 	case "", ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll:
@@ -474,7 +344,7 @@ func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error
 	allowSampling(&client, s.Sampling)
 	client.CallRoots = s.ClientRoots
 	client.Roots = rootsOf(s.Roots, client.Roots)
-	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers), TrustedHeaders: s.Trusted.Headers}
+	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers), TrustedHeaders: s.TrustedHeaders}
 	switch s.Transport {
 	case Stdio:
 		command := make([]string, len(s.Command))
@@ -532,18 +402,7 @@ func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err erro
 
 // options converts c to [converse.Options].
 func (c *Conversation) options() *converse.Options {
-	options := &converse.Options{
-		Instructions: c.Instructions,
-		Limits: converse.Limits{
-			Exchanges:   c.Exchanges,
-			Time:        c.Time,
-			Tokens:      c.Tokens,
-			Parallel:    c.Parallel,
-			FinalAnswer: c.FinalAnswer,
-			ResultBytes: c.ResultBytes,
-			Tools:       c.Tools,
-		},
-	}
+	options := &converse.Options{Instructions: c.Instructions, Limits: c.Limits}
 	if folder := c.Spill.Reveal(); folder != "" {
 		options.Spill = spill.NewFolder(folder).Keep
 	}

@@ -147,8 +147,8 @@ func TestAssembleErrors(t *testing.T) {
 		MCP: map[string]*config.Server{
 			"own": {Transport: config.HTTP, URL: config.Plain("http://x")},
 			"nil": nil, "none": {}, "empty": {Transport: config.Stdio},
-			"words":  {Transport: config.HTTP, Supervision: config.Supervision{Restart: "maybe"}},
-			"trusty": {Transport: config.HTTP, Supervision: config.Supervision{Trust: "maybe"}},
+			"words":  {Transport: config.HTTP, Supervision: config.Supervision{Options: ensemble.Options{Restart: ensemble.Restart{Policy: "maybe"}}}},
+			"trusty": {Transport: config.HTTP, Supervision: config.Supervision{Options: ensemble.Options{Trust: "maybe"}}},
 			"policy": {Transport: config.HTTP, Supervision: config.Supervision{PinPolicy: "maybe"}},
 			"pinned": {Transport: config.HTTP, Supervision: config.Supervision{Pin: config.Plain(filepath.Join(t.TempDir(), "no", "pins"))}},
 		},

@@ -11,24 +11,15 @@ import (
 )
 
 // Audit configures the audit trail: which parts of an invocation are recorded, and
-// whether records go to File, to the log, or to both.
+// whether records go to File, to the log, or to both. [Assemble] sets Redact and Logger.
 type Audit struct {
+	audit.Options
+	audit.FileOptions
 	// File is the JSON Lines file that records are appended to; empty for none.
 	File Value
-	// NoSync skips waiting until a record is on disk; the key is sync = false.
-	NoSync bool
 	// Log writes the records to the log at level info, or at warn if a trusted value was
 	// forged.
 	Log bool
-	// Identity lists the names of the trusted values that a record shows. Secret values
-	// are never shown.
-	Identity []string
-	// Omit lists globs over argument names, at any depth. The values of matching
-	// arguments are not recorded.
-	Omit []string
-	// ArgumentBytes limits the recorded arguments of one invocation, in bytes; 0 means
-	// 4096.
-	ArgumentBytes int
 }
 
 func (a *Audit) fields() []field {
@@ -76,7 +67,7 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 		to = append(to, audit.Zap(o.Logger))
 	}
 	if path := from.File.Reveal(); path != "" {
-		file, err := audit.OpenFile(path, &audit.FileOptions{NoSync: from.NoSync})
+		file, err := audit.OpenFile(path, &from.FileOptions)
 		if err != nil {
 			return about("audit.file", err)
 		}
@@ -86,13 +77,9 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	if len(to) == 0 {
 		return about("audit", errors.New("missing: expected file or log"))
 	}
-	a.Audit = audit.New(to, &audit.Options{
-		Identity:      from.Identity,
-		Omit:          from.Omit,
-		ArgumentBytes: from.ArgumentBytes,
-		Redact:        o.redact,
-		Logger:        o.Logger,
-	})
+	options := from.Options
+	options.Redact, options.Logger = o.redact, o.Logger
+	a.Audit = audit.New(to, &options)
 	return nil
 }
 

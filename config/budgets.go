@@ -6,55 +6,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Budgets limit what conversations may spend. The accounts are stored together with the
-// conversations, or in memory if conversations are not stored.
-type Budgets struct {
-	// Caps all apply at the same time; there is at least one.
-	Caps []Cap
-	// Prices are the prices of a million tokens, by model name.
-	Prices map[string]Price
-	// Currency is the currency of all amounts, such as USD.
-	Currency string
-	// Roster names the account of the caps with scope roster; may be empty.
-	Roster string
-	// AnswerTokens is the number of tokens reserved for an answer, which is also the
-	// maximum of the answer; 0 means 8192.
-	AnswerTokens int64
-	// Step is how long an exchange, or the calls of one message, may take under a cap on
-	// time; 0 means 15 minutes.
-	Step time.Duration
-}
-
-// Cap limits spending in a window. A zero amount does not limit.
-type Cap struct {
-	Scope  budget.Scope  // required
-	Window budget.Window // empty means no end
-	Tokens int64
-	Money  budget.Money
-	Time   time.Duration
-}
-
-// Price is the price of a million tokens.
-type Price struct{ Input, Cached, Output budget.Money }
-
-func (b *Budgets) fields() []field {
+// budgetFields returns the fields of the budgets table.
+func budgetFields(p *budget.Policy) []field {
 	return []field{
-		{"caps", each(&b.Caps, func(c *Cap) value { return tableOf(c.fields(), c.check) })},
-		{"prices", byName(&b.Prices, func(p *Price) value { return tableOf(p.fields(), p.check) }, modelName)},
-		{"currency", text(&b.Currency)},
-		{"roster", text(&b.Roster)},
-		{"answer_tokens", integer(&b.AnswerTokens, 16)},
-		{"step", duration(&b.Step)},
+		{"caps", each(&p.Caps, func(c *budget.Cap) value { return tableOf(capFields(c), checkCap) })},
+		{"prices", byName(&p.Prices, func(p *budget.Price) value { return tableOf(priceFields(p), checkPrice) }, modelName)},
+		{"currency", text(&p.Currency)},
+		{"roster", text(&p.Roster)},
+		{"answer_tokens", integer(&p.Answer, 16)},
+		{"step", duration(&p.Step)},
 	}
 }
 
-func (c *Cap) fields() []field {
+func capFields(c *budget.Cap) []field {
 	return []field{
 		{"scope", choice(&c.Scope, budget.Conversation, budget.Identity, budget.Roster)},
 		{"window", choice(&c.Window, budget.Hour, budget.Day, budget.Month)},
@@ -64,7 +33,7 @@ func (c *Cap) fields() []field {
 	}
 }
 
-func (c *Cap) check(r *reader, n *node) {
+func checkCap(r *reader, n *node) {
 	if n.member("scope") == nil {
 		r.missing(n, "scope", `missing: expected "conversation", "identity" or "roster"`)
 	}
@@ -73,11 +42,11 @@ func (c *Cap) check(r *reader, n *node) {
 	}
 }
 
-func (p *Price) fields() []field {
+func priceFields(p *budget.Price) []field {
 	return []field{{"input", money(&p.Input)}, {"cached", money(&p.Cached)}, {"output", money(&p.Output)}}
 }
 
-func (p *Price) check(r *reader, n *node) {
+func checkPrice(r *reader, n *node) {
 	for _, key := range []string{"input", "output"} {
 		if n.member(key) == nil {
 			r.missing(n, key, `missing: expected the price of a million tokens, such as %s = "0.25"`, key)
@@ -110,9 +79,9 @@ func money(to *budget.Money) value {
 	}}
 }
 
-// check validates the table as a whole. model is the model of the conversations, or nil
+// checkBudgets validates the table as a whole. model is the model of the conversations, or nil
 // if it is not known.
-func (b *Budgets) check(r *reader, n *node, model *Model) {
+func checkBudgets(p *budget.Policy, r *reader, n *node, model *Model) {
 	caps, _ := n.member("caps").asList()
 	if len(caps) == 0 {
 		r.missing(n, "caps", "missing: expected at least one cap, such as caps = [{scope = \"conversation\", tokens = 1000000}]")
@@ -120,7 +89,7 @@ func (b *Budgets) check(r *reader, n *node, model *Model) {
 	paid, seen := false, map[string]bool{}
 	for i, at := range caps {
 		for _, unit := range []string{"tokens", "money", "time"} {
-			limit, c := at.member(unit), b.Caps[i]
+			limit, c := at.member(unit), p.Caps[i]
 			account := fmt.Sprintf("%s of %s in %s", unit, c.Scope, c.Window)
 			if limit != nil && c.Scope != "" && seen[account] {
 				r.add(r.problem(limit.keyAt, limit.path(), "another cap limits the %s of the same scope and window already", unit))
@@ -135,24 +104,9 @@ func (b *Budgets) check(r *reader, n *node, model *Model) {
 	if model == nil || !paid {
 		return
 	}
-	if _, priced := b.Prices[model.Name.Reveal()]; !priced {
+	if _, priced := p.Prices[model.Name.Reveal()]; !priced {
 		r.missing(n, "prices", "missing: expected the price of the model of [model], which a cap of money needs")
 	}
-}
-
-// policy converts b to a budget policy; nil if b is nil.
-func (b *Budgets) policy(ledger budget.Ledger, model string) (*budget.Policy, error) {
-	if b == nil {
-		return nil, nil
-	}
-	policy := &budget.Policy{Ledger: ledger, Currency: b.Currency, Roster: b.Roster, Answer: b.AnswerTokens, Step: b.Step, Prices: map[string]budget.Price{}}
-	for _, c := range b.Caps {
-		policy.Caps = append(policy.Caps, budget.Cap(c))
-	}
-	for name, price := range b.Prices {
-		policy.Prices[name] = budget.Price(price)
-	}
-	return policy, policy.Check(model)
 }
 
 // keptLedger is the ledger of the conversation store, which is opened on first use.
@@ -201,18 +155,21 @@ func (a *Assembly) assembleBudgets(config *Config, _ *AssembleOptions) error {
 	if config.Budgets == nil {
 		return nil
 	}
-	var ledger budget.Ledger = budget.NewMemory()
-	if config.Keeps() {
-		ledger = keptLedger{a.History}
+	policy := *config.Budgets
+	switch {
+	case policy.Ledger != nil:
+	case config.Keeps():
+		policy.Ledger = keptLedger{a.History}
+	default:
+		policy.Ledger = budget.NewMemory()
 	}
 	model := ""
 	if config.Model != nil {
 		model = config.Model.Name.Reveal()
 	}
-	policy, err := config.Budgets.policy(ledger, model)
-	if err != nil && config.Model != nil {
+	if err := policy.Check(model); err != nil && config.Model != nil {
 		return about("budgets", err)
 	}
-	a.Options.Budget = policy
+	a.Options.Budget = &policy
 	return nil
 }

@@ -4,22 +4,12 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
-)
-
-// GRPCService is the service that a gRPC server offers.
-type GRPCService string
-
-// The gRPC services.
-const (
-	GRPCTools GRPCService = "tools" // the tool service
-	GRPCMCP   GRPCService = "mcp"   // MCP messages as frames of a stream
 )
 
 // GRPCServer is one server that is reached over gRPC; see package grpctool.
@@ -31,17 +21,23 @@ type GRPCServer struct {
 	// DAPR_GRPC_ENDPOINT and DAPR_GRPC_PORT locate the sidecar, DAPR_API_TOKEN is sent to
 	// it.
 	Dapr Value
-	// Service is the service that the server offers; empty means [GRPCTools].
-	Service GRPCService
-	// TLS configures the certificates of the server and of this client. The zero value is
-	// TLS with the root certificates of the system.
-	TLS GRPCTLS
+	// MCP says that the server offers MCP messages as frames of a stream, and not the tool
+	// service; the key is service.
+	MCP bool
+	// TLS names the root certificates for verifying the server, and the certificate of this
+	// client; the zero value is TLS with the root certificates of the system. Plaintext
+	// disables TLS.
+	TLS       TLS
+	Plaintext bool
+	// PlaintextSecrets allows sending the token, metadata and trusted values without TLS
+	// to other machines too, where others can read them.
+	PlaintextSecrets bool
 	// Token is the bearer token of each request; may be empty.
 	Token Value
 	// Metadata is sent with each request; may be nil.
 	Metadata map[string]Value
 	// Category requests only the tools of this category. Caller identifies the caller in
-	// the server's audit trail. Both are for [GRPCTools] only, and may be empty.
+	// the server's audit trail. Both are for the tool service only, and may be empty.
 	Category, Caller string
 	// MaxMessage limits the size of one message, in bytes; 0 means 16 MiB.
 	MaxMessage int64
@@ -49,41 +45,28 @@ type GRPCServer struct {
 	// ping is sent, at least 10 s; 0 means never. KeepAlive needs no HTTP/2 and also
 	// works between calls.
 	PingAfter time.Duration
-	// Roots are like the Roots of a [Server], for [GRPCMCP] only.
+	// Roots are like the Roots of a [Server], for MCP only.
 	Roots []Root
-	// ClientRoots is like ClientRoots of a [Server], for [GRPCMCP] only.
+	// ClientRoots is like ClientRoots of a [Server], for MCP only.
 	ClientRoots bool
 	// Sampling lets the server ask the conversation's model. Protocol fixes the protocol
-	// version. Both are for [GRPCMCP] only, as in [Server].
+	// version. Both are for MCP only, as in [Server].
 	Sampling bool
 	Protocol string
-	// Trusted configures how trusted values are passed to its tools.
-	Trusted GRPCPassing
+	// TrustedMetadata maps metadata keys to the names of trusted values. They are sent with
+	// each tool call; for the tool service only. Fill passes trusted values as arguments.
+	TrustedMetadata map[string]string
 	Supervision
 }
 
-// GRPCTLS configures TLS for a client. All files are PEM. The certificate and its key are
-// read again for each connection.
-type GRPCTLS struct {
-	// CA is the file with the root certificates for verifying the server; empty means the
-	// root certificates of the system.
+// TLS names files in PEM form. The certificate and its key are read again for each
+// connection.
+type TLS struct {
+	// CA has the root certificates for verifying the other side. For a client, empty means
+	// the root certificates of the system; for a server, that clients need no certificate.
 	CA Value
-	// Certificate and Key are this client's files; set both or neither.
+	// Certificate and Key are this side's; set both or neither. A server needs them.
 	Certificate, Key Value
-	// Plaintext disables TLS.
-	Plaintext bool
-	// PlaintextSecrets allows sending the token, metadata and trusted values without TLS
-	// to other machines too, where others can read them.
-	PlaintextSecrets bool
-}
-
-// GRPCPassing configures how trusted values are passed to the tools of a gRPC server.
-type GRPCPassing struct {
-	// Arguments is like Arguments of [Passing].
-	Arguments map[string]string
-	// Metadata maps metadata keys to the names of trusted values. They are sent with each
-	// tool call; for [GRPCTools] only.
-	Metadata map[string]string
 }
 
 // grpcServer is one [grpc.NAME] table.
@@ -96,8 +79,8 @@ func (s *GRPCServer) fields() []field {
 	return append(s.Supervision.fields(), []field{
 		{"address", grpcTarget(&s.Address)},
 		{"dapr", expanded(&s.Dapr)},
-		{"service", choice(&s.Service, GRPCTools, GRPCMCP)},
-		{"tls", tableOf(s.TLS.fields(), s.TLS.check)},
+		{"service", wordFor(&s.MCP, word[bool]{"tools", false}, word[bool]{"mcp", true})},
+		{"tls", tableOf(s.tlsFields(), s.checkTLS)},
 		{"token", grpcToken(&s.Token)},
 		{"metadata", byName(&s.Metadata, metadataValue, metadataName)},
 		{"category", text(&s.Category)},
@@ -109,23 +92,23 @@ func (s *GRPCServer) fields() []field {
 		{"client_roots", boolean(&s.ClientRoots)},
 		{"protocol", protocolVersion(&s.Protocol)},
 		{"trusted", tableOf([]field{
-			{"arguments", byName(&s.Trusted.Arguments, text[string], argumentName)},
-			{"metadata", byName(&s.Trusted.Metadata, text[string], metadataName)},
+			{"arguments", byName(&s.Fill, text[string], argumentName)},
+			{"metadata", byName(&s.TrustedMetadata, text[string], metadataName)},
 		}, nil)},
 	}...)
 }
 
-func (t *GRPCTLS) fields() []field {
+func (s *GRPCServer) tlsFields() []field {
 	return []field{
-		{"ca", directory(&t.CA)},
-		{"certificate", directory(&t.Certificate)},
-		{"key", directory(&t.Key)},
-		{"plaintext", boolean(&t.Plaintext)},
-		{"plaintext_secrets", boolean(&t.PlaintextSecrets)},
+		{"ca", directory(&s.TLS.CA)},
+		{"certificate", directory(&s.TLS.Certificate)},
+		{"key", directory(&s.TLS.Key)},
+		{"plaintext", boolean(&s.Plaintext)},
+		{"plaintext_secrets", boolean(&s.PlaintextSecrets)},
 	}
 }
 
-func (t *GRPCTLS) check(r *reader, n *node) {
+func (s *GRPCServer) checkTLS(r *reader, n *node) {
 	certificate, key, plain := n.member("certificate"), n.member("key"), n.member("plaintext")
 	switch {
 	case certificate != nil && key == nil:
@@ -134,11 +117,11 @@ func (t *GRPCTLS) check(r *reader, n *node) {
 		r.missing(n, "certificate", `missing: expected the file of the key's certificate, such as certificate = "client.pem"`)
 	}
 	for _, name := range []string{"ca", "certificate", "key"} {
-		if stray := n.member(name); stray != nil && t.Plaintext {
+		if stray := n.member(name); stray != nil && s.Plaintext {
 			r.add(r.problem(stray.keyAt, stray.path(), "plaintext = true disables TLS; remove one of them"))
 		}
 	}
-	if secrets := n.member("plaintext_secrets"); t.PlaintextSecrets && !t.Plaintext {
+	if secrets := n.member("plaintext_secrets"); s.PlaintextSecrets && !s.Plaintext {
 		at := secrets
 		if plain != nil {
 			at = plain
@@ -161,7 +144,7 @@ func (s *GRPCServer) check(r *reader, n *node) {
 		}
 		r.add(r.problem(later.keyAt, later.path(), "a server has either address or dapr, not both"))
 	}
-	if plain := s.TLS.Plaintext && dapr != nil; plain {
+	if plain := s.Plaintext && dapr != nil; plain {
 		stray := n.member("tls").member("plaintext")
 		r.add(r.problem(stray.keyAt, stray.path(), "the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used"))
 	}
@@ -173,9 +156,9 @@ func (s *GRPCServer) check(r *reader, n *node) {
 // speaks reports keys that have no meaning for the chosen service.
 func (s *GRPCServer) speaks(r *reader, n *node) {
 	strays := []*node{n.member("sampling"), n.member("protocol"), n.member("roots"), n.member("client_roots"), n.member("instructions")}
-	other := GRPCTools
-	if s.Service == GRPCMCP {
-		strays, other = []*node{n.member("category"), n.member("caller")}, GRPCMCP
+	other := "tools"
+	if s.MCP {
+		strays, other = []*node{n.member("category"), n.member("caller")}, "mcp"
 		if trusted := n.member("trusted"); trusted != nil {
 			strays = append(strays, trusted.member("metadata"))
 		}
@@ -190,10 +173,10 @@ func (s *GRPCServer) speaks(r *reader, n *node) {
 // exposes reports secrets that would leave the machine in plain text, unless
 // PlaintextSecrets allows it.
 func (s *GRPCServer) exposes(r *reader, n, address *node) {
-	if address == nil || s.Address.held == nil || !s.TLS.Plaintext || s.TLS.PlaintextSecrets || grpctool.IsLocal(s.Address.Reveal()) {
+	if address == nil || s.Address.held == nil || !s.Plaintext || s.PlaintextSecrets || grpctool.IsLocal(s.Address.Reveal()) {
 		return
 	}
-	secret := s.Token.Reveal() != "" || len(s.Metadata) > 0 || len(s.Trusted.Metadata) > 0
+	secret := s.Token.Reveal() != "" || len(s.Metadata) > 0 || len(s.TrustedMetadata) > 0
 	if plain := n.member("tls").member("plaintext"); secret {
 		r.wrong(plain, "the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true")
 	}
@@ -300,13 +283,6 @@ func pingAfter(to *time.Duration) value {
 	}}
 }
 
-// options converts s to the options of its ensemble.
-func (s *GRPCServer) options(o *AssembleOptions) *ensemble.Options {
-	options := s.Supervision.options(o)
-	options.Fill = s.Trusted.Arguments
-	return options
-}
-
 // source returns the source that connects to s.
 func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, error) {
 	options := &grpctool.Options{
@@ -314,15 +290,15 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 		Logger:           o.Logger,
 		Category:         s.Category,
 		Caller:           s.Caller,
-		Plaintext:        s.TLS.Plaintext,
+		Plaintext:        s.Plaintext,
 		BearerToken:      s.Token.Reveal(),
 		Metadata:         reveal(s.Metadata),
-		TrustedMetadata:  s.Trusted.Metadata,
-		PlaintextSecrets: s.TLS.PlaintextSecrets,
+		TrustedMetadata:  s.TrustedMetadata,
+		PlaintextSecrets: s.PlaintextSecrets,
 		MaxMessage:       int(s.MaxMessage),
 		KeepAlive:        s.PingAfter,
 	}
-	if !s.TLS.Plaintext {
+	if !s.Plaintext {
 		var err error
 		if options.TLS, err = grpctool.TLSFiles(s.TLS.CA.Reveal(), s.TLS.Certificate.Reveal(), s.TLS.Key.Reveal()); err != nil {
 			return nil, about("tls", err)
@@ -334,7 +310,7 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 		return nil, errors.New("the server has both an address and an application of Dapr")
 	case address == "" && application == "":
 		return nil, errors.New("the server has no address")
-	case s.Service == GRPCMCP:
+	case s.MCP:
 		client := o.Client
 		client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
 		allowSampling(&client, s.Sampling)
@@ -344,8 +320,6 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 			return grpctool.DaprMCP(application, options, &client), nil
 		}
 		return grpctool.MCP(address, options, &client), nil
-	case s.Service != "" && s.Service != GRPCTools:
-		return nil, fmt.Errorf("unknown service %q", s.Service)
 	case application != "":
 		return grpctool.Dapr(application, options), nil
 	}

@@ -94,19 +94,17 @@ func TestGRPCProblems(t *testing.T) {
 }
 
 func TestGRPCThatCannotBeAssembled(t *testing.T) {
-	plain := config.GRPCTLS{Plaintext: true}
 	_, err := config.Assemble(&config.Config{GRPC: map[string]*config.GRPCServer{
 		"nil": nil, "none": {}, "both": {Address: config.Plain("x"), Dapr: config.Plain("x")},
-		"service": {Address: config.Plain("x"), Service: "maybe", TLS: plain},
-		"files":   {Address: config.Plain("x"), TLS: config.GRPCTLS{CA: config.Plain(filepath.Join(t.TempDir(), "ca.pem"))}},
-		"words":   {Address: config.Plain("x"), Supervision: config.Supervision{Trust: "maybe"}},
-		"off":     {Supervision: config.Supervision{Disabled: true}}, "twice": {Address: config.Plain("x")},
+		"files": {Address: config.Plain("x"), TLS: config.TLS{CA: config.Plain(filepath.Join(t.TempDir(), "ca.pem"))}},
+		"words": {Address: config.Plain("x"), Supervision: config.Supervision{Options: ensemble.Options{Trust: "maybe"}}},
+		"off":   {Supervision: config.Supervision{Disabled: true}}, "twice": {Address: config.Plain("x")},
 	}, MCP: map[string]*config.Server{"twice": {Transport: config.HTTP}}}, nil)
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, part := range []string{
-		"grpc.nil: the server is nil", "grpc.none: the server has no address", "grpc.both: the server has both", `grpc.service: unknown service "maybe"`,
+		"grpc.nil: the server is nil", "grpc.none: the server has no address", "grpc.both: the server has both",
 		"grpc.files: tls: TLS authorities: ", `grpc.words: unknown trust "maybe"`, `two ensembles named "twice"`,
 	} {
 		if !strings.Contains(err.Error(), part) {

@@ -3,11 +3,10 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
@@ -29,12 +28,58 @@ const (
 	StoreNone     StoreKind = "none"     // nothing is stored, even by programs that otherwise would
 )
 
+// stores are the kinds of stores; the first is the default. Another kind needs its
+// package, which passes historytest.TestStore, and an entry here.
+var stores = []storeKind{
+	{kind: StoreSQLite, path: true, open: func(_ context.Context, h *History) (history.Store, error) {
+		return opened(sqlite.Open(h.Path.Reveal(), nil))
+	}},
+	{kind: StoreFiles, path: true, open: func(_ context.Context, h *History) (history.Store, error) {
+		return opened(files.Open(h.Path.Reveal(), nil))
+	}},
+	{kind: StorePostgres, open: func(ctx context.Context, h *History) (history.Store, error) {
+		return opened(postgres.Open(ctx, h.DSN.Reveal(), &postgres.Options{Schema: h.Schema}))
+	}},
+}
+
+// storeKind is an entry of stores.
+type storeKind struct {
+	kind StoreKind
+	path bool // it is at History.Path, and otherwise at History.DSN
+	open func(context.Context, *History) (history.Store, error)
+}
+
+// find returns the entry of a kind, or nil.
+func (k StoreKind) find() *storeKind {
+	kind := cmp.Or(k, stores[0].kind)
+	for i := range stores {
+		if stores[i].kind == kind {
+			return &stores[i]
+		}
+	}
+	return nil
+}
+
+// storeKinds returns the values of the key store.
+func storeKinds() []StoreKind {
+	var all []StoreKind
+	for _, s := range stores {
+		all = append(all, s.kind)
+	}
+	return append(all, StoreNone)
+}
+
 // HasPath reports whether the store is a file or a folder at [History.Path], which other
 // machines do not share.
-func (k StoreKind) HasPath() bool { return k != StorePostgres && k != StoreNone }
+func (k StoreKind) HasPath() bool {
+	found := k.find()
+	return found != nil && found.path
+}
 
-// History configures where and how long conversations are stored.
+// History configures where and how long conversations are stored. The program that opens
+// the store must apply Retention, with history.Retain.
 type History struct {
+	history.Retention
 	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required for both.
 	Path Value
 	// DSN locates the server and the database of StorePostgres, and may contain a
@@ -44,43 +89,29 @@ type History struct {
 	Schema string
 	// Store is the kind; empty means StoreSQLite.
 	Store StoreKind
-	// Keep is how long a conversation is kept after its last change; 0 means without
-	// limit. The program that opens the store must apply it, with [History.Retention].
-	Keep time.Duration
-	// Rules are exceptions to Keep. The first matching rule decides.
-	Rules []KeepRule
 	// Doubt says how to handle calls whose outcome is unknown because a process died;
 	// empty means converse.DoubtReport.
 	Doubt converse.Doubt
-	// PruneOpen also deletes conversations that do not end with an answer.
-	PruneOpen bool
-}
-
-// KeepRule sets how long conversations with the tag and the owner are kept. Tag or Owner
-// may be empty.
-type KeepRule struct {
-	Tag, Owner string
-	Keep       time.Duration // 0 means without limit
 }
 
 func (h *History) fields() []field {
 	return []field{
 		{"path", directory(&h.Path)},
-		{"store", choice(&h.Store, StoreSQLite, StoreFiles, StorePostgres, StoreNone)},
+		{"store", choice(&h.Store, storeKinds()...)},
 		{"dsn", secret(&h.DSN)},
 		{"schema", text(&h.Schema)},
 		{"doubt", choice(&h.Doubt, converse.DoubtReport, converse.DoubtAsk)},
 		{"keep", duration(&h.Keep)},
-		{"rules", each(&h.Rules, func(rule *KeepRule) value { return tableOf(rule.fields(), rule.check) })},
-		{"prune_open", boolean(&h.PruneOpen)},
+		{"rules", each(&h.Rules, func(rule *history.RetentionRule) value { return tableOf(ruleFields(rule), checkRule) })},
+		{"prune_open", boolean(&h.Open)},
 	}
 }
 
-func (rule *KeepRule) fields() []field {
+func ruleFields(rule *history.RetentionRule) []field {
 	return []field{{"tag", text(&rule.Tag)}, {"owner", text(&rule.Owner)}, {"keep", duration(&rule.Keep)}}
 }
 
-func (rule *KeepRule) check(r *reader, n *node) {
+func checkRule(r *reader, n *node) {
 	if n.member("tag") == nil && n.member("owner") == nil {
 		r.missing(n, "tag", `missing: expected tag, owner, or both, to select the conversations of this rule; for all conversations, set history.keep`)
 	}
@@ -96,20 +127,26 @@ func (h *History) check(r *reader, n *node) {
 		return
 	}
 	path, dsn, schema := n.member("path"), n.member("dsn"), n.member("schema")
-	postgres := h.Store == StorePostgres
+	hasPath := h.Store.HasPath()
+	var remote []string
+	for _, s := range stores {
+		if !s.path {
+			remote = append(remote, string(s.kind))
+		}
+	}
 	switch {
-	case postgres && dsn == nil:
+	case !hasPath && dsn == nil:
 		r.missing(n, "dsn", `missing: expected the address of the server, such as dsn = "env:DATABASE_URL"`)
-	case !postgres && path == nil:
+	case hasPath && path == nil:
 		r.missing(n, "path", `missing: expected the place of the conversations, such as path = "history.db"`)
 	}
 	for _, stray := range []*node{dsn, schema} {
-		if stray != nil && !postgres {
-			r.add(r.problem(stray.keyAt, stray.path(), `only for store = "postgres"`))
+		if stray != nil && hasPath {
+			r.add(r.problem(stray.keyAt, stray.path(), "only for store = %s", oneOf(remote)))
 		}
 	}
-	if path != nil && postgres {
-		r.add(r.problem(path.keyAt, path.path(), `not for store = "postgres", whose place is set by dsn`))
+	if path != nil && !hasPath {
+		r.add(r.problem(path.keyAt, path.path(), "not for store = %q, whose place is set by dsn", h.Store))
 	}
 }
 
@@ -117,17 +154,12 @@ func (h *History) check(r *reader, n *node) {
 // StoreNone.
 func (c *Config) Keeps() bool { return c.History != nil && c.History.Store != StoreNone }
 
-// Retention returns how long conversations are kept, for [history.Retain]. If h is nil,
-// they are kept without limit.
-func (h *History) Retention() history.Retention {
-	if h == nil {
+// Retention returns how long conversations are kept: without limit if they are not stored.
+func (c *Config) Retention() history.Retention {
+	if c.History == nil {
 		return history.Retention{}
 	}
-	retention := history.Retention{Keep: h.Keep, Open: h.PruneOpen}
-	for _, rule := range h.Rules {
-		retention.Rules = append(retention.Rules, history.RetentionRule{Tag: rule.Tag, Owner: rule.Owner, Keep: rule.Keep})
-	}
-	return retention
+	return c.History.Retention
 }
 
 // OpenHistory opens the conversation store and creates it if necessary. It returns nil if
@@ -148,23 +180,18 @@ func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 }
 
 func (h *History) open(ctx context.Context, clean func(string) string) (history.Store, error) {
-	key, place := "path", h.Path.Reveal()
-	if h.Store == StorePostgres {
-		key, place = "dsn", h.DSN.Reveal()
-	}
-	var store history.Store
-	err := errors.New("missing")
-	switch {
-	case !slices.Contains([]StoreKind{"", StoreSQLite, StoreFiles, StorePostgres}, h.Store):
+	found := h.Store.find()
+	if found == nil {
 		return nil, about("store", fmt.Errorf("unknown store %q", h.Store))
-	case place == "":
-	case h.Store == StorePostgres:
-		store, err = opened(postgres.Open(ctx, place, &postgres.Options{Schema: h.Schema}))
-	case h.Store == StoreFiles:
-		store, err = opened(files.Open(place, nil))
-	default:
-		store, err = opened(sqlite.Open(place, nil))
 	}
+	key, place := "path", h.Path
+	if !found.path {
+		key, place = "dsn", h.DSN
+	}
+	if place.Reveal() == "" {
+		return nil, about(key, errors.New("missing"))
+	}
+	store, err := found.open(ctx, h)
 	if err != nil {
 		return nil, about(key, redact.Error(err, clean))
 	}

@@ -3,10 +3,10 @@
 package config
 
 import (
-	"math"
-	"net/url"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/converse/budget"
 )
 
 // fields returns the grammar of the whole file.
@@ -15,7 +15,7 @@ func (c *Config) fields() []field {
 		{"model", optional(&c.Model, func(m *Model) value { return tableOf(m.fields(), m.check) })},
 		{"conversation", tableOf(c.Conversation.fields(), nil)},
 		{"compaction", optional(&c.Compaction, func(c *Compaction) value { return tableOf(c.fields(), c.check) })},
-		{"budgets", optional(&c.Budgets, func(b *Budgets) value { return tableOf(b.fields(), nil) })},
+		{"budgets", optional(&c.Budgets, func(p *budget.Policy) value { return tableOf(budgetFields(p), nil) })},
 		{"approval", tableOf(c.Approval.fields(), nil)},
 		{"mcp", byName(&c.MCP, server, serverName)},
 		{"grpc", byName(&c.GRPC, grpcServer, serverName)},
@@ -44,61 +44,6 @@ func (t *Tools) check(r *reader, n *node) {
 			continue
 		}
 		r.add(r.problem(n.member("resources").keyAt, n.under("resources"), "these tools are offered under the name %q, which a server here already has; rename that server", resourceTools))
-	}
-}
-
-func (m *Model) fields() []field {
-	return []field{
-		{"name", expanded(&m.Name)},
-		{"base_url", baseURL(&m.BaseURL)},
-		{"api_key", headerValue(&m.APIKey)},
-		{"headers", byName(&m.Headers, headerValue, headerName)},
-		{"organization", headerValue(&m.Organization)},
-		{"project", headerValue(&m.Project)},
-		{"temperature", optional(&m.Temperature, func(f *float64) value { return number(f, 0, math.Inf(1)) })},
-		{"top_p", optional(&m.TopP, func(f *float64) value { return number(f, 0, 1) })},
-		{"max_tokens", integer(&m.MaxTokens, 1)},
-		{"max_tokens_field", text(&m.MaxTokensField)},
-		{"stop", each(&m.Stop, text)},
-		{"seed", optional(&m.Seed, func(i *int64) value { return integer(i, math.MinInt64) })},
-		{"tool_choice", text(&m.ToolChoice)},
-		{"parallel_tool_calls", optional(&m.ParallelToolCalls, boolean)},
-		{"reasoning_effort", text(&m.ReasoningEffort)},
-		{"response_format", optional(&m.ResponseFormat, func(f *ResponseFormat) value { return tableOf(f.fields(), nil) })},
-		{"extra_body", extraBody(&m.ExtraBody)},
-		{"stream", not(&m.NoStream)},
-		{"stream_usage", not(&m.NoStreamUsage)},
-		{"images", not(&m.NoImages)},
-		{"audio", boolean(&m.Audio)},
-		{"inline_refs", optional(&m.InlineRefs, boolean)},
-		{"max_tools", integer(&m.MaxTools, -1)},
-		{"max_description", integer(&m.MaxDescription, -1)},
-		{"supervisor_role", text(&m.SupervisorRole)},
-		{"max_retries", optional(&m.MaxRetries, func(i *int) value { return integer(i, 0) })},
-		{"response_timeout", duration(&m.ResponseTimeout)},
-		{"idle_timeout", duration(&m.IdleTimeout)},
-	}
-}
-
-// check requires a name. For OpenAI's own API it takes a missing key from the
-// environment.
-func (m *Model) check(r *reader, n *node) {
-	if n.member("name") == nil {
-		r.missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
-	}
-	if n.member("api_key") == nil && m.isOpenAI() {
-		if key, ok := r.lookup("OPENAI_API_KEY"); ok && key != "" {
-			m.APIKey = Hidden(key)
-		}
-	}
-}
-
-func (f *ResponseFormat) fields() []field {
-	return []field{
-		{"name", text(&f.Name)},
-		{"description", text(&f.Description)},
-		{"schema", free(&f.Schema)},
-		{"strict", boolean(&f.Strict)},
 	}
 }
 
@@ -152,30 +97,6 @@ func (rule *Rule) check(r *reader, n *node) {
 			r.add(r.problem(stray.keyAt, stray.path(), `only for a rule with action = "defer"`))
 		}
 	}
-}
-
-// baseURL is an address without credentials, which belong in api_key.
-func baseURL(to *Value) value {
-	v := address(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
-		v.read(r, n)
-		if u, err := url.Parse(to.Reveal()); err == nil && (u.User != nil || u.Fragment != "") {
-			r.wrong(n, "expected a URL without a user, a password or a fragment; set credentials in api_key or headers")
-		}
-	}}
-}
-
-// extraBody is a free-form table without the members that the request sets itself.
-func extraBody(to *Table) value {
-	v := free(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
-		v.read(r, n)
-		for _, key := range []string{"model", "messages", "tools", "stream"} {
-			if taken := n.member(key); taken != nil {
-				r.add(r.problem(taken.keyAt, taken.path(), "the program sets this member of the request itself"))
-			}
-		}
-	}}
 }
 
 // headerValue is a secret that is valid in an HTTP header.

@@ -29,9 +29,24 @@ func text[S ~string](to *S) value {
 
 // choice is one of a few strings.
 func choice[S ~string](to *S, choices ...S) value {
-	names := make([]string, len(choices))
+	all := make([]word[S], len(choices))
 	for i, c := range choices {
-		names[i] = string(c)
+		all[i] = word[S]{string(c), c}
+	}
+	return wordFor(to, all...)
+}
+
+// word is a string in the file, and the value that it stands for.
+type word[T any] struct {
+	text  string
+	means T
+}
+
+// wordFor is one of a few strings that stand for values.
+func wordFor[T any](to *T, words ...word[T]) value {
+	names := make([]string, len(words))
+	for i, w := range words {
+		names[i] = w.text
 	}
 	kind := oneOf(names)
 	return value{kind: kind, read: func(r *reader, n *node) {
@@ -40,9 +55,9 @@ func choice[S ~string](to *S, choices ...S) value {
 			r.wrongKind(n, kind)
 			return
 		}
-		for _, c := range choices {
-			if S(s) == c {
-				*to = c
+		for _, w := range words {
+			if s == w.text {
+				*to = w.means
 				return
 			}
 		}
@@ -177,6 +192,17 @@ func integer[I int | int64](to *I, least int64) value {
 			r.wrong(n, "expected a smaller integer")
 		default:
 			*to = I(i)
+		}
+	}}
+}
+
+// countOrNone is an integer of at least 0. In the options of the packages 0 means the
+// default, and a negative number none, so 0 in the file is stored as -1.
+func countOrNone(to *int) value {
+	v := integer(to, 0)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		if v.read(r, n); n.value == int64(0) {
+			*to = -1
 		}
 	}}
 }

@@ -56,7 +56,7 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 		r.table(root, config.fields())
 		distinctServers(r, root)
 		if budgets := root.member("budgets"); budgets != nil && config.Budgets != nil {
-			config.Budgets.check(r, budgets, config.Model)
+			checkBudgets(config.Budgets, r, budgets, config.Model)
 		}
 		config.imports(r, root, options)
 		config.source, config.root = r.source, root

@@ -132,7 +132,7 @@ func (s *secrets) serve(served *Serve) {
 	if served == nil {
 		return
 	}
-	s.add(served.HTTP, served.GRPC, served.Health, served.Token, served.GRPCTLS.Certificate, served.GRPCTLS.Key, served.GRPCTLS.ClientCA)
+	s.add(served.HTTP, served.GRPC, served.Health, served.Token, served.GRPCTLS.Certificate, served.GRPCTLS.Key, served.GRPCTLS.CA)
 	s.credential(served.Token.Reveal())
 	for _, client := range served.Clients {
 		s.add(client.Token)

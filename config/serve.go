@@ -57,8 +57,9 @@ type Serve struct {
 	// one client is served over standard input and output. Token, Clients, Open, Rate and
 	// Burst apply to both.
 	HTTP, GRPC Value
-	// GRPCTLS configures TLS for GRPC.
-	GRPCTLS ServeTLS
+	// GRPCTLS configures TLS for GRPC. The zero value disables it. If CA is set, clients
+	// must have a certificate.
+	GRPCTLS TLS
 	// Token is the bearer token that each request must have. Its clients have no trusted
 	// values.
 	Token Value
@@ -152,7 +153,7 @@ func (s *Serve) fields() []field {
 		{"shutdown_timeout", duration(&s.ShutdownTimeout)},
 		{"http", listenAddress(&s.HTTP)},
 		{"grpc", listenAddress(&s.GRPC)},
-		{"grpc_tls", tableOf(s.GRPCTLS.fields(), s.GRPCTLS.check)},
+		{"grpc_tls", tableOf(s.GRPCTLS.serveFields(), s.GRPCTLS.checkServe)},
 		{"health", listenAddress(&s.Health)},
 		{"token", bearer(&s.Token)},
 		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},

@@ -29,7 +29,10 @@ func (s *Server) fields() []field {
 		{"sampling", boolean(&s.Sampling)},
 		{"roots", each(&s.Roots, root)},
 		{"client_roots", boolean(&s.ClientRoots)},
-		{"trusted", tableOf(s.Trusted.fields(), nil)},
+		{"trusted", tableOf([]field{
+			{"arguments", byName(&s.Fill, text[string], argumentName)},
+			{"headers", byName(&s.TrustedHeaders, text[string], headerName)},
+		}, nil)},
 		{"protocol", protocolVersion(&s.Protocol)},
 	}...)
 }

@@ -13,25 +13,15 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
-// ServeTLS configures TLS for a gRPC server. All files are PEM. The certificate and its
-// key are read again for each connection. The zero value disables TLS.
-type ServeTLS struct {
-	// Certificate and Key are this server's files; set both or neither.
-	Certificate, Key Value
-	// ClientCA is the file with the root certificates for client certificates, which are
-	// then required; empty requests none.
-	ClientCA Value
-}
-
-func (t *ServeTLS) fields() []field {
+func (t *TLS) serveFields() []field {
 	return []field{
 		{"certificate", directory(&t.Certificate)},
 		{"key", directory(&t.Key)},
-		{"client_ca", directory(&t.ClientCA)},
+		{"client_ca", directory(&t.CA)},
 	}
 }
 
-func (t *ServeTLS) check(r *reader, n *node) {
+func (t *TLS) checkServe(r *reader, n *node) {
 	if n.member("certificate") == nil {
 		r.missing(n, "certificate", `missing: expected the file of this server's certificate, such as certificate = "server.pem"`)
 	}
@@ -41,7 +31,7 @@ func (t *ServeTLS) check(r *reader, n *node) {
 }
 
 // asksForCertificates reports whether gRPC clients must have a certificate.
-func (s *Serve) asksForCertificates() bool { return s.GRPCTLS.ClientCA.Reveal() != "" }
+func (s *Serve) asksForCertificates() bool { return s.GRPCTLS.CA.Reveal() != "" }
 
 // byToken reports whether a client can have a token.
 func (s *Serve) byToken() bool {
@@ -77,14 +67,14 @@ func (s *Serve) certificates(r *reader, n, clients *node) {
 // withTLS adds the certificates to the options of a gRPC server.
 func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 	t := s.GRPCTLS
-	if s.GRPC.Reveal() == "" || t == (ServeTLS{}) {
+	if s.GRPC.Reveal() == "" || t == (TLS{}) {
 		return nil
 	}
 	if t.Certificate.Reveal() == "" || t.Key.Reveal() == "" {
 		return about("serve.grpc_tls", errors.New("missing: expected certificate and key"))
 	}
 	var err error
-	if o.TLS, err = grpctool.TLSFiles(t.ClientCA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
+	if o.TLS, err = grpctool.TLSFiles(t.CA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
 		return about("serve.grpc_tls", err)
 	}
 	switch {

@@ -26,15 +26,20 @@ func (c *Config) Supervised() map[string]*Supervision {
 	return kept
 }
 
+// restarts are the words for the policies.
+var restarts = []word[ensemble.RestartPolicy]{
+	{"on_use", ensemble.RestartOnUse}, {"always", ensemble.RestartAlways}, {"never", ensemble.RestartNever},
+}
+
 // fields returns the fields that the tables of all servers have.
 func (s *Supervision) fields() []field {
 	return []field{
 		{"connect_timeout", duration(&s.ConnectTimeout)},
 		{"call_timeout", duration(&s.CallTimeout)},
 		{"call_limit", duration(&s.CallLimit)},
-		{"restart", choice(&s.Restart, RestartOnUse, RestartAlways, RestartNever)},
-		{"park_after", optional(&s.ParkAfter, func(i *int) value { return integer(i, 0) })},
-		{"park_window", duration(&s.ParkWindow)},
+		{"restart", wordFor(&s.Restart.Policy, restarts...)},
+		{"park_after", countOrNone(&s.Restart.Tries)},
+		{"park_window", duration(&s.Restart.Window)},
 		{"keepalive", duration(&s.KeepAlive)},
 		{"idle_disconnect", duration(&s.IdleDisconnect)},
 		{"refresh", duration(&s.Refresh)},
@@ -63,12 +68,12 @@ func (s *Supervision) check(r *reader, n *node) {
 // parking reports keys about counting failures that have no effect.
 func (s *Supervision) parking(r *reader, n *node) {
 	after, window, restart := n.member("park_after"), n.member("park_window"), n.member("restart")
-	if after != nil && s.Restart == RestartNever {
+	if after != nil && s.Restart.Policy == ensemble.RestartNever {
 		r.add(r.problem(after.keyAt, after.path(), `with restart = "never", the first failure parks the server`))
 	}
-	onUse := restart == nil || s.Restart == RestartOnUse
+	onUse := restart == nil || s.Restart.Policy == ensemble.RestartOnUse
 	counted := after == nil && !onUse || after != nil && after.value != int64(0)
-	if window != nil && (!counted || s.Restart == RestartNever) {
+	if window != nil && (!counted || s.Restart.Policy == ensemble.RestartNever) {
 		r.add(r.problem(window.keyAt, window.path(), "failures are not counted without park_after; set park_after"))
 	}
 }

@@ -145,7 +145,7 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("%+v", policy)
 	}
 	c := &config.Config{
-		Model: &config.Model{Name: config.Plain("m"), BaseURL: config.Plain("http://x")}, Budgets: &config.Budgets{Caps: []config.Cap{{Scope: budget.Roster}}},
+		Model: &config.Model{Name: config.Plain("m"), BaseURL: config.Plain("http://x")}, Budgets: &budget.Policy{Caps: []budget.Cap{{Scope: budget.Roster}}},
 	}
 	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "budgets: ") {
 		t.Errorf("a cap of nothing: %v", err)

@@ -26,16 +26,6 @@ type Trusted struct {
 	Secret bool
 }
 
-// Passing configures how trusted values are passed to the tools of an MCP server.
-type Passing struct {
-	// Arguments maps names of tool arguments to the names of the trusted values that fill
-	// them in. Models neither see nor send these arguments.
-	Arguments map[string]string
-	// Headers maps headers of the requests that call a tool to the names of trusted
-	// values; for [HTTP] and [SSE] only.
-	Headers map[string]string
-}
-
 // value converts t to an [invoker.Value].
 func (t Trusted) value(name string) (invoker.Value, error) {
 	text := json.RawMessage(t.Value.Reveal())
@@ -132,13 +122,6 @@ func trustedName(name string) string {
 		return "expected a name for the trusted value, not an empty one"
 	}
 	return ""
-}
-
-func (p *Passing) fields() []field {
-	return []field{
-		{"arguments", byName(&p.Arguments, text[string], argumentName)},
-		{"headers", byName(&p.Headers, text[string], headerName)},
-	}
 }
 
 func argumentName(name string) string {

@@ -43,8 +43,8 @@ trusted = {arguments = {user_id = "user id"}, headers = {X-User = "user"}}
 	if len(c.Trusted) != len(want) {
 		t.Errorf("there are %d values", len(c.Trusted))
 	}
-	passing := c.MCP["a"].Trusted
-	if !maps.Equal(passing.Arguments, map[string]string{"user_id": "user id"}) || !maps.Equal(passing.Headers, map[string]string{"X-User": "user"}) {
-		t.Errorf("passed on are %v", passing)
+	a := c.MCP["a"]
+	if !maps.Equal(a.Fill, map[string]string{"user_id": "user id"}) || !maps.Equal(a.TrustedHeaders, map[string]string{"X-User": "user"}) {
+		t.Errorf("passed on are %v and %v", a.Fill, a.TrustedHeaders)
 	}
 }

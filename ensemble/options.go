@@ -105,7 +105,7 @@ type Options struct {
 	// the error as the reason. The definitions are as models see them, and must not be
 	// modified. Screen may be called concurrently, and its time counts towards the time
 	// limit of the listing. Nil lets all pass; package pins has a Screen.
-	Screen func(definitions []*invoker.Definition) map[string]error
+	Screen func(definitions []*invoker.Definition) map[string]error `json:"-"`
 	// OmitInstructions hides the server's advice about its use from models and from the
 	// clients of a gateway; see [Catalog.Instructions].
 	OmitInstructions bool
@@ -117,7 +117,7 @@ type Options struct {
 	// their arguments, and their errors. Secret trusted values are always removed from
 	// the latter. Nil leaves texts as they are. Redact may be called concurrently. A
 	// text on which it panics is withheld.
-	Redact func(text string) string
+	Redact func(text string) string `json:"-"`
 	// Telemetry reports the ensemble to OpenTelemetry: its state, until it is closed,
 	// and each attempt to connect, including the requests made during it. Calls and
 	// listings are reported to the Telemetry of their context, which conversations and

@@ -65,7 +65,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	p.endLog = end
 	if !p.needs.certificates && cfg.Serve != nil { // drop the certificates, which are not needed; the secrets must still be redacted
 		without, serve := *cfg, *cfg.Serve
-		serve.GRPCTLS = config.ServeTLS{}
+		serve.GRPCTLS = config.TLS{}
 		without.Serve = &serve
 		cfg = &without
 	}

@@ -75,7 +75,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	if s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0 {
 		s.Screen.Note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
 	}
-	if retention := s.Config.History.Retention(); !retention.KeepsAll() {
+	if retention := s.Config.Retention(); !retention.KeepsAll() {
 		store, err := s.Assembly.History(ctx)
 		if err != nil {
 			return s.Location.OpenError(err)
@@ -179,7 +179,7 @@ func (s *server) overNetwork(ctx context.Context, servers *servers) error {
 	}
 	if rpc != nil {
 		serving++
-		s.Screen.Note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[s.settings.GRPCTLS != (config.ServeTLS{})])
+		s.Screen.Note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[s.settings.GRPCTLS != (config.TLS{})])
 		go func() { ended <- servers.grpc.Serve(ctx, rpc) }()
 	}
 	for range serving {

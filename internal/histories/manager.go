@@ -36,7 +36,7 @@ func Open(ctx context.Context, cfg *config.Config, at *Location, to Output, crea
 	if err := at.find(ctx, cfg, create); err != nil {
 		return nil, err
 	}
-	m := &Manager{to: to, at: at, retention: cfg.History.Retention(), redact: cfg.Redact()}
+	m := &Manager{to: to, at: at, retention: cfg.Retention(), redact: cfg.Redact()}
 	to.Screen.Redact(m.redact)
 	if path := cfg.History.Path; !create && cfg.History.Store.HasPath() && IsAbsent(path.Reveal()) {
 		to.Screen.Note("%s", to.Screen.Notes.Faint("There is no "+at.place(cfg)+" yet."))

@@ -41,7 +41,7 @@ type Options struct {
 	// Redact removes secrets from a text. It is applied to every text of a record
 	// except the names of recorded trusted values. It may be called concurrently. Nil
 	// leaves texts unchanged. If it panics, the text is withheld, which is logged.
-	Redact func(text string) string
+	Redact func(text string) string `json:"-"`
 	// Logger logs, as errors, the records that a sink fails to store; nil logs
 	// nothing.
 	Logger *zap.Logger

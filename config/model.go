@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/openaimodel"
+	"go.uber.org/zap"
+)
+
+// Model is a language model behind an OpenAI-compatible API. Its own fields take
+// precedence over those of Options with the same name.
+type Model struct {
+	openaimodel.Options
+	// Name is the name of the model in the API. Required.
+	Name Value
+	// BaseURL is the base URL of the API; empty means OpenAI.
+	BaseURL Value
+	// APIKey is sent as the bearer token. By default [Parse] takes it from the variable
+	// OPENAI_API_KEY, but only for OpenAI's own API.
+	APIKey Value
+	// Headers are sent with each request.
+	Headers map[string]Value
+	// Organization and Project are specific to OpenAI; may be empty.
+	Organization, Project Value
+	// ResponseFormat is nil for plain text.
+	ResponseFormat *ResponseFormat
+	// ExtraBody holds additional members of the request, for other servers.
+	ExtraBody Table
+}
+
+// ResponseFormat makes the model answer in JSON.
+type ResponseFormat struct {
+	openaimodel.ResponseFormat
+	Schema Table // JSON Schema; empty allows any JSON object
+}
+
+func (m *Model) fields() []field {
+	return []field{
+		{"name", expanded(&m.Name)},
+		{"base_url", baseURL(&m.BaseURL)},
+		{"api_key", headerValue(&m.APIKey)},
+		{"headers", byName(&m.Headers, headerValue, headerName)},
+		{"organization", headerValue(&m.Organization)},
+		{"project", headerValue(&m.Project)},
+		{"temperature", optional(&m.Temperature, func(f *float64) value { return number(f, 0, math.Inf(1)) })},
+		{"top_p", optional(&m.TopP, func(f *float64) value { return number(f, 0, 1) })},
+		{"max_tokens", integer(&m.MaxTokens, 1)},
+		{"max_tokens_field", text(&m.MaxTokensField)},
+		{"stop", each(&m.Stop, text)},
+		{"seed", optional(&m.Seed, func(i *int64) value { return integer(i, math.MinInt64) })},
+		{"tool_choice", text(&m.ToolChoice)},
+		{"parallel_tool_calls", optional(&m.ParallelToolCalls, boolean)},
+		{"reasoning_effort", text(&m.ReasoningEffort)},
+		{"response_format", optional(&m.ResponseFormat, func(f *ResponseFormat) value { return tableOf(f.fields(), nil) })},
+		{"extra_body", extraBody(&m.ExtraBody)},
+		{"stream", not(&m.NoStream)},
+		{"stream_usage", not(&m.NoStreamUsage)},
+		{"images", not(&m.NoImages)},
+		{"audio", boolean(&m.Audio)},
+		{"inline_refs", optional(&m.InlineRefs, boolean)},
+		{"max_tools", integer(&m.MaxTools, -1)},
+		{"max_description", integer(&m.MaxDescription, -1)},
+		{"supervisor_role", text(&m.SupervisorRole)},
+		{"max_retries", countOrNone(&m.MaxRetries)},
+		{"response_timeout", duration(&m.ResponseTimeout)},
+		{"idle_timeout", duration(&m.IdleTimeout)},
+	}
+}
+
+// check requires a name. For OpenAI's own API it takes a missing key from the
+// environment.
+func (m *Model) check(r *reader, n *node) {
+	if n.member("name") == nil {
+		r.missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
+	}
+	if n.member("api_key") == nil && m.isOpenAI() {
+		if key, ok := r.lookup("OPENAI_API_KEY"); ok && key != "" {
+			m.APIKey = Hidden(key)
+		}
+	}
+}
+
+func (f *ResponseFormat) fields() []field {
+	return []field{
+		{"name", text(&f.Name)},
+		{"description", text(&f.Description)},
+		{"schema", free(&f.Schema)},
+		{"strict", boolean(&f.Strict)},
+	}
+}
+
+// baseURL is an address without credentials, which belong in api_key.
+func baseURL(to *Value) value {
+	v := address(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		v.read(r, n)
+		if u, err := url.Parse(to.Reveal()); err == nil && (u.User != nil || u.Fragment != "") {
+			r.wrong(n, "expected a URL without a user, a password or a fragment; set credentials in api_key or headers")
+		}
+	}}
+}
+
+// extraBody is a free-form table without the members that the request sets itself.
+func extraBody(to *Table) value {
+	v := free(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		v.read(r, n)
+		for _, key := range []string{"model", "messages", "tools", "stream"} {
+			if taken := n.member(key); taken != nil {
+				r.add(r.problem(taken.keyAt, taken.path(), "the program sets this member of the request itself"))
+			}
+		}
+	}}
+}
+
+// modelAPIs are the APIs that a model can have. Another kind of model needs its package
+// and an entry here; as soon as there are two, [model] needs a key that chooses.
+var modelAPIs = map[string]func(m *Model, name string, logger *zap.Logger) (closableModel, error){
+	"openai": openOpenAI,
+}
+
+// closableModel is a model with resources.
+type closableModel interface {
+	converse.Model
+	Close() error
+}
+
+// openModel opens a model of the API that m has.
+func (a *Assembly) openModel(m *Model, name string, o *AssembleOptions) (converse.Model, error) {
+	model, err := modelAPIs["openai"](m, name, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, model.Close)
+	return model, nil
+}
+
+func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) (err error) {
+	if config.Model == nil {
+		return nil
+	}
+	if a.Model, err = a.openModel(config.Model, config.Model.Name.Reveal(), o); err != nil {
+		return about("model", err)
+	}
+	return nil
+}
+
+func openOpenAI(m *Model, name string, logger *zap.Logger) (closableModel, error) {
+	options, err := m.options()
+	if err != nil {
+		return nil, err
+	}
+	options.Logger = logger
+	model, err := openaimodel.New(name, options)
+	if err != nil {
+		return nil, err
+	}
+	return model, nil
+}
+
+// options returns m.Options with the values of m.
+func (m *Model) options() (*openaimodel.Options, error) {
+	if m.isOpenAI() && !m.hasCredentials() {
+		return nil, about("api_key", errors.New("OpenAI requires a key; set OPENAI_API_KEY, api_key, or the base_url of another server"))
+	}
+	options := m.Options
+	options.BaseURL, options.APIKey = m.BaseURL.Reveal(), m.APIKey.Reveal()
+	options.Organization, options.Project = m.Organization.Reveal(), m.Project.Reveal()
+	options.Headers, options.ExtraBody = reveal(m.Headers), m.ExtraBody.Reveal()
+	if f := m.ResponseFormat; f != nil {
+		format := f.ResponseFormat
+		if schema := f.Schema.Reveal(); schema != nil {
+			text, err := json.Marshal(schema)
+			if err != nil {
+				return nil, about("response_format.schema", err)
+			}
+			format.Schema = text
+		}
+		options.ResponseFormat = &format
+	}
+	return &options, nil
+}
+
+// hasCredentials reports whether there is a key or an Authorization header. A Config that
+// was not read from a file may take the key from the environment.
+func (m *Model) hasCredentials() bool {
+	for name := range m.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return true
+		}
+	}
+	return m.APIKey.Reveal() != "" || os.Getenv("OPENAI_API_KEY") != ""
+}
