@@ -12,14 +12,16 @@ import (
 	"testing"
 )
 
-// pages returns the documentation by its path below the root.
+// pages returns the pages of the module by their paths below the root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	found := map[string]string{"README.md": read(t, "README.md")}
-	tree := os.DirFS(filepath.Join(root, "docs"))
-	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+	found := map[string]string{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		if base := path.Base(name); err == nil && (base == "node_modules" || base == "testdata" || base == ".git") {
+			return fs.SkipDir
+		}
 		if err == nil && path.Ext(name) == ".md" {
-			found["docs/"+name] = read(t, "docs", name)
+			found[name] = read(t, name)
 		}
 		return err
 	})

@@ -12,9 +12,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,9 +26,9 @@ import (
 // patience is how long a block may take; the first one compiles the command.
 const patience = 3 * time.Minute
 
-// The tutorial and the guides are done as a reader does them: their files are written,
-// their commands run one after another in one shell, and what these print is what the
-// page shows.
+// Pages that write files are done as a reader does them: their files are written, their
+// commands run one after another in one shell, and what these print is what the page
+// shows.
 func TestPagesRun(t *testing.T) {
 	modules := realservers.Need(t).Modules()
 	bin := t.TempDir()
@@ -42,7 +42,8 @@ func TestPagesRun(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for name, page := range pages(t) {
-		if name != "docs/tutorial.md" && path.Dir(name) != "docs/guides" {
+		all := blocksOf(page)
+		if !slices.ContainsFunc(all, func(b block) bool { return strings.HasPrefix(b.info, "file=") }) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +53,6 @@ func TestPagesRun(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			all := blocksOf(page)
 			for i, b := range all {
 				shown := "…\n"
 				if i+1 < len(all) && all[i+1].language == "text" {
