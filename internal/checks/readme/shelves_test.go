@@ -3,7 +3,6 @@
 package readme
 
 import (
-	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,7 +23,15 @@ func TestEveryPageStandsOnItsShelf(t *testing.T) {
 	}
 	for name, page := range all {
 		below, isDocs := strings.CutPrefix(name, "docs/")
-		if !isDocs || below == "README.md" || path.Dir(below) == "decisions" {
+		if !isDocs || below == "README.md" {
+			continue
+		}
+		if decision, ok := strings.CutPrefix(below, "decisions/0"); ok {
+			title, _, _ := strings.Cut(page, "\n")
+			_, title, _ = strings.Cut(title, ". ")
+			if !strings.Contains(all["docs/decisions/README.md"], "["+title+"](0"+decision+")") {
+				t.Errorf("docs/decisions/README.md does not list %s with its title", name)
+			}
 			continue
 		}
 		kind := opening.FindStringSubmatch(page)
