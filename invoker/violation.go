@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/consort-go/consort/internal/near"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
@@ -115,21 +114,4 @@ func listed(items []string, separator string) string {
 		return strings.Join(items[:maxChoices], separator) + fmt.Sprintf(" … (%d in all)", len(items))
 	}
 	return strings.Join(items, separator)
-}
-
-// nearest returns the known name that was most likely meant by name, or "".
-func nearest(name string, known []string) string {
-	if len(name) > 64 {
-		return ""
-	}
-	best, least := "", 1+len(name)/4+1
-	for _, candidate := range known {
-		if strings.EqualFold(candidate, name) {
-			return candidate
-		}
-		if d := near.Distance(name, candidate); d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
 }

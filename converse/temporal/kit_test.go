@@ -304,7 +304,7 @@ func newWorld(t *testing.T, f workerForm) *world {
 	t.Helper()
 	w := &world{t: t, ledger: t.TempDir()}
 	// Effects take a while to be answered, so that processes die in between.
-	slow := faultserver.Rule{Fault: faultserver.Slow, At: faultserver.AfterEffect, Delay: 20 * time.Millisecond, Times: faultserver.Always}
+	slow := faultserver.Rule{Fault: "slow", At: "after-effect", Delay: 20 * time.Millisecond, Times: faultserver.Always}
 	server, err := faultserver.StartHTTP(faultserver.Script{Dir: w.ledger, Rules: []faultserver.Rule{slow}}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,8 @@
 // Package near measures the edit distance of names for "did you mean" hints.
 package near
 
+import "strings"
+
 // Distance returns the number of bytes that must be changed, added, removed or
 // swapped with the next byte to turn a into b (the restricted Damerau-Levenshtein
 // distance). Its cost grows with the product of the lengths: shorten untrusted
@@ -27,4 +29,21 @@ func Distance(a, b string) int {
 		before, above, row = above, row, before
 	}
 	return above[len(b)]
+}
+
+// Name returns the known name that is most like name, or "" if none is much like it.
+func Name(name string, known []string) string {
+	if len(name) > 64 {
+		return ""
+	}
+	best, least := "", 1+len(name)/4+1
+	for _, candidate := range known {
+		if strings.EqualFold(candidate, name) {
+			return candidate
+		}
+		if d := Distance(name, candidate); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
 }

@@ -21,3 +21,15 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestName(t *testing.T) {
+	known := []string{"die", "silence", "half-then-die", "half-then-silence"}
+	for name, want := range map[string]string{
+		"dei": "die", "DIE": "die", "silent": "silence", "half-then-silense": "half-then-silence",
+		"": "", "slow": "", "quite another name": "",
+	} {
+		if got := Name(name, known); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

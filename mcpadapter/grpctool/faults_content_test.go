@@ -24,12 +24,12 @@ import (
 // where that does not help.
 func TestFaultsOfReading(t *testing.T) {
 	for _, rule := range []Rule{
-		{Fault: Cut, At: BeforeEffect},
-		{Fault: Cut, At: AfterEffect},
-		{Fault: Half, At: AfterEffect},
-		{Fault: BadGateway, At: AfterEffect},
-		{Fault: Status, At: BeforeEffect, Code: codes.Unavailable},
-		{Fault: Reset, At: AfterEffect},
+		{Fault: "cut", At: "before-effect"},
+		{Fault: "cut", At: "after-effect"},
+		{Fault: "half", At: "after-effect"},
+		{Fault: "bad-gateway", At: "after-effect"},
+		{Fault: "status", At: "before-effect", Code: codes.Unavailable},
+		{Fault: "reset", At: "after-effect"},
 	} {
 		t.Run(fmt.Sprintf("%s/%s", rule.Fault, rule.At), func(t *testing.T) {
 			s := newStage(t, faultBound)
@@ -62,7 +62,7 @@ func TestFaultsOfReading(t *testing.T) {
 func TestFaultsOfListing(t *testing.T) {
 	t.Run("many", func(t *testing.T) {
 		s := newStage(t, faultBound)
-		if err := s.fake.Script(Rule{Fault: ManyTools, At: AtList, Times: Always}); err != nil {
+		if err := s.fake.Script(Rule{Fault: "many-tools", At: "list", Times: Always}); err != nil {
 			t.Fatal(err)
 		}
 		s.tool("faulty__many0")
@@ -77,7 +77,7 @@ func TestFaultsOfListing(t *testing.T) {
 	})
 	t.Run("odd", func(t *testing.T) {
 		s := newStage(t, faultBound)
-		if err := s.fake.Script(Rule{Fault: OddTools, At: AtList, Times: Always}); err != nil {
+		if err := s.fake.Script(Rule{Fault: "odd-tools", At: "list", Times: Always}); err != nil {
 			t.Fatal(err)
 		}
 		s.tool("faulty__pay")
@@ -156,7 +156,7 @@ func TestFaultsOfAnswers(t *testing.T) {
 // each runs once.
 func TestFaultsBesideEachOther(t *testing.T) {
 	const calls = 20
-	for fault, want := range map[Fault]invoker.Code{Cut: invoker.OutcomeUnknown, GoAway: "", Half: invoker.OutcomeUnknown} {
+	for fault, want := range map[Fault]invoker.Code{"cut": invoker.OutcomeUnknown, "goaway": "", "half": invoker.OutcomeUnknown} {
 		t.Run(string(fault), func(t *testing.T) {
 			s := newStage(t, faultBound)
 			var together sync.WaitGroup
@@ -167,7 +167,7 @@ func TestFaultsBesideEachOther(t *testing.T) {
 				return "done", nil
 			})
 			tool := s.tool("faulty__all")
-			if err := s.fake.Script(Rule{Fault: fault, At: AfterEffect}); err != nil {
+			if err := s.fake.Script(Rule{Fault: fault, At: "after-effect"}); err != nil {
 				t.Fatal(err)
 			}
 			failed := make(chan invoker.Code, calls)
@@ -200,7 +200,7 @@ func TestFaultsBesideEachOther(t *testing.T) {
 // beside it is served.
 func TestFaultsInAConversation(t *testing.T) {
 	s := newStage(t, faultBound)
-	if err := s.fake.Script(Rule{Fault: Die, At: AfterEffect, Tool: "pay"}); err != nil {
+	if err := s.fake.Script(Rule{Fault: "die", At: "after-effect", Tool: "pay"}); err != nil {
 		t.Fatal(err)
 	}
 	model := conversetest.NewScript(

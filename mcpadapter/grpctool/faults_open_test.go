@@ -26,42 +26,42 @@ type openFault struct {
 
 // openFaults are all faults at all places before there is a connection.
 var openFaults = []openFault{
-	{rule: Rule{Fault: Silence, At: AtConnect}, want: invoker.Timeout},
-	{rule: Rule{Fault: Slow, At: AtConnect, Delay: 200 * time.Millisecond}, lists: 1},
-	{rule: Rule{Fault: Drip, At: AtConnect, Delay: time.Microsecond}, lists: 1},
-	{rule: Rule{Fault: Drip, At: AtConnect, Delay: time.Second}, want: invoker.Timeout},
-	{rule: Rule{Fault: Cut, At: AtConnect}, want: invoker.Unavailable},
-	{rule: Rule{Fault: Die, At: AtConnect}, want: invoker.Unavailable},
-	{rule: Rule{Fault: Junk, At: AtConnect}, want: invoker.Unavailable},
-	{rule: Rule{Fault: BadGateway, At: AtConnect}, want: invoker.Unavailable, says: "HTTP/1.1"},
-	{rule: Rule{Fault: Expired, At: AtConnect}, want: invoker.Unavailable, says: "expired"},
-	{rule: Rule{Fault: OtherName, At: AtConnect}, want: invoker.Unavailable, says: "certificate"},
-	{rule: Rule{Fault: SelfSigned, At: AtConnect}, want: invoker.Unavailable, says: "unknown authority"},
+	{rule: Rule{Fault: "silence", At: "connect"}, want: invoker.Timeout},
+	{rule: Rule{Fault: "slow", At: "connect", Delay: 200 * time.Millisecond}, lists: 1},
+	{rule: Rule{Fault: "drip", At: "connect", Delay: time.Microsecond}, lists: 1},
+	{rule: Rule{Fault: "drip", At: "connect", Delay: time.Second}, want: invoker.Timeout},
+	{rule: Rule{Fault: "cut", At: "connect"}, want: invoker.Unavailable},
+	{rule: Rule{Fault: "die", At: "connect"}, want: invoker.Unavailable},
+	{rule: Rule{Fault: "junk", At: "connect"}, want: invoker.Unavailable},
+	{rule: Rule{Fault: "bad-gateway", At: "connect"}, want: invoker.Unavailable, says: "HTTP/1.1"},
+	{rule: Rule{Fault: "expired", At: "connect"}, want: invoker.Unavailable, says: "expired"},
+	{rule: Rule{Fault: "other-name", At: "connect"}, want: invoker.Unavailable, says: "certificate"},
+	{rule: Rule{Fault: "self-signed", At: "connect"}, want: invoker.Unavailable, says: "unknown authority"},
 
-	{rule: Rule{Fault: Silence, At: AtList}, want: invoker.Timeout, lists: 1},
-	{rule: Rule{Fault: Slow, At: AtList, Delay: 200 * time.Millisecond}, lists: 1},
-	{rule: Rule{Fault: Drip, At: AtList, Delay: time.Microsecond}, lists: 1},
-	{rule: Rule{Fault: Cut, At: AtList}, want: invoker.Unavailable, lists: 1},
-	{rule: Rule{Fault: Die, At: AtList}, want: invoker.Unavailable, lists: 1},
-	{rule: Rule{Fault: Half, At: AtList}, want: invoker.Unavailable, lists: 1},
-	{rule: Rule{Fault: HalfThenSilence, At: AtList}, want: invoker.Timeout, lists: 1},
-	{rule: Rule{Fault: BadGateway, At: AtList}, want: invoker.Unavailable, says: "502", lists: 1},
-	{rule: Rule{Fault: HTML, At: AtList}, want: invoker.Unavailable, says: "text/html", lists: 1},
-	{rule: Rule{Fault: HugeHeaders, At: AtList}, lists: 1},
-	{rule: Rule{Fault: HugeResult, At: AtList}, want: invoker.ResultTooLarge, lists: 1},
-	{rule: Rule{Fault: Bomb, At: AtList, Size: 16 << 20}, want: invoker.ResultTooLarge, lists: 1},
-	{rule: Rule{Fault: BrokenBytes, At: AtList}, want: invoker.Unavailable, says: "unmarshal", lists: 1},
-	{rule: Rule{Fault: ManyTools, At: AtList}, lists: 1},
-	{rule: Rule{Fault: OddTools, At: AtList}, lists: 1},
-	{rule: Rule{Fault: Status, At: AtList, Text: "no backend"}, want: invoker.Unavailable, says: "no backend", lists: 1},
-	{rule: Rule{Fault: Status, At: AtList, Code: codes.Unauthenticated}, want: invoker.Unauthorized, lists: 1},
-	{rule: Rule{Fault: Status, At: AtList, Code: codes.ResourceExhausted}, want: invoker.Unavailable, lists: 1},
-	{rule: Rule{Fault: Status, At: AtList, Code: codes.Unimplemented}, lists: 2}, // by one name, and then by the other
-	{rule: Rule{Fault: Status, At: AtList, Code: codes.Unimplemented, Times: 2}, want: invoker.Protocol, lists: 2},
-	{rule: Rule{Fault: Reset, At: AtList}, want: invoker.Unavailable, lists: 1},
-	{rule: Rule{Fault: Reset, At: AtList, Reason: 7}, lists: 2}, // REFUSED_STREAM
-	{rule: Rule{Fault: GoAway, At: AtList}, lists: 1},
-	{rule: Rule{Fault: GoAwayUnseen, At: AtList}, lists: 2},
+	{rule: Rule{Fault: "silence", At: "list"}, want: invoker.Timeout, lists: 1},
+	{rule: Rule{Fault: "slow", At: "list", Delay: 200 * time.Millisecond}, lists: 1},
+	{rule: Rule{Fault: "drip", At: "list", Delay: time.Microsecond}, lists: 1},
+	{rule: Rule{Fault: "cut", At: "list"}, want: invoker.Unavailable, lists: 1},
+	{rule: Rule{Fault: "die", At: "list"}, want: invoker.Unavailable, lists: 1},
+	{rule: Rule{Fault: "half", At: "list"}, want: invoker.Unavailable, lists: 1},
+	{rule: Rule{Fault: "half-then-silence", At: "list"}, want: invoker.Timeout, lists: 1},
+	{rule: Rule{Fault: "bad-gateway", At: "list"}, want: invoker.Unavailable, says: "502", lists: 1},
+	{rule: Rule{Fault: "html", At: "list"}, want: invoker.Unavailable, says: "text/html", lists: 1},
+	{rule: Rule{Fault: "huge-headers", At: "list"}, lists: 1},
+	{rule: Rule{Fault: "huge-result", At: "list"}, want: invoker.ResultTooLarge, lists: 1},
+	{rule: Rule{Fault: "bomb", At: "list", Size: 16 << 20}, want: invoker.ResultTooLarge, lists: 1},
+	{rule: Rule{Fault: "broken-message", At: "list"}, want: invoker.Unavailable, says: "unmarshal", lists: 1},
+	{rule: Rule{Fault: "many-tools", At: "list"}, lists: 1},
+	{rule: Rule{Fault: "odd-tools", At: "list"}, lists: 1},
+	{rule: Rule{Fault: "status", At: "list", Text: "no backend"}, want: invoker.Unavailable, says: "no backend", lists: 1},
+	{rule: Rule{Fault: "status", At: "list", Code: codes.Unauthenticated}, want: invoker.Unauthorized, lists: 1},
+	{rule: Rule{Fault: "status", At: "list", Code: codes.ResourceExhausted}, want: invoker.Unavailable, lists: 1},
+	{rule: Rule{Fault: "status", At: "list", Code: codes.Unimplemented}, lists: 2}, // by one name, and then by the other
+	{rule: Rule{Fault: "status", At: "list", Code: codes.Unimplemented, Times: 2}, want: invoker.Protocol, lists: 2},
+	{rule: Rule{Fault: "reset", At: "list"}, want: invoker.Unavailable, lists: 1},
+	{rule: Rule{Fault: "reset", At: "list", Reason: 7}, lists: 2}, // REFUSED_STREAM
+	{rule: Rule{Fault: "goaway", At: "list"}, lists: 1},
+	{rule: Rule{Fault: "goaway-unseen", At: "list"}, lists: 2},
 }
 
 // TestFaultsOfConnecting: an attempt to connect ends in time, says why, and
@@ -69,7 +69,7 @@ var openFaults = []openFault{
 func TestFaultsOfConnecting(t *testing.T) {
 	for _, c := range openFaults {
 		t.Run(c.name(), func(t *testing.T) {
-			fake := New(t, &Options{TLS: slices.Contains([]Fault{Expired, OtherName, SelfSigned}, c.rule.Fault)})
+			fake := New(t, &Options{TLS: slices.Contains([]Fault{"expired", "other-name", "self-signed"}, c.rule.Fault)})
 			fake.Returns("pay", "paid")
 			if err := fake.Script(c.rule); err != nil {
 				t.Fatal(err)
@@ -131,7 +131,7 @@ func (c *openFault) check(t *testing.T, source ensemble.Source, patience time.Du
 // connection.
 func TestFaultsOfConnectingAreAll(t *testing.T) {
 	for _, info := range Faults() {
-		for _, at := range []Place{AtConnect, AtList} {
+		for _, at := range []Place{"connect", "list"} {
 			tested := slices.ContainsFunc(openFaults, func(c openFault) bool { return c.rule.Fault == info.Fault && c.rule.At == at })
 			if could := slices.Contains(info.Places, at); could != tested {
 				t.Errorf("%s at %s: it can strike: %t, and is tested: %t", info.Fault, at, could, tested)

@@ -167,48 +167,48 @@ type callFault struct {
 
 // callFaults are all faults at all places of a call.
 var callFaults = []callFault{
-	{fault: Silence, at: BeforeEffect, want: invoker.Timeout},
-	{fault: Silence, at: AfterEffect, want: invoker.Timeout, ran: 1},
-	{fault: Slow, at: BeforeEffect, ran: 1, rule: Rule{Delay: 300 * time.Millisecond}},
-	{fault: Slow, at: AfterEffect, ran: 1, rule: Rule{Delay: 300 * time.Millisecond}},
-	{fault: Slow, at: AfterEffect, want: invoker.Timeout, ran: 1, rule: Rule{Delay: time.Minute}},
-	{fault: Drip, at: AfterEffect, ran: 1, rule: Rule{Delay: time.Millisecond}},
-	{fault: Drip, at: AfterEffect, want: invoker.Timeout, ran: 1, dead: true, rule: Rule{Delay: time.Second}},
-	{fault: Cut, at: BeforeEffect, want: invoker.OutcomeUnknown},
-	{fault: Cut, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
-	{fault: Die, at: BeforeEffect, want: invoker.OutcomeUnknown},
-	{fault: Die, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
-	{fault: Half, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
-	{fault: HalfThenSilence, at: AfterEffect, want: invoker.Timeout, ran: 1, dead: true},
-	{fault: BadGateway, at: BeforeEffect, want: invoker.OutcomeUnknown},
-	{fault: BadGateway, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
-	{fault: HTML, at: BeforeEffect, want: invoker.OutcomeUnknown},
-	{fault: HTML, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+	{fault: "silence", at: "before-effect", want: invoker.Timeout},
+	{fault: "silence", at: "after-effect", want: invoker.Timeout, ran: 1},
+	{fault: "slow", at: "before-effect", ran: 1, rule: Rule{Delay: 300 * time.Millisecond}},
+	{fault: "slow", at: "after-effect", ran: 1, rule: Rule{Delay: 300 * time.Millisecond}},
+	{fault: "slow", at: "after-effect", want: invoker.Timeout, ran: 1, rule: Rule{Delay: time.Minute}},
+	{fault: "drip", at: "after-effect", ran: 1, rule: Rule{Delay: time.Millisecond}},
+	{fault: "drip", at: "after-effect", want: invoker.Timeout, ran: 1, dead: true, rule: Rule{Delay: time.Second}},
+	{fault: "cut", at: "before-effect", want: invoker.OutcomeUnknown},
+	{fault: "cut", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1},
+	{fault: "die", at: "before-effect", want: invoker.OutcomeUnknown},
+	{fault: "die", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1},
+	{fault: "half", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1},
+	{fault: "half-then-silence", at: "after-effect", want: invoker.Timeout, ran: 1, dead: true},
+	{fault: "bad-gateway", at: "before-effect", want: invoker.OutcomeUnknown},
+	{fault: "bad-gateway", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1},
+	{fault: "html", at: "before-effect", want: invoker.OutcomeUnknown},
+	{fault: "html", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1},
 
-	{fault: HugeHeaders, at: AfterEffect, ran: 1},
-	{fault: HugeResult, at: AfterEffect, want: invoker.ResultTooLarge, ran: 1},
-	{fault: Bomb, at: AfterEffect, want: invoker.ResultTooLarge, ran: 1, rule: Rule{Size: 16 << 20}},
-	{fault: BrokenBytes, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+	{fault: "huge-headers", at: "after-effect", ran: 1},
+	{fault: "huge-result", at: "after-effect", want: invoker.ResultTooLarge, ran: 1},
+	{fault: "bomb", at: "after-effect", want: invoker.ResultTooLarge, ran: 1, rule: Rule{Size: 16 << 20}},
+	{fault: "broken-message", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1},
 
-	{fault: Status, at: BeforeEffect, want: invoker.OutcomeUnknown}, // UNAVAILABLE
-	{fault: Status, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
-	{fault: Status, at: BeforeEffect, want: invoker.Protocol, rule: Rule{Code: codes.Unimplemented}},
-	{fault: Status, at: BeforeEffect, want: invoker.Unauthorized, rule: Rule{Code: codes.Unauthenticated}},
-	{fault: Status, at: BeforeEffect, want: invoker.Unavailable, rule: Rule{Code: codes.ResourceExhausted}},
-	{fault: Status, at: AfterEffect, want: invoker.ExecutionFailed, ran: 1, rule: Rule{Code: codes.Unknown}},
-	{fault: Status, at: AfterEffect, want: invoker.Timeout, ran: 1, rule: Rule{Code: codes.DeadlineExceeded}},
-	{fault: Status, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Code: codes.Canceled}},
-	{fault: Status, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Code: codes.Internal}},
+	{fault: "status", at: "before-effect", want: invoker.OutcomeUnknown}, // UNAVAILABLE
+	{fault: "status", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1},
+	{fault: "status", at: "before-effect", want: invoker.Protocol, rule: Rule{Code: codes.Unimplemented}},
+	{fault: "status", at: "before-effect", want: invoker.Unauthorized, rule: Rule{Code: codes.Unauthenticated}},
+	{fault: "status", at: "before-effect", want: invoker.Unavailable, rule: Rule{Code: codes.ResourceExhausted}},
+	{fault: "status", at: "after-effect", want: invoker.ExecutionFailed, ran: 1, rule: Rule{Code: codes.Unknown}},
+	{fault: "status", at: "after-effect", want: invoker.Timeout, ran: 1, rule: Rule{Code: codes.DeadlineExceeded}},
+	{fault: "status", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Code: codes.Canceled}},
+	{fault: "status", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Code: codes.Internal}},
 
-	{fault: Reset, at: BeforeEffect, want: invoker.OutcomeUnknown}, // CANCEL
-	{fault: Reset, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
-	{fault: Reset, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Reason: 2}},   // INTERNAL_ERROR
-	{fault: Reset, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Reason: 0xb}}, // ENHANCE_YOUR_CALM
+	{fault: "reset", at: "before-effect", want: invoker.OutcomeUnknown}, // CANCEL
+	{fault: "reset", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1},
+	{fault: "reset", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Reason: 2}},   // INTERNAL_ERROR
+	{fault: "reset", at: "after-effect", want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Reason: 0xb}}, // ENHANCE_YOUR_CALM
 	// REFUSED_STREAM says that nothing was done: gRPC sends the call again.
-	{fault: Reset, at: BeforeEffect, ran: 1, calls: 2, rule: Rule{Reason: 7}},
-	{fault: GoAway, at: BeforeEffect, ran: 1},
-	{fault: GoAway, at: AfterEffect, ran: 1},
-	{fault: GoAwayUnseen, at: BeforeEffect, ran: 1, calls: 2},
+	{fault: "reset", at: "before-effect", ran: 1, calls: 2, rule: Rule{Reason: 7}},
+	{fault: "goaway", at: "before-effect", ran: 1},
+	{fault: "goaway", at: "after-effect", ran: 1},
+	{fault: "goaway-unseen", at: "before-effect", ran: 1, calls: 2},
 }
 
 // TestFaultsOfCalls: a fault costs the call at which it strikes, and says what is
@@ -262,7 +262,7 @@ func (c *callFault) strikes() Rule {
 // Each fault is tested at each place at which it can strike a call.
 func TestFaultsOfCallsAreAll(t *testing.T) {
 	for _, info := range Faults() {
-		for _, at := range []Place{BeforeEffect, AfterEffect} {
+		for _, at := range []Place{"before-effect", "after-effect"} {
 			tested := slices.ContainsFunc(callFaults, func(c callFault) bool { return c.fault == info.Fault && c.at == at })
 			if could := slices.Contains(info.Places, at); could != tested {
 				t.Errorf("%s at %s: it can strike: %t, and is tested: %t", info.Fault, at, could, tested)

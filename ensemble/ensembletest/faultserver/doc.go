@@ -3,15 +3,15 @@
 // Package faultserver is an MCP server that misbehaves according to a script. It tests
 // the clients of such servers: that a call is made at most once, that a dead server is
 // restarted, that nothing hangs and nothing leaks. It is a real server, over stdio or
-// streamable HTTP. It uses only the standard library, so that it shares no bugs with
-// the client under test.
+// streamable HTTP. It uses no package of the protocol, so that it shares no bugs
+// with the client under test.
 //
 // This starts a server over HTTP that dies once, after the effect of a call and before
 // its answer:
 //
 //	server, err := faultserver.StartHTTP(faultserver.Script{
 //		Dir:   t.TempDir(),
-//		Rules: []faultserver.Rule{{Fault: faultserver.Die, At: faultserver.AfterEffect}},
+//		Rules: []faultserver.Rule{{Fault: "die", At: "after-effect"}},
 //	}, &faultserver.Options{ComeBack: time.Second})
 //	defer server.Close()
 //	// let a client call the tool "effect" at server.URL(), and then

@@ -22,7 +22,7 @@ func Example() {
 	defer os.RemoveAll(dir)
 	server, err := faultserver.StartHTTP(faultserver.Script{
 		Dir:   dir,
-		Rules: []faultserver.Rule{{Fault: faultserver.Die, At: faultserver.AfterEffect, Tool: "effect"}},
+		Rules: []faultserver.Rule{{Fault: "die", At: "after-effect", Tool: "effect"}},
 	}, nil)
 	if err != nil {
 		fmt.Println(err)
@@ -65,8 +65,8 @@ func Example() {
 // A script for a process, as an entry of its environment.
 func ExampleScript_Environ() {
 	script := faultserver.Script{Rules: []faultserver.Rule{
-		{Fault: faultserver.LeaveChild, At: faultserver.AtStart},
-		{Fault: faultserver.Die, At: faultserver.BetweenCalls, Nth: 3, Status: 1, Text: "out of memory"},
+		{Fault: "leave-child", At: "start"},
+		{Fault: "die", At: "between-calls", Nth: 3, Status: 1, Text: "out of memory"},
 	}}
 	fmt.Println(script.Environ())
 	// Output:

@@ -7,103 +7,85 @@ import (
 	"strings"
 )
 
-// Fault is one way to misbehave. [Faults] lists the places and transports of each.
+// Fault is the name of one way to misbehave. [Faults] describes them in full, with the
+// fields of a [Rule] that they use, and the places and transports of each.
+//
+// Over either transport:
+//
+//	die                        end the process, or the server in this process
+//	silence                    never answer
+//	slow                       continue after Delay
+//	answer-twice               send the same answer twice
+//	answer-late                answer after the client cancelled
+//	wrong-id                   answer with an id that was never used
+//	junk                       text that is not a message, then continue
+//	broken-json                an answer that is not JSON
+//	half-then-die              half an answer, then die
+//	half-then-silence          half an answer, then nothing
+//	flood-stdout               megabytes of junk
+//	endless-line               one line without an end
+//	list-changed-storm         many notifications that the tools changed
+//	progress-storm             many notifications of progress
+//	log-storm                  many log messages
+//	huge-schema                one more tool, with a schema of Size bytes
+//	deep-schema                one more tool, with a schema of Count levels
+//	many-tools                 Count more tools
+//	endless-pages              each page of the list has a next one
+//	cursor-loop                each page has the same next one
+//	huge-result                a text of Size bytes
+//	deep-result                structured content of Count levels
+//	unknown-content            a content block of an unknown type
+//	hanging-read               a resource whose reading never ends
+//	vanished-resource          a resource that is listed but not found
+//	huge-resource              a resource of Size bytes
+//	resources-changed-storm    many notifications that the resources changed
+//
+// Of a process that communicates over stdio:
+//
+//	flood-stderr               megabytes on stderr
+//	ignore-term                only SIGKILL ends the process
+//	stop-reading               stop reading stdin
+//	leave-child                a child process that keeps running
+//	leave-child-holding-pipes  a child that also holds stdin, stdout and stderr
+//
+// Of a server that communicates over HTTP:
+//
+//	expire-session             404 for all sessions so far
+//	drop-stream                cut TCP in the middle of an SSE event
+//	unauthorized               401
+//	forbidden                  403
+//	not-found                  404, although the session is known
+//	too-many-requests          429 with Retry-After
+//	internal-error             500
+//	unavailable                503
+//	redirect-same-host         307 to a path that works
+//	redirect-other-host        307 to another origin, which records requests
+//	html                       200 and an HTML page
+//	wrong-content-type         the right answer as text/plain
+//	self-signed                TLS with a certificate that clients do not trust
 type Fault string
 
-// The faults of servers over either transport. [Faults] describes them in full, with
-// the fields of a [Rule] that they use.
-const (
-	Die             Fault = "die"               // end the process, or the server in this process
-	Silence         Fault = "silence"           // never answer
-	Slow            Fault = "slow"              // continue after Delay
-	AnswerTwice     Fault = "answer-twice"      // send the same answer twice
-	AnswerLate      Fault = "answer-late"       // answer after the client cancelled
-	WrongID         Fault = "wrong-id"          // answer with an id that was never used
-	Junk            Fault = "junk"              // text that is not a message, then continue
-	BrokenJSON      Fault = "broken-json"       // an answer that is not JSON
-	HalfThenDie     Fault = "half-then-die"     // half an answer, then Die
-	HalfThenSilence Fault = "half-then-silence" // half an answer, then nothing
-	FloodStdout     Fault = "flood-stdout"      // megabytes of Junk
-	EndlessLine     Fault = "endless-line"      // one line without an end
-
-	ListChangedStorm Fault = "list-changed-storm" // many notifications that the tools changed
-	ProgressStorm    Fault = "progress-storm"     // many notifications of progress
-	LogStorm         Fault = "log-storm"          // many log messages
-
-	HugeSchema     Fault = "huge-schema"     // one more tool, with a schema of Size bytes
-	DeepSchema     Fault = "deep-schema"     // one more tool, with a schema of Count levels
-	ManyTools      Fault = "many-tools"      // Count more tools
-	EndlessPages   Fault = "endless-pages"   // each page of the list has a next one
-	CursorLoop     Fault = "cursor-loop"     // each page has the same next one
-	HugeResult     Fault = "huge-result"     // a text of Size bytes
-	DeepResult     Fault = "deep-result"     // structured content of Count levels
-	UnknownContent Fault = "unknown-content" // a content block of an unknown type
-
-	HangingRead           Fault = "hanging-read"            // a resource whose reading never ends
-	VanishedResource      Fault = "vanished-resource"       // a resource that is listed but not found
-	HugeResource          Fault = "huge-resource"           // a resource of Size bytes
-	ResourcesChangedStorm Fault = "resources-changed-storm" // many notifications that the resources changed
-)
-
-// The faults of a process that communicates over stdio.
-const (
-	FloodStderr            Fault = "flood-stderr"              // megabytes on stderr
-	IgnoreTerm             Fault = "ignore-term"               // only SIGKILL ends the process
-	StopReading            Fault = "stop-reading"              // stop reading stdin
-	LeaveChild             Fault = "leave-child"               // a child process that keeps running
-	LeaveChildHoldingPipes Fault = "leave-child-holding-pipes" // a child that also holds stdin, stdout and stderr
-)
-
-// The faults of a server that communicates over HTTP.
-const (
-	ExpireSession     Fault = "expire-session"      // 404 for all sessions so far
-	DropStream        Fault = "drop-stream"         // cut TCP in the middle of an SSE event
-	Unauthorized      Fault = "unauthorized"        // 401
-	Forbidden         Fault = "forbidden"           // 403
-	NotFound          Fault = "not-found"           // 404, although the session is known
-	TooManyRequests   Fault = "too-many-requests"   // 429 with Retry-After
-	InternalError     Fault = "internal-error"      // 500
-	Unavailable       Fault = "unavailable"         // 503
-	RedirectSameHost  Fault = "redirect-same-host"  // 307 to a path that works
-	RedirectOtherHost Fault = "redirect-other-host" // 307 to another origin, which records requests
-	HTML              Fault = "html"                // 200 and an HTML page
-	WrongContentType  Fault = "wrong-content-type"  // the right answer as text/plain
-	SelfSigned        Fault = "self-signed"         // TLS with a certificate that clients do not trust
-)
-
-// Place is a moment in the life of a server when a fault may strike. Each such moment
-// is an occasion.
+// Place is the name of a moment in the life of a server when a fault may strike. Each
+// such moment is an occasion.
+//
+//	start          before the server reads anything; over HTTP, before it answers anything
+//	initialize     initialize was received, and is not yet answered
+//	list           tools/list was received, and is not yet answered; pages after the
+//	               first are not occasions
+//	after-list     the answer to tools/list was sent
+//	read           resources/read was received, and is not yet answered
+//	before-effect  a call was received, and its effect has not happened
+//	after-effect   the effect of a call has happened and is in the ledger, and the call is
+//	               not yet answered
+//	between-calls  the answer to a call was sent
 type Place string
 
-// The places.
-const (
-	// AtStart: before the server reads anything. Over HTTP, before it answers anything.
-	AtStart Place = "start"
-	// AtInitialize: initialize was received, and is not yet answered.
-	AtInitialize Place = "initialize"
-	// AtList: tools/list was received, and is not yet answered. Pages after the first
-	// are not occasions.
-	AtList Place = "list"
-	// AfterList: the answer to tools/list was sent.
-	AfterList Place = "after-list"
-	// AtRead: resources/read was received, and is not yet answered.
-	AtRead Place = "read"
-	// BeforeEffect: a call was received, and its effect has not happened.
-	BeforeEffect Place = "before-effect"
-	// AfterEffect: the effect of a call has happened and is in the ledger, and the call
-	// is not yet answered.
-	AfterEffect Place = "after-effect"
-	// BetweenCalls: the answer to a call was sent.
-	BetweenCalls Place = "between-calls"
-)
+// transport is a way to communicate with the server.
+type transport string
 
-// Transport is a way to communicate with the server.
-type Transport string
-
-// The transports.
 const (
-	Stdio Transport = "stdio"
-	HTTP  Transport = "http"
+	viaStdio transport = "stdio"
+	viaHTTP  transport = "http"
 )
 
 // Info describes a fault.
@@ -117,12 +99,12 @@ type Info struct {
 	Stdio, HTTP []Place
 }
 
-// Places returns the places for one transport.
-func (i *Info) Places(t Transport) []Place {
+// places returns the places for one transport.
+func (i *Info) places(t transport) []Place {
 	switch t {
-	case Stdio:
+	case viaStdio:
 		return i.Stdio
-	case HTTP:
+	case viaHTTP:
 		return i.HTTP
 	default:
 		return nil
@@ -162,10 +144,10 @@ func kinds() []kind {
 
 // The functions below return sets of places: all; all with a client; the places where a
 // request waits for its answer; and the places where the answer is ready to be sent.
-func anywhere() []Place  { return append(connected(), AtStart) }
-func connected() []Place { return append(asked(), AfterList, BetweenCalls) }
-func asked() []Place     { return append(answering(), BeforeEffect) }
-func answering() []Place { return []Place{AtInitialize, AtList, AfterEffect} }
+func anywhere() []Place  { return append(connected(), "start") }
+func connected() []Place { return append(asked(), "after-list", "between-calls") }
+func asked() []Place     { return append(answering(), "before-effect") }
+func answering() []Place { return []Place{"initialize", "list", "after-effect"} }
 
 // join formats values for error messages.
 func join[T ~string](values []T) string {

@@ -12,17 +12,17 @@ import (
 // answerKinds returns the faults of answers as messages, independent of their content.
 func answerKinds() []kind {
 	return []kind{
-		{Info{AnswerTwice, "The same answer is sent two times.",
+		{Info{"answer-twice", "The same answer is sent two times.",
 			answering(), answering()}, answerTwice},
-		{Info{AnswerLate, "The answer is sent after the client cancelled the request, or after Delay (30s) if it did not. Over HTTP, when the client has also left the response, it is sent on the stream that the client keeps open.",
-			[]Place{BeforeEffect, AfterEffect}, []Place{BeforeEffect, AfterEffect}}, answerLate},
-		{Info{WrongID, "The answer bears an id that was never used. The right one never comes.",
+		{Info{"answer-late", "The answer is sent after the client cancelled the request, or after Delay (30s) if it did not. Over HTTP, when the client has also left the response, it is sent on the stream that the client keeps open.",
+			[]Place{"before-effect", "after-effect"}, []Place{"before-effect", "after-effect"}}, answerLate},
+		{Info{"wrong-id", "The answer bears an id that was never used. The right one never comes.",
 			answering(), answering()}, wrongID},
-		{Info{BrokenJSON, "In place of the answer comes its first half, as if it were whole.",
+		{Info{"broken-json", "In place of the answer comes its first half, as if it were whole.",
 			answering(), answering()}, brokenJSON},
-		{Info{HalfThenDie, "Half of the answer, without an end, and then as Die.",
+		{Info{"half-then-die", "Half of the answer, without an end, and then as \"die\".",
 			answering(), answering()}, halfThenDie},
-		{Info{HalfThenSilence, "Half of the answer, without an end, and then nothing. Over stdio nothing is ever written again; over HTTP the response stays open.",
+		{Info{"half-then-silence", "Half of the answer, without an end, and then nothing. Over stdio nothing is ever written again; over HTTP the response stays open.",
 			answering(), answering()}, halfThenSilence},
 	}
 }
@@ -86,7 +86,7 @@ func (o *occasion) half() writer {
 
 // eventStart begins an SSE event if messages are sent as events.
 func (o *occasion) eventStart(w io.Writer) error {
-	if o.server.transport != HTTP {
+	if o.server.transport != viaHTTP {
 		return nil
 	}
 	_, err := io.WriteString(w, "event: message\ndata: ")

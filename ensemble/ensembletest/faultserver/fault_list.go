@@ -10,17 +10,17 @@ import (
 // listKinds returns the faults of the list of tools. The tools of every server remain
 // in the list.
 func listKinds() []kind {
-	at := []Place{AtList}
+	at := []Place{"list"}
 	return []kind{
-		{Info{HugeSchema, "There is one tool more, huge_schema, whose schema has Size bytes (1 MiB).",
+		{Info{"huge-schema", "There is one tool more, huge_schema, whose schema has Size bytes (1 MiB).",
 			at, at}, hugeSchema},
-		{Info{DeepSchema, "There is one tool more, deep_schema, whose schema has Count levels (10000).",
+		{Info{"deep-schema", "There is one tool more, deep_schema, whose schema has Count levels (10000).",
 			at, at}, deepSchema},
-		{Info{ManyTools, "There are Count tools more (5000): many_1, many_2 and so on.",
+		{Info{"many-tools", "There are Count tools more (5000): many_1, many_2 and so on.",
 			at, at}, manyTools},
-		{Info{EndlessPages, "Each page of the list names a next one, with a tool more: page_1, page_2 and so on.",
+		{Info{"endless-pages", "Each page of the list names a next one, with a tool more: page_1, page_2 and so on.",
 			at, at}, endlessPages},
-		{Info{CursorLoop, "Each page of the list names the same next one, which has the same tools.",
+		{Info{"cursor-loop", "Each page of the list names the same next one, which has the same tools.",
 			at, at}, cursorLoop},
 	}
 }

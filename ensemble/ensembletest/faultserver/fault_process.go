@@ -18,21 +18,21 @@ import (
 // processKinds returns the faults of the process as a whole.
 func processKinds() []kind {
 	return []kind{
-		{Info{Die, "The process ends with Status, after Text on stderr. A Server in the same process goes off the air: it refuses connections and cuts those there are, until Restart.",
+		{Info{"die", "The process ends with Status, after Text on stderr. A Server in the same process goes off the air: it refuses connections and cuts those there are, until Restart.",
 			anywhere(), anywhere()}, (*occasion).die},
-		{Info{Silence, "The request is never answered. At the start nothing ever is.",
-			append(asked(), AtStart), append(asked(), AtStart)}, (*occasion).hang},
-		{Info{Slow, "The server goes on after Delay (1s), unless the client cancelled. At the start this is a slow start.",
-			append(asked(), AtStart), append(asked(), AtStart)}, slow},
-		{Info{FloodStderr, "Size bytes (10 MiB) are written on stderr.",
+		{Info{"silence", "The request is never answered. At the start nothing ever is.",
+			append(asked(), "start"), append(asked(), "start")}, (*occasion).hang},
+		{Info{"slow", "The server goes on after Delay (1s), unless the client cancelled. At the start this is a slow start.",
+			append(asked(), "start"), append(asked(), "start")}, slow},
+		{Info{"flood-stderr", "Size bytes (10 MiB) are written on stderr.",
 			anywhere(), nil}, floodStderr},
-		{Info{IgnoreTerm, "From now on neither SIGTERM, nor an interrupt, nor the end of stdin ends the process. Children that it leaves later ignore the signals too.",
+		{Info{"ignore-term", "From now on neither SIGTERM, nor an interrupt, nor the end of stdin ends the process. Children that it leaves later ignore the signals too.",
 			anywhere(), nil}, ignoreTerm},
-		{Info{StopReading, "No more of stdin is read, and its end goes unnoticed.",
+		{Info{"stop-reading", "No more of stdin is read, and its end goes unnoticed.",
 			anywhere(), nil}, stopReading},
-		{Info{LeaveChild, "A child process of the same process group, with no pipes, lives for Delay (1m) whatever becomes of the server. The ledger has its id. It runs the command sleep.",
+		{Info{"leave-child", "A child process of the same process group, with no pipes, lives for Delay (1m) whatever becomes of the server. The ledger has its id. It runs the command sleep.",
 			anywhere(), nil}, leaveChild},
-		{Info{LeaveChildHoldingPipes, "The same, and the child holds stdin, stdout and stderr of the server, so that those do not end with it.",
+		{Info{"leave-child-holding-pipes", "The same, and the child holds stdin, stdout and stderr of the server, so that those do not end with it.",
 			anywhere(), nil}, leaveChildHoldingPipes},
 	}
 }

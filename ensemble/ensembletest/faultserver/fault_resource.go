@@ -6,15 +6,15 @@ import "io"
 
 // resourceKinds returns the faults of reading a resource.
 func resourceKinds() []kind {
-	at := []Place{AtRead}
+	at := []Place{"read"}
 	return []kind{
-		{Info{HangingRead, "The resource is never read to its end.",
+		{Info{"hanging-read", "The resource is never read to its end.",
 			at, at}, func(o *occasion) bool { return o.hang() }},
-		{Info{VanishedResource, "The resource that was listed is not found (error -32002).",
+		{Info{"vanished-resource", "The resource that was listed is not found (error -32002).",
 			at, at}, vanishedResource},
-		{Info{HugeResource, "The resource is a text of Size bytes (64 MiB).",
+		{Info{"huge-resource", "The resource is a text of Size bytes (64 MiB).",
 			at, at}, hugeResource},
-		{Info{ResourcesChangedStorm, "Count notifications (1000) come first, that the list of resources changed.",
+		{Info{"resources-changed-storm", "Count notifications (1000) come first, that the list of resources changed.",
 			at, at}, resourcesChangedStorm},
 	}
 }

@@ -6,13 +6,13 @@ import "strings"
 
 // resultKinds returns the faults of the result of a call, after its effect.
 func resultKinds() []kind {
-	at := []Place{AfterEffect}
+	at := []Place{"after-effect"}
 	return []kind{
-		{Info{HugeResult, "The result is a text of Size bytes (64 MiB).",
+		{Info{"huge-result", "The result is a text of Size bytes (64 MiB).",
 			at, at}, hugeResult},
-		{Info{DeepResult, "The result has structured content of Count levels (10000).",
+		{Info{"deep-result", "The result has structured content of Count levels (10000).",
 			at, at}, deepResult},
-		{Info{UnknownContent, "The result has a block of content of the type hologram, before a text.",
+		{Info{"unknown-content", "The result has a block of content of the type hologram, before a text.",
 			at, at}, unknownContent},
 	}
 }

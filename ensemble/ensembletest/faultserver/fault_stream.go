@@ -12,17 +12,17 @@ import (
 // streamKinds returns the faults of messages other than answers.
 func streamKinds() []kind {
 	return []kind{
-		{Info{Junk, "Lines that are no messages, Size bytes in all (200), come first. Over HTTP they are fields of events that no client knows.",
+		{Info{"junk", "Lines that are no messages, Size bytes in all (200), come first. Over HTTP they are fields of events that no client knows.",
 			anywhere(), connected()}, junkFirst(200)},
-		{Info{FloodStdout, "As Junk, of 10 MiB.",
+		{Info{"flood-stdout", `As "junk", of 10 MiB.`,
 			anywhere(), connected()}, junkFirst(10 << 20)},
-		{Info{EndlessLine, "A line of Size bytes (100 MiB) without an end comes, and then nothing ever again; over HTTP within the response.",
+		{Info{"endless-line", "A line of Size bytes (100 MiB) without an end comes, and then nothing ever again; over HTTP within the response.",
 			anywhere(), connected()}, endlessLine},
-		{Info{ListChangedStorm, "Count notifications (1000) come first, that the list of tools changed.",
+		{Info{"list-changed-storm", "Count notifications (1000) come first, that the list of tools changed.",
 			connected(), connected()}, listChangedStorm},
-		{Info{ProgressStorm, "Count notifications (10000) of progress come first: of the call, or of something else when it asked for none.",
-			[]Place{BeforeEffect, AfterEffect}, []Place{BeforeEffect, AfterEffect}}, progressStorm},
-		{Info{LogStorm, "Count log messages (10000) come first.",
+		{Info{"progress-storm", "Count notifications (10000) of progress come first: of the call, or of something else when it asked for none.",
+			[]Place{"before-effect", "after-effect"}, []Place{"before-effect", "after-effect"}}, progressStorm},
+		{Info{"log-storm", "Count log messages (10000) come first.",
 			connected(), connected()}, logStorm},
 	}
 }
@@ -61,7 +61,7 @@ func logStorm(o *occasion) bool {
 func junkFirst(otherwise int64) func(*occasion) bool {
 	return func(o *occasion) bool {
 		_ = o.link.raw(func(w io.Writer) error { // ignores errors, as storm does
-			if err := junk(o.rule.size(otherwise))(w); err != nil || o.server.transport != HTTP {
+			if err := junk(o.rule.size(otherwise))(w); err != nil || o.server.transport != viaHTTP {
 				return err
 			}
 			_, err := io.WriteString(w, "\n") // ends the event

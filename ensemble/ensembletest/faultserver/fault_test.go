@@ -76,39 +76,39 @@ type claim struct {
 
 func claims() map[Fault]claim {
 	all := map[Fault]claim{
-		Die: {Rule{Status: 7, Text: "last words"}, func(s *scene) {
+		"die": {Rule{Status: 7, Text: "last words"}, func(s *scene) {
 			s.gone()
 			if s.stdio != nil {
 				eventually(s.T, "last words", func() bool { return s.stdio.stderr.String() == "last words\n" })
 			}
 		}, true, true},
-		Silence:     {Rule{}, func(s *scene) {}, true, true},
-		Slow:        {Rule{Delay: 50 * time.Millisecond}, func(s *scene) {}, false, false},
-		AnswerTwice: {Rule{}, mustSee("two answers", func(s *scene, g *seen) bool { return g.answers[s.id] == 2 }), false, false},
-		AnswerLate:  {Rule{}, checkLate, false, false},
-		WrongID: {Rule{}, mustSee("another answer", func(s *scene, g *seen) bool {
+		"silence":      {Rule{}, func(s *scene) {}, true, true},
+		"slow":         {Rule{Delay: 50 * time.Millisecond}, func(s *scene) {}, false, false},
+		"answer-twice": {Rule{}, mustSee("two answers", func(s *scene, g *seen) bool { return g.answers[s.id] == 2 }), false, false},
+		"answer-late":  {Rule{}, checkLate, false, false},
+		"wrong-id": {Rule{}, mustSee("another answer", func(s *scene, g *seen) bool {
 			return len(g.answers) > g.answers["1"]+g.answers["2"] && g.answers[s.id] == 0
 		}), false, true},
-		BrokenJSON: {Rule{}, mustSee("a broken answer", func(s *scene, g *seen) bool {
+		"broken-json": {Rule{}, mustSee("a broken answer", func(s *scene, g *seen) bool {
 			return g.broken == 1
 		}), false, true},
-		HalfThenDie: {Rule{Status: 7}, func(s *scene) {
+		"half-then-die": {Rule{Status: 7}, func(s *scene) {
 			s.hit().must(s, "half a line and the end", func() bool { return s.hit().partial > 20 && s.hit().ended })
 			s.gone()
 		}, false, true},
-		HalfThenSilence: {Rule{}, func(s *scene) {
+		"half-then-silence": {Rule{}, func(s *scene) {
 			s.hit().must(s, "half a line", func() bool { return s.hit().partial > 20 })
 			s.hit().never(s, "an end", func() bool { return s.hit().ended })
 			if s.http != nil {
 				s.alive()
 			}
 		}, false, true},
-		Junk:             {Rule{}, mustSee("junk", func(_ *scene, g *seen) bool { return g.junk >= 200 && g.junk < 1000 }), false, false},
-		FloodStdout:      {Rule{Size: 3 << 20}, mustSee("junk", func(_ *scene, g *seen) bool { return g.junk > 3<<20-1<<17 }), false, false},
-		EndlessLine:      {Rule{Size: 5 << 20}, checkEndless, true, true},
-		ListChangedStorm: {Rule{}, mustSee("a storm", sees("notifications/tools/list_changed", 1000)), false, false},
-		ProgressStorm:    {Rule{Count: 500}, mustSee("a storm", sees("notifications/progress", 500)), false, false},
-		LogStorm:         {Rule{Count: 700}, mustSee("a storm", sees("notifications/message", 700)), false, false},
+		"junk":               {Rule{}, mustSee("junk", func(_ *scene, g *seen) bool { return g.junk >= 200 && g.junk < 1000 }), false, false},
+		"flood-stdout":       {Rule{Size: 3 << 20}, mustSee("junk", func(_ *scene, g *seen) bool { return g.junk > 3<<20-1<<17 }), false, false},
+		"endless-line":       {Rule{Size: 5 << 20}, checkEndless, true, true},
+		"list-changed-storm": {Rule{}, mustSee("a storm", sees("notifications/tools/list_changed", 1000)), false, false},
+		"progress-storm":     {Rule{Count: 500}, mustSee("a storm", sees("notifications/progress", 500)), false, false},
+		"log-storm":          {Rule{Count: 700}, mustSee("a storm", sees("notifications/message", 700)), false, false},
 	}
 	for _, part := range []map[Fault]claim{listClaims(), resourceClaims(), processClaims(), httpClaims()} {
 		for f, c := range part {
@@ -146,14 +146,14 @@ func checkEndless(s *scene) {
 
 func resourceClaims() map[Fault]claim {
 	return map[Fault]claim{
-		HangingRead: {Rule{}, func(s *scene) { s.alive() }, false, true},
-		VanishedResource: {Rule{}, mustSee("an error", func(s *scene, g *seen) bool {
+		"hanging-read": {Rule{}, func(s *scene) { s.alive() }, false, true},
+		"vanished-resource": {Rule{}, mustSee("an error", func(s *scene, g *seen) bool {
 			return g.answers[s.id] == 1 && bytes.Contains(g.last, []byte("-32002"))
 		}), false, false},
-		HugeResource: {Rule{Size: 1 << 20}, mustSee("a large answer", func(s *scene, g *seen) bool {
+		"huge-resource": {Rule{Size: 1 << 20}, mustSee("a large answer", func(s *scene, g *seen) bool {
 			return g.answers[s.id] == 1 && len(g.last) > 1<<20
 		}), false, false},
-		ResourcesChangedStorm: {Rule{}, mustSee("a storm", sees("notifications/resources/list_changed", 1000)), false, false},
+		"resources-changed-storm": {Rule{}, mustSee("a storm", sees("notifications/resources/list_changed", 1000)), false, false},
 	}
 }
 
@@ -162,24 +162,24 @@ func listClaims() map[Fault]claim {
 		return mustSee(what, func(s *scene, g *seen) bool { return g.answers[s.id] == 1 && f(g.last) })
 	}
 	return map[Fault]claim{
-		HugeSchema: {Rule{}, last("a huge schema", func(line []byte) bool {
+		"huge-schema": {Rule{}, last("a huge schema", func(line []byte) bool {
 			return bytes.Contains(line, []byte(`"huge_schema"`)) && len(line) > 1<<20 && bytes.Contains(line, []byte(`"echo"`))
 		}), false, false},
-		DeepSchema: {Rule{}, last("a deep schema", func(line []byte) bool {
+		"deep-schema": {Rule{}, last("a deep schema", func(line []byte) bool {
 			return bytes.Count(line, []byte(`{"a":{`)) == 10_000
 		}), false, false},
-		ManyTools: {Rule{}, last("many tools", func(line []byte) bool {
+		"many-tools": {Rule{}, last("many tools", func(line []byte) bool {
 			return bytes.Count(line, []byte(`"inputSchema"`)) == 5007
 		}), false, false},
-		EndlessPages: {Rule{}, func(s *scene) { s.pages(`"nextCursor":"endless-%d"`, `page_%d"`) }, false, false},
-		CursorLoop:   {Rule{}, func(s *scene) { s.pages(`"nextCursor":"loop"`, `"echo"`) }, false, false},
-		HugeResult: {Rule{}, mustSee("a huge result", func(s *scene, g *seen) bool {
+		"endless-pages": {Rule{}, func(s *scene) { s.pages(`"nextCursor":"endless-%d"`, `page_%d"`) }, false, false},
+		"cursor-loop":   {Rule{}, func(s *scene) { s.pages(`"nextCursor":"loop"`, `"echo"`) }, false, false},
+		"huge-result": {Rule{}, mustSee("a huge result", func(s *scene, g *seen) bool {
 			return g.answers[s.id] == 1 && g.bytes > 64<<20
 		}), false, false},
-		DeepResult: {Rule{}, last("a deep result", func(line []byte) bool {
+		"deep-result": {Rule{}, last("a deep result", func(line []byte) bool {
 			return bytes.Count(line, []byte(`{"a":`)) == 10_000
 		}), false, false},
-		UnknownContent: {Rule{}, last("a hologram", func(line []byte) bool {
+		"unknown-content": {Rule{}, last("a hologram", func(line []byte) bool {
 			return bytes.Contains(line, []byte(`"type":"hologram"`)) && bytes.Contains(line, []byte(`"type":"text"`))
 		}), false, false},
 	}
@@ -225,22 +225,22 @@ func httpClaims() map[Fault]claim {
 		}), true, true}
 	}
 	return map[Fault]claim{
-		Unauthorized:      status(http.StatusUnauthorized, "WWW-Authenticate", "Bearer"),
-		Forbidden:         status(http.StatusForbidden),
-		NotFound:          status(http.StatusNotFound),
-		TooManyRequests:   status(http.StatusTooManyRequests, "Retry-After", "2"),
-		InternalError:     status(http.StatusInternalServerError),
-		Unavailable:       status(http.StatusServiceUnavailable, "Retry-After", "2"),
-		RedirectSameHost:  status(http.StatusTemporaryRedirect, "Location", "/moved/mcp"),
-		RedirectOtherHost: status(http.StatusTemporaryRedirect, "Location", "http://localhost:"),
-		HTML:              status(http.StatusOK, "Content-Type", "text/html"),
-		WrongContentType: {Rule{}, mustSee("plain text", func(s *scene, g *seen) bool {
+		"unauthorized":        status(http.StatusUnauthorized, "WWW-Authenticate", "Bearer"),
+		"forbidden":           status(http.StatusForbidden),
+		"not-found":           status(http.StatusNotFound),
+		"too-many-requests":   status(http.StatusTooManyRequests, "Retry-After", "2"),
+		"internal-error":      status(http.StatusInternalServerError),
+		"unavailable":         status(http.StatusServiceUnavailable, "Retry-After", "2"),
+		"redirect-same-host":  status(http.StatusTemporaryRedirect, "Location", "/moved/mcp"),
+		"redirect-other-host": status(http.StatusTemporaryRedirect, "Location", "http://localhost:"),
+		"html":                status(http.StatusOK, "Content-Type", "text/html"),
+		"wrong-content-type": {Rule{}, mustSee("plain text", func(s *scene, g *seen) bool {
 			return g.header.Get("Content-Type") == "text/plain" && g.answers[s.id] == 1
 		}), false, false},
-		DropStream: {Rule{}, mustSee("half an event, cut", func(_ *scene, g *seen) bool {
+		"drop-stream": {Rule{}, mustSee("half an event, cut", func(_ *scene, g *seen) bool {
 			return g.events && g.partial > 20 && g.cut
 		}), true, true},
-		ExpireSession: {Rule{}, func(s *scene) {
+		"expire-session": {Rule{}, func(s *scene) {
 			if s.id != "" {
 				mustSee("404", func(_ *scene, g *seen) bool { return g.status == http.StatusNotFound })(s)
 			}
@@ -252,7 +252,7 @@ func httpClaims() map[Fault]claim {
 			s.seen().must(s, "a session", answered(s.seen(), "1"))
 			s.alive()
 		}, true, true},
-		SelfSigned: {Rule{}, nil, false, false}, // see TestSelfSigned
+		"self-signed": {Rule{}, nil, false, false}, // see TestSelfSigned
 	}
 }
 
@@ -268,8 +268,8 @@ func TestFaults(t *testing.T) {
 		if c.check == nil {
 			continue
 		}
-		for _, transport := range []Transport{Stdio, HTTP} {
-			for _, place := range info.Places(transport) {
+		for transport, places := range map[string][]Place{"stdio": info.Stdio, "http": info.HTTP} {
+			for _, place := range places {
 				t.Run(fmt.Sprintf("%s/%s/%s", info.Fault, transport, place), func(t *testing.T) {
 					t.Parallel()
 					c.run(t, info.Fault, transport, place)
@@ -279,15 +279,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func (c claim) run(t *testing.T, fault Fault, transport Transport, place Place) {
-	if fault == StopReading && place == AtStart {
+func (c claim) run(t *testing.T, fault Fault, transport string, place Place) {
+	if fault == "stop-reading" && place == "start" {
 		c.noAnswer = true
 	}
 	rule := c.rule
 	rule.Fault, rule.At = fault, place
 	s := &scene{T: t, place: place, script: Script{Dir: t.TempDir(), Rules: []Rule{rule}}}
 	begin := time.Now()
-	if transport == Stdio {
+	if transport == "stdio" {
 		s.stdio = startStdio(t, s.script)
 		s.client = s.stdio
 	} else {
@@ -300,10 +300,10 @@ func (c claim) run(t *testing.T, fault Fault, transport Transport, place Place) 
 		s.client = s.http
 	}
 	s.walk()
-	if s.id != "" && !c.noAnswer && fault != AnswerLate {
+	if s.id != "" && !c.noAnswer && fault != "answer-late" {
 		s.seen().must(t, "the answer", answered(s.seen(), s.id))
 	}
-	if fault == Slow && time.Since(begin) < rule.Delay {
+	if fault == "slow" && time.Since(begin) < rule.Delay {
 		t.Errorf("it took %v, want %v", time.Since(begin), rule.Delay)
 	}
 	c.check(s)
@@ -318,7 +318,7 @@ func (s *scene) walk() {
 	s.Helper()
 	s.id = "1"
 	s.send(initialize)
-	if s.place == AtStart || s.place == AtInitialize {
+	if s.place == "start" || s.place == "initialize" {
 		return
 	}
 	s.seen().must(s, "initialize", answered(s.seen(), "1"))
@@ -328,23 +328,23 @@ func (s *scene) walk() {
 	}
 	s.id = "2"
 	s.send(listTools)
-	if s.place == AtList {
+	if s.place == "list" {
 		return
 	}
-	if s.place == AfterList {
+	if s.place == "after-list" {
 		s.seen().must(s, "tools/list", answered(s.seen(), "2"))
 		s.id = ""
 		return
 	}
 	s.seen().must(s, "tools/list", answered(s.seen(), "2"))
-	if s.place == AtRead {
+	if s.place == "read" {
 		s.id = "4"
 		s.send(readNote)
 		return
 	}
 	s.id = "3"
 	s.send(callEffect)
-	if s.place == BetweenCalls {
+	if s.place == "between-calls" {
 		s.seen().must(s, "tools/call", answered(s.seen(), "3"))
 		s.id = ""
 	}
@@ -354,9 +354,9 @@ func (s *scene) checkLedger(fault Fault, stops bool) {
 	s.Helper()
 	want := 0
 	switch s.place {
-	case AfterEffect, BetweenCalls:
+	case "after-effect", "between-calls":
 		want = 1
-	case BeforeEffect:
+	case "before-effect":
 		if !stops {
 			want = 1
 		}

@@ -20,7 +20,7 @@ type Options struct {
 	// Addr is the address to listen on; empty means a free port of 127.0.0.1.
 	Addr string
 	// TLS enables TLS, with a certificate that [Server.Roots] trusts. A script with
-	// [SelfSigned] implies it.
+	// "self-signed" implies it.
 	TLS bool
 	// ComeBack is how long after its death the server restarts by itself, at the same
 	// address and without its sessions. Zero means that it stays dead until
@@ -63,7 +63,7 @@ func StartHTTP(script Script, options *Options) (*Server, error) {
 }
 
 func startHTTP(script Script, options *Options, stderr io.Writer) (*Server, error) {
-	if err := script.check(HTTP); err != nil {
+	if err := script.check(viaHTTP); err != nil {
 		return nil, err
 	}
 	var o Options
@@ -93,9 +93,9 @@ func (s *Server) prepare(withTLS bool) (err error) {
 	}
 	for i := range s.script.Rules {
 		switch s.script.Rules[i].Fault {
-		case SelfSigned:
+		case "self-signed":
 			withTLS = true
-		case RedirectOtherHost:
+		case "redirect-other-host":
 			if s.elsewhere != nil {
 				continue
 			}
@@ -117,7 +117,7 @@ func (s *Server) begin() error {
 		return fmt.Errorf("faultserver: %w", err)
 	}
 	s.addr = listener.Addr().String() // keep the port for later lives
-	core := newServer(&s.script, HTTP, s.counter, s.recorder)
+	core := newServer(&s.script, viaHTTP, s.counter, s.recorder)
 	core.stderr, core.struck = s.stderr, s.struck
 	if s.elsewhere != nil {
 		core.elsewhere = s.elsewhere.url
@@ -188,7 +188,7 @@ func (s *Server) current() *httpLife {
 	return s.life
 }
 
-// Stop ends the current life of the server at once, as [Die] does: connections are cut,
+// Stop ends the current life of the server at once, as "die" does: connections are cut,
 // and new ones are refused.
 func (s *Server) Stop() {
 	life := s.current()
@@ -212,7 +212,7 @@ func (s *Server) Restart() error {
 // DropConnections cuts all connections. The server stays alive, and keeps its sessions.
 func (s *Server) DropConnections() { s.current().dropConnections() }
 
-// ExpireSessions forgets all sessions, as [ExpireSession] does.
+// ExpireSessions forgets all sessions, as "expire-session" does.
 func (s *Server) ExpireSessions() { s.current().expire() }
 
 // Close ends the server and waits until all of it is gone. Further calls do nothing.

@@ -77,7 +77,7 @@ func TestStopAndRestart(t *testing.T) {
 }
 
 func TestComeBack(t *testing.T) {
-	server := startHTTP(t, Script{Rules: []Rule{{Fault: Die, At: AfterEffect}}}, &Options{ComeBack: 20 * time.Millisecond})
+	server := startHTTP(t, Script{Rules: []Rule{{Fault: "die", At: "after-effect"}}}, &Options{ComeBack: 20 * time.Millisecond})
 	died := server.Died()
 	if got := func() *seen {
 		c := newHTTPClient(t, server.URL())
@@ -135,8 +135,8 @@ func TestSessions(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	dir := t.TempDir()
 	server := startHTTP(t, Script{Dir: dir, Rules: []Rule{
-		{Fault: RedirectSameHost, At: AtInitialize, Times: Always},
-		{Fault: RedirectOtherHost, At: BeforeEffect},
+		{Fault: "redirect-same-host", At: "initialize", Times: Always},
+		{Fault: "redirect-other-host", At: "before-effect"},
 	}}, nil)
 	c := newHTTPClient(t, server.URL())
 	c.http.CheckRedirect = nil
@@ -154,7 +154,7 @@ func TestRedirects(t *testing.T) {
 }
 
 func TestSelfSigned(t *testing.T) {
-	server := startHTTP(t, Script{Rules: []Rule{{Fault: SelfSigned, At: AtStart}}}, nil)
+	server := startHTTP(t, Script{Rules: []Rule{{Fault: "self-signed", At: "start"}}}, nil)
 	if !strings.HasPrefix(server.URL(), "https://") {
 		t.Fatal(server.URL())
 	}
@@ -189,9 +189,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 3 {
 		server, err := StartHTTP(Script{Rules: []Rule{
-			{Fault: Silence, At: BeforeEffect, Tool: "effect"},
-			{Fault: AnswerLate, At: AfterEffect, Tool: "effect"},
-			{Fault: RedirectOtherHost, At: AtInitialize, Nth: 9},
+			{Fault: "silence", At: "before-effect", Tool: "effect"},
+			{Fault: "answer-late", At: "after-effect", Tool: "effect"},
+			{Fault: "redirect-other-host", At: "initialize", Nth: 9},
 		}}, &Options{ComeBack: time.Hour})
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 // effect does not keep the effect away.
 func TestLeavingIsNotCancelling(t *testing.T) {
 	dir := t.TempDir()
-	server := startHTTP(t, Script{Dir: dir, Rules: []Rule{{Fault: LogStorm, At: BeforeEffect}, {Fault: Slow, At: BeforeEffect, Delay: quiet}}}, nil)
+	server := startHTTP(t, Script{Dir: dir, Rules: []Rule{{Fault: "log-storm", At: "before-effect"}, {Fault: "slow", At: "before-effect", Delay: quiet}}}, nil)
 	c := newHTTPClient(t, server.URL())
 	hello(t, c)
 	c.send(callEffect)
@@ -231,7 +231,7 @@ func TestLeavingIsNotCancelling(t *testing.T) {
 func TestStruck(t *testing.T) {
 	dir := t.TempDir()
 	told := make(chan Entry, 1)
-	server := startHTTP(t, Script{Dir: dir, Rules: []Rule{{Fault: Silence, At: BeforeEffect, Tool: "effect"}}}, &Options{Struck: func(e Entry) {
+	server := startHTTP(t, Script{Dir: dir, Rules: []Rule{{Fault: "silence", At: "before-effect", Tool: "effect"}}}, &Options{Struck: func(e Entry) {
 		if ledger, err := ReadLedger(dir); err != nil || len(ledger.Of(KindStruck)) != 1 || len(ledger.Effects()) != 0 {
 			t.Errorf("the ledger is %v, %v", ledger, err)
 		}
@@ -242,7 +242,7 @@ func TestStruck(t *testing.T) {
 	c.send(request(4, "tools/call", `{"name":"effect","arguments":{"key":"k"}}`))
 	select {
 	case e := <-told:
-		if e.Fault != Silence || e.Place != BeforeEffect || e.Tool != "effect" {
+		if e.Fault != "silence" || e.Place != "before-effect" || e.Tool != "effect" {
 			t.Errorf("it is told of %+v", e)
 		}
 	case <-time.After(patience):

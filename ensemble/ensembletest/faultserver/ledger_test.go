@@ -45,8 +45,8 @@ func TestReadLedger(t *testing.T) {
 
 // TestLedgerHoldsWhatCameWithACall, and what the client cancelled.
 func TestLedgerHoldsWhatCameWithACall(t *testing.T) {
-	for _, transport := range []Transport{Stdio, HTTP} {
-		t.Run(string(transport), func(t *testing.T) {
+	for _, transport := range []string{"stdio", "http"} {
+		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			c := connect(t, transport, Script{Dir: dir})
@@ -67,7 +67,7 @@ func TestLedgerHoldsWhatCameWithACall(t *testing.T) {
 			if effect.Key != "i" || effect.Tool != "effect" || effect.Time.IsZero() {
 				t.Errorf("effect %+v", effect)
 			}
-			if string(cancelled.Request) != "4" || cancelled.Text != "enough" || (cancelled.Session != "") != (transport == HTTP) {
+			if string(cancelled.Request) != "4" || cancelled.Text != "enough" || (cancelled.Session != "") != (transport == "http") {
 				t.Errorf("cancelled %+v", cancelled)
 			}
 			if got := ledger.Of(KindInitialize); len(got) != 1 || got[0].Text != "2025-11-25" {
@@ -81,7 +81,7 @@ func TestLedgerHoldsWhatCameWithACall(t *testing.T) {
 // over the lives of a server.
 func TestOccasions(t *testing.T) {
 	refuse := func(nth, times int, tool string) Rule {
-		return Rule{Fault: InternalError, At: BeforeEffect, Nth: nth, Times: times, Tool: tool}
+		return Rule{Fault: "internal-error", At: "before-effect", Nth: nth, Times: times, Tool: tool}
 	}
 	for name, test := range map[string]struct {
 		rules []Rule
@@ -142,10 +142,10 @@ func callOnce(t *testing.T, server *Server) byte {
 // TestOccasionsOfManyProcesses: of calls of several processes with one
 // directory exactly as many are struck as the rule says.
 func TestOccasionsOfManyProcesses(t *testing.T) {
-	script := Script{Dir: t.TempDir(), Rules: []Rule{{Fault: UnknownContent, At: AfterEffect, Nth: 3, Times: 5}}}
+	script := Script{Dir: t.TempDir(), Rules: []Rule{{Fault: "unknown-content", At: "after-effect", Nth: 3, Times: 5}}}
 	var work sync.WaitGroup
 	for range 4 {
-		c := connect(t, Stdio, script)
+		c := connect(t, "stdio", script)
 		work.Go(func() {
 			for i := range 10 {
 				c.send(request(100+i, "tools/call", `{"name":"effect","arguments":{"key":"k"}}`))
@@ -168,7 +168,7 @@ func TestOccasionsOfManyProcesses(t *testing.T) {
 
 // TestDieOnceThenBehave: over processes, because the count is on the disk.
 func TestDieOnceThenBehave(t *testing.T) {
-	script := Script{Dir: t.TempDir(), Rules: []Rule{{Fault: Die, At: BeforeEffect, Status: 3}}}
+	script := Script{Dir: t.TempDir(), Rules: []Rule{{Fault: "die", At: "before-effect", Status: 3}}}
 	first := startStdio(t, script)
 	hello(t, first)
 	first.send(callEffect)
@@ -189,10 +189,10 @@ func TestDieOnceThenBehave(t *testing.T) {
 }
 
 // connect starts a server and says hello.
-func connect(t *testing.T, transport Transport, script Script) client {
+func connect(t *testing.T, transport string, script Script) client {
 	t.Helper()
 	var c client
-	if transport == Stdio {
+	if transport == "stdio" {
 		c = startStdio(t, script)
 	} else {
 		c = newHTTPClient(t, startHTTP(t, script, nil).URL())
@@ -225,8 +225,8 @@ func startHTTP(t *testing.T, script Script, options *Options) *Server {
 }
 
 func TestTools(t *testing.T) {
-	for _, transport := range []Transport{Stdio, HTTP} {
-		t.Run(string(transport), func(t *testing.T) {
+	for _, transport := range []string{"stdio", "http"} {
+		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			c := connect(t, transport, Script{})
 			for i, test := range []struct{ tool, arguments, want string }{
@@ -253,7 +253,7 @@ func TestTools(t *testing.T) {
 			c.send(request(80, "tools/call", `{"name":"progress","arguments":{"steps":4},"_meta":{"progressToken":1}}`))
 			g := c.seen()
 			g.must(t, "progress", answered(g, "80"))
-			if want := map[Transport]int{Stdio: 7, HTTP: 4}[transport]; !g.look(func() bool { return g.methods["notifications/progress"] == want }) {
+			if want := map[string]int{"stdio": 7, "http": 4}[transport]; !g.look(func() bool { return g.methods["notifications/progress"] == want }) {
 				t.Errorf("%v, want %d", g.methods, want)
 			}
 		})

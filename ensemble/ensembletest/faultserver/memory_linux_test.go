@@ -16,15 +16,15 @@ import (
 func TestMemoryIsBounded(t *testing.T) {
 	const size, bound = 300 << 20, 100 << 20
 	for _, rule := range []Rule{
-		{Fault: HugeResult, At: AfterEffect, Size: size},
-		{Fault: EndlessLine, At: BeforeEffect, Size: size},
-		{Fault: FloodStderr, At: BeforeEffect, Size: size},
-		{Fault: HalfThenSilence, At: AfterEffect},
+		{Fault: "huge-result", At: "after-effect", Size: size},
+		{Fault: "endless-line", At: "before-effect", Size: size},
+		{Fault: "flood-stderr", At: "before-effect", Size: size},
+		{Fault: "half-then-silence", At: "after-effect"},
 	} {
 		t.Run(string(rule.Fault), func(t *testing.T) {
 			rules := []Rule{rule}
-			if rule.Fault == HalfThenSilence { // of a large answer
-				rules = []Rule{{Fault: HugeResult, At: AfterEffect, Size: size}, rule}
+			if rule.Fault == "half-then-silence" { // of a large answer
+				rules = []Rule{{Fault: "huge-result", At: "after-effect", Size: size}, rule}
 			}
 			c := startStdio(t, Script{Rules: rules})
 			hello(t, c)
@@ -33,7 +33,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			eventually(t, "all of it", func() bool {
 				stderr := c.stderr.Size()
 				return g.look(func() bool {
-					return g.bytes+stderr >= size || rule.Fault == HalfThenSilence && g.partial > 1000
+					return g.bytes+stderr >= size || rule.Fault == "half-then-silence" && g.partial > 1000
 				})
 			})
 			if got := peak(t, c.cmd.Process.Pid); got > bound {

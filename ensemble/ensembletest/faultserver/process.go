@@ -57,11 +57,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err := flags.Parse(args); err != nil {
 		return statusWrongScript
 	}
-	transport := Stdio
+	via := viaStdio
 	if *overHTTP {
-		transport = HTTP
+		via = viaHTTP
 	}
-	script, err := readScript(*file, *inline, transport)
+	script, err := readScript(*file, *inline, via)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return statusWrongScript
@@ -78,7 +78,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return mainStdio(script, stdin, stdout, stderr, forgotten.C)
 }
 
-func readScript(file, inline string, transport Transport) (Script, error) {
+func readScript(file, inline string, via transport) (Script, error) {
 	var script Script
 	data := []byte(inline)
 	if file != "" {
@@ -94,7 +94,7 @@ func readScript(file, inline string, transport Transport) (Script, error) {
 	if err != nil {
 		return script, err
 	}
-	return script, script.check(transport)
+	return script, script.check(via)
 }
 
 func mainStdio(script Script, stdin io.Reader, stdout, stderr io.Writer, forgotten <-chan time.Time) int {
@@ -103,7 +103,7 @@ func mainStdio(script Script, stdin io.Reader, stdout, stderr io.Writer, forgott
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
-	s := newServer(&script, Stdio, newCounter(script.Dir), r)
+	s := newServer(&script, viaStdio, newCounter(script.Dir), r)
 	s.stderr = stderr
 	out := newStdioLink(stdout, s.ctx.Done())
 	s.standing = out

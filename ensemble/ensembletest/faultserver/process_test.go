@@ -14,11 +14,11 @@ import (
 
 func processClaims() map[Fault]claim {
 	return map[Fault]claim{
-		FloodStderr: {Rule{Size: 2 << 20}, func(s *scene) {
+		"flood-stderr": {Rule{Size: 2 << 20}, func(s *scene) {
 			eventually(s.T, "a flood", func() bool { return s.stdio.stderr.Size() >= 2<<20 })
 			s.alive()
 		}, false, false},
-		IgnoreTerm: {Rule{}, func(s *scene) {
+		"ignore-term": {Rule{}, func(s *scene) {
 			s.struck()
 			terminate(s.stdio.cmd)
 			s.alive()
@@ -28,7 +28,7 @@ func processClaims() map[Fault]claim {
 				s.Error("the process ended")
 			}
 		}, false, false},
-		StopReading: {Rule{}, func(s *scene) {
+		"stop-reading": {Rule{}, func(s *scene) {
 			s.struck()
 			s.send(ping)
 			_ = s.stdio.stdin.Close()
@@ -36,7 +36,7 @@ func processClaims() map[Fault]claim {
 			terminate(s.stdio.cmd)
 			s.stdio.waitExit()
 		}, false, false},
-		LeaveChild: {Rule{}, func(s *scene) {
+		"leave-child": {Rule{}, func(s *scene) {
 			child := s.child()
 			_ = s.stdio.stdin.Close()
 			s.stdio.waitExit()
@@ -45,7 +45,7 @@ func processClaims() map[Fault]claim {
 				s.Error("the child ended with the server")
 			}
 		}, false, false},
-		LeaveChildHoldingPipes: {Rule{}, func(s *scene) {
+		"leave-child-holding-pipes": {Rule{}, func(s *scene) {
 			child := s.child()
 			_ = s.stdio.stdin.Close()
 			s.stdio.waitExit()
@@ -61,7 +61,7 @@ func processClaims() map[Fault]claim {
 func (s *scene) struck() {
 	s.Helper()
 	eventually(s.T, "the fault", func() bool { return len(readLedger(s.T, s.script.Dir).Of(KindStruck)) == 1 })
-	if s.place != AtStart {
+	if s.place != "start" {
 		time.Sleep(20 * time.Millisecond) // the entry comes first
 	}
 }
@@ -79,7 +79,7 @@ func (s *scene) child() int {
 
 // TestLaunch: a process over HTTP, killed, and another at the same address.
 func TestLaunch(t *testing.T) {
-	script := Script{Dir: t.TempDir(), Rules: []Rule{{Fault: Die, At: BetweenCalls, Status: 4}}}
+	script := Script{Dir: t.TempDir(), Rules: []Rule{{Fault: "die", At: "between-calls", Status: 4}}}
 	first, err := Launch(program(script, "-http"))
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestLaunch(t *testing.T) {
 // TestLife: a process that nobody can end ends by itself.
 func TestLife(t *testing.T) {
 	c := startStdio(t, Script{Life: 300 * time.Millisecond, Rules: []Rule{
-		{Fault: IgnoreTerm, At: AtStart}, {Fault: StopReading, At: AtStart},
+		{Fault: "ignore-term", At: "start"}, {Fault: "stop-reading", At: "start"},
 	}})
 	if got := c.waitExit(); got != 99 {
 		t.Errorf("status %d, want 99", got)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/consort-go/consort/internal/near"
 )
 
 // Script defines the faults of a server, and when they strike. Its zero value is a
@@ -39,7 +41,7 @@ type Rule struct {
 	Fault Fault
 	At    Place
 	// Tool restricts the occasions to calls of this tool; empty means all tools. It is
-	// for BeforeEffect, AfterEffect and BetweenCalls.
+	// for "before-effect", "after-effect" and "between-calls".
 	Tool string
 	// Nth is the number of the first matching occasion that the fault strikes at, from
 	// 1. Zero means 1.
@@ -133,7 +135,7 @@ func ParseScript(data []byte) (Script, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return Script{}, fmt.Errorf("faultserver: the script: %w", err)
 	}
-	if err := s.check(Stdio, HTTP); err != nil {
+	if err := s.check(viaStdio, viaHTTP); err != nil {
 		return Script{}, err
 	}
 	return s, nil
@@ -141,7 +143,7 @@ func ParseScript(data []byte) (Script, error) {
 
 // check returns an error for rules that could never strike over any of these
 // transports.
-func (s *Script) check(transports ...Transport) error {
+func (s *Script) check(transports ...transport) error {
 	var problems []error
 	for i := range s.Rules {
 		if err := s.Rules[i].check(transports); err != nil {
@@ -151,19 +153,31 @@ func (s *Script) check(transports ...Transport) error {
 	return errors.Join(problems...)
 }
 
-func (r *Rule) check(transports []Transport) error {
+func (r *Rule) check(transports []transport) error {
 	k, ok := findKind(r.Fault)
 	switch {
 	case !ok:
-		return fmt.Errorf("there is no fault %q", r.Fault)
-	case !slices.ContainsFunc(transports, func(t Transport) bool { return slices.Contains(k.Places(t), r.At) }):
+		return fmt.Errorf("there is no fault %q%s", r.Fault, hint(string(r.Fault)))
+	case !slices.ContainsFunc(transports, func(t transport) bool { return slices.Contains(k.places(t), r.At) }):
 		return fmt.Errorf("%s cannot strike at %q: over stdio only at [%s], over HTTP only at [%s]", r.Fault, r.At, join(k.Stdio), join(k.HTTP))
-	case r.Tool != "" && r.At != BeforeEffect && r.At != AfterEffect && r.At != BetweenCalls:
+	case r.Tool != "" && r.At != "before-effect" && r.At != "after-effect" && r.At != "between-calls":
 		return fmt.Errorf("tool %q: at %q there are no calls", r.Tool, r.At)
 	case r.Nth < 0 || r.Times < Always || r.Status < 0 || r.Count < 0 || r.Size < 0 || r.Delay < 0:
 		return errors.New("a number is negative (times alone may be -1)")
 	}
 	return nil
+}
+
+// hint suggests the fault whose name is most like name.
+func hint(name string) string {
+	var known []string
+	for _, k := range kinds() {
+		known = append(known, string(k.Fault))
+	}
+	if meant := near.Name(name, known); meant != "" {
+		return fmt.Sprintf("; did you mean %q?", meant)
+	}
+	return ""
 }
 
 // window returns the first and the last occasion that the rule strikes at; last is 0

@@ -20,8 +20,8 @@ func TestScriptKeepsEverythingInJSON(t *testing.T) {
 	script := Script{
 		Dir: "d", Life: 90 * time.Second,
 		Rules: []Rule{
-			{Fault: Die, At: BeforeEffect, Tool: "effect", Nth: 2, Times: Always, Status: 3, Text: "t", Delay: 1500 * time.Millisecond, Count: 4, Size: 5},
-			{Fault: Slow, At: AtStart},
+			{Fault: "die", At: "before-effect", Tool: "effect", Nth: 2, Times: Always, Status: 3, Text: "t", Delay: 1500 * time.Millisecond, Count: 4, Size: 5},
+			{Fault: "slow", At: "start"},
 		},
 	}
 	for i := range reflect.TypeFor[Rule]().NumField() {
@@ -46,7 +46,7 @@ func TestParseScriptSaysWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`: "the script",
 		`{"rules":[{"fault":"die","at":"start","colour":1}]}`:           "colour",
-		`{"rules":[{"fault":"dye","at":"start"}]}`:                      `rule 1: there is no fault "dye"`,
+		`{"rules":[{"fault":"dye","at":"start"}]}`:                      `rule 1: there is no fault "dye"; did you mean "die"?`,
 		`{"rules":[{"fault":"die","at":"noon"}]}`:                       `cannot strike at "noon"`,
 		`{"rules":[{"fault":"html","at":"start"}]}`:                     "over HTTP only at [initialize",
 		`{"rules":[{"fault":"die","at":"list","tool":"echo"}]}`:         "there are no calls",
@@ -67,7 +67,7 @@ func TestScriptForTheOtherTransport(t *testing.T) {
 	if got := Main([]string{"-json", onlyHTTP}, strings.NewReader(""), new(strings.Builder), &stderr); got != 2 || !strings.Contains(stderr.String(), "html") {
 		t.Errorf("status %d, stderr %q", got, &stderr)
 	}
-	if _, err := StartHTTP(Script{Rules: []Rule{{Fault: LeaveChild, At: AtStart}}}, nil); err == nil {
+	if _, err := StartHTTP(Script{Rules: []Rule{{Fault: "leave-child", At: "start"}}}, nil); err == nil {
 		t.Error("a fault of stdio was taken over HTTP")
 	}
 }

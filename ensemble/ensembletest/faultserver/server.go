@@ -14,7 +14,7 @@ import (
 // server is one life of a server, over either transport.
 type server struct {
 	script    *Script
-	transport Transport
+	transport transport
 	counter   *counter
 	recorder  *recorder
 	stderr    io.Writer
@@ -41,9 +41,9 @@ type server struct {
 }
 
 // newServer begins a life.
-func newServer(script *Script, transport Transport, c *counter, r *recorder) *server {
+func newServer(script *Script, via transport, c *counter, r *recorder) *server {
 	s := &server{
-		script: script, transport: transport, counter: c, recorder: r, stderr: io.Discard,
+		script: script, transport: via, counter: c, recorder: r, stderr: io.Discard,
 		ready: make(chan struct{}), inflight: make(map[string]chan struct{}),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -53,8 +53,8 @@ func newServer(script *Script, transport Transport, c *counter, r *recorder) *se
 // start applies the faults at the start, and then lets requests in.
 func (s *server) start() {
 	s.record(Entry{Kind: KindStarted})
-	o := &occasion{server: s, place: AtStart, link: s.standing}
-	if o.strike(s.rulesAt(AtStart, "", false)) {
+	o := &occasion{server: s, place: "start", link: s.standing}
+	if o.strike(s.rulesAt("start", "", false)) {
 		close(s.ready)
 	}
 }
@@ -105,7 +105,7 @@ func (s *server) rulesAt(place Place, tool string, moved bool) []Rule {
 	var struck []Rule
 	for i := range s.script.Rules {
 		r := &s.script.Rules[i]
-		redirect := r.Fault == RedirectSameHost || r.Fault == RedirectOtherHost
+		redirect := r.Fault == "redirect-same-host" || r.Fault == "redirect-other-host"
 		if r.At != place || (r.Tool != "" && r.Tool != tool) || (moved && redirect) {
 			continue
 		}
@@ -143,18 +143,18 @@ func (s *server) admit(r *request, session string, moved bool) *exchange {
 	switch r.Method {
 	case "initialize":
 		s.record(Entry{Kind: KindInitialize, Request: r.ID, Session: session, Text: r.Params.ProtocolVersion})
-		x.place = AtInitialize
+		x.place = "initialize"
 	case "tools/list":
 		if r.Params.Cursor != "" {
 			return x
 		}
 		s.record(Entry{Kind: KindList, Request: r.ID, Session: session})
-		x.place = AtList
+		x.place = "list"
 	case "resources/read":
-		x.place = AtRead
+		x.place = "read"
 	case "tools/call":
 		s.record(x.entry(KindCall))
-		x.place = BeforeEffect
+		x.place = "before-effect"
 	default:
 		return x
 	}
@@ -175,7 +175,7 @@ func (x *exchange) entry(kind Kind) Entry {
 func (x *exchange) serve(l link) {
 	x.link = l
 	defer x.forget()
-	if x.place == BeforeEffect && !x.strike(x.rules) {
+	if x.place == "before-effect" && !x.strike(x.rules) {
 		return
 	}
 	if x.answer = x.perform(); x.answer == nil {
@@ -183,11 +183,11 @@ func (x *exchange) serve(l link) {
 	}
 	x.answer.id = x.request.ID
 	switch x.place {
-	case BeforeEffect:
-		x.place = AfterEffect
-		x.rules = x.server.rulesAt(AfterEffect, x.request.Params.Name, x.moved)
+	case "before-effect":
+		x.place = "after-effect"
+		x.rules = x.server.rulesAt("after-effect", x.request.Params.Name, x.moved)
 		fallthrough
-	case AtInitialize, AtList, AtRead:
+	case "initialize", "list", "read":
 		if !x.strike(x.rules) {
 			return
 		}
@@ -203,10 +203,10 @@ func (x *exchange) finish() {
 	_ = x.answer.send(x.link) // a client that is gone needs no answer
 	next, tool := Place(""), ""
 	switch x.place {
-	case AtList:
-		next = AfterList
-	case AfterEffect:
-		next, tool = BetweenCalls, x.request.Params.Name
+	case "list":
+		next = "after-list"
+	case "after-effect":
+		next, tool = "between-calls", x.request.Params.Name
 	default:
 		return
 	}

@@ -30,10 +30,18 @@ const (
 	parallel moment = "in parallel calls"
 )
 
+// transport is how the client reaches the server.
+type transport string
+
+const (
+	overStdio transport = "stdio"
+	overHTTP  transport = "http"
+)
+
 // cell is one fault at one moment over one transport, and what must come of it.
 type cell struct {
 	Fault Fault
-	Via   Transport
+	Via   transport
 	When  moment
 	At    Place
 	outcome
@@ -78,14 +86,14 @@ func allows(want, seen string) bool { return slices.Contains(strings.Split(want,
 // timesOut reports whether the cell waits for a call to run out of time: the
 // one that is struck, its sibling, or one after it on a server gone deaf.
 func (c cell) timesOut() bool {
-	deaf := c.Via == Stdio && c.When != connecting && c.Back == soon
+	deaf := c.Via == overStdio && c.When != connecting && c.Back == soon
 	return deaf || strings.Contains(c.Call+c.Sibling, "TIMEOUT")
 }
 
 // before is the code of the call before the fault. Over HTTP an endless line
 // comes behind the answer in the same response, and can spoil it.
 func (c cell) before() string {
-	if c.Fault == EndlessLine && c.Via == HTTP && c.When == idle {
+	if c.Fault == "endless-line" && c.Via == overHTTP && c.When == idle {
 		return ok + " or RESULT_TOO_LARGE"
 	}
 	return ok
@@ -95,15 +103,15 @@ func (c cell) before() string {
 func (c cell) rules() []Rule {
 	rule := Rule{Fault: c.Fault, At: c.At, Text: "last words", Status: 7}
 	switch c.Fault {
-	case FloodStderr, FloodStdout:
+	case "flood-stderr", "flood-stdout":
 		rule.Size = maxMessage / 2
-	case DeepSchema, ListChangedStorm, ProgressStorm, LogStorm:
+	case "deep-schema", "list-changed-storm", "progress-storm", "log-storm":
 		rule.Count = 200
-	case ManyTools:
+	case "many-tools":
 		rule.Count = 1200
-	case HugeSchema:
+	case "huge-schema":
 		rule.Size = 128 << 10
-	case EndlessLine, HugeResult:
+	case "endless-line", "huge-result":
 		rule.Size = 2 * maxMessage
 	}
 	switch c.When {
@@ -115,9 +123,9 @@ func (c cell) rules() []Rule {
 	if c.When != parallel {
 		return []Rule{rule}
 	}
-	held := Rule{Fault: Slow, At: AfterEffect, Tool: "idempotent_effect", Delay: 500 * time.Millisecond}
+	held := Rule{Fault: "slow", At: "after-effect", Tool: "idempotent_effect", Delay: 500 * time.Millisecond}
 	if c.Sibling != ok {
-		held.Fault = Silence // so that it surely runs when the fault strikes
+		held.Fault = "silence" // so that it surely runs when the fault strikes
 	}
 	return []Rule{rule, held}
 }
@@ -139,8 +147,11 @@ func (c cell) options() *ensemble.Options {
 }
 
 // moments are those at which a fault can strike over a transport, and where.
-func moments(info Info, via Transport) map[moment][]Place {
-	places := info.Places(via)
+func moments(info Info, via transport) map[moment][]Place {
+	places := info.Stdio
+	if via == overHTTP {
+		places = info.HTTP
+	}
 	first := func(wanted ...Place) []Place {
 		for _, place := range wanted {
 			if slices.Contains(places, place) {
@@ -150,10 +161,10 @@ func moments(info Info, via Transport) map[moment][]Place {
 		return nil
 	}
 	found := map[moment][]Place{
-		connecting: first(AtInitialize, AtList, AtStart),
-		idle:       first(BetweenCalls),
-		inCall:     slices.Concat(first(BeforeEffect), first(AfterEffect)),
-		parallel:   first(AfterEffect, BeforeEffect),
+		connecting: first("initialize", "list", "start"),
+		idle:       first("between-calls"),
+		inCall:     slices.Concat(first("before-effect"), first("after-effect")),
+		parallel:   first("after-effect", "before-effect"),
 	}
 	return found
 }

@@ -79,13 +79,13 @@ func stacks() []byte {
 func TestComplete(t *testing.T) {
 	type key struct {
 		fault Fault
-		via   Transport
+		via   transport
 		when  moment
 		at    Place
 	}
 	var want, got []key
 	for _, info := range Faults() {
-		for _, via := range []Transport{Stdio, HTTP} {
+		for _, via := range []transport{overStdio, overHTTP} {
 			places := moments(info, via)
 			for _, when := range []moment{connecting, idle, inCall, parallel} {
 				for _, at := range places[when] {

@@ -21,15 +21,15 @@ import (
 // succeeds; of the list it costs nothing.
 func TestResources(t *testing.T) {
 	for fault, want := range map[Fault]invoker.Code{
-		HangingRead:           invoker.Timeout,
-		VanishedResource:      invoker.NotFound,
-		HugeResource:          invoker.ResultTooLarge,
-		ResourcesChangedStorm: "",
+		"hanging-read":            invoker.Timeout,
+		"vanished-resource":       invoker.NotFound,
+		"huge-resource":           invoker.ResultTooLarge,
+		"resources-changed-storm": "",
 	} {
-		for _, via := range []Transport{Stdio, HTTP} {
+		for _, via := range []transport{overStdio, overHTTP} {
 			t.Run(fmt.Sprintf("%s/%s", fault, via), func(t *testing.T) {
 				t.Parallel()
-				roster, err := ensemble.NewRoster(ensemble.New("faulty", faulty(t, via, Rule{Fault: fault, At: AtRead}),
+				roster, err := ensemble.NewRoster(ensemble.New("faulty", faulty(t, via, Rule{Fault: fault, At: "read"}),
 					&ensemble.Options{CallTimeout: 3 * time.Second}))
 				if err != nil {
 					t.Fatal(err)
@@ -46,7 +46,7 @@ func TestResources(t *testing.T) {
 				if got := codeOrNone(err); got != want {
 					t.Errorf("the read came to %q, want %q: %v", got, want, err)
 				}
-				if fault == ResourcesChangedStorm {
+				if fault == "resources-changed-storm" {
 					for news := range changed {
 						if news.Kind == ensemble.ResourcesChanged {
 							break
@@ -70,9 +70,9 @@ func codeOrNone(err error) invoker.Code {
 }
 
 // faulty is a source over a server with one rule.
-func faulty(t *testing.T, via Transport, rule Rule) ensemble.Source {
+func faulty(t *testing.T, via transport, rule Rule) ensemble.Source {
 	script := Script{Dir: t.TempDir(), Rules: []Rule{rule}}
-	if via == HTTP {
+	if via == overHTTP {
 		server, err := StartHTTP(script, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func faulty(t *testing.T, via Transport, rule Rule) ensemble.Source {
 // not sent, and says so, so that it can be made over another connection. The connection
 // is lost before the first of these failures is returned.
 func TestAfterTheLoss(t *testing.T) {
-	conn, err := faulty(t, Stdio, Rule{Fault: HugeResource, At: AtRead}).Open(t.Context())
+	conn, err := faulty(t, overStdio, Rule{Fault: "huge-resource", At: "read"}).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func newStage(t *testing.T, c cell, healthy *Server, healthyDir string) *stage {
 func (s *stage) source() ensemble.Source {
 	script := Script{Dir: s.dir, Life: 3 * time.Minute, Rules: s.cell.rules()}
 	client := mcpadapter.ClientOptions{MaxMessage: maxMessage}
-	if s.cell.Via == Stdio {
+	if s.cell.Via == overStdio {
 		return mcpadapter.Stdio([]string{os.Args[0]}, &mcpadapter.StdioOptions{
 			ClientOptions: client,
 			Environment:   map[string]string{Variable: script.Environ()[len(Variable)+1:]},
@@ -194,7 +194,7 @@ func (s *stage) settle() {
 	if s.server == nil {
 		return
 	}
-	if s.cell.When == connecting && (s.cell.Fault == SelfSigned || s.cell.At == AtStart) {
+	if s.cell.When == connecting && (s.cell.Fault == "self-signed" || s.cell.At == "start") {
 		if err := s.server.Restart(); err != nil {
 			s.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func (s *stage) close() {
 		switch {
 		case e.Kind == KindChild && alive(e.Child):
 			s.Errorf("the child %d is left", e.Child)
-		case e.Kind == KindStarted && s.cell.Via == Stdio && alive(e.PID):
+		case e.Kind == KindStarted && s.cell.Via == overStdio && alive(e.PID):
 			s.Errorf("the process %d is left", e.PID)
 		}
 	}

@@ -36,10 +36,10 @@ var households = []struct {
 	processes int
 }{
 	{name: "plain", processes: 1},
-	{name: "stubborn", rules: []faultserver.Rule{{Fault: faultserver.IgnoreTerm, At: faultserver.AtStart}}, processes: 1},
-	{name: "deaf", rules: []faultserver.Rule{{Fault: faultserver.StopReading, At: faultserver.BetweenCalls}}, processes: 1},
+	{name: "stubborn", rules: []faultserver.Rule{{Fault: "ignore-term", At: "start"}}, processes: 1},
+	{name: "deaf", rules: []faultserver.Rule{{Fault: "stop-reading", At: "between-calls"}}, processes: 1},
 	{name: "wrapped", wrapped: true, processes: 2},
-	{name: "starting", rules: []faultserver.Rule{{Fault: faultserver.Silence, At: faultserver.AtStart}}, starting: true, processes: 1},
+	{name: "starting", rules: []faultserver.Rule{{Fault: "silence", At: "start"}}, starting: true, processes: 1},
 }
 
 // TestEmbedderKilled: kill -9 on a program leaves no server of it, whatever

@@ -43,12 +43,12 @@ func (s *server) repeats() bool { return s.trust == ensemble.TrustAll }
 // what comes from outside strikes there too.
 func (s *server) script() faultserver.Script {
 	slow := func(at faultserver.Place) faultserver.Rule {
-		return faultserver.Rule{Fault: faultserver.Slow, At: at, Times: faultserver.Always, Delay: 40 * time.Millisecond}
+		return faultserver.Rule{Fault: "slow", At: at, Times: faultserver.Always, Delay: 40 * time.Millisecond}
 	}
 	return faultserver.Script{
 		Dir:   s.dir,
 		Life:  *soakFor + 5*time.Minute,
-		Rules: []faultserver.Rule{slow(faultserver.BeforeEffect), slow(faultserver.AfterEffect)},
+		Rules: []faultserver.Rule{slow("before-effect"), slow("after-effect")},
 	}
 }
 

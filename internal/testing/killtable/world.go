@@ -63,7 +63,7 @@ func NewWorld(tb testing.TB, spec Spec, point Point) *World {
 // late one if the child only stops.
 func (w *World) script(point Point) faultserver.Script {
 	script := faultserver.Script{Dir: w.dir}
-	place := map[Moment]faultserver.Place{InCall: faultserver.BeforeEffect, AfterEffect: faultserver.AfterEffect}[point.Moment]
+	place := map[Moment]faultserver.Place{InCall: "before-effect", AfterEffect: "after-effect"}[point.Moment]
 	if place == "" {
 		return script
 	}
@@ -72,9 +72,9 @@ func (w *World) script(point Point) faultserver.Script {
 		w.Spec.Parallel, w.struck, tools = len(Tools), len(Tools), Tools
 	}
 	for _, tool := range tools {
-		rule := faultserver.Rule{Fault: faultserver.Silence, At: place, Tool: tool, Nth: point.Exchange}
+		rule := faultserver.Rule{Fault: "silence", At: place, Tool: tool, Nth: point.Exchange}
 		if w.Spec.Stop {
-			rule.Fault, rule.Delay = faultserver.Slow, 1
+			rule.Fault, rule.Delay = "slow", 1
 		}
 		script.Rules = append(script.Rules, rule)
 	}

@@ -29,7 +29,7 @@
 // fields of a rule that they read and the places where they can occur. A rule that can
 // never apply is an error:
 //
-//	err := fake.Script(grpctooltest.Rule{Fault: grpctooltest.Die, At: grpctooltest.AfterEffect, Tool: "pay"})
+//	err := fake.Script(grpctooltest.Rule{Fault: "die", At: "after-effect", Tool: "pay"})
 //	// let a client call the tool; it must report that the outcome is unknown
 //	pay.Ran() // must be 1
 //	err = fake.Start() // at the same address

@@ -68,7 +68,7 @@ func ExampleServer_Script() {
 	}
 	defer fake.Close()
 	pay := fake.Returns("pay", "paid")
-	err = fake.Script(grpctooltest.Rule{Fault: grpctooltest.Die, At: grpctooltest.AfterEffect, Tool: "pay"})
+	err = fake.Script(grpctooltest.Rule{Fault: "die", At: "after-effect", Tool: "pay"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -4,40 +4,33 @@ package grpctooltest
 
 import "slices"
 
-// Fault is one way to misbehave. [Faults] describes the effect of each and where it can
-// occur.
+// Fault is the name of one way to misbehave. [Faults] describes them in full, with the
+// fields of a [Rule] that they read and the places where they can occur.
+//
+//	silence            never respond
+//	slow               continue after Delay
+//	drip               send byte by byte
+//	cut                reset the TCP connection
+//	die                stop the server
+//	half               half a response, then cut
+//	half-then-silence  half a response, then nothing
+//	junk               bytes that are not HTTP/2
+//	bad-gateway        a proxy's 502 with an HTML page
+//	html               200 and an HTML page
+//	status             a gRPC status instead of a response
+//	reset              RST_STREAM instead of a response
+//	goaway             drain the connection, and continue
+//	goaway-unseen      drain it, and say that the request was not processed
+//	huge-headers       a response with large metadata
+//	huge-result        a large response
+//	bomb               a large response that is small when compressed
+//	broken-message     a response that is not a valid protobuf message
+//	many-tools         Count additional tools
+//	odd-tools          unusable tools in addition to the valid ones
+//	expired            an expired certificate
+//	other-name         a certificate for another host
+//	self-signed        a self-signed certificate
 type Fault string
-
-// The faults. [Faults] describes their effects in full, and the fields of a [Rule] that
-// they read.
-const (
-	Silence         Fault = "silence"           // never respond
-	Slow            Fault = "slow"              // continue after Delay
-	Drip            Fault = "drip"              // send byte by byte
-	Cut             Fault = "cut"               // reset the TCP connection
-	Die             Fault = "die"               // stop the server
-	Half            Fault = "half"              // half a response, then Cut
-	HalfThenSilence Fault = "half-then-silence" // half a response, then nothing
-
-	Junk       Fault = "junk"        // bytes that are not HTTP/2
-	BadGateway Fault = "bad-gateway" // a proxy's 502 with an HTML page
-	HTML       Fault = "html"        // 200 and an HTML page
-
-	Status       Fault = "status"         // a gRPC status instead of a response
-	Reset        Fault = "reset"          // RST_STREAM instead of a response
-	GoAway       Fault = "goaway"         // drain the connection, and continue
-	GoAwayUnseen Fault = "goaway-unseen"  // drain it, and say that the request was not processed
-	HugeHeaders  Fault = "huge-headers"   // a response with large metadata
-	HugeResult   Fault = "huge-result"    // a large response
-	Bomb         Fault = "bomb"           // a large response that is small when compressed
-	BrokenBytes  Fault = "broken-message" // a response that is not a valid protobuf message
-	ManyTools    Fault = "many-tools"     // Count additional tools
-	OddTools     Fault = "odd-tools"      // unusable tools in addition to the valid ones
-
-	Expired    Fault = "expired"     // an expired certificate
-	OtherName  Fault = "other-name"  // a certificate for another host
-	SelfSigned Fault = "self-signed" // a self-signed certificate
-)
 
 // Info describes a fault.
 type Info struct {
@@ -85,6 +78,6 @@ func kinds() []kind {
 
 // Sets of places: places before the response of a request is sent, and places where the
 // response is ready to be sent.
-func asked() []Place     { return []Place{AtList, BeforeEffect, AfterEffect} }
-func answering() []Place { return []Place{AtList, AfterEffect} }
-func anywhere() []Place  { return append([]Place{AtConnect}, asked()...) }
+func asked() []Place     { return []Place{"list", "before-effect", "after-effect"} }
+func answering() []Place { return []Place{"list", "after-effect"} }
+func anywhere() []Place  { return append([]Place{"connect"}, asked()...) }

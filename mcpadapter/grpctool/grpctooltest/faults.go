@@ -21,12 +21,12 @@ import (
 func connectionKinds() []kind {
 	return []kind{
 		{
-			Info:    Info{Silence, "Says nothing for ever: to the connection, or in answer to the request.", anywhere()},
+			Info:    Info{"silence", "Says nothing for ever: to the connection, or in answer to the request.", anywhere()},
 			connect: func(w *wire, _ Rule) bool { return ignored(w) },
 			request: func(r *request, _ Rule) (bool, error) { return r.silent() },
 		},
 		{
-			Info: Info{Slow, "Waits Delay (1 s) and goes on.", anywhere()},
+			Info: Info{"slow", "Waits Delay (1 s) and goes on.", anywhere()},
 			connect: func(w *wire, rule Rule) bool {
 				select {
 				case <-time.After(cmp.Or(rule.Delay, time.Second)):
@@ -38,7 +38,7 @@ func connectionKinds() []kind {
 			request: slow,
 		},
 		{
-			Info: Info{Drip, "Goes on, and sends all that comes on the connection from there on byte by byte, Delay (10 ms) apart.", append([]Place{AtConnect}, answering()...)},
+			Info: Info{"drip", "Goes on, and sends all that comes on the connection from there on byte by byte, Delay (10 ms) apart.", append([]Place{"connect"}, answering()...)},
 			connect: func(w *wire, rule Rule) bool {
 				w.slow(cmp.Or(rule.Delay, 10*time.Millisecond))
 				return true
@@ -49,12 +49,12 @@ func connectionKinds() []kind {
 			},
 		},
 		{
-			Info:    Info{Cut, "Resets the TCP connection. The server lives on.", anywhere()},
+			Info:    Info{"cut", "Resets the TCP connection. The server lives on.", anywhere()},
 			connect: func(w *wire, _ Rule) bool { w.cut(); return false },
 			request: func(r *request, _ Rule) (bool, error) { r.wire.cut(); return r.silent() },
 		},
 		{
-			Info: Info{Die, "Goes off the air, as Server.Stop does, until Server.Start.", anywhere()},
+			Info: Info{"die", "Goes off the air, as Server.Stop does, until Server.Start.", anywhere()},
 			connect: func(w *wire, _ Rule) bool {
 				w.server.work.Go(w.server.Stop)
 				return ignored(w)
@@ -71,22 +71,22 @@ func connectionKinds() []kind {
 func byteKinds() []kind {
 	return []kind{
 		{
-			Info:    Info{Half, "Sends half an answer, and resets the TCP connection.", answering()},
+			Info:    Info{"half", "Sends half an answer, and resets the TCP connection.", answering()},
 			request: func(r *request, _ Rule) (bool, error) { r.enlarge(1 << 20); r.wire.halve(r.wire.cut); return true, nil },
 		},
 		{
-			Info:    Info{HalfThenSilence, "Sends half an answer, and nothing more on the connection.", answering()},
+			Info:    Info{"half-then-silence", "Sends half an answer, and nothing more on the connection.", answering()},
 			request: func(r *request, _ Rule) (bool, error) { r.enlarge(1 << 20); r.wire.halve(func() {}); return true, nil },
 		},
 		{
-			Info: Info{Junk, "Sends Size (1 KiB) bytes that are no HTTP/2, and closes the connection.", []Place{AtConnect}},
+			Info: Info{"junk", "Sends Size (1 KiB) bytes that are no HTTP/2, and closes the connection.", []Place{"connect"}},
 			connect: func(w *wire, rule Rule) bool {
 				_, _ = io.WriteString(w.socket, strings.Repeat("\xde\xad\xbe\xef", cmp.Or(rule.Size, 1<<10)/4))
 				return drained(w)
 			},
 		},
 		{
-			Info: Info{BadGateway, "Answers as a proxy does behind which nobody is: with the status 502 and a page of HTML, over HTTP/1.1 at " + string(AtConnect) + " and over HTTP/2 elsewhere.", anywhere()},
+			Info: Info{"bad-gateway", "Answers as a proxy does behind which nobody is: with the status 502 and a page of HTML, over HTTP/1.1 at " + string("connect") + " and over HTTP/2 elsewhere.", anywhere()},
 			connect: func(w *wire, _ Rule) bool {
 				_, _ = fmt.Fprintf(w.socket, "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(page), page)
 				return drained(w)
@@ -102,18 +102,18 @@ const page = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 func answerKinds() []kind {
 	return []kind{
 		{
-			Info:    Info{HugeHeaders, "Sends metadata of Size (100 kB) before the answer, and again after it.", answering()},
+			Info:    Info{"huge-headers", "Sends metadata of Size (100 kB) before the answer, and again after it.", answering()},
 			request: hugeHeaders,
 		},
 		{
-			Info: Info{HugeResult, "Answers with Size (20 MiB) bytes more.", answering()},
+			Info: Info{"huge-result", "Answers with Size (20 MiB) bytes more.", answering()},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.enlarge(cmp.Or(rule.Size, 20<<20))
 				return true, nil
 			},
 		},
 		{
-			Info: Info{Bomb, "Answers with Size (64 MiB) bytes more, and compresses them to a small part of it.", answering()},
+			Info: Info{"bomb", "Answers with Size (64 MiB) bytes more, and compresses them to a small part of it.", answering()},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.enlarge(cmp.Or(rule.Size, 64<<20))
 				r.compress = true
@@ -121,14 +121,14 @@ func answerKinds() []kind {
 			},
 		},
 		{
-			Info: Info{BrokenBytes, "Answers with bytes that are no message.", answering()},
+			Info: Info{"broken-message", "Answers with bytes that are no message.", answering()},
 			request: func(r *request, _ Rule) (bool, error) {
 				r.raw = []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff this is no message")
 				return true, nil
 			},
 		},
 		{
-			Info: Info{ManyTools, "Lists Count (10,000) tools more: many0, many1 and so on.", []Place{AtList}},
+			Info: Info{"many-tools", "Lists Count (10,000) tools more: many0, many1 and so on.", []Place{"list"}},
 			request: func(r *request, rule Rule) (bool, error) {
 				for i := range cmp.Or(rule.Count, 10_000) {
 					r.tools(&toolspb.ToolDefinition{Name: fmt.Sprintf("many%d", i), Description: "One of many.", InputSchemaJson: `{"type":"object"}`})
@@ -137,7 +137,7 @@ func answerKinds() []kind {
 			},
 		},
 		{
-			Info:    Info{OddTools, "Lists more tools: two without a name, one whose name has Size (10 kB) letters, two with the name twice, one with a schema that is no JSON, one with a schema that is no schema, and one with an odd output schema.", []Place{AtList}},
+			Info:    Info{"odd-tools", "Lists more tools: two without a name, one whose name has Size (10 kB) letters, two with the name twice, one with a schema that is no JSON, one with a schema that is no schema, and one with an odd output schema.", []Place{"list"}},
 			request: oddTools,
 		},
 	}
@@ -147,34 +147,34 @@ func answerKinds() []kind {
 func streamKinds() []kind {
 	return []kind{
 		{
-			Info: Info{HTML, "Answers with the status 200 and a page of HTML, as some proxies do.", asked()},
+			Info: Info{"html", "Answers with the status 200 and a page of HTML, as some proxies do.", asked()},
 			request: func(r *request, _ Rule) (bool, error) {
 				r.wire.page(r.id, "200", page)
 				return r.silent()
 			},
 		},
 		{
-			Info: Info{Status, "Answers with a status alone: Code (UNAVAILABLE) and Text.", asked()},
+			Info: Info{"status", "Answers with a status alone: Code (UNAVAILABLE) and Text.", asked()},
 			request: func(_ *request, rule Rule) (bool, error) {
 				return false, status.Error(cmp.Or(rule.Code, codes.Unavailable), cmp.Or(rule.Text, "so says the script"))
 			},
 		},
 		{
-			Info: Info{Reset, "Resets the stream (RST_STREAM) with Reason (8, CANCEL). 7, REFUSED_STREAM, says that nothing was done, which is true before the effect alone.", asked()},
+			Info: Info{"reset", "Resets the stream (RST_STREAM) with Reason (8, CANCEL). 7, REFUSED_STREAM, says that nothing was done, which is true before the effect alone.", asked()},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.wire.reset(r.id, cmp.Or(rule.Reason, 8))
 				return r.silent()
 			},
 		},
 		{
-			Info: Info{GoAway, "Winds the connection up with Reason (0, NO_ERROR): it takes no new requests, and those that there are go on.", asked()},
+			Info: Info{"goaway", "Winds the connection up with Reason (0, NO_ERROR): it takes no new requests, and those that there are go on.", asked()},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.wire.goAway(lastStream, rule.Reason)
 				return true, nil
 			},
 		},
 		{
-			Info: Info{GoAwayUnseen, "Winds the connection up with Reason (0, NO_ERROR), and says that neither this request nor a later one was looked at. That is true as long as the client makes one at a time.", []Place{AtList, BeforeEffect}},
+			Info: Info{"goaway-unseen", "Winds the connection up with Reason (0, NO_ERROR), and says that neither this request nor a later one was looked at. That is true as long as the client makes one at a time.", []Place{"list", "before-effect"}},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.wire.goAway(max(r.id, 2)-2, rule.Reason)
 				return r.silent()
@@ -187,7 +187,7 @@ func streamKinds() []kind {
 func certificateKinds() []kind {
 	shows := func(fault Fault, about string, which func(*certificates) *tls.Certificate) kind {
 		return kind{
-			Info: Info{fault, about, []Place{AtConnect}}, tls: true,
+			Info: Info{fault, about, []Place{"connect"}}, tls: true,
 			connect: func(w *wire, _ Rule) bool {
 				w.bad = which(w.server.certificates)
 				return true
@@ -195,9 +195,9 @@ func certificateKinds() []kind {
 		}
 	}
 	return []kind{
-		shows(Expired, "Shows a certificate that has expired. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.expired }),
-		shows(OtherName, "Shows a certificate for another host. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.otherName }),
-		shows(SelfSigned, "Shows a certificate that nobody vouches for. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.selfSigned }),
+		shows("expired", "Shows a certificate that has expired. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.expired }),
+		shows("other-name", "Shows a certificate for another host. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.otherName }),
+		shows("self-signed", "Shows a certificate that nobody vouches for. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.selfSigned }),
 	}
 }
 

@@ -33,7 +33,7 @@ func (l *listener) accept() {
 		}
 		w := &wire{Conn: socket, socket: socket, server: l.server, closed: make(chan struct{})}
 		l.server.remember(w)
-		rules := l.server.script.at(AtConnect, "")
+		rules := l.server.script.at("connect", "")
 		l.apart.Go(func() { l.admit(w, rules) })
 	}
 }

@@ -8,27 +8,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/near"
 	"google.golang.org/grpc/codes"
 )
 
 // Always, as [Rule.Times], means every occasion from the nth on.
 const Always = -1
 
-// Place is a point where a fault may occur. Each time the server reaches that point is
-// an occasion.
+// Place is the name of a point where a fault may occur. Each time the server reaches that
+// point is an occasion.
+//
+//	connect        a connection was accepted, and nothing has been read from it
+//	list           a ListTools request arrived and is not yet answered
+//	before-effect  a call arrived, and its tool has not run
+//	after-effect   the tool ran, and the call is not yet answered
 type Place string
-
-// The places.
-const (
-	// AtConnect: a connection was accepted, and nothing has been read from it.
-	AtConnect Place = "connect"
-	// AtList: a ListTools request arrived and is not yet answered.
-	AtList Place = "list"
-	// BeforeEffect: a call arrived, and its tool has not run.
-	BeforeEffect Place = "before-effect"
-	// AfterEffect: the tool ran, and the call is not yet answered.
-	AfterEffect Place = "after-effect"
-)
 
 // Rule says which fault occurs and when.
 type Rule struct {
@@ -62,17 +56,29 @@ func (r *Rule) check(withTLS bool) error {
 	kind, ok := findKind(r.Fault)
 	switch {
 	case !ok:
-		return fmt.Errorf("grpctooltest: there is no fault %q", r.Fault)
+		return fmt.Errorf("grpctooltest: there is no fault %q%s", r.Fault, hint(string(r.Fault)))
 	case !slices.Contains(kind.Places, r.At):
 		return fmt.Errorf("grpctooltest: the fault %q strikes at %q, and never at %q", r.Fault, kind.Places, r.At)
 	case kind.tls && !withTLS:
 		return fmt.Errorf("grpctooltest: the fault %q needs Options.TLS", r.Fault)
-	case r.Tool != "" && r.At != BeforeEffect && r.At != AfterEffect:
+	case r.Tool != "" && r.At != "before-effect" && r.At != "after-effect":
 		return fmt.Errorf("grpctooltest: at %q there is no tool", r.At)
 	case r.Nth < 0 || r.Times < Always || r.Delay < 0 || r.Count < 0 || r.Size < 0:
 		return fmt.Errorf("grpctooltest: the rule for %q has a number below 0", r.Fault)
 	}
 	return nil
+}
+
+// hint suggests the fault whose name is most like name.
+func hint(name string) string {
+	var known []string
+	for _, k := range kinds() {
+		known = append(known, string(k.Fault))
+	}
+	if meant := near.Name(name, known); meant != "" {
+		return fmt.Sprintf("; did you mean %q?", meant)
+	}
+	return ""
 }
 
 // script holds rules and counts the occasions of each.

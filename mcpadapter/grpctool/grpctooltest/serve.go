@@ -85,7 +85,7 @@ func (r *request) list() error {
 	}
 	r.server.record.list()
 	r.answer = r.server.tools.list(asked.Category)
-	if on, err := r.strike(AtList, ""); !on {
+	if on, err := r.strike("list", ""); !on {
 		return err
 	}
 	return r.send()
@@ -103,7 +103,7 @@ func (r *request) call(service string) error {
 	call.Metadata, _ = metadata.FromIncomingContext(ctx)
 	call.Deadline, _ = ctx.Deadline()
 	r.server.record.call(call)
-	if on, err := r.strike(BeforeEffect, call.Tool); !on {
+	if on, err := r.strike("before-effect", call.Tool); !on {
 		return err
 	}
 	answer, err := r.run(ctx, call)
@@ -111,7 +111,7 @@ func (r *request) call(service string) error {
 		return err
 	}
 	r.answer = answer
-	if on, err := r.strike(AfterEffect, call.Tool); !on {
+	if on, err := r.strike("after-effect", call.Tool); !on {
 		return err
 	}
 	return r.send()

@@ -140,7 +140,7 @@ func (s *Server) Connections() int {
 	return len(s.wires)
 }
 
-// Start starts the server again at the same address, after Stop, WindUp or [Die]. It
+// Start starts the server again at the same address, after Stop, WindUp or "die". It
 // has no effect on a running server.
 func (s *Server) Start() error {
 	s.life.Lock()
@@ -164,7 +164,7 @@ func (s *Server) Start() error {
 
 // Stop stops the server: it refuses new connections, closes open ones immediately, and
 // cancels the contexts of calls. It returns when the calls have ended; a tool that
-// ignores its context delays it. The function of a tool must not call Stop; use [Die]
+// ignores its context delays it. The function of a tool must not call Stop; use "die"
 // instead.
 func (s *Server) Stop() {
 	s.life.Lock()

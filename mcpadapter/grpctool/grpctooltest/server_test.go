@@ -211,7 +211,7 @@ func TestOccasions(t *testing.T) {
 	} {
 		fake := New(t, nil)
 		fake.Returns("tool", 1)
-		rule.Fault, rule.At, rule.Code = Status, BeforeEffect, codes.Aborted
+		rule.Fault, rule.At, rule.Code = "status", "before-effect", codes.Aborted
 		if err := fake.Script(rule); err != nil {
 			t.Fatal(err)
 		}
@@ -233,8 +233,8 @@ func TestOccasions(t *testing.T) {
 func TestSeveralRules(t *testing.T) {
 	fake := New(t, nil)
 	tool := fake.Returns("tool", 1)
-	err := fake.Script(Rule{Fault: GoAway, At: AfterEffect}, Rule{Fault: Status, At: AfterEffect, Code: codes.Aborted},
-		Rule{Fault: Status, At: AfterEffect, Code: codes.DataLoss, Nth: 2})
+	err := fake.Script(Rule{Fault: "goaway", At: "after-effect"}, Rule{Fault: "status", At: "after-effect", Code: codes.Aborted},
+		Rule{Fault: "status", At: "after-effect", Code: codes.DataLoss, Nth: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,20 +253,20 @@ func TestSeveralRules(t *testing.T) {
 func TestRulesThatCannotStrike(t *testing.T) {
 	fake := New(t, nil)
 	fake.Returns("tool", 1)
-	if err := fake.Script(Rule{Fault: Status, At: BeforeEffect, Code: codes.Aborted}); err != nil {
+	if err := fake.Script(Rule{Fault: "status", At: "before-effect", Code: codes.Aborted}); err != nil {
 		t.Fatal(err)
 	}
 	for want, rule := range map[string]Rule{
-		`no fault "nonsense"`:    {Fault: "nonsense", At: AtList},
-		`never at "connect"`:     {Fault: Status, At: AtConnect},
-		`never at ""`:            {Fault: Cut},
-		"needs Options.TLS":      {Fault: Expired, At: AtConnect},
-		"there is no tool":       {Fault: Cut, At: AtList, Tool: "tool"},
-		`"cut" has a number`:     {Fault: Cut, At: AtList, Nth: -1},
-		`"slow" has a number`:    {Fault: Slow, At: AtList, Delay: -1},
-		`"half" has a number`:    {Fault: Half, At: AtList, Times: -2},
-		`"bomb" has a number`:    {Fault: Bomb, At: AtList, Size: -1},
-		`"many-tools" has a num`: {Fault: ManyTools, At: AtList, Count: -1},
+		`no fault "nonsense"`:    {Fault: "nonsense", At: "list"},
+		`never at "connect"`:     {Fault: "status", At: "connect"},
+		`never at ""`:            {Fault: "cut"},
+		"needs Options.TLS":      {Fault: "expired", At: "connect"},
+		"there is no tool":       {Fault: "cut", At: "list", Tool: "tool"},
+		`"cut" has a number`:     {Fault: "cut", At: "list", Nth: -1},
+		`"slow" has a number`:    {Fault: "slow", At: "list", Delay: -1},
+		`"half" has a number`:    {Fault: "half", At: "list", Times: -2},
+		`"bomb" has a number`:    {Fault: "bomb", At: "list", Size: -1},
+		`"many-tools" has a num`: {Fault: "many-tools", At: "list", Count: -1},
 	} {
 		if err := fake.Script(rule); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", rule, err, want)
