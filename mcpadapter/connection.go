@@ -185,12 +185,12 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	if session != nil {
 		_ = session.Close()
 	}
-	p, isProcess := c.link.(*process)
+	l, isProcess := c.link.(*stdioLink)
 	switch cause := context.Cause(ctx); {
 	case lost != nil:
 		return lost
 	case cause != nil && errors.Is(cause, context.DeadlineExceeded) && isProcess:
-		return fmt.Errorf("no connection in time: %w: %s", cause, p.sofar())
+		return fmt.Errorf("no connection in time: %w: %s", cause, l.process.Describe())
 	case cause != nil && errors.Is(cause, ctx.Err()):
 		err = fmt.Errorf("no connection in time: %w", cause)
 	case cause != nil:
@@ -198,8 +198,8 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	default:
 		err = cleaned(err)
 	}
-	if isProcess && p.tail.lastWords() != "" {
-		err = fmt.Errorf("%w; stderr: %s", err, p.tail.lastWords())
+	if isProcess && l.process.LastWords() != "" {
+		err = fmt.Errorf("%w; stderr: %s", err, l.process.LastWords())
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -98,7 +99,7 @@ func neverLeft(err error) bool {
 	var status *statusError
 	var denied *authError
 	switch {
-	case nobodyThere(err), errors.As(err, &denied), errors.Is(err, errNotSent):
+	case nobodyThere(err), errors.As(err, &denied), errors.Is(err, subprocess.ErrNotSent):
 		return true
 	case errors.As(err, &status):
 		return status.refused()
@@ -152,7 +153,7 @@ func (c *connection) lostCall(err error, sent, harmless bool) *invoker.Failure {
 	cause := c.because(err)
 	var large *tooLargeError
 	switch {
-	case sent && (errors.Is(cause, errMessageTooLarge) || errors.As(cause, &large)):
+	case sent && (errors.Is(cause, subprocess.ErrMessageTooLarge) || errors.As(cause, &large)):
 		return tooLarge(cause, harmless)
 	case sent && !harmless:
 		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: cause}

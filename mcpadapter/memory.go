@@ -104,3 +104,12 @@ func (c *memoryConnection) Write(ctx context.Context, message jsonrpc.Message) e
 	defer stop()
 	return c.Connection.Write(ctx, message)
 }
+
+// bounded returns a context for a write. It ends after wire.StallTimeout if ctx has no
+// deadline.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, wire.StallTimeout)
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -81,7 +82,7 @@ func (c *connection) serverLog(params json.RawMessage) {
 	}
 	text := string(entry.Data)
 	_ = json.Unmarshal(entry.Data, &text) // plain text reads better without its quotes
-	text = cleanLine(textcut.Bytes(text, maxLogged))
+	text = subprocess.CleanLine(textcut.Bytes(text, maxLogged))
 	c.log.Log(level, "the server says", event.ServerSaid, zap.String("data", text),
-		zap.String("level", cleanLine(textcut.Bytes(entry.Level, 64))), zap.String("logger", cleanLine(textcut.Bytes(entry.Logger, maxLogged))))
+		zap.String("level", subprocess.CleanLine(textcut.Bytes(entry.Level, 64))), zap.String("logger", subprocess.CleanLine(textcut.Bytes(entry.Logger, maxLogged))))
 }

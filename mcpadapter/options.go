@@ -15,6 +15,8 @@ import (
 	"go.uber.org/zap"
 )
 
+const defaultMaxMessage = 16 << 20 // bytes
+
 // ClientOptions are the options that all transports share. With the zero value, a
 // server can ask only the person of a call.
 type ClientOptions struct {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -73,7 +74,7 @@ func everyOne[T any](ctx context.Context, c *connection, what, member string, as
 			if one, ok := read(raw); ok {
 				all = append(all, one)
 			} else {
-				event.Log(ctx, c.log, zapcore.WarnLevel, "what the server describes wrongly is left out", event.DescriptionRefused, zap.String("list", what), zap.String("description", cleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
+				event.Log(ctx, c.log, zapcore.WarnLevel, "what the server describes wrongly is left out", event.DescriptionRefused, zap.String("list", what), zap.String("description", subprocess.CleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
 			}
 		}
 		if len(all) > maxListed {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -129,7 +130,7 @@ func TestLastAnswer(t *testing.T) {
 // TestNotSent: a call that waits for its turn at the pipe until its time is
 // over, and one that finds the server gone, did nothing and say so.
 func TestNotSent(t *testing.T) {
-	for _, cause := range []error{notSent(errStdinClosed), &ensemble.ProcessError{}} {
+	for _, cause := range []error{notSent(subprocess.ErrStdinClosed), &ensemble.ProcessError{}} {
 		w := newInterceptor(nil, nil)
 		w.inner = refusing{cause}
 		x := new(exchange)
@@ -137,7 +138,7 @@ func TestNotSent(t *testing.T) {
 		if err := w.Write(withExchange(t.Context(), x), &jsonrpc.Request{ID: id, Method: "tools/call"}); err == nil {
 			t.Error("the write succeeded")
 		}
-		if want := !errors.Is(cause, errNotSent); x.left.Load() != want {
+		if want := !errors.Is(cause, subprocess.ErrNotSent); x.left.Load() != want {
 			t.Errorf("after %T it is said %t that the request may have left", cause, !want)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/subprocess"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"go.uber.org/zap"
 )
 
@@ -38,33 +40,30 @@ func Stdio(command []string, options *StdioOptions) ensemble.Source {
 	}
 	s := &source{options: o.withDefaults(name), pinned: o.Protocol, inOrder: true, spawns: true}
 	description := describe(command, o, s.options)
-	s.dial = func(ctx context.Context) (link, error) { return description.dial(ctx) }
+	s.dial = func(ctx context.Context) (link, error) {
+		l, err := startProcess(ctx, description, s.options.MaxMessage)
+		if err != nil {
+			return nil, err // and not a nil *stdioLink
+		}
+		return l, nil
+	}
 	return s
 }
 
-func describe(argv []string, o StdioOptions, full ClientOptions) command {
-	return command{
-		name:       full.Server,
-		argv:       slices.Clone(argv),
-		env:        safeEnv(o.Environment),
-		dir:        o.Directory,
-		grace:      o.Grace,
-		limits:     o.Limits,
-		maxMessage: full.MaxMessage,
-		stderr: func(line string) {
+func describe(argv []string, o StdioOptions, full ClientOptions) subprocess.Command {
+	return subprocess.Command{
+		Name:         full.Server,
+		Argv:         slices.Clone(argv),
+		Env:          subprocess.SafeEnv(o.Environment),
+		Dir:          o.Directory,
+		Grace:        o.Grace,
+		Limits:       subprocess.Limits(o.Limits),
+		WriteTimeout: wire.StallTimeout,
+		Stderr: func(line string) {
 			full.Logger.Debug("the server writes to stderr", event.StderrRead, zap.String("line", line))
 		},
-		noise: func(line string) {
+		StrayLine: func(line string) {
 			full.Logger.Warn("a line on stdout that is no message", event.StdoutRefused, zap.String("line", line))
 		},
 	}
-}
-
-// dial starts the process. It does not return a nil *process as a link.
-func (c command) dial(ctx context.Context) (link, error) {
-	p, err := c.start(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }

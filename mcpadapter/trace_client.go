@@ -99,7 +99,7 @@ func (c *connection) lossOf(err error) *telemetry.Fault {
 }
 
 // Route implements [Routed].
-func (p *process) Route() telemetry.Peer { return telemetry.Peer{Transport: "pipe"} }
+func (l *stdioLink) Route() telemetry.Peer { return telemetry.Peer{Transport: "pipe"} }
 
 // Route implements [Routed].
 func (t *tripper) Route() telemetry.Peer {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -59,7 +60,7 @@ func (t *tripper) addTrusted(req *http.Request) error {
 type untoldError struct{ cause error }
 
 func (e *untoldError) Error() string { return e.cause.Error() }
-func (e *untoldError) Unwrap() error { return errNotSent }
+func (e *untoldError) Unwrap() error { return subprocess.ErrNotSent }
 
 // headerText encodes a trusted value for a header: a string as it is, anything else as
 // JSON. The error does not contain the value.

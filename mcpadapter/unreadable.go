@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -47,7 +48,7 @@ func unreadableAnswer(text []byte) *jsonrpc.Response {
 	if why == nil {
 		return nil // cannot happen
 	}
-	reason := "an answer is no message of JSON-RPC: " + cleanLine(textcut.Bytes(why.Error(), wire.MaxQuoted))
+	reason := "an answer is no message of JSON-RPC: " + subprocess.CleanLine(textcut.Bytes(why.Error(), wire.MaxQuoted))
 	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason}, sure}}
 }
 

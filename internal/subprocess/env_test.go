@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ func TestSafeEnv(t *testing.T) {
 	t.Setenv("HOME", "/home/someone")
 	t.Setenv("TMPDIR", "/tmp/ours")
 
-	env := safeEnv(map[string]string{"WEATHER_API_KEY": "given", "HOME": "/srv"})
+	env := SafeEnv(map[string]string{"WEATHER_API_KEY": "given", "HOME": "/srv"})
 	for _, want := range []string{"LC_TIME=nb_NO.UTF-8", "TMPDIR=/tmp/ours", "WEATHER_API_KEY=given", "HOME=/srv"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%s is missing in %q", want, env)

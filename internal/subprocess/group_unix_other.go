@@ -2,7 +2,7 @@
 
 //go:build unix && !linux
 
-package mcpadapter
+package subprocess
 
 import "syscall"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (ResourceLimits) supported() error { return nil }
+func (Limits) supported() error { return nil }
 
 // set applies the limits to a running process (prlimit(2)).
-func (l ResourceLimits) set(pid int) error {
+func (l Limits) set(pid int) error {
 	seconds := l.CPU / time.Second
 	if l.CPU%time.Second > 0 {
 		seconds++

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import (
 	"bufio"
@@ -22,15 +22,16 @@ type tail struct {
 	kept []byte
 }
 
-// add appends text. To keep this cheap, it drops old text only when it holds twice the
-// limit.
-func (t *tail) add(text []byte) {
+// Write implements [io.Writer]. To keep this cheap, it drops old text only when it holds
+// twice the limit.
+func (t *tail) Write(text []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, text...)
 	if over := len(t.kept) - maxTail; over > maxTail {
 		t.kept = append(t.kept[:0], t.kept[over:]...)
 	}
+	return len(text), nil
 }
 
 // text returns the end of the text, cleaned.
@@ -40,7 +41,7 @@ func (t *tail) text() string {
 	t.mu.Unlock()
 	lines := strings.Split(strings.TrimRight(kept, "\r\n"), "\n")
 	for i, line := range lines {
-		lines[i] = cleanLine(line)
+		lines[i] = CleanLine(line)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -49,13 +50,13 @@ func (t *tail) text() string {
 func (t *tail) lastWords() string { return lastWords(t.text()) }
 
 // readStderr drains stderr to its end, so that the server never blocks on it.
-func (p *process) readStderr() {
+func (p *Process) readStderr() {
 	defer close(p.stderrDone)
-	r := bufio.NewReaderSize(io.TeeReader(p.errout, tailWriter{&p.tail}), maxTextLine)
+	r := bufio.NewReaderSize(io.TeeReader(p.errout, &p.tail), maxTextLine)
 	for {
 		line, err := r.ReadSlice('\n')
-		if len(line) > 0 && p.stderr != nil {
-			p.stderr(cleanLine(string(line)))
+		if len(line) > 0 && p.command.Stderr != nil {
+			p.command.Stderr(CleanLine(string(line)))
 		}
 		for err == bufio.ErrBufferFull { // the rest of a long line
 			_, err = r.ReadSlice('\n')
@@ -66,19 +67,12 @@ func (p *process) readStderr() {
 	}
 }
 
-type tailWriter struct{ *tail }
-
-func (w tailWriter) Write(text []byte) (int, error) {
-	w.add(text)
-	return len(text), nil
-}
-
 // escapes matches the sequences that programs use to colour their output (ECMA-48 CSI).
 var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 
-// cleanLine makes foreign text fit for logs and errors: no colours, no control or
+// CleanLine makes foreign text fit for logs and errors: no colours, no control or
 // invisible characters, valid UTF-8.
-func cleanLine(line string) string {
+func CleanLine(line string) string {
 	line = escapes.ReplaceAllString(strings.TrimRight(line, "\r\n"), "")
 	line = strings.ToValidUTF8(line, "\uFFFD")
 	return strings.Map(func(r rune) rune {

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package mcpadapter
+package subprocess
 
 import "syscall"
 
@@ -16,12 +16,12 @@ func processGroup() *syscall.SysProcAttr {
 	return attr
 }
 
-func (p *process) terminate() { p.signal(syscall.SIGTERM) }
-func (p *process) killGroup() { p.signal(syscall.SIGKILL) }
+func (p *Process) terminate() { p.signal(syscall.SIGTERM) }
+func (p *Process) killGroup() { p.signal(syscall.SIGKILL) }
 
 // signal sends sig to the group or, if the leader has left it, to the leader. The
 // number of the group is not reused while it has a member.
-func (p *process) signal(sig syscall.Signal) {
+func (p *Process) signal(sig syscall.Signal) {
 	if !p.hasExited() {
 		if syscall.Kill(-p.cmd.Process.Pid, sig) != nil {
 			_ = p.cmd.Process.Signal(sig)
@@ -36,7 +36,7 @@ func (p *process) signal(sig syscall.Signal) {
 // groupAlive reports whether the leader, or any other member of the group, is alive.
 // Members whose parent died must be reaped here if this program is the first process of
 // its container or a subreaper.
-func (p *process) groupAlive() bool {
+func (p *Process) groupAlive() bool {
 	group := -p.cmd.Process.Pid
 	if !p.hasExited() {
 		return true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import (
 	"maps"
@@ -26,9 +26,9 @@ var inheritedEnvWindows = []string{
 	"TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR",
 }
 
-// safeEnv returns the complete environment of a server: the inherited variables of this
+// SafeEnv returns the complete environment of a server: the inherited variables of this
 // program, and extra, which overrides them. It is sorted by name.
-func safeEnv(extra map[string]string) []string {
+func SafeEnv(extra map[string]string) []string {
 	env := make(map[string]string)
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
-	defaultGrace      = 2 * time.Second
-	defaultMaxMessage = 16 << 20
+	defaultGrace        = 2 * time.Second
+	defaultWriteTimeout = time.Minute
 
 	// settle is how long a process that is ending may stay silent before the wait for
 	// its exit status and output stops; maxSettle bounds that wait in all. The pipes
@@ -30,38 +30,45 @@ const (
 	unkillable = 5 * time.Second
 )
 
-// command describes a server to run as a subprocess. Each callback is called from a
+// Command describes a server to run as a subprocess. Each callback is called from a
 // goroutine of the process, one call at a time; while it blocks, the server's output is
 // not read.
-type command struct {
-	name string   // name of the server, for errors
-	argv []string // argv[0] is looked up in the PATH of env
-	env  []string // complete; nil means safeEnv(nil)
-	dir  string   // "" means the directory of this program
+type Command struct {
+	Name string   // name of the server, for errors
+	Argv []string // Argv[0] is looked up in the PATH of Env
+	Env  []string // complete; nil means SafeEnv(nil)
+	Dir  string   // "" means the directory of this program
 
-	limits     ResourceLimits
-	grace      time.Duration // for each step of closing; 0 means 2 s
-	maxMessage int           // bounds one message from the server, in bytes; 0 means 16 MiB
+	Limits Limits
+	// Grace bounds each step of closing; 0 means 2 s.
+	Grace time.Duration
+	// WriteTimeout bounds a write whose context has no deadline; 0 means 1 min.
+	WriteTimeout time.Duration
 
-	stderr func(line string) // each line of stderr, cleaned and cut; may be nil
-	noise  func(line string) // lines of stdout that are not messages, a few per second; may be nil
+	// Output reads stdout and returns the reason why no more messages follow. It calls
+	// p.Delivered for each message, and p.Stray for each line that is not a message. It
+	// returns soon after p is lost. Nil discards stdout.
+	Output func(p *Process, stdout io.Reader) error
+	// Stderr receives each line of stderr, cleaned and cut; may be nil.
+	Stderr func(line string)
+	// StrayLine receives the lines that were passed to Stray, cleaned and cut, a few
+	// per second; may be nil.
+	StrayLine func(line string)
 }
 
-// A process is a running server and the connection over its standard streams. All
-// methods may be called concurrently.
-type process struct {
-	command
+// A Process is a running server. All methods may be called concurrently.
+type Process struct {
+	command               Command
 	cmd                   *exec.Cmd
 	limitErr              error // why its limits could not be set
 	stdin, stdout, errout *os.File
-	tail                  tail  // end of stderr
-	stray                 stray // lines of stdout that are not messages
+	tail                  tail        // end of stderr
+	stray                 stray       // lines of stdout that are not messages
+	strayLog              lineLimiter // of the same lines; used by Output alone
 	intake                intake
 
-	connected chan struct{}        // holds a value once Connect was called
-	writing   chan struct{}        // holds a value while a message is written
-	messages  chan jsonrpc.Message // from readMessages to Read
-	broken    chan error           // from Write to supervise
+	writing chan struct{} // holds a value while a message is written
+	broken  chan error    // from Write to supervise
 
 	exited     chan struct{} // the leader was reaped
 	delivered  atomic.Int64  // number of messages
@@ -70,8 +77,8 @@ type process struct {
 	stderrDone chan struct{}
 	readers    chan struct{} // both readers have ended
 
-	stopOnce, hurryOnce sync.Once
-	stopping, hurrying  chan struct{} // closed by stop and hurry
+	stopOnce, forceOnce sync.Once
+	stopping, forcing   chan struct{} // closed by Stop and forceClose
 
 	lostCh  chan struct{}
 	lostErr error // set before lostCh is closed
@@ -80,37 +87,39 @@ type process struct {
 	closeErr error         // set before done is closed
 }
 
-// start runs the command. The process outlives ctx. After an error, nothing is left
+// Start runs the command. The process outlives ctx. After an error, nothing is left
 // running or open.
-func (c command) start(ctx context.Context) (*process, error) {
+func (c Command) Start(ctx context.Context) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if c.grace <= 0 {
-		c.grace = defaultGrace
+	if c.Grace <= 0 {
+		c.Grace = defaultGrace
 	}
-	if c.maxMessage <= 0 {
-		c.maxMessage = defaultMaxMessage
+	if c.WriteTimeout <= 0 {
+		c.WriteTimeout = defaultWriteTimeout
 	}
-	if c.env == nil {
-		c.env = safeEnv(nil)
+	if c.Env == nil {
+		c.Env = SafeEnv(nil)
+	}
+	if c.Output == nil {
+		c.Output = discard
 	}
 	cmd, err := c.prepare()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{
+	p := &Process{
 		command:    c,
 		cmd:        cmd,
-		connected:  make(chan struct{}, 1),
+		strayLog:   lineLimiter{report: c.StrayLine},
 		writing:    make(chan struct{}, 1),
-		messages:   make(chan jsonrpc.Message),
 		broken:     make(chan error, 1),
 		exited:     make(chan struct{}),
 		stdoutDone: make(chan struct{}),
 		stderrDone: make(chan struct{}),
 		stopping:   make(chan struct{}),
-		hurrying:   make(chan struct{}),
+		forcing:    make(chan struct{}),
 		lostCh:     make(chan struct{}),
 		readers:    make(chan struct{}),
 		done:       make(chan struct{}),
@@ -121,15 +130,20 @@ func (c command) start(ctx context.Context) (*process, error) {
 	go p.read()
 	go p.supervise()
 	if p.limitErr != nil {
-		p.kill()
-		return nil, fmt.Errorf("starting server %q: %w", p.name, p.limitErr)
+		p.Kill()
+		return nil, fmt.Errorf("starting server %q: %w", p.command.Name, p.limitErr)
 	}
 	return p, nil
 }
 
+func discard(_ *Process, stdout io.Reader) error {
+	_, err := io.Copy(io.Discard, stdout)
+	return cmp.Or(err, ErrStdoutClosed)
+}
+
 // spawn starts the subprocess with pipes made here. Our ends of the pipes of os/exec
 // have no deadlines, and os/exec closes them on its own.
-func (p *process) spawn() error {
+func (p *Process) spawn() error {
 	var pipes [3][2]*os.File
 	closeEnds := func(which int) {
 		for _, pipe := range pipes {
@@ -143,7 +157,7 @@ func (p *process) spawn() error {
 		if err != nil {
 			closeEnds(0)
 			closeEnds(1)
-			return fmt.Errorf("starting server %q: %w", p.name, err)
+			return fmt.Errorf("starting server %q: %w", p.command.Name, err)
 		}
 		pipes[i] = [2]*os.File{r, w} // index 0 is ours, 1 the server's
 		if i == 0 {
@@ -156,7 +170,7 @@ func (p *process) spawn() error {
 	closeEnds(1)
 	if err != nil {
 		closeEnds(0)
-		return p.explainStart(err)
+		return p.command.explainStart(p.cmd.Path, err)
 	}
 	return nil
 }
@@ -164,14 +178,14 @@ func (p *process) spawn() error {
 // run starts the subprocess and waits for it on a dedicated thread: Linux sends the
 // parent-death signal when the thread that forked ends (prctl(2), PR_SET_PDEATHSIG),
 // not when the program does.
-func (p *process) run() error {
+func (p *Process) run() error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
 		if err == nil { // its number cannot be reused before Wait
-			p.limitErr = p.limits.set(p.cmd.Process.Pid)
+			p.limitErr = p.command.Limits.set(p.cmd.Process.Pid)
 		}
 		started <- err
 		if err == nil {
@@ -182,12 +196,12 @@ func (p *process) run() error {
 	return <-started
 }
 
-// lost is closed when the connection has ended for any reason, including close.
-func (p *process) lost() <-chan struct{} { return p.lostCh }
+// Lost is closed when the connection has ended for any reason, including Close.
+func (p *Process) Lost() <-chan struct{} { return p.lostCh }
 
-// err returns the reason as an *ensemble.ProcessError. It is nil before lost is closed,
-// and if close or kill ended the connection.
-func (p *process) err() error {
+// Err returns the reason as an *ensemble.ProcessError. It is nil before Lost is closed,
+// and if Close or Kill ended the connection.
+func (p *Process) Err() error {
 	select {
 	case <-p.lostCh:
 		return p.lostErr
@@ -196,37 +210,40 @@ func (p *process) err() error {
 	}
 }
 
-// close shuts the server down as the protocol specifies: it closes stdin; after each
+// Close shuts the server down as the protocol specifies: it closes stdin; after each
 // grace period it sends SIGTERM, then SIGKILL, to the whole process group. When ctx
-// ends, it sends SIGKILL immediately. When close returns, no process of the group, no
+// ends, it sends SIGKILL immediately. When Close returns, no process of the group, no
 // goroutine and no file is left; an error means that a process survived SIGKILL. A
 // further call waits for the first.
-func (p *process) close(ctx context.Context) error {
-	p.stop()
+func (p *Process) Close(ctx context.Context) error {
+	p.Stop()
 	if ctx.Err() != nil {
-		p.hurry()
+		p.forceClose()
 	}
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		p.hurry()
+		p.forceClose()
 		<-p.done
 	}
 	return p.closeErr
 }
 
-// kill closes without grace periods, for a server that could not be connected to.
-func (p *process) kill() {
-	p.stop()
-	p.hurry()
+// Kill closes without grace periods, for a server that could not be connected to.
+func (p *Process) Kill() {
+	p.Stop()
+	p.forceClose()
 	<-p.done
 }
 
-func (p *process) stop()  { p.stopOnce.Do(func() { close(p.stopping) }) }
-func (p *process) hurry() { p.hurryOnce.Do(func() { close(p.hurrying) }) }
+// Stop starts the shutdown and does not wait for it.
+func (p *Process) Stop() { p.stopOnce.Do(func() { close(p.stopping) }) }
+
+// forceClose skips the grace periods of the shutdown.
+func (p *Process) forceClose() { p.forceOnce.Do(func() { close(p.forcing) }) }
 
 // supervise follows the process from its start to its end.
-func (p *process) supervise() {
+func (p *Process) supervise() {
 	defer close(p.done)
 	p.lostErr = p.awaitLoss()
 	close(p.lostCh)
@@ -241,17 +258,37 @@ func (p *process) supervise() {
 }
 
 // read drains both output streams to their ends.
-func (p *process) read() {
+func (p *Process) read() {
 	var readers sync.WaitGroup
-	readers.Go(p.readMessages)
+	readers.Go(p.readStdout)
 	readers.Go(p.readStderr)
 	readers.Wait()
 	close(p.readers)
 }
 
+// readStdout passes stdout to the command's Output and, after the last message, drains
+// it, so that a server that is asked to exit is not blocked.
+func (p *Process) readStdout() {
+	p.readErr = p.command.Output(p, p.stdout)
+	p.strayLog.flush()
+	close(p.stdoutDone)
+	_, _ = io.Copy(io.Discard, p.stdout)
+}
+
+// Delivered records that a message of the server has arrived. It must be called by
+// Output only.
+func (p *Process) Delivered() { p.delivered.Add(1) }
+
+// Stray records a line of stdout that is not a message. It must be called by Output
+// only. The first lines are quoted in the error if the server delivers no message.
+func (p *Process) Stray(line []byte) {
+	p.strayLog.add(line)
+	p.stray.add(line)
+}
+
 // awaitLoss waits until the connection has ended and returns the reason, or nil if it
 // was closed on this side.
-func (p *process) awaitLoss() error {
+func (p *Process) awaitLoss() error {
 	var failure error
 	select {
 	case <-p.stopping:
@@ -261,7 +298,7 @@ func (p *process) awaitLoss() error {
 		failure = p.readErr
 	case failure = <-p.broken:
 	}
-	if errors.Is(failure, errMessageTooLarge) || errors.Is(failure, errNotReading) {
+	if errors.Is(failure, ErrMessageTooLarge) || errors.Is(failure, ErrNotReading) {
 		return p.lossFrom(failure)
 	}
 	if !p.settled() {
@@ -272,7 +309,7 @@ func (p *process) awaitLoss() error {
 
 // settled waits for the exit status and the remaining output of a process that is
 // ending, as long as messages still arrive, and reports whether it got everything.
-func (p *process) settled() bool {
+func (p *Process) settled() bool {
 	quiet := time.NewTimer(settle)
 	defer quiet.Stop()
 	latest := time.Now().Add(maxSettle)
@@ -282,7 +319,7 @@ func (p *process) settled() bool {
 			select {
 			case <-end:
 				waiting = false
-			case <-p.hurrying:
+			case <-p.forcing:
 				return false
 			case <-quiet.C:
 				before := delivered
@@ -299,16 +336,16 @@ func (p *process) settled() bool {
 
 // shutDown follows the shutdown of the stdio transport (MCP 2025-11-25, basic/lifecycle
 // § Shutdown), but for the process group instead of only its leader.
-func (p *process) shutDown() error {
+func (p *Process) shutDown() error {
 	// "First, closing the input stream to the child process (the server)".
 	p.stdin.Close()
 	// "Waiting for the server to exit, or sending SIGTERM if the server does
 	// not exit within a reasonable time".
-	if p.awaitExit(p.grace) && !p.groupAlive() {
+	if p.awaitExit(p.command.Grace) && !p.groupAlive() {
 		return nil
 	}
 	p.terminate()
-	if p.awaitGone(p.grace, p.hurrying) {
+	if p.awaitGone(p.command.Grace, p.forcing) {
 		return nil
 	}
 	// "Sending SIGKILL if the server does not exit within a reasonable time
@@ -317,17 +354,17 @@ func (p *process) shutDown() error {
 	if p.awaitGone(unkillable, nil) {
 		return nil
 	}
-	return fmt.Errorf("server %q: process %d or a child of it is still there %s after SIGKILL", p.name, p.cmd.Process.Pid, unkillable)
+	return fmt.Errorf("server %q: process %d or a child of it is still there %s after SIGKILL", p.command.Name, p.cmd.Process.Pid, unkillable)
 }
 
 // awaitExit reports whether the leader ended in time.
-func (p *process) awaitExit(limit time.Duration) bool {
+func (p *Process) awaitExit(limit time.Duration) bool {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	select {
 	case <-p.exited:
 		return true
-	case <-p.hurrying:
+	case <-p.forcing:
 	case <-timeout.C:
 	}
 	return false
@@ -335,7 +372,7 @@ func (p *process) awaitExit(limit time.Duration) bool {
 
 // awaitGone reports whether the leader and its group ended in time. The system has no
 // notification for the end of a group, so awaitGone polls.
-func (p *process) awaitGone(limit time.Duration, cut <-chan struct{}) bool {
+func (p *Process) awaitGone(limit time.Duration, cut <-chan struct{}) bool {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	select {
@@ -360,7 +397,7 @@ func (p *process) awaitGone(limit time.Duration, cut <-chan struct{}) bool {
 }
 
 // hasExited reports whether the leader was reaped.
-func (p *process) hasExited() bool {
+func (p *Process) hasExited() bool {
 	select {
 	case <-p.exited:
 		return true

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import "golang.org/x/sys/unix"
 
 // unread returns the number of bytes written to the server that it has not read yet
 // (FIONREAD, also called TIOCINQ, of ioctl_pipe(2), which also works on the writing
 // end). known is false if it cannot be determined.
-func (p *process) unread() (count int, known bool) {
+func (p *Process) unread() (count int, known bool) {
 	raw, err := p.stdin.SyscallConn()
 	if err != nil {
 		return 0, false

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package mcpadapter
+package subprocess
 
 // unread is not known on systems whose pipes do not report it, or not to the writer.
-func (p *process) unread() (count int, known bool) { return 0, false }
+func (p *Process) unread() (count int, known bool) { return 0, false }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import (
 	"math"
@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 )
 
 // limited is a shell that is told by a first line that its limits are set.
-func limited(limits ResourceLimits, script string) command {
+func limited(limits Limits, script string) Command {
 	argv := []string{"sh", "-c", "read line; " + script}
-	return describe(argv, StdioOptions{Limits: limits}, (&ClientOptions{}).withDefaults("limited"))
+	return Command{Name: "limited", Argv: argv, Limits: limits}
 }
 
 // The server and its children have the limits; what is not limited is as it
@@ -24,21 +24,21 @@ func TestLimitsAreSeen(t *testing.T) {
 	const tell = `sh -c 'echo "{\"jsonrpc\":\"2.0\",\"method\":\"$(ulimit -n) $(ulimit -Hn) $(ulimit -v) $(ulimit -t) $(ulimit -Ht)\"}"; cat'`
 	own := ownLimits(t)
 	for _, test := range []struct {
-		limits ResourceLimits
+		limits Limits
 		want   []string // files, hard, KiB, seconds, hard
 	}{
-		{ResourceLimits{}, own},
-		{ResourceLimits{OpenFiles: 64}, []string{"64", "64", own[2], own[3], own[4]}},
-		{ResourceLimits{Memory: 1 << 30}, []string{own[0], own[1], "1048576", own[3], own[4]}},
-		{ResourceLimits{CPU: 90*time.Second + time.Nanosecond}, []string{own[0], own[1], own[2], "91", "92"}},
-		{ResourceLimits{Memory: 2 << 30, OpenFiles: 65, CPU: time.Minute}, []string{"65", "65", "2097152", "60", "61"}},
+		{Limits{}, own},
+		{Limits{OpenFiles: 64}, []string{"64", "64", own[2], own[3], own[4]}},
+		{Limits{Memory: 1 << 30}, []string{own[0], own[1], "1048576", own[3], own[4]}},
+		{Limits{CPU: 90*time.Second + time.Nanosecond}, []string{own[0], own[1], own[2], "91", "92"}},
+		{Limits{Memory: 2 << 30, OpenFiles: 65, CPU: time.Minute}, []string{"65", "65", "2097152", "60", "61"}},
 	} {
 		p, conn := launch(t, limited(test.limits, tell))
 		msg, err := roundTrip(t, conn, 1, "ping", nil)
 		if err != nil {
 			t.Fatalf("%+v: %v", test.limits, err)
 		}
-		if got, want := msg.(*jsonrpc.Request).Method, strings.Join(test.want, " "); got != want {
+		if got, want := msg.Method, strings.Join(test.want, " "); got != want {
 			t.Errorf("%+v: the server sees %s, want %s", test.limits, got, want)
 		}
 		mustClose(t, p)
@@ -58,13 +58,13 @@ func ownLimits(t *testing.T) []string {
 // A server that reaches a limit is lost, and the error says how it ended.
 func TestLimitsEnd(t *testing.T) {
 	for name, test := range map[string]struct {
-		limits ResourceLimits
+		limits Limits
 		script string
 		want   string
 	}{
-		"CPU":             {ResourceLimits{CPU: time.Second}, "while :; do :; done", `server "limited" exited: signal: CPU time limit exceeded`},
-		"CPU, not heeded": {ResourceLimits{CPU: time.Second}, "trap '' XCPU; while :; do :; done", `server "limited" exited: signal: killed`},
-		"open files":      {ResourceLimits{OpenFiles: 8}, "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd</dev/null\" || exit; done; cat", `server "limited" exited: exit status 2; stderr: `},
+		"CPU":             {Limits{CPU: time.Second}, "while :; do :; done", `server "limited" exited: signal: CPU time limit exceeded`},
+		"CPU, not heeded": {Limits{CPU: time.Second}, "trap '' XCPU; while :; do :; done", `server "limited" exited: signal: killed`},
+		"open files":      {Limits{OpenFiles: 8}, "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd</dev/null\" || exit; done; cat", `server "limited" exited: exit status 2; stderr: `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, conn := launch(t, limited(test.limits, test.script))
@@ -79,10 +79,10 @@ func TestLimitsEnd(t *testing.T) {
 
 // A server whose limit is refused does not run without it.
 func TestLimitRefused(t *testing.T) {
-	account(t)
-	p, err := limited(ResourceLimits{OpenFiles: math.MaxInt}, "cat").start(t.Context())
+	mcptest.NoLeaks(t)
+	p, err := limited(Limits{OpenFiles: math.MaxInt}, "cat").Start(t.Context())
 	if err == nil {
-		p.kill()
+		p.Kill()
 		t.Fatal("it started")
 	}
 	if want := `starting server "limited": limiting its open files: operation not permitted: `; !strings.HasPrefix(err.Error(), want) {

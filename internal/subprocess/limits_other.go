@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package mcpadapter
+package subprocess
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 
 // supported returns an error if there are limits: other systems can set them only on
 // the calling process.
-func (l ResourceLimits) supported() error {
-	if l == (ResourceLimits{}) {
+func (l Limits) supported() error {
+	if l == (Limits{}) {
 		return nil
 	}
 	return errors.New("resource limits are not supported on " + runtime.GOOS + ": leave them out, or set them in a script that starts the server")
 }
 
-func (ResourceLimits) set(int) error { return nil }
+func (Limits) set(int) error { return nil }

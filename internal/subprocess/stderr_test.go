@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import (
 	"strings"
@@ -17,8 +17,8 @@ func TestCleanLine(t *testing.T) {
 		"bad \xff\xfe utf8 \xe2\x82": "bad \uFFFD utf8 \uFFFD",
 		"überraschend 日本 🙂\u00a0ok":  "überraschend 日本 🙂 ok",
 	} {
-		if got := cleanLine(line); got != want {
-			t.Errorf("cleanLine(%q) = %q, want %q", line, got, want)
+		if got := CleanLine(line); got != want {
+			t.Errorf("CleanLine(%q) = %q, want %q", line, got, want)
 		}
 	}
 }
@@ -26,12 +26,12 @@ func TestCleanLine(t *testing.T) {
 func TestTailKeepsTheEnd(t *testing.T) {
 	var kept tail
 	for range 3000 {
-		kept.add([]byte(strings.Repeat("y", 99) + "\n"))
+		_, _ = kept.Write([]byte(strings.Repeat("y", 99) + "\n"))
 		if cap(kept.kept) > 4*maxTail {
 			t.Fatalf("%d bytes are held, bound is %d", cap(kept.kept), 4*maxTail)
 		}
 	}
-	kept.add([]byte("panic: the end\n\n"))
+	_, _ = kept.Write([]byte("panic: the end\n\n"))
 	text := kept.text()
 	if !strings.HasSuffix(text, "\npanic: the end") || len(text) > maxTail || len(text) < maxTail-100 {
 		t.Errorf("tail has %d bytes and ends in %q", len(text), text[max(0, len(text)-30):])
@@ -91,7 +91,7 @@ Node.js v22.23.3
 	} {
 		t.Run(name, func(t *testing.T) {
 			var kept tail
-			kept.add([]byte(test.stderr))
+			_, _ = kept.Write([]byte(test.stderr))
 			if got := kept.lastWords(); got != test.want {
 				t.Errorf("lastWords is\n     %s\nwant %s", got, test.want)
 			}

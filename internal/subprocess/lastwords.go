@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package subprocess
 
 import (
 	"regexp"

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package mcpadapter
+package subprocess
 
 import (
 	"context"
@@ -23,26 +23,25 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 )
 
 func TestCloseByStdin(t *testing.T) {
-	for _, c := range []command{helperCommand("plain"), wrapped(helperCommand("plain"))} {
+	for _, c := range []Command{helperCommand("plain"), wrapped(helperCommand("plain"))} {
 		p, conn := launch(t, c)
 		mustAnswer(t, conn)
 		mustClose(t, p)
 		if status := p.cmd.ProcessState; status.ExitCode() != 0 {
-			t.Errorf("%v: ended by %s, want the end of stdin to do", c.argv[0], status)
+			t.Errorf("%v: ended by %s, want the end of stdin to do", c.Argv[0], status)
 		}
-		if p.err() != nil {
-			t.Errorf("after close: %v", p.err())
+		if p.Err() != nil {
+			t.Errorf("after close: %v", p.Err())
 		}
 		if _, err := conn.Read(t.Context()); err != io.EOF {
 			t.Errorf("Read after close: %v, want EOF", err)
 		}
-		if err := conn.Write(t.Context(), request(t, 1, "ping", nil)); !errors.Is(err, mcp.ErrConnectionClosed) {
-			t.Errorf("Write after close: %v, want ErrConnectionClosed", err)
+		if err := conn.Write(t.Context(), request(t, 1, "ping", nil)); !errors.Is(err, ErrClosed) {
+			t.Errorf("Write after close: %v, want ErrClosed", err)
 		}
 	}
 }
@@ -55,7 +54,7 @@ func TestCloseSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := helperCommand(name)
-			c.grace = 100 * time.Millisecond
+			c.Grace = 100 * time.Millisecond
 			p, conn := launch(t, c)
 			if name == "stubborn" { // says when it is
 				if _, err := conn.Read(within(t)); err != nil {
@@ -75,18 +74,18 @@ func TestCloseSteps(t *testing.T) {
 func TestCloseWithoutPatience(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, stop := range map[string]func(*process){
-		"kill":          func(p *process) { p.kill() },
-		"ended context": func(p *process) { _ = p.close(ended) },
-		"ending context": func(p *process) {
+	for name, stop := range map[string]func(*Process){
+		"kill":          func(p *Process) { p.Kill() },
+		"ended context": func(p *Process) { _ = p.Close(ended) },
+		"ending context": func(p *Process) {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			_ = p.close(ctx)
+			_ = p.Close(ctx)
 		},
-		"kill while closing": func(p *process) {
+		"kill while closing": func(p *Process) {
 			var closing sync.WaitGroup
-			closing.Go(func() { _ = p.close(context.Background()) })
-			p.kill()
+			closing.Go(func() { _ = p.Close(context.Background()) })
+			p.Kill()
 			closing.Wait()
 		},
 	} {
@@ -111,8 +110,8 @@ func TestCloseManyTimesAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			_ = conn.Close()
-			if err := p.close(within(t)); err != nil {
+			p.Stop()
+			if err := p.Close(within(t)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -127,8 +126,8 @@ func TestGrandchildren(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			said := make(chan int, 1)
 			c := helperCommand("parent")
-			c.grace = 300 * time.Millisecond
-			c.stderr = func(line string) {
+			c.Grace = 300 * time.Millisecond
+			c.Stderr = func(line string) {
 				if pid, ok := strings.CutPrefix(line, "child "); ok {
 					n, _ := strconv.Atoi(pid)
 					said <- n
@@ -143,7 +142,7 @@ func TestGrandchildren(t *testing.T) {
 			case "leader killed":
 				_ = p.cmd.Process.Kill()
 				waitLost(t, p)
-				if err := p.err(); err == nil || !strings.Contains(err.Error(), "exited: signal: killed") {
+				if err := p.Err(); err == nil || !strings.Contains(err.Error(), "exited: signal: killed") {
 					t.Errorf("err = %v, want the signal", err)
 				}
 			case "leader exits":
@@ -168,7 +167,7 @@ func TestEscapedGrandchild(t *testing.T) {
 		t.Skip(err)
 	}
 	c := helperCommand("escaped")
-	c.argv = []string{"sh", "-c", "setsid sleep 10 & echo over >&2; exit 3"}
+	c.Argv = []string{"sh", "-c", "setsid sleep 10 & echo over >&2; exit 3"}
 	begin := time.Now()
 	p, conn := launch(t, c)
 	_, err := conn.Read(within(t))
@@ -181,10 +180,10 @@ func TestEscapedGrandchild(t *testing.T) {
 	}
 }
 
-func waitLost(t *testing.T, p *process) {
+func waitLost(t *testing.T, p *Process) {
 	t.Helper()
 	select {
-	case <-p.lost():
+	case <-p.Lost():
 	case <-time.After(patience):
 		t.Fatal("the loss was not noticed")
 	}
@@ -192,11 +191,11 @@ func waitLost(t *testing.T, p *process) {
 
 // An exit in the middle of a call is told at once, with status and stderr.
 func TestExitInCall(t *testing.T) {
-	for _, c := range []command{helperCommand("plain"), wrapped(helperCommand("plain"))} {
+	for _, c := range []Command{helperCommand("plain"), wrapped(helperCommand("plain"))} {
 		p, conn := launch(t, c)
 		mustAnswer(t, conn)
 		status := "3"
-		if c.argv[0] == "sh" {
+		if c.Argv[0] == "sh" {
 			status = "0" // that of the wrapper
 		}
 		want := `server "plain" exited: exit status ` + status + `; stderr: panic: out of cheese`
@@ -206,17 +205,17 @@ func TestExitInCall(t *testing.T) {
 		}
 		waitLost(t, p)
 		var loss *ensemble.ProcessError
-		if !errors.As(p.err(), &loss) || loss.Exit != "exit status "+status {
-			t.Errorf("p.err() = %#v, want an *ensemble.ProcessError with the exit", p.err())
+		if !errors.As(p.Err(), &loss) || loss.Exit != "exit status "+status {
+			t.Errorf("p.Err() = %#v, want an *ensemble.ProcessError with the exit", p.Err())
 		}
 		if got := p.tail.text(); got != "going down\npanic: out of cheese" {
 			t.Errorf("the tail is %q", got)
 		}
-		if err := conn.Write(t.Context(), request(t, 2, "ping", nil)); !errors.Is(err, errNotSent) || err.Error() != "not sent: "+want {
+		if err := conn.Write(t.Context(), request(t, 2, "ping", nil)); !errors.Is(err, ErrNotSent) || err.Error() != "not sent: "+want {
 			t.Errorf("a later Write: %v, want the same", err)
 		}
 		mustClose(t, p)
-		if p.err() == nil {
+		if p.Err() == nil {
 			t.Error("close took the reason away")
 		}
 	}
@@ -226,7 +225,7 @@ func TestExitInCall(t *testing.T) {
 func TestLastWordsArrive(t *testing.T) {
 	const count = 200
 	c := helperCommand("plain")
-	c.argv = []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do echo '%s'; i=$((i+1)); done; exit 5`, count, ping)}
+	c.Argv = []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do echo '%s'; i=$((i+1)); done; exit 5`, count, ping)}
 	p, conn := launch(t, c)
 	<-p.exited // or it stands in the full pipe, and the rest comes while we read
 	for i := range count {
@@ -242,7 +241,7 @@ func TestLastWordsArrive(t *testing.T) {
 func TestStrayLines(t *testing.T) {
 	var noise []string
 	c := helperCommand("banner")
-	c.noise = func(line string) { noise = append(noise, line) }
+	c.StrayLine = func(line string) { noise = append(noise, line) }
 	p, conn := launch(t, c)
 	mustAnswer(t, conn)
 	mustClose(t, p)
@@ -255,7 +254,7 @@ func TestStrayLines(t *testing.T) {
 func TestFloodOfStderr(t *testing.T) {
 	var lines atomic.Int64
 	c := helperCommand("flood-stderr")
-	c.stderr = func(string) { lines.Add(1) }
+	c.Stderr = func(string) { lines.Add(1) }
 	p, conn := launch(t, c)
 	mustAnswer(t, conn)
 	mustClose(t, p)
@@ -273,8 +272,8 @@ func TestLastWordsOnStderr(t *testing.T) {
 	exited := make(chan struct{})
 	lines := 0
 	c := helperCommand("plain")
-	c.argv = []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do printf '%%0100d\n' $i >&2; i=$((i+1)); done; read line`, count)}
-	c.stderr = func(string) { <-exited; lines++ }
+	c.Argv = []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do printf '%%0100d\n' $i >&2; i=$((i+1)); done; read line`, count)}
+	c.Stderr = func(string) { <-exited; lines++ }
 	p, _ := launch(t, c)
 	go func() { <-p.exited; close(exited) }()
 	mustClose(t, p)
@@ -288,8 +287,8 @@ func TestLastWordsOnStderr(t *testing.T) {
 func TestLongLineAndUnreadMessages(t *testing.T) {
 	var lines []string
 	c := helperCommand("plain")
-	c.argv = []string{"sh", "-c", "echo '" + ping + "'; echo '" + ping + "'; printf '%010000d\\nend\\n' 0 >&2; read line"}
-	c.stderr = func(line string) { lines = append(lines, line) }
+	c.Argv = []string{"sh", "-c", "echo '" + ping + "'; echo '" + ping + "'; printf '%010000d\\nend\\n' 0 >&2; read line"}
+	c.Stderr = func(line string) { lines = append(lines, line) }
 	p, _ := launch(t, c)
 	mustClose(t, p)
 	if len(lines) != 2 || len(lines[0]) != maxTextLine || lines[1] != "end" {
@@ -303,14 +302,13 @@ func TestEndlessLine(t *testing.T) {
 	for _, name := range []string{"endless-line", "endless-noise"} {
 		t.Run(name, func(t *testing.T) {
 			c := helperCommand(name)
-			c.maxMessage = 4 << 20
-			c.grace = 200 * time.Millisecond
+			c.Grace = 200 * time.Millisecond
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			p, conn := launch(t, c)
+			p, conn := launchBounded(t, c, 4<<20)
 			if name == "endless-noise" {
 				mustAnswer(t, conn)
-			} else if _, err := conn.Read(within(t)); !errors.Is(err, errMessageTooLarge) || !strings.Contains(err.Error(), "more than 4194304 bytes") {
+			} else if _, err := conn.Read(within(t)); !errors.Is(err, ErrMessageTooLarge) || !strings.Contains(err.Error(), "more than 4194304 bytes") {
 				t.Errorf("err = %v, want the size named", err)
 			}
 			mustClose(t, p)
@@ -325,7 +323,7 @@ func TestEndlessLine(t *testing.T) {
 func TestHalfMessage(t *testing.T) {
 	_, conn := launch(t, helperCommand("half-message"))
 	_, err := conn.Read(within(t))
-	if !errors.Is(err, errHalfMessage) || !strings.Contains(err.Error(), "exit status 0") {
+	if !errors.Is(err, ErrHalfMessage) || !strings.Contains(err.Error(), "exit status 0") {
 		t.Errorf("err = %v, want both the exit and the half message", err)
 	}
 }
@@ -333,12 +331,12 @@ func TestHalfMessage(t *testing.T) {
 // A server that closes stdout and lives on is of no more use, and is ended.
 func TestClosedStdout(t *testing.T) {
 	c := helperCommand("close-stdout")
-	c.grace = 100 * time.Millisecond
+	c.Grace = 100 * time.Millisecond
 	p, conn := launch(t, c)
-	if _, err := conn.Read(within(t)); !errors.Is(err, errStdoutClosed) {
-		t.Errorf("err = %v, want %v", err, errStdoutClosed)
+	if _, err := conn.Read(within(t)); !errors.Is(err, ErrStdoutClosed) {
+		t.Errorf("err = %v, want %v", err, ErrStdoutClosed)
 	}
-	if !eventually(p.hasExited) {
+	if !mcptest.Eventually(p.hasExited) {
 		t.Error("it was left alone")
 	}
 	mustClose(t, p)
@@ -349,7 +347,7 @@ func TestClosedStdout(t *testing.T) {
 // message ends it.
 func TestBlockedStdin(t *testing.T) {
 	c := helperCommand("going-deaf")
-	c.grace = 100 * time.Millisecond
+	c.Grace = 100 * time.Millisecond
 	p, conn := launch(t, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -361,25 +359,25 @@ func TestBlockedStdin(t *testing.T) {
 
 	soon, cancelSoon := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancelSoon()
-	if err := conn.Write(soon, request(t, 2, "ping", nil)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNotSent) {
+	if err := conn.Write(soon, request(t, 2, "ping", nil)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNotSent) {
 		t.Errorf("a call that waits for its turn: %v, want its deadline", err)
 	}
-	if p.err() != nil {
-		t.Errorf("the waiting call broke the connection: %v", p.err())
+	if p.Err() != nil {
+		t.Errorf("the waiting call broke the connection: %v", p.Err())
 	}
 
 	cancel()
 	select {
 	case err := <-wrote:
-		if err == nil || errors.Is(err, errNotSent) {
+		if err == nil || errors.Is(err, ErrNotSent) {
 			t.Errorf("half a message: %v", err)
 		}
 	case <-time.After(patience):
 		t.Fatal("the context did not end the write")
 	}
 	waitLost(t, p)
-	if !errors.Is(p.err(), errNotReading) {
-		t.Errorf("err = %v, want %v", p.err(), errNotReading)
+	if !errors.Is(p.Err(), ErrNotReading) {
+		t.Errorf("err = %v, want %v", p.Err(), ErrNotReading)
 	}
 	mustClose(t, p)
 }
@@ -387,16 +385,16 @@ func TestBlockedStdin(t *testing.T) {
 // close does not wait for a blocked write either.
 func TestCloseDuringBlockedWrite(t *testing.T) {
 	c := helperCommand("deaf")
-	c.grace = 100 * time.Millisecond
+	c.Grace = 100 * time.Millisecond
 	p, conn := launch(t, c)
 	wrote := make(chan error, 1)
 	go func() { wrote <- conn.Write(context.Background(), request(t, 1, "ping", strings.Repeat("x", 300<<10))) }()
-	if !eventually(func() bool { return len(p.writing) == 1 }) {
+	if !mcptest.Eventually(func() bool { return len(p.writing) == 1 }) {
 		t.Fatal("the write did not begin")
 	}
 	mustClose(t, p)
-	if err := <-wrote; !errors.Is(err, mcp.ErrConnectionClosed) {
-		t.Errorf("the write: %v, want ErrConnectionClosed", err)
+	if err := <-wrote; !errors.Is(err, ErrClosed) {
+		t.Errorf("the write: %v, want ErrClosed", err)
 	}
 }
 
@@ -410,40 +408,33 @@ func TestReadEndsWithContext(t *testing.T) {
 	mustAnswer(t, conn)
 }
 
-func TestConnectOnce(t *testing.T) {
-	p, _ := launch(t, helperCommand("plain"))
-	if _, err := p.Connect(t.Context()); err == nil {
-		t.Error("a process was connected to twice")
-	}
-}
-
 // The server dies with this program, even if it was killed.
 func TestParentDeath(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no parent-death signal")
 	}
-	t.Setenv("MCPADAPTER_TEST_CHILD", "stubborn")
+	t.Setenv("SUBPROCESS_TEST_CHILD", "stubborn")
 	p, conn := launch(t, helperCommand("embedder"))
 	msg, err := conn.Read(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var server struct{ PID int }
-	if err := json.Unmarshal(msg.(*jsonrpc.Request).Params, &server); err != nil {
+	if err := json.Unmarshal(msg.Params, &server); err != nil {
 		t.Fatal(err)
 	}
 	if !running(server.PID) {
 		t.Fatal("the server went before its parent")
 	}
 	_ = p.cmd.Process.Kill()
-	if !eventually(func() bool { return !running(server.PID) }) {
+	if !mcptest.Eventually(func() bool { return !running(server.PID) }) {
 		t.Error("the server is left after its parent was killed")
 		_ = syscall.Kill(server.PID, syscall.SIGKILL)
 	}
 }
 
 func TestStartErrors(t *testing.T) {
-	account(t)
+	mcptest.NoLeaks(t)
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -457,24 +448,24 @@ func TestStartErrors(t *testing.T) {
 	orphan := file("orphan", "#!/no/such/interpreter\n", 0o755)
 	env := func(path string) []string { return []string{"PATH=" + path} }
 	for name, test := range map[string]struct {
-		c    command
+		c    Command
 		want string
 	}{
-		"no command":      {command{}, "no command is given"},
-		"unknown":         {command{argv: []string{"no-such-command", "--token=planted"}}, `command "no-such-command" is not in its PATH`},
-		"not in its PATH": {command{argv: []string{"sh"}, env: env("/nowhere")}, `command "sh" is not in its PATH`},
-		"missing file":    {command{argv: []string{"/no/such/file", "planted"}}, "no such file; install it, or correct the path"},
-		"not executable":  {command{argv: []string{plain, "planted"}}, "make the file executable"},
-		"in PATH, not so": {command{argv: []string{"plain"}, env: env(dir)}, "make the file executable"},
-		"no program":      {command{argv: []string{garbage, "planted"}}, "no program for this machine"},
-		"no interpreter":  {command{argv: []string{orphan}}, "the interpreter in its first line"},
-		"missing dir":     {command{argv: []string{"sh"}, dir: "/no/such/dir"}, "its working directory"},
-		"dir is a file":   {command{argv: []string{"sh"}, dir: plain}, "is not a directory"},
+		"no command":      {Command{}, "no command is given"},
+		"unknown":         {Command{Argv: []string{"no-such-command", "--token=planted"}}, `command "no-such-command" is not in its PATH`},
+		"not in its PATH": {Command{Argv: []string{"sh"}, Env: env("/nowhere")}, `command "sh" is not in its PATH`},
+		"missing file":    {Command{Argv: []string{"/no/such/file", "planted"}}, "no such file; install it, or correct the path"},
+		"not executable":  {Command{Argv: []string{plain, "planted"}}, "make the file executable"},
+		"in PATH, not so": {Command{Argv: []string{"plain"}, Env: env(dir)}, "make the file executable"},
+		"no program":      {Command{Argv: []string{garbage, "planted"}}, "no program for this machine"},
+		"no interpreter":  {Command{Argv: []string{orphan}}, "the interpreter in its first line"},
+		"missing dir":     {Command{Argv: []string{"sh"}, Dir: "/no/such/dir"}, "its working directory"},
+		"dir is a file":   {Command{Argv: []string{"sh"}, Dir: plain}, "is not a directory"},
 	} {
-		test.c.name = "files"
-		p, err := test.c.start(t.Context())
+		test.c.Name = "files"
+		p, err := test.c.Start(t.Context())
 		if err == nil {
-			p.kill()
+			p.Kill()
 			t.Errorf("%s: it started", name)
 			continue
 		}
@@ -484,7 +475,7 @@ func TestStartErrors(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := helperCommand("plain").start(ended); !errors.Is(err, context.Canceled) {
+	if _, err := helperCommand("plain").Start(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended context: %v", err)
 	}
 }
@@ -499,17 +490,17 @@ func TestStartIn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "serve"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]command{
-		"by path":         {argv: []string{"./serve"}, env: safeEnv(map[string]string{"GIVEN": "value"})},
-		"by its own PATH": {argv: []string{"serve"}, env: safeEnv(map[string]string{"GIVEN": "value", "PATH": dir + ":" + os.Getenv("PATH")})},
+	for name, c := range map[string]Command{
+		"by path":         {Argv: []string{"./serve"}, Env: SafeEnv(map[string]string{"GIVEN": "value"})},
+		"by its own PATH": {Argv: []string{"serve"}, Env: SafeEnv(map[string]string{"GIVEN": "value", "PATH": dir + ":" + os.Getenv("PATH")})},
 	} {
-		c.name, c.dir, c.grace = name, dir, patience
+		c.Name, c.Dir, c.Grace = name, dir, patience
 		p, conn := launch(t, c)
 		msg, err := conn.Read(within(t))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := msg.(*jsonrpc.Request).Method; got != dir+" value" {
+		if got := msg.Method; got != dir+" value" {
 			t.Errorf("%s: %q, want the directory and what was given", name, got)
 		}
 		mustClose(t, p)

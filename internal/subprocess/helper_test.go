@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package mcpadapter
+package subprocess
 
 import (
 	"bufio"
@@ -10,26 +10,25 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 )
 
 // patience bounds each wait of these tests; none waits for it to pass.
 const patience = 20 * time.Second
 
 // helperVar makes this test binary a server that misbehaves as it says.
-const helperVar = "MCPADAPTER_TEST_SERVER"
+const helperVar = "SUBPROCESS_TEST_SERVER"
 
 // helpers are the servers, by name. What each does after its misdeed is to
 // answer requests.
@@ -83,36 +82,19 @@ var helpers = map[string]func(){
 	},
 	// Its child holds stdin, stdout and stderr and ignores what it can.
 	"parent": func() {
-		child := helperProcess(cmp.Or(os.Getenv("MCPADAPTER_TEST_CHILD"), "stubborn"))
+		child := helperProcess(cmp.Or(os.Getenv("SUBPROCESS_TEST_CHILD"), "stubborn"))
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
 		go child.Wait()
 		fmt.Fprintf(os.Stderr, "child %d\n", child.Process.Pid)
 	},
-	"sdk": func() {
-		server := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
-		type name struct{ Name string }
-		mcp.AddTool(server, &mcp.Tool{Name: "greet"}, func(_ context.Context, _ *mcp.CallToolRequest, in name) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello " + in.Name}}}, nil, nil
-		})
-		mcp.AddTool(server, &mcp.Tool{Name: "crash"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			fmt.Fprintln(os.Stderr, "panic: out of cheese")
-			os.Exit(3)
-			return nil, nil, nil
-		})
-		if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	},
-	// It starts a server with our transport and waits to be killed.
+	// It starts a server and waits to be killed.
 	"embedder": func() {
-		p, err := helperCommand(os.Getenv("MCPADAPTER_TEST_CHILD")).start(context.Background())
+		p, conn, err := open(context.Background(), helperCommand(os.Getenv("SUBPROCESS_TEST_CHILD")), 1<<20)
 		if err != nil {
 			panic(err)
 		}
-		conn, _ := p.Connect(context.Background())
 		if _, err := conn.Read(context.Background()); err != nil { // or its first write kills it
 			panic(err)
 		}
@@ -164,75 +146,102 @@ func helperProcess(name string) *exec.Cmd {
 	return cmd
 }
 
-func helperCommand(name string) command {
-	return command{
-		name:  name,
-		argv:  []string{os.Args[0], "-test.run=^TestHelperServer$"},
-		env:   safeEnv(map[string]string{helperVar: name, "GORACE": "atexit_sleep_ms=0", "MCPADAPTER_TEST_CHILD": os.Getenv("MCPADAPTER_TEST_CHILD")}),
-		grace: patience, // so that a step too many shows as a time-out
+func helperCommand(name string) Command {
+	return Command{
+		Name:  name,
+		Argv:  []string{os.Args[0], "-test.run=^TestHelperServer$"},
+		Env:   SafeEnv(map[string]string{helperVar: name, "GORACE": "atexit_sleep_ms=0", "SUBPROCESS_TEST_CHILD": os.Getenv("SUBPROCESS_TEST_CHILD")}),
+		Grace: patience, // so that a step too many shows as a time-out
 	}
 }
 
 // wrapped makes c a child of a shell that does not replace itself by it.
-func wrapped(c command) command {
-	c.argv = []string{"sh", "-c", fmt.Sprintf("%q %q; true", c.argv[0], c.argv[1])}
+func wrapped(c Command) Command {
+	c.Argv = []string{"sh", "-c", fmt.Sprintf("%q %q; true", c.Argv[0], c.Argv[1])}
 	return c
 }
 
+// message is a message of JSON-RPC.
+type message struct {
+	Version string          `json:"jsonrpc"`
+	ID      int             `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+}
+
+// connection reads and writes messages of a process.
+type connection struct {
+	p          *Process
+	messages   chan message
+	maxMessage int
+}
+
+func (c *connection) read(p *Process, stdout io.Reader) error {
+	lines := NewLineReader(stdout, c.maxMessage)
+	for {
+		line, err := lines.Next()
+		if err != nil {
+			return err
+		}
+		var m message
+		if json.Unmarshal(line, &m) != nil || m.Version == "" {
+			p.Stray(line)
+			continue
+		}
+		select {
+		case c.messages <- m:
+			p.Delivered()
+		case <-p.Lost():
+			return nil
+		}
+	}
+}
+
+func (c *connection) Read(ctx context.Context) (message, error) {
+	select {
+	case m := <-c.messages:
+		return m, nil
+	case <-ctx.Done():
+		return message{}, ctx.Err()
+	case <-c.p.Lost():
+		return message{}, cmp.Or(c.p.Err(), io.EOF)
+	}
+}
+
+func (c *connection) Write(ctx context.Context, m message) error {
+	data, err := json.Marshal(m)
+	if err == nil {
+		_, err = c.p.Write(ctx, append(data, '\n'))
+	}
+	return err
+}
+
+// open starts c and connects to it.
+func open(ctx context.Context, c Command, maxMessage int) (*Process, *connection, error) {
+	conn := &connection{messages: make(chan message), maxMessage: maxMessage}
+	c.Output = conn.read
+	p, err := c.Start(ctx)
+	conn.p = p
+	return p, conn, err
+}
+
 // launch starts and connects c; at the end of the test nothing may be left.
-func launch(t *testing.T, c command) (*process, mcp.Connection) {
+func launch(t *testing.T, c Command) (*Process, *connection) {
 	t.Helper()
-	account(t)
-	p, err := c.start(t.Context())
+	return launchBounded(t, c, 16<<20)
+}
+
+// launchBounded bounds the messages too.
+func launchBounded(t *testing.T, c Command, maxMessage int) (*Process, *connection) {
+	t.Helper()
+	mcptest.NoLeaks(t)
+	p, conn, err := open(t.Context(), c, maxMessage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.kill)
-	conn, err := p.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(p.Kill)
 	return p, conn
-}
-
-// account fails the test if goroutines or files are more in the end than now.
-func account(t *testing.T) {
-	t.Helper()
-	if r, w, err := os.Pipe(); err == nil { // the first opens files of the runtime's own
-		r.Close()
-		w.Close()
-	}
-	goroutines, files := runtime.NumGoroutine(), len(openFiles())
-	t.Cleanup(func() {
-		if !eventually(func() bool { return runtime.NumGoroutine() <= goroutines }) {
-			var stacks strings.Builder
-			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
-			t.Errorf("%d goroutines, %d at the start:\n%s", runtime.NumGoroutine(), goroutines, &stacks)
-		}
-		if !eventually(func() bool { return len(openFiles()) <= files }) {
-			t.Errorf("%d files at the start, now: %q", files, openFiles())
-		}
-	})
-}
-
-// openFiles lists the files of this process, or none where one cannot see them.
-func openFiles() (files []string) {
-	entries, _ := os.ReadDir("/proc/self/fd")
-	for _, entry := range entries {
-		file, _ := os.Readlink("/proc/self/fd/" + entry.Name())
-		files = append(files, file)
-	}
-	return files
-}
-
-// eventually reports whether a condition came true in time.
-func eventually(condition func() bool) bool {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if condition() {
-			return true
-		}
-	}
-	return condition()
 }
 
 // running reports whether a process is there and no zombie.
@@ -251,45 +260,41 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func request(t *testing.T, id int, method string, params any) *jsonrpc.Request {
+func request(t *testing.T, id int, method string, params any) message {
 	t.Helper()
 	raw, err := json.Marshal(params)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := jsonrpc.MakeID(float64(id))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &jsonrpc.Request{ID: key, Method: method, Params: raw}
+	return message{Version: "2.0", ID: id, Method: method, Params: raw}
 }
 
 // roundTrip sends a request and reads one message.
-func roundTrip(t *testing.T, conn mcp.Connection, id int, method string, params any) (jsonrpc.Message, error) {
+func roundTrip(t *testing.T, conn *connection, id int, method string, params any) (message, error) {
 	t.Helper()
 	if err := conn.Write(within(t), request(t, id, method, params)); err != nil {
-		return nil, err
+		return message{}, err
 	}
 	return conn.Read(within(t))
 }
 
 // mustAnswer checks that the server answers.
-func mustAnswer(t *testing.T, conn mcp.Connection) {
+func mustAnswer(t *testing.T, conn *connection) {
 	t.Helper()
 	msg, err := roundTrip(t, conn, 7, "ping", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if response, ok := msg.(*jsonrpc.Response); !ok || !strings.Contains(string(response.Result), "ping") {
+	if !strings.Contains(string(msg.Result), "ping") {
 		t.Fatalf("got %#v, want the answer to ping", msg)
 	}
 }
 
 // mustClose closes p within a time in which no grace period passes.
-func mustClose(t *testing.T, p *process) {
+func mustClose(t *testing.T, p *Process) {
 	t.Helper()
 	begin := time.Now()
-	if err := p.close(within(t)); err != nil {
+	if err := p.Close(within(t)); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(begin); took > patience/2 {

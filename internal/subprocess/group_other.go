@@ -2,7 +2,7 @@
 
 //go:build !unix
 
-package mcpadapter
+package subprocess
 
 import "syscall"
 
@@ -12,6 +12,6 @@ import "syscall"
 
 func processGroup() *syscall.SysProcAttr { return nil }
 
-func (p *process) terminate()       { p.killGroup() }
-func (p *process) killGroup()       { _ = p.cmd.Process.Kill() }
-func (p *process) groupAlive() bool { return !p.hasExited() }
+func (p *Process) terminate()       { p.killGroup() }
+func (p *Process) killGroup()       { _ = p.cmd.Process.Kill() }
+func (p *Process) groupAlive() bool { return !p.hasExited() }
