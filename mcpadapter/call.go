@@ -9,10 +9,10 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/decode"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -22,6 +22,11 @@ import (
 // a repetition from a second call. (Names in _meta: MCP 2025-11-25, basic § General
 // fields.)
 const IdempotencyKey = "io.github.consort-go/idempotency-key"
+
+// FailureKey is the member of a result's _meta that describes a failed call, in the
+// JSON form of invoker.Failure.Structured, for clients that know it. The text of such a
+// result is meant for models.
+const FailureKey = wire.FailureKey
 
 // request runs one request of the SDK. send may return late, or not before the link is
 // killed, but request returns soon after ctx or the connection ends. Progress reports
@@ -103,7 +108,7 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	// An answer that arrived just before the connection was lost counts. After we gave
 	// up the call it does not: it may be the answer to the cancellation.
 	if result := x.result(); err == nil || result != nil && ctx.Err() == nil && !c.isClosed() {
-		out, failure := outputOf(result)
+		out, failure := decode.Output(result)
 		x.ended(out.Content, returned(failure))
 		if failure != nil {
 			return invoker.Output{}, failure
@@ -116,29 +121,4 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 // instead returns a function that always shows the SDK the same text.
 func instead(text string) func(json.RawMessage) json.RawMessage {
 	return func(json.RawMessage) json.RawMessage { return json.RawMessage(text) }
-}
-
-// outputOf decodes a CallToolResult. A result with isError is the tool's own failure.
-func outputOf(result json.RawMessage) (invoker.Output, *invoker.Failure) {
-	m, err := wire.Members(result)
-	if err != nil {
-		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server answered with something that is not a result of a tool.")
-	}
-	var isError bool
-	_ = json.Unmarshal(m["isError"], &isError)
-	out := invoker.Output{Metadata: metadataOf(m, "content", "structuredContent", "isError", "resultType")}
-	var blocks []json.RawMessage
-	if json.Unmarshal(m["content"], &blocks) != nil && m["content"] != nil {
-		blocks = []json.RawMessage{m["content"]}
-	}
-	for _, block := range blocks {
-		out.Content = append(out.Content, contentOf(block))
-	}
-	if structured := m["structuredContent"]; len(structured) > 0 && string(structured) != "null" {
-		out.Content = append(out.Content, canister.StructuredContent{JSON: compact(structured)})
-	}
-	if !isError {
-		return out, nil
-	}
-	return invoker.Output{}, failureOf(out, m["_meta"], m["structuredContent"])
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/decode"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -238,7 +239,7 @@ func describedPeer(serverInfo json.RawMessage) (p ensemble.Peer) {
 	} {
 		_ = json.Unmarshal(m[name], text)
 	}
-	p.Metadata = metadataOf(m, "name", "title", "version", "description", "websiteUrl")
+	p.Metadata = decode.Metadata(m, "name", "title", "version", "description", "websiteUrl")
 	return p
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/decode"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -37,7 +38,7 @@ func (c *connection) Resources(ctx context.Context) ([]ensemble.Resource, error)
 	return everyOne(ctx, c, "resources", "resources", func(ctx context.Context, cursor string) error {
 		_, err := c.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 		return err
-	}, resourceOf)
+	}, decode.Resource)
 }
 
 // Templates implements [ensemble.Library] (MCP 2025-11-25, server/resources §
@@ -49,7 +50,7 @@ func (c *connection) Templates(ctx context.Context) ([]ensemble.Template, error)
 	return everyOne(ctx, c, "resource templates", "resourceTemplates", func(ctx context.Context, cursor string) error {
 		_, err := c.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
 		return err
-	}, templateOf)
+	}, decode.Template)
 }
 
 // Prompts implements [ensemble.Library] (MCP 2025-11-25, server/prompts). A server
@@ -61,7 +62,7 @@ func (c *connection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
 	return everyOne(ctx, c, "prompts", "prompts", func(ctx context.Context, cursor string) error {
 		_, err := c.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
 		return err
-	}, promptOf)
+	}, decode.Prompt)
 }
 
 // Read implements [ensemble.Library].
@@ -80,17 +81,17 @@ func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceC
 	}
 	contents := []canister.ResourceContent{}
 	for _, part := range parts {
-		d := decoder{m: map[string]json.RawMessage{"resource": part}}
-		content, ok := d.resource().(canister.ResourceContent)
-		if !ok || d.failed {
+		d := decode.Object{Members: map[string]json.RawMessage{"resource": part}}
+		content, ok := d.Resource().(canister.ResourceContent)
+		if !ok || d.Failed {
 			return nil, c.named("reading a resource", invoker.Failf(invoker.Protocol, "A part of the resource is neither text nor base64."))
 		}
 		content.URI = cmp.Or(content.URI, uri)
 		contents = append(contents, content)
 	}
 	if len(contents) > 0 {
-		rest := metadataUnder(wire.MetadataPrefix+wire.ReadResultPrefix, answer, "contents", "resultType", "ttlMs", "cacheScope")
-		contents[0].Metadata = merged(contents[0].Metadata, rest)
+		rest := decode.MetadataUnder(wire.MetadataPrefix+wire.ReadResultPrefix, answer, "contents", "resultType", "ttlMs", "cacheScope")
+		contents[0].Metadata = decode.Merge(contents[0].Metadata, rest)
 	}
 	return contents, nil
 }
@@ -122,31 +123,17 @@ func (c *connection) Get(ctx context.Context, name string, arguments map[string]
 	if json.Unmarshal(answer["messages"], &messages) != nil {
 		return nil, c.named("getting a prompt", invoker.Failf(invoker.Protocol, "Its messages cannot be read."))
 	}
-	got := &ensemble.Messages{Metadata: metadataOf(answer, "description", "messages", "resultType")}
+	got := &ensemble.Messages{Metadata: decode.Metadata(answer, "description", "messages", "resultType")}
 	_ = json.Unmarshal(answer["description"], &got.Description) // ignored unless it is text
 	for _, m := range messages {
-		d := decoder{m: m}
-		message := ensemble.PromptMessage{Role: d.text("role"), Content: contentsOf(m["content"]), Metadata: metadataOf(m, "role", "content")}
-		if d.failed {
+		d := decode.Object{Members: m}
+		message := ensemble.PromptMessage{Role: d.Text("role"), Content: decode.Contents(m["content"]), Metadata: decode.Metadata(m, "role", "content")}
+		if d.Failed {
 			return nil, c.named("getting a prompt", invoker.Failf(invoker.Protocol, "The role of a message cannot be read."))
 		}
 		got.Messages = append(got.Messages, message)
 	}
 	return got, nil
-}
-
-// contentsOf decodes the content of a message: one block or, as some servers send it, a
-// list of blocks.
-func contentsOf(raw json.RawMessage) []canister.Content {
-	var blocks []json.RawMessage
-	if json.Unmarshal(raw, &blocks) != nil {
-		blocks = []json.RawMessage{raw}
-	}
-	var contents []canister.Content
-	for _, block := range blocks {
-		contents = append(contents, contentOf(block))
-	}
-	return contents
 }
 
 // Complete implements [ensemble.Library] (MCP 2025-11-25, server/utilities/completion).
@@ -188,7 +175,7 @@ func (c *connection) completion(answer map[string]json.RawMessage) (*ensemble.Co
 	if err := errors.Join(decodeMember(answer, "completion", &found), decodeMember(answer, "completion", &own)); err != nil {
 		return nil, c.named("completing an argument", invoker.Failf(invoker.Protocol, "The answer cannot be read: %w", err))
 	}
-	metadata := merged(metadataOf(answer, "completion", "resultType"), metadataUnder(wire.MetadataPrefix+wire.CompletionPrefix, own, "values", "total", "hasMore"))
+	metadata := decode.Merge(decode.Metadata(answer, "completion", "resultType"), decode.MetadataUnder(wire.MetadataPrefix+wire.CompletionPrefix, own, "values", "total", "hasMore"))
 	return &ensemble.Completion{Values: found.Values, Total: max(found.Total, 0), More: found.HasMore, Metadata: metadata}, nil
 }
 
@@ -235,58 +222,4 @@ func (c *connection) decoded(ctx context.Context, x *exchange, value any, send f
 	}
 	x.ended(nil, nil)
 	return nil
-}
-
-// resourceOf decodes a description; it returns false if the description is invalid.
-func resourceOf(raw json.RawMessage) (ensemble.Resource, bool) {
-	m, err := wire.Members(raw)
-	if err != nil {
-		return ensemble.Resource{}, false
-	}
-	d := decoder{m: m}
-	r := ensemble.Resource{
-		URI: d.required("uri"), Name: d.text("name"), Title: d.text("title"), Description: d.text("description"), MIME: d.text("mimeType"),
-		Metadata: metadataOf(m, "uri", "name", "title", "description", "mimeType", "size"),
-	}
-	if size := m["size"]; size != nil && json.Unmarshal(size, &r.Size) != nil {
-		r.Size = nil // a size that is not an integer is ignored
-	}
-	return r, !d.failed
-}
-
-// templateOf decodes a description; it returns false if the description is invalid.
-func templateOf(raw json.RawMessage) (ensemble.Template, bool) {
-	m, err := wire.Members(raw)
-	if err != nil {
-		return ensemble.Template{}, false
-	}
-	d := decoder{m: m}
-	return ensemble.Template{
-		URI: d.required("uriTemplate"), Name: d.text("name"), Title: d.text("title"), Description: d.text("description"), MIME: d.text("mimeType"),
-		Metadata: metadataOf(m, "uriTemplate", "name", "title", "description", "mimeType"),
-	}, !d.failed
-}
-
-// promptOf decodes a description; it returns false if the description is invalid.
-func promptOf(raw json.RawMessage) (ensemble.Prompt, bool) {
-	m, err := wire.Members(raw)
-	if err != nil {
-		return ensemble.Prompt{}, false
-	}
-	d := decoder{m: m}
-	p := ensemble.Prompt{
-		Name: d.required("name"), Title: d.text("title"), Description: d.text("description"),
-		Metadata: metadataOf(m, "name", "title", "description", "arguments"),
-	}
-	var arguments []map[string]json.RawMessage
-	d.into("arguments", &arguments)
-	for _, a := range arguments {
-		argument := decoder{m: a}
-		p.Arguments = append(p.Arguments, ensemble.PromptArgument{
-			Name: argument.text("name"), Title: argument.text("title"), Description: argument.text("description"), Required: argument.bool("required"),
-			Metadata: metadataOf(a, "name", "title", "description", "required"),
-		})
-		d.failed = d.failed || argument.failed
-	}
-	return p, !d.failed
 }

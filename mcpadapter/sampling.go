@@ -5,14 +5,13 @@
 package mcpadapter
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/decode"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -106,61 +105,19 @@ func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleR
 	}
 	asked.Temperature = kept.Temperature
 	for _, m := range kept.Messages {
-		asked.Messages = append(asked.Messages, sampleMessageOf(m.Role, blocksOf(m.Content)))
+		asked.Messages = append(asked.Messages, decode.SampleMessage(m.Role, decode.Blocks(m.Content)))
 	}
 	if params.Tools != nil {
 		asked.Tools = []invoker.Definition{}
 	}
 	for _, raw := range kept.Tools {
-		tool, err := decodeTool(raw)
+		tool, err := decode.ReadTool(raw)
 		if err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "a tool for the model cannot be read: " + err.Error()}
 		}
-		asked.Tools = append(asked.Tools, tool.definition())
+		asked.Tools = append(asked.Tools, tool.Definition())
 	}
 	return asked, nil
-}
-
-// blocksOf splits the content of a message, which is one block or a list of blocks.
-func blocksOf(content json.RawMessage) (blocks []json.RawMessage) {
-	if bytes.HasPrefix(content, []byte("[")) && json.Unmarshal(content, &blocks) == nil {
-		return blocks
-	}
-	return []json.RawMessage{content}
-}
-
-// sampleMessageOf decodes a message (MCP 2025-11-25, schema § SamplingMessage).
-func sampleMessageOf(role string, blocks []json.RawMessage) invoker.SampleMessage {
-	message := invoker.SampleMessage{Role: role}
-	for _, block := range blocks {
-		m, _ := wire.Members(block) // contentOf handles a block that is not an object
-		d := decoder{m: m}
-		switch d.text("type") {
-		case "tool_use":
-			use := invoker.ToolUse{ID: d.text("id"), Name: d.text("name"), Input: m["input"]}
-			use.Metadata, _ = wire.Members(m["_meta"])
-			message.ToolUses = append(message.ToolUses, use)
-		case "tool_result":
-			message.ToolResults = append(message.ToolResults, toolResultOf(d))
-		default:
-			message.Content = append(message.Content, contentOf(block))
-		}
-	}
-	return message
-}
-
-func toolResultOf(d decoder) invoker.ToolResult {
-	result := invoker.ToolResult{ToolUseID: d.text("toolUseId"), Failed: d.bool("isError")}
-	result.Metadata, _ = wire.Members(d.m["_meta"])
-	var blocks []json.RawMessage
-	d.into("content", &blocks)
-	for _, block := range blocks {
-		result.Content = append(result.Content, contentOf(block))
-	}
-	if structured := d.m["structuredContent"]; len(structured) > 0 && string(structured) != "null" {
-		result.Content = append(result.Content, canister.StructuredContent{JSON: compact(structured)})
-	}
-	return result
 }
 
 // sampleAnswer encodes the answer of a model (MCP 2025-11-25, schema §

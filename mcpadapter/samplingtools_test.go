@@ -150,7 +150,7 @@ func TestSamplingRules(t *testing.T) {
 		mcptest.AskWeather + `,` + use:                                                                          `"u" in message 1 has no result`,
 		mcptest.AskWeather + `,` + use + `,` + mcptest.AskWeather:                                               `"u" in message 1 has no result`,
 		mcptest.AskWeather + `,` + use + `,{"role":"user","content":[` + told + `,` + told + `]}`:               "or it already has a result",
-		mcptest.AskWeather + `,` + use + `,{"role":"user","content":[` + told + `,{"type":"text","text":"x"}]}`: "other content beside",
+		mcptest.AskWeather + `,` + use + `,{"role":"user","content":[` + told + `,{"type":"text","text":"x"}]}`: "together with other content",
 		mcptest.AskWeather + `,{"role":"user","content":` + told + `}`:                                          "but the previous message has no such tool use",
 	} {
 		got := relayed(t, c, "relay", `{"maxTokens":9,"tools":[`+mcptest.WeatherTool+`],"messages":[`+messages+`]}`)

@@ -3,43 +3,19 @@
 package mcpadapter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/decode"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 )
-
-// wireTool is a tool as sent by the server. The SDK decodes schemas into maps, which
-// loses the order of members and the precision of numbers.
-type wireTool struct {
-	Name         string
-	Title        string
-	Description  string
-	InputSchema  json.RawMessage
-	OutputSchema json.RawMessage
-	Annotations  struct {
-		Title           string `json:"title"`
-		ReadOnlyHint    bool   `json:"readOnlyHint"`
-		IdempotentHint  bool   `json:"idempotentHint"`
-		DestructiveHint *bool  `json:"destructiveHint"`
-		OpenWorldHint   *bool  `json:"openWorldHint"`
-	}
-	Execution struct {
-		TaskSupport string `json:"taskSupport"`
-	}
-	metadata canister.Fields
-}
 
 // List implements [ensemble.Connection].
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
@@ -115,7 +91,7 @@ func abridged(page *listPage) json.RawMessage {
 		NextCursor string `json:"nextCursor,omitempty"`
 	}{Tools: []tool{}, NextCursor: page.NextCursor}
 	for _, raw := range page.Tools {
-		if t, err := decodeTool(raw); err == nil {
+		if t, err := decode.ReadTool(raw); err == nil {
 			short.Tools = append(short.Tools, tool{t.Name, t.InputSchema})
 		}
 	}
@@ -126,31 +102,12 @@ func abridged(page *listPage) json.RawMessage {
 	return text
 }
 
-// decodeTool decodes a tool; members without a field go into its metadata.
-func decodeTool(raw json.RawMessage) (*wireTool, error) {
-	rest, err := wire.Members(raw)
-	if err != nil {
-		return nil, fmt.Errorf("it is not a JSON object")
-	}
-	t := &wireTool{InputSchema: rest["inputSchema"], OutputSchema: rest["outputSchema"]}
-	if json.Unmarshal(rest["name"], &t.Name) != nil {
-		return nil, fmt.Errorf("its name is not a string")
-	}
-	// Fields of the wrong type are ignored.
-	_ = json.Unmarshal(rest["title"], &t.Title)
-	_ = json.Unmarshal(rest["description"], &t.Description)
-	_ = json.Unmarshal(rest["annotations"], &t.Annotations)
-	_ = json.Unmarshal(rest["execution"], &t.Execution)
-	t.metadata = metadataOf(rest, "name", "description", "inputSchema", "outputSchema")
-	return t, nil
-}
-
 // addTool adds a tool to the listing, or sets it aside.
 func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, valid map[string]bool) {
 	aside := func(name, format string, args ...any) {
 		listing.Aside = append(listing.Aside, ensemble.Aside{Tool: name, Reason: fmt.Sprintf(format, args...)})
 	}
-	t, err := decodeTool(raw)
+	t, err := decode.ReadTool(raw)
 	switch {
 	case err != nil:
 		aside(textcut.Bytes(string(raw), wire.MaxQuoted), "the server describes it wrongly: %v", err)
@@ -170,30 +127,8 @@ func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, val
 	listing.Invokers = append(listing.Invokers, inv)
 }
 
-// definition returns the tool as its server describes it.
-func (t *wireTool) definition() invoker.Definition {
-	def := invoker.Definition{
-		Name:         t.Name,
-		Title:        t.Title,
-		Description:  t.Description,
-		InputSchema:  t.InputSchema,
-		OutputSchema: t.OutputSchema,
-		Hints: invoker.Hints{
-			ReadOnly:    t.Annotations.ReadOnlyHint,
-			Idempotent:  t.Annotations.IdempotentHint,
-			Destructive: t.Annotations.DestructiveHint,
-			OpenWorld:   t.Annotations.OpenWorldHint,
-		},
-		Metadata: t.metadata,
-	}
-	if def.Title == "" {
-		def.Title = t.Annotations.Title
-	}
-	return def
-}
-
-func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
-	def := t.definition()
+func (c *connection) invoker(t *decode.Tool) (invoker.Invoker, error) {
+	def := t.Definition()
 	def.Needs = c.needs
 	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		return c.call(ctx, call, t.Name)
@@ -209,40 +144,4 @@ func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
 	}
 	c.log.Warn("results of a tool are not checked", event.SchemaRefused, zap.String("tool", t.Name), zap.Error(err))
 	return unchecked, nil
-}
-
-// metadataOf returns the members that have no field, or nil if there are none.
-func metadataOf(m map[string]json.RawMessage, known ...string) canister.Fields {
-	return metadataUnder(wire.MetadataPrefix, m, known...)
-}
-
-// merged returns all fields of both; either may be nil.
-func merged(fields, more canister.Fields) canister.Fields {
-	if fields == nil {
-		return more
-	}
-	maps.Copy(fields, more)
-	return fields
-}
-
-func metadataUnder(prefix string, m map[string]json.RawMessage, known ...string) canister.Fields {
-	var fields canister.Fields
-	for name, value := range m {
-		if slices.Contains(known, name) {
-			continue
-		}
-		if fields == nil {
-			fields = make(canister.Fields)
-		}
-		fields[prefix+name] = compact(value)
-	}
-	return fields
-}
-
-func compact(value json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	if json.Compact(&b, value) != nil {
-		return value // cannot happen: it was decoded
-	}
-	return b.Bytes()
 }

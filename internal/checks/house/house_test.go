@@ -94,6 +94,7 @@ var mayImport = map[string][]string{
 	"converse/history/postgres":    {"canister", "converse/history", "converse/budget"},
 	"converse/openaimodel":         {"canister", "invoker", "ensemble", "converse", "internal"},
 	"mcpadapter":                   {"canister", "invoker", "ensemble", "mcpadapter/internal", "internal"},
+	"mcpadapter/internal/decode":   {"canister", "invoker", "ensemble", "mcpadapter/internal", "internal"},
 	"mcpadapter/internal/wire":     {"invoker", "internal"},
 	"mcpadapter/server":            {"canister", "invoker", "ensemble", "mcpadapter", "internal"},
 }

@@ -43,3 +43,6 @@ func WithMeta(meta map[string]any, name string, value json.RawMessage) map[strin
 	meta[name] = value
 	return meta
 }
+
+// FailureKey is the member of a result's _meta that describes a failed call.
+const FailureKey = "io.github.consort-go/failure"

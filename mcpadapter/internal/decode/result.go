@@ -1,26 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package decode
 
 import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
-// FailureKey is the member of a result's _meta that describes a failed call, in the
-// JSON form of invoker.Failure.Structured, for clients that know it. The text of such a
-// result is meant for models.
-const FailureKey = "io.github.consort-go/failure"
+// Output decodes a CallToolResult. A result with isError is the tool's own failure.
+func Output(result json.RawMessage) (invoker.Output, *invoker.Failure) {
+	m, err := wire.Members(result)
+	if err != nil {
+		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server answered with something that is not a result of a tool.")
+	}
+	var isError bool
+	_ = json.Unmarshal(m["isError"], &isError)
+	out := invoker.Output{Metadata: Metadata(m, "content", "structuredContent", "isError", "resultType")}
+	var blocks []json.RawMessage
+	if json.Unmarshal(m["content"], &blocks) != nil && m["content"] != nil {
+		blocks = []json.RawMessage{m["content"]}
+	}
+	for _, block := range blocks {
+		out.Content = append(out.Content, Content(block))
+	}
+	if structured := m["structuredContent"]; len(structured) > 0 && string(structured) != "null" {
+		out.Content = append(out.Content, canister.StructuredContent{JSON: Compact(structured)})
+	}
+	if !isError {
+		return out, nil
+	}
+	return invoker.Output{}, failureOf(out, m["_meta"], m["structuredContent"])
+}
 
 // reportedFailure decodes the failure that a failed result carries in the form of
-// [invoker.Failure.Structured]: under [FailureKey] in its _meta, or else as its
+// [invoker.Failure.Structured]: under [wire.FailureKey] in its _meta, or else as its
 // structured content. It returns false if there is none.
 func reportedFailure(meta, structured json.RawMessage) (*invoker.Failure, bool) {
 	var named map[string]json.RawMessage
 	_ = json.Unmarshal(meta, &named) // fails if it is not an object; then it has no members
-	reported, ok := invoker.FailureFrom(named[FailureKey])
+	reported, ok := invoker.FailureFrom(named[wire.FailureKey])
 	if !ok {
 		reported, ok = invoker.FailureFrom(structured)
 	}

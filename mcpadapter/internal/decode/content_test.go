@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+package decode
 
 import (
 	"encoding/json"
@@ -48,7 +48,7 @@ func TestContent(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := contentOf(json.RawMessage(test.block)); !reflect.DeepEqual(got, test.want) {
+			if got := Content(json.RawMessage(test.block)); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got  %#v\nwant %#v", got, test.want)
 			}
 		})
@@ -56,7 +56,7 @@ func TestContent(t *testing.T) {
 }
 
 func TestOutput(t *testing.T) {
-	out, err := outputOf(json.RawMessage(`{"content":[{"type":"text","text":"a"}],"structuredContent":{"n": 1.0},"_meta":{"k":"v"},"resultType":"complete"}`))
+	out, err := Output(json.RawMessage(`{"content":[{"type":"text","text":"a"}],"structuredContent":{"n": 1.0},"_meta":{"k":"v"},"resultType":"complete"}`))
 	want := invoker.Output{
 		Content:  []canister.Content{canister.Text("a"), canister.StructuredContent{JSON: json.RawMessage(`{"n":1.0}`)}},
 		Metadata: canister.Fields{"mcp/_meta": json.RawMessage(`{"k":"v"}`)},
@@ -65,14 +65,14 @@ func TestOutput(t *testing.T) {
 		t.Errorf("got %#v, %v, want %#v", out, err, want)
 	}
 
-	_, err = outputOf(json.RawMessage(`{"content":[{"type":"text","text":"no such file"}],"isError":true,"_meta":{"k":"v"}}`))
+	_, err = Output(json.RawMessage(`{"content":[{"type":"text","text":"no such file"}],"isError":true,"_meta":{"k":"v"}}`))
 	var failure *invoker.Failure
 	if !errors.As(err, &failure) || failure.Code != invoker.ExecutionFailed || canister.TextOf(failure.Content) != "no such file" || failure.Metadata["mcp/_meta"] == nil {
 		t.Errorf("isError became %#v", err)
 	}
 
 	for _, odd := range []string{`null`, `[]`, `"x"`} {
-		if _, err := outputOf(json.RawMessage(odd)); invoker.AsFailure(err) == nil || invoker.AsFailure(err).Code != invoker.Protocol {
+		if _, err := Output(json.RawMessage(odd)); invoker.AsFailure(err) == nil || invoker.AsFailure(err).Code != invoker.Protocol {
 			t.Errorf("the result %s became %v, want PROTOCOL", odd, err)
 		}
 	}
@@ -86,7 +86,7 @@ func FuzzOutput(f *testing.F) {
 		if !json.Valid(result) {
 			t.Skip() // the interceptor decodes messages before
 		}
-		out, err := outputOf(result)
+		out, err := Output(result)
 		if err != nil {
 			out.Content = invoker.AsFailure(err).Content
 		}
