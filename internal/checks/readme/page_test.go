@@ -18,6 +18,7 @@ import (
 //	LANGUAGE file=NAME   the content of a file
 //	LANGUAGE append=NAME what is added to the end of a file
 //	go from=FILE         a part of a file of this module
+//	text from=FILE       a part of the output of an example in that file
 //
 // In printed text a line of … stands for any lines.
 type block struct {

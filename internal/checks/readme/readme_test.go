@@ -66,6 +66,9 @@ func TestGoOfPagesIsThatOfItsFile(t *testing.T) {
 	for name, page := range pages(t) {
 		for _, b := range blocksOf(page) {
 			file, named := strings.CutPrefix(b.info, "from=")
+			if b.language == "text" { // the output of an example
+				b.text = regexp.MustCompile("(?m)^(.)").ReplaceAllString(b.text, "\t// $1")
+			}
 			if named && !strings.Contains(read(t, file), "\n"+b.text) {
 				t.Errorf("%s, line %d: %s does not have this", name, b.line, file)
 			}
