@@ -84,7 +84,7 @@ func TestBudgetOfTokens(t *testing.T) {
 	)
 	talk := converse.New(script, newRoster(t, echo("echo")), &converse.Options{ID: "talk", Budget: p, Limits: converse.Limits{FinalAnswer: true}})
 	turn := last(t, play(t, talk, "hello"))
-	ended(t, turn, "the budget of 12000 tokens for each conversation has no room for the next step: 5900 tokens are spent, ")
+	ended(t, turn, "the budget of 12000 tokens for each conversation does not suffice for the next step: 5900 tokens are spent, ")
 	if want := (budget.Amount{Tokens: 5900, Money: 900 + 20000}); turn.Spent != want {
 		t.Errorf("%+v is spent, want %+v", turn.Spent, want)
 	}
@@ -214,8 +214,8 @@ func TestBudgetOfAnIdentity(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	ended(t, turn, "the budget of 9000 tokens per day for each identity has no room for the next step: 20 tokens are spent, ")
-	if turn.Reached != nil && !strings.Contains(turn.Reached.Error(), " reserved for what is under way, ") {
+	ended(t, turn, "the budget of 9000 tokens per day for each identity does not suffice for the next step: 20 tokens are spent, ")
+	if turn.Reached != nil && !strings.Contains(turn.Reached.Error(), " are reserved for work in progress, ") {
 		t.Error(turn.Reached)
 	}
 	close(release)
@@ -237,7 +237,7 @@ func TestBudgetOfSampling(t *testing.T) {
 	turn := last(t, play(t, talk, "hello"))
 	ended(t, turn, "1270 tokens are spent")
 	said := canister.TextOf(results(talk.History())[0].Content)
-	if !strings.Contains(said, "DENIED: The model was not asked: the budget of 2000 tokens for each conversation has no room for the next step") || turn.Spent.Tokens != 1270 {
+	if !strings.Contains(said, "DENIED: The model was not asked: the budget of 2000 tokens for each conversation does not suffice for the next step") || turn.Spent.Tokens != 1270 {
 		t.Errorf("the tool says %q; %+v is spent", said, turn.Spent)
 	}
 	played(t, script)
@@ -254,7 +254,7 @@ func TestBudgetOfTime(t *testing.T) {
 		talk := converse.New(script, newRoster(t, waiter("wait"), echo("echo")), &converse.Options{ID: "talk", Budget: p})
 		began := time.Now()
 		turn := last(t, play(t, talk, "hello"))
-		ended(t, turn, "the budget of 20s for each conversation has no room for the next step: 20s are spent, and up to 1ms needed")
+		ended(t, turn, "the budget of 20s for each conversation does not suffice for the next step: 20s are spent, and up to 1ms are needed")
 		found := results(talk.History())
 		if len(found) != 2 || found[0].Code != string(invoker.Canceled) || found[1].Code != "" ||
 			!strings.Contains(canister.TextOf(found[0].Content), "interrupted: the 20s are over that the budget of 20s for each conversation had left") {
@@ -277,7 +277,7 @@ func TestNoTimeForCalls(t *testing.T) {
 		talk := converse.New(script, newRoster(t, echo("echo")), &converse.Options{ID: "talk", Budget: p})
 		ended(t, last(t, play(t, talk, "hello")), "59.999999s are spent, and up to 1ms needed")
 		if found := results(talk.History()); len(found) != 1 || found[0].Code != string(invoker.Denied) ||
-			!strings.HasPrefix(canister.TextOf(found[0].Content), "The call was not started: the budget of 1m0s for each conversation has no room for the next step") {
+			!strings.HasPrefix(canister.TextOf(found[0].Content), "The call was not started: the budget of 1m0s for each conversation does not suffice for the next step") {
 			t.Errorf("the results are %+v", found)
 		}
 	})
@@ -394,12 +394,12 @@ func TestBudgetIsChecked(t *testing.T) {
 	p := policy(budget.Cap{Scope: budget.Identity, Money: budget.Unit})
 	delete(p.Prices, "script")
 	talk := converse.New(conversetest.NewScript(), nil, &converse.Options{Budget: p})
-	if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil || err.Error() != `converse: Options.Budget: budget: there is a cap of money, and no price for the model "script"` {
+	if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil || err.Error() != `converse: Options.Budget: budget: a cap of money needs a price for the model "script"` {
 		t.Error(err)
 	}
 	p = policy(budget.Cap{Scope: budget.Identity, Money: budget.Unit})
 	talk = converse.New(conversetest.NewScript(), nil, &converse.Options{Budget: p, Compaction: &converse.Compaction{Model: nameless{conversetest.NewScript()}}})
-	if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil || !strings.Contains(err.Error(), "the model of Compaction: budget: there is a cap of money, and no price for the model \"\"") {
+	if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil || !strings.Contains(err.Error(), "the model of Compaction: budget: a cap of money needs a price for the model \"\"") {
 		t.Error(err)
 	}
 }
@@ -413,7 +413,7 @@ func TestBudgetInEvents(t *testing.T) {
 		Spent:   budget.Amount{Tokens: 7, Money: 250_000, Time: 1500 * time.Millisecond},
 		Reached: &budget.ReachedError{Cap: tokens(9), Unit: "tokens", Spent: 7, Needed: 3},
 	}})
-	want := `{"event":"turn_completed","reason":"budget","spent":{"tokens":7,"money":"0.25","time_ms":1500},"budget":"the budget of 9 tokens for each conversation has no room for the next step: 7 tokens are spent, and up to 3 tokens needed"}`
+	want := `{"event":"turn_completed","reason":"budget","spent":{"tokens":7,"money":"0.25","time_ms":1500},"budget":"the budget of 9 tokens for each conversation does not suffice for the next step: 7 tokens are spent, and up to 3 tokens are needed"}`
 	if err != nil || string(line) != want {
 		t.Errorf("%s, %v", line, err)
 	}

@@ -72,12 +72,12 @@ func (k *sessions) makeRoom(who owner.ID) error {
 	switch {
 	case owned[who] >= k.each:
 		if ends = k.spare(owned, theirs); ends == nil {
-			return invoker.Failf(invoker.Unavailable, "All %d conversations that one caller may hold at the same time are at work.", k.each)
+			return invoker.Failf(invoker.Unavailable, "All %d conversations that one caller may have at the same time are busy.", k.each)
 		}
 	case len(k.talks) >= k.most:
 		owned[who]++ // including the new one
 		if ends = k.spare(owned, anybodys); ends == nil {
-			return invoker.Failf(invoker.Unavailable, "All %d conversations that may be held at the same time are at work.", k.most)
+			return invoker.Failf(invoker.Unavailable, "All %d conversations that may be open at the same time are busy.", k.most)
 		}
 	default:
 		return nil
@@ -189,7 +189,7 @@ func (k *sessions) close(ctx context.Context) error {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		return fmt.Errorf("agenttool: closing, a conversation has not ended: %w", context.Cause(ctx))
+		return fmt.Errorf("agenttool: closing: a conversation has not ended: %w", context.Cause(ctx))
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (k *sessions) close(ctx context.Context) error {
 func noConversation(id string) *invoker.Failure {
 	return &invoker.Failure{
 		Code:    invoker.NotFound,
-		Message: fmt.Sprintf("There is no conversation %q, or it has ended. Leave it out to begin a new one.", textcut.Bytes(id, 200)),
+		Message: fmt.Sprintf("There is no conversation %q, or it has ended. Omit it to start a new one.", textcut.Bytes(id, 200)),
 		Pointer: "/conversation",
 	}
 }

@@ -70,20 +70,20 @@ type Tool struct {
 
 // message has the arguments of the tool.
 type message struct {
-	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it a conversation that waits goes on, if what it waited for has come"`
-	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to go on with, as an earlier call returned it; without it a new one begins"`
+	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it, a waiting conversation continues if it has received what it waited for"`
+	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to continue, as returned by an earlier call; without it, a new one starts"`
 }
 
 // answer is the result of the tool.
 type answer struct {
-	Conversation string          `json:"conversation" jsonschema:"send it with the next message to go on"`
-	Answer       string          `json:"answer" jsonschema:"what the assistant said"`
-	Reason       converse.Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for somebody, or what cut it short"`
+	Conversation string          `json:"conversation" jsonschema:"send it with the next message to continue"`
+	Answer       string          `json:"answer" jsonschema:"the assistant's answer"`
+	Reason       converse.Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for a person, or the reason why it was cut short"`
 }
 
 const toolDescription = "Talk with an assistant that has tools of its own. " +
-	"Each call is one message; send the conversation that a call returned with the next one to go on, or none to begin anew. " +
-	"If the reason is waiting, a call with the conversation and no message goes on; a message gives up what is waited for."
+	"Each call is one message; to continue a conversation, send the conversation that the previous call returned; without it, a new one starts. " +
+	"If the reason is waiting, call with the conversation and no message to continue; a message cancels what the conversation waits for."
 
 // New returns a tool that holds conversations made by open. Opts may be nil. The tool
 // takes a message and, to continue a conversation, its identity. It returns that
@@ -105,14 +105,14 @@ const toolDescription = "Talk with an assistant that has tools of its own. " +
 // New fails if open is nil, a need has no name, or a number is negative.
 func New(open converse.OpenFunc, opts *Options) (*Tool, error) {
 	if open == nil {
-		return nil, errors.New("agenttool: New was given no function that opens conversations")
+		return nil, errors.New("agenttool: New needs a function that opens conversations")
 	}
 	t := &Tool{open: open}
 	if opts != nil {
 		t.opts = *opts
 	}
 	if t.opts.Kept < 0 || t.opts.Each < 0 || t.opts.Idle < 0 {
-		return nil, fmt.Errorf("agenttool: New was given a negative number: Kept %d, Each %d, Idle %v", t.opts.Kept, t.opts.Each, t.opts.Idle)
+		return nil, fmt.Errorf("agenttool: New does not accept negative numbers: Kept %d, Each %d, Idle %v", t.opts.Kept, t.opts.Each, t.opts.Idle)
 	}
 	t.opts.Name = cmp.Or(t.opts.Name, "converse")
 	t.opts.Description = cmp.Or(t.opts.Description, toolDescription)
@@ -150,7 +150,7 @@ func (t *Tool) say(ctx context.Context, m message) (answer, error) {
 		return answer{}, err
 	}
 	if m.Message == "" && m.Conversation == "" {
-		return answer{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "There is neither a message nor a conversation.", Pointer: "/message"}
+		return answer{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "A message or a conversation is required.", Pointer: "/message"}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -184,7 +184,7 @@ func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, who own
 	}()
 	conversation, err := t.open(ctx, held.id)
 	if err == nil && conversation == nil {
-		err = errors.New("the function that opens conversations returned none")
+		err = errors.New("the function that opens conversations returned nil")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening a conversation: %w", err)
@@ -219,7 +219,7 @@ func (t *Tool) failed(ctx context.Context, held *session, err error) error {
 	conflict, overtaken := errors.AsType[*history.ConflictError](err)
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errToolClosed):
-		return &invoker.Failure{Code: invoker.Canceled, Message: "The conversation was interrupted, because it is shut down.", Cause: err}
+		return &invoker.Failure{Code: invoker.Canceled, Message: "The conversation was interrupted because it is being shut down.", Cause: err}
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, converse.ErrBusy):
@@ -229,16 +229,16 @@ func (t *Tool) failed(ctx context.Context, held *session, err error) error {
 	case overtaken && conflict.Length == 0:
 		return noConversation(held.id)
 	case overtaken:
-		failure := invoker.Failf(invoker.Conflict, "Another program has gone on with the conversation %q before the message was answered. "+
-			"Call again with this conversation, without a message for the answer to what was said last.", held.id)
+		failure := invoker.Failf(invoker.Conflict, "Another program continued the conversation %q before the message was answered. "+
+			"Call again with this conversation; without a message, the call returns the answer to the last message.", held.id)
 		failure.Cause = err
 		return failure
 	case errors.As(err, &model) && model.Retryable:
-		failure := invoker.Failf(invoker.Unavailable, "The assistant's model cannot be reached. The message is kept in the conversation %q, which can go on later.", held.id)
+		failure := invoker.Failf(invoker.Unavailable, "The assistant's model cannot be reached. The message is stored in the conversation %q, which can continue later.", held.id)
 		failure.Cause = err
 		return failure
 	}
-	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: fmt.Sprintf("The assistant failed. Its conversation %q is kept.", held.id), Cause: err}
+	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: fmt.Sprintf("The assistant failed. Its conversation %q is stored.", held.id), Cause: err}
 }
 
 // watcher reports the events of a turn as progress.

@@ -448,9 +448,9 @@ func TestToolFails(t *testing.T) {
 		{"none", func(context.Context, string) (*converse.Conversation, error) { return nil, nil }, invoker.ExecutionFailed, "failed"},
 		{
 			"overloaded", modelThatFails(&converse.ModelError{Message: "hunter2", Retryable: true}), invoker.Unavailable,
-			"The message is kept in the conversation",
+			"The message is stored in the conversation",
 		},
-		{"broken", modelThatFails(fault), invoker.ExecutionFailed, "is kept"},
+		{"broken", modelThatFails(fault), invoker.ExecutionFailed, "is stored"},
 		{"closed", func(ctx context.Context, id string) (*converse.Conversation, error) {
 			talk, _ := (&parrot{}).open(ctx, id)
 			return talk, talk.Close(ctx)

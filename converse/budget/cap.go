@@ -86,7 +86,7 @@ func (c Cap) check() error {
 		limited = limited || limit > 0
 	}
 	if !limited {
-		return errors.New("it limits neither tokens nor money nor time")
+		return errors.New("it limits neither tokens, money nor time")
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func ExamplePolicy() {
 	fmt.Println(policy.Check("unheard-of"))
 	// Output:
 	// <nil>
-	// budget: there is a cap of money, and no price for the model "unheard-of"
+	// budget: a cap of money needs a price for the model "unheard-of"
 }
 
 // Whoever asks a model without a conversation reserves and settles by hand.
@@ -81,7 +81,7 @@ func ExamplePolicy_Reserve() {
 	fmt.Println(amount.Tokens, err)
 	// Output:
 	// the answer may have 600 tokens
-	// true the budget of 1500 tokens per day for each identity has no room for the next step: 0 tokens are spent, 1500 tokens reserved for what is under way, and up to 916 tokens needed
+	// true the budget of 1500 tokens per day for each identity does not suffice for the next step: 0 tokens are spent, 1500 tokens are reserved for work in progress, and up to 916 tokens are needed
 	// 500 <nil>
 }
 
@@ -92,7 +92,7 @@ func ExampleParseMoney() {
 	fmt.Println(err)
 	// Output:
 	// 0.0375 37500 <nil>
-	// budget: "1e3" is no amount of money; write digits with a point, such as 2.50
+	// budget: "1e3" is not an amount of money; write digits with a point, such as 2.50
 }
 
 func ExamplePrice_Cost() {

@@ -68,11 +68,11 @@ func (e *ReachedError) Error() string {
 	if e.Lasted {
 		return fmt.Sprintf("the %s are over that %s had left", u.text(e.Needed, e.currency), limit)
 	}
-	text := fmt.Sprintf("%s has no room for the next step: %s are spent", limit, u.text(e.Spent, e.currency))
+	text := fmt.Sprintf("%s does not suffice for the next step: %s are spent", limit, u.text(e.Spent, e.currency))
 	if e.Reserved > 0 {
-		text += fmt.Sprintf(", %s reserved for what is under way", u.text(e.Reserved, e.currency))
+		text += fmt.Sprintf(", %s are reserved for work in progress", u.text(e.Reserved, e.currency))
 	}
-	return text + fmt.Sprintf(", and up to %s needed", u.text(e.Needed, e.currency))
+	return text + fmt.Sprintf(", and up to %s are needed", u.text(e.Needed, e.currency))
 }
 
 // text formats an amount.

@@ -102,9 +102,9 @@ func (r Reservation) Check() error {
 		switch {
 		case err != nil:
 		case seen[line.Account]:
-			err = errors.New("two lines are about the same account")
+			err = errors.New("two lines have the same account")
 		case line.Least < 0 || line.Least > line.Most || line.Most > MaxAmount:
-			err = fmt.Errorf("%d to %d are wanted; the amounts must be in order, from 0 to %d", line.Least, line.Most, int64(MaxAmount))
+			err = fmt.Errorf("the amounts are %d to %d; they must be in order, from 0 to %d", line.Least, line.Most, int64(MaxAmount))
 		case line.Limit < 0 || line.Limit > MaxAmount:
 			err = fmt.Errorf("the limit is %d; it must be from 0 to %d", line.Limit, int64(MaxAmount))
 		}

@@ -32,10 +32,10 @@ const decimals = 6
 func ParseMoney(text string) (Money, error) {
 	whole, part, point := strings.Cut(text, ".")
 	if !digits(whole) || point && !digits(part) {
-		return 0, fmt.Errorf("budget: %s is no amount of money; write digits with a point, such as 2.50", quote(text))
+		return 0, fmt.Errorf("budget: %s is not an amount of money; write digits with a point, such as 2.50", quote(text))
 	}
 	if len(part) > decimals {
-		return 0, fmt.Errorf("budget: the amount %s has more than %d digits behind the point", quote(text), decimals)
+		return 0, fmt.Errorf("budget: the amount %s has more than %d digits after the point", quote(text), decimals)
 	}
 	amount, err := strconv.ParseInt(whole+part+strings.Repeat("0", decimals-len(part)), 10, 64)
 	if err != nil || amount > MaxAmount {

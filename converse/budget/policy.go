@@ -58,7 +58,7 @@ type Policy struct {
 // Check validates a policy for conversations with the named model.
 func (p *Policy) Check(model string) error {
 	if p.Ledger == nil {
-		return errors.New("budget: there is no ledger")
+		return errors.New("budget: the policy has no ledger")
 	}
 	if p.Answer < 0 || p.Answer > MaxAmount || p.Step < 0 || p.Step > MaxAmount {
 		return fmt.Errorf("budget: Answer is %d and Step %v; neither may be negative or more than %d", p.Answer, p.Step, int64(MaxAmount))
@@ -83,7 +83,7 @@ func (p *Policy) Check(model string) error {
 		for _, u := range []unit{tokens, money, span} {
 			if key := (account{c.Scope, c.Window, u}); c.limit(u) > 0 {
 				if seen[key] {
-					return fmt.Errorf("budget: cap %d: there is another one of %s for each %s%s", i, u, c.Scope, c.Window.per())
+					return fmt.Errorf("budget: cap %d: another cap also limits the %s of each %s%s", i, u, c.Scope, c.Window.per())
 				}
 				seen[key] = true
 			}
@@ -101,7 +101,7 @@ func (p *Policy) checkMoney(model string) error {
 		return fmt.Errorf("budget: the currency is %s; it must be 1 to 16 letters and digits, such as EUR", quote(p.Currency))
 	}
 	if _, priced := p.Prices[model]; !priced {
-		return fmt.Errorf("budget: there is a cap of money, and no price for the model %q", model)
+		return fmt.Errorf("budget: a cap of money needs a price for the model %q", model)
 	}
 	return nil
 }

@@ -89,9 +89,9 @@ func TestAnswerIsBounded(t *testing.T) {
 		}
 	}
 	p := policy(budget.Cap{Scope: budget.Conversation, Tokens: 1015})
-	reached(t, p, exchange("r", 1000, 0), "the budget of 1015 tokens for each conversation has no room for the next step: 0 tokens are spent, and up to 1016 tokens needed")
+	reached(t, p, exchange("r", 1000, 0), "the budget of 1015 tokens for each conversation does not suffice for the next step: 0 tokens are spent, and up to 1016 tokens are needed")
 	p = policy(budget.Cap{Scope: budget.Identity, Window: budget.Day, Money: 2127})
-	reached(t, p, exchange("r", 1000, 0), "the budget of 0.002127 EUR per day for each identity has no room for the next step: 0.00 EUR are spent, and up to 0.002128 EUR needed")
+	reached(t, p, exchange("r", 1000, 0), "the budget of 0.002127 EUR per day for each identity does not suffice for the next step: 0.00 EUR are spent, and up to 0.002128 EUR are needed")
 }
 
 // The overshoot of any answer that keeps its bound is nothing, whatever the
@@ -139,7 +139,7 @@ func TestSettle(t *testing.T) {
 	}
 	settle(t, reserve(t, p, exchange("r4", 1000, 500)),
 		budget.Spent{Usage: &canister.Usage{Input: math.MaxInt64, Output: math.MaxInt64}}, budget.Amount{Tokens: budget.MaxAmount, Money: budget.MaxAmount})
-	reached(t, p, exchange("r5", 1, 1), "the budget of 100000 tokens for each conversation has no room for the next step: 1152921504606846976 tokens are spent, and up to 2 tokens needed")
+	reached(t, p, exchange("r5", 1, 1), "the budget of 100000 tokens for each conversation does not suffice for the next step: 1152921504606846976 tokens are spent, and up to 2 tokens are needed")
 }
 
 // A conversation, an identity and a roster have their accounts, and so has each
@@ -211,7 +211,7 @@ func TestTime(t *testing.T) {
 	if err := third.TimeIsUp(); err == nil || err.Error() != "the 10m0s are over that the budget of 40m0s per day for each identity had left" {
 		t.Error(err)
 	}
-	reached(t, p, need("d"), "the budget of 40m0s per day for each identity has no room for the next step: 0s are spent, 40m0s reserved for what is under way, and up to 1ms needed")
+	reached(t, p, need("d"), "the budget of 40m0s per day for each identity does not suffice for the next step: 0s are spent, 40m0s are reserved for work in progress, and up to 1ms are needed")
 	settle(t, first, budget.Spent{Time: time.Minute}, budget.Amount{Time: time.Minute})
 	settle(t, second, budget.Spent{Time: -time.Minute}, budget.Amount{})
 	if hold := reserve(t, p, need("d")); hold.Time != 15*time.Minute {
@@ -245,21 +245,21 @@ func TestCheck(t *testing.T) {
 		"": func(p *budget.Policy) {
 			p.Caps = append(p.Caps, budget.Cap{Scope: budget.Identity, Tokens: 1, Money: 1})
 		},
-		"no ledger":               func(p *budget.Policy) { p.Ledger = nil },
-		"scope is \"everybody\"":  func(p *budget.Policy) { p.Caps[0].Scope = "everybody" },
-		"scope is \"\"":           func(p *budget.Policy) { p.Caps[0].Scope = "" },
-		"window is \"week\"":      func(p *budget.Policy) { p.Caps[0].Window = "week" },
-		"neither tokens nor":      func(p *budget.Policy) { p.Caps[0].Tokens = 0 },
-		"tokens is -1":            func(p *budget.Policy) { p.Caps[0].Tokens = -1 },
-		"time is -1":              func(p *budget.Policy) { p.Caps[0].Time = -1 },
-		"money is 1152921504606":  func(p *budget.Policy) { p.Caps[0].Money = budget.MaxAmount + 1 },
-		"cap 1: there is another": func(p *budget.Policy) { p.Caps = append(p.Caps, good) },
-		"no price for the model":  func(p *budget.Policy) { p.Caps = append(p.Caps, paid); delete(p.Prices, "large") },
-		"currency is \"\"":        func(p *budget.Policy) { p.Caps = append(p.Caps, paid); p.Currency = "" },
-		"currency is \"E/R\"":     func(p *budget.Policy) { p.Caps = append(p.Caps, paid); p.Currency = "E/R" },
-		"price of -0.000001":      func(p *budget.Policy) { p.Prices["other"] = budget.Price{Output: -1} },
-		"Answer is -1":            func(p *budget.Policy) { p.Answer = -1 },
-		"Step -1":                 func(p *budget.Policy) { p.Step = -1 },
+		"no ledger":                      func(p *budget.Policy) { p.Ledger = nil },
+		"scope is \"everybody\"":         func(p *budget.Policy) { p.Caps[0].Scope = "everybody" },
+		"scope is \"\"":                  func(p *budget.Policy) { p.Caps[0].Scope = "" },
+		"window is \"week\"":             func(p *budget.Policy) { p.Caps[0].Window = "week" },
+		"neither tokens, money nor":      func(p *budget.Policy) { p.Caps[0].Tokens = 0 },
+		"tokens is -1":                   func(p *budget.Policy) { p.Caps[0].Tokens = -1 },
+		"time is -1":                     func(p *budget.Policy) { p.Caps[0].Time = -1 },
+		"money is 1152921504606":         func(p *budget.Policy) { p.Caps[0].Money = budget.MaxAmount + 1 },
+		"cap 1: another cap also limits": func(p *budget.Policy) { p.Caps = append(p.Caps, good) },
+		"needs a price for the model":    func(p *budget.Policy) { p.Caps = append(p.Caps, paid); delete(p.Prices, "large") },
+		"currency is \"\"":               func(p *budget.Policy) { p.Caps = append(p.Caps, paid); p.Currency = "" },
+		"currency is \"E/R\"":            func(p *budget.Policy) { p.Caps = append(p.Caps, paid); p.Currency = "E/R" },
+		"price of -0.000001":             func(p *budget.Policy) { p.Prices["other"] = budget.Price{Output: -1} },
+		"Answer is -1":                   func(p *budget.Policy) { p.Answer = -1 },
+		"Step -1":                        func(p *budget.Policy) { p.Step = -1 },
 	} {
 		p := policy(good)
 		change(p)

@@ -20,13 +20,13 @@ var ErrWaiting = errors.New("engine: the conversation waits for an answer")
 
 // ErrBusy is in the chain of the error of [Post] if the conversation has calls under
 // way, so that no message can enter.
-var ErrBusy = errors.New("engine: the conversation has calls that lack a result")
+var ErrBusy = errors.New("engine: the conversation has calls without a result")
 
 // ErrKept is in the chain of an error of Send, Answer or Cancel if the message, answer
 // or cancellation is in the log but the workers could not be notified, for example
 // because a server is unreachable. It takes effect later and need not be sent again.
 // Sending it again with the same identity repeats the notification.
-var ErrKept = errors.New("engine: this is in the log, and will be carried on later")
+var ErrKept = errors.New("engine: this is in the log and will take effect later")
 
 // Engine runs conversations. All methods may be called concurrently. An engine does not
 // check permissions: the program must decide which user may do what with which

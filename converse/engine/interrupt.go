@@ -55,7 +55,7 @@ func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister 
 	for _, invocation := range canister.Pending(canisters) {
 		code, text := invoker.Canceled, "The call was not started: the turn was cancelled first."
 		if begun[invocation.ID] {
-			code, text = invoker.OutcomeUnknown, "The call was interrupted before it had a result, since the turn was cancelled. It may or may not have taken effect."
+			code, text = invoker.OutcomeUnknown, "The call was interrupted before it had a result, because the turn was cancelled. It may or may not have taken effect."
 		}
 		ending = append(ending, canister.Result{
 			Head: head(), Invocation: invocation.ID, Code: string(code), Content: canister.Texts(text),

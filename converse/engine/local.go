@@ -96,7 +96,7 @@ func (l *Local) sendError(conversation string, err error) error {
 	if errors.Is(err, ErrClosed) {
 		return err
 	}
-	return fmt.Errorf("engine: the conversation %q is at work, and nothing was sent: %w", conversation, err)
+	return fmt.Errorf("engine: the conversation %q is busy, and nothing was sent: %w", conversation, err)
 }
 
 // post calls Post and sets the owner. It turns a panic into an error, as in a turn,
@@ -209,7 +209,7 @@ func (l *Local) Close(ctx context.Context) error {
 	case <-ended:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("engine: closing, turns have not ended %v after they were put down", closing)
+		return fmt.Errorf("engine: closing: turns have not ended %v after they were told to stop", closing)
 	}
 }
 

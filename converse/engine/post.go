@@ -61,7 +61,7 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 			continue
 		}
 		if begins++; begins > maxBegins {
-			return fmt.Errorf("engine: the conversation %q took the message, and it is not in the log: give its Options the Log", conversation)
+			return fmt.Errorf("engine: the conversation %q accepted the message, but the message is not in the log: set Options.Log of the conversation", conversation)
 		}
 		if err = begin(ctx, open, conversation, message); err != nil && !isConflict(err) && !begun(ctx, log, conversation) {
 			return err
@@ -104,7 +104,7 @@ func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.C
 	if conv != nil && conv.ID() == id {
 		return conv, nil
 	}
-	err = fmt.Errorf("engine: the conversation that was opened is not %q: give its Options the ID", id)
+	err = fmt.Errorf("engine: the conversation that was opened is not %q: set Options.ID of the conversation", id)
 	if conv != nil {
 		err = errors.Join(err, conv.Close(context.WithoutCancel(ctx)))
 	}
@@ -150,7 +150,7 @@ func hasMessage(canisters []canister.Canister, message canister.User) (bool, err
 		if c.Kind() == canister.KindUser {
 			return true, nil
 		}
-		return false, fmt.Errorf("engine: the message has the identity %q, which the conversation's %s has already", message.ID, c.Kind())
+		return false, fmt.Errorf("engine: the message has the identity %q, which the conversation's %s already has", message.ID, c.Kind())
 	}
 	return false, nil
 }

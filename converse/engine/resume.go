@@ -58,7 +58,7 @@ func (l *Local) scheduleMatches(filter history.Filter) (whole bool) {
 		}
 		err = contain.Error(err)
 		if l.lifetime.Err() == nil {
-			l.opts.Logger.Error("the store could not be looked through for conversations that are unfinished", event.SearchFailed, zap.Error(err))
+			l.opts.Logger.Error("the store could not be searched for unfinished conversations", event.SearchFailed, zap.Error(err))
 		}
 		whole = whole && Permanent(err) // permanent errors concern single conversations, which stay as they are
 	}

@@ -88,7 +88,7 @@ func earliest(waits []canister.Wait) time.Time {
 type laterError struct{ until time.Time }
 
 func (e *laterError) Error() string {
-	return fmt.Sprintf("engine: another process may be at work until %v", e.until)
+	return fmt.Sprintf("engine: another process may be working on the conversation until %v", e.until)
 }
 
 // errDeleted says that the conversation was deleted: it must be neither continued nor
@@ -183,13 +183,13 @@ func (r *run) failed(err error) {
 	id := zap.String(telemetry.ConversationField, r.slot.id)
 	if Permanent(err) || r.slot.tries.failed >= r.opts.Retries {
 		r.checks.forget(r.slot.id)
-		r.opts.Logger.Error("a turn failed, and is not tried again before the next message or the next start", event.TurnFailed, id, zap.Error(err))
+		r.opts.Logger.Error("a turn failed, and is not retried before the next message or the next start", event.TurnFailed, id, zap.Error(err))
 	} else {
 		pause := r.opts.pause(r.slot.tries.failed)
 		r.slot.tries.failed++
 		ended.Again = time.Now().Add(pause)
 		r.checks.set(r.slot.id, ended.Again, r.slot.tries)
-		r.opts.Logger.Warn("a turn failed and is tried again", event.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
+		r.opts.Logger.Warn("a turn failed and will be retried", event.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
 	}
 	ended.Turn = r.publisher.Turn(r.ctx)
 	r.failures.note(r.slot.id, ended)

@@ -43,7 +43,7 @@ type ConflictError struct {
 
 // Error implements error.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("history: conversation %q has %d canisters and not %d: somebody else has gone on with it", e.Conversation, e.Length, e.Expected)
+	return fmt.Sprintf("history: conversation %q has %d canisters and not %d: another writer has continued it", e.Conversation, e.Length, e.Expected)
 }
 
 // CorruptError reports that the stored data of a conversation was damaged after it was
@@ -71,7 +71,7 @@ var ErrNotFound = errors.New("history: no such conversation")
 
 // ErrExists is in the chain of the error returned when a new conversation would have
 // the identity of an existing one.
-var ErrExists = errors.New("history: the conversation exists already")
+var ErrExists = errors.New("history: the conversation already exists")
 
 // ErrNewer is in the chain of errors about data that a newer program has written. It is
 // the same value as [canister.ErrNewer], so that errors of Unmarshal can be passed on.

@@ -122,7 +122,7 @@ func (r Retention) drop(ctx context.Context, store Store, id string, now time.Ti
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("history: conversation %q is kept: %w", id, err)
+		return false, fmt.Errorf("history: conversation %q was not deleted: %w", id, err)
 	}
 	return true, nil
 }

@@ -150,7 +150,7 @@ func TestRetainLooksAgain(t *testing.T) {
 			gone = append(gone, info.ID)
 		}
 		slices.Sort(gone)
-		if strings.Join(gone, " ") != "guest guest-legal" || !errors.Is(failed, full) || !strings.Contains(failed.Error(), `"legal" is kept`) {
+		if strings.Join(gone, " ") != "guest guest-legal" || !errors.Is(failed, full) || !strings.Contains(failed.Error(), `"legal" was not deleted`) {
 			t.Errorf("%q, %v", gone, failed)
 		}
 		if left := names(t, store.List(t.Context(), history.Filter{})); left != "legal old open" {

@@ -83,7 +83,7 @@ func NewEngine(c client.Client, store history.Store, opts *Options) (*Engine, er
 		e.opts = *opts
 	}
 	if e.opts.Poll < 0 || e.opts.Noted < 0 {
-		return nil, fmt.Errorf("temporal: an engine was given a negative Poll of %v, or Noted of %v", e.opts.Poll, e.opts.Noted)
+		return nil, fmt.Errorf("temporal: an engine does not accept a negative Poll (%v) or Noted (%v)", e.opts.Poll, e.opts.Noted)
 	}
 	if e.opts.Poll == 0 {
 		e.opts.Poll = time.Second

@@ -69,5 +69,5 @@ func ExampleNewWorker_options() {
 	_, err = temporal.NewWorker(c, history.NewMemory(), open, &temporal.WorkerOptions{Build: "v42"})
 	fmt.Println(err)
 	// Output:
-	// temporal: a worker has Deployment "" and Build "v42": give both or none
+	// temporal: a worker has Deployment "" and Build "v42": set both or neither
 }

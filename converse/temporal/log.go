@@ -19,7 +19,7 @@ func NewLogger(logger *zap.Logger) log.Logger {
 type sdkLogger struct{ *zap.Logger }
 
 func (l sdkLogger) say(level zapcore.Level, said string, pairs []any) {
-	entry := l.Check(level, "Temporal's SDK tells something")
+	entry := l.Check(level, "a message of Temporal's SDK")
 	if entry == nil {
 		return
 	}

@@ -98,5 +98,5 @@ func unheard(err error, conversation string, within time.Duration) error {
 	if !errors.Is(err, errUnheard) {
 		return nil
 	}
-	return fmt.Errorf("temporal: the server knows of conversation %s, and no worker has taken note within %v", conversation, within)
+	return fmt.Errorf("temporal: the server was notified of conversation %s, but no worker confirmed it within %v", conversation, within)
 }

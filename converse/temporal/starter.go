@@ -65,7 +65,7 @@ func untold(conversation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("temporal: the server cannot be told of conversation %s: %w", conversation, err)
+	return fmt.Errorf("temporal: notifying the server of conversation %s: %w", conversation, err)
 }
 
 // sight is the server's view of a conversation. The zero value means that the server
@@ -91,7 +91,7 @@ func (s starter) seen(ctx context.Context, conversation string) (sight, error) {
 		return sight{}, nil
 	}
 	if err != nil {
-		return sight{}, fmt.Errorf("temporal: the server does not tell of conversation %s: %w", conversation, err)
+		return sight{}, fmt.Errorf("temporal: querying the server about conversation %s: %w", conversation, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
 	switch info.GetStatus() {
@@ -117,7 +117,7 @@ func reasonOf(err error) string {
 		return own.Message()
 	}
 	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
-		return "the worker fell silent: " + timeout.Error()
+		return "the worker stopped responding: " + timeout.Error()
 	}
 	return err.Error()
 }

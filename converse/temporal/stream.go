@@ -34,7 +34,7 @@ func (s notified) Publish(ctx context.Context, conversation string, delta engine
 		err = s.Notify(ctx, conversation, payload)
 	}
 	if err != nil {
-		return fmt.Errorf("temporal: a delta is lost: %w", err)
+		return fmt.Errorf("temporal: a delta was lost: %w", err)
 	}
 	return nil
 }

@@ -42,10 +42,10 @@ func (s sweep) run(ctx context.Context, interval time.Duration) {
 		}
 		woken, err := s.once(ctx, filter)
 		if err != nil && ctx.Err() == nil {
-			s.logger.Warn("conversations that have something left to do could not be looked for", eventSweepFailed, zap.Error(err))
+			s.logger.Warn("unfinished conversations could not be searched for", eventSweepFailed, zap.Error(err))
 		}
 		if woken > 0 {
-			s.logger.Info("conversations were taken up that nobody was at work on", eventSweepWoke, zap.Int("conversations", woken))
+			s.logger.Info("unfinished conversations without a worker were resumed", eventSweepWoke, zap.Int("conversations", woken))
 		}
 		select {
 		case <-ctx.Done():

@@ -79,7 +79,7 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 	case err != nil:
 		return turn, fmt.Errorf("the conversation cannot be opened: %w", err)
 	case talk == nil || talk.ID() != told.Conversation:
-		return turn, fmt.Errorf("the conversation that was opened is not %q: give its Options the ID", told.Conversation)
+		return turn, fmt.Errorf("the conversation that was opened is not %q: set Options.ID of the conversation", told.Conversation)
 	}
 	defer func() {
 		if err := talk.Close(context.WithoutCancel(ctx)); err != nil {
@@ -119,7 +119,7 @@ func (w *Worker) trusted(ctx context.Context, conversation string) (context.Cont
 	}
 	info, err := w.store.Info(ctx, conversation)
 	if err != nil {
-		return ctx, fmt.Errorf("whom the conversation is for: %w", err)
+		return ctx, fmt.Errorf("the owner of the conversation: %w", err)
 	}
 	values, err := w.opts.Values(ctx, info)
 	if err != nil {

@@ -102,10 +102,10 @@ func (o *WorkerOptions) withDefaults() (WorkerOptions, error) {
 		all = *o
 	}
 	if all.Heartbeat < 0 || all.Turn < 0 || all.Attempts < 0 || all.Backoff < 0 || all.Idle < 0 || all.Turns < 0 || all.Parallel < 0 || all.Grace < 0 {
-		return all, errors.New("temporal: a worker was given a negative number: only Sweep may be negative")
+		return all, errors.New("temporal: a worker does not accept negative numbers, except Sweep")
 	}
 	if (all.Deployment == "") != (all.Build == "") {
-		return all, fmt.Errorf("temporal: a worker has Deployment %q and Build %q: give both or none", all.Deployment, all.Build)
+		return all, fmt.Errorf("temporal: a worker has Deployment %q and Build %q: set both or neither", all.Deployment, all.Build)
 	}
 	all.Queue = cmp.Or(all.Queue, DefaultQueue)
 	all.Prefix = cmp.Or(all.Prefix, defaultPrefix)

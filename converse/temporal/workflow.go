@@ -122,7 +122,7 @@ func (e *ears) refuse(last stand) error {
 	case e.stands == closing:
 		return temporal.NewApplicationError("the workflow is about to end", refusedClosing)
 	case e.stands > last:
-		return temporal.NewApplicationError("nothing is under way", refusedIdle)
+		return temporal.NewApplicationError("no turn is running", refusedIdle)
 	}
 	return nil
 }

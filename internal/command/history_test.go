@@ -232,7 +232,7 @@ func TestHistoryIsImported(t *testing.T) {
 	}
 	lines := strings.SplitAfter(string(text), "\n")
 	for name, test := range map[string]struct{ text, want string }{
-		"empty":       {"", "line 1: here begins no conversation"},
+		"empty":       {"", "line 1: this line does not begin a conversation"},
 		"newer":       {strings.Replace(string(text), `tion":1`, `tion":2`, 1), "newer program"},
 		"in a line":   {string(text[:len(text)-20]), "line 6"},
 		"no history":  {strings.Replace(string(text), lines[3], "", 1) + lines[3], "no history"},

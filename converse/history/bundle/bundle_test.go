@@ -177,14 +177,14 @@ func TestImportOfWhatIsNone(t *testing.T) {
 		line int
 		want string
 	}{
-		"empty":       {"", 1, "begins no conversation"},
-		"blank":       {"\n \n", 1, "begins no conversation"},
-		"other":       {"{}\n", 1, "begins no conversation"},
-		"no head":     {lines[1], 1, "begins no conversation"},
+		"empty":       {"", 1, "does not begin a conversation"},
+		"blank":       {"\n \n", 1, "does not begin a conversation"},
+		"other":       {"{}\n", 1, "does not begin a conversation"},
+		"no head":     {lines[1], 1, "does not begin a conversation"},
 		"newer":       {first + strings.Replace(second, `tion":1`, `tion":2`, 1), 6, "newer program"},
-		"cut off":     {first + strings.Join(lines[:4], ""), 6, "has 3 canisters, and this line says 8"},
+		"cut off":     {first + strings.Join(lines[:4], ""), 6, "has 3 canisters, but this line says 8"},
 		"in a line":   {first + second[:len(second)-20], 14, "unexpected end"},
-		"no history":  {first + strings.Replace(second, lines[2], "", 1) + lines[2], 6, "no history"},
+		"no history":  {first + strings.Replace(second, lines[2], "", 1) + lines[2], 6, "not a valid history"},
 		"no identity": {first + strings.Replace(second, `"id":"talk"`, `"id":""`, 1), 6, "identity"},
 		"bad tag":     {first + strings.Replace(second, `"travel"`, `"tr\u0000avel"`, 1), 6, "NUL"},
 		"a long line": {first + strings.Repeat(" ", canister.MaxLine+9) + "\n", 6, "longer than"},
@@ -308,7 +308,7 @@ func TestCanistersAreThoseOfTheInfo(t *testing.T) {
 	if err := store.Delete(t.Context(), "talk", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := count(info); err == nil || !strings.Contains(err.Error(), "had 8 canisters, and 0") {
+	if _, err := count(info); err == nil || !strings.Contains(err.Error(), "had 8 canisters, but only 0") {
 		t.Errorf("%v", err)
 	}
 }

@@ -40,7 +40,7 @@ func Canisters(ctx context.Context, store history.Log, info history.Info) iter.S
 			}
 		}
 		if n < info.Length {
-			yield(Placed{}, fmt.Errorf("bundle: conversation %q had %d canisters, and %d could be read: it was deleted meanwhile", info.ID, info.Length, n))
+			yield(Placed{}, fmt.Errorf("bundle: conversation %q had %d canisters, but only %d could be read: it was deleted meanwhile", info.ID, info.Length, n))
 		}
 	}
 }

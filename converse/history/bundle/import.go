@@ -121,7 +121,7 @@ func (b *reader) conversation() (About, []canister.Canister, error) {
 	err := json.Unmarshal(b.lines.Bytes(), &h)
 	switch {
 	case h.Version > version:
-		return About{}, nil, b.wrong(fmt.Errorf("the bundle has the format %d, and this program knows those up to %d: %w", h.Version, version, history.ErrNewer))
+		return About{}, nil, b.wrong(fmt.Errorf("the bundle has the format %d, but this program knows formats up to %d: %w", h.Version, version, history.ErrNewer))
 	case err != nil || h.Version < 1:
 		return About{}, nil, b.wrong(errNone)
 	}
@@ -133,7 +133,7 @@ func (b *reader) conversation() (About, []canister.Canister, error) {
 	return h.About, canisters, err
 }
 
-var errNone = errors.New("here begins no conversation that was exported as lines of JSON")
+var errNone = errors.New("this line does not begin a conversation that was exported as JSON Lines")
 
 // canisters reads up to count canisters.
 func (b *reader) canisters(count int) ([]canister.Canister, error) {
@@ -157,11 +157,11 @@ func (b *reader) canisters(count int) ([]canister.Canister, error) {
 func (b *reader) check(about About, canisters []canister.Canister) error {
 	wrong := func(err error) error { return &Error{b.began, err} }
 	if len(canisters) != about.Length {
-		return wrong(fmt.Errorf("the conversation has %d canisters, and this line says %d", len(canisters), about.Length))
+		return wrong(fmt.Errorf("the conversation has %d canisters, but this line says %d", len(canisters), about.Length))
 	}
 	for _, problem := range canister.Check(canisters) {
 		if problem.Rule != canister.RuleOpen {
-			return wrong(fmt.Errorf("this is no history: %v", problem))
+			return wrong(fmt.Errorf("the canisters are not a valid history: %v", problem))
 		}
 	}
 	if _, err := change(about).Apply(history.Info{ID: about.ID}); err != nil {

@@ -137,7 +137,7 @@ func storedIn(content canister.Content) (*stored, error) {
 	}
 	s := new(stored)
 	if json.Unmarshal(value, s) != nil || s.SHA256 != "" && !hash.MatchString(s.SHA256) {
-		return nil, fmt.Errorf("the metadata %s does not name a content", storedName)
+		return nil, fmt.Errorf("the metadata %s does not refer to a content", storedName)
 	}
 	return s, nil
 }
@@ -184,7 +184,7 @@ func readContent(folder, sum string, length int) ([]byte, error) {
 		return nil, fmt.Errorf("the content %w", err)
 	}
 	if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum || length != 0 && length != len(data) {
-		return nil, fmt.Errorf("the content %s is not what was written: its hash is %x", file, got)
+		return nil, fmt.Errorf("the content %s has changed since it was written: its hash is %x", file, got)
 	}
 	return data, nil
 }

@@ -335,7 +335,7 @@ func TestEditedByHand(t *testing.T) {
 	put(t, dir, []byte(edited+strings.Join(lines[1:], "")))
 	for _, s := range []*Store{s, open(t, dir)} {
 		for _, err := range s.Read(t.Context(), "talk", 0) {
-			if err == nil || !strings.Contains(err.Error(), `take its member "sum" out`) {
+			if err == nil || !strings.Contains(err.Error(), `remove its member "sum"`) {
 				t.Errorf("with its sum: %v", err)
 			}
 		}

@@ -118,7 +118,7 @@ func (l *ledger) take(line []byte) error {
 	case e.Version > ledgerVersion:
 		return fmt.Errorf("%w: %s has version %d", history.ErrNewer, l.path, e.Version)
 	case (l.head == nil) != (e.Book != nil):
-		err = errors.New("the accounts do not stand in the first line")
+		err = errors.New("the accounts are not in the first line")
 	case e.Book != nil:
 		l.book = *e.Book
 	case e.Reserve != "":
@@ -134,7 +134,7 @@ func (l *ledger) take(line []byte) error {
 	case e.Tidy != nil:
 		l.book.Tidy(*e.Tidy)
 	default:
-		err = errors.New("the line says nothing that is known")
+		err = errors.New("the line has no known member")
 	}
 	if err != nil {
 		return &history.CorruptError{Conversation: "", Place: fmt.Sprintf("%s: byte %d", l.path, l.read), Err: err}

@@ -45,7 +45,7 @@ func appendLine(dst, form []byte, more int) []byte {
 }
 
 // errEdited reports that a line does not match its sum.
-var errEdited = errors.New(`the line is not what was written; if it was changed by hand, take its member "sum" out`)
+var errEdited = errors.New(`the line has changed since it was written; if you edited it by hand, remove its member "sum"`)
 
 // splitLine returns the canister's JSON form in a line, with or without its newline,
 // and the number of lines of the same append that follow. A line without a sum is

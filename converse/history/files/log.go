@@ -129,7 +129,7 @@ func (r *reader) canister(form []byte) (canister.Canister, error) {
 	}
 	c, err = join(c, func(sum string, length int) ([]byte, error) { return readContent(r.folder, sum, length) })
 	if err != nil && !isAt(r.file, linesOf(r.folder)) {
-		return nil, fmt.Errorf("%w any more: %q", history.ErrNotFound, r.conversation)
+		return nil, fmt.Errorf("%w: %q was deleted during the read", history.ErrNotFound, r.conversation)
 	}
 	if err != nil {
 		return nil, r.corrupt(err)
@@ -221,7 +221,7 @@ func (s *Store) extend(ctx context.Context, conversation, folder string, length 
 	s.step("locked")
 	x, err := s.index(folder, l.file)
 	if err != nil {
-		return fmt.Errorf("read what is there: %w", err)
+		return fmt.Errorf("read the existing lines: %w", err)
 	}
 	todo, err := history.CheckAppend(conversation, x.length, length, b.canisters, func(place int) (string, error) {
 		r := &reader{conversation: conversation, folder: folder, file: l.file}
@@ -255,7 +255,7 @@ func (s *Store) extend(ctx context.Context, conversation, folder string, length 
 func (s *Store) put(l *locked, x *index, b *batch) error {
 	if x.file.Size() > x.end { // remains of an append that a crash interrupted
 		if err := l.file.Truncate(x.end); err != nil {
-			return fmt.Errorf("nothing was appended: cut off half a line: %w", err)
+			return fmt.Errorf("nothing was appended: removing an incomplete line failed: %w", err)
 		}
 		s.step("cut")
 	}

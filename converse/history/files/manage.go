@@ -59,7 +59,7 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		if foldername.IsPlain(conversation) {
-			err = fmt.Errorf("%w; mend it, or remove it: the conversation then has all of its canisters, and no title", err)
+			err = fmt.Errorf("%w; repair or remove the file: without it the conversation keeps all of its canisters and has no title", err)
 		}
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
 	}
@@ -67,7 +67,7 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
 	}
 	if history.CheckID(d.ID) != nil || foldername.Of(d.ID) != filepath.Base(folder) {
-		return history.Info{}, nil, corrupt(conversation, path, 0, fmt.Errorf("the id %q is not that of this folder", d.ID))
+		return history.Info{}, nil, corrupt(conversation, path, 0, fmt.Errorf("the id %q does not belong to this folder", d.ID))
 	}
 	change := history.Change{Title: &d.Title, Tags: &d.Tags, Owner: &d.Owner}
 	if info, err = change.Apply(history.Info{ID: d.ID, Created: d.Created, Parent: d.Parent, ParentLength: d.ParentLength}); err != nil {
@@ -87,7 +87,7 @@ func checkInfo(text []byte) error {
 		return nil // the decoder returns the error
 	}
 	if _, _, err := splitLine(compact.Bytes()); err != nil {
-		return errors.New(`it is not what was written; if it was changed by hand, take its member "sum" out`)
+		return errors.New(`it has changed since it was written; if you edited it by hand, remove its member "sum"`)
 	}
 	return nil
 }

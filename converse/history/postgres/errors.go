@@ -18,19 +18,19 @@ import (
 // explanations are for the error codes of PostgreSQL; codes of two letters are classes.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 var explanations = map[string]string{
-	"28":    "the server does not let this user in",
+	"28":    "the server rejects this user",
 	"3D000": "the server has no such database",
 	"42501": "the role lacks a right that it needs, see docs/stores.md",
-	"25006": "the database takes no writes: it is a standby, or made read-only for this role",
-	"53100": "the disk of the server is full; what was kept before is still there, and nothing was added",
+	"25006": "the database is read-only: it is a standby, or read-only for this role",
+	"53100": "the server's disk is full; stored data is intact, and nothing was added",
 	"53200": "the server is out of memory",
 	"53300": "the server has no connection left; see Options.Connections and its max_connections",
-	"57014": "the server ended the statement, as its statement_timeout may have asked for",
-	"55P03": "somebody holds a lock for longer than the server's lock_timeout allows",
+	"57014": "the server ended the statement, possibly because of its statement_timeout",
+	"55P03": "another session held a lock for longer than the server's lock_timeout",
 	"57P01": "the server is stopping",
 	"57P02": "the server has crashed",
 	"57P03": "the server is starting or stopping",
-	"25P03": "the server ended the transaction, since this program was not heard of in the middle of it",
+	"25P03": "the server ended the transaction because this program was silent for too long",
 	"3F000": "the schema of the conversations is missing",
 	"42P01": "a table of the conversations is missing",
 }
@@ -65,7 +65,7 @@ func (s *Store) explain(ctx context.Context, conversation string, err error) err
 	case isConnect:
 		return fmt.Errorf("history/postgres: %s: the server cannot be reached: %w", s.place, networkError(err))
 	case lost(err):
-		return fmt.Errorf("history/postgres: %s: the connection was lost; whether the last thing was done is open, and to do it again is safe: %w", s.place, networkError(err))
+		return fmt.Errorf("history/postgres: %s: the connection was lost; the last operation may or may not have taken effect, and repeating it is safe: %w", s.place, networkError(err))
 	}
 	return fmt.Errorf("history/postgres: %s: %w", s.place, err)
 }
@@ -81,7 +81,7 @@ func orContextError(ctx context.Context, err error) error {
 
 // errSilent is returned when Options.Timeout has passed. It is not
 // context.DeadlineExceeded, because the caller did not set that deadline.
-var errSilent = errors.New("the database is silent")
+var errSilent = errors.New("the database does not answer")
 
 // serverError returns the error for an error report of the server.
 func (s *Store) serverError(conversation string, pg *pgconn.PgError) error {

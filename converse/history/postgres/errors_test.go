@@ -67,8 +67,8 @@ func TestWrongDSN(t *testing.T) {
 		{"no server", as(t, dsn, "consort", secret, "", nobodyThere(t)), []string{"cannot be reached", "127.0.0.1:", "connection refused"}},
 		{"no host", as(t, dsn, "consort", secret, "", "no.such.host.invalid"), []string{"cannot be reached", "no.such.host.invalid"}},
 		{"silent", as(t, dsn, "consort", secret, "", silent.Addr().String()), []string{silent.Addr().String(), "no answer within Options.Timeout"}},
-		{"bad password", as(t, dsn, "consort", secret, "", ""), []string{server, "does not let this user in", "password authentication failed", `"consort"`}},
-		{"no user", as(t, dsn, "stranger", secret, "", ""), []string{server, "does not let this user in", `"stranger"`}},
+		{"bad password", as(t, dsn, "consort", secret, "", ""), []string{server, "rejects this user", "password authentication failed", `"consort"`}},
+		{"no user", as(t, dsn, "stranger", secret, "", ""), []string{server, "rejects this user", `"stranger"`}},
 		{"no database", as(t, dsn, "", "", "nowhere", ""), []string{server + "/nowhere", "no such database"}},
 		{"no DSN", "mysql://root:" + secret + "@db/talks", []string{"the DSN cannot be read"}},
 		{"bad URL", "postgres://root:" + secret + "%zz@db:port/talks", []string{"the DSN cannot be read"}},
@@ -121,17 +121,17 @@ func TestDamage(t *testing.T) {
 			"UPDATE @.canisters SET id = set_bit(id, 3, 1 - get_bit(id, 3)) WHERE conversation = 1 AND position = 1", "position 1: the checksum",
 		},
 		"a sum":      {"UPDATE @.canisters SET sum = sum # 1 WHERE conversation = 1 AND position = 1", "position 1: the checksum"},
-		"a position": {"UPDATE @.canisters SET position = 7 WHERE conversation = 1 AND position = 1", "its length is 3, and there are 8"},
+		"a position": {"UPDATE @.canisters SET position = 7 WHERE conversation = 1 AND position = 1", "its length is 3, but it has 8"},
 		"swapped": {
 			"UPDATE @.canisters SET position = 10 WHERE conversation = 1 AND position = 0; UPDATE @.canisters SET position = 0 WHERE conversation = 1 AND position = 1; UPDATE @.canisters SET position = 1 WHERE conversation = 1 AND position = 10", "position 0: the checksum",
 		},
 		"a row":               {"DELETE FROM @.canisters WHERE conversation = 1 AND position = 1", "position 1: the row is missing"},
-		"the last row":        {"DELETE FROM @.canisters WHERE conversation = 1 AND position = 2", "its length is 3, and there are 2"},
+		"the last row":        {"DELETE FROM @.canisters WHERE conversation = 1 AND position = 2", "its length is 3, but it has 2"},
 		"a bit of a content":  {"UPDATE @.contents SET body = overlay(body PLACING 'X' FROM 100 FOR 1)", "the hash of a long content is"},
-		"a content":           {"DELETE FROM @.contents", "1 long contents, and 0 of them are there"},
-		"a part":              {"DELETE FROM @.parts", "1 long contents, and 0 of them are there"},
+		"a content":           {"DELETE FROM @.contents", "1 long contents, but only 0 of them exist"},
+		"a part":              {"DELETE FROM @.parts", "1 long contents, but only 0 of them exist"},
 		"the place of a part": {"UPDATE @.parts SET place = 1", "position 2: "},
-		"a length":            {"UPDATE @.conversations SET length = 2 WHERE key = 1", "its length is 2, and there are 3"},
+		"a length":            {"UPDATE @.conversations SET length = 2 WHERE key = 1", "its length is 2, but it has 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -221,7 +221,7 @@ func TestRights(t *testing.T) {
 		t.Error(err)
 	}
 	harm(t, s, "ALTER ROLE "+name+" SET default_transaction_read_only = on")
-	refused("a read-only database", openAt(t, theirs, nil), "takes no writes")
+	refused("a read-only database", openAt(t, theirs, nil), "is read-only")
 	if got := storetest.Texts(t, s, "talk"); len(got) != 3 {
 		t.Errorf("there are %d canisters, want 3", len(got))
 	}

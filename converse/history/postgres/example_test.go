@@ -66,5 +66,5 @@ func ExampleOpen() {
 	_, err := postgres.Open(context.Background(), "postgres://consort:secret@db:port/talks", nil)
 	fmt.Println(err)
 	// Output:
-	// history/postgres: the DSN cannot be read: it must be a URL, postgres://user:password@host:port/database, with what is odd in the password escaped as %XX, or pairs such as host=… dbname=…; files that it names must be there
+	// history/postgres: the DSN cannot be read: it must be a URL, postgres://user:password@host:port/database, with special characters of the password escaped as %XX, or pairs such as host=… dbname=…; the files that it names must exist
 }

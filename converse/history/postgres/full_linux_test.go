@@ -92,7 +92,7 @@ func TestTheDiskOfTheServerIsFull(t *testing.T) {
 		err = store.Append(t.Context(), "talk", length, long(length))
 	}
 	length-- // the one that was not taken
-	if err == nil || !strings.Contains(err.Error(), "the disk of the server is full") {
+	if err == nil || !strings.Contains(err.Error(), "the server's disk is full") {
 		t.Fatalf("after %d canisters: %v", length, err)
 	}
 	holds(t, store, length)

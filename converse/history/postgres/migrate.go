@@ -76,14 +76,14 @@ func (s *Store) version(ctx context.Context, tx pgx.Tx, known int) (version int,
 	case err != nil:
 		return 0, err
 	case !versioned && foreign:
-		return 0, fmt.Errorf("the schema %s has the tables of another program; choose another one, as Options.Schema", s.schema)
+		return 0, fmt.Errorf("the schema %s has the tables of another program; choose another one with Options.Schema", s.schema)
 	case !versioned:
 		return 0, nil
 	}
 	err = tx.QueryRow(ctx, s.sql("SELECT version FROM @.consort_layout")).Scan(&version)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return 0, fmt.Errorf("the table %s.consort_layout is empty, and should tell the version of the tables", s.schema)
+		return 0, fmt.Errorf("the table %s.consort_layout is empty; it should contain the version of the tables", s.schema)
 	case err == nil && version > known:
 		return 0, sqlstore.TooNew("schema "+s.schema, version, known)
 	}

@@ -76,12 +76,12 @@ func (s *Store) parts(want sqlstore.Want, position, n int, long [][]byte) (parts
 		}
 		p := sqlstore.Part{Place: int(binary.BigEndian.Uint32(text)), Hash: sha256.Sum256(text[head:]), Body: text[head:]}
 		if hash := text[4:head]; !bytes.Equal(p.Hash[:], hash) {
-			return nil, s.common.Corrupt(want.ID, fmt.Errorf("the hash of a long content is %x, and it was written with %x", p.Hash, hash), "table contents, hash %x", hash)
+			return nil, s.common.Corrupt(want.ID, fmt.Errorf("the hash of a long content is %x; it was %x when written", p.Hash, hash), "table contents, hash %x", hash)
 		}
 		parts = append(parts, p)
 	}
 	if len(parts) != n {
-		return nil, s.common.Corrupt(want.ID, fmt.Errorf("it has %d long contents, and %d of them are there", n, len(parts)), "table parts, conversation %d, position %d", want.Key, position)
+		return nil, s.common.Corrupt(want.ID, fmt.Errorf("it has %d long contents, but only %d of them exist", n, len(parts)), "table parts, conversation %d, position %d", want.Key, position)
 	}
 	return parts, nil
 }

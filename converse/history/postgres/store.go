@@ -128,7 +128,7 @@ func configOf(dsn string, options *Options) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil || misread(dsn, &config.ConnConfig.Config) {
 		return nil, errors.New("history/postgres: the DSN cannot be read: it must be a URL, postgres://user:password@host:port/database, " +
-			"with what is odd in the password escaped as %XX, or pairs such as host=… dbname=…; files that it names must be there")
+			"with special characters of the password escaped as %XX, or pairs such as host=… dbname=…; the files that it names must exist")
 	}
 	if options.Connections > 0 {
 		config.MaxConns = int32(options.Connections)

@@ -36,11 +36,11 @@ func (s *Store) explain(conversation string, err error) error {
 	case sqlite3.SQLITE_CONSTRAINT:
 		return &history.CorruptError{Conversation: conversation, Place: s.path, Err: fmt.Errorf("the tables contradict each other: %w", err)}
 	case sqlite3.SQLITE_FULL:
-		said = "the disk is full; what was kept before is still there, and nothing was added"
+		said = "the disk is full; stored data is intact, and nothing was added"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		said = "the file, or the folder that it is in, cannot be written"
+		said = "the file or its folder cannot be written"
 	case sqlite3.SQLITE_IOERR:
-		said = "the disk fails, or is full"
+		said = "the disk has failed or is full"
 	default:
 		_, corrupt := errors.AsType[*history.CorruptError](err)
 		switch {

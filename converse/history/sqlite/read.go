@@ -100,7 +100,7 @@ func (l *contents) of(ctx context.Context, tx *sql.Tx, position, n int) (parts [
 			return nil, err
 		}
 		if p.Hash = sha256.Sum256(p.Body); !bytes.Equal(hash, p.Hash[:]) {
-			return nil, l.store.common.Corrupt(l.want.ID, fmt.Errorf("the hash is %x, and it was written with %x", p.Hash, hash), "table contents, key %d", key)
+			return nil, l.store.common.Corrupt(l.want.ID, fmt.Errorf("the hash is %x; it was %x when written", p.Hash, hash), "table contents, key %d", key)
 		}
 		if at != position {
 			position = min(at, position) // the row with too many or too few
@@ -114,5 +114,5 @@ func (l *contents) of(ctx context.Context, tx *sql.Tx, position, n int) (parts [
 	if err := l.found.Err(); err != nil {
 		return nil, err
 	}
-	return nil, l.store.common.Corrupt(l.want.ID, errors.New("the long contents are not those that it was written with"), "table canisters, conversation %d, position %d", l.want.Key, position)
+	return nil, l.store.common.Corrupt(l.want.ID, errors.New("the long contents have changed since it was written"), "table canisters, conversation %d, position %d", l.want.Key, position)
 }

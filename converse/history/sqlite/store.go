@@ -108,7 +108,7 @@ func (s *Store) prepare(ctx context.Context) (*writer, error) {
 		var mode string
 		err := s.write.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode)
 		if err == nil && mode != "wal" {
-			err = fmt.Errorf("the file system allows no write-ahead log: the journal mode is %s", mode)
+			err = fmt.Errorf("the file system does not support a write-ahead log: the journal mode is %s", mode)
 		}
 		return err
 	})

@@ -63,7 +63,7 @@ func (s *Store) Extent(ctx context.Context, conversation string) (Extent, error)
 		return e, nil
 	}
 	if err == nil && rows != e.Length {
-		err = s.Corrupt(conversation, fmt.Errorf("its length is %d, and there are %d canisters", e.Length, rows), "table conversations, key %d", e.Key)
+		err = s.Corrupt(conversation, fmt.Errorf("its length is %d, but it has %d canisters", e.Length, rows), "table conversations, key %d", e.Key)
 	}
 	return e, err
 }
@@ -84,7 +84,7 @@ func (s *Store) page(ctx context.Context, want Want) ([]canister.Canister, error
 	case there:
 		err = s.Corrupt(want.ID, ErrGap, "table canisters, conversation %d, position %d", want.Key, want.At+len(page))
 	default:
-		err = fmt.Errorf("%w any more: %q was deleted while it was read", history.ErrNotFound, want.ID)
+		err = fmt.Errorf("%w: %q was deleted during the read", history.ErrNotFound, want.ID)
 	}
 	return page, err
 }

@@ -119,7 +119,7 @@ func divide(contents []canister.Content) (rest []canister.Content, parts []Part,
 // canister returns the canister of the row, if its checksum matches.
 func (r Row) canister() (canister.Canister, error) {
 	if sum := r.checksum(); sum != r.Sum {
-		return nil, fmt.Errorf("the checksum is %08x, and it was written with %08x", sum, r.Sum)
+		return nil, fmt.Errorf("the checksum is %08x; it was %08x when written", sum, r.Sum)
 	}
 	c, err := canister.Unmarshal(r.Line)
 	if err != nil || len(r.Parts) == 0 {
@@ -133,7 +133,7 @@ func (r Row) canister() (canister.Canister, error) {
 		}
 		user, _ := held.(canister.User)
 		if len(user.Content) != 1 || p.Place > len(contents) {
-			return nil, errors.New("its long contents have no place in it")
+			return nil, errors.New("its long contents do not fit into it")
 		}
 		contents = slices.Insert(contents, p.Place, user.Content[0])
 	}

@@ -98,7 +98,7 @@ var ErrGap = errors.New("the row is missing")
 
 // ErrRace is the error of a transaction when another writer has just created the row.
 // The transaction can be repeated.
-var ErrRace = errors.New("somebody else was faster")
+var ErrRace = errors.New("another writer was faster")
 
 // Store has the operations of a [history.Store] that are the same in all databases. Its
 // fields must not change once it is in use.
@@ -202,6 +202,6 @@ func Upgrade(migrations fs.FS, version int, run func(statements string) error) e
 // TooNew returns the error about tables that a newer program has created; what names
 // the database or the schema.
 func TooNew(what string, version, newest int) error {
-	return fmt.Errorf("%w: the %s has version %d, and this program knows versions up to %d; use a program that is as new as the one that made it",
+	return fmt.Errorf("%w: the %s has version %d, and this program knows versions up to %d; use a program at least as new as the one that created it",
 		history.ErrNewer, what, version, newest)
 }

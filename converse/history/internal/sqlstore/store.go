@@ -30,7 +30,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 				there, err = identities(ctx, tx, key, length, len(canisters))
 			}
 			if err == nil && len(there) != len(canisters) {
-				return "", s.Corrupt(conversation, fmt.Errorf("of %d rows from position %d on, there are %d", len(canisters), length, len(there)), "table canisters, conversation %d", key)
+				return "", s.Corrupt(conversation, fmt.Errorf("of %d rows from position %d, only %d exist", len(canisters), length, len(there)), "table canisters, conversation %d", key)
 			}
 			return there[place], err
 		})
@@ -140,7 +140,7 @@ func (s *Store) copyRows(ctx context.Context, tx Tx, from int64, conversation st
 	copied, err := tx.Exec(ctx, "INSERT INTO @.canisters (conversation, "+columns+") SELECT $2, "+columns+
 		" FROM @.canisters WHERE conversation = $1 AND position < $3 ORDER BY position", from, key, length)
 	if err == nil && copied != int64(length) {
-		err = s.Corrupt(conversation, fmt.Errorf("there are %d of the first %d canisters", copied, length), "table canisters, conversation %d", from)
+		err = s.Corrupt(conversation, fmt.Errorf("only %d of the first %d canisters exist", copied, length), "table canisters, conversation %d", from)
 	}
 	if err == nil {
 		err = tx.Queue(ctx, `INSERT INTO @.parts (conversation, position, place, content)

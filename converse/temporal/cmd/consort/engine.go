@@ -35,12 +35,12 @@ func temporalEngine() gateway.Engine {
 func (f *flags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.namespace, "temporal-namespace", "default", "the namespace of the Temporal server")
 	set.StringVar(&f.queue, "temporal-queue", temporal.DefaultQueue, "the task queue of the workers")
-	set.BoolVar(&f.tls, "temporal-tls", false, "speak TLS with the server; an API key in TEMPORAL_API_KEY does so too")
-	set.StringVar(&f.cert, "temporal-tls-cert", "", "a file with the client's certificate for the Temporal server")
-	set.StringVar(&f.key, "temporal-tls-key", "", "a file with the key of that certificate")
-	set.StringVar(&f.ca, "temporal-tls-ca", "", "a file with the certificates that sign the Temporal server's")
-	set.StringVar(&f.deployment, "temporal-deployment", "", "the deployment that the worker is a version of, with --temporal-build")
-	set.StringVar(&f.build, "temporal-build", "", "the build that the worker is of its deployment")
+	set.BoolVar(&f.tls, "temporal-tls", false, "use TLS; also implied by an API key in TEMPORAL_API_KEY")
+	set.StringVar(&f.cert, "temporal-tls-cert", "", "the `FILE` of the client certificate for the Temporal server")
+	set.StringVar(&f.key, "temporal-tls-key", "", "the `FILE` of that certificate's key")
+	set.StringVar(&f.ca, "temporal-tls-ca", "", "the `FILE` of the CA certificates that sign the Temporal server's certificate")
+	set.StringVar(&f.deployment, "temporal-deployment", "", "the deployment of the worker, together with --temporal-build")
+	set.StringVar(&f.build, "temporal-build", "", "the build of the worker within its deployment")
 }
 
 // dial connects to the server at an address.
