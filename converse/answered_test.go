@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 )
@@ -20,7 +21,7 @@ import (
 // An answer that is too long, or could not be written down, is an error for the one
 // who gives it, and another one can be given.
 func TestAnswerIsBounded(t *testing.T) {
-	most := converse.MaxAnswer
+	most := waits.MaxAnswer
 	long := json.RawMessage(`{"a":"` + strings.Repeat("x", most) + `"}`)
 	for _, test := range []struct {
 		wait   canister.WaitFor
@@ -38,7 +39,7 @@ func TestAnswerIsBounded(t *testing.T) {
 		test.answer.Wait, test.answer.By = "w", "dana"
 		given := map[string]func(log *history.Memory) error{
 			"Answer": func(log *history.Memory) error {
-				return converse.Answer(t.Context(), log, "talk", test.answer, time.Now())
+				return waits.Answer(t.Context(), log, "talk", test.answer, time.Now())
 			},
 			"Add": func(log *history.Memory) error {
 				return process(t, log, nil, converse.Options{}).Add(t.Context(), test.answer)
@@ -66,12 +67,12 @@ func TestAnswerWithATime(t *testing.T) {
 	for at, want := range map[time.Time]string{deadline.Add(time.Minute): "the deadline of the wait w is", deadline: "the deadline", deadline.Add(-1): "", now.Add(-3 * time.Hour): "has expired", now.Add(-time.Hour): ""} {
 		store := put(t, wait)
 		answer := canister.Answer{Head: canister.Head{Time: at}, Wait: "w", By: "dana", Verdict: canister.VerdictAllow}
-		err := converse.Answer(t.Context(), store, "talk", answer, time.Now())
+		err := waits.Answer(t.Context(), store, "talk", answer, time.Now())
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("at %v: %v, want %s", at, err, want)
 		}
 		answer.Time = time.Time{}
-		if err := converse.Answer(t.Context(), store, "talk", answer, time.Now()); (err == nil) != (want != "") {
+		if err := waits.Answer(t.Context(), store, "talk", answer, time.Now()); (err == nil) != (want != "") {
 			t.Errorf("another one: %v", err)
 		}
 	}
@@ -85,7 +86,7 @@ func TestChangedArgumentsAreBounded(t *testing.T) {
 		want        string
 		most        int
 	}{
-		{converse.MaxAnswer, 1000, "INTERNAL", 1000},
+		{waits.MaxAnswer, 1000, "INTERNAL", 1000},
 		{3000, 1000, "", 1200},
 		{3000, 60, "", 400}, // where the lines that say so are longer
 		{3000, -1, "", 4000},

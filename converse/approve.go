@@ -54,7 +54,7 @@ func Deny(reason string) Decision { return Decision{denied: true, reason: reason
 // the model about the change.
 func Change(arguments json.RawMessage) Decision { return Decision{changed: true, arguments: arguments} }
 
-// Defer postpones the decision: a [canister.Wait] enters the history, and [Answer]
+// Defer postpones the decision: a [canister.Wait] enters the history, and [waits.Answer]
 // answers it within the given time (0: Options.WaitFor), from any process. If who is
 // not empty, only that person may answer. The other invocations of the message go on,
 // and when only waits are left the turn ends with [ReasonWaiting].

@@ -3,7 +3,6 @@
 package converse
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,9 +135,9 @@ func (g *gate) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	case g.batch.ctx.Err() != nil:
 		return nil, g.batch.turn.abandoned(c.state, g.batch.whyOver())
 	case g.refused:
-		return nil, c.state.barred("no further tool calls are allowed in this turn")
+		return nil, c.state.Barred("no further tool calls are allowed in this turn")
 	case g.batch.turn.account.reached != nil:
-		return nil, c.state.barred(g.batch.turn.account.reached.Error())
+		return nil, c.state.Barred(g.batch.turn.account.reached.Error())
 	case c.tool == nil:
 		return nil, g.batch.turn.tools.missing(c.invocation.Name)
 	case text == "":
@@ -150,11 +149,6 @@ func (g *gate) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 			"The arguments are not valid JSON, so the tool was not called: %v. Send one JSON object.", json.Unmarshal(arguments, new(any)))
 	}
 	return arguments, nil
-}
-
-// isObject reports whether text is one JSON object.
-func isObject(text json.RawMessage) bool {
-	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
 }
 
 // interrupted replaces the failure of a call that ended because the turn did.

@@ -200,8 +200,8 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 	case stageReturned:
 		failure.Message = fmt.Sprintf("The tool has returned, and the program that takes its result %s. The call may or may not have taken effect. The reason is in the program's log.", how)
 	}
-	if stage := c.stage.Load(); c.state.doubt && (stage == stageUnmade || stage == stageLeft) {
-		failure = c.state.unknown("It was not made again: the program that makes the calls " + how + ".")
+	if stage := c.stage.Load(); c.state.Doubt && (stage == stageUnmade || stage == stageLeft) {
+		failure = c.state.Unknown("It was not made again: the program that makes the calls " + how + ".")
 	}
 	o := outcome{call: c, result: canister.Result{
 		Head:       b.anyHead(),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
@@ -36,7 +37,7 @@ type Conversation struct {
 
 	mu      sync.Mutex
 	history []canister.Canister // only ever appended to
-	held    logMap              // how history maps to the log
+	held    logtail.Map         // how history maps to the log
 	working *work               // the piece of work under way, or nil
 	// The sizes in tokens of the requests that the model refused as too long.
 	refused, refusedPart int64
@@ -178,7 +179,7 @@ func (c *Conversation) History() []canister.Canister {
 func (c *Conversation) Length() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.held.length(len(c.history))
+	return c.held.Length(len(c.history))
 }
 
 // Next returns the conversation's next step; see the function [Next]. If the Options

@@ -105,7 +105,7 @@
 // A decision or an answer can take longer than the process lives; the wait for it is
 // then kept in the log. Options.Approve returns [Defer], Options.Ask returns [Later],
 // and a [canister.Wait] enters the history. When nothing else is left to do, the turn
-// ends with [ReasonWaiting], and nothing of it stays in memory. [Answer] answers the
+// ends with [ReasonWaiting], and nothing of it stays in memory. [waits.Answer] answers the
 // wait from any process, and the next Run carries on:
 //
 //	turn, err := talk.Run(ctx)
@@ -113,7 +113,7 @@
 //		show(turn.Waits)
 //	}
 //	// days later, in another process:
-//	err = converse.Answer(ctx, store, id, canister.Answer{Wait: wait, Verdict: canister.VerdictAllow, By: "dana"}, time.Now())
+//	err = waits.Answer(ctx, store, id, canister.Answer{Wait: wait, Verdict: canister.VerdictAllow, By: "dana"}, time.Now())
 //
 // A wait for a [canister.WaitTimer] that a program adds ([Conversation.Add]) holds the
 // whole conversation until its deadline.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/internal/textcut"
-	"github.com/consort-go/consort/invoker"
 )
 
 // Doubt says how to handle a call that was begun and has no result, because a process
@@ -37,29 +37,29 @@ func (g *gate) resolveDoubt(c *call) callDecision {
 	case g.batch.postpones():
 		return callDecision{postponed: true}
 	case g.batch.ctx.Err() != nil:
-		return callDecision{failure: s.unknown(fmt.Sprintf("Before it was looked into, %s.", g.batch.whyOver()))}
+		return callDecision{failure: s.Unknown(fmt.Sprintf("Before it was looked into, %s.", g.batch.whyOver()))}
 	case c.repeatable() && g.stillApproved(c):
-		return g.repeat(c, s.intent.Approved)
+		return g.repeat(c, s.Intent.Approved)
 	case c.repeatable() && g.opts.Approve != nil:
 		return g.approveRepeat(c)
 	case g.opts.Doubt == DoubtAsk:
 		return g.askOutcome(c)
 	}
-	return callDecision{failure: s.unknown("")}
+	return callDecision{failure: s.Unknown("")}
 }
 
 // repeatable reports whether the call can be made a second time: its tool said so when
 // the call was begun, still exists and says so now, and the arguments of the attempt
 // are known.
 func (c *call) repeatable() bool {
-	return c.state.intent.Repeatable && whole(c.state.intent) && c.tool != nil && c.tool.Repeatable()
+	return c.state.Intent.Repeatable && whole(c.state.Intent) && c.tool != nil && c.tool.Repeatable()
 }
 
 // stillApproved reports whether the approval of the previous attempt still holds for
 // the next one, which is the same use of it. If there was no approval, it reports
 // whether none is needed.
 func (g *gate) stillApproved(c *call) bool {
-	intent := c.state.intent
+	intent := c.state.Intent
 	if !wasApproved(intent) {
 		return g.opts.Approve == nil
 	}
@@ -84,9 +84,9 @@ func (g *gate) approveRepeat(c *call) callDecision {
 		r.awaits.For = canister.WaitOutcome
 		return r
 	case r.failure != nil:
-		return callDecision{failure: c.state.unknown("A second attempt was asked for. " + r.failure.Message)}
+		return callDecision{failure: c.state.Unknown("A second attempt was asked for. " + r.failure.Message)}
 	case string(r.arguments) != string(first.arguments):
-		return callDecision{failure: c.state.unknown("It was not made again: it was approved with other arguments.")}
+		return callDecision{failure: c.state.Unknown("It was not made again: it was approved with other arguments.")}
 	}
 	first.approved = r.approved
 	return first
@@ -98,11 +98,11 @@ func (g *gate) repeat(c *call, approved time.Time) callDecision {
 	switch {
 	case failure != nil:
 		return callDecision{failure: failure}
-	case !whole(c.state.intent):
-		return callDecision{failure: c.state.barred("the log does not have its arguments, which hold what is secret")}
+	case !whole(c.state.Intent):
+		return callDecision{failure: c.state.Barred("the log does not have its arguments, which hold what is secret")}
 	}
-	v := callDecision{arguments: arguments, wait: c.state.intent.Wait, approved: approved}
-	if changed := c.state.intent.Arguments; changed != "" {
+	v := callDecision{arguments: arguments, wait: c.state.Intent.Wait, approved: approved}
+	if changed := c.state.Intent.Arguments; changed != "" {
 		v.arguments, v.changed = json.RawMessage(changed), true
 	}
 	return v
@@ -111,60 +111,35 @@ func (g *gate) repeat(c *call, approved time.Time) callDecision {
 // applyOutcome applies the answer to a wait for the outcome of a call.
 func (g *gate) applyOutcome(c *call) callDecision {
 	s := c.state
-	switch by := s.answer.By; {
-	case s.wait.Conversation != g.opts.ID: // a fork: the answer does not hold here
+	switch by := s.Answer.By; {
+	case s.Wait.Conversation != g.opts.ID: // a fork: the answer does not hold here
 		return g.resolveDoubt(c)
-	case s.answer.Verdict == canister.VerdictAllow && (c.tool == nil || !g.stillBound(c, s.wait) || g.expired(expiry(s.wait, s.answer))):
+	case s.Answer.Verdict == canister.VerdictAllow && (c.tool == nil || !g.stillBound(c, s.Wait) || g.expired(calls.Expiry(s.Wait, s.Answer))):
 		return g.resolveDoubt(c)
-	case s.answer.Verdict == canister.VerdictAllow:
-		return g.repeat(c, expiry(s.wait, s.answer))
-	case s.answer.Verdict == canister.VerdictDone:
-		return callDecision{by: by, content: s.answer.Content, done: true}
-	case s.answer.Verdict == canister.VerdictUnknown:
-		return callDecision{by: by, failure: s.unknown(because("Nobody will know, says "+textcut.Bytes(by, bounds.MaxQuoted), s.answer.Reason))}
+	case s.Answer.Verdict == canister.VerdictAllow:
+		return g.repeat(c, calls.Expiry(s.Wait, s.Answer))
+	case s.Answer.Verdict == canister.VerdictDone:
+		return callDecision{by: by, content: s.Answer.Content, done: true}
+	case s.Answer.Verdict == canister.VerdictUnknown:
+		return callDecision{by: by, failure: s.Unknown(calls.Because("Nobody will know, says "+textcut.Bytes(by, bounds.MaxQuoted), s.Answer.Reason))}
 	}
-	return callDecision{failure: s.unknown("Nobody who was asked could tell in time.")}
+	return callDecision{failure: s.Unknown("Nobody who was asked could tell in time.")}
 }
 
 // askOutcome waits for a person who finds out the outcome.
 func (g *gate) askOutcome(c *call) callDecision {
-	arguments := c.state.intent.Arguments
+	arguments := c.state.Intent.Arguments
 	if arguments == "" {
 		arguments = c.invocation.Arguments
 	}
 	wait, failure := g.newWait(c, canister.WaitOutcome, deferral{}, arguments)
 	if failure != nil {
-		failure = c.state.unknown("Nobody could be asked.")
+		failure = c.state.Unknown("Nobody could be asked.")
 	}
 	return callDecision{awaits: wait, failure: failure}
 }
 
-// unknown returns the failure for a call in doubt.
-func (s *callState) unknown(more string) *invoker.Failure {
-	message := fmt.Sprintf("The call was begun at %s, and what came of it was lost. It may or may not have taken effect; find out before you make it again.",
-		s.intent.Time.UTC().Format(time.RFC3339))
-	if more != "" {
-		message += " " + more
-	}
-	return invoker.Failf(invoker.OutcomeUnknown, "%s", message)
-}
-
-// barred returns the failure for a call that may not be made now but may have been made
-// before.
-func (s *callState) barred(why string) *invoker.Failure {
-	switch {
-	case s.doubt || s.wait.For == canister.WaitOutcome:
-		return s.unknown("It was not made again: " + why + ".")
-	case s.wait.For == canister.WaitElicitation:
-		return invoker.Failf(invoker.Denied, "The call was given up, to be made again with the answer of a person, and was not: %s.", why)
-	}
-	return invoker.Failf(invoker.Denied, "The call was not started: %s.", why)
-}
-
-// because joins a statement and its reason, which may be empty.
-func because(statement, reason string) string {
-	if reason == "" {
-		return statement + "."
-	}
-	return statement + ": " + reason
+// whole reports whether the log has the complete arguments of an attempt.
+func whole(intent canister.Intent) bool {
+	return intent.Arguments == "" || calls.IsObject(json.RawMessage(intent.Arguments))
 }

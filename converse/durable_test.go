@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
@@ -370,7 +371,7 @@ func TestDoubt(t *testing.T) {
 					}
 					if answer := test.answer; answer != nil {
 						answer.Wait, answer.By = turn.Waits[0].ID, "dana"
-						if err := converse.Answer(t.Context(), store, "talk", *answer, time.Now()); err != nil {
+						if err := waits.Answer(t.Context(), store, "talk", *answer, time.Now()); err != nil {
 							t.Fatal(err)
 						}
 					}

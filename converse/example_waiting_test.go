@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
 )
 
@@ -43,7 +44,7 @@ func ExampleDefer() {
 	fmt.Println(turn.Reason, "for", wait.Who, "about", wait.Arguments)
 
 	// Later, anywhere.
-	err = converse.Answer(ctx, store, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now())
+	err = waits.Answer(ctx, store, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now())
 	if err != nil {
 		log.Fatal(err)
 	}

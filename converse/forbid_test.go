@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/waits"
 )
 
 // Rules that forbid a call by now win over whatever let it be made before.
@@ -43,7 +44,7 @@ func TestForbidWins(t *testing.T) {
 			store, roster := put(t, test.begins...), newRoster(t, tool)
 			if test.answer != "" {
 				wait := carryOn(t, process(t, store, roster, test.before), converse.ReasonWaiting).Waits[0]
-				if err := converse.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: test.answer, By: "dana"}, time.Now()); err != nil {
+				if err := waits.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: test.answer, By: "dana"}, time.Now()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -53,16 +54,16 @@ func TestForkAsksAnew(t *testing.T) {
 			}
 			answers := func(id string, wait canister.Wait) error {
 				test.answer.Wait, test.answer.By = wait.ID, "dana"
-				return converse.Answer(t.Context(), store, id, test.answer, time.Now())
+				return waits.Answer(t.Context(), store, id, test.answer, time.Now())
 			}
 			forked := test.options
 			forked.ID = "fork"
-			if err := answers("fork", first); !errors.Is(err, converse.ErrNotWaiting) {
+			if err := answers("fork", first); !errors.Is(err, waits.ErrNotOpen) {
 				t.Errorf("the wait of the other conversation is answered with %v", err)
 			}
 			talk := process(t, store, roster, forked)
 			test.answer.Wait, test.answer.By = first.ID, "dana"
-			if err := talk.Add(t.Context(), test.answer); !errors.Is(err, converse.ErrNotWaiting) {
+			if err := talk.Add(t.Context(), test.answer); !errors.Is(err, waits.ErrNotOpen) {
 				t.Errorf("the wait of the other conversation takes %v", err)
 			}
 			if _, waits := talk.Next().(converse.Await); waits {
@@ -105,7 +106,7 @@ func TestForkHasKeysOfItsOwn(t *testing.T) {
 	for _, id := range ids {
 		options := converse.Options{ID: id, Approve: defers}
 		wait := carryOn(t, process(t, store, roster, options), converse.ReasonWaiting).Waits[0]
-		if err := converse.Answer(t.Context(), store, id, canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); err != nil {
+		if err := waits.Answer(t.Context(), store, id, canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		carryOn(t, process(t, store, roster, options, done), converse.ReasonAnswered)

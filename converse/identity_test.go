@@ -8,6 +8,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -21,7 +22,7 @@ func TestApprovalOutlivesAnotherIdentity(t *testing.T) {
 			store, roster := put(t), newRoster(t, l.tool("act"))
 			ada := converse.Options{Approve: defers, Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}
 			allow := func(wait canister.Wait) {
-				if err := converse.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); err != nil {
+				if err := waits.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -50,7 +51,7 @@ func TestOutcomesAreThoseOfEveryIdentity(t *testing.T) {
 	ada := converse.Options{Doubt: converse.DoubtAsk, Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}
 	answer := func(wait canister.Wait, verdict canister.Verdict) {
 		t.Helper()
-		if err := converse.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: verdict, By: "dana"}, time.Now()); err != nil {
+		if err := waits.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: verdict, By: "dana"}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,7 +5,6 @@ package converse
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
@@ -37,7 +36,7 @@ func keyOf(conversation, invocation string) string {
 func (g *gate) intentOf(c *call, r callDecision) canister.Intent {
 	intent := canister.Intent{
 		Invocation: c.invocation.ID,
-		Attempt:    c.state.attempts + 1,
+		Attempt:    c.state.Attempts + 1,
 		Key:        c.key,
 		Repeatable: c.tool.Repeatable(),
 		Wait:       r.wait,
@@ -64,11 +63,6 @@ func (g *gate) written(r callDecision) string {
 		return "[not all of it] " + cleaned
 	}
 	return text
-}
-
-// whole reports whether the log has the complete arguments of an attempt.
-func whole(intent canister.Intent) bool {
-	return intent.Arguments == "" || isObject(json.RawMessage(intent.Arguments))
 }
 
 // markDecided records that it is decided whether a call is to be made.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
@@ -55,7 +56,7 @@ type call struct {
 	place      int // its index in the batch
 	invocation canister.Invocation
 	tool       *ensemble.Tool   // nil if no tool has the name
-	state      *callState       // its state in the history
+	state      *calls.State     // its state in the history
 	key        string           // the same for every attempt
 	arguments  json.RawMessage  // set when the call is to be made
 	intent     canister.Intent  // set with arguments
@@ -118,14 +119,14 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		done:     make(chan outcome, len(command.Pending)),
 	}
 	b.gate = &gate{batch: b, opts: t.opts, before: slices.Clip(t.conv.history), refused: command.Refused}
-	known := callStates(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
+	known := calls.Read(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
 	b.calls = make([]call, len(command.Pending))
 	for i, invocation := range command.Pending {
 		b.calls[i] = call{
 			place:      i,
 			invocation: invocation,
 			tool:       t.tools.tool(invocation.Name),
-			state:      cmp.Or(known[invocation.ID], &callState{}),
+			state:      cmp.Or(known[invocation.ID], &calls.State{}),
 			key:        keyOf(t.conv.givenID, invocation.ID),
 			claimed:    make(chan claim, 1),
 		}
@@ -141,8 +142,8 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 // announce reports the waits that are over.
 func (b *batch) announce() {
 	for i := range b.calls {
-		if c := &b.calls[i]; c.state.wait.ID != "" {
-			b.emit(WaitEnded{Wait: c.state.wait, Answer: c.state.answer})
+		if c := &b.calls[i]; c.state.Wait.ID != "" {
+			b.emit(WaitEnded{Wait: c.state.Wait, Answer: c.state.Answer})
 		}
 	}
 }

@@ -5,12 +5,10 @@ package converse
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/internal/bounds"
-	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -19,7 +17,7 @@ import (
 // only that person may answer.
 //
 // The call then ends: a [canister.Wait] with the question enters the history, and
-// [Answer] answers it. With the answer, or without one when the time is up, the call is
+// [waits.Answer] answers it. With the answer, or without one when the time is up, the call is
 // made again with the same key, and the same question gets the answer from the history;
 // a missing answer is [invoker.Dismiss]. Questions that were answered immediately are
 // asked again. So is a question whose answer was for another identity
@@ -38,18 +36,9 @@ func (*later) Error() string { return "the person answers later" }
 // errLater ends a call that will be made again when the person has answered.
 var errLater = errors.New("converse: the call waits for the answer of a person")
 
-// questionForm is the JSON form of a question in a wait.
-type questionForm struct {
-	Server  string          `json:"server,omitzero"`
-	Key     string          `json:"key,omitzero"`
-	Message string          `json:"message"`
-	Schema  json.RawMessage `json:"schema,omitempty"`
-	URL     string          `json:"url,omitzero"`
-}
-
 // form returns a question as JSON without secrets. Equal questions have equal forms.
 func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
-	form := questionForm{Server: q.batch.clean.text(asked.Server), Key: asked.Key, Message: q.batch.clean.text(asked.Message), URL: q.batch.clean.text(asked.URL)}
+	form := calls.Question{Server: q.batch.clean.text(asked.Server), Key: asked.Key, Message: q.batch.clean.text(asked.Message), URL: q.batch.clean.text(asked.URL)}
 	if len(asked.Schema) > 0 {
 		form.Schema = q.batch.clean.fields(canister.Fields{"schema": asked.Schema})["schema"]
 	}
@@ -58,15 +47,6 @@ func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
 		return "", invoker.Failf(invoker.Internal, "The tool's question has a schema that is no JSON: %w", err)
 	}
 	return string(text), nil
-}
-
-// Question returns the question of a wait for an elicitation.
-func Question(wait canister.Wait) (*invoker.ElicitRequest, error) {
-	var form questionForm
-	if err := json.Unmarshal(wait.Question, &form); err != nil {
-		return nil, fmt.Errorf("converse: the wait %s has no question: %w", textcut.Bytes(wait.ID, bounds.MaxQuoted), err)
-	}
-	return &invoker.ElicitRequest{Server: form.Server, Key: form.Key, Message: form.Message, Schema: form.Schema, URL: form.URL}, nil
 }
 
 // known returns the answer to a question from the history. If a tool asks the same
@@ -79,12 +59,12 @@ func (q *questions) known(form string) (*invoker.ElicitResult, bool) {
 		q.counts = map[string]int{}
 	}
 	q.counts[form]++
-	for _, asked := range q.call.state.asked {
+	for _, asked := range q.call.state.Asked {
 		if string(asked.Question) != form || !q.batch.gate.stillBound(q.call, asked.Wait) {
 			continue
 		}
 		if nth--; nth < 0 {
-			return resultOf(asked.answer), true
+			return resultOf(asked.Answer), true
 		}
 	}
 	return nil, false

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -57,13 +58,13 @@ func (h *hooked) Append(ctx context.Context, id string, length int, canisters ..
 
 // answerAll has two people answer all that is waited for.
 func answerAll(t *testing.T, store history.Log) {
-	for _, wait := range converse.Waiting(of[canister.Canister](t, store, "talk"), time.Now()) {
+	for _, wait := range waits.Open("", of[canister.Canister](t, store, "talk"), time.Now()) {
 		verdict := canister.VerdictAllow
 		if wait.For == canister.WaitElicitation {
 			verdict = canister.VerdictAccept
 		}
-		for n, want := range []error{nil, converse.ErrNotWaiting} {
-			err := converse.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: verdict, By: "dana"}, time.Now())
+		for n, want := range []error{nil, waits.ErrNotOpen} {
+			err := waits.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: verdict, By: "dana"}, time.Now())
 			if !errors.Is(err, want) {
 				t.Errorf("answer %d: %v", n, err)
 			}

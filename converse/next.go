@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/calls"
 )
 
 // Command is the next step of a conversation: [Exchange], [Invoke], [Await], [Compact]
@@ -31,7 +32,7 @@ type Invoke struct {
 	Refused bool
 }
 
-// Await stops until one of its waits is answered (see [Answer]) or its deadline has
+// Await stops until one of its waits is answered (see package waits) or its deadline has
 // passed.
 type Await struct {
 	// Waits are the open waits, in the order of the history; never empty.
@@ -57,7 +58,7 @@ func (Done) command()     {}
 func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 	limits := policy.Limits.withDefaults()
 	t := readTurn(history, limits)
-	pending, waits := openOf(policy, history, now)
+	pending, waits := calls.Open(policy.Conversation, policy.Identity, history, now)
 	switch {
 	case len(pending) > 0:
 		return Invoke{Pending: pending, Refused: t.final != ""}
@@ -69,7 +70,7 @@ func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 		return Done{Reason: t.final}
 	case t.answered:
 		return Done{Reason: reasonOf(t.last.Finish)}
-	case limits.Time > 0 && now.Sub(t.start)-waited(history[t.begin:], t.start, now) >= limits.Time:
+	case limits.Time > 0 && now.Sub(t.start)-calls.Waited(history[t.begin:], t.start, now) >= limits.Time:
 		return Done{Reason: ReasonTime}
 	case t.reached != "" && !limits.FinalAnswer:
 		return Done{Reason: t.reached}
@@ -78,28 +79,6 @@ func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 		return compact
 	}
 	return Exchange{Final: t.reached != "", Limited: t.reached}
-}
-
-// openOf returns the invocations that lack a result and do not wait, and the open
-// waits. While the conversation as a whole waits, no invocation is open.
-func openOf(policy Policy, history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
-	waits := WaitingIn(policy.Conversation, history, now)
-	if len(waits) > 0 && policy.Identity != "" {
-		known := callStates(history, nil, policy.Identity)
-		waits = slices.DeleteFunc(waits, func(w canister.Wait) bool {
-			s := known[w.Invocation]
-			return w.For != canister.WaitOutcome && s.wait.ID != w.ID && s.wait.Identity == policy.Identity && s.answer.ID != ""
-		})
-	}
-	waiting := map[string]bool{}
-	for _, wait := range waits {
-		waiting[wait.Invocation] = true
-	}
-	if waiting[""] {
-		return nil, waits
-	}
-	pending := slices.DeleteFunc(canister.Pending(history), func(i canister.Invocation) bool { return waiting[i.ID] })
-	return pending, waits
 }
 
 func await(waits []canister.Wait) Await {

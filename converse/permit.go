@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
@@ -61,8 +62,8 @@ func (g *gate) decide(c *call) callDecision {
 	switch {
 	case !forbidden:
 		return r
-	case c.state.doubt || c.state.wait.For == canister.WaitOutcome:
-		return callDecision{failure: c.state.unknown("It was not made again, which is denied: " + reason)}
+	case c.state.Doubt || c.state.Wait.For == canister.WaitOutcome:
+		return callDecision{failure: c.state.Unknown("It was not made again, which is denied: " + reason)}
 	}
 	return denied("The call was denied and not started: %s", reason)
 }
@@ -80,20 +81,20 @@ func approvalOf(c *call, arguments json.RawMessage) Approval {
 func (g *gate) decideFromHistory(c *call) callDecision {
 	s := c.state
 	switch {
-	case s.doubt:
+	case s.Doubt:
 		return g.resolveDoubt(c)
-	case s.wait.For == canister.WaitOutcome:
+	case s.Wait.For == canister.WaitOutcome:
 		return g.applyOutcome(c)
 	}
 	arguments, failure := g.prepare(c)
 	switch {
 	case failure != nil:
 		return callDecision{failure: failure}
-	case s.wait.For == canister.WaitApproval:
+	case s.Wait.For == canister.WaitApproval:
 		return g.applyApproval(c, arguments)
-	case s.wait.For == canister.WaitElicitation && g.stillBound(c, s.wait) && g.stillApproved(c):
-		return g.repeat(c, s.intent.Approved)
-	case s.wait.For == canister.WaitElicitation && wasApproved(s.intent):
+	case s.Wait.For == canister.WaitElicitation && g.stillBound(c, s.Wait) && g.stillApproved(c):
+		return g.repeat(c, s.Intent.Approved)
+	case s.Wait.For == canister.WaitElicitation && wasApproved(s.Intent):
 		return g.approveAnew(c, arguments)
 	}
 	return g.approve(c, arguments)
@@ -101,22 +102,22 @@ func (g *gate) decideFromHistory(c *call) callDecision {
 
 // applyApproval applies the answer to a deferred approval.
 func (g *gate) applyApproval(c *call, arguments json.RawMessage) callDecision {
-	wait, answer := c.state.wait, c.state.answer
+	wait, answer := c.state.Wait, c.state.Answer
 	switch {
-	case inherited(wait, g.opts.ID):
+	case calls.Inherited(wait, g.opts.ID):
 		return g.approveAnew(c, arguments)
 	case answer.ID == "":
 		return denied("The call was not started: it needs an approval, and nobody gave one before %s.", wait.Deadline.UTC().Format(time.RFC3339))
 	case !g.stillBound(c, wait) || wait.Arguments != string(arguments) || g.usedUp(c, wait):
 		return g.approveAnew(c, arguments)
-	case answer.Verdict != canister.VerdictDeny && g.expired(expiry(wait, answer)):
+	case answer.Verdict != canister.VerdictDeny && g.expired(calls.Expiry(wait, answer)):
 		return g.approveAnew(c, arguments)
 	case answer.Verdict == canister.VerdictAllow:
-		return callDecision{arguments: arguments, wait: wait.ID, by: answer.By, approved: expiry(wait, answer)}
-	case answer.Verdict == canister.VerdictChange && isObject(answer.Arguments):
-		return callDecision{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By, approved: expiry(wait, answer)}
+		return callDecision{arguments: arguments, wait: wait.ID, by: answer.By, approved: calls.Expiry(wait, answer)}
+	case answer.Verdict == canister.VerdictChange && calls.IsObject(answer.Arguments):
+		return callDecision{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By, approved: calls.Expiry(wait, answer)}
 	}
-	refused := denied("%s", because("The call was denied by "+textcut.Bytes(answer.By, bounds.MaxQuoted)+" and not started", answer.Reason))
+	refused := denied("%s", calls.Because("The call was denied by "+textcut.Bytes(answer.By, bounds.MaxQuoted)+" and not started", answer.Reason))
 	refused.by = answer.By
 	return refused
 }
@@ -139,18 +140,12 @@ func (g *gate) stillBound(c *call, wait canister.Wait) bool {
 	return err == nil && wait.Conversation == g.opts.ID && wait.Identity == identity && wait.Fingerprint == fingerprintOf(c)
 }
 
-// expiry returns when an answer that allows a call expires: it holds for as long as
-// there was time to give it.
-func expiry(wait canister.Wait, answer canister.Answer) time.Time {
-	return answer.Time.Add(wait.Deadline.Sub(wait.Time))
-}
-
 // expired reports whether the time of an approval is over.
 func (g *gate) expired(until time.Time) bool { return g.opts.Now().After(until) }
 
 // usedUp reports whether another call was made with the answer to a wait.
 func (g *gate) usedUp(c *call, wait canister.Wait) bool {
-	for _, other := range tail(g.before) {
+	for _, other := range calls.Tail(g.before) {
 		if intent, ok := other.(canister.Intent); ok && intent.Wait == wait.ID && intent.Invocation != c.invocation.ID {
 			return true
 		}
@@ -215,7 +210,7 @@ func (g *gate) approve(c *call, arguments json.RawMessage) callDecision {
 		return callDecision{awaits: wait, failure: failure}
 	case decision.denied:
 		return denied("The call was denied and not started: %s", decision.reason)
-	case decision.changed && (!isObject(decision.arguments) || len(decision.arguments) > MaxAnswer):
+	case decision.changed && (!calls.IsObject(decision.arguments) || len(decision.arguments) > calls.MaxAnswer):
 		event.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "approval changed the arguments into something that is not a JSON object, or too long", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
 		return callDecision{failure: invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")}
 	case decision.changed:

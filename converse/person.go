@@ -35,7 +35,7 @@ func (q *questions) person() askFunc {
 	if outer := invoker.CallFrom(q.batch.turn.ctx); ask == nil && outer != nil && outer.Person != nil {
 		ask = outer.Ask
 	}
-	if ask == nil && len(q.call.state.asked) == 0 {
+	if ask == nil && len(q.call.state.Asked) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, question *invoker.ElicitRequest) (_ *invoker.ElicitResult, err error) {

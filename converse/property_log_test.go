@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/invoker/audit"
 )
 
@@ -140,7 +141,7 @@ func (w *logWorld) move() {
 
 // answerSome answers what is waited for, or some of it.
 func (w *logWorld) answerSome() {
-	for _, wait := range converse.Waiting(w.kept(), time.Now()) {
+	for _, wait := range waits.Open("", w.kept(), time.Now()) {
 		verdicts := wait.For.Answers()
 		answer := canister.Answer{Wait: wait.ID, Verdict: verdicts[w.of(0, 1, 2)%len(verdicts)], By: "dana", Content: canister.Texts("it did")}
 		if answer.Verdict == canister.VerdictChange {
@@ -149,7 +150,7 @@ func (w *logWorld) answerSome() {
 		if w.of(0, 1, 2) == 0 {
 			continue
 		}
-		if err := converse.Answer(context.Background(), w.store, "talk", answer, time.Now()); err != nil {
+		if err := waits.Answer(context.Background(), w.store, "talk", answer, time.Now()); err != nil {
 			w.Error(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/converse/internal/logtail"
 )
 
 // counted counts what is read of a store.
@@ -49,18 +50,18 @@ func keptIn(t testing.TB, history_ []canister.Canister) *counted {
 
 // takenUp takes up a history from a store, and expects that it makes no difference
 // that it is not all there.
-func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logMap, []canister.Canister, int) {
+func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logtail.Map, []canister.Canister, int) {
 	t.Helper()
 	store := keptIn(t, whole)
-	h, some, err := takeUp(t.Context(), store, "talk")
+	h, some, err := logtail.TakeUp(t.Context(), store, "talk")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.length(len(some)) != len(whole) {
-		t.Fatalf("a length of %d, and there are %d", h.length(len(some)), len(whole))
+	if h.Length(len(some)) != len(whole) {
+		t.Fatalf("a length of %d, and there are %d", h.Length(len(some)), len(whole))
 	}
 	for i, c := range some {
-		if at := h.place(i); whole[at].Header().ID != c.Header().ID {
+		if at := h.Place(i); whole[at].Header().ID != c.Header().ID {
 			t.Fatalf("at %d stands %s and not %s", at, whole[at].Header().ID, c.Header().ID)
 		}
 	}
@@ -81,8 +82,8 @@ func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logMap, []
 	a, is := next.(Compact)
 	b, was := expected.(Compact)
 	if is && was {
-		if !reflect.DeepEqual(h.mark(some, a), (&logMap{}).mark(whole, b)) {
-			t.Fatalf("another mark: %+v, want %+v", h.mark(some, a), (&logMap{}).mark(whole, b))
+		if !reflect.DeepEqual(h.Mark(some, &a.plan, a.After), (&logtail.Map{}).Mark(whole, &b.plan, b.After)) {
+			t.Fatalf("another mark: %+v, want %+v", h.Mark(some, &a.plan, a.After), (&logtail.Map{}).Mark(whole, &b.plan, b.After))
 		}
 		a.plan, b.plan = compaction.Plan{}, compaction.Plan{}
 		next, expected = a, b
@@ -107,7 +108,7 @@ func TestTakingUp(t *testing.T) {
 		for range 20 {
 			g.turn(func() {
 				h, _, _ := takenUp(t, g.history, g.policy)
-				if h.from > len(h.front) {
+				if h.From > len(h.Front) {
 					lacked++
 				}
 			})
@@ -135,11 +136,11 @@ func TestTakingUpCosts(t *testing.T) {
 		}
 		g.turn(func() {})
 		h, some, read := takenUp(t, g.history, g.policy)
-		if h.from < len(g.history)-1000 {
-			t.Fatalf("of %d canisters, all from %d on were taken up", len(g.history), h.from)
+		if h.From < len(g.history)-1000 {
+			t.Fatalf("of %d canisters, all from %d on were taken up", len(g.history), h.From)
 		}
 		most = max(most, read)
-		if instructed := len(h.front); read > 2*(len(some)+64)*4+instructed {
+		if instructed := len(h.Front); read > 2*(len(some)+64)*4+instructed {
 			t.Errorf("%d canisters were read for %d", read, len(some))
 		}
 	}
@@ -176,9 +177,9 @@ func TestTakingUpManyInstructions(t *testing.T) {
 		turn()
 	}
 	store := keptIn(t, g.history)
-	h, some, err := takeUp(t.Context(), store, "talk")
-	if err != nil || len(h.front) != len(places) || len(some) != len(places)+2+1+100 {
-		t.Fatalf("%d instructions and %d canisters: %v", len(h.front), len(some), err)
+	h, some, err := logtail.TakeUp(t.Context(), store, "talk")
+	if err != nil || len(h.Front) != len(places) || len(some) != len(places)+2+1+100 {
+		t.Fatalf("%d instructions and %d canisters: %v", len(h.Front), len(some), err)
 	}
 	if store.begun > 4 {
 		t.Errorf("the log was read %d times", store.begun)
@@ -194,7 +195,7 @@ func TestTakingUpWhatWasChanged(t *testing.T) {
 	for range 60 {
 		g.turn(func() {})
 	}
-	if h, _, _ := takenUp(t, g.history, g.policy); h.from == len(h.front) || len(h.front) == 0 {
+	if h, _, _ := takenUp(t, g.history, g.policy); h.From == len(h.Front) || len(h.Front) == 0 {
 		t.Fatalf("nothing was left in the log: %+v", h)
 	}
 	for name, change := range map[string]func(map[string]json.RawMessage) error{
@@ -226,16 +227,16 @@ func TestTakingUpWhatWasChanged(t *testing.T) {
 			document.Metadata = canister.Fields{compaction.Key: text}
 			changed[i] = document
 		}
-		if h, _, _ := takenUp(t, changed, g.policy); h.from != 0 {
+		if h, _, _ := takenUp(t, changed, g.policy); h.From != 0 {
 			t.Errorf("%s: %+v", name, h)
 		}
 	}
 	// A canister that somebody put in, or took out, moves all behind it.
 	moved := slices.Insert(slices.Clone(g.history), 1, canister.Canister(canister.Document{Head: canister.Head{ID: "new"}}))
-	if h, _, _ := takenUp(t, moved, g.policy); h.from != 0 {
+	if h, _, _ := takenUp(t, moved, g.policy); h.From != 0 {
 		t.Errorf("put in: %+v", h)
 	}
-	if h, _, _ := takenUp(t, g.history[1:], g.policy); h.from != 0 {
+	if h, _, _ := takenUp(t, g.history[1:], g.policy); h.From != 0 {
 		t.Errorf("taken out: %+v", h)
 	}
 }
@@ -300,7 +301,7 @@ func TestNobodyElseMarks(t *testing.T) {
 	if len(forged) != 3 {
 		t.Error("the caller's metadata were changed")
 	}
-	_, some, err := takeUp(t.Context(), store, "talk")
+	_, some, err := logtail.TakeUp(t.Context(), store, "talk")
 	if err != nil || len(some) != last+2 {
 		t.Fatalf("%d of %d canisters are taken up: %v", len(some), last+2, err)
 	}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/logtail"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // recorder appends canisters to the history of a conversation, and to its log first, for
@@ -99,7 +102,7 @@ func (r *recorder) load(ctx context.Context) error {
 	whole := append(slices.Clip(r.conv.history), added...)
 	for _, problem := range canister.Check(whole) {
 		if problem.Rule != canister.RuleOpen {
-			problem.Index = held.place(problem.Index)
+			problem.Index = held.Place(problem.Index)
 			return fmt.Errorf("converse: what the log has is no history (canister.Repair can mend it): %v", problem)
 		}
 	}
@@ -111,16 +114,16 @@ func (r *recorder) load(ctx context.Context) error {
 }
 
 // takeUp calls the function takeUp, which reads the program's log.
-func (r *recorder) takeUp(ctx context.Context) (logMap, []canister.Canister, error) {
+func (r *recorder) takeUp(ctx context.Context) (logtail.Map, []canister.Canister, error) {
 	type taken struct {
-		logMap
+		logtail.Map
 		canisters []canister.Canister
 	}
 	all, err := foreign(ctx, r.guard, "Options.Log", func() (taken taken, err error) {
-		taken.logMap, taken.canisters, err = takeUp(ctx, r.opts.Log, r.opts.ID)
+		taken.Map, taken.canisters, err = logtail.TakeUp(ctx, r.opts.Log, r.opts.ID)
 		return taken, err
 	})
-	return all.logMap, all.canisters, err
+	return all.Map, all.canisters, err
 }
 
 // answers reports whether canisters has a result for the invocation of an owed result:
@@ -139,7 +142,7 @@ func answers(canisters []canister.Canister, owed canister.Canister) bool {
 func (r *recorder) write(ctx context.Context, canisters []canister.Canister) error {
 	appending := context.WithoutCancel(ctx)
 	for {
-		place := r.conv.held.length(len(r.conv.history))
+		place := r.conv.held.Length(len(r.conv.history))
 		err := r.put(ctx, func() error {
 			return r.opts.Log.Append(appending, r.opts.ID, place, canisters...)
 		})
@@ -153,7 +156,7 @@ func (r *recorder) write(ctx context.Context, canisters []canister.Canister) err
 // unread returns the canisters of the log after the end of the history. It waits for
 // the log as long as ctx lasts; the log receives the context reading.
 func (r *recorder) unread(ctx, reading context.Context) ([]canister.Canister, error) {
-	place := r.conv.held.length(len(r.conv.history))
+	place := r.conv.held.Length(len(r.conv.history))
 	return foreign(ctx, r.guard, "Options.Log", func() ([]canister.Canister, error) {
 		return history.From(reading, r.opts.Log, r.opts.ID, place)
 	})
@@ -214,4 +217,23 @@ func (r *recorder) written(ctx context.Context) error {
 	r.conv.writing = nil
 	r.conv.mu.Unlock()
 	return nil
+}
+
+// clashes returns an error if one of the canisters has the identity of a canister that
+// is in the log and not in the held history.
+func (r *recorder) clashes(ctx context.Context, canisters []canister.Canister) error {
+	named := map[string]bool{}
+	for _, c := range canisters {
+		if id := c.Header().ID; id != "" {
+			named[id] = true
+		}
+	}
+	if r.conv.held.From == len(r.conv.held.Front) || len(named) == 0 {
+		return nil
+	}
+	c, place, err := logtail.Before(ctx, r.opts.Log, r.opts.ID, r.conv.held.From, func(c canister.Canister) bool { return named[c.Header().ID] })
+	if c != nil {
+		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -71,7 +72,7 @@ func (t *sampleTools) uses(reply *Reply) (uses []invoker.ToolUse, err error) {
 			name = call.Name // the requester can refuse it
 		}
 		input := json.RawMessage(strings.TrimSpace(call.Arguments))
-		if !isObject(input) {
+		if !calls.IsObject(input) {
 			if finish := reply.Message.Finish; finish == canister.FinishLength || finish == canister.FinishContentFilter {
 				break // the call is cut off, and the finish of the answer says so
 			}

@@ -51,7 +51,7 @@ func (t *turn) compact(ctx context.Context, command Compact) {
 		command.After = command.Before - command.plan.Hidden + compaction.TokensOf(document)
 	}
 	document.ID, document.Time = t.opts.NewID(), t.opts.Now()
-	document.Metadata = compaction.MarkedBy(t.conv.held.mark(t.conv.history, command), document.Metadata)
+	document.Metadata = compaction.MarkedBy(t.conv.held.Mark(t.conv.history, &command.plan, command.After), document.Metadata)
 	if !t.append(document) {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -215,7 +216,7 @@ func TestAddOfAnAnswerThatIsLate(t *testing.T) {
 	wait := last(t, play(t, talk, "Go.")).Waits[0]
 	log.before = func(int) error {
 		log.before = nil
-		return converse.Answer(t.Context(), log.Log, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictDeny, By: "dana"}, time.Now())
+		return waits.Answer(t.Context(), log.Log, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictDeny, By: "dana"}, time.Now())
 	}
 	if err := talk.Add(t.Context(), canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}); err == nil {
 		t.Error("the second answer was taken")

@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -154,7 +155,7 @@ func (t *turn) add(canisters []canister.Canister) {
 	whole := t.conv.History()
 	for _, c := range canisters {
 		if answer, ok := c.(canister.Answer); ok {
-			if err := checkAnswer(t.opts.ID, whole, answer, t.opts.Now()); err != nil {
+			if err := calls.CheckAnswer(t.opts.ID, whole, answer, t.opts.Now()); err != nil {
 				t.progress.fail(err)
 				return
 			}
@@ -177,9 +178,10 @@ func (t *turn) add(canisters []canister.Canister) {
 func (t *turn) answerPending(why string, mayWait bool) {
 	pending := canister.Pending(t.conv.history)
 	if mayWait {
-		pending, _ = openOf(t.policy(), t.conv.history, t.opts.Now())
+		policy := t.policy()
+		pending, _ = calls.Open(policy.Conversation, policy.Identity, t.conv.history, t.opts.Now())
 	}
-	known := callStates(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
+	known := calls.Read(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
 	for _, invocation := range pending {
 		failure := t.abandoned(known[invocation.ID], why)
 		result := canister.Result{
@@ -195,13 +197,13 @@ func (t *turn) answerPending(why string, mayWait bool) {
 
 // abandoned returns the failure for a call that is not carried on. Earlier work may
 // have made a call that was open when this work began; only a log records that.
-func (t *turn) abandoned(s *callState, why string) *invoker.Failure {
+func (t *turn) abandoned(s *calls.State, why string) *invoker.Failure {
 	switch {
-	case s != nil && (s.doubt || s.wait.For == canister.WaitOutcome):
-		return s.unknown("")
-	case s != nil && s.wait.For == canister.WaitElicitation:
+	case s != nil && (s.Doubt || s.Wait.For == canister.WaitOutcome):
+		return s.Unknown("")
+	case s != nil && s.Wait.For == canister.WaitElicitation:
 		return invoker.Failf(invoker.Canceled, "The call was given up, to be made again with the answer of a person, and was not: %s.", why)
-	case s != nil && (s.attempts > 0 || s.wait.ID != "") || t.progress.reached == phaseAsked || t.opts.Log != nil:
+	case s != nil && (s.Attempts > 0 || s.Wait.ID != "") || t.progress.reached == phaseAsked || t.opts.Log != nil:
 		return invoker.Failf(invoker.Canceled, "The call was not started: %s.", why)
 	}
 	return invoker.Failf(invoker.Canceled, "The call was interrupted before it had a result: %s. It may or may not have taken effect.", why)
@@ -313,7 +315,7 @@ func (t *turn) limitTime(state turnState) (context.Context, context.CancelFunc) 
 		return t.ctx, func() {}
 	}
 	now := t.opts.Now()
-	remaining := limit - now.Sub(state.start) + waited(t.conv.history[state.begin:], state.start, now)
+	remaining := limit - now.Sub(state.start) + calls.Waited(t.conv.history[state.begin:], state.start, now)
 	return context.WithTimeoutCause(t.ctx, remaining, errTimeLimit)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/converse/internal/logtail"
 )
 
 // grower makes a history as the loop would, with calls in parallel whose results
@@ -99,7 +100,7 @@ func (g *grower) compact(command Compact) {
 	if command.After >= command.Before {
 		g.t.Fatalf("a compaction gains nothing: %+v", command)
 	}
-	document.Metadata = compaction.MarkedBy((&logMap{}).mark(g.history, command), nil)
+	document.Metadata = compaction.MarkedBy((&logtail.Map{}).Mark(g.history, &command.plan, command.After), nil)
 	g.add(document)
 }
 

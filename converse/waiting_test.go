@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -43,15 +44,15 @@ func answer(t testing.TB, store history.Log, id string, a canister.Answer) {
 		}
 		all = append(all, c)
 	}
-	waits := converse.Waiting(all, time.Now())
-	if len(waits) != 1 {
-		t.Fatalf("it waits for %v", waits)
+	found := waits.Open("", all, time.Now())
+	if len(found) != 1 {
+		t.Fatalf("it waits for %v", found)
 	}
-	a.Wait = waits[0].ID
+	a.Wait = found[0].ID
 	if a.By == "" {
 		a.By = "dana"
 	}
-	if err := converse.Answer(t.Context(), store, id, a, time.Now()); err != nil {
+	if err := waits.Answer(t.Context(), store, id, a, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -295,7 +296,7 @@ func TestWhoMayAnswer(t *testing.T) {
 		wait := last(t, play(t, talk, "Go.")).Waits[0]
 		give := func(a canister.Answer) error {
 			a.Wait = wait.ID
-			return converse.Answer(t.Context(), store, "talk", a, time.Now())
+			return waits.Answer(t.Context(), store, "talk", a, time.Now())
 		}
 		for _, wrong := range []canister.Answer{
 			{Verdict: canister.VerdictAllow, By: "mallory"},
@@ -322,7 +323,7 @@ func TestWhoMayAnswer(t *testing.T) {
 			t.Errorf("the result is %v; %d calls", r, l.count())
 		}
 		time.Sleep(25 * time.Hour)
-		if err := converse.Answer(t.Context(), kept, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); !errors.Is(err, converse.ErrNotWaiting) {
+		if err := waits.Answer(t.Context(), kept, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); !errors.Is(err, waits.ErrNotOpen) {
 			t.Errorf("after the deadline: %v", err)
 		}
 		talk = process(t, kept, roster, options, done)
@@ -338,9 +339,9 @@ func TestWhoMayAnswer(t *testing.T) {
 func TestAnswerWhileTheTurnWorks(t *testing.T) {
 	var l ledger
 	store := history.NewMemory()
-	waits := make(chan struct{})
+	gate := make(chan struct{})
 	slow := fn("slow", func(context.Context, *invoker.Call) (invoker.Output, error) {
-		<-waits
+		<-gate
 		answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
 		return invoker.Output{Content: canister.Texts("slow")}, nil
 	})
@@ -351,7 +352,7 @@ func TestAnswerWhileTheTurnWorks(t *testing.T) {
 		}
 		switch event := event.(type) {
 		case converse.WaitStarted:
-			close(waits)
+			close(gate)
 		case converse.TurnCompleted:
 			if event.Turn.Text() != "Done." || l.count() != 1 {
 				t.Errorf("the turn is %+v; %d calls", event.Turn, l.count())
@@ -463,7 +464,7 @@ func TestQuestionsAreAnsweredLater(t *testing.T) {
 			if turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 || l.count() != 0 {
 				t.Fatalf("question %d: the turn is %+v", i, turn)
 			}
-			if q, err := converse.Question(turn.Waits[0]); err != nil || q.Server != "local__act" || !strings.Contains(q.Message, "?") || len(q.Schema) == 0 {
+			if q, err := waits.Question(turn.Waits[0]); err != nil || q.Server != "local__act" || !strings.Contains(q.Message, "?") || len(q.Schema) == 0 {
 				t.Errorf("the question is %+v, %v", q, err)
 			}
 			if a.Verdict == "" {
@@ -656,7 +657,7 @@ func TestSuspend(t *testing.T) {
 
 func TestAnswerNeedsALog(t *testing.T) {
 	for _, log := range []history.Log{nil, (*history.Memory)(nil)} {
-		err := converse.Answer(t.Context(), log, "talk", canister.Answer{Wait: "w"}, time.Now())
+		err := waits.Answer(t.Context(), log, "talk", canister.Answer{Wait: "w"}, time.Now())
 		if err == nil || err.Error() != "converse: Answer needs a log" {
 			t.Errorf("%T: %v", log, err)
 		}

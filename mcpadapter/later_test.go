@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/realservers"
 	"github.com/consort-go/consort/invoker"
@@ -95,7 +96,7 @@ func TestQuestionOfARealServerIsAnsweredLater(t *testing.T) {
 				if turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 || turn.Waits[0].For != canister.WaitElicitation {
 					t.Fatalf("the turn is %+v", turn)
 				}
-				if q, err := converse.Question(turn.Waits[0]); err != nil || q.Message != "Which size?" || !strings.Contains(string(q.Schema), "integer") {
+				if q, err := waits.Question(turn.Waits[0]); err != nil || q.Message != "Which size?" || !strings.Contains(string(q.Schema), "integer") {
 					t.Errorf("the question is %+v, %v", q, err)
 				}
 				test.answer.Wait, test.answer.By = turn.Waits[0].ID, "dana"
@@ -169,7 +170,7 @@ func (f *formTalk) answer(answer canister.Answer) {
 		f.t.Fatal(err)
 	}
 	defer store.Close()
-	if err := converse.Answer(f.t.Context(), store, "talk", answer, time.Now()); err != nil {
+	if err := waits.Answer(f.t.Context(), store, "talk", answer, time.Now()); err != nil {
 		f.t.Fatal(err)
 	}
 }

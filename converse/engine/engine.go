@@ -15,7 +15,7 @@ var ErrClosed = errors.New("engine: the engine is closed")
 
 // ErrWaiting is in the chain of the error of Send if the conversation waits for an
 // answer, so that no message can enter: answer it, or cancel the turn. Watch and
-// [converse.Waiting] report the waits.
+// [waits.Open] report the waits.
 var ErrWaiting = errors.New("engine: the conversation waits for an answer")
 
 // ErrBusy is in the chain of the error of [Post] if the conversation has calls under
@@ -45,7 +45,7 @@ type Engine interface {
 	// in the order of the calls to this engine. If the conversation waits for an
 	// answer, the error is [ErrWaiting].
 	Send(ctx context.Context, conversation string, message canister.User) error
-	// Answer answers a wait of the conversation, as [converse.Answer] does, with the
+	// Answer answers a wait of the conversation, as [waits.Answer] does, with the
 	// same errors, and makes sure that the conversation continues.
 	Answer(ctx context.Context, conversation string, answer canister.Answer) error
 	// Cancel ends the turn of a conversation, as when a user presses stop: the output

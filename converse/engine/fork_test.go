@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 )
 
 // What a conversation waits for does not hold its fork: a message to that has it ask
@@ -41,7 +42,7 @@ func TestForkOfWhatWaits(t *testing.T) {
 	if err := store.Fork(ctx, "talk", info.Length, "fork"); err != nil {
 		t.Fatal(err)
 	}
-	if err := local.Answer(ctx, "fork", canister.Answer{Wait: first, Verdict: canister.VerdictAllow, By: "ada"}); !errors.Is(err, converse.ErrNotWaiting) {
+	if err := local.Answer(ctx, "fork", canister.Answer{Wait: first, Verdict: canister.VerdictAllow, By: "ada"}); !errors.Is(err, waits.ErrNotOpen) {
 		t.Errorf("the fork takes the answer to the wait of the other: %v", err)
 	}
 	message := canister.User{Head: canister.Head{ID: "m2"}, Content: canister.Texts("And now?")}

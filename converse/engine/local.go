@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 )
 
 // errCancelled is the cancellation cause when a user has cancelled a turn.
@@ -125,7 +126,7 @@ func (l *Local) Answer(ctx context.Context, conversation string, answer canister
 	if l.lifetime.Err() != nil {
 		return ErrClosed
 	}
-	err := converse.Answer(ctx, l.store, conversation, answer, time.Now())
+	err := waits.Answer(ctx, l.store, conversation, answer, time.Now())
 	if err == nil {
 		l.scheduler.logGrown(conversation)
 	}

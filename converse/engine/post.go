@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 )
 
 // Post appends a message to the log of a conversation, unless it is there already. The
@@ -114,7 +115,7 @@ func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.C
 // LastTurn returns the end of a conversation: at least its whole last turn and
 // everything appended since an instant. It also returns the place of the first of these
 // canisters, which is the number of canisters before it. An engine needs nothing else
-// to decide what to do: this is enough for [converse.Next], [converse.Waiting] and
+// to decide what to do: this is enough for [converse.Next], [waits.Open] and
 // [canister.Pending]. See [history.Tail] for the cost.
 func LastTurn(ctx context.Context, log history.Log, conversation string, since time.Time) (int, []canister.Canister, error) {
 	place, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
@@ -158,7 +159,7 @@ func hasMessage(canisters []canister.Canister, message canister.User) (bool, err
 // busyError returns the error that names the calls that a message would have to wait
 // for.
 func busyError(conversation string, canisters []canister.Canister, pending []canister.Invocation, now time.Time) error {
-	waits := converse.WaitingIn(conversation, canisters, now)
+	waits := waits.Open(conversation, canisters, now)
 	waiting := func(i canister.Invocation) bool {
 		return slices.ContainsFunc(waits, func(w canister.Wait) bool { return w.Invocation == i.ID })
 	}

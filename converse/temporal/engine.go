@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"go.temporal.io/sdk/client"
 )
 
@@ -180,7 +181,7 @@ func (e *Engine) Answer(ctx context.Context, conversation string, answer caniste
 		return err
 	}
 	defer leave()
-	if err := converse.Answer(ctx, e.store, conversation, answer, e.opts.Now()); err != nil {
+	if err := waits.Answer(ctx, e.store, conversation, answer, e.opts.Now()); err != nil {
 		return err
 	}
 	return kept(e.wake(ctx, conversation))

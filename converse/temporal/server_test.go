@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/waits"
 	"go.temporal.io/sdk/client"
 )
 
@@ -126,8 +126,8 @@ func (w *world) current(build string) {
 // waits waits until a conversation waits, and returns what for.
 func (w *world) waits(conversation string) []canister.Wait {
 	w.t.Helper()
-	return converse.Waiting(w.until(conversation, "begun to wait", func(canisters []canister.Canister) bool {
-		return len(converse.Waiting(canisters, time.Now())) > 0
+	return waits.Open("", w.until(conversation, "begun to wait", func(canisters []canister.Canister) bool {
+		return len(waits.Open("", canisters, time.Now())) > 0
 	}), time.Now())
 }
 
@@ -145,11 +145,11 @@ func TestEverythingDiesWhileAConversationWaits(t *testing.T) {
 	w := newWorld(t, workerForm{Heartbeat: time.Second, Approve: true})
 	worker := startWorker(t, w.form)
 	w.say("talk", "m1", 1)
-	waits := w.waits("talk")
+	found := w.waits("talk")
 	worker.kill()
 	w.form.Address = startServer(t) // one that knows of nothing
-	answer := canister.Answer{Wait: waits[0].ID, Verdict: canister.VerdictAllow, By: "ann"}
-	if err := converse.Answer(t.Context(), w.store, "talk", answer, time.Now()); err != nil {
+	answer := canister.Answer{Wait: found[0].ID, Verdict: canister.VerdictAllow, By: "ann"}
+	if err := waits.Answer(t.Context(), w.store, "talk", answer, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	startWorker(t, w.form)

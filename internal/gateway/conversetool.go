@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/progress"
 	"github.com/consort-go/consort/invoker"
@@ -257,7 +258,7 @@ func (t *servedTurn) waits(ended engine.Ended) []waiting {
 	if ended.Reason != converse.ReasonWaiting {
 		return nil
 	}
-	for _, wait := range histories.WaitsOf(converse.WaitingIn(t.id, t.canisters, time.Now()), t.canisters) {
+	for _, wait := range histories.WaitsOf(waits.Open(t.id, t.canisters, time.Now()), t.canisters) {
 		all = append(all, waiting{wait.For, wait.Tool, wait.Deadline})
 	}
 	return all

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 )
@@ -67,7 +67,7 @@ func (m *Manager) Answer(ctx context.Context, a Answering) error {
 		return err
 	}
 	now := time.Now()
-	waits := converse.WaitingIn(id, canisters, now)
+	waits := waits.Open(id, canisters, now)
 	if a.With == nil {
 		return m.showWaits(info, waits, canisters)
 	}
@@ -140,9 +140,9 @@ func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wa
 	case "happened":
 		given.Content = canister.Texts(a.With.Text)
 	}
-	err := converse.Answer(ctx, m.store, id, given, time.Now())
+	err := waits.Answer(ctx, m.store, id, given, time.Now())
 	switch {
-	case errors.Is(err, converse.ErrNotWaiting):
+	case errors.Is(err, waits.ErrNotOpen):
 		return exit.Usagef("%s was answered, or its time ended, just now: %w", Word(wait.ID), err)
 	case err != nil:
 		return exit.Usagef("%w", err)

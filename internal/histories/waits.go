@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/shown"
 )
 
@@ -95,7 +95,7 @@ func (m *Manager) waitText(form WaitJSON, wait canister.Wait) string {
 	if form.Tool != "" {
 		lines = append(lines, "  "+paint.Bold(shown.Line(form.Tool)))
 	}
-	if question, err := converse.Question(wait); err == nil {
+	if question, err := waits.Question(wait); err == nil {
 		lines = append(lines, "  asks: "+shown.Line(question.Message))
 	}
 	if len(form.Arguments) > 0 {

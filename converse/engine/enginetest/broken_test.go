@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/engine/enginetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/testing/suite"
 )
 
@@ -126,7 +127,7 @@ func (b *brokenEngine) impatient(ctx context.Context, conversation string, messa
 
 // unwoken writes the answer down, and that is all.
 func (b *brokenEngine) unwoken(ctx context.Context, conversation string, answer canister.Answer) error {
-	return converse.Answer(ctx, b.store, conversation, answer, time.Now())
+	return waits.Answer(ctx, b.store, conversation, answer, time.Now())
 }
 
 // watching passes each event through change, which may drop it.

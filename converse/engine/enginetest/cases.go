@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/testing/suite"
 	"github.com/consort-go/consort/invoker"
 )
@@ -265,7 +266,7 @@ func answerNobody(s *engineSubject) {
 	nobody := func(conversation, wait string) {
 		s.Helper()
 		err := s.process.Engine.Answer(s.context(), conversation, canister.Answer{Wait: wait, Verdict: canister.VerdictAllow, By: "ada"})
-		if !errors.Is(err, converse.ErrNotWaiting) {
+		if !errors.Is(err, waits.ErrNotOpen) {
 			s.Errorf("Answer to what nobody waits for is %v, want ErrNotWaiting", err)
 		}
 	}
@@ -310,8 +311,8 @@ func answerBeside(s *engineSubject) {
 func answerRestart(s *engineSubject) {
 	first, second := s.waits(talk, "m1", "one"), s.waits("other", "m1", "two")
 	s.process.Kill()
-	if err := converse.Answer(s.context(), s.Store, talk, answerTo(first, canister.VerdictAllow), time.Now()); err != nil {
-		s.Fatalf("converse.Answer: %v", err)
+	if err := waits.Answer(s.context(), s.Store, talk, answerTo(first, canister.VerdictAllow), time.Now()); err != nil {
+		s.Fatalf("waits.Answer: %v", err)
 	}
 	s.process = s.start()
 	s.answered(talk, "m1")

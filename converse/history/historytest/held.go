@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
@@ -174,7 +175,7 @@ func (l *life) live() error {
 // people answer the pending waits, or let time pass.
 func (l *life) people(ctx context.Context) error {
 	l.dies, l.dead = -1, false
-	for _, wait := range converse.Waiting(l.held.list(len(l.held.appends)), l.clock()) {
+	for _, wait := range waits.Open("", l.held.list(len(l.held.appends)), l.clock()) {
 		verdicts := wait.For.Answers()
 		answer := canister.Answer{
 			Head: canister.Head{ID: l.newID()}, Wait: wait.ID, By: "ann", Reason: l.text(),
@@ -193,7 +194,7 @@ func (l *life) people(ctx context.Context) error {
 			l.now = l.now.Add(48 * time.Hour)
 			l.mu.Unlock()
 		default:
-			if err := converse.Answer(ctx, l, "talk", answer, l.clock()); err != nil && !errors.Is(err, converse.ErrNotWaiting) {
+			if err := waits.Answer(ctx, l, "talk", answer, l.clock()); err != nil && !errors.Is(err, waits.ErrNotOpen) {
 				return err
 			}
 		}

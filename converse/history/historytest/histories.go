@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/testing/suite"
 )
 
@@ -128,7 +129,7 @@ func (s *storeSubject) sameNext(name string, h *held, n int) {
 	if is, was := converse.Next(got, h.policy, h.now), converse.Next(want, h.policy, h.now); !reflect.DeepEqual(is, was) {
 		s.Errorf("what comes next in %s is %+v, and was %+v", name, is, was)
 	}
-	if is, was := converse.Waiting(got, h.now), converse.Waiting(want, h.now); !reflect.DeepEqual(is, was) {
+	if is, was := waits.Open("", got, h.now), waits.Open("", want, h.now); !reflect.DeepEqual(is, was) {
 		s.Errorf("%s waits for %+v, and waited for %+v", name, is, was)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/waits"
 )
 
 // Column is a combination of a store and an engine. Processes are killed in each of the
@@ -117,13 +117,13 @@ func (w *World) answer() {
 	w.tb.Helper()
 	store := w.Store()
 	list := w.History(store)
-	waits := converse.Waiting(list, time.Now())
-	if len(waits) != 1 || waits[0].For != canister.WaitOutcome {
-		w.tb.Fatalf("it waits for %+v, want one outcome", waits)
+	open := waits.Open("", list, time.Now())
+	if len(open) != 1 || open[0].For != canister.WaitOutcome {
+		w.tb.Fatalf("it open for %+v, want one outcome", open)
 	}
-	verdict := canister.Answer{Wait: waits[0].ID, Verdict: canister.VerdictAllow, By: "a person"}
+	verdict := canister.Answer{Wait: open[0].ID, Verdict: canister.VerdictAllow, By: "a person"}
 	for _, c := range list {
-		if i, ok := c.(canister.Invocation); ok && i.ID == waits[0].Invocation {
+		if i, ok := c.(canister.Invocation); ok && i.ID == open[0].Invocation {
 			for _, e := range w.Ledger().Effects() {
 				if string(e.Arguments) == i.Arguments {
 					verdict.Verdict, verdict.Content = canister.VerdictDone, canister.Texts("done: "+effectKey(e.Arguments))
@@ -131,7 +131,7 @@ func (w *World) answer() {
 			}
 		}
 	}
-	if err := converse.Answer(w.tb.Context(), store, w.Spec.Conversation, verdict, time.Now()); err != nil {
+	if err := waits.Answer(w.tb.Context(), store, w.Spec.Conversation, verdict, time.Now()); err != nil {
 		w.tb.Fatal(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/waits"
 )
 
 // A call that waits for somebody to allow it waits on when everything has died,
@@ -73,12 +73,12 @@ func (w *World) waits(exchange int) {
 func (w *World) decide(verdict canister.Verdict) {
 	w.tb.Helper()
 	store, now := w.Store(), time.Now().Add(w.Spec.Offset)
-	waits := converse.Waiting(w.History(store), now)
-	if len(waits) != 1 || waits[0].For != canister.WaitApproval {
-		w.tb.Fatalf("it waits for %+v, want one approval", waits)
+	found := waits.Open("", w.History(store), now)
+	if len(found) != 1 || found[0].For != canister.WaitApproval {
+		w.tb.Fatalf("it waits for %+v, want one approval", found)
 	}
-	answer := canister.Answer{Wait: waits[0].ID, Verdict: verdict, By: "a person"}
-	if err := converse.Answer(w.tb.Context(), store, w.Spec.Conversation, answer, now); err != nil {
+	answer := canister.Answer{Wait: found[0].ID, Verdict: verdict, By: "a person"}
+	if err := waits.Answer(w.tb.Context(), store, w.Spec.Conversation, answer, now); err != nil {
 		w.tb.Fatal(err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+package logtail
 
 import (
 	"context"
@@ -9,67 +9,66 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/compaction"
-	"github.com/consort-go/consort/internal/textcut"
 )
 
-// logMap says which canisters of its log a conversation holds: the instructions, and
+// Map says which canisters of its log a conversation holds: the instructions, and
 // everything from one index on. Its cost depends on the part that remains after the
 // newest summary.
-type logMap struct {
-	front []int // the log indexes of the first ones, before the skipped part
-	from  int   // the log index of the first canister after the skipped part
+type Map struct {
+	Front []int // the log indexes of the first ones, before the skipped part
+	From  int   // the log index of the first canister after the skipped part
 }
 
-// length returns the length of the log for a number of held canisters.
-func (h *logMap) length(held int) int { return h.from + held - len(h.front) }
+// Length returns the length of the log for a number of held canisters.
+func (h *Map) Length(held int) int { return h.From + held - len(h.Front) }
 
-// place returns the log index of the canister that is held at an index.
-func (h *logMap) place(index int) int {
-	if index < len(h.front) {
-		return h.front[index]
+// Place returns the log index of the canister that is held at an index.
+func (h *Map) Place(index int) int {
+	if index < len(h.Front) {
+		return h.Front[index]
 	}
-	return h.from + index - len(h.front)
+	return h.From + index - len(h.Front)
 }
 
-// mark returns the mark of a compaction of the held history.
-func (h *logMap) mark(history []canister.Canister, command Compact) compaction.Mark {
-	m := compaction.Mark{Through: command.Through, Trim: command.Trim, Tokens: command.After}
-	if command.Trim > 0 {
+// Mark returns the mark of a compaction of the held history, after which a request has
+// about so many tokens.
+func (h *Map) Mark(history []canister.Canister, plan *compaction.Plan, tokens int64) compaction.Mark {
+	m := compaction.Mark{Through: plan.Through, Trim: plan.Trim, Tokens: tokens}
+	if plan.Trim > 0 {
 		return m
 	}
-	m.Place, m.Instructions = h.place(command.plan.Cut-1), []int{}
-	for i, c := range history[:command.plan.Cut] {
+	m.Place, m.Instructions = h.Place(plan.Cut-1), []int{}
+	for i, c := range history[:plan.Cut] {
 		if c.Kind() == canister.KindSupervisor {
-			m.Instructions = append(m.Instructions, h.place(i))
+			m.Instructions = append(m.Instructions, h.Place(i))
 		}
 	}
 	return m
 }
 
-// takeUp reads a conversation from its end, as far back as its next turn can need: to
+// TakeUp reads a conversation from its end, as far back as its next turn can need: to
 // the turn that contains the newest summary. Without a summary, or if it does not
 // record its place, takeUp reads everything.
-func takeUp(ctx context.Context, log history.Log, conversation string) (logMap, []canister.Canister, error) {
+func TakeUp(ctx context.Context, log history.Log, conversation string) (Map, []canister.Canister, error) {
 	place, canisters, err := history.Tail(ctx, log, conversation, func(place int, canisters []canister.Canister) bool {
 		_, _, ok := needed(place, canisters)
 		return ok
 	})
 	if err != nil || place == 0 {
-		return logMap{}, canisters, err
+		return Map{}, canisters, err
 	}
 	start, summary, _ := needed(place, canisters)
-	h := logMap{from: place + start}
-	before, _ := slices.BinarySearch(summary.Instructions, h.from)
-	h.front = summary.Instructions[:before]
-	front, err := instructions(ctx, log, conversation, h.front)
+	h := Map{From: place + start}
+	before, _ := slices.BinarySearch(summary.Instructions, h.From)
+	h.Front = summary.Instructions[:before]
+	front, err := instructions(ctx, log, conversation, h.Front)
 	if err != nil {
-		return logMap{}, nil, err
+		return Map{}, nil, err
 	}
 	if len(front) < before { // the log has changed
 		all, err := history.From(ctx, log, conversation, 0)
-		return logMap{}, all, err
+		return Map{}, all, err
 	}
 	return h, append(front, canisters[start:]...), nil
 }
@@ -125,28 +124,9 @@ func instructions(ctx context.Context, log history.Log, conversation string, pla
 	return found, nil
 }
 
-// clashes returns an error if one of the canisters has the identity of a canister that
-// is in the log and not in the held history.
-func (r *recorder) clashes(ctx context.Context, canisters []canister.Canister) error {
-	named := map[string]bool{}
-	for _, c := range canisters {
-		if id := c.Header().ID; id != "" {
-			named[id] = true
-		}
-	}
-	if r.conv.held.from == len(r.conv.held.front) || len(named) == 0 {
-		return nil
-	}
-	c, place, err := before(ctx, r.opts.Log, r.opts.ID, r.conv.held.from, func(c canister.Canister) bool { return named[c.Header().ID] })
-	if c != nil {
-		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
-	}
-	return err
-}
-
-// before returns the first wanted canister before an index of a log, and its index, or
+// Before returns the first wanted canister before an index of a log, and its index, or
 // nil.
-func before(ctx context.Context, log history.Log, conversation string, end int, wanted func(canister.Canister) bool) (canister.Canister, int, error) {
+func Before(ctx context.Context, log history.Log, conversation string, end int, wanted func(canister.Canister) bool) (canister.Canister, int, error) {
 	place := 0
 	for c, err := range log.Read(ctx, conversation, 0) {
 		switch {

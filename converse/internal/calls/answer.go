@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package calls
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/internal/textcut"
+)
+
+var ErrNotWaiting = errors.New("converse: nobody waits for that")
+
+// CheckAnswer returns why an answer is not valid for the open waits of a history.
+func CheckAnswer(conversation string, history []canister.Canister, answer canister.Answer, now time.Time) error {
+	waits := Waits(conversation, history, now)
+	i := slices.IndexFunc(waits, func(w canister.Wait) bool { return w.ID == answer.Wait })
+	if i < 0 {
+		return fmt.Errorf("%w: wait %s", ErrNotWaiting, textcut.Bytes(answer.Wait, bounds.MaxQuoted))
+	}
+	wait := waits[i]
+	switch verdicts := wait.For.Answers(); {
+	case !slices.Contains(verdicts, answer.Verdict):
+		return fmt.Errorf("converse: the verdict %s does not answer a wait for %s: want one of %q", textcut.Bytes(string(answer.Verdict), bounds.MaxQuoted), wait.For, verdicts)
+	case answer.By == "":
+		return errors.New("converse: an answer has to say who gives it")
+	case wait.Who != "" && answer.By != wait.Who:
+		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", textcut.Bytes(wait.ID, bounds.MaxQuoted), textcut.Bytes(wait.Who, bounds.MaxQuoted), textcut.Bytes(answer.By, bounds.MaxQuoted))
+	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would not hold
+		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, bounds.MaxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
+	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && Expiry(wait, answer).Before(now): // the approval would be asked for again
+		return fmt.Errorf("converse: the answer says that it was given at %s, and has expired: an approval holds for as long as there was to give it", answer.Time.UTC().Format(time.RFC3339Nano))
+	case answer.Verdict == canister.VerdictChange && !IsObject(answer.Arguments):
+		return errors.New("converse: the changed arguments have to be one JSON object")
+	case answer.Verdict == canister.VerdictAccept && len(answer.Arguments) > 0 && !IsObject(answer.Arguments):
+		return errors.New("converse: what the person answers has to be one JSON object, or nothing")
+	}
+	return fits(answer)
+}
+
+// maxAnswer is the maximum size in bytes of an answer in its JSON form.
+const MaxAnswer = 1 << 20
+
+// fits returns why an answer cannot be appended. An answer is never cut: its author can
+// give another one.
+func fits(answer canister.Answer) error {
+	line, err := canister.Marshal(answer)
+	switch {
+	case err != nil:
+		return fmt.Errorf("converse: the answer cannot be written down: %w", err)
+	case len(line) > MaxAnswer:
+		return fmt.Errorf("converse: the answer has %d bytes in its JSON form, and an answer may have %d: give a shorter one", len(line), MaxAnswer)
+	}
+	return nil
+}
+
+// Expiry returns when an answer that allows a call expires: it holds for as long as
+// there was time to give it.
+func Expiry(wait canister.Wait, answer canister.Answer) time.Time {
+	return answer.Time.Add(wait.Deadline.Sub(wait.Time))
+}
+
+// IsObject reports whether text is one JSON object.
+func IsObject(text json.RawMessage) bool {
+	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package calls
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+// State is the state in the history of an invocation without a result.
+type State struct {
+	Attempts int64
+	Intent   canister.Intent // of the latest attempt that may have been made
+	Doubt    bool            // the outcome of the intent is unknown
+	Wait     canister.Wait   // the last wait after the intent; without one, ID is empty
+	Answer   canister.Answer // to the wait; without one in time, ID is empty
+	Asked    []Asked         // questions to a person in earlier attempts
+}
+
+// Asked is a tool's question to a person, and the answer, which may be missing.
+type Asked struct {
+	canister.Wait
+	Answer canister.Answer
+}
+
+// Tail returns the canisters after the last message of the model. All open invocations
+// and waits are there.
+func Tail(history []canister.Canister) []canister.Canister {
+	for i := len(history); i > 0; i-- {
+		if history[i-1].Kind() == canister.KindAssistant {
+			return history[i:]
+		}
+	}
+	return history
+}
+
+// Read reads the state of open invocations from the history. An intent that is
+// known not to have become a call only counts as an attempt. Of several waits of an
+// invocation the last one counts, or the last one for the identity if there is one: an
+// answer for an identity is not used up if the work is done for another identity in
+// between.
+func Read(history []canister.Canister, unmade map[string]bool, identity string) map[string]*State {
+	all := map[string]*State{}
+	of := func(invocation string) *State {
+		if all[invocation] == nil {
+			all[invocation] = &State{}
+		}
+		return all[invocation]
+	}
+	waits := map[string]canister.Wait{}
+	for _, c := range Tail(history) {
+		switch c := c.(type) {
+		case canister.Intent:
+			s := of(c.Invocation)
+			s.Attempts = c.Attempt
+			if !unmade[c.ID] {
+				s.Intent, s.Doubt = c, true
+				s.Wait, s.Answer = canister.Wait{}, canister.Answer{}
+			}
+		case canister.Wait:
+			waits[c.ID] = c
+			s := of(c.Invocation)
+			fact := c.For == canister.WaitOutcome || s.Wait.For == canister.WaitOutcome // for every identity
+			if s.Doubt = false; fact || c.Identity == identity || s.Wait.ID == "" || s.Wait.Identity != identity {
+				s.Wait, s.Answer = c, canister.Answer{}
+			}
+			if c.For == canister.WaitElicitation {
+				s.Asked = append(s.Asked, Asked{Wait: c})
+			}
+		case canister.Answer:
+			if wait, ok := waits[c.Wait]; ok && holds(wait, c) {
+				of(wait.Invocation).answered(wait, c)
+			}
+		}
+	}
+	return all
+}
+
+// holds reports whether an answer came in time, from a person who may give it.
+func holds(wait canister.Wait, answer canister.Answer) bool {
+	return answer.Time.Before(wait.Deadline) && (wait.Who == "" || wait.Who == answer.By)
+}
+
+func (s *State) answered(wait canister.Wait, answer canister.Answer) {
+	if s.Wait.ID == wait.ID {
+		s.Answer = answer
+	}
+	for i := range s.Asked {
+		if s.Asked[i].ID == wait.ID {
+			s.Asked[i].Answer = answer
+		}
+	}
+}
+
+// Waited returns how long a conversation waited for answers between since and now,
+// according to the waits of its history. Overlapping times count once.
+func Waited(history []canister.Canister, since, now time.Time) time.Duration {
+	ends := map[string]time.Time{} // by the wait or the invocation
+	for _, c := range history {
+		switch c := c.(type) {
+		case canister.Answer:
+			ends[c.Wait] = c.Time
+		case canister.Result:
+			ends[c.Invocation] = c.Time
+		}
+	}
+	var sum time.Duration
+	covered := since
+	for _, c := range history {
+		wait, ok := c.(canister.Wait)
+		if !ok {
+			continue
+		}
+		end := earlier(wait.Deadline, now)
+		for _, id := range []string{wait.ID, wait.Invocation} {
+			if ended, ok := ends[id]; ok {
+				end = earlier(end, ended)
+			}
+		}
+		begin := wait.Time
+		if begin.Before(covered) {
+			begin = covered
+		}
+		if end.After(begin) {
+			sum += end.Sub(begin)
+			covered = end
+		}
+	}
+	return sum
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Unknown returns the failure for a call in doubt.
+func (s *State) Unknown(more string) *invoker.Failure {
+	message := fmt.Sprintf("The call was begun at %s, and what came of it was lost. It may or may not have taken effect; find out before you make it again.",
+		s.Intent.Time.UTC().Format(time.RFC3339))
+	if more != "" {
+		message += " " + more
+	}
+	return invoker.Failf(invoker.OutcomeUnknown, "%s", message)
+}
+
+// Barred returns the failure for a call that may not be made now but may have been made
+// before.
+func (s *State) Barred(why string) *invoker.Failure {
+	switch {
+	case s.Doubt || s.Wait.For == canister.WaitOutcome:
+		return s.Unknown("It was not made again: " + why + ".")
+	case s.Wait.For == canister.WaitElicitation:
+		return invoker.Failf(invoker.Denied, "The call was given up, to be made again with the answer of a person, and was not: %s.", why)
+	}
+	return invoker.Failf(invoker.Denied, "The call was not started: %s.", why)
+}
+
+// Because joins a statement and its reason, which may be empty.
+func Because(statement, reason string) string {
+	if reason == "" {
+		return statement + "."
+	}
+	return statement + ": " + reason
+}
+
+// Waits returns the open waits of a conversation; see package waits. An empty identity
+// includes the waits of every conversation.
+func Waits(conversation string, history []canister.Canister, now time.Time) []canister.Wait {
+	open := map[string]bool{"": true}
+	for _, invocation := range canister.Pending(history) {
+		open[invocation.ID] = true
+	}
+	history = Tail(history)
+	answered := map[string]bool{}
+	for _, c := range history {
+		if answer, ok := c.(canister.Answer); ok {
+			answered[answer.Wait] = true
+		}
+	}
+	var waits []canister.Wait
+	for _, c := range history {
+		wait, ok := c.(canister.Wait)
+		if ok && !answered[wait.ID] && open[wait.Invocation] && now.Before(wait.Deadline) && !Inherited(wait, conversation) {
+			waits = append(waits, wait)
+		}
+	}
+	return waits
+}
+
+// Inherited reports whether a wait belongs to another conversation.
+func Inherited(wait canister.Wait, conversation string) bool {
+	return conversation != "" && wait.Conversation != "" && wait.Conversation != conversation && wait.For != canister.WaitTimer
+}
+
+// Open returns the invocations that lack a result and do not wait, and the open
+// waits, for the person with an identity if it is not empty. While the conversation as a whole waits, no invocation is open.
+func Open(conversation, identity string, history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
+	waits := Waits(conversation, history, now)
+	if len(waits) > 0 && identity != "" {
+		known := Read(history, nil, identity)
+		waits = slices.DeleteFunc(waits, func(w canister.Wait) bool {
+			s := known[w.Invocation]
+			return w.For != canister.WaitOutcome && s.Wait.ID != w.ID && s.Wait.Identity == identity && s.Answer.ID != ""
+		})
+	}
+	waiting := map[string]bool{}
+	for _, wait := range waits {
+		waiting[wait.Invocation] = true
+	}
+	if waiting[""] {
+		return nil, waits
+	}
+	pending := slices.DeleteFunc(canister.Pending(history), func(i canister.Invocation) bool { return waiting[i.ID] })
+	return pending, waits
+}
+
+// Question is the JSON form of a question in a wait.
+type Question struct {
+	Server  string          `json:"server,omitzero"`
+	Key     string          `json:"key,omitzero"`
+	Message string          `json:"message"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+	URL     string          `json:"url,omitzero"`
+}
