@@ -5,5 +5,5 @@
 package killtable
 
 // raced reports whether the race detector is enabled. Processes then start so slowly that
-// they die in only one exchange, as with -short, and only the store in files is tested.
+// they die in only one exchange, and only the store in files is tested.
 const raced = true
