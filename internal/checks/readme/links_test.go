@@ -17,7 +17,7 @@ func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
-		if base := path.Base(name); err == nil && (base == "node_modules" || base == "testdata" || base == ".git") {
+		if base := path.Base(name); err == nil && entry.IsDir() && (base == "node_modules" || base == "testdata" || base == ".git") {
 			return fs.SkipDir
 		}
 		if err == nil && path.Ext(name) == ".md" {
@@ -27,6 +27,9 @@ func pages(t *testing.T) map[string]string {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if found["README.md"] == "" || found["docs/README.md"] == "" {
+		t.Fatal("the README or the start page of the documentation is missing")
 	}
 	return found
 }
