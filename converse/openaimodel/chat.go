@@ -39,7 +39,11 @@ func (m *Model) exchange(ctx context.Context, request *converse.Request, t *tran
 		yield(nil, errors.New("openaimodel: the request, or its NewID, is nil"))
 		return
 	}
-	m.server.Exchange(ctx, &chat{ctx: ctx, m: m, request: request, transcript: t}, yield)
+	var api modelapi.API = &chat{ctx: ctx, m: m, request: request, transcript: t}
+	if m.opts.API == apiResponses {
+		api = &responses{ctx: ctx, m: m, request: request, transcript: t}
+	}
+	m.server.Exchange(ctx, api, yield)
 }
 
 // Encode implements [modelapi.API].

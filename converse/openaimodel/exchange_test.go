@@ -267,7 +267,11 @@ func TestKeyForOpenAI(t *testing.T) {
 		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			host, got = r.URL.Host, r.Header.Get("Authorization")
 			r.Body.Close()
-			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(hello)), Request: r}, nil
+			answer := hello
+			if strings.HasSuffix(r.URL.Path, "/responses") {
+				answer = `{"object":"response","status":"completed","output":[]}`
+			}
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 		})}
 		if out := run(t.Context(), newModel(t, base, openaimodel.Options{HTTPClient: client}), newRequest()); out.err != nil {
 			t.Fatal(base, out.err)

@@ -57,6 +57,43 @@ func FuzzAccumulator(f *testing.F) {
 	})
 }
 
+// FuzzResponses: any events at all give a reply that can go into a history and be sent
+// again.
+func FuzzResponses(f *testing.F) {
+	f.Add("response.output_item.added", []byte(`{"output_index":0,"item":{"type":"reasoning","id":"rs"}}`), []byte(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"reasoning","id":"rs","summary":[{"text":"a"}],"encrypted_content":"x"},{"type":"message","phase":"final","content":[{"type":"output_text","text":"b"},{"type":"refusal","refusal":"c"}]}]}}`))
+	f.Add("", []byte(`{"type":"response.function_call_arguments.delta","delta":"{","item_id":1}`), []byte(`{"object":"response","status":"incomplete","incomplete_details":{"reason":"\u0000"},"output":[{"type":"function_call","call_id":"c","name":"","arguments":[]},{"type":"web_search_call","action":null},7]}`))
+	f.Add("error", []byte(`{"message":"x"}`), []byte(`{"type":"response.output_text.delta","output_index":-1,"content_index":1e9,"delta":"x"}`))
+	model, err := New("m", &Options{BaseURL: "http://localhost", API: "responses"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, event string, first, second []byte) {
+		answer := &responseAnswer{emit: func(converse.Delta) {}}
+		for _, data := range [][]byte{first, second, first} {
+			if json.Valid(data) {
+				answer.Add(event, gjson.ParseBytes(data))
+			}
+		}
+		n := 0
+		reply, err := answer.reply(model, func() string { n++; return fmt.Sprint(n) })
+		if err != nil {
+			return
+		}
+		history := []canister.Canister{reply.Message}
+		for _, call := range reply.Invocations {
+			history = append(history, call)
+		}
+		for _, call := range reply.Invocations {
+			n++
+			history = append(history, canister.Result{Head: canister.Head{ID: fmt.Sprint(n)}, Invocation: call.ID})
+		}
+		if problems := canister.Check(history); problems != nil {
+			t.Fatalf("%v in %+v", problems, reply)
+		}
+		sendable(t, model, history)
+	})
+}
+
 // FuzzMessages: whatever canisters hold, the request is JSON in UTF-8.
 func FuzzMessages(f *testing.F) {
 	f.Add("text", "image/png", []byte("data"), `{"a":1}`, "name")
@@ -87,7 +124,11 @@ func FuzzMessages(f *testing.F) {
 
 func sendable(t *testing.T, model *Model, history []canister.Canister) {
 	t.Helper()
-	body, _, err := encode(t, new(transcript), model, &converse.Request{History: history})
+	request := &converse.Request{History: history}
+	body, _, err := encode(t, new(transcript), model, request)
+	if model.opts.API == apiResponses {
+		body, _, err = (&responses{ctx: t.Context(), m: model, request: request, transcript: new(transcript)}).Encode()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,23 +80,21 @@ func TestLimitsOfOpenAI(t *testing.T) {
 		t.Errorf("%d tools are offered, %d set aside: %v", started.Tools, len(started.Aside), started.Aside)
 	}
 	var body struct {
-		Tools []struct {
-			Function struct{ Name, Description string }
-		}
+		Tools []struct{ Name, Description string }
 	}
 	if err := json.Unmarshal(server.Requests()[0].Body, &body); err != nil {
 		t.Fatal(err)
 	}
 	for i, tool := range body.Tools {
-		d := tool.Function.Description
+		d := tool.Description
 		if i < 2 {
-			if !strings.HasPrefix(tool.Function.Name, "few__") || d != "short" {
-				t.Errorf("tool %d is %s: %q", i, tool.Function.Name, d)
+			if !strings.HasPrefix(tool.Name, "few__") || d != "short" {
+				t.Errorf("tool %d is %s: %q", i, tool.Name, d)
 			}
 			continue
 		}
 		if n := len(utf16.Encode([]rune(d))); n > 1024 || n < 1000 || !strings.HasSuffix(d, " characters left out]") {
-			t.Errorf("the description of %s has %d characters: %q", tool.Function.Name, n, d)
+			t.Errorf("the description of %s has %d characters: %q", tool.Name, n, d)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -33,6 +34,11 @@ type Model struct {
 	info   telemetry.ModelInfo
 
 	limits modelapi.Limits
+	modern bool     // the server is OpenAI's or Azure's
+	hosted [][]byte // tools that the server runs
+	// includeRefused is set when the server has said that the model has no encrypted
+	// reasoning.
+	includeRefused atomic.Bool
 	// usageRefused is set when the server has rejected stream_options.
 	usageRefused atomic.Bool
 	fields       string // members of a request without settings of its own
@@ -57,8 +63,16 @@ func New(name string, options *Options) (*Model, error) {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	m := &Model{name: name, opts: opts, log: opts.Logger.With(zap.String("model", name))}
+	m.modern = isOpenAI(base) || isAzure(base)
 	if m.fields, err = m.opts.fields(name); err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
+	}
+	for _, tool := range opts.HostedTools {
+		text, err := jsontext.Canonical(tool)
+		if err != nil {
+			return nil, fmt.Errorf("openaimodel: a hosted tool: %w", err)
+		}
+		m.hosted = append(m.hosted, text)
 	}
 	m.server = &modelapi.Server{
 		Package: "openaimodel", Host: base.Host, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),

@@ -20,6 +20,12 @@ import (
 	"go.uber.org/zap"
 )
 
+// The values of Options.API once it is settled.
+const (
+	apiChat      = "chat"
+	apiResponses = "responses"
+)
+
 // The defaults of [Options].
 const (
 	defaultBaseURL         = "https://api.openai.com/v1"
@@ -34,10 +40,13 @@ const (
 // the default. Pointer fields are sent only if they are set, because zero is a valid
 // value.
 type Options struct {
-	// BaseURL is the URL of the API without /chat/completions; default
+	// BaseURL is the URL of the API without /responses or /chat/completions; default
 	// "https://api.openai.com/v1". The scheme is http or https. No environment variable
 	// changes it.
 	BaseURL string
+	// API is responses, chat or auto. Auto, the default, means Responses for OpenAI and
+	// for Azure, except at a URL of a deployment, and Chat Completions elsewhere.
+	API string
 	// APIKey is sent as a bearer token. If it is empty and BaseURL is OpenAI's, it is
 	// read from OPENAI_API_KEY. Other servers only get a key that is set here.
 	APIKey string
@@ -80,6 +89,20 @@ type Options struct {
 	// ReasoningEffort is how much the model thinks: none, minimal, low, medium, high or
 	// another value that the server knows.
 	ReasoningEffort string
+	// ReasoningSummary asks for summaries of the reasoning, which arrive as deltas: auto,
+	// concise or detailed. Only Responses has them.
+	ReasoningSummary string
+	// ServiceTier is the processing tier, such as auto, default, flex or priority.
+	ServiceTier string
+	// PromptCacheKey replaces the key under which the server looks for the cached
+	// beginning of a prompt. By default, with Responses of OpenAI and Azure, each
+	// conversation has its own.
+	PromptCacheKey string
+	// HostedTools are tools that the server itself runs, in the form of the Responses API,
+	// such as {"type": "web_search"}. What they did is structured content of the answer.
+	// They are offered for answers of a conversation, and nothing of this program
+	// approves, limits or audits what they do.
+	HostedTools []map[string]any
 	// ResponseFormat requests answers in JSON.
 	ResponseFormat *ResponseFormat
 	// ExtraBody holds additional members of the request body, for fields without an
@@ -168,6 +191,12 @@ func settle(given *Options) (Options, *url.URL, error) {
 		o.APIKey = os.Getenv("OPENAI_API_KEY")
 	}
 	modern := isOpenAI(base) || isAzure(base)
+	if o.API == "" || o.API == "auto" {
+		o.API = apiChat
+		if modern && !strings.Contains(base.Path, "/deployments/") {
+			o.API = apiResponses
+		}
+	}
 	if o.MaxTokensField == "" {
 		o.MaxTokensField = "max_tokens"
 		if modern {
@@ -212,11 +241,12 @@ func (o *Options) check() error {
 	if f := o.ResponseFormat; f != nil && len(f.Schema) > 0 && !json.Valid(f.Schema) {
 		add("ResponseFormat.Schema is not valid JSON")
 	}
-	for _, name := range []string{"model", "messages", "tools", "stream"} {
+	for _, name := range []string{"model", "messages", "input", "tools", "stream"} {
 		if _, taken := o.ExtraBody[name]; taken {
 			add("ExtraBody has %q, which is the model's own to fill", name)
 		}
 	}
+	o.checkAPI(add)
 	for name, value := range o.Headers {
 		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
 			add("the header %q, or its value, cannot be sent", name)
@@ -224,6 +254,33 @@ func (o *Options) check() error {
 	}
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(wrong...)
+}
+
+// checkAPI adds the options that the API does not have. Nothing is left out silently.
+func (o *Options) checkAPI(add func(format string, args ...any)) {
+	switch o.API {
+	case apiResponses:
+		if len(o.Stop) > 0 {
+			add("Stop is set, which the Responses API does not have; remove it, or set API to chat")
+		}
+		if o.Seed != nil {
+			add("Seed is set, which the Responses API does not have; remove it, or set API to chat")
+		}
+		for i, tool := range o.HostedTools {
+			if kind, _ := tool["type"].(string); kind == "" || kind == "function" {
+				add("HostedTools[%d] has no type of a tool that the server runs, such as web_search", i)
+			}
+		}
+	case apiChat:
+		if len(o.HostedTools) > 0 {
+			add("HostedTools is set, which only the Responses API has; set API to responses")
+		}
+		if o.ReasoningSummary != "" {
+			add("ReasoningSummary is set, which only the Responses API has; set API to responses")
+		}
+	default:
+		add("API is %q; it must be auto, responses or chat", o.API)
+	}
 }
 
 // isOpenAI reports whether a URL belongs to OpenAI itself, in any of its regions.

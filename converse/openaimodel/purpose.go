@@ -16,6 +16,7 @@ import (
 // conversation, whether an option or Options.ExtraBody sets them. All others are sent
 // with every request.
 var answerMembers = map[string]bool{
+	"text":                true, // the form of an answer in Responses
 	"response_format":     true, // otherwise a summary would be an object of that schema
 	"stop":                true, // otherwise a summary would end at one of these texts
 	"tool_choice":         true,

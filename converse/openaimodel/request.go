@@ -3,6 +3,7 @@
 package openaimodel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,6 +67,12 @@ func (o *Options) fields(model string) (string, error) {
 	if o.ReasoningEffort != "" {
 		fields["reasoning_effort"] = o.ReasoningEffort
 	}
+	if o.ServiceTier != "" {
+		fields["service_tier"] = o.ServiceTier
+	}
+	if o.PromptCacheKey != "" {
+		fields["prompt_cache_key"] = o.PromptCacheKey
+	}
 	if o.ResponseFormat != nil {
 		fields["response_format"] = o.ResponseFormat.field()
 	}
@@ -86,16 +93,15 @@ func (o *Options) fields(model string) (string, error) {
 	return string(text), nil
 }
 
+// name returns the name of the schema.
+func (f *ResponseFormat) name() string { return cmp.Or(f.Name, "answer") }
+
 // field returns the response_format of a request.
 func (f *ResponseFormat) field() any {
 	if len(f.Schema) == 0 {
 		return map[string]any{"type": "json_object"}
 	}
-	name := f.Name
-	if name == "" {
-		name = "answer"
-	}
-	schema := map[string]any{"name": name, "schema": f.Schema}
+	schema := map[string]any{"name": f.name(), "schema": f.Schema}
 	if f.Description != "" {
 		schema["description"] = f.Description
 	}
@@ -147,7 +153,10 @@ type encodedTools struct {
 // the toolsets of conversations.
 func (m *Model) encode(ctx context.Context, request *converse.Request) *encodedTools {
 	set := request.Tools
-	if set == nil || len(set.Definitions) == 0 {
+	if set == nil {
+		set = &converse.Toolset{}
+	}
+	if len(set.Definitions) == 0 && len(m.hosted) == 0 {
 		return nil
 	}
 	encoded := &encodedTools{set: set}
@@ -185,6 +194,12 @@ func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *en
 func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Toolset) []byte {
 	dst = append(dst, `,"tools":[`...)
 	empty := len(dst)
+	for _, tool := range m.hosted {
+		if len(dst) > empty {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, tool...)
+	}
 	for _, definition := range set.Definitions {
 		longer := dst
 		if len(dst) > empty {
@@ -214,11 +229,18 @@ func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, 
 		return dst, err
 	}
 	description, _ := m.limits.Describe(definition, note)
-	dst = append(dst, `{"type":"function","function":{`...)
+	if m.opts.API == apiResponses {
+		dst = append(dst, `{"type":"function"`...)
+	} else {
+		dst = append(dst, `{"type":"function","function":{`...)
+	}
 	dst = jsontext.AppendMember(dst, "name", definition.Name)
 	if description != "" {
 		dst = jsontext.AppendMember(dst, "description", description)
 	}
 	dst = append(jsontext.AppendName(dst, "parameters"), parameters...)
+	if m.opts.API == apiResponses { // whose default is strict
+		return append(strconv.AppendBool(jsontext.AppendName(dst, "strict"), toolschema.IsStrict(parameters)), '}'), nil
+	}
 	return append(dst, "}}"...), nil
 }

@@ -64,9 +64,13 @@ func TestConversationIsPlayedAgain(t *testing.T) {
 // newHarness makes a model of a server that answers as the suite wants it: the
 // server of package openaiserver counts assistant messages as the suite does.
 func newHarness(t *testing.T, lines []conversetest.Line, options openaimodel.Options) conversetest.Harness {
+	return newHarnessOf(t, lines, options, func(line conversetest.Line) openaiserver.Reply { return replyOf(line, !options.NoStream) })
+}
+
+func newHarnessOf(t *testing.T, lines []conversetest.Line, options openaimodel.Options, reply func(conversetest.Line) openaiserver.Reply) conversetest.Harness {
 	var script openaiserver.Script
 	for _, line := range lines {
-		script.Steps = append(script.Steps, openaiserver.Step{Reply: replyOf(line, !options.NoStream)})
+		script.Steps = append(script.Steps, openaiserver.Step{Reply: reply(line)})
 	}
 	server, err := openaiserver.Start(script, nil)
 	if err != nil {
@@ -104,6 +108,11 @@ func replyOf(line conversetest.Line, stream bool) openaiserver.Reply {
 		replay.Header = http.Header{"Content-Type": {"application/json"}}
 		replay.Parts = []openaiserver.Part{{Data: completion("message", saying(line, line.Text), &line)}}
 	}
+	return ending(line, replay, stream)
+}
+
+// ending makes an answer end as the line wants it.
+func ending(line conversetest.Line, replay openaiserver.Replay, stream bool) openaiserver.Replay {
 	last := len(replay.Parts) - 1
 	switch {
 	case line.Wait != nil:

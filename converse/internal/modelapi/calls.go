@@ -7,12 +7,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/invoker"
 )
 
 // Group is an assistant message with its calls and their results.
@@ -117,4 +120,18 @@ func Walk(history []canister.Canister, write func(canister.Canister, *Group), le
 		}
 	}
 	return settled, done, nil
+}
+
+// ToolName returns the name of the tool that a call refers to. gpt-oss and Kimi prefix the
+// name with the namespace of their prompt format, as in functions.weather, and some servers
+// do not remove it. A name that is offered as it is stays unchanged.
+func ToolName(offered *converse.Toolset, name string) string {
+	if bare, found := strings.CutPrefix(name, "functions."); found && !offers(offered, name) && offers(offered, bare) {
+		return bare
+	}
+	return name
+}
+
+func offers(offered *converse.Toolset, name string) bool {
+	return offered != nil && slices.ContainsFunc(offered.Definitions, func(d *invoker.Definition) bool { return d.Name == name })
 }

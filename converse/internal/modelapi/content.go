@@ -5,6 +5,8 @@ package modelapi
 import (
 	"fmt"
 	"mime"
+	"net/url"
+	"path"
 	"regexp"
 	"strings"
 
@@ -19,12 +21,14 @@ type Part struct {
 	Data  []byte // of an image or of audio
 	MIME  string // of Data, for an image: image/png, image/jpeg, image/gif or image/webp
 	Sound string // the format of Data, for audio: wav or mp3
+	Name  string // of a file, whose MIME and Data are set
 }
 
 // Renderer renders content for a model.
 type Renderer struct {
 	NoImages bool // the model does not accept images
 	Audio    bool // the model accepts audio
+	Files    bool // the API carries files, such as PDF
 }
 
 // IsText reports whether the part is text.
@@ -50,6 +54,21 @@ var fetched = regexp.MustCompile(`(?i)^(https?://|data:image/)`)
 
 // imageTypes are the image types that the API accepts.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+
+// fileTypes are the types of files that APIs read.
+var fileTypes = map[string]bool{"application/pdf": true}
+
+// fileName returns the name of a file, which the model sees.
+func fileName(uri, kind string) string {
+	name := path.Base(uri)
+	if u, err := url.Parse(uri); err == nil && u.Path != "" {
+		name = path.Base(u.Path)
+	}
+	if name = strings.TrimSuffix(textcut.Prefix(valid(name), 100), ".pdf"); name == "." || name == "/" || name == "" {
+		name = "file"
+	}
+	return name + ".pdf"
+}
 
 // soundFormats are the audio formats of the API, by media type.
 var soundFormats = map[string]string{
@@ -106,6 +125,8 @@ func (p Part) line(fate string) string {
 	switch {
 	case p.IsText():
 		return p.Text
+	case p.Name != "":
+		return "[file " + p.Name + ", " + strings.TrimPrefix(leftOut(p.MIME, len(p.Data), fate), "[")
 	case p.URL != "":
 		return "[image " + shortURL(p.URL) + ", left out: " + fate + "]"
 	case p.Sound != "":
@@ -114,8 +135,11 @@ func (p Part) line(fate string) string {
 	return leftOut(p.MIME, len(p.Data), fate)
 }
 
-// Noun returns what the part is: audio or image.
+// Noun returns what the part is: audio, file or image.
 func (p Part) Noun() string {
+	if p.Name != "" {
+		return "file"
+	}
 	if p.Sound != "" {
 		return "audio"
 	}
@@ -179,6 +203,8 @@ func (r Renderer) resource(c canister.ResourceContent) []Part {
 		return []Part{name, r.image(canister.ImageContent{Data: c.Blob, MIME: c.MIME})}
 	case strings.HasPrefix(kind, "audio/"):
 		return []Part{name, r.audio(canister.AudioContent{Data: c.Blob, MIME: c.MIME})}
+	case r.Files && fileTypes[kind] && len(c.Blob) > 0:
+		return []Part{name, {Name: fileName(c.URI, kind), MIME: kind, Data: c.Blob}}
 	}
 	return []Part{{Text: strings.TrimSuffix(name.Text, "]") + ": " +
 		strings.TrimPrefix(leftOut(c.MIME, len(c.Blob), "the model's API cannot carry it"), "[")}}
@@ -226,10 +252,10 @@ func mediaType(text string) string {
 }
 
 // shortURL returns a URL shortened for display, without the data of a data URL.
-func shortURL(url string) string {
-	if strings.HasPrefix(url, "data:") {
-		head, _, _ := strings.Cut(url, ",")
+func shortURL(address string) string {
+	if strings.HasPrefix(address, "data:") {
+		head, _, _ := strings.Cut(address, ",")
 		return textcut.Bytes(valid(head), 100)
 	}
-	return textcut.Bytes(valid(url), 2000)
+	return textcut.Bytes(valid(address), 2000)
 }

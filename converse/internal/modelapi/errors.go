@@ -110,6 +110,9 @@ func explain(body []byte) (message, code string) {
 	if root.IsArray() { // some gateways wrap it
 		root = root.Get("0")
 	}
+	if inner := root.Get("response.error"); inner.IsObject() { // an event of Responses
+		root = root.Get("response")
+	}
 	fault := root.Get("error")
 	if !fault.IsObject() {
 		if text := fault.String(); text != "" {
@@ -147,7 +150,7 @@ func retryable(status int, code string) bool {
 		return false // a 429 that waiting does not fix
 	case converse.CodeContextLength:
 		return false // llama.cpp sends it with a 500
-	case "content_filter", "invalid_request_error", "invalid_api_key",
+	case "content_filter", "invalid_request_error", "invalid_api_key", "invalid_prompt",
 		"authentication_error", "permission_error", "not_found_error", "model_not_found":
 		return status >= http.StatusInternalServerError
 	}

@@ -11,29 +11,30 @@ import (
 
 // opaque is data of a server in the metadata of a canister.
 type opaque struct {
-	Host  string          `json:"host"` // the origin; other hosts would reject it
+	Host  string          `json:"host"`            // the origin; other hosts would reject it
+	Model string          `json:"model,omitempty"` // the model that it is for; empty for all
 	Value json.RawMessage `json:"value"`
 }
 
 // Keep returns metadata with data that this server requires later, in its own form. Only
-// this server gets it back.
-func (s *Server) Keep(key string, value []byte) canister.Fields {
-	kept, err := json.Marshal(opaque{Host: s.Host, Value: value})
+// this server gets it back, and, unless model is empty, only with that model.
+func (s *Server) Keep(key, model string, value []byte) canister.Fields {
+	kept, err := json.Marshal(opaque{Host: s.Host, Model: model, Value: value})
 	if err != nil {
 		return nil
 	}
 	return canister.Fields{key: kept}
 }
 
-// Kept returns the value that Keep stored under a key; nil if there is none, or if it
-// came from another server.
-func (s *Server) Kept(metadata canister.Fields, key string) []byte {
+// Kept returns the value that Keep stored under a key; nil if there is none, or if it came
+// from another server, or is for another model.
+func (s *Server) Kept(metadata canister.Fields, key, model string) []byte {
 	member, ok := metadata[key]
 	if !ok {
 		return nil
 	}
 	var own opaque
-	if json.Unmarshal(member, &own) != nil || own.Host != s.Host || len(own.Value) == 0 {
+	if json.Unmarshal(member, &own) != nil || own.Host != s.Host || own.Model != model || len(own.Value) == 0 {
 		return nil
 	}
 	return jsontext.Compact(own.Value)

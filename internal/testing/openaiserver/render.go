@@ -16,6 +16,7 @@ import (
 // "choices" member of each chunk and of the whole answer. The other members (id, time,
 // model, usage) are added when it is sent.
 type rendered struct {
+	message    Message
 	chunks     [][]byte
 	whole      []byte
 	usage      *Usage
@@ -53,7 +54,7 @@ type deltaFunction struct {
 
 // render prepares a message so that it can be sent any number of times.
 func render(m Message) *rendered {
-	r := &rendered{usage: m.Usage, pace: m.Pace, delay: m.Delay}
+	r := &rendered{message: m, usage: m.Usage, pace: m.Pace, delay: m.Delay}
 	finish := m.Finish
 	if finish == "" {
 		finish = "stop"
@@ -192,6 +193,10 @@ func (m Message) play(x *exchange) { render(m).play(x) }
 
 // play sends the message whole or as a stream, as the request asks.
 func (r *rendered) play(x *exchange) {
+	if x.request.responses {
+		r.message.playResponse(x)
+		return
+	}
 	if !x.wait(r.delay) {
 		return
 	}

@@ -197,8 +197,8 @@ func (x *exchange) wait(d time.Duration) bool {
 	}
 }
 
-// ServeHTTP answers POST /v1/chat/completions from the script. It answers POST
-// /oddity/NAME/v1/chat/completions with the oddity NAME.
+// ServeHTTP answers POST /v1/chat/completions and POST /v1/responses from the script. It
+// answers POST /oddity/NAME/v1/chat/completions with the oddity NAME.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
@@ -270,7 +270,7 @@ func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
 	_, path := splitOddity(r.URL.Path)
 	switch {
-	case path != "/v1/chat/completions":
+	case path != chatPath && path != responsesPath:
 		return &Failure{Status: http.StatusNotFound, Message: fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos.", r.Method, r.URL.Path), Code: "unknown_url"}
 	case r.Method != http.MethodPost:
 		return &Failure{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {http.MethodPost}},
@@ -288,17 +288,30 @@ func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
 	return nil
 }
 
+// The paths of the APIs.
+const (
+	chatPath      = "/v1/chat/completions"
+	responsesPath = "/v1/responses"
+)
+
+// parse parses and checks a request.
+func (s *Server) parse(r *http.Request, body []byte) (*Request, *Failure) {
+	switch _, path := splitOddity(r.URL.Path); {
+	case path == responsesPath:
+		return parseResponses(body, r.Header, s.options.Trust)
+	case s.options.Trust:
+		return skimRequest(body, r.Header), nil
+	}
+	return parseRequest(body, r.Header)
+}
+
 // answer returns the reply to a request, or its fault.
 func (s *Server) answer(x *exchange, r *http.Request, body []byte) (Reply, *Failure) {
-	if s.options.Trust {
-		x.request = skimRequest(body, r.Header)
-	} else {
-		request, failure := parseRequest(body, r.Header)
-		if failure != nil {
-			return nil, failure
-		}
-		x.request = request
+	request, failure := s.parse(r, body)
+	if failure != nil {
+		return nil, failure
 	}
+	x.request = request
 	if name, _ := splitOddity(r.URL.Path); name != "" {
 		replay, err := findOddity(name)
 		if err != nil {

@@ -255,7 +255,7 @@ func TestDoors(t *testing.T) {
 		{"charset", "POST", "/v1/chat/completions", "right", "application/json; charset=utf-8", request(userMessage, ""), 200},
 		{"wrong key", "POST", "/v1/chat/completions", "wrong", "application/json", request(userMessage, ""), 401},
 		{"no key", "POST", "/v1/chat/completions", "", "application/json", request(userMessage, ""), 401},
-		{"path", "POST", "/v1/responses", "right", "application/json", "{}", 404},
+		{"path", "POST", "/v1/embeddings", "right", "application/json", "{}", 404},
 		{"method", "GET", "/v1/chat/completions", "right", "", "", 405},
 		{"type", "POST", "/v1/chat/completions", "right", "text/plain", request(userMessage, ""), 415},
 		{"size", "POST", "/v1/chat/completions", "right", "application/json", request(userMessage, `"x":"`+strings.Repeat("x", 200)+`"`), 413},

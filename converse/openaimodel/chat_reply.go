@@ -36,13 +36,13 @@ func (a *accumulator) reply(server *modelapi.Server, newID func() string) (conve
 		}
 	}
 	if len(a.thought) > 0 {
-		message.Metadata = server.Keep(reasoningKey, jsontext.AppendString(nil, string(a.thought)))
+		message.Metadata = server.Keep(reasoningKey, "", jsontext.AppendString(nil, string(a.thought)))
 	}
 	if text := a.details.text(); text != nil {
 		if message.Metadata == nil {
 			message.Metadata = canister.Fields{}
 		}
-		maps.Copy(message.Metadata, server.Keep(detailsKey, text))
+		maps.Copy(message.Metadata, server.Keep(detailsKey, "", text))
 	}
 	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
 	reply := converse.Reply{Message: message}
@@ -52,7 +52,7 @@ func (a *accumulator) reply(server *modelapi.Server, newID func() string) (conve
 			Head:      canister.Head{ID: newID()},
 			Message:   message.ID,
 			CallID:    strings.Clone(c.id),
-			Name:      a.toolName(c.name),
+			Name:      modelapi.ToolName(a.tools, c.name),
 			Arguments: string(c.arguments),
 		}
 		if call.CallID == "" || taken[call.CallID] {
@@ -66,7 +66,7 @@ func (a *accumulator) reply(server *modelapi.Server, newID func() string) (conve
 			}
 		}
 		if c.extra != "" {
-			call.Metadata = server.Keep(extraKey, []byte(c.extra))
+			call.Metadata = server.Keep(extraKey, "", []byte(c.extra))
 		}
 		reply.Invocations = append(reply.Invocations, call)
 	}

@@ -56,10 +56,10 @@ func (w *messageWriter) group(g *modelapi.Group) {
 	} else {
 		w.content(text)
 	}
-	if thought := w.m.server.Kept(g.Message.Metadata, reasoningKey); thought != nil {
+	if thought := w.m.server.Kept(g.Message.Metadata, reasoningKey, ""); thought != nil {
 		w.dst = append(jsontext.AppendName(w.dst, "reasoning_content"), thought...)
 	}
-	if details := w.m.server.Kept(g.Message.Metadata, detailsKey); details != nil {
+	if details := w.m.server.Kept(g.Message.Metadata, detailsKey, ""); details != nil {
 		w.dst = append(jsontext.AppendName(w.dst, "reasoning_details"), details...)
 	}
 	if len(g.Invocations) > 0 {
@@ -96,7 +96,7 @@ func (w *messageWriter) call(call canister.Invocation) {
 	w.dst = append(jsontext.AppendName(w.dst, "function"), '{')
 	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
 	w.dst = append(jsontext.AppendMember(w.dst, "arguments", modelapi.LegalArguments(call.Arguments)), '}')
-	if extra := w.m.server.Kept(call.Metadata, extraKey); extra != nil {
+	if extra := w.m.server.Kept(call.Metadata, extraKey, ""); extra != nil {
 		w.dst = append(jsontext.AppendName(w.dst, "extra_content"), extra...)
 	}
 	w.dst = append(w.dst, '}')

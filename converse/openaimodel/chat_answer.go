@@ -3,13 +3,11 @@
 package openaimodel
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/invoker"
 	"github.com/tidwall/gjson"
 )
 
@@ -209,7 +207,7 @@ func (a *accumulator) fragment(piece, function gjson.Result) {
 	}
 	if !c.announced && c.name != "" {
 		c.announced = true
-		a.emit(converse.Delta{Invocation: a.toolName(c.name)})
+		a.emit(converse.Delta{Invocation: modelapi.ToolName(a.tools, c.name)})
 	}
 }
 
@@ -281,20 +279,6 @@ func (c *call) rename(name string) {
 	default:
 		c.name += name
 	}
-}
-
-// toolName returns the name of the tool that a call refers to. gpt-oss and Kimi prefix
-// the name with the namespace of their prompt format, as in functions.weather, and some
-// servers do not remove it. A name that is offered as it is stays unchanged.
-func (a *accumulator) toolName(name string) string {
-	if bare, found := strings.CutPrefix(name, "functions."); found && !a.offers(name) && a.offers(bare) {
-		return bare
-	}
-	return name
-}
-
-func (a *accumulator) offers(name string) bool {
-	return a.tools != nil && slices.ContainsFunc(a.tools.Definitions, func(d *invoker.Definition) bool { return d.Name == name })
 }
 
 // count processes the usage. Servers send it once, or the sum so far in each chunk, or

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package toolschema
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// strictKeywords are the keywords of schemas that OpenAI can enforce (Structured Outputs,
+// Supported schemas). Others make it refuse a strict tool.
+var strictKeywords = map[string]bool{
+	"type": true, "properties": true, "required": true, "additionalProperties": true, "items": true, "enum": true,
+	"const": true, "anyOf": true, "description": true, "title": true,
+	"pattern": true, "multipleOf": true, "maximum": true, "exclusiveMaximum": true, "minimum": true, "exclusiveMinimum": true,
+	"minItems": true, "maxItems": true,
+}
+
+// The limits of a strict schema.
+const (
+	maxStrictDepth      = 10
+	maxStrictProperties = 5000
+)
+
+// IsStrict reports whether the arguments of a tool can be enforced as they are: each object
+// is closed and requires all of its properties, and no keyword is used that cannot be
+// enforced. Without enforcement the schema is only a hint for the model.
+func IsStrict(parameters []byte) bool {
+	decoder := json.NewDecoder(bytes.NewReader(parameters))
+	var root map[string]any
+	if decoder.Decode(&root) != nil || root["type"] != "object" {
+		return false
+	}
+	s := strictness{}
+	return s.node(root, 0) && s.properties <= maxStrictProperties
+}
+
+// strictness counts the properties of a schema.
+type strictness struct{ properties int }
+
+func (s *strictness) node(value any, depth int) bool {
+	node, ok := value.(map[string]any)
+	if !ok || depth > maxStrictDepth {
+		return false
+	}
+	for keyword := range node {
+		if !strictKeywords[keyword] {
+			return false
+		}
+	}
+	if branches, ok := node["anyOf"].([]any); ok {
+		for _, branch := range branches {
+			if !s.node(branch, depth+1) {
+				return false
+			}
+		}
+		return true
+	}
+	if items, ok := node["items"]; ok && !s.node(items, depth+1) {
+		return false
+	}
+	switch kind := node["type"].(type) {
+	case string:
+		return kind != "array" && kind != "object" || kind == "array" && node["items"] != nil || kind == "object" && s.object(node, depth)
+	case []any:
+		for _, one := range kind {
+			if one == "object" || one == "array" {
+				return false
+			}
+		}
+		return len(kind) > 0
+	}
+	return node["enum"] != nil || node["const"] != nil
+}
+
+// object reports whether an object is closed and requires all of its properties.
+func (s *strictness) object(node map[string]any, depth int) bool {
+	properties, _ := node["properties"].(map[string]any)
+	required, _ := node["required"].([]any)
+	if node["additionalProperties"] != false || len(required) != len(properties) {
+		return false
+	}
+	for _, name := range required {
+		text, _ := name.(string)
+		if _, known := properties[text]; !known {
+			return false
+		}
+	}
+	for _, property := range properties {
+		s.properties++
+		if !s.node(property, depth+1) {
+			return false
+		}
+	}
+	return true
+}

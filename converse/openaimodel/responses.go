@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/openai/openai-go/v3/option"
+)
+
+// responses is one request to Responses. The server keeps nothing: each request has the
+// whole history, and reasoning comes back encrypted.
+type responses struct {
+	ctx        context.Context
+	m          *Model
+	request    *converse.Request
+	transcript *transcript
+}
+
+var _ modelapi.API = (*responses)(nil)
+
+// Encode implements [modelapi.API].
+func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
+	fields, err := r.fields()
+	if err != nil {
+		return nil, nil, fmt.Errorf("openaimodel: %w", err)
+	}
+	t := r.transcript
+	if t.offered != r.request.Tools {
+		t.offered, t.tools = r.request.Tools, r.m.encode(r.ctx, r.request)
+	}
+	writer := &inputWriter{m: r.m, render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
+	return t.messages.Body(r.request.History, `{"input":[`, writer.write, func(dst []byte) []byte {
+		return r.appendTail(dst, fields, t.tools)
+	})
+}
+
+// Post implements [modelapi.API].
+func (r *responses) Post(ctx context.Context, body []byte, retries int, middleware modelapi.Middleware) (res *http.Response, err error) {
+	err = r.m.client.Post(ctx, "responses", body, &res, option.WithMiddleware(middleware), option.WithMaxRetries(retries))
+	return res, err
+}
+
+// Read implements [modelapi.API].
+func (r *responses) Read(x *modelapi.Exchange, res *http.Response) (converse.Reply, error) {
+	answer := &responseAnswer{emit: x.Delta, tools: r.request.Tools}
+	if err := x.Read(res, answer); err != nil || x.Left() {
+		return converse.Reply{}, err
+	}
+	if !answer.ended {
+		return converse.Reply{}, x.Broken(res, true, "the stream ended before response.completed")
+	}
+	reply, err := answer.reply(r.m, r.request.NewID)
+	if err != nil {
+		return reply, x.Broken(res, false, "%w", err)
+	}
+	return reply, nil
+}
+
+// Amend implements [modelapi.API]: after the server has said that a model has no encrypted
+// reasoning, which older models have not, the model no longer asks for it.
+func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
+	if failed.Status != http.StatusBadRequest || !strings.Contains(strings.ToLower(failed.Message), "encrypted content is not supported") ||
+		r.m.opts.extra("include") || r.m.includeRefused.Swap(true) {
+		return false
+	}
+	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
+}
+
+// fields returns the members of the request after its input, except the tools, each
+// preceded by a comma, in a fixed order.
+func (r *responses) fields() (string, error) {
+	o := r.m.optionsFor(r.request.Purpose)
+	fields := map[string]any{"store": false}
+	if !r.m.includeRefused.Load() {
+		fields["include"] = []string{"reasoning.encrypted_content"}
+	}
+	if temperature := r.request.Temperature; temperature != nil {
+		fields["temperature"] = *temperature
+	} else if o.Temperature != nil {
+		fields["temperature"] = *o.Temperature
+	}
+	if o.TopP != nil {
+		fields["top_p"] = *o.TopP
+	}
+	limit := int64(o.MaxTokens)
+	if n := r.request.MaxTokens; n > 0 && (limit == 0 || n < limit) && !o.extra("max_output_tokens") {
+		limit = min(n, math.MaxInt32)
+	}
+	if limit > 0 {
+		fields["max_output_tokens"] = max(limit, minOutputTokens)
+	}
+	if reasoning := o.reasoning(); reasoning != nil {
+		fields["reasoning"] = reasoning
+	}
+	if o.ResponseFormat != nil {
+		fields["text"] = map[string]any{"format": o.ResponseFormat.textFormat()}
+	}
+	if o.ServiceTier != "" {
+		fields["service_tier"] = o.ServiceTier
+	}
+	if key := r.cacheKey(); key != "" {
+		fields["prompt_cache_key"] = key
+	}
+	maps.Copy(fields, o.ExtraBody)
+	fields["model"] = r.m.name
+	if !o.NoStream {
+		fields["stream"] = true
+	}
+	text := []byte{}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value, err := jsontext.Canonical(fields[name])
+		if err != nil {
+			return "", fmt.Errorf("the field %q of the request: %w", name, err)
+		}
+		text = append(jsontext.AppendString(append(text, ','), name), ':')
+		text = append(text, value...)
+	}
+	return string(text), nil
+}
+
+// minOutputTokens is the least value of max_output_tokens that OpenAI accepts (API
+// reference, Create a model response).
+const minOutputTokens = 16
+
+// reasoning returns the value of the member reasoning; nil if no option sets it.
+func (o *Options) reasoning() map[string]any {
+	reasoning := map[string]any{}
+	if o.ReasoningEffort != "" {
+		reasoning["effort"] = o.ReasoningEffort
+	}
+	if o.ReasoningSummary != "" {
+		reasoning["summary"] = o.ReasoningSummary
+	}
+	if len(reasoning) == 0 {
+		return nil
+	}
+	return reasoning
+}
+
+// textFormat returns the member format of text.
+func (f *ResponseFormat) textFormat() any {
+	if len(f.Schema) == 0 {
+		return map[string]any{"type": "json_object"}
+	}
+	format := map[string]any{"type": "json_schema", "name": f.name(), "schema": f.Schema, "strict": f.Strict}
+	if f.Description != "" {
+		format["description"] = f.Description
+	}
+	return format
+}
+
+// cacheKey returns the key under which the server looks for the cached beginning of the
+// prompt. It is the same for all requests of a conversation until it is compacted. Only
+// OpenAI and Azure get one by default.
+func (r *responses) cacheKey() string {
+	if o := &r.m.opts; o.PromptCacheKey != "" || !r.m.modern || len(r.request.History) == 0 || r.request.History[0] == nil {
+		return o.PromptCacheKey
+	}
+	return modelapi.MadeCallID(r.request.History[0].Header().ID)
+}
+
+// appendTail appends the rest of a body after its input, beginning with fields. tools is
+// nil if no tools are offered.
+func (r *responses) appendTail(dst []byte, fields string, tools *encodedTools) []byte {
+	dst = append(append(dst, ']'), fields...)
+	if tools == nil {
+		return append(dst, '}')
+	}
+	dst = append(dst, tools.text...)
+	o := r.m.optionsFor(r.request.Purpose)
+	if o.ParallelToolCalls != nil && !o.extra("parallel_tool_calls") {
+		dst = strconv.AppendBool(jsontext.AppendName(dst, "parallel_tool_calls"), *o.ParallelToolCalls)
+	}
+	switch choice := o.ToolChoice; {
+	case o.extra("tool_choice") && !r.request.NoInvocations:
+	case r.request.NoInvocations:
+		dst = jsontext.AppendMember(dst, "tool_choice", "none")
+	case r.request.RequireInvocation:
+		dst = jsontext.AppendMember(dst, "tool_choice", "required")
+	case choice == "auto" || choice == "none" || choice == "required":
+		dst = jsontext.AppendMember(dst, "tool_choice", choice)
+	case choice != "":
+		dst = jsontext.AppendMember(append(jsontext.AppendName(dst, "tool_choice"), `{"type":"function"`...), "name", choice)
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/textcut"
+	"github.com/tidwall/gjson"
+)
+
+// outputKey is the member of a message's metadata with the items of an answer.
+const outputKey = "openaimodel.output"
+
+// maxItems limits the items of one answer.
+const maxItems = 1024
+
+// responseAnswer assembles an answer from the events of a stream, or from a whole response
+// (API reference, Responses, Streaming events). The items of the last event are the ones
+// that count; what streamed before fills the gaps of servers that leave them out.
+type responseAnswer struct {
+	emit  func(converse.Delta)
+	tools *converse.Toolset // offered tools; may be nil
+
+	items     []*responseItem // in the order of the answer
+	model     string
+	status    string // of the response
+	reason    string // why it is incomplete
+	usage     *canister.Usage
+	ended     bool // the response has come to its end
+	fault     bool // an error came instead of an answer
+	overflown bool // more than maxItems items
+}
+
+// responseItem is one item of an answer.
+type responseItem struct {
+	index     string // output_index, as the server wrote it
+	kind      string
+	id        string
+	callID    string
+	name      string
+	phase     string
+	arguments []byte
+	parts     []*responsePart
+	shown     int    // parts of a summary that have begun
+	raw       []byte // the item as the server sent it at its end
+	announced bool
+}
+
+// responsePart is one part of a message, or of the text of a reasoning.
+type responsePart struct {
+	kind string // output_text, refusal, summary_text or reasoning_text
+	text []byte
+}
+
+// State implements [modelapi.Accumulator].
+func (a *responseAnswer) State() modelapi.State {
+	return modelapi.State{Began: len(a.items) > 0 || a.ended, Whole: a.ended, Complete: a.ended, Done: a.ended, Fault: a.fault}
+}
+
+// Add processes an event, or a whole response; see [modelapi.Accumulator].
+func (a *responseAnswer) Add(event string, value gjson.Result) {
+	kind := value.Get("type").String()
+	if kind == "" {
+		kind = event
+	}
+	switch kind {
+	case "error", "response.failed":
+		a.fault = true
+	case "response.output_item.added":
+		a.begin(a.itemAt(value), value.Get("item"))
+	case "response.output_item.done":
+		a.finish(a.itemAt(value), value.Get("item"))
+	case "response.output_text.delta", "response.refusal.delta":
+		a.say(a.part(value, "message", "content_index", partKinds[kind]), value.Get("delta").String())
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		a.think(a.itemOf(value, "reasoning"), a.part(value, "reasoning", indexNames[kind], partKinds[kind]), value.Get("delta").String())
+	case "response.function_call_arguments.delta":
+		if item := a.itemOf(value, "function_call"); item != nil {
+			item.arguments = append(item.arguments, value.Get("delta").String()...)
+		}
+	case "response.function_call_arguments.done":
+		if item := a.itemOf(value, "function_call"); item != nil && value.Get("arguments").Type == gjson.String {
+			item.arguments = []byte(value.Get("arguments").Str)
+		}
+	default:
+		if response := value.Get("response"); response.IsObject() {
+			a.response(response)
+		} else if value.Get("output").IsArray() || value.Get("object").String() == "response" || value.Get("error").IsObject() {
+			a.response(value)
+		}
+	}
+}
+
+// partKinds are the kinds of the parts that events extend, and indexNames the members with
+// their position.
+var (
+	partKinds = map[string]string{
+		"response.output_text.delta": "output_text", "response.refusal.delta": "refusal",
+		"response.reasoning_summary_text.delta": "summary_text", "response.reasoning_text.delta": "reasoning_text",
+	}
+	indexNames = map[string]string{"response.reasoning_summary_text.delta": "summary_index", "response.reasoning_text.delta": "content_index"}
+)
+
+// response processes a response object, of an event or whole.
+func (a *responseAnswer) response(response gjson.Result) {
+	if model := response.Get("model").String(); model != "" {
+		a.model = strings.Clone(model)
+	}
+	if fault := response.Get("error"); isFault(fault) {
+		a.fault = true
+		return
+	}
+	status := response.Get("status").String()
+	switch status {
+	case "completed", "incomplete":
+	case "failed", "cancelled":
+		a.fault = true
+		return
+	default:
+		return // queued or in_progress
+	}
+	for i, item := range response.Get("output").Array() {
+		a.finish(a.itemFor(indexOf(i), item.Get("id").String(), item.Get("type").String()), item)
+	}
+	a.status, a.reason, a.ended = strings.Clone(status), strings.Clone(response.Get("incomplete_details.reason").String()), true
+	if usage := response.Get("usage"); usage.IsObject() {
+		a.usage = &canister.Usage{
+			Input:     usage.Get("input_tokens").Int(),
+			Cached:    usage.Get("input_tokens_details.cached_tokens").Int(),
+			Output:    usage.Get("output_tokens").Int(),
+			Reasoning: usage.Get("output_tokens_details.reasoning_tokens").Int(),
+		}
+	}
+}
+
+func indexOf(i int) string {
+	text, _ := json.Marshal(i)
+	return string(text)
+}
+
+// itemAt returns the item of an event about an item as a whole.
+func (a *responseAnswer) itemAt(event gjson.Result) *responseItem {
+	item := event.Get("item")
+	return a.itemFor(event.Get("output_index").Raw, item.Get("id").String(), item.Get("type").String())
+}
+
+// itemOf returns the item that an event about its content belongs to.
+func (a *responseAnswer) itemOf(event gjson.Result, kind string) *responseItem {
+	return a.itemFor(event.Get("output_index").Raw, event.Get("item_id").String(), kind)
+}
+
+// itemFor returns the item of that kind with that index, or else that ID, and creates it if
+// necessary. Servers that give neither mean the last item of the kind. It returns nil if
+// there are too many.
+func (a *responseAnswer) itemFor(index, id, kind string) *responseItem {
+	for i := len(a.items) - 1; i >= 0; i-- {
+		item := a.items[i]
+		same := item.kind == kind
+		switch {
+		case index != "" && item.index != "":
+			same = same && index == item.index
+		case id != "" && item.id != "":
+			same = same && id == item.id
+		default:
+			same = same && item.raw == nil
+		}
+		if same {
+			return item
+		}
+	}
+	if len(a.items) == maxItems {
+		a.overflown = true
+		return nil
+	}
+	item := &responseItem{index: strings.Clone(index), id: strings.Clone(id), kind: strings.Clone(kind)}
+	a.items = append(a.items, item)
+	return item
+}
+
+// begin processes the beginning of an item.
+func (a *responseAnswer) begin(item *responseItem, value gjson.Result) {
+	if item == nil {
+		return
+	}
+	if id := value.Get("id").String(); id != "" {
+		item.id = strings.Clone(id)
+	}
+	if phase := value.Get("phase").String(); phase != "" {
+		item.phase = strings.Clone(phase)
+	}
+	if item.kind != "function_call" {
+		return
+	}
+	if id := value.Get("call_id").String(); id != "" {
+		item.callID = strings.Clone(id)
+	}
+	if name := value.Get("name").String(); name != "" {
+		item.name = strings.Clone(name)
+	}
+	if !item.announced && item.name != "" {
+		item.announced = true
+		a.emit(converse.Delta{Invocation: modelapi.ToolName(a.tools, item.name)})
+	}
+}
+
+// finish processes an item that is complete. What it has and has not been streamed is
+// yielded now.
+func (a *responseAnswer) finish(item *responseItem, value gjson.Result) {
+	if item == nil || item.raw != nil || !value.IsObject() || item.kind == "" {
+		return
+	}
+	a.begin(item, value)
+	item.raw = bytes.ToValidUTF8([]byte(value.Raw), []byte("\uFFFD"))
+	switch item.kind {
+	case "function_call":
+		if arguments := value.Get("arguments"); arguments.Type == gjson.String {
+			item.arguments = []byte(arguments.Str)
+		} else if arguments.IsObject() {
+			item.arguments = []byte(arguments.Raw)
+		}
+	case "message":
+		for i, part := range value.Get("content").Array() {
+			if text := part.Get("text").String() + part.Get("refusal").String(); text != "" {
+				a.complete(item.part(i, part.Get("type").String()), text, a.say)
+			}
+		}
+	case "reasoning":
+		for i, part := range value.Get("summary").Array() {
+			a.complete(item.part(i, "summary_text"), part.Get("text").String(), func(p *responsePart, text string) { a.think(item, p, text) })
+		}
+	}
+}
+
+// complete yields the rest of a part, of which some was streamed.
+func (a *responseAnswer) complete(part *responsePart, whole string, yield func(*responsePart, string)) {
+	if rest, found := strings.CutPrefix(whole, string(part.text)); found {
+		yield(part, rest)
+	}
+}
+
+// part returns the part that an event extends.
+func (a *responseAnswer) part(event gjson.Result, kind, index, partKind string) *responsePart {
+	item := a.itemOf(event, kind)
+	if item == nil {
+		return nil
+	}
+	return item.part(int(event.Get(index).Int()), partKind)
+}
+
+// part returns the part at a position, and creates it if necessary.
+func (i *responseItem) part(at int, kind string) *responsePart {
+	n := 0
+	for _, p := range i.parts {
+		if p.kind == kind || i.kind == "message" {
+			if n == at {
+				return p
+			}
+			n++
+		}
+	}
+	p := &responsePart{kind: strings.Clone(kind)}
+	i.parts = append(i.parts, p)
+	return p
+}
+
+// say adds text to a message.
+func (a *responseAnswer) say(part *responsePart, text string) {
+	if part == nil || text == "" {
+		return
+	}
+	part.text = append(part.text, text...)
+	a.emit(converse.Delta{Text: text})
+}
+
+// think adds text to a reasoning that is shown. A blank line separates its parts.
+func (a *responseAnswer) think(item *responseItem, part *responsePart, text string) {
+	if item == nil || part == nil || text == "" {
+		return
+	}
+	if len(part.text) == 0 {
+		if item.shown++; item.shown > 1 {
+			a.emit(converse.Delta{Reasoning: "\n\n"})
+		}
+	}
+	part.text = append(part.text, text...)
+	a.emit(converse.Delta{Reasoning: text})
+}
+
+// reply returns the complete answer.
+func (a *responseAnswer) reply(m *Model, newID func() string) (converse.Reply, error) {
+	if a.overflown {
+		return converse.Reply{}, errors.New("the answer holds more than 1,024 items")
+	}
+	reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: newID()}, Model: a.model, Usage: a.usage}}
+	var kept []outputItem
+	taken := map[string]bool{}
+	for _, item := range a.items {
+		entry := outputItem{Type: item.kind, Phase: item.phase}
+		switch item.kind {
+		case "message":
+			for _, p := range item.parts {
+				if len(p.text) == 0 {
+					continue
+				}
+				if p.kind == "refusal" {
+					entry.Refusals = append(entry.Refusals, entry.Contents)
+				}
+				entry.Contents++
+				reply.Message.Content = append(reply.Message.Content, canister.Text(string(p.text)))
+			}
+			if entry.Contents == 0 {
+				continue
+			}
+		case "function_call":
+			reply.Invocations = append(reply.Invocations, a.invocation(item, reply.Message.ID, newID(), taken))
+		case "reasoning":
+			if entry.Item = reasoningItem(item.raw); entry.Item == nil {
+				continue
+			}
+		default:
+			if item.raw == nil {
+				continue
+			}
+			entry.Item, entry.Contents = item.raw, 1
+			reply.Message.Content = append(reply.Message.Content, canister.StructuredContent{JSON: item.raw})
+		}
+		kept = append(kept, entry)
+	}
+	reply.Message.Finish = a.finishReason(kept, len(reply.Invocations))
+	a.markCutOff(&reply)
+	if text, err := json.Marshal(kept); err == nil && len(kept) > 0 {
+		reply.Message.Metadata = m.server.Keep(outputKey, m.name, text)
+	}
+	return reply, nil
+}
+
+// invocation returns the invocation of a call.
+func (a *responseAnswer) invocation(item *responseItem, message, id string, taken map[string]bool) canister.Invocation {
+	call := canister.Invocation{
+		Head: canister.Head{ID: id}, Message: message, CallID: item.callID,
+		Name: modelapi.ToolName(a.tools, item.name), Arguments: string(item.arguments),
+	}
+	if call.CallID == "" || taken[call.CallID] {
+		call.CallID = modelapi.MadeCallID(id)
+	}
+	taken[call.CallID] = true
+	if strings.TrimSpace(call.Arguments) == "" {
+		call.Arguments = "{}"
+	}
+	return call
+}
+
+// markCutOff replaces the arguments of a last call that was cut off before them.
+func (a *responseAnswer) markCutOff(reply *converse.Reply) {
+	n := len(reply.Invocations)
+	if a.status != "incomplete" || n == 0 || a.items[len(a.items)-1].kind != "function_call" {
+		return
+	}
+	if len(a.items[len(a.items)-1].arguments) == 0 {
+		reply.Invocations[n-1].Arguments = noArguments
+	}
+}
+
+// finishReason returns the reason why the model stopped.
+func (a *responseAnswer) finishReason(items []outputItem, calls int) canister.Finish {
+	switch a.reason {
+	case "max_output_tokens", "max_tokens":
+		return canister.FinishLength
+	case "content_filter":
+		return canister.FinishContentFilter
+	case "":
+	default:
+		return canister.Finish(textcut.Bytes(strings.ToValidUTF8(a.reason, "\uFFFD"), 100))
+	}
+	if calls > 0 {
+		return canister.FinishInvocations
+	}
+	for _, item := range items {
+		if len(item.Refusals) > 0 {
+			return canister.FinishRefusal
+		}
+	}
+	return canister.FinishStop
+}
+
+// reasoningItem returns what a server needs to see again of a reasoning: nil if the item
+// has nothing but a summary, which the server would look up by the item's ID and not find.
+func reasoningItem(raw []byte) json.RawMessage {
+	item := gjson.ParseBytes(raw)
+	encrypted, content := item.Get("encrypted_content"), item.Get("content")
+	if encrypted.String() == "" && len(content.Array()) == 0 {
+		return nil
+	}
+	kept := map[string]json.RawMessage{"type": json.RawMessage(`"reasoning"`), "summary": json.RawMessage("[]")}
+	for _, name := range []string{"id", "summary", "content", "encrypted_content"} {
+		if value := item.Get(name); value.Exists() && value.Type != gjson.Null {
+			kept[name] = json.RawMessage(value.Raw)
+		}
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return nil
+	}
+	return text
+}

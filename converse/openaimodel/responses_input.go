@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/repeated"
+)
+
+// inputWriter writes canisters as input items of Responses. The output depends only on the
+// canisters and the model's options.
+type inputWriter struct {
+	m      *Model
+	render modelapi.Renderer
+	dst    []byte
+}
+
+// write appends the items of the rest of a history.
+func (w *inputWriter) write(dst []byte, history []canister.Canister) (modelapi.Messages, error) {
+	w.dst = dst
+	settled, done, err := modelapi.Walk(history, w.one, func() int { return len(w.dst) })
+	if err != nil {
+		return modelapi.Messages{}, fmt.Errorf("openaimodel: %w", err)
+	}
+	return modelapi.Messages{Text: w.dst, Settled: max(settled, len(dst)), Done: done}, nil
+}
+
+// one writes one canister, or one group.
+func (w *inputWriter) one(c canister.Canister, group *modelapi.Group) {
+	switch c := c.(type) {
+	case canister.Supervisor:
+		w.message(w.m.opts.SupervisorRole, []modelapi.Part{{Text: w.render.Text(c.Content)}})
+	case canister.User:
+		w.message("user", w.render.Parts(c.Content))
+	case canister.Document:
+		w.message("user", w.render.Document(c))
+	default:
+		w.group(group)
+	}
+}
+
+// message writes a message that is not the model's, as one text if all parts are text.
+func (w *inputWriter) message(role string, parts []modelapi.Part) {
+	w.begin()
+	w.dst = jsontext.AppendName(jsontext.AppendMember(w.dst, "role", role), "content")
+	w.contents(parts)
+	w.dst = append(w.dst, '}')
+}
+
+// contents writes a content: a text, or a list of parts. A server refuses an empty content,
+// and with it the whole history.
+func (w *inputWriter) contents(parts []modelapi.Part) {
+	if text, ok := modelapi.OnlyText(parts); ok {
+		w.dst = jsontext.AppendString(w.dst, cmp.Or(text, "[empty]"))
+		return
+	}
+	w.dst = append(w.dst, '[')
+	for _, p := range parts {
+		if p.IsText() && p.Text == "" {
+			continue
+		}
+		if w.dst[len(w.dst)-1] != '[' {
+			w.dst = append(w.dst, ',')
+		}
+		w.dst = appendInput(w.dst, p)
+	}
+	w.dst = append(w.dst, ']')
+}
+
+// appendInput appends a part of an input message or of a result.
+func appendInput(dst []byte, p modelapi.Part) []byte {
+	dst = append(dst, '{')
+	switch {
+	case p.Name != "":
+		dst = jsontext.AppendMember(jsontext.AppendMember(dst, "type", "input_file"), "filename", p.Name)
+		dst = append(append(append(jsontext.AppendName(dst, "file_data"), `"data:`...), p.MIME...), ";base64,"...)
+		dst = append(base64.StdEncoding.AppendEncode(dst, p.Data), '"')
+	case p.URL != "":
+		dst = jsontext.AppendMember(jsontext.AppendMember(dst, "type", "input_image"), "image_url", p.URL)
+	case p.MIME != "":
+		dst = jsontext.AppendMember(dst, "type", "input_image")
+		dst = append(append(append(jsontext.AppendName(dst, "image_url"), `"data:`...), p.MIME...), ";base64,"...)
+		dst = append(base64.StdEncoding.AppendEncode(dst, p.Data), '"')
+	default:
+		dst = jsontext.AppendMember(jsontext.AppendMember(dst, "type", "input_text"), "text", p.Text)
+	}
+	return append(dst, '}')
+}
+
+// begin opens an item.
+func (w *inputWriter) begin() {
+	if w.dst[len(w.dst)-1] != '[' {
+		w.dst = append(w.dst, ',')
+	}
+	w.dst = append(w.dst, '{')
+}
+
+// group writes what the model produced, and an output for each of its calls.
+func (w *inputWriter) group(g *modelapi.Group) {
+	if !w.replay(g) {
+		if text := w.render.Text(g.Message.Content); text != "" || len(g.Invocations) == 0 {
+			w.begin()
+			w.dst = jsontext.AppendMember(w.dst, "role", "assistant")
+			w.dst = append(jsontext.AppendMember(w.dst, "content", cmp.Or(text, "[empty]")), '}')
+		}
+		for _, call := range g.Invocations {
+			w.call(call)
+		}
+	}
+	for i, result := range g.Results {
+		w.begin()
+		w.dst = jsontext.AppendMember(w.dst, "type", "function_call_output")
+		w.dst = jsontext.AppendMember(w.dst, "call_id", modelapi.CallID(g.Invocations[i]))
+		w.dst = jsontext.AppendName(w.dst, "output")
+		w.contents(w.result(result))
+		w.dst = append(w.dst, '}')
+	}
+}
+
+// call writes one call of the model.
+func (w *inputWriter) call(call canister.Invocation) {
+	w.begin()
+	w.dst = jsontext.AppendMember(w.dst, "type", "function_call")
+	w.dst = jsontext.AppendMember(w.dst, "call_id", modelapi.CallID(call))
+	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
+	w.dst = append(jsontext.AppendMember(w.dst, "arguments", modelapi.LegalArguments(call.Arguments)), '}')
+}
+
+// result returns the parts of a result.
+func (w *inputWriter) result(r canister.Result) []modelapi.Part {
+	var parts []modelapi.Part
+	empty := true
+	for _, c := range repeated.Without(r.Content) {
+		for _, p := range w.render.Part(c) {
+			empty = empty && p.IsText() && p.Text == ""
+			parts = append(parts, p)
+		}
+	}
+	switch {
+	case !empty:
+		return parts
+	case r.Failed():
+		return []modelapi.Part{{Text: "[the call failed without a word: " + r.Code + "]"}}
+	}
+	return []modelapi.Part{{Text: "[the tool succeeded and returned nothing]"}}
+}
+
+// outputItem is one item of an answer in the metadata of its message. With the content of
+// the message and its invocations it is what the server needs to see again.
+type outputItem struct {
+	Type string `json:"type"`
+	// Item is the item as the server sent it; empty for messages and calls, which are
+	// written from the canisters.
+	Item json.RawMessage `json:"item,omitempty"`
+	// Contents is how many contents of the message belong to the item.
+	Contents int `json:"contents,omitempty"`
+	// Refusals has the positions of contents, within the item, that are refusals.
+	Refusals []int `json:"refusals,omitempty"`
+	// Phase is the phase of a message.
+	Phase string `json:"phase,omitempty"`
+}
+
+// replay writes the items of an answer as the server sent them, in their order. It returns
+// false, and writes nothing, if they came from another server or model, or no longer match
+// the canisters.
+func (w *inputWriter) replay(g *modelapi.Group) bool {
+	kept := w.m.server.Kept(g.Message.Metadata, outputKey, w.m.name)
+	var items []outputItem
+	if kept == nil || json.Unmarshal(kept, &items) != nil {
+		return false
+	}
+	contents, calls := 0, 0
+	last := 0 // the item after the last one that is not reasoning
+	for i, item := range items {
+		contents += item.Contents
+		if item.Type == "function_call" {
+			calls++
+		}
+		if item.Type != "reasoning" {
+			last = i + 1
+		}
+	}
+	if contents != len(g.Message.Content) || calls != len(g.Invocations) || last == 0 {
+		return false
+	}
+	rest, open := g.Message.Content, g.Invocations
+	for _, item := range items[:last] { // the server refuses reasoning that nothing follows
+		own := rest[:item.Contents]
+		rest = rest[item.Contents:]
+		switch {
+		case item.Type == "function_call":
+			w.call(open[0])
+			open = open[1:]
+		case item.Type == "message":
+			w.output(item, own)
+		default:
+			w.begin()
+			w.dst = append(w.dst[:len(w.dst)-1], item.Item...)
+		}
+	}
+	return true
+}
+
+// output writes a message of the model.
+func (w *inputWriter) output(item outputItem, contents []canister.Content) {
+	if len(contents) == 0 {
+		return
+	}
+	w.begin()
+	w.dst = jsontext.AppendMember(w.dst, "type", "message")
+	w.dst = jsontext.AppendMember(w.dst, "role", "assistant")
+	if item.Phase != "" {
+		w.dst = jsontext.AppendMember(w.dst, "phase", item.Phase)
+	}
+	w.dst = append(jsontext.AppendName(w.dst, "content"), '[')
+	for i, c := range contents {
+		if i > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		kind, name := "output_text", "text"
+		for _, at := range item.Refusals {
+			if at == i {
+				kind, name = "refusal", "refusal"
+			}
+		}
+		w.dst = jsontext.AppendMember(append(w.dst, '{'), "type", kind)
+		w.dst = append(jsontext.AppendMember(w.dst, name, cmp.Or(w.render.Text([]canister.Content{c}), "[empty]")), '}')
+	}
+	w.dst = append(w.dst, "]}"...)
+}
