@@ -299,10 +299,10 @@ func (a *responseAnswer) reply(m *Model, newID func() string) (converse.Reply, e
 		return converse.Reply{}, errors.New("the answer holds more than 1,024 items")
 	}
 	reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: newID()}, Model: a.model, Usage: a.usage}}
-	var kept []outputItem
+	var kept []modelapi.Item
 	taken := map[string]bool{}
 	for _, item := range a.items {
-		entry := outputItem{Type: item.kind, Phase: item.phase}
+		entry := modelapi.Item{Type: item.kind, Phase: item.phase}
 		switch item.kind {
 		case "message":
 			for _, p := range item.parts {
@@ -335,9 +335,7 @@ func (a *responseAnswer) reply(m *Model, newID func() string) (converse.Reply, e
 	}
 	reply.Message.Finish = a.finishReason(kept, len(reply.Invocations))
 	a.markCutOff(&reply)
-	if text, err := json.Marshal(kept); err == nil && len(kept) > 0 {
-		reply.Message.Metadata = m.server.Keep(outputKey, m.name, text)
-	}
+	reply.Message.Metadata = m.server.KeepItems(outputKey, m.name, kept)
 	return reply, nil
 }
 
@@ -369,7 +367,7 @@ func (a *responseAnswer) markCutOff(reply *converse.Reply) {
 }
 
 // finishReason returns the reason why the model stopped.
-func (a *responseAnswer) finishReason(items []outputItem, calls int) canister.Finish {
+func (a *responseAnswer) finishReason(items []modelapi.Item, calls int) canister.Finish {
 	switch a.reason {
 	case "max_output_tokens", "max_tokens":
 		return canister.FinishLength

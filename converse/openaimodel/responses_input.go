@@ -5,7 +5,6 @@ package openaimodel
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 
 	"github.com/consort-go/consort/canister"
@@ -152,46 +151,16 @@ func (w *inputWriter) result(r canister.Result) []modelapi.Part {
 	return []modelapi.Part{{Text: "[the tool succeeded and returned nothing]"}}
 }
 
-// outputItem is one item of an answer in the metadata of its message. With the content of
-// the message and its invocations it is what the server needs to see again.
-type outputItem struct {
-	Type string `json:"type"`
-	// Item is the item as the server sent it; empty for messages and calls, which are
-	// written from the canisters.
-	Item json.RawMessage `json:"item,omitempty"`
-	// Contents is how many contents of the message belong to the item.
-	Contents int `json:"contents,omitempty"`
-	// Refusals has the positions of contents, within the item, that are refusals.
-	Refusals []int `json:"refusals,omitempty"`
-	// Phase is the phase of a message.
-	Phase string `json:"phase,omitempty"`
-}
-
 // replay writes the items of an answer as the server sent them, in their order. It returns
 // false, and writes nothing, if they came from another server or model, or no longer match
 // the canisters.
 func (w *inputWriter) replay(g *modelapi.Group) bool {
-	kept := w.m.server.Kept(g.Message.Metadata, outputKey, w.m.name)
-	var items []outputItem
-	if kept == nil || json.Unmarshal(kept, &items) != nil {
-		return false
-	}
-	contents, calls := 0, 0
-	last := 0 // the item after the last one that is not reasoning
-	for i, item := range items {
-		contents += item.Contents
-		if item.Type == "function_call" {
-			calls++
-		}
-		if item.Type != "reasoning" {
-			last = i + 1
-		}
-	}
-	if contents != len(g.Message.Content) || calls != len(g.Invocations) || last == 0 {
-		return false
+	items := w.m.server.KeptItems(g, outputKey, w.m.name, "function_call")
+	for len(items) > 0 && items[len(items)-1].Type == "reasoning" {
+		items = items[:len(items)-1] // the server refuses reasoning that nothing follows
 	}
 	rest, open := g.Message.Content, g.Invocations
-	for _, item := range items[:last] { // the server refuses reasoning that nothing follows
+	for _, item := range items {
 		own := rest[:item.Contents]
 		rest = rest[item.Contents:]
 		switch {
@@ -205,11 +174,11 @@ func (w *inputWriter) replay(g *modelapi.Group) bool {
 			w.dst = append(w.dst[:len(w.dst)-1], item.Item...)
 		}
 	}
-	return true
+	return len(items) > 0
 }
 
 // output writes a message of the model.
-func (w *inputWriter) output(item outputItem, contents []canister.Content) {
+func (w *inputWriter) output(item modelapi.Item, contents []canister.Content) {
 	if len(contents) == 0 {
 		return
 	}

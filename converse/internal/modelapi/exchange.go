@@ -23,12 +23,16 @@ type API interface {
 	// The middleware runs for each attempt, between the SDK's retries and the connection.
 	Post(ctx context.Context, body []byte, retries int, middleware Middleware) (*http.Response, error)
 	// Read reads an answer and passes on its deltas. Its error is one of [Exchange.Broken]
-	// and the functions built on it.
+	// and the functions built on it, or [ErrContinue].
 	Read(x *Exchange, res *http.Response) (converse.Reply, error)
 	// Amend reports whether the request was changed because of an error, so that another
 	// attempt can succeed. It may add advice to the error.
 	Amend(x *Exchange, failed *converse.ModelError) bool
 }
+
+// ErrContinue is the error of [API.Read] for an answer that needs another request, which
+// Encode then returns.
+var ErrContinue = errors.New("the answer continues with another request")
 
 // Middleware is the type of middleware in the SDKs of OpenAI and Anthropic.
 type Middleware = func(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error)
@@ -66,6 +70,11 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		err := x.attempt(api, body)
 		if err == nil || x.left {
 			return
+		}
+		if err == ErrContinue && inner.Err() == nil {
+			if body, x.body, err = api.Encode(); err == nil {
+				continue
+			}
 		}
 		failed, _ := errors.AsType[*converse.ModelError](err)
 		if ended := s.ended(ctx, inner); ended != nil {

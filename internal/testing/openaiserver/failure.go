@@ -3,6 +3,7 @@
 package openaiserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,6 +29,8 @@ type Failure struct {
 	Header http.Header
 	// Delay is the time before the headers are sent.
 	Delay time.Duration
+
+	anthropic bool // the request was for Messages
 }
 
 // RateLimited returns a 429. It asks the client to wait for wait, rounded up to whole
@@ -94,8 +97,19 @@ func (f *Failure) status() int {
 	return f.Status
 }
 
+// claudeTypes are the categories of errors in Messages, by status.
+var claudeTypes = map[int]string{
+	400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+	413: "request_too_large", 429: "rate_limit_error", 529: "overloaded_error",
+}
+
 // body renders the error object.
 func (f *Failure) body(status int) []byte {
+	if f.anthropic {
+		kind := cmp.Or(claudeTypes[status], "api_error")
+		body, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": cmp.Or(f.Message, http.StatusText(status))}})
+		return append(body, '\n') // only strings: cannot fail
+	}
 	var object struct {
 		Error struct {
 			Message string  `json:"message"`

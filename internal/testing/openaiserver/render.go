@@ -193,8 +193,12 @@ func (m Message) play(x *exchange) { render(m).play(x) }
 
 // play sends the message whole or as a stream, as the request asks.
 func (r *rendered) play(x *exchange) {
-	if x.request.responses {
+	switch x.request.api {
+	case responsesAPI:
 		r.message.playResponse(x)
+		return
+	case messagesAPI:
+		r.message.playMessages(x)
 		return
 	}
 	if !x.wait(r.delay) {

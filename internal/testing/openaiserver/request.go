@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Request is a request to Chat Completions or Responses, as passed to a [Respond] function. Under
+// Request is a request to one of the APIs, as passed to a [Respond] function. Under
 // [Options.Trust] only Model, Position, Stream, Header and Body are set, and Model is
 // "scripted".
 type Request struct {
@@ -28,8 +28,9 @@ type Request struct {
 	Body []byte
 
 	includeUsage bool
-	responses    bool // the request is for Responses
-	encrypt      bool // it wants encrypted reasoning
+	api          api
+	encrypt      bool // the request wants encrypted reasoning
+	thinks       bool // the request turns thinking on
 }
 
 // RequestMessage is one message of a request.

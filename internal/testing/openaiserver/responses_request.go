@@ -96,7 +96,7 @@ func parseResponses(body []byte, header http.Header, trust bool) (*Request, *Fai
 	}
 	r := &Request{
 		Model: wire.Model, Stream: wire.Stream, Header: header, Body: body,
-		responses: true, encrypt: slices.Contains(wire.Include, "reasoning.encrypted_content"),
+		api: responsesAPI, encrypt: slices.Contains(wire.Include, "reasoning.encrypted_content"),
 	}
 	r.addItems(items)
 	for _, t := range wire.Tools {

@@ -197,8 +197,8 @@ func (x *exchange) wait(d time.Duration) bool {
 	}
 }
 
-// ServeHTTP answers POST /v1/chat/completions and POST /v1/responses from the script. It
-// answers POST /oddity/NAME/v1/chat/completions with the oddity NAME.
+// ServeHTTP answers POST /v1/chat/completions, /v1/responses and /v1/messages from the
+// script. It answers POST /oddity/NAME/v1/chat/completions with the oddity NAME.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
@@ -223,6 +223,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if failure != nil {
 		s.journal.fault(failure.Message)
 		reply = *failure
+	}
+	if f, ok := reply.(Failure); ok {
+		kind, _ := apiOf(r)
+		f.anthropic = kind == messagesAPI
+		reply = f
 	}
 	reply.play(x)
 }
@@ -268,14 +273,18 @@ func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse returns a failure for requests that do not belong to this API.
 func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
-	_, path := splitOddity(r.URL.Path)
+	kind, known := apiOf(r)
+	key := r.Header.Get("Authorization") == "Bearer "+s.options.APIKey
+	if kind == messagesAPI {
+		key = r.Header.Get("X-Api-Key") == s.options.APIKey
+	}
 	switch {
-	case path != chatPath && path != responsesPath:
+	case !known:
 		return &Failure{Status: http.StatusNotFound, Message: fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos.", r.Method, r.URL.Path), Code: "unknown_url"}
 	case r.Method != http.MethodPost:
 		return &Failure{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {http.MethodPost}},
 			Message: fmt.Sprintf("Not allowed to %s on %s.", r.Method, r.URL.Path), Code: "method_not_supported"}
-	case s.options.APIKey != "" && r.Header.Get("Authorization") != "Bearer "+s.options.APIKey:
+	case s.options.APIKey != "" && !key:
 		failure := Unauthorized()
 		return &failure
 	case errors.Is(bodyErr, os.ErrDeadlineExceeded):
@@ -288,17 +297,32 @@ func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
 	return nil
 }
 
-// The paths of the APIs.
+// api is one of the APIs that the server speaks.
+type api int
+
 const (
-	chatPath      = "/v1/chat/completions"
-	responsesPath = "/v1/responses"
+	chatAPI      api = iota // OpenAI's Chat Completions
+	responsesAPI            // OpenAI's Responses
+	messagesAPI             // Anthropic's Messages
 )
+
+// apis are the APIs by their paths.
+var apis = map[string]api{"/v1/chat/completions": chatAPI, "/v1/responses": responsesAPI, "/v1/messages": messagesAPI}
+
+// apiOf returns the API that a request is for.
+func apiOf(r *http.Request) (api, bool) {
+	_, path := splitOddity(r.URL.Path)
+	found, ok := apis[path]
+	return found, ok
+}
 
 // parse parses and checks a request.
 func (s *Server) parse(r *http.Request, body []byte) (*Request, *Failure) {
-	switch _, path := splitOddity(r.URL.Path); {
-	case path == responsesPath:
+	switch kind, _ := apiOf(r); {
+	case kind == responsesAPI:
 		return parseResponses(body, r.Header, s.options.Trust)
+	case kind == messagesAPI:
+		return parseMessages(body, r.Header, s.options.Trust)
 	case s.options.Trust:
 		return skimRequest(body, r.Header), nil
 	}

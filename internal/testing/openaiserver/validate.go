@@ -15,6 +15,13 @@ import (
 
 var legalName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
+// claudeToolName and legalID are the names of tools and the IDs of calls that Anthropic
+// accepts.
+var (
+	claudeToolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+	legalID        = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+)
+
 // maxTools is how many tools OpenAI accepts in one request.
 const maxTools = 128
 

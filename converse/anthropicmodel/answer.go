@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropicmodel
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/textcut"
+	"github.com/tidwall/gjson"
+)
+
+// maxBlocks limits the blocks of one answer.
+const maxBlocks = 1024
+
+// answer assembles an answer from the events of a stream, or from a whole message (API
+// reference, Messages, Streaming).
+type answer struct {
+	emit   func(converse.Delta)
+	blocks []*block
+	before int // blocks of the rounds before this one
+
+	model     string
+	stop      string
+	usage     *canister.Usage
+	began     bool
+	done      bool
+	fault     bool
+	overflown bool
+}
+
+// block is one block of the content.
+type block struct {
+	kind      string
+	id, name  string
+	members   map[string]json.RawMessage // of the block as it began
+	text      []byte
+	thinking  []byte
+	signature []byte
+	input     []byte // of a call
+	citations []json.RawMessage
+}
+
+// State implements [modelapi.Accumulator].
+func (a *answer) State() modelapi.State {
+	return modelapi.State{Began: len(a.blocks) > a.before || a.stop != "", Whole: a.began, Complete: a.stop != "", Done: a.done, Fault: a.fault}
+}
+
+// Add processes an event, or a whole message; see [modelapi.Accumulator].
+func (a *answer) Add(event string, value gjson.Result) {
+	kind := value.Get("type").String()
+	if kind == "" {
+		kind = event
+	}
+	switch kind {
+	case "error":
+		a.fault = true
+	case "message_start":
+		a.head(value.Get("message"))
+	case "content_block_start":
+		a.start(value.Get("content_block"))
+	case "content_block_delta":
+		a.delta(value.Get("index"), value.Get("delta"))
+	case "message_delta":
+		a.ending(value.Get("delta"))
+		a.count(value.Get("usage"))
+	case "message_stop":
+		a.done = true
+	case "message":
+		a.whole(value)
+	}
+}
+
+func (a *answer) head(message gjson.Result) {
+	a.began = true
+	if model := message.Get("model").String(); model != "" {
+		a.model = strings.Clone(model)
+	}
+	a.count(message.Get("usage"))
+}
+
+// whole processes a message in one piece.
+func (a *answer) whole(message gjson.Result) {
+	a.head(message)
+	for _, one := range message.Get("content").Array() {
+		b := a.start(one)
+		if b != nil && b.kind == "tool_use" {
+			if input := one.Get("input"); input.Type == gjson.String {
+				b.input = []byte(input.Str) // what is not JSON, of some compatible servers
+			} else {
+				b.input = []byte(strings.Clone(input.Raw))
+			}
+		}
+	}
+	a.ending(message)
+	a.done = a.stop != ""
+}
+
+func (a *answer) ending(delta gjson.Result) {
+	if stop := delta.Get("stop_reason").String(); stop != "" {
+		a.stop = strings.Clone(stop)
+	}
+}
+
+// start begins a block. It returns nil if there are too many.
+func (a *answer) start(value gjson.Result) *block {
+	if len(a.blocks) == maxBlocks {
+		a.overflown = true
+		return nil
+	}
+	b := &block{kind: strings.Clone(value.Get("type").String()), id: strings.Clone(value.Get("id").String()), name: strings.Clone(value.Get("name").String())}
+	if json.Unmarshal(bytes.ToValidUTF8([]byte(value.Raw), []byte("\uFFFD")), &b.members) != nil {
+		b.members = nil
+	}
+	a.blocks = append(a.blocks, b)
+	switch b.kind {
+	case "text":
+		a.say(b, value.Get("text").String())
+	case "thinking":
+		a.think(b, value.Get("thinking").String())
+		b.signature = []byte(value.Get("signature").String())
+	case "tool_use":
+		a.emit(converse.Delta{Invocation: b.name})
+	}
+	return b
+}
+
+// delta processes a piece of a block.
+func (a *answer) delta(index, delta gjson.Result) {
+	at := len(a.blocks) - 1
+	if index.Exists() {
+		at = a.before + int(index.Int())
+	}
+	if at < a.before || at >= len(a.blocks) {
+		return
+	}
+	b := a.blocks[at]
+	switch delta.Get("type").String() {
+	case "text_delta":
+		a.say(b, delta.Get("text").String())
+	case "thinking_delta":
+		a.think(b, delta.Get("thinking").String())
+	case "signature_delta":
+		b.signature = append(b.signature, delta.Get("signature").String()...)
+	case "input_json_delta":
+		b.input = append(b.input, delta.Get("partial_json").String()...)
+	case "citations_delta":
+		if citation := delta.Get("citation"); citation.IsObject() {
+			b.citations = append(b.citations, bytes.ToValidUTF8([]byte(citation.Raw), []byte("\uFFFD")))
+		}
+	}
+}
+
+func (a *answer) say(b *block, text string) {
+	if text != "" && b.kind == "text" {
+		b.text = append(b.text, text...)
+		a.emit(converse.Delta{Text: text})
+	}
+}
+
+func (a *answer) think(b *block, text string) {
+	if text != "" && b.kind == "thinking" {
+		b.thinking = append(b.thinking, text...)
+		a.emit(converse.Delta{Reasoning: text})
+	}
+}
+
+// count processes the usage. The API counts input that was read from the cache, or written
+// to it, apart from the rest.
+func (a *answer) count(usage gjson.Result) {
+	if !usage.IsObject() {
+		return
+	}
+	if a.usage == nil {
+		a.usage = &canister.Usage{}
+	}
+	if input := usage.Get("input_tokens"); input.Exists() && input.Type == gjson.Number {
+		cached := usage.Get("cache_read_input_tokens").Int()
+		a.usage.Input = input.Int() + cached + usage.Get("cache_creation_input_tokens").Int()
+		a.usage.Cached = cached
+	}
+	if output := usage.Get("output_tokens"); output.Exists() {
+		a.usage.Output = output.Int()
+	}
+	if thought := usage.Get("output_tokens_details.thinking_tokens"); thought.Exists() {
+		a.usage.Reasoning = thought.Int()
+	}
+}
+
+// raw returns a block as the server sent it.
+func (b *block) raw() []byte {
+	members := map[string]json.RawMessage{}
+	for name, value := range b.members {
+		if string(value) != "null" {
+			members[name] = value
+		}
+	}
+	set := func(name string, text []byte) { members[name] = jsontext.AppendString(nil, string(text)) }
+	switch b.kind {
+	case "text":
+		set("text", b.text)
+		if len(b.citations) > 0 {
+			members["citations"], _ = json.Marshal(b.citations) // valid JSON
+		}
+	case "thinking":
+		set("thinking", b.thinking)
+		set("signature", b.signature)
+	default:
+		if len(b.input) > 0 && json.Valid(b.input) {
+			members["input"] = b.input
+		}
+	}
+	text, err := jsontext.Canonical(members)
+	if err != nil {
+		return []byte(`{"type":"text","text":"[empty]"}`)
+	}
+	return text
+}
+
+// cutOffInput replaces the arguments of a call that was cut off before them. It is not JSON,
+// so that the tool does not run as if it had been called without arguments.
+const cutOffInput = "[cut off before the arguments]"
+
+// reply returns the complete answer.
+func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
+	reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Model: a.model, Usage: a.usage}}
+	var kept []modelapi.Item
+	taken := map[string]bool{}
+	plain := true // text and calls alone, which the canisters hold whole
+	for i, b := range a.blocks {
+		item := modelapi.Item{Type: b.kind}
+		switch b.kind {
+		case "text":
+			if len(b.text) == 0 {
+				continue
+			}
+			item.Contents = 1
+			if len(b.citations) > 0 || b.members["citations"] != nil && string(b.members["citations"]) != "null" {
+				item.Item, plain = b.raw(), false
+			}
+			reply.Message.Content = append(reply.Message.Content, canister.Text(string(b.text)))
+		case "tool_use":
+			reply.Invocations = append(reply.Invocations, a.invocation(b, request, reply.Message.ID, taken, i == len(a.blocks)-1))
+		case "thinking", "redacted_thinking":
+			if b.kind == "thinking" && len(b.signature) == 0 {
+				continue // nobody could verify it
+			}
+			item.Item, plain = b.raw(), false
+		case "":
+			continue
+		default:
+			item.Item, item.Contents, plain = b.raw(), 1, false
+			reply.Message.Content = append(reply.Message.Content, canister.StructuredContent{JSON: item.Item})
+		}
+		kept = append(kept, item)
+	}
+	reply.Message.Finish = a.finish(len(reply.Invocations))
+	if !plain || len(reply.Message.Content) > 1 {
+		reply.Message.Metadata = m.server.KeepItems(contentKey, m.name, kept)
+	}
+	return reply
+}
+
+// invocation returns the invocation of a call.
+func (a *answer) invocation(b *block, request *converse.Request, message string, taken map[string]bool, last bool) canister.Invocation {
+	id := request.NewID()
+	call := canister.Invocation{
+		Head: canister.Head{ID: id}, Message: message, CallID: b.id, Name: modelapi.ToolName(request.Tools, b.name), Arguments: string(b.input),
+	}
+	if call.CallID == "" || taken[call.CallID] {
+		call.CallID = modelapi.MadeCallID(id)
+	}
+	taken[call.CallID] = true
+	if strings.TrimSpace(call.Arguments) == "" {
+		call.Arguments = "{}"
+		if last && a.cutOff() {
+			call.Arguments = cutOffInput
+		}
+	}
+	return call
+}
+
+// cutOff reports whether the answer ended before the model was done.
+func (a *answer) cutOff() bool {
+	return a.stop == "max_tokens" || a.stop == "model_context_window_exceeded"
+}
+
+// finish returns the reason why the model stopped.
+func (a *answer) finish(calls int) canister.Finish {
+	switch a.stop {
+	case "max_tokens", "model_context_window_exceeded":
+		return canister.FinishLength
+	case "refusal":
+		return canister.FinishRefusal
+	case "tool_use", "end_turn", "stop_sequence", "pause_turn":
+		if calls > 0 {
+			return canister.FinishInvocations
+		}
+		return canister.FinishStop
+	}
+	return canister.Finish(textcut.Bytes(strings.ToValidUTF8(a.stop, "\uFFFD"), 100))
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropicmodel
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/converse/internal/modelapi"
+)
+
+// messages is one request to Messages.
+type messages struct {
+	ctx        context.Context
+	m          *Model
+	request    *converse.Request
+	transcript *modelapi.Transcript
+	// paused has the blocks of an answer that the server has paused; rounds is how often.
+	paused []*block
+	rounds int
+}
+
+var _ modelapi.API = (*messages)(nil)
+
+// maxRounds limits how often a paused answer is continued.
+const maxRounds = 20
+
+// Encode implements [modelapi.API].
+func (r *messages) Encode() ([]byte, *modelapi.BodyRef, error) {
+	fields, err := r.fields()
+	if err != nil {
+		return nil, nil, fmt.Errorf("anthropicmodel: %w", err)
+	}
+	system, history := leading(r.request.History)
+	writer := &messageWriter{m: r.m, render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
+	return r.transcript.Body(history, `{"messages":[`, writer.write, func(dst []byte) []byte {
+		return r.appendTail(dst, writer, system, fields)
+	})
+}
+
+// leading splits a history into the supervisors at its beginning and the rest.
+func leading(history []canister.Canister) (system, rest []canister.Canister) {
+	for i, c := range history {
+		if _, ok := c.(canister.Supervisor); !ok {
+			return history[:i], history[i:]
+		}
+	}
+	return history, nil
+}
+
+// appendTail appends the rest of a body after its messages: what the server paused, the
+// system prompt, the fields and the tools.
+func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Canister, fields string) []byte {
+	if len(r.paused) > 0 {
+		dst = append(jsontext.AppendMember(append(comma(dst), '{'), "role", "assistant"), `,"content":[`...)
+		for _, b := range r.paused {
+			dst = append(comma(dst), b.raw()...)
+		}
+		dst = append(dst, "]}"...)
+	}
+	dst = append(dst, ']')
+	if len(system) > 0 {
+		dst = append(dst, `,"system":[`...)
+		for _, c := range system {
+			text := w.render.Text(c.(canister.Supervisor).Content)
+			dst = appendText(comma(dst), text)
+		}
+		dst = append(dst, ']')
+	}
+	dst = append(dst, fields...)
+	tools := r.m.encode(r.request)
+	if tools == nil {
+		return append(dst, '}')
+	}
+	dst = append(dst, tools...)
+	if choice := r.toolChoice(); choice != nil {
+		text, _ := jsontext.Canonical(choice) // strings and booleans
+		dst = append(jsontext.AppendName(dst, "tool_choice"), text...)
+	}
+	return append(dst, '}')
+}
+
+// toolChoice returns the value of tool_choice; nil leaves it to the server.
+func (r *messages) toolChoice() map[string]any {
+	o := r.m.optionsFor(r.request.Purpose)
+	if _, extra := o.ExtraBody["tool_choice"]; extra && !r.request.NoInvocations {
+		return nil
+	}
+	choice := map[string]any{"type": "auto"}
+	switch name := o.ToolChoice; {
+	case r.request.NoInvocations:
+		return map[string]any{"type": "none"}
+	case r.request.RequireInvocation:
+		choice["type"] = "any"
+	case name == "none":
+		return map[string]any{"type": "none"}
+	case name == "auto" || name == "any":
+		choice["type"] = name
+	case name != "":
+		choice["type"], choice["name"] = "tool", name
+	case o.ParallelToolCalls == nil:
+		return nil
+	}
+	if o.ParallelToolCalls != nil {
+		choice["disable_parallel_tool_use"] = !*o.ParallelToolCalls
+	}
+	return choice
+}
+
+// Post implements [modelapi.API].
+func (r *messages) Post(ctx context.Context, body []byte, retries int, middleware modelapi.Middleware) (res *http.Response, err error) {
+	err = r.m.client.Post(ctx, "v1/messages", body, &res, option.WithMiddleware(middleware), option.WithMaxRetries(retries))
+	return res, err
+}
+
+// Read implements [modelapi.API].
+func (r *messages) Read(x *modelapi.Exchange, res *http.Response) (converse.Reply, error) {
+	answer := &answer{emit: x.Delta, blocks: r.paused, before: len(r.paused)}
+	if err := x.Read(res, answer); err != nil || x.Left() {
+		return converse.Reply{}, err
+	}
+	if answer.overflown {
+		return converse.Reply{}, x.Broken(res, false, "the answer holds more than %d blocks", maxBlocks)
+	}
+	if answer.stop == "pause_turn" && r.rounds < maxRounds {
+		r.paused, r.rounds = answer.blocks, r.rounds+1
+		return converse.Reply{}, modelapi.ErrContinue
+	}
+	return answer.reply(r.m, r.request), nil
+}
+
+// Amend implements [modelapi.API]. There is nothing that could be amended.
+func (r *messages) Amend(*modelapi.Exchange, *converse.ModelError) bool { return false }
+
+// fields returns the members of the request after its messages and system prompt, except
+// the tools, each preceded by a comma, in a fixed order.
+func (r *messages) fields() (string, error) {
+	o := r.m.optionsFor(r.request.Purpose)
+	limit := int64(o.MaxTokens)
+	if n := r.request.MaxTokens; n > 0 && n < limit {
+		limit = min(n, math.MaxInt32)
+	}
+	fields := map[string]any{"max_tokens": limit}
+	if temperature := r.request.Temperature; temperature != nil {
+		fields["temperature"] = min(*temperature, 1) // 1 is the most that the API takes
+	} else if o.Temperature != nil {
+		fields["temperature"] = *o.Temperature
+	}
+	if o.TopP != nil {
+		fields["top_p"] = *o.TopP
+	}
+	if stop := r.request.Stop; len(stop) > 0 {
+		fields["stop_sequences"] = stop
+	} else if len(o.Stop) > 0 {
+		fields["stop_sequences"] = o.Stop
+	}
+	thinking, err := o.thinking()
+	if err != nil {
+		return "", err
+	}
+	if thinking != nil {
+		fields["thinking"] = thinking
+	}
+	output := map[string]any{}
+	if o.Effort != "" {
+		output["effort"] = o.Effort
+	}
+	if len(o.OutputSchema) > 0 {
+		output["format"] = map[string]any{"type": "json_schema", "schema": o.OutputSchema}
+	}
+	if len(output) > 0 {
+		fields["output_config"] = output
+	}
+	if o.ServiceTier != "" {
+		fields["service_tier"] = o.ServiceTier
+	}
+	if !o.NoCache {
+		fields["cache_control"] = map[string]any{"type": "ephemeral"}
+	}
+	maps.Copy(fields, o.ExtraBody)
+	fields["model"] = r.m.name
+	if !o.NoStream {
+		fields["stream"] = true
+	}
+	text := []byte{}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value, err := jsontext.Canonical(fields[name])
+		if err != nil {
+			return "", fmt.Errorf("the field %q of the request: %w", name, err)
+		}
+		text = append(jsontext.AppendString(append(text, ','), name), ':')
+		text = append(text, value...)
+	}
+	return string(text), nil
+}
+
+// minThinking is the least budget of thinking that the API takes, in tokens.
+const minThinking = 1024
+
+// thinking returns the value of the member thinking; nil leaves it to the model.
+func (o *Options) thinking() (map[string]any, error) {
+	switch o.Thinking {
+	case "":
+		return nil, nil
+	case "adaptive":
+		return map[string]any{"type": "adaptive"}, nil
+	case "off":
+		return map[string]any{"type": "disabled"}, nil
+	}
+	budget, err := strconv.Atoi(o.Thinking)
+	if err != nil || budget < minThinking || budget >= o.MaxTokens {
+		return nil, fmt.Errorf("Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
+	}
+	return map[string]any{"type": "enabled", "budget_tokens": budget}, nil
+}
+
+// answerMembers are the members that are sent only in requests for an answer of the
+// conversation; otherwise a summary would have the form of an answer, for example.
+var answerMembers = []string{"output_config", "stop_sequences", "tool_choice"}
+
+// optionsFor returns the options that apply to a request with a purpose.
+func (m *Model) optionsFor(purpose converse.Purpose) *Options {
+	if purpose.Answers() {
+		return &m.opts
+	}
+	o := m.opts
+	o.OutputSchema, o.Stop, o.ToolChoice, o.ParallelToolCalls = nil, nil, "", nil
+	o.ExtraBody = maps.Clone(o.ExtraBody)
+	for _, name := range answerMembers {
+		delete(o.ExtraBody, name)
+	}
+	return &o
+}

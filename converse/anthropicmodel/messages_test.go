@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropicmodel_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/anthropicmodel"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/tidwall/gjson"
+)
+
+// start starts a scripted server and returns it with its base URL.
+func start(t *testing.T, script openaiserver.Script, options *openaiserver.Options) (*openaiserver.Server, string) {
+	t.Helper()
+	server, err := openaiserver.Start(script, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return server, strings.TrimSuffix(server.URL(), "/v1")
+}
+
+func newModel(t *testing.T, name, base string, options anthropicmodel.Options) *anthropicmodel.Model {
+	t.Helper()
+	options.BaseURL = base
+	model, err := anthropicmodel.New(name, &options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	return model
+}
+
+// request returns a request with a history.
+func request(history ...canister.Canister) *converse.Request {
+	n := 0
+	return &converse.Request{History: history, Tools: &converse.Toolset{}, NewID: func() string { n++; return fmt.Sprintf("new-%d", n) }}
+}
+
+func user(id, text string) canister.User {
+	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
+}
+
+// run returns the text of the deltas and the reply of an exchange.
+func run(ctx context.Context, model converse.Model, request *converse.Request) (text string, reply converse.Reply, err error) {
+	for event, failed := range model.Exchange(ctx, request) {
+		switch event := event.(type) {
+		case converse.Delta:
+			text += event.Text
+		case converse.Reply:
+			reply = event
+		}
+		err = failed
+	}
+	return text, reply, err
+}
+
+// randomAnswers are a script that never ends: answers with and without text, and up to
+// three calls at once, some of which fail.
+func randomAnswers(r *rand.Rand) openaiserver.Respond {
+	return func(request *openaiserver.Request) openaiserver.Reply {
+		m := openaiserver.Message{Delta: 1 + r.IntN(40), Reasoning: []string{"", "Let me think. é"}[r.IntN(2)]}
+		if r.IntN(3) > 0 {
+			m.Text = strings.Repeat("Some words. 🎻 ", 1+r.IntN(4))
+		}
+		if request.Position%3 != 2 {
+			for range r.IntN(4) {
+				m.Calls = append(m.Calls, openaiserver.Call{Name: []string{"local__echo", "local__fail", "no_such_tool"}[r.IntN(3)], Arguments: []string{`{"text":"a"}`, `{}`, `{"te`}[r.IntN(3)]})
+			}
+		}
+		if m.Text == "" && len(m.Calls) == 0 {
+			m.Text = "Done."
+		}
+		return m
+	}
+}
+
+// TestMessagesAreNeverRefused: whatever the answers and calls are, a strict server takes
+// each request, and each request begins with the bytes of the one before.
+func TestMessagesAreNeverRefused(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 2))
+			server, base := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: randomAnswers(r)}}}, nil)
+			model := newModel(t, "claude-test", base, anthropicmodel.Options{NoStream: seed%2 == 0, Thinking: []string{"", "adaptive", "2048"}[seed%3]})
+			roster, err := ensemble.NewRoster(ensemble.Local("local", ensembletest.ServerTools()...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			talk := converse.New(model, roster, &converse.Options{OwnRoster: true, Instructions: "Be kind."})
+			defer talk.Close(t.Context())
+			for turn := range 10 {
+				for _, err := range talk.Send(t.Context(), canister.Text(fmt.Sprint("Message ", turn))) {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if faults := server.Faults(); faults != nil {
+				t.Fatal(faults)
+			}
+			var before string
+			for i, request := range server.Requests() {
+				messages := gjson.GetBytes(request.Body, "messages").Raw
+				if open := strings.TrimSuffix(before, "]"); !strings.HasPrefix(messages, open) {
+					t.Fatalf("request %d does not begin with the one before:\n%s\n%s", i, open, messages)
+				}
+				if system := gjson.GetBytes(request.Body, "system.0.text").Str; !strings.Contains(system, "Be kind.") {
+					t.Errorf("the system prompt is %q", system)
+				}
+				before = messages
+			}
+			if seed%3 > 0 && !strings.Contains(before, `"signature"`) {
+				t.Error("no thinking is sent back")
+			}
+		})
+	}
+}
+
+// TestThinkingStaysAtHome: thinking goes only to the server and the model that it came
+// from.
+func TestThinkingStaysAtHome(t *testing.T) {
+	script := openaiserver.Script{Steps: []openaiserver.Step{
+		{Reply: openaiserver.Message{Reasoning: "Secret thoughts.", Text: "Hello."}}, {Reply: openaiserver.Message{Text: "Again."}},
+	}}
+	home, base := start(t, script, nil)
+	other, otherBase := start(t, script, nil)
+	_, reply, err := run(t.Context(), newModel(t, "m-1", base, anthropicmodel.Options{}), request(user("u", "Hi")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, model, base string
+		server            *openaiserver.Server
+		carries           bool
+	}{{"the same", "m-1", base, home, true}, {"another model", "m-2", base, home, false}, {"another server", "m-1", otherBase, other, false}} {
+		if _, _, err := run(t.Context(), newModel(t, test.model, test.base, anthropicmodel.Options{}), request(user("u", "Hi"), reply.Message, user("v", "And?"))); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		requests := test.server.Requests()
+		sent := gjson.GetBytes(requests[len(requests)-1].Body, "messages").Raw
+		if strings.Contains(sent, "thoughts") != test.carries || strings.Contains(sent, "signature") != test.carries {
+			t.Errorf("%s: %s", test.name, sent)
+		}
+	}
+}
+
+// TestPausedTurns: an answer that the server pauses is continued, and is one answer.
+func TestPausedTurns(t *testing.T) {
+	event := func(kind, data string) string {
+		return "event: " + kind + "\ndata: {\"type\":\"" + kind + "\"," + data + "}\n\n"
+	}
+	paused := event("message_start", `"message":{"model":"m","usage":{"input_tokens":5,"output_tokens":1}}`) +
+		event("content_block_start", `"index":0,"content_block":{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}`) +
+		event("content_block_delta", `"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"Oslo\"}"}`) +
+		event("message_delta", `"delta":{"stop_reason":"pause_turn"}`) + event("message_stop", `"x":1`)
+	var sent []string
+	calls := 0
+	respond := openaiserver.Respond(func(r *openaiserver.Request) openaiserver.Reply {
+		sent = append(sent, string(r.Body))
+		if calls++; calls == 1 {
+			return openaiserver.Recording([]byte(paused))
+		}
+		return openaiserver.Message{Text: "Rain."}
+	})
+	_, base := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: respond}}}, nil)
+	model := newModel(t, "m", base, anthropicmodel.Options{HostedTools: []map[string]any{{"type": "web_search_20250305", "name": "web_search"}}})
+	text, reply, err := run(t.Context(), model, request(user("u", "Weather?")))
+	if err != nil || text != "Rain." || len(reply.Message.Content) != 2 {
+		t.Fatalf("%v, %q, %+v", err, text, reply)
+	}
+	if block := gjson.Get(sent[1], "messages.1.content.0"); block.Get("type").Str != "server_tool_use" || block.Get("input.query").Str != "Oslo" {
+		t.Errorf("%s", sent[1])
+	}
+	calls = 1
+	if _, _, err := run(t.Context(), model, request(user("u", "Weather?"), reply.Message, user("v", "Sure?"))); err != nil {
+		t.Fatal(err)
+	}
+	if blocks := gjson.Get(sent[2], "messages.1.content.#.type").Raw; blocks != `["server_tool_use","text"]` {
+		t.Errorf("%s", sent[2])
+	}
+}
+
+// TestBrokenMessages: errors carry the words and the code of the server.
+func TestBrokenMessages(t *testing.T) {
+	begin := "data: {\"type\":\"message_start\",\"message\":{}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Half\"}}\n\n"
+	for name, test := range map[string]struct {
+		reply      openaiserver.Reply
+		says, code string
+		retryable  bool
+	}{
+		"overloaded in the middle": {openaiserver.Recording([]byte(begin + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n")), "Overloaded", "overloaded_error", true},
+		"overloaded":               {openaiserver.Failure{Status: 529, Message: "Overloaded"}, "Overloaded", "overloaded_error", true},
+		"rate":                     {openaiserver.Failure{Status: 429, Message: "Slow down"}, "Slow down", "rate_limit_error", true},
+		"wrong":                    {openaiserver.Failure{Status: 400, Message: "No"}, "No", "invalid_request_error", false},
+		"cut":                      {openaiserver.Recording([]byte(begin)), "ended before", "", true},
+		"too long":                 {openaiserver.Failure{Status: 400, Message: "prompt is too long: 205000 tokens > 200000 maximum"}, "too long", converse.CodeContextLength, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, base := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: test.reply}}}, nil)
+			_, _, err := run(t.Context(), newModel(t, "m", base, anthropicmodel.Options{MaxRetries: -1}), request(user("u", "Hi")))
+			failed, _ := err.(*converse.ModelError)
+			if failed == nil || !strings.Contains(failed.Message, test.says) || failed.Code != test.code || failed.Retryable != test.retryable {
+				t.Errorf("%#v", err)
+			}
+		})
+	}
+}
+
+// TestKeysStayAtHome: the environment's key goes to Anthropic, by https, and the
+// environment's base URL does not change that.
+func TestKeysStayAtHome(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "sk-planted")
+	t.Setenv("ANTHROPIC_AUTH_TOKEN", "planted-too")
+	t.Setenv("ANTHROPIC_BASE_URL", "https://elsewhere.example")
+	for base, want := range map[string]string{
+		"": "sk-planted", "http://api.anthropic.com": "", "https://api.anthropic.com.evil": "", "https://example.com": "",
+	} {
+		var host, got, bearer string
+		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			host, got, bearer = r.URL.Host, r.Header.Get("X-Api-Key"), r.Header.Get("Authorization")
+			return nil, fmt.Errorf("enough")
+		})}
+		_, _, _ = run(t.Context(), newModel(t, "m", base, anthropicmodel.Options{HTTPClient: client, MaxRetries: -1}), request(user("u", "Hi")))
+		if got != want || bearer != "" || host == "elsewhere.example" || host == "" {
+			t.Errorf("%q: sent %q and %q to %q", base, got, bearer, host)
+		}
+	}
+}
+
+// roundTrip is a transport that answers itself.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package anthropicmodel is a [converse.Model] for servers that speak Anthropic's Messages:
+// Anthropic itself, and those that are compatible. It is the only package that uses
+// anthropic-sdk-go.
+//
+// The simplest use takes the key from ANTHROPIC_API_KEY:
+//
+//	model, err := anthropicmodel.New("claude-sonnet-5", nil)
+//
+// Everything else is in [Options], whose zero value is a good default.
+//
+// # Keys
+//
+// The SDK reads keys, profiles, headers and the base URL from the environment, and sends
+// them to any host. This package reads only ANTHROPIC_API_KEY, and only if the base URL is
+// Anthropic's own. It follows redirects only within the origin of the base URL. Errors do
+// not contain the secrets that were given to the model.
+//
+// # What is sent
+//
+// Canisters become messages. Nothing is dropped silently: content that the API cannot carry
+// becomes a line of text. Supervisors at the beginning of a history are the system prompt;
+// a later one is a user message with a frame, as a Document is. An Assistant and its
+// Invocations are one assistant message, and their Results one user message, in the order
+// of the calls, with images and PDF files inside.
+//
+// Thinking and its signature, and what tools of the server did, are stored in the metadata
+// of the Assistant as anthropicmodel.content, together with the host and the model, and
+// sent back only to these.
+//
+// The same history and tools always produce the same bytes, and a longer history begins
+// with the bytes of a shorter one: the prompt is cached with one cache_control for the whole
+// request, whose place the server finds itself.
+//
+// # What comes back
+//
+// A refusal has the finish reason refusal. If the server pauses a long turn of its own tools
+// (pause_turn), the model asks it to continue, and the answer is the whole. An answer is
+// complete if the server sent a stop reason; anything else is an error, never a partial
+// message. Retries, time limits and limits of size are those of package openaimodel.
+package anthropicmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/converse/internal/toolschema"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"go.uber.org/zap"
+)
+
+// Model is a language model behind the Messages API. It is safe for concurrent use.
+type Model struct {
+	name   string
+	opts   Options
+	server *modelapi.Server
+	client anthropic.Client
+	own    *http.Transport // nil if the caller supplied an HTTP client
+	log    *zap.Logger
+	info   telemetry.ModelInfo
+	limits modelapi.Limits
+	hosted [][]byte // tools that the server runs
+	tools  toolCache
+}
+
+var (
+	_ converse.Binder    = (*Model)(nil)
+	_ converse.Describer = (*Model)(nil)
+	_ converse.Screener  = (*Model)(nil)
+	_ converse.Limiter   = (*Model)(nil)
+)
+
+// New returns the model with that name on the server. It sends nothing before the first
+// exchange. The error lists the invalid options.
+func New(name string, options *Options) (*Model, error) {
+	if name == "" {
+		return nil, errors.New("anthropicmodel: the model has no name")
+	}
+	opts, base, err := settle(name, options)
+	if err != nil {
+		return nil, fmt.Errorf("anthropicmodel: %w", err)
+	}
+	m := &Model{name: name, opts: opts, log: opts.Logger.With(zap.String("model", name))}
+	for _, tool := range opts.HostedTools {
+		text, err := jsontext.Canonical(tool)
+		if err != nil {
+			return nil, fmt.Errorf("anthropicmodel: a hosted tool: %w", err)
+		}
+		m.hosted = append(m.hosted, text)
+	}
+	m.server = &modelapi.Server{
+		Package: "anthropicmodel", Host: base.Host, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
+		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
+		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
+	}
+	provider := opts.Provider
+	if provider == "" {
+		provider = "anthropic"
+	}
+	m.info = telemetry.ModelInfo{
+		Provider: provider, Name: name, Address: base.Hostname(), Port: modelapi.PortOf(base), Whole: opts.NoStream,
+		JSON: len(opts.OutputSchema) > 0, MaxTokens: int64(opts.MaxTokens), Temperature: opts.Temperature, TopP: opts.TopP, Stop: opts.Stop,
+	}
+	m.limits = modelapi.LimitsOf(provider).With(opts.MaxTools, opts.MaxDescription)
+	m.client = anthropic.Client{Options: m.clientOptions(base)}
+	return m, nil
+}
+
+// Name returns the name of the model.
+func (m *Model) Name() string { return m.name }
+
+// Close closes the idle connections of the model. Without Close they are closed after
+// being idle for a while. Running exchanges are not affected, and later ones still work.
+func (m *Model) Close() error {
+	if m.own != nil {
+		m.own.CloseIdleConnections()
+	}
+	return nil
+}
+
+// Describe returns the description of the model for traces; see [converse.Describer].
+func (m *Model) Describe() telemetry.ModelInfo { return m.info }
+
+// MaxTools returns how many tools the server accepts in a request; 0 if no limit is known.
+func (m *Model) MaxTools() int { return m.limits.Tools }
+
+// Shortened describes what is shortened in a tool for the server, as a clause. It returns
+// "" if the whole tool is sent.
+func (m *Model) Shortened(definition *invoker.Definition) string {
+	return m.limits.Shortened(definition, false)
+}
+
+// Screen returns the reason why the model cannot be offered a tool: its input schema cannot
+// be adapted.
+func (m *Model) Screen(definition *invoker.Definition) error {
+	_, err := m.appendTool(nil, definition)
+	return err
+}
+
+// Exchange sends a request and yields the answer; see [converse.Model].
+func (m *Model) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return func(yield func(converse.ModelEvent, error) bool) {
+		m.exchange(ctx, request, new(modelapi.Transcript), yield)
+	}
+}
+
+// Bind returns a model for one conversation. It keeps the encoded messages that it has
+// sent, so that an exchange only encodes the new ones. It uses about as many bytes as the
+// largest request.
+func (m *Model) Bind() converse.Model { return &bound{model: m} }
+
+// bound is a [Model] for one conversation.
+type bound struct {
+	model      *Model
+	busy       atomic.Bool
+	transcript modelapi.Transcript // belongs to the exchange that holds busy
+}
+
+// Describe describes the underlying model.
+func (b *bound) Describe() telemetry.ModelInfo { return b.model.Describe() }
+
+// Exchange is like [Model.Exchange] but reuses the transcript. If two exchanges run at the
+// same time, which the contract of Bind does not require, one runs without the transcript.
+func (b *bound) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return func(yield func(converse.ModelEvent, error) bool) {
+		if !b.busy.CompareAndSwap(false, true) {
+			b.model.exchange(ctx, request, new(modelapi.Transcript), yield)
+			return
+		}
+		defer b.busy.Store(false)
+		b.model.exchange(ctx, request, &b.transcript, yield)
+	}
+}
+
+func (m *Model) exchange(ctx context.Context, request *converse.Request, t *modelapi.Transcript, yield func(converse.ModelEvent, error) bool) {
+	if request == nil || request.NewID == nil {
+		yield(nil, errors.New("anthropicmodel: the request, or its NewID, is nil"))
+		return
+	}
+	m.server.Exchange(ctx, &messages{ctx: ctx, m: m, request: request, transcript: t}, yield)
+}
+
+// clientOptions configures the SDK's client. The client is created without its constructor,
+// which would add keys, profiles, base URL and headers from the environment to requests to
+// any host.
+func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
+	client, own := modelapi.Client(m.opts.HTTPClient)
+	m.own = own
+	endpoint := *base
+	endpoint.RawQuery = ""
+	options := []option.RequestOption{option.WithBaseURL(endpoint.String()), option.WithHTTPClient(client)}
+	for name, values := range base.Query() {
+		for _, value := range values {
+			options = append(options, option.WithQueryAdd(name, value))
+		}
+	}
+	if m.opts.APIKey != "" {
+		options = append(options, option.WithAPIKey(m.opts.APIKey))
+	}
+	for name, value := range m.opts.Headers {
+		options = append(options, option.WithHeader(name, value))
+	}
+	return options
+}
+
+// maxToolCache limits the number of cached toolsets.
+const maxToolCache = 8
+
+// toolCache caches the encoded forms of recent toolsets.
+type toolCache struct {
+	mu      sync.Mutex
+	entries []encodedTools // newest last
+}
+
+// encodedTools is the tools member of a request for one toolset.
+type encodedTools struct {
+	set  *converse.Toolset
+	text []byte // begins with a comma
+}
+
+// encode returns the tools member of a request; nil if no tools are offered. The tools of a
+// sampling request are new each time and are not cached.
+func (m *Model) encode(request *converse.Request) []byte {
+	set := request.Tools
+	if set == nil {
+		set = &converse.Toolset{}
+	}
+	if request.Purpose == converse.PurposeSampling {
+		return m.appendTools(nil, set)
+	}
+	m.tools.mu.Lock()
+	defer m.tools.mu.Unlock()
+	for _, entry := range m.tools.entries {
+		if entry.set == set {
+			return entry.text
+		}
+	}
+	text := m.appendTools(nil, set)
+	if len(m.tools.entries) == maxToolCache {
+		m.tools.entries = m.tools.entries[1:]
+	}
+	m.tools.entries = append(m.tools.entries, encodedTools{set, text})
+	return text
+}
+
+// appendTools appends the tools member for a set. A tool that Screen rejects but that is
+// offered anyway is left out and logged, because a request with it would fail as a whole.
+func (m *Model) appendTools(dst []byte, set *converse.Toolset) []byte {
+	dst = append(dst, `,"tools":[`...)
+	empty := len(dst)
+	for _, tool := range m.hosted {
+		dst = append(comma(dst), tool...)
+	}
+	for _, definition := range set.Definitions {
+		longer, err := m.appendTool(comma(dst), definition)
+		if err != nil {
+			m.log.Warn("a tool is set aside", zap.String("tool", definition.Name), zap.Error(err))
+			continue
+		}
+		dst = longer
+	}
+	if len(dst) == empty {
+		return nil
+	}
+	return append(dst, ']')
+}
+
+// comma appends a comma unless a list has just begun.
+func comma(dst []byte) []byte {
+	if dst[len(dst)-1] != '[' {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+// appendTool appends one tool with its adapted schema.
+func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, error) {
+	schema, note, err := toolschema.Adapt(definition.InputSchema, false)
+	if err != nil {
+		return dst, err
+	}
+	description, _ := m.limits.Describe(definition, note)
+	dst = jsontext.AppendMember(append(dst, '{'), "name", definition.Name)
+	if description != "" {
+		dst = jsontext.AppendMember(dst, "description", description)
+	}
+	return append(append(jsontext.AppendName(dst, "input_schema"), schema...), '}'), nil
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropicmodel
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/consort-go/consort/converse/internal/modelapi"
+	"go.uber.org/zap"
+)
+
+// The defaults of [Options].
+const (
+	defaultBaseURL         = "https://api.anthropic.com"
+	defaultMaxRetries      = 2
+	defaultResponseTimeout = 10 * time.Minute
+	defaultIdleTimeout     = 5 * time.Minute
+	defaultMaxEventBytes   = 8 << 20
+	defaultMaxAnswerBytes  = 64 << 20
+)
+
+// Options are the options of a model. A nil pointer and the zero value of a field mean the
+// default. Pointer fields are sent only if they are set, because zero is a valid value.
+type Options struct {
+	// BaseURL is the URL of the API without /v1/messages, as the SDK takes it; default
+	// "https://api.anthropic.com". The scheme is http or https. No environment variable
+	// changes it.
+	BaseURL string
+	// APIKey is sent as x-api-key. If it is empty and BaseURL is Anthropic's, it is read
+	// from ANTHROPIC_API_KEY. Other servers only get a key that is set here.
+	APIKey string
+	// Headers are sent with each request, for example anthropic-beta. They replace headers
+	// of the SDK with the same name.
+	Headers map[string]string
+
+	// NoStream requests the answer in one piece. All deltas then come together. The server
+	// may refuse this for a large MaxTokens.
+	NoStream bool
+
+	// MaxTokens limits the tokens of one answer, thinking included. The API requires a
+	// limit; the default is 32,000, or what an older model allows. If a request has a limit
+	// too, the lower one is sent.
+	MaxTokens int
+	// Temperature and TopP control the randomness of the sampling. A temperature in a
+	// request takes precedence.
+	Temperature, TopP *float64
+	// Stop are texts at which the model stops. The Stop of a request replaces them.
+	Stop []string
+	// ToolChoice is auto, any, none or the name of a tool that must be called. Empty leaves
+	// it to the server, which means auto.
+	ToolChoice string
+	// ParallelToolCalls allows or forbids several calls in one answer; nil allows them.
+	ParallelToolCalls *bool
+	// Thinking is adaptive, off, or a number of tokens of at least 1024 for models that want
+	// a budget. Empty leaves it to the model.
+	Thinking string
+	// Effort is how much effort the model makes: low, medium, high, xhigh or max.
+	Effort string
+	// OutputSchema is a JSON Schema that answers follow.
+	OutputSchema json.RawMessage
+	// ServiceTier is auto or standard_only.
+	ServiceTier string
+	// HostedTools are tools that the server itself runs, in the form of the API, such as
+	// {"type": "web_search_20250305", "name": "web_search"}. What they did is structured
+	// content of the answer. Nothing of this program approves, limits or audits it.
+	HostedTools []map[string]any
+	// NoCache leaves cache_control out, so that the server does not cache the prompt.
+	NoCache bool
+	// ExtraBody holds additional members of the request body. They replace members of the
+	// same name from other options or from a request. The names model, messages, system,
+	// tools and stream are not allowed.
+	ExtraBody map[string]any
+
+	// NoImages is for models that do not accept images: a line of text replaces each image.
+	NoImages bool
+	// MaxTools is how many tools a request may have, and MaxDescription how many characters
+	// each description may have; 0 and negative numbers mean no limit.
+	MaxTools, MaxDescription int
+
+	// MaxRetries is how often a failed exchange is retried, including streams that broke
+	// off before they yielded anything; default 2, negative means never.
+	MaxRetries int
+	// ResponseTimeout limits the wait for the response header, and IdleTimeout the wait for
+	// more of the body; default 10 and 5 minutes. A negative value means no limit.
+	ResponseTimeout, IdleTimeout time.Duration
+	// MaxEventBytes limits one event of a stream, and MaxAnswerBytes a whole response;
+	// default 8 MiB and 64 MiB.
+	MaxEventBytes, MaxAnswerBytes int
+
+	// Provider names the operator of the server in traces and metrics; default anthropic.
+	Provider string
+	// TraceHeaders sends the trace context with each request (W3C Trace Context).
+	TraceHeaders bool
+
+	// HTTPClient sends the requests. The default has its own connections, which
+	// [Model.Close] closes. A given client is copied, and follows redirects only within the
+	// origin of BaseURL. Its Timeout, if set, cuts long answers off.
+	HTTPClient *http.Client
+	// Logger receives log entries in addition to the events; nil logs nothing.
+	Logger *zap.Logger
+}
+
+// answerTokens are the limits of older models for the tokens of an answer, by the beginning
+// of the name (platform.claude.com, Models overview, looked up on 2026-11-22).
+var answerTokens = []struct {
+	prefix string
+	tokens int
+}{
+	{"claude-3-5-", 8192}, {"claude-3-7-", 64000}, {"claude-3-", 4096},
+}
+
+// defaultMaxTokens is the limit for other models, all of which allow it.
+const defaultMaxTokens = 32000
+
+// settle returns the options with defaults filled in, and the parsed base URL.
+func settle(name string, given *Options) (Options, *url.URL, error) {
+	var o Options
+	if given != nil {
+		o = *given
+	}
+	base, err := modelapi.ParseBase(cmp.Or(o.BaseURL, defaultBaseURL))
+	if err != nil {
+		return o, nil, err
+	}
+	if o.APIKey == "" && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com") {
+		o.APIKey = os.Getenv("ANTHROPIC_API_KEY")
+	}
+	if o.MaxTokens == 0 {
+		o.MaxTokens = defaultMaxTokens
+		for _, older := range answerTokens {
+			if strings.HasPrefix(name, older.prefix) {
+				o.MaxTokens = older.tokens
+				break
+			}
+		}
+	}
+	o.MaxRetries = max(cmp.Or(o.MaxRetries, defaultMaxRetries), 0)
+	o.ResponseTimeout = cmp.Or(o.ResponseTimeout, defaultResponseTimeout)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
+	o.MaxEventBytes = cmp.Or(o.MaxEventBytes, defaultMaxEventBytes)
+	o.MaxAnswerBytes = cmp.Or(o.MaxAnswerBytes, defaultMaxAnswerBytes)
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	return o, base, o.check()
+}
+
+// check returns all problems of the options as one error.
+func (o *Options) check() error {
+	var wrong []error
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	for name, value := range map[string]*float64{"Temperature": o.Temperature, "TopP": o.TopP} {
+		if value != nil && (math.IsNaN(*value) || *value < 0 || *value > 1) {
+			add("%s is %v; it must be from 0 to 1", name, *value)
+		}
+	}
+	for name, value := range map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes} {
+		if value < 0 {
+			add("%s is %d; it must not be negative", name, value)
+		}
+	}
+	if strings.ContainsFunc(o.APIKey, unicode.IsControl) {
+		add("APIKey holds a line end, or another character that cannot be sent")
+	}
+	if _, err := o.thinking(); err != nil {
+		add("%w", err)
+	}
+	if len(o.OutputSchema) > 0 && !json.Valid(o.OutputSchema) {
+		add("OutputSchema is not valid JSON")
+	}
+	for i, tool := range o.HostedTools {
+		if kind, _ := tool["type"].(string); kind == "" || kind == "custom" {
+			add("HostedTools[%d] has no type of a tool that the server runs, such as web_search_20250305", i)
+		}
+	}
+	for _, name := range []string{"model", "messages", "system", "tools", "stream"} {
+		if _, taken := o.ExtraBody[name]; taken {
+			add("ExtraBody has %q, which is the model's own to fill", name)
+		}
+	}
+	for name, value := range o.Headers {
+		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
+			add("the header %q, or its value, cannot be sent", name)
+		}
+	}
+	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(wrong...)
+}

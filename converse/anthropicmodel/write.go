@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropicmodel
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/repeated"
+)
+
+// contentKey is the member of a message's metadata with the blocks of an answer.
+const contentKey = "anthropicmodel.content"
+
+// messageWriter writes canisters as messages of the API. The output depends only on the
+// canisters and the model's options.
+type messageWriter struct {
+	m      *Model
+	render modelapi.Renderer
+	dst    []byte
+}
+
+// write appends the messages of the rest of a history.
+func (w *messageWriter) write(dst []byte, history []canister.Canister) (modelapi.Messages, error) {
+	w.dst = dst
+	settled, done, err := modelapi.Walk(history, w.one, func() int { return len(w.dst) })
+	if err != nil {
+		return modelapi.Messages{}, fmt.Errorf("anthropicmodel: %w", err)
+	}
+	return modelapi.Messages{Text: w.dst, Settled: max(settled, len(dst)), Done: done}, nil
+}
+
+// one writes one canister, or one group. The API has no role for instructions after the
+// first message, so that a later Supervisor is a user message with a frame.
+func (w *messageWriter) one(c canister.Canister, group *modelapi.Group) {
+	switch c := c.(type) {
+	case canister.Supervisor:
+		w.message("user", []modelapi.Part{{Text: "<system>\n" + w.render.Text(c.Content) + "\n</system>"}})
+	case canister.User:
+		w.message("user", w.render.Parts(c.Content))
+	case canister.Document:
+		w.message("user", w.render.Document(c))
+	default:
+		w.group(group)
+	}
+}
+
+// begin opens a message up to its blocks.
+func (w *messageWriter) begin(role string) {
+	w.dst = append(jsontext.AppendMember(append(comma(w.dst), '{'), "role", role), `,"content":[`...)
+}
+
+func (w *messageWriter) end() { w.dst = append(w.dst, "]}"...) }
+
+// message writes a message of parts.
+func (w *messageWriter) message(role string, parts []modelapi.Part) {
+	w.begin(role)
+	w.parts(parts)
+	w.end()
+}
+
+// parts writes the blocks of parts. A server refuses text without a character that can be
+// seen, and with it the whole history.
+func (w *messageWriter) parts(parts []modelapi.Part) {
+	start := len(w.dst)
+	for _, p := range parts {
+		if p.IsText() && strings.TrimSpace(p.Text) == "" {
+			continue
+		}
+		w.dst = appendPart(comma(w.dst), p)
+	}
+	if len(w.dst) == start {
+		w.dst = appendText(w.dst, "")
+	}
+}
+
+// appendPart appends a block.
+func appendPart(dst []byte, p modelapi.Part) []byte {
+	switch {
+	case p.Name != "":
+		dst = append(dst, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"`...)
+		dst = append(base64.StdEncoding.AppendEncode(dst, p.Data), `"}`...)
+		return append(jsontext.AppendMember(dst, "title", p.Name), '}')
+	case strings.HasPrefix(p.URL, "data:"):
+		kind, data, ok := strings.Cut(strings.TrimPrefix(p.URL, "data:"), ";base64,")
+		if !ok {
+			return appendText(dst, "[image, left out: its data URL is not base64]")
+		}
+		dst = append(dst, `{"type":"image","source":{"type":"base64"`...)
+		return append(jsontext.AppendMember(jsontext.AppendMember(dst, "media_type", kind), "data", data), "}}"...)
+	case p.URL != "":
+		dst = append(dst, `{"type":"image","source":{"type":"url"`...)
+		return append(jsontext.AppendMember(dst, "url", p.URL), "}}"...)
+	case p.MIME != "":
+		dst = append(append(append(dst, `{"type":"image","source":{"type":"base64","media_type":"`...), p.MIME...), `","data":"`...)
+		return append(base64.StdEncoding.AppendEncode(dst, p.Data), `"}}`...)
+	}
+	return appendText(dst, p.Text)
+}
+
+// appendText appends a block of text.
+func appendText(dst []byte, text string) []byte {
+	if strings.TrimSpace(text) == "" {
+		text = "[empty]"
+	}
+	return append(jsontext.AppendMember(append(dst, `{"type":"text"`...), "text", text), '}')
+}
+
+// group writes what the model produced, and the results of its calls in one message.
+func (w *messageWriter) group(g *modelapi.Group) {
+	w.begin("assistant")
+	if !w.replay(g) {
+		if text := w.render.Text(g.Message.Content); strings.TrimSpace(text) != "" || len(g.Invocations) == 0 {
+			w.dst = appendText(w.dst, strings.TrimRight(text, " \t\r\n"))
+		}
+		for _, call := range g.Invocations {
+			w.call(call)
+		}
+	}
+	w.end()
+	if len(g.Results) == 0 {
+		return
+	}
+	w.begin("user")
+	for i, result := range g.Results {
+		w.dst = jsontext.AppendMember(append(comma(w.dst), `{"type":"tool_result"`...), "tool_use_id", callID(g.Invocations[i]))
+		if result.Failed() {
+			w.dst = append(w.dst, `,"is_error":true`...)
+		}
+		w.dst = append(w.dst, `,"content":[`...)
+		w.parts(w.result(result))
+		w.dst = append(w.dst, "]}"...)
+	}
+	w.end()
+}
+
+// replay writes the blocks of an answer as the server sent them, in their order. It returns
+// false, and writes nothing, if they came from another server or model, or no longer match
+// the canisters.
+func (w *messageWriter) replay(g *modelapi.Group) bool {
+	items := w.m.server.KeptItems(g, contentKey, w.m.name, "tool_use")
+	rest, open := g.Message.Content, g.Invocations
+	for _, item := range items {
+		own := rest[:item.Contents]
+		rest = rest[item.Contents:]
+		switch {
+		case len(item.Item) > 0:
+			w.dst = append(comma(w.dst), item.Item...)
+		case item.Type == "tool_use":
+			w.call(open[0])
+			open = open[1:]
+		default:
+			w.dst = appendText(comma(w.dst), w.render.Text(own))
+		}
+	}
+	return len(items) > 0
+}
+
+// call writes one call of the model.
+func (w *messageWriter) call(call canister.Invocation) {
+	w.dst = jsontext.AppendMember(append(comma(w.dst), `{"type":"tool_use"`...), "id", callID(call))
+	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
+	w.dst = append(append(jsontext.AppendName(w.dst, "input"), jsontext.Compact([]byte(modelapi.LegalArguments(call.Arguments)))...), '}')
+}
+
+// legalID matches the IDs of calls that the API takes.
+var legalID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// callID returns the ID that links a call and its result. Other providers give IDs that
+// this API does not take.
+func callID(call canister.Invocation) string {
+	if id := modelapi.CallID(call); legalID.MatchString(id) {
+		return id
+	}
+	return modelapi.MadeCallID(call.ID)
+}
+
+// result returns the parts of a result.
+func (w *messageWriter) result(r canister.Result) []modelapi.Part {
+	var parts []modelapi.Part
+	empty := true
+	for _, c := range repeated.Without(r.Content) {
+		for _, p := range w.render.Part(c) {
+			empty = empty && p.IsText() && strings.TrimSpace(p.Text) == ""
+			parts = append(parts, p)
+		}
+	}
+	switch {
+	case !empty:
+		return parts
+	case r.Failed():
+		return []modelapi.Part{{Text: "[the call failed without a word: " + r.Code + "]"}}
+	}
+	return []modelapi.Part{{Text: "[the tool succeeded and returned nothing]"}}
+}

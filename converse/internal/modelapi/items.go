@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package modelapi
+
+import (
+	"encoding/json"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Item is one item of an answer, in the metadata of its message. The items, with the
+// content of the message and its invocations, are what the server needs to see again.
+type Item struct {
+	Type string `json:"type"`
+	// Item is the item as the server sent it. It is empty where the item is written from
+	// the canisters: for messages and calls.
+	Item json.RawMessage `json:"item,omitempty"`
+	// Contents is how many contents of the message belong to the item.
+	Contents int `json:"contents,omitempty"`
+	// Refusals has the positions of contents, within the item, that are refusals.
+	Refusals []int `json:"refusals,omitempty"`
+	// Phase is the phase of a message.
+	Phase string `json:"phase,omitempty"`
+}
+
+// KeepItems returns metadata with the items of an answer. Only this server, with that
+// model, gets them back.
+func (s *Server) KeepItems(key, model string, items []Item) canister.Fields {
+	if len(items) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(items)
+	if err != nil {
+		return nil
+	}
+	return s.Keep(key, model, text)
+}
+
+// KeptItems returns the items of an answer that KeepItems stored: nil if they came from
+// another server or model, or no longer match the canisters. call is the type of the items
+// that are calls.
+func (s *Server) KeptItems(g *Group, key, model, call string) []Item {
+	kept := s.Kept(g.Message.Metadata, key, model)
+	var items []Item
+	if kept == nil || json.Unmarshal(kept, &items) != nil {
+		return nil
+	}
+	contents, calls := 0, 0
+	for _, item := range items {
+		if item.Contents < 0 {
+			return nil
+		}
+		contents += item.Contents
+		if item.Type == call {
+			calls++
+		}
+	}
+	if contents != len(g.Message.Content) || calls != len(g.Invocations) {
+		return nil
+	}
+	return items
+}
