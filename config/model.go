@@ -32,6 +32,8 @@ type Model struct {
 	Organization, Project Value
 	// ResponseFormat is nil for plain text.
 	ResponseFormat *ResponseFormat
+	// HostedTools are tools that the server itself runs; only Responses has them.
+	HostedTools []Table
 	// ExtraBody holds additional members of the request, for other servers.
 	ExtraBody Table
 }
@@ -46,6 +48,7 @@ func (m *Model) fields() []field {
 	return []field{
 		{"name", expanded(&m.Name)},
 		{"base_url", baseURL(&m.BaseURL)},
+		{"api", choice(&m.API, "auto", "responses", "chat")},
 		{"api_key", headerValue(&m.APIKey)},
 		{"headers", byName(&m.Headers, headerValue, headerName)},
 		{"organization", headerValue(&m.Organization)},
@@ -59,6 +62,10 @@ func (m *Model) fields() []field {
 		{"tool_choice", text(&m.ToolChoice)},
 		{"parallel_tool_calls", optional(&m.ParallelToolCalls, boolean)},
 		{"reasoning_effort", text(&m.ReasoningEffort)},
+		{"reasoning_summary", choice(&m.ReasoningSummary, "auto", "concise", "detailed")},
+		{"service_tier", text(&m.ServiceTier)},
+		{"prompt_cache_key", text(&m.PromptCacheKey)},
+		{"hosted_tools", each(&m.HostedTools, free)},
 		{"response_format", optional(&m.ResponseFormat, func(f *ResponseFormat) value { return tableOf(f.fields(), nil) })},
 		{"extra_body", extraBody(&m.ExtraBody)},
 		{"stream", not(&m.NoStream)},
@@ -84,6 +91,21 @@ func (m *Model) check(r *reader, n *node) {
 	if n.member("api_key") == nil && m.isOpenAI() {
 		if key, ok := r.lookup("OPENAI_API_KEY"); ok && key != "" {
 			m.APIKey = Hidden(key)
+		}
+	}
+	m.checkAPI(r, n)
+}
+
+// checkAPI reports keys that the API does not have. Nothing is left out silently.
+func (m *Model) checkAPI(r *reader, n *node) {
+	responses := m.API == "responses" || m.API != "chat" && m.isOpenAI()
+	missing := map[string]string{"stop": "chat", "seed": "chat"}
+	if !responses {
+		missing = map[string]string{"hosted_tools": "responses", "reasoning_summary": "responses"}
+	}
+	for key, api := range missing {
+		if set := n.member(key); set != nil {
+			r.wrong(set, "the API of the model does not have it: leave it out, or set model.api = %q", api)
 		}
 	}
 }
@@ -113,7 +135,7 @@ func extraBody(to *Table) value {
 	v := free(to)
 	return value{kind: v.kind, read: func(r *reader, n *node) {
 		v.read(r, n)
-		for _, key := range []string{"model", "messages", "tools", "stream"} {
+		for _, key := range []string{"model", "messages", "input", "tools", "stream"} {
 			if taken := n.member(key); taken != nil {
 				r.add(r.problem(taken.keyAt, taken.path(), "the program sets this member of the request itself"))
 			}
@@ -175,6 +197,9 @@ func (m *Model) options() (*openaimodel.Options, error) {
 	options.BaseURL, options.APIKey = m.BaseURL.Reveal(), m.APIKey.Reveal()
 	options.Organization, options.Project = m.Organization.Reveal(), m.Project.Reveal()
 	options.Headers, options.ExtraBody = reveal(m.Headers), m.ExtraBody.Reveal()
+	for _, tool := range m.HostedTools {
+		options.HostedTools = append(options.HostedTools, tool.Reveal())
+	}
 	if f := m.ResponseFormat; f != nil {
 		format := f.ResponseFormat
 		if schema := f.Schema.Reveal(); schema != nil {

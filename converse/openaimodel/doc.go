@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openaimodel is a [converse.Model] for servers that speak OpenAI's Chat
-// Completions: OpenAI itself, and the many that call themselves compatible. It is the
+// Package openaimodel is a [converse.Model] for servers that speak OpenAI's Responses or
+// Chat Completions: OpenAI itself, and the many that call themselves compatible. It is the
 // only package that uses openai-go.
 //
 // The simplest use takes the key from OPENAI_API_KEY:
@@ -20,6 +20,16 @@
 // environment, and sends them to any host. This package reads only OPENAI_API_KEY, and
 // only if the base URL is OpenAI's own. It follows redirects only within the origin of
 // the base URL. Errors do not contain the secrets that were given to the model.
+//
+// # APIs
+//
+// OpenAI and Azure get Responses, which their current models require for tools; other
+// servers get Chat Completions. Options.API decides otherwise. With Responses the server
+// keeps nothing: each request has the whole history. Encrypted reasoning, and what tools of
+// the server did, are stored in the metadata of the Assistant as openaimodel.output,
+// together with the host and the model, and sent back only to these. Results carry images
+// and PDF files. A tool is strict if its schema can be enforced as it is. What follows is
+// about both APIs, and where they differ, about Chat Completions.
 //
 // # What is sent
 //

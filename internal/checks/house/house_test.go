@@ -93,6 +93,8 @@ var mayImport = map[string][]string{
 	"converse/history/sqlite":      {"canister", "converse/history", "converse/budget"},
 	"converse/history/postgres":    {"canister", "converse/history", "converse/budget"},
 	"converse/openaimodel":         {"canister", "invoker", "ensemble", "converse", "internal"},
+	"converse/anthropicmodel":      {"canister", "invoker", "converse", "internal"},
+	"converse/internal/modelapi":   {"canister", "invoker", "converse", "internal"},
 	"mcpadapter":                   {"canister", "invoker", "ensemble", "mcpadapter/internal", "internal"},
 	"mcpadapter/internal/decode":   {"canister", "invoker", "ensemble", "mcpadapter/internal", "internal"},
 	"mcpadapter/internal/wire":     {"invoker", "internal"},
@@ -120,6 +122,7 @@ func TestImportsRunOneWay(t *testing.T) {
 // doorways are the packages through which alone a vendor's module comes in.
 var doorways = map[string][]string{
 	"github.com/openai/openai-go":            {"converse/openaimodel"},
+	"github.com/anthropics/anthropic-sdk-go": {"converse/anthropicmodel"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcpadapter"},
 	"github.com/pelletier/go-toml":           {"config"},
 	"google.golang.org/grpc":                 {"mcpadapter/grpctool"},
