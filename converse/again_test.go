@@ -60,7 +60,10 @@ func TestApprovalAtOnceIsBound(t *testing.T) {
 	}{
 		{name: "the same", then: converse.Deny("no"), want: " effect", calls: []string{`{"n":1}`, `{"n":1}`}},
 		{name: "the same, with nobody to ask", nobody: true, want: " effect", calls: []string{`{"n":1}`, `{"n":1}`}},
-		{name: "changed", first: converse.Change(json.RawMessage(`{"n":2}`)), then: converse.Deny("no"), want: " effect", calls: []string{`{"n":2}`, `{"n":2}`}},
+		{
+			name: "changed", first: converse.Change(json.RawMessage(`{"n":2}`)), then: converse.Deny("no"), want: " effect",
+			calls: []string{`{"n":2}`, `{"n":2}`},
+		},
 		{name: "another tool", act: redefined, asked: 1, want: " effect", calls: []string{`{"n":1}`, `{"n":1}`}},
 		{name: "another tool, denied", act: redefined, then: converse.Deny("not that"), asked: 1, want: "OUTCOME_UNKNOWN not that", calls: []string{`{"n":1}`}},
 		{name: "another tool, nobody to ask", act: redefined, nobody: true, want: "OUTCOME_UNKNOWN begun at", calls: []string{`{"n":1}`}},
@@ -68,8 +71,12 @@ func TestApprovalAtOnceIsBound(t *testing.T) {
 		{name: "a fork", fork: "fork", then: converse.Deny("not here"), asked: 1, want: "OUTCOME_UNKNOWN not here", calls: []string{`{"n":1}`}},
 		{name: "in time", after: 24 * time.Hour, then: converse.Deny("no"), want: " effect", calls: []string{`{"n":1}`, `{"n":1}`}},
 		{name: "expired", after: 24*time.Hour + 1, then: converse.Deny("too late"), asked: 1, want: "OUTCOME_UNKNOWN too late", calls: []string{`{"n":1}`}},
-		{name: "expired, other arguments", after: 25 * time.Hour, then: converse.Change(json.RawMessage(`{"n":3}`)), asked: 1, want: "OUTCOME_UNKNOWN other arguments", calls: []string{`{"n":1}`}},
-		{name: "changed, expired, changed the same", after: 25 * time.Hour, first: converse.Change(json.RawMessage(`{"n":2}`)), then: converse.Change(json.RawMessage(`{"n":2}`)),
+		{
+			name: "expired, other arguments", after: 25 * time.Hour, then: converse.Change(json.RawMessage(`{"n":3}`)),
+			asked: 1, want: "OUTCOME_UNKNOWN other arguments", calls: []string{`{"n":1}`},
+		},
+		{name: "changed, expired, changed the same", after: 25 * time.Hour, first: converse.Change(json.RawMessage(`{"n":2}`)),
+			then:  converse.Change(json.RawMessage(`{"n":2}`)),
 			asked: 1, want: " effect", calls: []string{`{"n":2}`, `{"n":2}`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -110,7 +117,8 @@ func TestApprovalAtOnceIsBound(t *testing.T) {
 				}
 				sound(t, heir.History())
 				intents := of[canister.Intent](t, store, id)
-				if last := intents[len(intents)-1]; len(intents) == 2 && !test.nobody && (last.Approved.IsZero() || last.Fingerprint == intents[0].Fingerprint) == (test.act != nil) {
+				if last := intents[len(intents)-1]; len(intents) == 2 && !test.nobody && (last.Approved.IsZero() ||
+					last.Fingerprint == intents[0].Fingerprint) == (test.act != nil) {
 					t.Errorf("the intents are %+v", intents)
 				}
 				key := intents[0].Key
@@ -138,7 +146,8 @@ func TestApprovalOfASecondAttempt(t *testing.T) {
 			return process(t, store, newRoster(t, idempotent(l.tool("act"))), converse.Options{Approve: defers}, lines...)
 		}
 		turn, err := heir().Run(asUser(t, "ann"))
-		if err != nil || turn.Reason != converse.ReasonWaiting || turn.Waits[0].For != canister.WaitOutcome || turn.Waits[0].Who != "dana" || turn.Waits[0].Arguments != `{"n":1}` {
+		if err != nil || turn.Reason != converse.ReasonWaiting || turn.Waits[0].For != canister.WaitOutcome ||
+			turn.Waits[0].Who != "dana" || turn.Waits[0].Arguments != `{"n":1}` {
 			t.Fatalf("the turn is %+v, %v", turn, err)
 		}
 		answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
@@ -153,7 +162,8 @@ func TestApprovalOfASecondAttempt(t *testing.T) {
 			t.Fatalf("the turn is %+v, %v; %d calls", turn, err, l.count())
 		}
 		intents := of[canister.Intent](t, store, "talk")
-		if last := intents[1]; last.Attempt != 2 || !last.Approved.Equal(answered.Add(24*time.Hour)) || last.Identity == "" || last.Fingerprint != intents[0].Fingerprint {
+		if last := intents[1]; last.Attempt != 2 || !last.Approved.Equal(answered.Add(24*time.Hour)) || last.Identity == "" ||
+			last.Fingerprint != intents[0].Fingerprint {
 			t.Errorf("the intents are %+v", intents)
 		}
 	})

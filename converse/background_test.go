@@ -148,7 +148,8 @@ func TestCloseFromWithin(t *testing.T) {
 					},
 					ID: "talk", Log: &hangingLog{history.NewMemory(), func() { end("Options.Log") }, func() {}},
 				})
-				if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "closed") && !strings.Contains(err.Error(), name) {
+				if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(),
+					"closed") && !strings.Contains(err.Error(), name) {
 					t.Errorf("Send says %v", err)
 				}
 				if err := <-closed; err == nil || !strings.Contains(err.Error(), "not returned: "+name) {

@@ -25,7 +25,9 @@ func BenchmarkTurn(b *testing.B) {
 			asks := model(func(request *converse.Request, yield func(converse.ModelEvent, error) bool) {
 				reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}}}
 				if n++; n%20 != 0 {
-					reply.Invocations = []canister.Invocation{{Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: "x", Name: "local__a", Arguments: `{"city":"Oslo"}`}}
+					reply.Invocations = []canister.Invocation{{
+						Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: "x", Name: "local__a", Arguments: `{"city":"Oslo"}`,
+					}}
 				}
 				yield(reply, nil)
 			})

@@ -111,7 +111,8 @@ func TestFunctionsThatPanicOnce(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
 				options.Log, options.ID = history.NewMemory(), "panics"
 				talk := converse.New(twoCalls(), newRoster(t, echo("echo")), options)
-				if err := sendTwice(t, talk); err != nil && !strings.Contains(err.Error(), "Options."+name+" panicked") && !strings.Contains(err.Error(), "withheld") {
+				if err := sendTwice(t, talk); err != nil && !strings.Contains(err.Error(), "Options."+name+" panicked") &&
+					!strings.Contains(err.Error(), "withheld") {
 					t.Errorf("the error is %v", err)
 				}
 			})
@@ -203,7 +204,8 @@ func TestPanicsOfModelsAreErrors(t *testing.T) {
 
 func TestModelsThatPanicBesideTheExchange(t *testing.T) {
 	describes := &badModel{Script: twoCalls(), describe: func() { panic("who am I") }}
-	if _, err := converse.New(describes, nil, nil).Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "Model.Describe panicked: who am I") {
+	if _, err := converse.New(describes, nil, nil).Ask(t.Context(), canister.Text("Go.")); err == nil ||
+		!strings.Contains(err.Error(), "Model.Describe panicked: who am I") {
 		t.Errorf("the error is %v", err)
 	}
 	for _, screen := range []func() error{func() error { panic("no") }, func() error { return (*nilError)(nil) }} {
@@ -219,8 +221,10 @@ func TestPanicsOfWhatKeepsConversations(t *testing.T) {
 	for n := int64(1); n < 12; n++ {
 		log, ledger := nth(n), nth(n)
 		for name, options := range map[string]*converse.Options{
-			"Log":    {ID: "panics", Log: &badLog{Memory: history.NewMemory(), before: log}},
-			"Budget": {Budget: &budget.Policy{Ledger: &badLedger{budget.NewMemory(), ledger}, Caps: []budget.Cap{{Scope: budget.Conversation, Tokens: 1 << 40}}}},
+			"Log": {ID: "panics", Log: &badLog{Memory: history.NewMemory(), before: log}},
+			"Budget": {Budget: &budget.Policy{
+				Ledger: &badLedger{budget.NewMemory(), ledger}, Caps: []budget.Cap{{Scope: budget.Conversation, Tokens: 1 << 40}},
+			}},
 		} {
 			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
 				talk := converse.New(twoCalls(), newRoster(t, echo("echo")), options)

@@ -27,13 +27,26 @@ func TestForbidWins(t *testing.T) {
 		calls  int
 		want   string
 	}{
-		"an approval that was put off": {nil, converse.Options{Approve: defers}, canister.VerdictAllow, converse.Options{Approve: defers, Forbid: forbids}, 0, `DENIED No more act of local{"n":1}`},
+		"an approval that was put off": {
+			nil, converse.Options{Approve: defers}, canister.VerdictAllow, converse.Options{Approve: defers, Forbid: forbids},
+			0, `DENIED No more act of local{"n":1}`,
+		},
 		"one of another that is to be made again": {[]canister.Canister{intent(false)}, converse.Options{Doubt: converse.DoubtAsk}, canister.VerdictAllow,
 			converse.Options{Doubt: converse.DoubtAsk, Forbid: forbids}, 0, "OUTCOME_UNKNOWN No more act"},
-		"a second attempt":   {[]canister.Canister{intent(true)}, converse.Options{}, "", converse.Options{Forbid: forbids}, 0, "OUTCOME_UNKNOWN No more act"},
-		"what is allowed":    {nil, converse.Options{}, "", converse.Options{Approve: allows, Forbid: forbids}, 0, "DENIED No more act"},
-		"rules that panic":   {nil, converse.Options{}, "", converse.Options{Forbid: func(context.Context, converse.Approval) (string, bool) { panic("rules") }}, 0, "DENIED cannot be asked"},
-		"rules that let run": {nil, converse.Options{}, "", converse.Options{Forbid: func(context.Context, converse.Approval) (string, bool) { return "never", false }}, 1, ` act {"n":1}`},
+		"a second attempt": {[]canister.Canister{intent(true)}, converse.Options{}, "", converse.Options{Forbid: forbids}, 0, "OUTCOME_UNKNOWN No more act"},
+		"what is allowed":  {nil, converse.Options{}, "", converse.Options{Approve: allows, Forbid: forbids}, 0, "DENIED No more act"},
+		"rules that panic": {
+			nil, converse.Options{}, "", converse.Options{Forbid: func(context.Context, converse.Approval) (string,
+				bool) {
+				panic("rules")
+			}}, 0, "DENIED cannot be asked",
+		},
+		"rules that let run": {
+			nil, converse.Options{}, "", converse.Options{Forbid: func(context.Context, converse.Approval) (string,
+				bool) {
+				return "never", false
+			}}, 1, ` act {"n":1}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l ledger
@@ -51,7 +64,8 @@ func TestForbidWins(t *testing.T) {
 			talk := process(t, store, roster, test.after, done)
 			carryOn(t, talk, converse.ReasonAnswered)
 			code, text, _ := strings.Cut(test.want, " ")
-			if r := results(talk.History()); len(r) != 1 || r[0].Code != code || test.calls == 0 && !strings.Contains(canister.TextOf(r[0].Content), text) || l.count() != test.calls {
+			if r := results(talk.History()); len(r) != 1 || r[0].Code != code || test.calls == 0 &&
+				!strings.Contains(canister.TextOf(r[0].Content), text) || l.count() != test.calls {
 				t.Errorf("%d calls; the results are %v, want %s", l.count(), r, test.want)
 			}
 		})

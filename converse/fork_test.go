@@ -40,7 +40,10 @@ func TestForkAsksAnew(t *testing.T) {
 		answer  canister.Answer
 		want    string
 	}{
-		{"an approval", nil, echo("act"), converse.Options{Approve: defers}, canister.WaitApproval, canister.Answer{Verdict: canister.VerdictAllow}, `act {"n":1}`},
+		{
+			"an approval", nil, echo("act"), converse.Options{Approve: defers}, canister.WaitApproval,
+			canister.Answer{Verdict: canister.VerdictAllow}, `act {"n":1}`,
+		},
 		{"an outcome", []canister.Canister{intent(false)}, echo("act"), converse.Options{Doubt: converse.DoubtAsk}, canister.WaitOutcome,
 			canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts("made")}, "made"},
 		{"a question", nil, idempotent(asks), converse.Options{Ask: later}, canister.WaitElicitation,

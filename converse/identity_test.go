@@ -22,7 +22,8 @@ func TestApprovalOutlivesAnotherIdentity(t *testing.T) {
 			store, roster := put(t), newRoster(t, l.tool("act"))
 			ada := converse.Options{Approve: defers, Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}
 			allow := func(wait canister.Wait) {
-				if err := waits.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); err != nil {
+				if err := waits.Answer(t.Context(), store, "talk",
+					canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -261,10 +261,12 @@ func (w *world) reply(request *converse.Request) converse.Reply {
 			break
 		}
 		reply.Invocations = append(reply.Invocations, canister.Invocation{
-			Head:      canister.Head{ID: request.NewID()},
-			Message:   reply.Message.ID,
-			CallID:    fmt.Sprint("call ", i),
-			Name:      "local__" + []string{"ok", "slow", "deaf", "fails", "panics", "storm", "alone", "reads", "asks", "nobody"}[w.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9)],
+			Head:    canister.Head{ID: request.NewID()},
+			Message: reply.Message.ID,
+			CallID:  fmt.Sprint("call ", i),
+			Name: "local__" + []string{
+				"ok", "slow", "deaf", "fails", "panics", "storm", "alone", "reads", "asks", "nobody",
+			}[w.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9)],
 			Arguments: []string{`{}`, ``, `{"a":1}`, `{"a`}[w.of(0, 0, 1, 2, 3)],
 		})
 	}

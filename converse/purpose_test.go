@@ -25,7 +25,9 @@ func (p *purposeful) Exchange(_ context.Context, request *converse.Request) iter
 		reply.Message.ID = request.NewID()
 		if request.Purpose == converse.PurposeAnswer {
 			reply.Message.Finish = canister.FinishInvocations
-			reply.Invocations = []canister.Invocation{{Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: "c", Name: "local__ask", Arguments: "{}"}}
+			reply.Invocations = []canister.Invocation{{
+				Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: "c", Name: "local__ask", Arguments: "{}",
+			}}
 		}
 		yield(reply, nil)
 	}

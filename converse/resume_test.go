@@ -225,7 +225,10 @@ func TestNext(t *testing.T) {
 		{"time limit", converse.Limits{Time: time.Minute}, 160, []canister.Canister{user}, "Done{time_limit}"},
 		{"time left", converse.Limits{Time: time.Minute}, 159, []canister.Canister{user}, "Exchange{}"},
 		{"answered in time", converse.Limits{Time: time.Minute}, 999, []canister.Canister{user, says(canister.FinishStop)}, "Done{answered}"},
-		{"next turn", converse.Limits{Exchanges: 1}, 0, []canister.Canister{user, asks, invocation, result, canister.User{Head: canister.Head{ID: "v"}}}, "Exchange{}"},
+		{
+			"next turn", converse.Limits{Exchanges: 1}, 0,
+			[]canister.Canister{user, asks, invocation, result, canister.User{Head: canister.Head{ID: "v"}}}, "Exchange{}",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := slices.Clone(test.history)

@@ -91,8 +91,12 @@ func TestSampleLimits(t *testing.T) {
 		told   string
 		reason converse.Reason
 	}{
-		{converse.Limits{Exchanges: 3}, "one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 3 exchanges.", converse.ReasonExchanges},
-		{converse.Limits{Tokens: 14}, "one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 14 tokens.", converse.ReasonTokens},
+		{
+			converse.Limits{Exchanges: 3}, "one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 3 exchanges.", converse.ReasonExchanges,
+		},
+		{
+			converse.Limits{Tokens: 14}, "one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 14 tokens.", converse.ReasonTokens,
+		},
 	} {
 		script := conversetest.NewScript(
 			conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}, Usage: usage(4, 1)},
@@ -107,11 +111,13 @@ func TestSampleLimits(t *testing.T) {
 		}
 		// Another process, which has the history alone, comes to the same end.
 		limits := test.limits
-		if next, ok := converse.Next(through(t, talk.History()), converse.Policy{Limits: limits}, time.Now()).(converse.Done); !ok || next.Reason != test.reason {
+		if next, ok := converse.Next(through(t, talk.History()), converse.Policy{Limits: limits},
+			time.Now()).(converse.Done); !ok || next.Reason != test.reason {
 			t.Errorf("after a restart, next is %+v", next)
 		}
 		limits.FinalAnswer = true
-		if next, ok := converse.Next(through(t, talk.History()), converse.Policy{Limits: limits}, time.Now()).(converse.Exchange); !ok || !next.Final || next.Limited != test.reason {
+		if next, ok := converse.Next(through(t, talk.History()), converse.Policy{Limits: limits},
+			time.Now()).(converse.Exchange); !ok || !next.Final || next.Limited != test.reason {
 			t.Errorf("with a final answer, next is %+v", next)
 		}
 	}
@@ -124,14 +130,20 @@ func TestSampledNonsense(t *testing.T) {
 			canister.User{Head: canister.Head{ID: "u", Time: time.Now()}},
 			canister.Assistant{Head: canister.Head{ID: "a"}},
 			canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "x"},
-			canister.Result{Head: canister.Head{ID: "r", Extra: canister.Extra{Metadata: canister.Fields{"io.github.consort-go/sampled": json.RawMessage(text)}}}, Invocation: "i"},
+			canister.Result{
+				Head: canister.Head{
+					ID: "r", Extra: canister.Extra{Metadata: canister.Fields{"io.github.consort-go/sampled": json.RawMessage(text)}},
+				}, Invocation: "i",
+			},
 		}
 		if _, ok := converse.Next(history, converse.Policy{Limits: converse.Limits{Exchanges: 2}}, time.Now()).(converse.Exchange); !ok {
 			t.Errorf("%s ends the turn", text)
 		}
 		history = append(history, canister.Assistant{Head: canister.Head{ID: "b"}},
-			canister.Invocation{Head: canister.Head{ID: "j"}, Message: "b", CallID: "c", Name: "x"}, canister.Result{Head: canister.Head{ID: "s"}, Invocation: "j"})
-		if next, ok := converse.Next(history, converse.Policy{Limits: converse.Limits{Exchanges: 2}}, time.Now()).(converse.Done); !ok || next.Reason != converse.ReasonExchanges {
+			canister.Invocation{Head: canister.Head{ID: "j"}, Message: "b", CallID: "c", Name: "x"},
+			canister.Result{Head: canister.Head{ID: "s"}, Invocation: "j"})
+		if next, ok := converse.Next(history, converse.Policy{Limits: converse.Limits{Exchanges: 2}},
+			time.Now()).(converse.Done); !ok || next.Reason != converse.ReasonExchanges {
 			t.Errorf("%s does not end the turn", text)
 		}
 	}
@@ -166,7 +178,10 @@ func TestSampleFails(t *testing.T) {
 	)
 	play(t, converse.New(script, newRoster(t, tool), nil), "go")
 	played(t, script)
-	for i, want := range []string{"INVALID_ARGUMENTS", "INVALID_ARGUMENTS", "INVALID_ARGUMENTS", "UNAVAILABLE: The model cannot be reached: model: overloaded", "EXECUTION_FAILED: The model could not answer."} {
+	for i, want := range []string{
+		"INVALID_ARGUMENTS", "INVALID_ARGUMENTS", "INVALID_ARGUMENTS",
+		"UNAVAILABLE: The model cannot be reached: model: overloaded", "EXECUTION_FAILED: The model could not answer.",
+	} {
 		if i >= len(got) || got[i] == nil || !strings.HasPrefix(got[i].Error(), want) {
 			t.Errorf("failure %d is %v, want %s", i, got[i], want)
 		}
@@ -229,9 +244,10 @@ func TestSampleAfterTheCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		talk := converse.New(script, roster, &converse.Options{OwnRoster: true, Ask: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-			return nil, context.Cause(ctx)
-		}})
+		talk := converse.New(script, roster,
+			&converse.Options{OwnRoster: true, Ask: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+				return nil, context.Cause(ctx)
+			}})
 		defer talk.Close(context.Background())
 		turn := last(t, play(t, talk, "go"))
 		close(release)
@@ -268,7 +284,10 @@ func TestAsk(t *testing.T) {
 		{"the person behind the call", nil, invoker.WithCall(t.Context(), outer), " acceptlocal__askReally?"},
 		{"nobody behind the call", nil, invoker.WithCall(t.Context(), &invoker.Call{}), "UNAVAILABLE The tool needs an answer"},
 		{"panics", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { panic("oh") }, t.Context(), "EXECUTION_FAILED "},
-		{"nothing", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { return nil, nil }, t.Context(), "EXECUTION_FAILED The tool ran and failed"},
+		{
+			"nothing", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { return nil, nil },
+			t.Context(), "EXECUTION_FAILED The tool ran and failed",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Text: "done"})
@@ -302,14 +321,16 @@ func TestAskTakesItsTime(t *testing.T) {
 		}
 		deaf := make(chan struct{})
 		patience := time.Hour
-		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Text: "done"}, conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}})
-		talk := converse.New(script, roster, &converse.Options{OwnRoster: true, Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-			if patience == 0 {
-				<-deaf
-			}
-			time.Sleep(patience)
-			return &invoker.ElicitResult{Action: invoker.Decline}, nil
-		}})
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}},
+			conversetest.Line{Text: "done"}, conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}})
+		talk := converse.New(script, roster,
+			&converse.Options{OwnRoster: true, Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+				if patience == 0 {
+					<-deaf
+				}
+				time.Sleep(patience)
+				return &invoker.ElicitResult{Action: invoker.Decline}, nil
+			}})
 		play(t, talk, "go")
 		if got := results(talk.History())[0]; got.Code != "" || canister.TextOf(got.Content) != "decline" {
 			t.Errorf("the result is %+v", got)
@@ -380,7 +401,8 @@ func TestPartial(t *testing.T) {
 			texts = append(texts, canister.TextOf(progress.Progress.Partial))
 		}
 	}
-	if len(texts) != 2 || !strings.HasPrefix(texts[0], "[secret]\n") || !strings.HasSuffix(texts[0], "\n{") || !strings.HasPrefix(texts[1], strings.Repeat("x", 100)+"\n[cut: 900") {
+	if len(texts) != 2 || !strings.HasPrefix(texts[0], "[secret]\n") || !strings.HasSuffix(texts[0], "\n{") ||
+		!strings.HasPrefix(texts[1], strings.Repeat("x", 100)+"\n[cut: 900") {
 		t.Errorf("the pieces are %q", texts)
 	}
 }
@@ -571,7 +593,8 @@ func TestSampleWaitEnds(t *testing.T) {
 			_, gone = call.Sample(brief, sampleRequest("b"))
 			return invoker.Output{}, nil
 		})
-		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Wait: make(chan struct{})}, conversetest.Line{Text: "done"})
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}},
+			conversetest.Line{Wait: make(chan struct{})}, conversetest.Line{Text: "done"})
 		roster, err := ensemble.NewRoster(ensemble.Local("local", tool))
 		if err != nil {
 			t.Fatal(err)

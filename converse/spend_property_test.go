@@ -62,7 +62,9 @@ func (m *metered) Exchange(ctx context.Context, request *converse.Request) iter.
 			yield(nil, &converse.ModelError{Message: "broke off", Retryable: true})
 			return
 		}
-		reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Content: canister.Texts("hm"), Finish: canister.FinishStop, Usage: &used}}
+		reply := converse.Reply{Message: canister.Assistant{
+			Head: canister.Head{ID: request.NewID()}, Content: canister.Texts("hm"), Finish: canister.FinishStop, Usage: &used,
+		}}
 		if m.roll(6) == 0 {
 			reply.Message.Usage = nil
 		}

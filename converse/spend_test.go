@@ -220,7 +220,8 @@ func TestBudgetOfAnIdentity(t *testing.T) {
 	}
 	close(release)
 	<-first
-	if turn, err := open("four", "ada", conversetest.Line{Text: "now"}).Ask(t.Context(), canister.Text("hello")); err != nil || turn.Reason != converse.ReasonAnswered {
+	if turn, err := open("four", "ada", conversetest.Line{Text: "now"}).Ask(t.Context(), canister.Text("hello")); err != nil ||
+		turn.Reason != converse.ReasonAnswered {
 		t.Error(turn, err)
 	}
 }
@@ -277,7 +278,8 @@ func TestNoTimeForCalls(t *testing.T) {
 		talk := converse.New(script, newRoster(t, echo("echo")), &converse.Options{ID: "talk", Budget: p})
 		ended(t, last(t, play(t, talk, "hello")), "59.999999s are spent, and up to 1ms needed")
 		if found := results(talk.History()); len(found) != 1 || found[0].Code != string(invoker.Denied) ||
-			!strings.HasPrefix(canister.TextOf(found[0].Content), "The call was not started: the budget of 1m0s for each conversation does not suffice for the next step") {
+			!strings.HasPrefix(canister.TextOf(found[0].Content),
+				"The call was not started: the budget of 1m0s for each conversation does not suffice for the next step") {
 			t.Errorf("the results are %+v", found)
 		}
 	})
@@ -377,7 +379,8 @@ func TestBudgetWithoutItsLedger(t *testing.T) {
 	}
 	p.Ledger = &deadEnd{budget.NewMemory(), down}
 	core, lines := observer.New(zap.ErrorLevel)
-	talk = converse.New(conversetest.NewScript(conversetest.Line{Text: "yes", Usage: usage(1, 1)}), nil, &converse.Options{ID: "talk", Budget: p, Logger: zap.New(core)})
+	talk = converse.New(conversetest.NewScript(conversetest.Line{Text: "yes", Usage: usage(1, 1)}), nil,
+		&converse.Options{ID: "talk", Budget: p, Logger: zap.New(core)})
 	if turn := last(t, play(t, talk, "hello")); turn.Reason != converse.ReasonAnswered {
 		t.Errorf("the turn ended with %s", turn.Reason)
 	}
@@ -394,12 +397,15 @@ func TestBudgetIsChecked(t *testing.T) {
 	p := policy(budget.Cap{Scope: budget.Identity, Money: budget.Unit})
 	delete(p.Prices, "script")
 	talk := converse.New(conversetest.NewScript(), nil, &converse.Options{Budget: p})
-	if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil || err.Error() != `converse: Options.Budget: budget: a cap of money needs a price for the model "script"` {
+	if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil ||
+		err.Error() != `converse: Options.Budget: budget: a cap of money needs a price for the model "script"` {
 		t.Error(err)
 	}
 	p = policy(budget.Cap{Scope: budget.Identity, Money: budget.Unit})
-	talk = converse.New(conversetest.NewScript(), nil, &converse.Options{Budget: p, Compaction: &converse.Compaction{Model: nameless{conversetest.NewScript()}}})
-	if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil || !strings.Contains(err.Error(), "the model of Compaction: budget: a cap of money needs a price for the model \"\"") {
+	talk = converse.New(conversetest.NewScript(), nil,
+		&converse.Options{Budget: p, Compaction: &converse.Compaction{Model: nameless{conversetest.NewScript()}}})
+	if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil || !strings.Contains(err.Error(),
+		"the model of Compaction: budget: a cap of money needs a price for the model \"\"") {
 		t.Error(err)
 	}
 }

@@ -78,7 +78,11 @@ func TestWhatASummaryFrees(t *testing.T) {
 		canister.Invocation{Head: idOf("i2"), Message: "m9", CallID: "c", Name: "look", Arguments: "{}"},
 		canister.Result{Head: idOf("r2"), Invocation: "i2", Content: canister.Texts("seen")})
 	later := append(working[:len(working):len(working)],
-		canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: compaction.MarkedBy(compaction.Mark{Through: "r", Tokens: 8100}, nil)}}, Content: canister.Texts("short")})
+		canister.Document{
+			Head: canister.Head{
+				ID: "d", Extra: canister.Extra{Metadata: compaction.MarkedBy(compaction.Mark{Through: "r", Tokens: 8100}, nil)},
+			}, Content: canister.Texts("short"),
+		})
 	for _, test := range []struct {
 		name     string
 		history  []canister.Canister
@@ -88,7 +92,10 @@ func TestWhatASummaryFrees(t *testing.T) {
 		{"everything", toAsk(talked(24000, 0)), Compaction{Window: 8000, Keep: 1, MaxTokens: 10}, 7950, 8050},
 		{"instructions stay", toAsk(instructed), Compaction{Window: 8000, Keep: 1}, 450, 550},
 		{"the user's message stays", again, Compaction{Window: 9000, Keep: 1}, 450, 550},
-		{"the next one takes its place", toAsk(append(later, canister.Assistant{Head: idOf("m10")})), Compaction{Window: 8000, Keep: 1, MaxTokens: 10}, 7950, 8050},
+		{
+			"the next one takes its place", toAsk(append(later, canister.Assistant{Head: idOf("m10")})),
+			Compaction{Window: 8000, Keep: 1, MaxTokens: 10}, 7950, 8050,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			command, ok := Next(test.history, Policy{Compaction: &test.options}, time.Time{}).(Compact)
@@ -103,7 +110,9 @@ func TestWhatASummaryFrees(t *testing.T) {
 func TestLimitsCountWaits(t *testing.T) {
 	history := looked(talked(1), 1)
 	result := history[len(history)-1]
-	wait := canister.Wait{Head: canister.Head{ID: "w", Extra: canister.Extra{Metadata: sampled{Exchanges: 5}.remember(nil)}}, For: canister.WaitElicitation, Invocation: "i"}
+	wait := canister.Wait{
+		Head: canister.Head{ID: "w", Extra: canister.Extra{Metadata: sampled{Exchanges: 5}.remember(nil)}}, For: canister.WaitElicitation, Invocation: "i",
+	}
 	history = append(history[:len(history)-1], wait, result)
 	policy := Policy{Limits: Limits{Exchanges: 6}}
 	if command := Next(history, policy, time.Time{}); command != (Done{Reason: ReasonExchanges}) {

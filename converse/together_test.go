@@ -31,7 +31,8 @@ func TestWaitThatWasNotWritten(t *testing.T) {
 					return nil
 				}
 				if conflict {
-					return log.Log.Append(t.Context(), "talk", 4, canister.Result{Head: head("r"), Invocation: of[canister.Invocation](t, log, "talk")[1].ID, Code: "CANCELED"})
+					return log.Log.Append(t.Context(), "talk", 4,
+						canister.Result{Head: head("r"), Invocation: of[canister.Invocation](t, log, "talk")[1].ID, Code: "CANCELED"})
 				}
 				return errors.New("the disk is full")
 			}
@@ -67,7 +68,9 @@ func TestDoubtAndBudget(t *testing.T) {
 			p := policy(budget.Cap{Scope: budget.Conversation, Time: time.Second})
 			behind := []canister.Canister{intent(true)}
 			if name == "question" {
-				behind = append(behind, canister.Wait{Head: head("w"), For: canister.WaitElicitation, Invocation: "i1", Deadline: time.Now(), Question: json.RawMessage(`{}`)})
+				behind = append(behind, canister.Wait{
+					Head: head("w"), For: canister.WaitElicitation, Invocation: "i1", Deadline: time.Now(), Question: json.RawMessage(`{}`),
+				})
 			}
 			if hold, err := p.Reserve(t.Context(), budget.Need{ID: "x", Time: true, Who: budget.Who{Conversation: "talk"}, Now: time.Now()}); err != nil {
 				t.Fatal(err)
@@ -89,7 +92,8 @@ func TestDoubtAndBudget(t *testing.T) {
 // Nor if it cannot be said for whom somebody is to be asked.
 func TestDoubtAndIdentity(t *testing.T) {
 	var l ledger
-	talk := process(t, put(t, intent(false)), newRoster(t, l.tool("act")), converse.Options{Doubt: converse.DoubtAsk, Trusted: []invoker.Value{invoker.NewTrusted[func()]("user").Is(nil)}}, done)
+	talk := process(t, put(t, intent(false)), newRoster(t, l.tool("act")),
+		converse.Options{Doubt: converse.DoubtAsk, Trusted: []invoker.Value{invoker.NewTrusted[func()]("user").Is(nil)}}, done)
 	carryOn(t, talk, converse.ReasonAnswered)
 	if r := results(talk.History()); r[0].Code != "OUTCOME_UNKNOWN" {
 		t.Errorf("the result is %v", r)
@@ -257,7 +261,8 @@ func TestZombieWithCallsThatWereNotMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := results(talk.History())
-		if canister.TextOf(r[0].Content) != "quick {}" || doubt != (turn.Reason == converse.ReasonWaiting) || !doubt && r[1].Code != "OUTCOME_UNKNOWN" || l.count() != 0 {
+		if canister.TextOf(r[0].Content) != "quick {}" || doubt != (turn.Reason == converse.ReasonWaiting) || !doubt &&
+			r[1].Code != "OUTCOME_UNKNOWN" || l.count() != 0 {
 			t.Errorf("the turn is %s, the results %v", turn.Reason, r)
 		}
 	}

@@ -299,7 +299,8 @@ func TestTraceOfSteps(t *testing.T) {
 		"invoke_agent answered")
 	for i, want := range []string{"10 1 0", "0 0 1", "20 1 0", "0 0 0"} {
 		step := s.find(t, "invoke_agent", i)
-		got := attributeOf(step, "gen_ai.usage.input_tokens") + " " + attributeOf(step, "consort.turn.exchanges") + " " + attributeOf(step, "consort.turn.invocations")
+		got := attributeOf(step, "gen_ai.usage.input_tokens") + " " + attributeOf(step,
+			"consort.turn.exchanges") + " " + attributeOf(step, "consort.turn.invocations")
 		if got != want {
 			t.Errorf("step %d used %s, want %s", i, got, want)
 		}
@@ -329,7 +330,9 @@ func TestEverySpanEnds(t *testing.T) {
 			want: []string{"invoke_agent UNAVAILABLE", "  chat script UNAVAILABLE"}},
 		{name: "the stream ends with an error", lines: []conversetest.Line{{Err: &converse.ModelError{Message: "no", Status: 200, Code: "overloaded"}}},
 			want: []string{"invoke_agent EXECUTION_FAILED", "  chat script EXECUTION_FAILED"}},
-		{name: "the model is silent", lines: []conversetest.Line{{Err: &converse.ModelError{Message: "silence", Retryable: true, Err: context.DeadlineExceeded}}},
+		{name: "the model is silent", lines: []conversetest.Line{{Err: &converse.ModelError{
+			Message: "silence", Retryable: true, Err: context.DeadlineExceeded,
+		}}},
 			want: []string{"invoke_agent TIMEOUT", "  chat script TIMEOUT"}},
 		{name: "leaving during an answer", lines: []conversetest.Line{{Text: "Hello.", Wait: never}}, on: leaveAt[converse.TextDelta],
 			want: []string{"invoke_agent CANCELED", "  chat script CANCELED"}},
@@ -364,7 +367,8 @@ func TestEverySpanEnds(t *testing.T) {
 			want: []string{"invoke_agent CANCELED", "  chat script", "  execute_tool local__wait CANCELED"}},
 		{name: "cancelled before the calls", lines: []conversetest.Line{asks}, on: cancelAt[converse.MessageCompleted],
 			want: []string{"invoke_agent CANCELED", "  chat script", "  execute_tool local__a CANCELED"}},
-		{name: "the time is up for an answer", lines: []conversetest.Line{{Text: "Hello.", Wait: never}}, opts: converse.Options{Limits: converse.Limits{Time: time.Second}},
+		{name: "the time is up for an answer", lines: []conversetest.Line{{Text: "Hello.", Wait: never}},
+			opts: converse.Options{Limits: converse.Limits{Time: time.Second}},
 			want: []string{"invoke_agent time_limit", "  chat script TIMEOUT"}},
 		{name: "the time is up for a call", lines: []conversetest.Line{calls("wait")}, opts: converse.Options{Limits: converse.Limits{Time: time.Second}},
 			want: []string{"invoke_agent time_limit", "  chat script", "  execute_tool local__wait CANCELED"}},
@@ -376,9 +380,10 @@ func TestEverySpanEnds(t *testing.T) {
 			want: []string{"invoke_agent INTERNAL", "  chat script"}},
 		{name: "the log fails for a result", lines: []conversetest.Line{asks}, opts: converse.Options{ID: "talk", Log: failFrom(4)},
 			want: []string{"invoke_agent INTERNAL", "  chat script", "  execute_tool local__a"}},
-		{name: "denied", lines: []conversetest.Line{asks, {Text: "Oh."}}, opts: converse.Options{Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
-			return converse.Deny("no"), nil
-		}}, want: []string{"invoke_agent answered", "  chat script", "  execute_tool local__a DENIED", "  chat script"}},
+		{name: "denied", lines: []conversetest.Line{asks, {Text: "Oh."}},
+			opts: converse.Options{Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+				return converse.Deny("no"), nil
+			}}, want: []string{"invoke_agent answered", "  chat script", "  execute_tool local__a DENIED", "  chat script"}},
 		{name: "bad arguments", lines: []conversetest.Line{{Calls: []conversetest.Call{call("a", `{"x"`)}}, {Text: "Oh."}},
 			want: []string{"invoke_agent answered", "  chat script", "  execute_tool local__a INVALID_ARGUMENTS", "  chat script"}},
 		{name: "a tool panics", lines: []conversetest.Line{calls("panic"), {Text: "Oh."}},
@@ -595,7 +600,9 @@ func TestTraceKeepsSecrets(t *testing.T) {
 	arguments := `{"a":"` + trusted + `","b":"` + known + `"}`
 	script := conversetest.NewScript(
 		conversetest.Line{Text: trusted + " " + known, Retries: []converse.Retry{{Attempt: 1, Err: errors.New(trusted + known)}},
-			Calls: []conversetest.Call{call("leak", arguments), call("fail", arguments), call("nothing", arguments), call("leak", trusted), {Name: trusted, Arguments: known}}},
+			Calls: []conversetest.Call{
+				call("leak", arguments), call("fail", arguments), call("nothing", arguments), call("leak", trusted), {Name: trusted, Arguments: known},
+			}},
 		conversetest.Line{Err: &converse.ModelError{Message: "bad key " + known + " of " + trusted, Status: 401}},
 	)
 	talk := converse.New(script, newRoster(t, leaks, fails), &converse.Options{

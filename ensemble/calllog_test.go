@@ -32,7 +32,8 @@ func TestCallsAreLogged(t *testing.T) {
 	_, _, turn := tracing(t)
 	core, logs := observer.New(zapcore.DebugLevel)
 	fails := &invoker.Failure{Code: invoker.Denied, Message: "not with hunter2-hunter2"}
-	e := ensemble.New("e", ensembletest.NewSource(ensembletest.Returns("fine", ""), ensembletest.Fails("fails", fails), ensembletest.Fails("breaks", &invoker.Failure{Code: invoker.Protocol})),
+	e := ensemble.New("e", ensembletest.NewSource(ensembletest.Returns("fine", ""), ensembletest.Fails("fails", fails),
+		ensembletest.Fails("breaks", &invoker.Failure{Code: invoker.Protocol})),
 		&ensemble.Options{Logger: zap.New(core), Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2-hunter2", "[gone]") }})
 	defer e.Close(context.Background())
 	turn = invoker.WithTrusted(turn, invoker.NewTrusted[string]("token").Secret().Is("sesame-sesame"))
@@ -58,14 +59,16 @@ func TestCallsAreLogged(t *testing.T) {
 		if fields["event"] != "mcp.call."+want[i].event || line.Level != want[i].level || fields["code"] != want[i].code {
 			t.Errorf("line %d is %v %v", i, line.Level, fields)
 		}
-		if fields["ensemble"] != "e" || fields["invocation"] != "c1" || fields["conversation_id"] != "K7" || fields["trace_id"] != spanOf(turn).TraceID().String() || fields["tool"] == nil {
+		if fields["ensemble"] != "e" || fields["invocation"] != "c1" || fields["conversation_id"] != "K7" ||
+			fields["trace_id"] != spanOf(turn).TraceID().String() || fields["tool"] == nil {
 			t.Errorf("line %d lacks what brings lines together: %v", i, fields)
 		}
 		if _, ok := fields["took"]; ok == (want[i].event == "started") {
 			t.Errorf("line %d: took is %v", i, fields["took"])
 		}
 		arguments, _ := fields["arguments"].(string)
-		if want[i].event != "succeeded" && (!strings.HasPrefix(arguments, `{"a":"[gone]","b":"[secret]","c":"ö`) || len(arguments) > 200 || len(arguments) < 190 || !utf8.ValidString(arguments)) {
+		if want[i].event != "succeeded" && (!strings.HasPrefix(arguments, `{"a":"[gone]","b":"[secret]","c":"ö`) ||
+			len(arguments) > 200 || len(arguments) < 190 || !utf8.ValidString(arguments)) {
 			t.Errorf("line %d: the arguments are %q", i, arguments)
 		}
 	}

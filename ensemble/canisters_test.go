@@ -20,7 +20,9 @@ import (
 // TestPromptInConversation: whatever roles a prompt has, and in what order, a
 // conversation takes it, and goes on.
 func TestPromptInConversation(t *testing.T) {
-	for _, roles := range []string{"user", "assistant", "user assistant", "assistant user", "user user", "assistant assistant", "system user", "user assistant user assistant"} {
+	for _, roles := range []string{
+		"user", "assistant", "user assistant", "assistant user", "user user", "assistant assistant", "system user", "user assistant user assistant",
+	} {
 		t.Run(roles, func(t *testing.T) {
 			messages := &ensemble.Messages{}
 			for i, role := range strings.Fields(roles) {
@@ -96,7 +98,8 @@ func resourceTools(t *testing.T) func(tool, arguments string) (string, *invoker.
 func TestResourceTools(t *testing.T) {
 	call := resourceTools(t)
 	text, failure := call("list_resources", `{}`)
-	if failure != nil || !strings.Contains(text, "64 resources and templates, page 1 of 2.") || !strings.Contains(text, "- test://greeting (l, text/plain): Greeting\n") || len(text) > 50*400 {
+	if failure != nil || !strings.Contains(text, "64 resources and templates, page 1 of 2.") || !strings.Contains(text,
+		"- test://greeting (l, text/plain): Greeting\n") || len(text) > 50*400 {
 		t.Errorf("page 1 (%d bytes): %.500s, %v", len(text), text, failure)
 	}
 	text, failure = call("list_resources", `{"page":2,"ensemble":"l"}`)
@@ -117,7 +120,8 @@ func TestResourceTools(t *testing.T) {
 	if text, failure = call("read_resource", `{"uri":"test://bytes"}`); !strings.Contains(text, "3 bytes, application/octet-stream") || failure != nil {
 		t.Errorf("bytes: %q, %v", text, failure)
 	}
-	if _, failure = call("read_resource", `{"uri":"x:none"}`); failure == nil || failure.Code != invoker.NotFound || !strings.Contains(failure.Message, "list_resources") {
+	if _, failure = call("read_resource", `{"uri":"x:none"}`); failure == nil || failure.Code != invoker.NotFound ||
+		!strings.Contains(failure.Message, "list_resources") {
 		t.Errorf("what is not there: %v", failure)
 	}
 }

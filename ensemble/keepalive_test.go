@@ -71,7 +71,8 @@ func TestKeepAliveWithoutReading(t *testing.T) {
 				if took := time.Since(began); took != test.after {
 					t.Errorf("it took %s, want %s: %v", took, test.after, failure)
 				}
-				if cause := e.Snapshot().LastError; test.want == invoker.OutcomeUnknown && !strings.Contains(cause.Error(), "keep-alive: the server has read nothing for "+test.after.String()) {
+				if cause := e.Snapshot().LastError; test.want == invoker.OutcomeUnknown && !strings.Contains(cause.Error(),
+					"keep-alive: the server has read nothing for "+test.after.String()) {
 					t.Errorf("it was lost because of %v", cause)
 				}
 				if err := e.Close(context.Background()); err != nil {

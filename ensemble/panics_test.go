@@ -225,7 +225,8 @@ func TestErrorsOfSourcesWhoseMethodsPanic(t *testing.T) {
 	}
 	source.Fail(ensembletest.Open, 1, (*nilError)(nil))
 	err := e.Connect(t.Context())
-	if want := `ensemble "e": cannot connect: a nil *ensemble_test.nilError without a text`; err == nil || !strings.HasPrefix(err.Error(), want) || errors.Is(err, io.EOF) {
+	if want := `ensemble "e": cannot connect: a nil *ensemble_test.nilError without a text`; err == nil ||
+		!strings.HasPrefix(err.Error(), want) || errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
 	}
 	if logs.FilterMessage("a call failed").Len() != 1 {

@@ -160,7 +160,8 @@ func TestListsOfLibraryGrowOld(t *testing.T) {
 func TestRefreshByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := ensembletest.NewSource(ensembletest.Returns("a", "")), ensembletest.NewSource(ensembletest.Returns("b", ""))
-		roster := newRoster(t, ensemble.New("one", quiet{one}, nil), ensemble.New("two", two, &ensemble.Options{Restart: ensemble.Restart{Policy: ensemble.RestartNever}}))
+		roster := newRoster(t, ensemble.New("one", quiet{one}, nil),
+			ensemble.New("two", two, &ensemble.Options{Restart: ensemble.Restart{Policy: ensemble.RestartNever}}))
 		two.Fail(ensembletest.Open, 1, errors.New("nobody there"))
 		expect := func(names string, away int) {
 			t.Helper()
@@ -230,7 +231,8 @@ func TestInCategory(t *testing.T) {
 		tool.Def.Metadata = canister.Fields{invoker.CategoryKey: json.RawMessage(category)}
 		return tool
 	}
-	roster := newRoster(t, ensemble.Local("x", of("a", `"search"`), of("b", `"query"`), of("c", `7`)), ensemble.Local("y", of("a", `"search"`), ensembletest.Returns("d", "")))
+	roster := newRoster(t, ensemble.Local("x", of("a", `"search"`), of("b", `"query"`), of("c", `7`)),
+		ensemble.Local("y", of("a", `"search"`), ensembletest.Returns("d", "")))
 	catalog, err := roster.Catalog(t.Context())
 	if err != nil {
 		t.Fatal(err)

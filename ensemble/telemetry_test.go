@@ -110,7 +110,9 @@ func TestConnectIsShown(t *testing.T) {
 		if links := span.Links(); len(links) != 1 || links[0].SpanContext.SpanID() != spanOf(turn).SpanID() {
 			t.Errorf("its links are %v", links)
 		}
-		for _, want := range []attribute.KeyValue{attribute.String("consort.ensemble", "e"), attribute.Int("consort.tools.count", 1), attribute.Int("consort.tools.aside", 1)} {
+		for _, want := range []attribute.KeyValue{
+			attribute.String("consort.ensemble", "e"), attribute.Int("consort.tools.count", 1), attribute.Int("consort.tools.aside", 1),
+		} {
 			if !slices.Contains(span.Attributes(), want) {
 				t.Errorf("it lacks %v: %v", want, span.Attributes())
 			}
@@ -140,7 +142,8 @@ func TestFailedConnectIsShown(t *testing.T) {
 			synctest.Wait()
 			ended := spans.Ended()
 			span := ended[len(ended)-1]
-			if !slices.Contains(span.Attributes(), attribute.String("error.type", string(code))) || span.Status().Code != codes.Error || span.Status().Description != "[gone]" {
+			if !slices.Contains(span.Attributes(), attribute.String("error.type", string(code))) ||
+				span.Status().Code != codes.Error || span.Status().Description != "[gone]" {
 				t.Errorf("want %s: %v %v", code, span.Status(), span.Attributes())
 			}
 		}

@@ -70,7 +70,10 @@ func TestCallLimits(t *testing.T) {
 			report(9*time.Second, 2)(ctx, call)
 			<-ctx.Done()
 		}, 28 * time.Second, `within 10s. Its last report of progress was 2 of 100, "reading\n". It may`},
-		{"progress for ever", report(9*time.Second, 1000), time.Minute, `reached its time limit: no answer within 1m0s. Its last report of progress was 6 of 100`},
+		{
+			"progress for ever", report(9*time.Second, 1000), time.Minute,
+			`reached its time limit: no answer within 1m0s. Its last report of progress was 6 of 100`,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -93,19 +93,20 @@ func TestNewsWithoutCatalog(t *testing.T) {
 
 // TestAwayIsNews: so is coming back.
 func TestAwayIsNews(t *testing.T) {
-	watched(t, &ensemble.Options{Restart: ensemble.Restart{Policy: ensemble.RestartAlways}}, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
-		if err := roster.Connect(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantNews(t, "after connecting", l)
-		all := []ensemble.NewsKind{ensemble.PromptsChanged, ensemble.ResourcesChanged, ensemble.ToolsChanged}
-		source.Fail(ensembletest.Open, 2, errDied)
-		source.Lose(errDied)
-		time.Sleep(time.Second)
-		wantNews(t, "gone", l, all...)
-		time.Sleep(time.Minute)
-		wantNews(t, "back", l, all...)
-	})
+	watched(t, &ensemble.Options{Restart: ensemble.Restart{Policy: ensemble.RestartAlways}},
+		func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
+			if err := roster.Connect(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantNews(t, "after connecting", l)
+			all := []ensemble.NewsKind{ensemble.PromptsChanged, ensemble.ResourcesChanged, ensemble.ToolsChanged}
+			source.Fail(ensembletest.Open, 2, errDied)
+			source.Lose(errDied)
+			time.Sleep(time.Second)
+			wantNews(t, "gone", l, all...)
+			time.Sleep(time.Minute)
+			wantNews(t, "back", l, all...)
+		})
 }
 
 // TestWatchEnds: with ctx, with the loop and with the roster, and nothing is

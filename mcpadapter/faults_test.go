@@ -73,8 +73,14 @@ func TestAnswers(t *testing.T) {
 		{"accepted", status(202), invoker.Protocol, invoker.Protocol, false, "202"},
 		{"too large", body("application/json", strings.Repeat(" ", 2<<20)), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
 		{"no result", func(w http.ResponseWriter, m mcptest.Message) { mcptest.Reply(w, m, `[]`) }, invoker.Protocol, invoker.Protocol, false, ""},
-		{"too large a stream", body("text/event-stream", "data: "+strings.Repeat("x", 2<<20)+"\n\n"), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
-		{"too large, to be resumed", body("text/event-stream", "id: 1\ndata:\n\nid: 2\ndata: "+strings.Repeat("x", 2<<20)), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
+		{
+			"too large a stream", body("text/event-stream", "data: "+strings.Repeat("x", 2<<20)+"\n\n"), invoker.ResultTooLarge,
+			invoker.ResultTooLarge, false, "",
+		},
+		{
+			"too large, to be resumed", body("text/event-stream", "id: 1\ndata:\n\nid: 2\ndata: "+strings.Repeat("x", 2<<20)),
+			invoker.ResultTooLarge, invoker.ResultTooLarge, false, "",
+		},
 		{"broken event", body("text/event-stream", "id: 1\ndata: {}\n\n"), invoker.Protocol, invoker.Protocol, false, ""},
 		{"broken line", body("text/event-stream", "data\nwhat\n\n"), invoker.OutcomeUnknown, invoker.OutcomeUnknown, false, ""},
 		{"no result in a stream", answer("data: %s\n\n"), invoker.Protocol, invoker.Protocol, false, ""},
@@ -90,13 +96,15 @@ func TestAnswers(t *testing.T) {
 				test.answer(w, m)
 				return true
 			})
-			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", MaxMessage: 1 << 20}}))
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL,
+				&mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", MaxMessage: 1 << 20}}))
 			_, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 			if mcptest.CodeOf(err) != test.write {
 				t.Errorf("write failed with %v, want %s", err, test.write)
 			}
 			_, err = mcptest.Tool(t, c, "read").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
-			if failure := invoker.AsFailure(err); failure == nil || failure.Code != test.read || failure.Retryable != test.retryable || !strings.Contains(failure.Message, test.says) {
+			if failure := invoker.AsFailure(err); failure == nil || failure.Code != test.read ||
+				failure.Retryable != test.retryable || !strings.Contains(failure.Message, test.says) {
 				t.Errorf("read failed with %+v, want %s, retryable %t, saying %q", failure, test.read, test.retryable, test.says)
 			}
 			select {
@@ -269,7 +277,8 @@ func TestHeadersStayHome(t *testing.T) {
 	})
 	options := &mcpadapter.HTTPOptions{Headers: map[string]string{"X-Key": "sesame-123"}, BearerToken: "token-456"}
 	options.Protocol = "2025-11-25"
-	if _, err := mcpadapter.HTTP(echo.URL, options).Open(mcptest.Within(t)); err == nil || strings.Contains(err.Error(), "sesame-123") || strings.Contains(err.Error(), "token-456") || !strings.Contains(err.Error(), "no good") {
+	if _, err := mcpadapter.HTTP(echo.URL, options).Open(mcptest.Within(t)); err == nil || strings.Contains(err.Error(),
+		"sesame-123") || strings.Contains(err.Error(), "token-456") || !strings.Contains(err.Error(), "no good") {
 		t.Errorf("Open at a server that repeats what it was sent: %v", err)
 	}
 	c := mcptest.Open(t, mcpadapter.HTTP(s.URL+"/?key=query-789", options))

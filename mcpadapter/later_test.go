@@ -43,21 +43,22 @@ func TestFormProcess(t *testing.T) {
 		file.Close()
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "form", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "order", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		answer, ok := req.Params.InputResponses["choice"].(*mcp.ElicitResult)
-		if !ok {
-			note("asked", req)
-			schema := json.RawMessage(`{"type":"object","properties":{"size":{"type":"integer"}},"required":["size"]}`)
-			choice := &mcp.ElicitParams{Mode: "form", Message: "Which size?", RequestedSchema: schema}
-			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"choice": choice}, RequestState: "of an order"}, nil
-		}
-		note("ordered", req)
-		size := any("nothing")
-		if answer.Content["size"] != nil {
-			size = answer.Content["size"]
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(answer.Action, " ", size)}}}, nil
-	})
+	server.AddTool(&mcp.Tool{Name: "order", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			answer, ok := req.Params.InputResponses["choice"].(*mcp.ElicitResult)
+			if !ok {
+				note("asked", req)
+				schema := json.RawMessage(`{"type":"object","properties":{"size":{"type":"integer"}},"required":["size"]}`)
+				choice := &mcp.ElicitParams{Mode: "form", Message: "Which size?", RequestedSchema: schema}
+				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"choice": choice}, RequestState: "of an order"}, nil
+			}
+			note("ordered", req)
+			size := any("nothing")
+			if answer.Content["size"] != nil {
+				size = answer.Content["size"]
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(answer.Action, " ", size)}}}, nil
+		})
 	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		os.Exit(1)
 	}

@@ -78,7 +78,8 @@ func addLibrary(server *mcp.Server) {
 			}
 			result := &mcp.GetPromptResult{}
 			for _, m := range got.Messages {
-				result.Messages = append(result.Messages, &mcp.PromptMessage{Role: mcp.Role(m.Role), Content: &mcp.TextContent{Text: canister.TextOf(m.Content)}})
+				result.Messages = append(result.Messages,
+					&mcp.PromptMessage{Role: mcp.Role(m.Role), Content: &mcp.TextContent{Text: canister.TextOf(m.Content)}})
 			}
 			return result, nil
 		})

@@ -56,10 +56,13 @@ func TestErrorsHaveNoShortSecrets(t *testing.T) {
 			return false
 		}
 		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"no %s, %s"}}`, m.ID, r.Header.Get("X-Key"), strings.TrimPrefix(r.Header.Get("X-Login"), "Basic "))
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"no %s, %s"}}`, m.ID, r.Header.Get("X-Key"),
+			strings.TrimPrefix(r.Header.Get("X-Login"), "Basic "))
 		return true
 	})
-	options := &mcpadapter.HTTPOptions{Headers: map[string]string{"X-Key": "h-12345", "X-Login": "Basic a-1234"}, ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}
+	options := &mcpadapter.HTTPOptions{
+		Headers: map[string]string{"X-Key": "h-12345", "X-Login": "Basic a-1234"}, ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"},
+	}
 	_, err := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, options)), "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 	failure := invoker.AsFailure(err)
 	if text := fmt.Sprint(failure, failure.Cause); !strings.Contains(text, "no [secret], [secret]") {

@@ -94,22 +94,24 @@ func TestSlowServerIsStartedOnce(t *testing.T) {
 		version string
 		took    time.Duration
 	}{
-		"new, at once":     {slowServer{0, newer, nil}, wire.Modern, 0},
-		"old, at once":     {slowServer{0, older, nil}, "2025-06-18", 0},
-		"new, 9 s":         {slowServer{9 * time.Second, newer, nil}, wire.Modern, 9 * time.Second},
-		"old, 9 s":         {slowServer{9 * time.Second, older, nil}, "2025-06-18", 9 * time.Second},
-		"new, 11 s":        {slowServer{11 * time.Second, newer, nil}, wire.Modern, 11 * time.Second},
-		"old, 11 s":        {slowServer{11 * time.Second, older, nil}, "2025-06-18", 11 * time.Second},
-		"both, 11 s":       {slowServer{11 * time.Second, either, nil}, "2025-06-18", 11 * time.Second},
-		"new, 21 s":        {slowServer{21 * time.Second, newer, nil}, wire.Modern, 21 * time.Second},
-		"old, 21 s":        {slowServer{21 * time.Second, older, nil}, "2025-06-18", 21 * time.Second},
-		"both, at once":    {slowServer{0, either, nil}, wire.Modern, 0},
-		"new alone, slow":  {slowServer{11 * time.Second, map[string]string{"server/discover": discovered}, nil}, wire.Modern, 21 * time.Second},
-		"ignores":          {slowServer{0, ignores, nil}, "2025-06-18", 10 * time.Second},
-		"ignores, 21 s":    {slowServer{21 * time.Second, ignores, nil}, "2025-06-18", 21 * time.Second},
-		"thinks for 15 s":  {slowServer{0, newer, map[string]time.Duration{"server/discover": 15 * time.Second}}, wire.Modern, 15 * time.Second},
-		"refuses in 15 s":  {slowServer{0, older, map[string]time.Duration{"server/discover": 15 * time.Second}}, "2025-06-18", 15 * time.Second},
-		"15 s, twice":      {slowServer{0, older, map[string]time.Duration{"server/discover": 14 * time.Second, "initialize": 14 * time.Second}}, "2025-06-18", 28 * time.Second},
+		"new, at once":    {slowServer{0, newer, nil}, wire.Modern, 0},
+		"old, at once":    {slowServer{0, older, nil}, "2025-06-18", 0},
+		"new, 9 s":        {slowServer{9 * time.Second, newer, nil}, wire.Modern, 9 * time.Second},
+		"old, 9 s":        {slowServer{9 * time.Second, older, nil}, "2025-06-18", 9 * time.Second},
+		"new, 11 s":       {slowServer{11 * time.Second, newer, nil}, wire.Modern, 11 * time.Second},
+		"old, 11 s":       {slowServer{11 * time.Second, older, nil}, "2025-06-18", 11 * time.Second},
+		"both, 11 s":      {slowServer{11 * time.Second, either, nil}, "2025-06-18", 11 * time.Second},
+		"new, 21 s":       {slowServer{21 * time.Second, newer, nil}, wire.Modern, 21 * time.Second},
+		"old, 21 s":       {slowServer{21 * time.Second, older, nil}, "2025-06-18", 21 * time.Second},
+		"both, at once":   {slowServer{0, either, nil}, wire.Modern, 0},
+		"new alone, slow": {slowServer{11 * time.Second, map[string]string{"server/discover": discovered}, nil}, wire.Modern, 21 * time.Second},
+		"ignores":         {slowServer{0, ignores, nil}, "2025-06-18", 10 * time.Second},
+		"ignores, 21 s":   {slowServer{21 * time.Second, ignores, nil}, "2025-06-18", 21 * time.Second},
+		"thinks for 15 s": {slowServer{0, newer, map[string]time.Duration{"server/discover": 15 * time.Second}}, wire.Modern, 15 * time.Second},
+		"refuses in 15 s": {slowServer{0, older, map[string]time.Duration{"server/discover": 15 * time.Second}}, "2025-06-18", 15 * time.Second},
+		"15 s, twice": {
+			slowServer{0, older, map[string]time.Duration{"server/discover": 14 * time.Second, "initialize": 14 * time.Second}}, "2025-06-18", 28 * time.Second,
+		},
 		"old, slow answer": {slowServer{11 * time.Second, older, map[string]time.Duration{"initialize": 5 * time.Second}}, "2025-06-18", 16 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +149,10 @@ func TestStuckOnNewest(t *testing.T) {
 		s := &source{options: new(ClientOptions).withDefaults("stuck"), inOrder: true, dial: func(context.Context) (link, error) {
 			ours, theirs := buffered()
 			ended := make(chan struct{})
-			server := slowServer{answers: map[string]string{"server/discover": discovered, "initialize": initialized}, delays: map[string]time.Duration{"server/discover": time.Hour}}
+			server := slowServer{
+				answers: map[string]string{"server/discover": discovered, "initialize": initialized},
+				delays:  map[string]time.Duration{"server/discover": time.Hour},
+			}
 			go func() { defer close(ended); server.serve(theirs) }()
 			return &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended}, nil
 		}}

@@ -27,7 +27,8 @@ func TestRealConversation(t *testing.T) {
 	r := newRealRoster(t,
 		realEnsemble("everything", stdioSource(servers.Everything(), mcpadapter.ClientOptions{}, nil)),
 		realEnsemble("files", stdioSource(servers.Filesystem(dir), mcpadapter.ClientOptions{}, nil)),
-		realEnsemble("memory", stdioSource(servers.Memory(), mcpadapter.ClientOptions{}, map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "graph.jsonl")})),
+		realEnsemble("memory", stdioSource(servers.Memory(), mcpadapter.ClientOptions{},
+			map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "graph.jsonl")})),
 	)
 	model := conversetest.NewScript(
 		conversetest.Line{
@@ -73,7 +74,8 @@ func TestRealConversation(t *testing.T) {
 	if err := model.Err(); err != nil {
 		t.Error(err)
 	}
-	if turn.Reason != converse.ReasonAnswered || turn.Exchanges != 3 || turn.Invocations != 8 || len(completed) != 8 || progress != 3 || turn.Text() != "It is of brass." {
+	if turn.Reason != converse.ReasonAnswered || turn.Exchanges != 3 || turn.Invocations != 8 || len(completed) != 8 ||
+		progress != 3 || turn.Text() != "It is of brass." {
 		t.Errorf("%d progress, %d completed, %+v", progress, len(completed), turn)
 	}
 	for _, problem := range canister.Check(talk.History()) {

@@ -73,7 +73,8 @@ func TestRealEverything(t *testing.T) {
 				t.Errorf("set aside: %v, want the one tool that is a task", aside)
 			}
 			t.Logf("connected in %s", server.Snapshot().ConnectDuration)
-			if peer := server.Snapshot().Peer; peer.Name != "mcp-servers/everything" || peer.Title == "" || peer.Version == "" || peer.Instructions == "" || peer.Protocol != "MCP 2025-11-25" {
+			if peer := server.Snapshot().Peer; peer.Name != "mcp-servers/everything" || peer.Title == "" ||
+				peer.Version == "" || peer.Instructions == "" || peer.Protocol != "MCP 2025-11-25" {
 				t.Errorf("the peer is %+v", peer)
 			}
 			t.Run("content", func(t *testing.T) { everythingContent(t, r) })
@@ -205,7 +206,8 @@ func everythingQuestions(t *testing.T, r *realRoster, e *embedder) {
 	e.sample = &invoker.SampleResult{Text: "A haiku.", Model: "model-of-ours", Finish: "endTurn"}
 	r.says(t, "everything__trigger-sampling-request", `{"prompt":"Write a haiku.","maxTokens":17}`, "A haiku.", "model-of-ours")
 	asked := e.sampled[len(e.sampled)-1]
-	if asked.MaxTokens != 17 || asked.System == "" || len(asked.Messages) != 1 || !strings.Contains(canister.TextOf(asked.Messages[0].Content), "Write a haiku.") {
+	if asked.MaxTokens != 17 || asked.System == "" || len(asked.Messages) != 1 ||
+		!strings.Contains(canister.TextOf(asked.Messages[0].Content), "Write a haiku.") {
 		t.Errorf("the server asked the model for %+v", asked)
 	}
 	e.sample = nil
@@ -227,7 +229,8 @@ func everythingQuestions(t *testing.T, r *realRoster, e *embedder) {
 	if visit := e.asked[len(e.asked)-1]; visit.URL != "https://example.com/sign-in" {
 		t.Errorf("the server sent the person to %+v", visit)
 	}
-	r.fails(t, "everything__trigger-url-elicitation", `{"url":"https://example.com/","errorPath":true}`, invoker.Unauthorized, "https://modelcontextprotocol.io")
+	r.fails(t, "everything__trigger-url-elicitation", `{"url":"https://example.com/","errorPath":true}`, invoker.Unauthorized,
+		"https://modelcontextprotocol.io")
 }
 
 // everythingLogging: what the server logs reaches the logger under its name.

@@ -32,7 +32,8 @@ func TestRealResultsAreSentOnce(t *testing.T) {
 	r := newRealRoster(t,
 		realEnsemble("everything", stdioSource(servers.Everything(), mcpadapter.ClientOptions{}, nil)),
 		realEnsemble("files", stdioSource(servers.Filesystem(dir), mcpadapter.ClientOptions{}, nil)),
-		realEnsemble("memory", stdioSource(servers.Memory(), mcpadapter.ClientOptions{}, map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "graph.jsonl")})),
+		realEnsemble("memory", stdioSource(servers.Memory(), mcpadapter.ClientOptions{},
+			map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "graph.jsonl")})),
 		realEnsemble("thinking", stdioSource(servers.SequentialThinking(), mcpadapter.ClientOptions{}, nil)),
 	)
 	where, long, short := quoted(dir), quoted(filepath.Join(dir, "long.txt")), quoted(filepath.Join(dir, "short.txt"))

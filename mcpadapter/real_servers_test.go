@@ -89,7 +89,8 @@ func filesystemMedia(t *testing.T, r *realRoster, dir string) {
 	if sounds := only[canister.AudioContent](read("a.wav")); len(sounds) != 1 || sounds[0].MIME != "audio/wav" || string(sounds[0].Data) != string(data) {
 		t.Errorf("the sound is %+v", sounds)
 	}
-	if others := only[canister.ResourceContent](read("a.bin")); len(others) != 1 || string(others[0].Blob) != string(data) || !strings.HasSuffix(others[0].URI, "/a.bin") {
+	if others := only[canister.ResourceContent](read("a.bin")); len(others) != 1 || string(others[0].Blob) != string(data) ||
+		!strings.HasSuffix(others[0].URI, "/a.bin") {
 		t.Errorf("the resource is %+v", others)
 	}
 }
@@ -164,8 +165,10 @@ func TestRealSequentialThinking(t *testing.T) {
 		Branches             []string
 		TotalThoughts        int
 	}
-	if len(state) != 1 || json.Unmarshal(state[0].JSON, &got) != nil || got.ThoughtHistoryLength != 3 || !slices.Equal(got.Branches, []string{"b"}) || got.TotalThoughts != 3 {
+	if len(state) != 1 || json.Unmarshal(state[0].JSON, &got) != nil || got.ThoughtHistoryLength != 3 ||
+		!slices.Equal(got.Branches, []string{"b"}) || got.TotalThoughts != 3 {
 		t.Errorf("the state is %s", state)
 	}
-	r.fails(t, tool, `{"thought":"No.","nextThoughtNeeded":1,"thoughtNumber":0,"totalThoughts":1}`, invoker.InvalidArguments, "/nextThoughtNeeded: ", "/thoughtNumber: ")
+	r.fails(t, tool, `{"thought":"No.","nextThoughtNeeded":1,"thoughtNumber":0,"totalThoughts":1}`, invoker.InvalidArguments,
+		"/nextThoughtNeeded: ", "/thoughtNumber: ")
 }

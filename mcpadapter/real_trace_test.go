@@ -55,7 +55,8 @@ func TestRealTraced(t *testing.T) {
 			root.End()
 			spans := w.Spans(t)
 			call := mcptest.OneSpan(t, spans, "client", "tools/call trigger-elicitation-request")
-			if question := mcptest.OneSpan(t, spans, "server", "elicitation/create"); question.Parent != call.ID || question.Trace != root.SpanContext().TraceID().String() {
+			if question := mcptest.OneSpan(t, spans, "server", "elicitation/create"); question.Parent != call.ID ||
+				question.Trace != root.SpanContext().TraceID().String() {
 				t.Errorf("the question %+v, the call %+v", question, call)
 			}
 			call.Want(t, map[string]any{"mcp.protocol.version": "2025-11-25", "error.type": nil})

@@ -28,26 +28,31 @@ import (
 // asking is a server whose one tool does what ask does and tells how it went.
 func asking(ask func(context.Context, *mcp.ServerSession) (string, error)) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		text, err := ask(ctx, req.Session)
-		if err != nil {
-			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}, nil
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
-	})
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			text, err := ask(ctx, req.Session)
+			if err != nil {
+				return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}, nil
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
+		})
 	return server
 }
 
 func TestServerAsks(t *testing.T) {
 	sample := func(ctx context.Context, s *mcp.ServerSession) (string, error) {
-		r, err := s.CreateMessage(ctx, &mcp.CreateMessageParams{SystemPrompt: "sys", MaxTokens: 7, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "hi"}}}})
+		r, err := s.CreateMessage(ctx, &mcp.CreateMessageParams{
+			SystemPrompt: "sys", MaxTokens: 7, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "hi"}}},
+		})
 		if err != nil {
 			return "", err
 		}
 		return r.Model + ":" + r.Content.(*mcp.TextContent).Text, nil
 	}
 	elicit := func(ctx context.Context, s *mcp.ServerSession) (string, error) {
-		r, err := s.Elicit(ctx, &mcp.ElicitParams{Message: "sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3}}}`)})
+		r, err := s.Elicit(ctx, &mcp.ElicitParams{
+			Message: "sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3}}}`),
+		})
 		if err != nil {
 			return "", err
 		}
@@ -76,7 +81,9 @@ func TestServerAsks(t *testing.T) {
 			return &invoker.ElicitResult{Action: invoker.Accept}, nil
 		},
 	}
-	panicking := mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { panic("oh") }}
+	panicking := mcpadapter.ClientOptions{
+		Protocol: "2025-11-25", Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { panic("oh") },
+	}
 	nothing := mcpadapter.ClientOptions{Protocol: "2025-11-25"}
 	modelless := mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleCalls: true}
 	tests := []struct {
@@ -159,7 +166,8 @@ func TestServerLog(t *testing.T) {
 	server := asking(func(ctx context.Context, s *mcp.ServerSession) (string, error) {
 		return "", s.Log(ctx, &mcp.LoggingMessageParams{Level: "emergency", Logger: "db", Data: "on fire"})
 	})
-	c := mcptest.Open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: "2025-11-25", Server: "burner", LogLevel: "debug", Logger: zap.New(core)}))
+	c := mcptest.Open(t, mcpadapter.InMemory(server,
+		&mcpadapter.ClientOptions{Protocol: "2025-11-25", Server: "burner", LogLevel: "debug", Logger: zap.New(core)}))
 	ask := mcptest.Tool(t, c, "ask")
 	for deadline := time.Now().Add(mcptest.Patience); logs.FilterField(zap.String("data", "on fire")).Len() == 0 && time.Now().Before(deadline); {
 		_, _ = ask.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)) // the level is asked for beside the first calls
@@ -186,7 +194,8 @@ func TestRequestMeta(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 8 {
 		calls.Go(func() {
-			_, err := write.Invoke(mcptest.Within(t), &invoker.Call{ID: "inv-1", Progress: func(invoker.Progress) {}, Arguments: json.RawMessage(`{"z":1.0,"a":12345678901234567890}`)})
+			_, err := write.Invoke(mcptest.Within(t),
+				&invoker.Call{ID: "inv-1", Progress: func(invoker.Progress) {}, Arguments: json.RawMessage(`{"z":1.0,"a":12345678901234567890}`)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -251,13 +260,14 @@ func TestSlowListener(t *testing.T) {
 // is called again with the answer (SEP-2322).
 func TestRounds(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "rounds", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		answer, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult)
-		if !ok {
-			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Mode: "form", Message: "who?"}}, RequestState: "s"}, nil
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer.Action + " " + req.Params.RequestState}}}, nil
-	})
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			answer, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult)
+			if !ok {
+				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Mode: "form", Message: "who?"}}, RequestState: "s"}, nil
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer.Action + " " + req.Params.RequestState}}}, nil
+		})
 	options := &mcpadapter.ClientOptions{Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 		return &invoker.ElicitResult{Action: invoker.Decline}, nil
 	}}

@@ -58,7 +58,8 @@ func checkThen(t *testing.T, r *invoker.SampleRequest) {
 	}
 	link, _ := told.ToolResults[1].Content[1].(canister.LinkContent)
 	structured, _ := told.ToolResults[1].Content[2].(canister.StructuredContent)
-	if canister.TextOf(told.ToolResults[1].Content) != "rain" || string(told.ToolResults[1].Metadata["cache"]) != `"y"` || link.URI != "file:///r" || string(structured.JSON) != `{"c":1}` {
+	if canister.TextOf(told.ToolResults[1].Content) != "rain" || string(told.ToolResults[1].Metadata["cache"]) != `"y"` ||
+		link.URI != "file:///r" || string(structured.JSON) != `{"c":1}` {
 		t.Errorf("a result is %+v", told.ToolResults[1])
 	}
 }
@@ -122,7 +123,9 @@ func TestSamplingKeepsTheText(t *testing.T) {
 	c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true,
 		Sample: func(_ context.Context, r *invoker.SampleRequest) (*invoker.SampleResult, error) {
 			asked <- r
-			return &invoker.SampleResult{Model: "m", ToolUses: []invoker.ToolUse{{ID: "v", Name: "t", Input: json.RawMessage(`{"z":12345678901234567890}`)}}}, nil
+			return &invoker.SampleResult{
+				Model: "m", ToolUses: []invoker.ToolUse{{ID: "v", Name: "t", Input: json.RawMessage(`{"z":12345678901234567890}`)}},
+			}, nil
 		}}}))
 	if _, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
 		t.Fatal(err)
@@ -135,7 +138,8 @@ func TestSamplingKeepsTheText(t *testing.T) {
 	if r.Temperature == nil || *r.Temperature != 0 {
 		t.Errorf("the temperature is %v", r.Temperature)
 	}
-	if m := mcptest.Await(t, "the answer", answers); !strings.Contains(string(m.Result), `"content":{"type":"tool_use","id":"v","name":"t","input":{"z":12345678901234567890}}`) {
+	if m := mcptest.Await(t, "the answer", answers); !strings.Contains(string(m.Result),
+		`"content":{"type":"tool_use","id":"v","name":"t","input":{"z":12345678901234567890}}`) {
 		t.Errorf("the server got %s", m.Result)
 	}
 }
@@ -145,13 +149,15 @@ func TestSamplingRules(t *testing.T) {
 	const use = `{"role":"assistant","content":{"type":"tool_use","id":"u","name":"weather","input":{}}}`
 	const told = `{"type":"tool_result","toolUseId":"u","content":[]}`
 	asked := make(chan *invoker.SampleRequest, 1)
-	c := mcptest.Open(t, mcpadapter.InMemory(mcptest.NewRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true, Sample: tooledModel(asked)}))
+	c := mcptest.Open(t, mcpadapter.InMemory(mcptest.NewRelay(),
+		&mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true, Sample: tooledModel(asked)}))
 	for messages, want := range map[string]string{
 		mcptest.AskWeather + `,` + use:                                                                          `"u" in message 1 has no result`,
 		mcptest.AskWeather + `,` + use + `,` + mcptest.AskWeather:                                               `"u" in message 1 has no result`,
 		mcptest.AskWeather + `,` + use + `,{"role":"user","content":[` + told + `,` + told + `]}`:               "or it already has a result",
 		mcptest.AskWeather + `,` + use + `,{"role":"user","content":[` + told + `,{"type":"text","text":"x"}]}`: "together with other content",
-		mcptest.AskWeather + `,{"role":"user","content":` + told + `}`:                                          "but the previous message has no such tool use",
+		mcptest.AskWeather + `,{"role":"user","content":` + told +
+			`}`: "but the previous message has no such tool use",
 	} {
 		got := relayed(t, c, "relay", `{"maxTokens":9,"tools":[`+mcptest.WeatherTool+`],"messages":[`+messages+`]}`)
 		if !strings.Contains(got, "-32602") || !strings.Contains(got, want) {
@@ -199,7 +205,8 @@ func TestSamplingIsDeclared(t *testing.T) {
 			options.Protocol, options.Roots = protocol, []mcpadapter.Root{{URI: "file:///x"}}
 			output, err := mcptest.Tool(t, mcptest.Open(t, mcpadapter.InMemory(mcptest.NewRelay(), &options)), "can").Invoke(mcptest.Within(t), &call)
 			if got := canister.TextOf(output.Content); got != want || err != nil {
-				t.Errorf("%s, tools %v of %v, a call with %v and %v: declared %s (%v), want %s", protocol, options.SampleTools, options.SampleCalls, call.Model != nil, call.ModelTools, got, err, want)
+				t.Errorf("%s, tools %v of %v, a call with %v and %v: declared %s (%v), want %s", protocol, options.SampleTools,
+					options.SampleCalls, call.Model != nil, call.ModelTools, got, err, want)
 			}
 		}
 	}
@@ -235,7 +242,11 @@ func TestSamplingWithToolsInAConversation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			script := conversetest.NewScript(
 				conversetest.Line{Calls: []conversetest.Call{{Name: "relay__relay", Arguments: mcptest.FirstAsked}}},
-				conversetest.Line{Text: "Let me see.", Calls: []conversetest.Call{{Name: "weather", Arguments: `{"city":"Oslo"}`, CallID: "u1"}, {Name: "weather", Arguments: `{}`, CallID: "u2"}}},
+				conversetest.Line{
+					Text: "Let me see.", Calls: []conversetest.Call{
+						{Name: "weather", Arguments: `{"city":"Oslo"}`, CallID: "u1"}, {Name: "weather", Arguments: `{}`, CallID: "u2"},
+					},
+				},
 				conversetest.Line{
 					Expect: answered(`"input":{"city":"Oslo"}`),
 					Calls:  []conversetest.Call{{Name: "relay__relay", Arguments: mcptest.ThenAsked}},

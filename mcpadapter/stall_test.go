@@ -167,7 +167,8 @@ func serveOnce(conn net.Conn) {
 			return
 		}
 		if m.Method == "initialize" {
-			_, _ = conn.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"deaf","version":"1"}}}` + "\n"))
+			_, _ = conn.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) +
+				`,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"deaf","version":"1"}}}` + "\n"))
 		}
 	}
 }

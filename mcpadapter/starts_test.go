@@ -98,7 +98,8 @@ func TestManyServersStart(t *testing.T) {
 			slowest = max(slowest, e.Snapshot().ConnectDuration)
 		}
 		if large {
-			t.Logf("protocol %q: %d servers in %s, %.2f of the work alone; the slowest start took %s", protocol, count, took, float64(took)/float64(ideal), slowest)
+			t.Logf("protocol %q: %d servers in %s, %.2f of the work alone; the slowest start took %s", protocol, count, took,
+				float64(took)/float64(ideal), slowest)
 		}
 		if large && took > ideal*13/10 {
 			t.Errorf("that is more than 1.3 of the work alone")

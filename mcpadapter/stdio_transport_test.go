@@ -55,7 +55,8 @@ func TestSession(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 20 {
 				calls.Go(func() {
-					result, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "greet", Arguments: map[string]any{"Name": strings.Repeat("é", 1<<15)}})
+					result, err := session.CallTool(mcptest.Within(t),
+						&mcp.CallToolParams{Name: "greet", Arguments: map[string]any{"Name": strings.Repeat("é", 1<<15)}})
 					if err != nil {
 						t.Error(err)
 					} else if text := result.Content[0].(*mcp.TextContent).Text; len(text) != len("hello ")+1<<16 {

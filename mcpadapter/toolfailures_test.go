@@ -22,7 +22,8 @@ func TestToldFailure(t *testing.T) {
 		result string // with the failure in place of %s
 		want   invoker.Failure
 	}{
-		{"in _meta", &invoker.Failure{Code: invoker.Conflict, Message: "m"}, `{"isError":true,"content":[{"type":"text","text":"taken"}],"_meta":{"io.github.consort-go/failure":%s}}`,
+		{"in _meta", &invoker.Failure{Code: invoker.Conflict, Message: "m"},
+			`{"isError":true,"content":[{"type":"text","text":"taken"}],"_meta":{"io.github.consort-go/failure":%s}}`,
 			invoker.Failure{Code: invoker.Conflict, Message: "taken"}},
 		{"structured", invoker.Invalid("/title", "too long"), `{"isError":true,"content":[],"structuredContent":%s}`,
 			invoker.Failure{Code: invoker.InvalidArguments, Message: "too long", Pointer: "/title"}},
@@ -30,7 +31,8 @@ func TestToldFailure(t *testing.T) {
 			invoker.Failure{Code: invoker.NotFound, Message: "m"}},
 		{"later", invoker.UnavailableFor(3*time.Second, "busy"), `{"isError":true,"content":[{"type":"text","text":"busy"}],"structuredContent":%s}`,
 			invoker.Failure{Code: invoker.Unavailable, Message: "busy", Retryable: true, RetryAfter: 3 * time.Second}},
-		{"unknown", &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "m", Retryable: true}, `{"isError":true,"content":[{"type":"text","text":"m"}],"structuredContent":%s}`,
+		{"unknown", &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "m", Retryable: true},
+			`{"isError":true,"content":[{"type":"text","text":"m"}],"structuredContent":%s}`,
 			invoker.Failure{Code: invoker.OutcomeUnknown, Message: "m"}},
 		{"canceled", &invoker.Failure{Code: invoker.Canceled, Message: "m"}, `{"isError":true,"content":[{"type":"text","text":"m"}],"structuredContent":%s}`,
 			invoker.Failure{Code: invoker.ExecutionFailed, Message: "m"}},
@@ -53,7 +55,8 @@ func TestToldFailure(t *testing.T) {
 				t.Fatal("the call succeeded")
 			}
 			want := test.want
-			if got.Code != want.Code || got.Message != want.Message || got.Pointer != want.Pointer || got.RetryAfter != want.RetryAfter || got.Retryable != want.Retryable {
+			if got.Code != want.Code || got.Message != want.Message || got.Pointer != want.Pointer ||
+				got.RetryAfter != want.RetryAfter || got.Retryable != want.Retryable {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			if canister.TextOf(got.Content) == "" && len(got.Content) == 0 {

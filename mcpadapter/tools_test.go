@@ -107,7 +107,8 @@ func TestOddTools(t *testing.T) {
 	if string(d.InputSchema) != schema {
 		t.Errorf("the schema is %s, want %s", d.InputSchema, schema)
 	}
-	if d.Title != "T" || d.Description != "D" || !d.Hints.ReadOnly || !d.Hints.Idempotent || d.Hints.MayDestroy() || d.Hints.OpenWorld == nil || *d.Hints.OpenWorld {
+	if d.Title != "T" || d.Description != "D" || !d.Hints.ReadOnly || !d.Hints.Idempotent || d.Hints.MayDestroy() ||
+		d.Hints.OpenWorld == nil || *d.Hints.OpenWorld {
 		t.Errorf("the definition is %+v", d)
 	}
 	for _, name := range []string{"mcp/icons", "mcp/_meta", "mcp/annotations"} {

@@ -151,8 +151,10 @@ func TestTraceEndings(t *testing.T) {
 		kind   string
 		status any
 	}{
-		"internal error": {on: func(w http.ResponseWriter, m mcptest.Message) { mcptest.ReplyError(w, m, -32603, "it broke") }, kind: "-32603", status: "-32603"},
-		"invalid":        {on: func(w http.ResponseWriter, m mcptest.Message) { mcptest.ReplyError(w, m, -32602, "no such tool") }, kind: "-32602", status: "-32602"},
+		"internal error": {
+			on: func(w http.ResponseWriter, m mcptest.Message) { mcptest.ReplyError(w, m, -32603, "it broke") }, kind: "-32603", status: "-32603",
+		},
+		"invalid": {on: func(w http.ResponseWriter, m mcptest.Message) { mcptest.ReplyError(w, m, -32602, "no such tool") }, kind: "-32602", status: "-32602"},
 		"tool error": {on: func(w http.ResponseWriter, m mcptest.Message) {
 			mcptest.Reply(w, m, `{"isError":true,"content":[{"type":"text","text":"my secret"}]}`)
 		}, kind: "tool_error"},

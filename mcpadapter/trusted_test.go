@@ -129,7 +129,8 @@ func TestTrustedHeaderOfRead(t *testing.T) {
 			t.Errorf("%s has the header %q, want %q", method, got, want)
 		}
 	}
-	if _, err := c.Read(mcptest.Within(t), "file:///a"); mcptest.CodeOf(err) != invoker.Unauthorized || !strings.Contains(err.Error(), `needs the trusted value "user"`) {
+	if _, err := c.Read(mcptest.Within(t), "file:///a"); mcptest.CodeOf(err) != invoker.Unauthorized ||
+		!strings.Contains(err.Error(), `needs the trusted value "user"`) {
 		t.Errorf("a read without the user: %v", err)
 	}
 }

@@ -169,7 +169,9 @@ func TestLinksElsewhereAreLeftAlone(t *testing.T) {
 	if err := os.WriteFile(other, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i, uri := range []string{"file://" + filepath.ToSlash(other), "file://" + path + "/owners/a", "file://%zz", "https://example.com/" + strings.Repeat("0", 32)} {
+	for i, uri := range []string{
+		"file://" + filepath.ToSlash(other), "file://" + path + "/owners/a", "file://%zz", "https://example.com/" + strings.Repeat("0", 32),
+	} {
 		if err := store.Append(t.Context(), "a", 4+i, canister.User{Content: []canister.Content{canister.LinkContent{URI: uri}}}); err != nil {
 			t.Fatal(err)
 		}

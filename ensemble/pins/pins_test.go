@@ -23,7 +23,9 @@ import (
 
 // tool is a definition as a server would give it.
 func tool(name, description string) *invoker.Definition {
-	return &invoker.Definition{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"b":{"maximum":1.0},"a":{}}}`)}
+	return &invoker.Definition{
+		Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"b":{"maximum":1.0},"a":{}}}`),
+	}
 }
 
 func path(t *testing.T) string { return filepath.Join(t.TempDir(), "pins.json") }
@@ -156,7 +158,10 @@ func TestEveryPartCounts(t *testing.T) {
 
 func TestOddDefinitions(t *testing.T) {
 	odd := func() *invoker.Definition {
-		return &invoker.Definition{Name: "\xff<a>\u2028", Description: "\xff", InputSchema: json.RawMessage(`{"a":1} trailing`), OutputSchema: json.RawMessage(strings.Repeat("[", 20000))}
+		return &invoker.Definition{
+			Name: "\xff<a>\u2028", Description: "\xff", InputSchema: json.RawMessage(`{"a":1} trailing`),
+			OutputSchema: json.RawMessage(strings.Repeat("[", 20000)),
+		}
 	}
 	p := path(t)
 	wantAside(t, look(t, p, "", odd()), "")
@@ -182,7 +187,8 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("%s: set aside are %v", policy, aside)
 		}
 		said := logs.TakeAll()
-		if len(said) != 1 || said[0].Level.String() != want.level || said[0].ContextMap()["changed"] != "its description" || said[0].ContextMap()["tool"] != "a" {
+		if len(said) != 1 || said[0].Level.String() != want.level || said[0].ContextMap()["changed"] != "its description" ||
+			said[0].ContextMap()["tool"] != "a" {
 			t.Errorf("%s: it logs %+v", policy, said)
 		}
 		screen([]*invoker.Definition{tool("a", "B.")})
@@ -212,12 +218,13 @@ func TestFilesThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, text := range map[string]string{
-		"damaged: unexpected end":            "",
-		"damaged: invalid character":         string(good) + "x",
-		"has no version":                     `{"tools": []}`,
-		"version 2":                          `{"version": 2}`,
-		"fingerprint of \"a\"":               strings.Replace(string(good), "Reads.", "Reads it.", 1),
-		"\"a\" of \"files\" is pinned twice": strings.Replace(string(good), "\n  ]", ","+strings.TrimSuffix(string(good)[strings.Index(string(good), "[")+1:], "\n  ]\n}\n")+"\n  ]", 1),
+		"damaged: unexpected end":    "",
+		"damaged: invalid character": string(good) + "x",
+		"has no version":             `{"tools": []}`,
+		"version 2":                  `{"version": 2}`,
+		"fingerprint of \"a\"":       strings.Replace(string(good), "Reads.", "Reads it.", 1),
+		"\"a\" of \"files\" is pinned twice": strings.Replace(string(good), "\n  ]",
+			","+strings.TrimSuffix(string(good)[strings.Index(string(good), "[")+1:], "\n  ]\n}\n")+"\n  ]", 1),
 	} {
 		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

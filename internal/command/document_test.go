@@ -35,7 +35,8 @@ func section(t *testing.T, heading string) string {
 func rows(t *testing.T, heading string) (first, second []string) {
 	t.Helper()
 	for _, row := range regexp.MustCompile("(?m)^\\| `?([^`|]+)`? \\| ?([^|]*)\\|").FindAllStringSubmatch(section(t, heading), -1) {
-		if name := strings.TrimSpace(row[1]); name != "member" && name != "flag" && name != "status" && name[0] != '-' || strings.HasPrefix(name, "--") && len(name) > 3 && name[2] != '-' {
+		if name := strings.TrimSpace(row[1]); name != "member" && name != "flag" && name != "status" && name[0] != '-' ||
+			strings.HasPrefix(name, "--") && len(name) > 3 && name[2] != '-' {
 			first, second = append(first, name), append(second, strings.TrimSpace(row[2]))
 		}
 	}

@@ -16,15 +16,18 @@ import (
 // Chat shows that the server reports the interaction at a page as complete.
 func TestChatShowsThatAPageIsComplete(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "login", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "login", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if _, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: "Log in to Acme.", URL: "https://example.com/login", ElicitationID: "1"}); err != nil {
-			return nil, err
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{}}, req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: "1"})
-	})
+	server.AddTool(&mcp.Tool{Name: "login", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			if _, err := req.Session.Elicit(ctx,
+				&mcp.ElicitParams{Mode: "url", Message: "Log in to Acme.", URL: "https://example.com/login", ElicitationID: "1"}); err != nil {
+				return nil, err
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{}}, req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: "1"})
+		})
 	listener := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	t.Cleanup(listener.Close)
-	path := file(t, model(t, says("", calls("acme__login", `{}`)), says("You are in.")), "[mcp.acme]\ntransport = \"http\"\nurl = \""+listener.URL+"\"\nprotocol = \"2025-11-25\"\n")
+	path := file(t, model(t, says("", calls("acme__login", `{}`)), says("You are in.")),
+		"[mcp.acme]\ntransport = \"http\"\nurl = \""+listener.URL+"\"\nprotocol = \"2025-11-25\"\n")
 	x := run{}.onTerminal(t, "chat", "--config", path)
 	x.expect("> ")
 	x.types("Log in.\r")

@@ -81,7 +81,9 @@ func grpcShapes() []string {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	settings := http2Frame(4, 0, 0, "")
 	call := func(path string, fields ...string) string {
-		return http2Headers(append([]string{":method", "POST", ":scheme", "http", ":path", path, ":authority", "localhost", "content-type", "application/grpc", "te", "trailers"}, fields...)...)
+		return http2Headers(append([]string{
+			":method", "POST", ":scheme", "http", ":path", path, ":authority", "localhost", "content-type", "application/grpc", "te", "trailers",
+		}, fields...)...)
 	}
 	const listTools, bearer = "/consort.tools.v1.McpToolService/ListTools", "Bearer " + halfSentToken
 	known := preface + settings + http2Frame(1, 4, 1, call(listTools, "authorization", bearer))
@@ -169,7 +171,10 @@ func startHalfSent(t *testing.T, of target) *halfSentServer {
 	s := &halfSentServer{}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	t.Cleanup(cancel)
-	args := []string{"serve", "--config", file(t, atlas(0), "[serve]\nhttp = \"127.0.0.1:0\"\nclients = [{token = \""+halfSentToken+"\"}, {token = \""+wholeToken+"\"}]\n"), of.flag, "127.0.0.1:0"}
+	args := []string{
+		"serve", "--config", file(t, atlas(0),
+			"[serve]\nhttp = \"127.0.0.1:0\"\nclients = [{token = \""+halfSentToken+"\"}, {token = \""+wholeToken+"\"}]\n"), of.flag, "127.0.0.1:0",
+	}
 	s.cmd = run{}.command(ctx, t, args...)
 	s.cmd.Env = append(s.cmd.Env, "GOTRACEBACK=all")
 	s.cmd.Stderr = &s.stderr
@@ -336,7 +341,8 @@ func TestHalfSentRequests(t *testing.T) {
 			}
 			t.Logf("%d connections in %v; %d open at once, %d 5 s later; all over after %v", n, openedIn, held, stay, ended)
 			t.Logf("p99 before %v, while they connect %v, while they are silent %v, after %v", usual, during, under, after)
-			t.Logf("files %d, %d, %d; memory %d, %d, %d MiB, at rest after %v", files, heldFiles, s.files(t), memory, heldMemory, s.memory(t), time.Since(began))
+			t.Logf("files %d, %d, %d; memory %d, %d, %d MiB, at rest after %v", files, heldFiles, s.files(t), memory,
+				heldMemory, s.memory(t), time.Since(began))
 			s.dump(t)
 		})
 		t.Run(of.name+" ends", func(t *testing.T) {

@@ -82,7 +82,8 @@ func TestHistoryListsAndSearches(t *testing.T) {
 		"list --limit 1": "open", "list --text snows": "talk", "search oslo": "open talk", "search oslo snows": "talk",
 		"search oslo --limit 1": "open", "search Bergen": "",
 	} {
-		if got := listed(t, consort(t, append(append([]string{"history"}, strings.Fields(args)...), "--json", "--config", path)...).expect(t, exit.Done)); got != want {
+		if got := listed(t, consort(t, append(append([]string{"history"}, strings.Fields(args)...), "--json", "--config",
+			path)...).expect(t, exit.Done)); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}
@@ -156,12 +157,14 @@ func TestHistoryDeletesWhatIsDamaged(t *testing.T) {
 func TestHistoryShows(t *testing.T) {
 	path, _ := shelved(t)
 	o := consort(t, "history", "show", "talk", "--config", path).expect(t, exit.Done)
-	contains(t, "the conversation", o.stdout, "1 user", "3 invocation atlas__weather", `"city": "<b>Oslo"`, "4 result EXECUTION_FAILED", "5 assistant", "It snows.")
+	contains(t, "the conversation", o.stdout, "1 user", "3 invocation atlas__weather", `"city": "<b>Oslo"`,
+		"4 result EXECUTION_FAILED", "5 assistant", "It snows.")
 	var all histories.ConversationShown
 	if err := json.Unmarshal([]byte(consort(t, "history", "show", "talk", "--json", "--config", path).expect(t, exit.Done).stdout), &all); err != nil {
 		t.Fatal(err)
 	}
-	if first, err := canister.Unmarshal(all.Canisters[0]); err != nil || len(all.Canisters) != 5 || shown.Contents(first.(canister.User).Content) != "Oslo? "+hostile || all.Conversation.Length != 5 {
+	if first, err := canister.Unmarshal(all.Canisters[0]); err != nil || len(all.Canisters) != 5 ||
+		shown.Contents(first.(canister.User).Content) != "Oslo? "+hostile || all.Conversation.Length != 5 {
 		t.Errorf("%v, %+v", err, all)
 	}
 }
@@ -169,7 +172,9 @@ func TestHistoryShows(t *testing.T) {
 // Nothing that somebody said reaches a terminal as more than text.
 func TestHistoryIsSafeOnATerminal(t *testing.T) {
 	path, _ := shelved(t)
-	for _, args := range []string{"list", "list --json", "show talk", "show talk --json", "export talk", "export talk --format markdown", "export talk --format html"} {
+	for _, args := range []string{
+		"list", "list --json", "show talk", "show talk --json", "export talk", "export talk --format markdown", "export talk --format html",
+	} {
 		x := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, append(append([]string{"history"}, strings.Fields(args)...), "--config", path)...)
 		text := x.ends(exit.Done)
 		lacks(t, args, text, "\x1b")
@@ -186,7 +191,8 @@ func TestHistoryIsExportedToRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "the page", string(text), "&lt;script&gt;", "&lt;/pre&gt;", "&lt;/title&gt;", "Content-Security-Policy", "default-src 'none'", "It snows.", "</html>")
+	contains(t, "the page", string(text), "&lt;script&gt;", "&lt;/pre&gt;", "&lt;/title&gt;", "Content-Security-Policy",
+		"default-src 'none'", "It snows.", "</html>")
 	lacks(t, "the page", strings.ToLower(string(text)), "<script", "<b>", "<img", "href=", "\x1b")
 	lacksUnseen(t, "the page", string(text))
 
@@ -194,7 +200,8 @@ func TestHistoryIsExportedToRead(t *testing.T) {
 	lacksUnseen(t, "the text", o.stdout)
 	contains(t, "the text", o.stdout, `# \<script\>`, "## 1 user", `atlas\_\_weather`, "It snows.")
 	all := consort(t, "history", "export", "--all", "--format", "markdown", "--config", path).expect(t, exit.Done).stdout
-	if all != consort(t, "history", "export", "open", "talk", "--format", "markdown", "--config", path).expect(t, exit.Done).stdout || strings.Count(all, "\n## ") != 6 {
+	if all != consort(t, "history", "export", "open", "talk", "--format", "markdown", "--config", path).expect(t,
+		exit.Done).stdout || strings.Count(all, "\n## ") != 6 {
 		t.Errorf("all of them:\n%s", all)
 	}
 	if tagged := consort(t, "history", "export", "--tag", "travel", "--format", "markdown", "--config", path).expect(t, exit.Done).stdout; tagged != o.stdout {
@@ -325,7 +332,9 @@ func TestHistoryOnlyLooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, seen := range []string{string(text), consort(t, "history", "show", "a", "--config", path).stdout, consort(t, "history", "export", "a", "--config", path).stdout} {
+	for _, seen := range []string{
+		string(text), consort(t, "history", "show", "a", "--config", path).stdout, consort(t, "history", "export", "a", "--config", path).stdout,
+	} {
 		contains(t, "what is shown", seen, "It is [secret].")
 	}
 }
@@ -375,7 +384,8 @@ func TestExportLeavesOutWhatIsDamaged(t *testing.T) {
 	defer store.Close()
 	for _, id := range []string{"first", "bad", "last"} {
 		said := canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}
-		if err := store.Append(t.Context(), id, 0, said, canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("It snows. " + strings.Repeat("And snows. ", 200))}); err != nil {
+		if err := store.Append(t.Context(), id, 0, said,
+			canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("It snows. " + strings.Repeat("And snows. ", 200))}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,7 +32,8 @@ func onServer(t *testing.T) (table string, r run, store history.Store) {
 // after them, does so on a PostgreSQL server.
 func TestConversationsOnAServer(t *testing.T) {
 	table, r, store := onServer(t)
-	path := file(t, model(t, expects("I am Ada", "Hello."), expects("Who am I", "Ada."), says("", calls("nobody__none", "{}")), openaiserver.Step{Reply: openaiserver.Message{Text: "Bye."}}),
+	path := file(t, model(t, expects("I am Ada", "Hello."), expects("Who am I", "Ada."), says("", calls("nobody__none", "{}")),
+		openaiserver.Step{Reply: openaiserver.Message{Text: "Bye."}}),
 		table, "[conversation]\nexchanges = 1\n")
 	does := func(want exit.Status, args ...string) outcome {
 		t.Helper()

@@ -185,12 +185,18 @@ func TestServeGRPCOverTLS(t *testing.T) {
 		serve    string
 		attempts []attempt
 	}{
-		"server alone":        {ours.tls(nil) + "token = \"" + token + "\"\n", []attempt{{nil, "", token, `{}`}, {nil, "", "wrong", refused}, {nil, "", "", refused}, {theirs, "ben", token, `{}`}}},
+		"server alone": {
+			ours.tls(nil) + "token = \"" + token + "\"\n",
+			[]attempt{{nil, "", token, `{}`}, {nil, "", "wrong", refused}, {nil, "", "", refused}, {theirs, "ben", token, `{}`}},
+		},
 		"any of an authority": {ours.tls(theirs), []attempt{{theirs, "stranger", "", `{}`}, {other, "ben", "", notLetIn}, {nil, "", token, notLetIn}}},
 		"by name": {ours.tls(theirs) + byName, []attempt{
-			{theirs, "advisor", "", `{"user_id":"advisor"}`}, {theirs, "ben", "", `{"user_id":"ben"}`}, {theirs, "stranger", "", refused}, {other, "ben", "", notLetIn}, {nil, "", "", notLetIn},
+			{theirs, "advisor", "", `{"user_id":"advisor"}`}, {theirs, "ben", "", `{"user_id":"ben"}`},
+			{theirs, "stranger", "", refused}, {other, "ben", "", notLetIn}, {nil, "", "", notLetIn},
 		}},
-		"and a token": {ours.tls(theirs) + "token = \"" + token + "\"\n", []attempt{{theirs, "ben", token, `{}`}, {theirs, "ben", "", refused}, {nil, "", token, notLetIn}}},
+		"and a token": {
+			ours.tls(theirs) + "token = \"" + token + "\"\n", []attempt{{theirs, "ben", token, `{}`}, {theirs, "ben", "", refused}, {nil, "", token, notLetIn}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fill := ""
@@ -200,7 +206,8 @@ func TestServeGRPCOverTLS(t *testing.T) {
 			table, _ := library(t, "allow = [\"echo\"]\n"+fill)
 			s := serve(t, false, "--config", file(t, table, "[serve]\ngrpc = \"127.0.0.1:0\"\nown_names = true\n"+test.serve))
 			for _, a := range test.attempts {
-				if got := s.whoOverTLS(ours.file("ca.pem"), a.own, a.name, a.token); got != a.want && !strings.Contains(strings.ReplaceAll(got, s.overTLS(), "ADDRESS"), a.want) {
+				if got := s.whoOverTLS(ours.file("ca.pem"), a.own, a.name, a.token); got != a.want &&
+					!strings.Contains(strings.ReplaceAll(got, s.overTLS(), "ADDRESS"), a.want) {
 					t.Errorf("%s with the token %q: %s, want %s", a.name, a.token, got, a.want)
 				}
 			}
@@ -222,7 +229,8 @@ func TestServeGRPCWithWrongFiles(t *testing.T) {
 	for want, keys := range map[string]string{
 		"no such file":   fmt.Sprintf("grpc_tls = {certificate = %q, key = %q}", ours.file("away.pem"), ours.file("server.key")),
 		"does not match": fmt.Sprintf("grpc_tls = {certificate = %q, key = %q}", ours.file("server.pem"), other.file("server.key")),
-		"no certificate": fmt.Sprintf("grpc_tls = {certificate = %q, key = %q, client_ca = %q}", ours.file("server.pem"), ours.file("server.key"), ours.file("server.key")),
+		"no certificate": fmt.Sprintf("grpc_tls = {certificate = %q, key = %q, client_ca = %q}", ours.file("server.pem"),
+			ours.file("server.key"), ours.file("server.key")),
 	} {
 		config := file(t, atlas(0), "[serve]\ngrpc = \"127.0.0.1:0\"\n"+keys+"\n")
 		o := consort(t, "serve", "--config", config).expect(t, exit.Usage)
@@ -231,7 +239,8 @@ func TestServeGRPCWithWrongFiles(t *testing.T) {
 		contains(t, "the report", consort(t, "check", "--config", config).expect(t, exit.Usage).stdout, want, "serve.grpc_tls")
 		consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", config).expect(t, exit.Done)
 	}
-	if got := consort(t, "serve", "--http", "127.0.0.1:0", "--config", file(t, "[serve]\ngrpc = \"127.0.0.1:0\"\nclients = [{certificate = \"a\"}]\n"+ours.tls(ours))); got.status != int(exit.Usage) {
+	if got := consort(t, "serve", "--http", "127.0.0.1:0", "--config",
+		file(t, "[serve]\ngrpc = \"127.0.0.1:0\"\nclients = [{certificate = \"a\"}]\n"+ours.tls(ours))); got.status != int(exit.Usage) {
 		t.Errorf("HTTP is open to clients with certificates: %+v", got)
 	} else {
 		contains(t, "standard error", got.stderr, "HTTP does not request")

@@ -39,28 +39,39 @@ func TestExitStatusAndWhatIsSaid(t *testing.T) {
 		"no prompt":             {[]string{"run", "--config", good}, " \n", exit.Usage, []string{"standard input is empty"}},
 		"model away":            {[]string{"run", "hi", "--config", file(t, unreachable)}, "", exit.Failed, []string{"127.0.0.1:1"}},
 		"required server away":  {[]string{"tools", "--config", file(t, broken+"required = true\n")}, "", exit.Failed, []string{"broken", "no licence"}},
-		"limit": {[]string{"run", "hi", "--config", file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(0), "[conversation]\nexchanges = 1\n")},
+		"limit": {[]string{
+			"run", "hi", "--config", file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(0), "[conversation]\nexchanges = 1\n"),
+		},
 			"", exit.Limit, []string{"limit of exchanges with the model, which is 1 (conversation.exchanges)\n"}},
-		"limit with a final answer": {[]string{"run", "hi", "--config", file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("Snow.")), atlas(0), "[conversation]\nexchanges = 1\nfinal_answer = true\n")},
+		"limit with a final answer": {[]string{
+			"run", "hi", "--config", file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("Snow.")),
+				atlas(0), "[conversation]\nexchanges = 1\nfinal_answer = true\n"),
+		},
 			"", exit.Limit, []string{"limit of exchanges with the model, which is 1 (conversation.exchanges); the answer is the final one"}},
 		"length": {[]string{"run", "hi", "--config", file(t, model(t, openaiserver.Step{Reply: openaiserver.Message{Text: "cut", Finish: "length"}}))},
 			"", exit.Limit, []string{"max_tokens"}},
-		"call":               {[]string{"call", "atlas", "weather", `{"city":"Oslo"}`, "--config", good}, "", exit.Done, nil},
-		"call from stdin":    {[]string{"call", "atlas", "weather", "-", "--config", good}, `{"city":"Oslo"}`, exit.Done, nil},
-		"call fails":         {[]string{"call", "atlas", "weather", `{"city":"Olso"}`, "--config", good}, "", exit.Tool, []string{"EXECUTION_FAILED", "did you mean Oslo?"}},
-		"call breaks schema": {[]string{"call", "atlas", "weather", `{"town":"Oslo"}`, "--config", good}, "", exit.Tool, []string{"INVALID_ARGUMENTS", "/city", "/town"}},
-		"call unreachable":   {[]string{"call", "broken", "x", "--config", file(t, broken)}, "", exit.Tool, []string{"UNAVAILABLE", "no licence"}},
-		"call bad JSON":      {[]string{"call", "atlas", "weather", `{"city"`, "--config", good}, "", exit.Usage, []string{"JSON", "byte 7"}},
-		"call no object":     {[]string{"call", "atlas", "weather", `"Oslo"`, "--config", good}, "", exit.Usage, []string{"JSON object"}},
-		"call no ensemble":   {[]string{"call", "atals", "weather", "--config", good}, "", exit.Usage, []string{`"atals"`, "atlas"}},
-		"call no tool":       {[]string{"call", "atlas", "wether", "--config", good}, "", exit.Usage, []string{"did you mean weather?"}},
-		"call set aside":     {[]string{"call", "atlas", "weather", "--config", file(t, atlas(0)+"deny = [\"w*\"]\n")}, "", exit.Usage, []string{"set aside", `"w*"`}},
-		"call too little":    {[]string{"call", "atlas", "--config", good}, "", exit.Usage, []string{"ENSEMBLE TOOL"}},
-		"check":              {[]string{"check", "--config", good}, "", exit.Done, nil},
-		"check server":       {[]string{"check", "--config", file(t, atlas(0), broken)}, "", exit.Tool, nil},
-		"check file":         {[]string{"check", "--config", file(t, "[modle]\n")}, "", exit.Usage, nil},
-		"check key":          {[]string{"check", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", exit.Usage, nil},
-		"version":            {[]string{"version"}, "", exit.Done, nil},
+		"call":            {[]string{"call", "atlas", "weather", `{"city":"Oslo"}`, "--config", good}, "", exit.Done, nil},
+		"call from stdin": {[]string{"call", "atlas", "weather", "-", "--config", good}, `{"city":"Oslo"}`, exit.Done, nil},
+		"call fails": {
+			[]string{"call", "atlas", "weather", `{"city":"Olso"}`, "--config", good}, "", exit.Tool, []string{"EXECUTION_FAILED", "did you mean Oslo?"},
+		},
+		"call breaks schema": {
+			[]string{"call", "atlas", "weather", `{"town":"Oslo"}`, "--config", good}, "", exit.Tool, []string{"INVALID_ARGUMENTS", "/city", "/town"},
+		},
+		"call unreachable": {[]string{"call", "broken", "x", "--config", file(t, broken)}, "", exit.Tool, []string{"UNAVAILABLE", "no licence"}},
+		"call bad JSON":    {[]string{"call", "atlas", "weather", `{"city"`, "--config", good}, "", exit.Usage, []string{"JSON", "byte 7"}},
+		"call no object":   {[]string{"call", "atlas", "weather", `"Oslo"`, "--config", good}, "", exit.Usage, []string{"JSON object"}},
+		"call no ensemble": {[]string{"call", "atals", "weather", "--config", good}, "", exit.Usage, []string{`"atals"`, "atlas"}},
+		"call no tool":     {[]string{"call", "atlas", "wether", "--config", good}, "", exit.Usage, []string{"did you mean weather?"}},
+		"call set aside": {
+			[]string{"call", "atlas", "weather", "--config", file(t, atlas(0)+"deny = [\"w*\"]\n")}, "", exit.Usage, []string{"set aside", `"w*"`},
+		},
+		"call too little": {[]string{"call", "atlas", "--config", good}, "", exit.Usage, []string{"ENSEMBLE TOOL"}},
+		"check":           {[]string{"check", "--config", good}, "", exit.Done, nil},
+		"check server":    {[]string{"check", "--config", file(t, atlas(0), broken)}, "", exit.Tool, nil},
+		"check file":      {[]string{"check", "--config", file(t, "[modle]\n")}, "", exit.Usage, nil},
+		"check key":       {[]string{"check", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", exit.Usage, nil},
+		"version":         {[]string{"version"}, "", exit.Done, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := run{stdin: test.stdin}.consort(t, test.args...).expect(t, test.want)
@@ -156,7 +167,8 @@ func TestCallIsAudited(t *testing.T) {
 func TestCheckTellsOfEachServer(t *testing.T) {
 	path := file(t, model(t), atlas(0)+"deny = [\"local_*\"]\n", broken, satchel(0))
 	o := consort(t, "check", "--config", path).expect(t, exit.Tool)
-	contains(t, "the report", o.stdout, "atlas    ready  MCP 20", "satchel 1.0.0", "broken   lost", "no licence", "local_time is set aside", "model scripted at")
+	contains(t, "the report", o.stdout, "atlas    ready  MCP 20", "satchel 1.0.0", "broken   lost", "no licence",
+		"local_time is set aside", "model scripted at")
 	o = consort(t, "check", "--config", path, "--json").expect(t, exit.Tool)
 	var r reports.Check
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {

@@ -358,7 +358,8 @@ func elicitor(t *testing.T) string {
 }
 
 func TestChatAnswersAServersForm(t *testing.T) {
-	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)), says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t))
+	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)),
+		says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t))
 	x := run{}.onTerminal(t, "chat", "--config", path)
 	x.expect("> ")
 	x.types("Book.\r")

@@ -57,7 +57,9 @@ func TestServedTurnsGiveSignsOfLife(t *testing.T) {
 		open := func(_ context.Context, id string) (*converse.Conversation, error) {
 			script := conversetest.NewScript(conversetest.Line{Text: "Three."})
 			if info, err := store.Info(t.Context(), id); err != nil || info.Length < 2 {
-				script = conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{{Name: "local__counts", Arguments: "{}"}}}, conversetest.Line{Text: "Three."})
+				script = conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{{
+					Name: "local__counts", Arguments: "{}",
+				}}}, conversetest.Line{Text: "Three."})
 			}
 			return converse.New(thinking{script, time.Minute}, roster, &converse.Options{ID: id, Log: store}), nil
 		}
@@ -66,7 +68,9 @@ func TestServedTurnsGiveSignsOfLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer carries.Close(context.Background())
-		served := &conversations{engine: carries, store: store, open: open, ending: context.Background(), owner: func(context.Context) (string, error) { return owner, nil }}
+		served := &conversations{
+			engine: carries, store: store, open: open, ending: context.Background(), owner: func(context.Context) (string, error) { return owner, nil },
+		}
 		tool, err := served.tool()
 		if err != nil {
 			t.Fatal(err)

@@ -52,7 +52,8 @@ func TestSweeps(t *testing.T) {
 			t.Error("it is still there")
 		}
 		stop()
-		if lines := seen.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["event"] != "history.pruned" || lines[0].ContextMap()["conversations"] != int64(1) {
+		if lines := seen.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["event"] != "history.pruned" ||
+			lines[0].ContextMap()["conversations"] != int64(1) {
 			t.Errorf("the log: %v", lines)
 		}
 		if err := store.Append(t.Context(), "b", 0, done...); err != nil {

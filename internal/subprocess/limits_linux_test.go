@@ -64,7 +64,10 @@ func TestLimitsEnd(t *testing.T) {
 	}{
 		"CPU":             {Limits{CPU: time.Second}, "while :; do :; done", `server "limited" exited: signal: CPU time limit exceeded`},
 		"CPU, not heeded": {Limits{CPU: time.Second}, "trap '' XCPU; while :; do :; done", `server "limited" exited: signal: killed`},
-		"open files":      {Limits{OpenFiles: 8}, "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd</dev/null\" || exit; done; cat", `server "limited" exited: exit status 2; stderr: `},
+		"open files": {
+			Limits{OpenFiles: 8}, "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd</dev/null\" || exit; done; cat",
+			`server "limited" exited: exit status 2; stderr: `,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, conn := launch(t, limited(test.limits, test.script))

@@ -23,14 +23,20 @@ func TestHalfSentBodies(t *testing.T) {
 		status int
 		within time.Duration
 	}{
-		"no token":            {"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n", 401, 5 * time.Second},
-		"a wrong token":       {"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\na", 401, 5 * time.Second},
+		"no token": {"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n", 401, 5 * time.Second},
+		"a wrong token": {
+			"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\na", 401, 5 * time.Second,
+		},
 		"a foreign host":      {"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 10\r\n\r\n", 403, 5 * time.Second},
 		"a foreign origin":    {"POST /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 10\r\n\r\n", 403, 5 * time.Second},
 		"a browser's request": {"OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Length: 10\r\n\r\n", 204, 5 * time.Second},
 		"PUT":                 {"PUT /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n", 405, 5 * time.Second},
-		"DELETE":              {"DELETE /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + ada + "\r\nContent-Length: 10\r\n\r\n", 400, 5 * time.Second},
-		"GET":                 {"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + ada + "\r\nContent-Length: 10\r\n\r\n", 400, 5 * time.Second},
+		"DELETE": {
+			"DELETE /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + ada + "\r\nContent-Length: 10\r\n\r\n", 400, 5 * time.Second,
+		},
+		"GET": {
+			"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + ada + "\r\nContent-Length: 10\r\n\r\n", 400, 5 * time.Second,
+		},
 		"metadata":            {"GET /.well-known/oauth-protected-resource/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n", 404, 5 * time.Second},
 		"a good token":        {head(ada, "Content-Length: 10") + "{", 408, 40 * time.Second},
 		"a good token, large": {head(ada, "Content-Length: 4000000") + strings.Repeat(" ", 300_000), 408, 40 * time.Second},

@@ -56,7 +56,8 @@ func listed(t *testing.T, srv *server.Server, protocol string) []string {
 	}
 	params := meta
 	if protocol < "2026" {
-		ask(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + protocol + `","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+		ask(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + protocol +
+			`","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 		params = `"_meta":{}`
 	}
 	var message struct {
@@ -87,9 +88,14 @@ func TestDefinitionsAreExact(t *testing.T) {
 			InputSchema:  json.RawMessage(`{"z":1,"type":"object","properties":{"b":{"maximum":12345678901234567890.10},"a":{}}}`),
 			OutputSchema: json.RawMessage(`{"properties":{"y":{},"x":{}},"type":"object"}`),
 			Hints:        invoker.Hints{ReadOnly: true, OpenWorld: &yes},
-			Metadata:     canister.Fields{"mcp/icons": json.RawMessage(`[{"src":"https://x/i.png"}]`), "mcp/_meta": json.RawMessage(`{"a/b":1.0}`), "mcp/annotations": json.RawMessage(`{"more":1,"readOnlyHint":false}`), "pins/hash": json.RawMessage(`"no"`)},
+			Metadata: canister.Fields{
+				"mcp/icons": json.RawMessage(`[{"src":"https://x/i.png"}]`), "mcp/_meta": json.RawMessage(`{"a/b":1.0}`),
+				"mcp/annotations": json.RawMessage(`{"more":1,"readOnlyHint":false}`), "pins/hash": json.RawMessage(`"no"`),
+			},
 		}, nothing),
-		rawTool(t, invoker.Definition{Name: "free", InputSchema: json.RawMessage(`{"description":"anything"}`), OutputSchema: json.RawMessage(`{"type":"array"}`)}, nothing),
+		rawTool(t, invoker.Definition{
+			Name: "free", InputSchema: json.RawMessage(`{"description":"anything"}`), OutputSchema: json.RawMessage(`{"type":"array"}`),
+		}, nothing),
 	)
 	exact := `{"name":"exact","title":"Exact","description":"As <it> is & was.","inputSchema":{"z":1,"type":"object","properties":{"b":{"maximum":12345678901234567890.10},"a":{}}},"outputSchema":{"properties":{"y":{},"x":{}},"type":"object"},"annotations":{"readOnlyHint":true,"openWorldHint":true,"more":1},"_meta":{"a/b":1.0},"icons":[{"src":"https://x/i.png"}]}`
 	free := `{"name":"free","inputSchema":{"type":"object","description":"anything"}%s}`
@@ -138,13 +144,17 @@ func isRPC(err error, code int64) bool {
 // Every kind of content has its block, with what was kept in the metadata.
 func TestContentGoesOut(t *testing.T) {
 	size := int64(3)
-	extra := canister.Extra{Metadata: canister.Fields{"mcp/annotations": json.RawMessage(`{"priority":1}`), "mcp/_meta": json.RawMessage(`{"k":2}`), "other": json.RawMessage(`1`)}}
+	extra := canister.Extra{Metadata: canister.Fields{
+		"mcp/annotations": json.RawMessage(`{"priority":1}`), "mcp/_meta": json.RawMessage(`{"k":2}`), "other": json.RawMessage(`1`),
+	}}
 	content := []canister.Content{
 		canister.TextContent{Text: "a <b>\u2028", Extra: extra},
 		canister.ImageContent{Data: []byte{1}, MIME: "image/png"},
 		canister.ImageContent{URL: "https://x/y.png", MIME: "image/png"},
 		canister.AudioContent{Data: []byte{2}, MIME: "audio/wav", Extra: extra},
-		canister.ResourceContent{URI: "f:/a", MIME: "text/plain", Text: "t", Extra: canister.Extra{Metadata: canister.Fields{"mcp/resource/_meta": json.RawMessage(`{"r":1}`)}}},
+		canister.ResourceContent{
+			URI: "f:/a", MIME: "text/plain", Text: "t", Extra: canister.Extra{Metadata: canister.Fields{"mcp/resource/_meta": json.RawMessage(`{"r":1}`)}},
+		},
 		canister.ResourceContent{URI: "f:/b", Blob: []byte{}},
 		canister.LinkContent{URI: "f:/c", Size: &size, Extra: extra},
 		canister.TextContent{Text: "x", Extra: canister.Extra{Metadata: canister.Fields{"mcp/block": json.RawMessage(`{"type":"text","text":"kept whole"}`)}}},
@@ -159,7 +169,10 @@ func TestContentGoesOut(t *testing.T) {
 		`{"type":"resource_link","uri":"f:/c","name":"f:/c","size":3,"_meta":{"k":2},"annotations":{"priority":1}},` +
 		`{"type":"text","text":"kept whole"}]`
 	everyServing(t, func(t *testing.T, connect connector) {
-		session := connect(newServer(t, nil, says(t, "all", invoker.Output{Content: content, Metadata: canister.Fields{"mcp/_meta": json.RawMessage(`{"said":1,"io.modelcontextprotocol/serverInfo":{"name":"behind"}}`)}}, nil)), nil)
+		session := connect(newServer(t, nil, says(t, "all",
+			invoker.Output{
+				Content: content, Metadata: canister.Fields{"mcp/_meta": json.RawMessage(`{"said":1,"io.modelcontextprotocol/serverInfo":{"name":"behind"}}`)},
+			}, nil)), nil)
 		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "local__all"})
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +196,9 @@ func TestFailuresGoOut(t *testing.T) {
 	refused := invoker.Invalid("/title", "The title is too long.")
 	refused.Cause = secret
 	busy := invoker.UnavailableFor(1500*time.Millisecond, "Busy.")
-	own := &invoker.Failure{Code: invoker.ExecutionFailed, Content: []canister.Content{canister.Text("own words"), canister.StructuredContent{JSON: json.RawMessage(`{"x":1}`)}}}
+	own := &invoker.Failure{
+		Code: invoker.ExecutionFailed, Content: []canister.Content{canister.Text("own words"), canister.StructuredContent{JSON: json.RawMessage(`{"x":1}`)}},
+	}
 	schema := rawTool(t, invoker.Definition{Name: "schema", OutputSchema: json.RawMessage(`{"type":"object","required":["a"]}`)},
 		func(context.Context, *invoker.Call) (invoker.Output, error) { return invoker.Output{}, refused })
 	everyServing(t, func(t *testing.T, connect connector) {
@@ -191,12 +206,18 @@ func TestFailuresGoOut(t *testing.T) {
 		session := connect(newServer(t, nil, says(t, "refused", none, refused), says(t, "busy", none, busy), says(t, "own", none, own),
 			says(t, "plain", none, secret), ensembletest.Panics("panics", secret), schema), nil)
 		for name, want := range map[string][3]string{ // text, structured, _meta
-			"refused": {`The title is too long.`, `{"error":{"code":"INVALID_ARGUMENTS","message":"The title is too long.","pointer":"/title","retryable":false}}`, `same`},
-			"busy":    {`Busy.`, `{"error":{"code":"UNAVAILABLE","message":"Busy.","retry_after_ms":1500,"retryable":true}}`, `same`},
-			"own":     {`own words`, `{"x":1}`, `{"error":{"code":"EXECUTION_FAILED","message":"own words","retryable":false}}`},
-			"schema":  {`The title is too long.`, `null`, `{"error":{"code":"INVALID_ARGUMENTS","message":"The title is too long.","pointer":"/title","retryable":false}}`},
-			"plain":   {``, ``, ``},
-			"panics":  {``, ``, ``},
+			"refused": {
+				`The title is too long.`,
+				`{"error":{"code":"INVALID_ARGUMENTS","message":"The title is too long.","pointer":"/title","retryable":false}}`, `same`,
+			},
+			"busy": {`Busy.`, `{"error":{"code":"UNAVAILABLE","message":"Busy.","retry_after_ms":1500,"retryable":true}}`, `same`},
+			"own":  {`own words`, `{"x":1}`, `{"error":{"code":"EXECUTION_FAILED","message":"own words","retryable":false}}`},
+			"schema": {
+				`The title is too long.`, `null`,
+				`{"error":{"code":"INVALID_ARGUMENTS","message":"The title is too long.","pointer":"/title","retryable":false}}`,
+			},
+			"plain":  {``, ``, ``},
+			"panics": {``, ``, ``},
 		} {
 			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "local__" + name})
 			if err != nil || !result.IsError {
@@ -307,7 +328,9 @@ func TestToolsAsk(t *testing.T) {
 	curious := rawTool(t, invoker.Definition{Name: "curious"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		var said []string
 		for i := range 2 {
-			person, err := call.Ask(ctx, &invoker.ElicitRequest{Message: fmt.Sprint("Which ", i), Schema: json.RawMessage(`{"type":"object","properties":{"color":{"type":"string"}}}`)})
+			person, err := call.Ask(ctx, &invoker.ElicitRequest{
+				Message: fmt.Sprint("Which ", i), Schema: json.RawMessage(`{"type":"object","properties":{"color":{"type":"string"}}}`),
+			})
 			if err != nil {
 				return invoker.Output{}, err
 			}
@@ -328,7 +351,10 @@ func TestToolsAsk(t *testing.T) {
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"color": fmt.Sprint(r.Params.Message, " blue")}}, nil
 			},
 			CreateMessageHandler: func(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-				return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: r.Params.SystemPrompt + r.Params.Messages[0].Content.(*mcp.TextContent).Text}}, nil
+				return &mcp.CreateMessageResult{
+					Role: "assistant", Model: "m",
+					Content: &mcp.TextContent{Text: r.Params.SystemPrompt + r.Params.Messages[0].Content.(*mcp.TextContent).Text},
+				}, nil
 			},
 		})
 		result, err := connect(srv, client).CallTool(t.Context(), &mcp.CallToolParams{Name: "local__curious", Arguments: map[string]any{"x": 1}})
@@ -339,7 +365,8 @@ func TestToolsAsk(t *testing.T) {
 			t.Errorf("got %s after %d questions", got, n)
 		}
 		result, err = connect(srv, nil).CallTool(t.Context(), &mcp.CallToolParams{Name: "local__curious"})
-		if !isRPC(err, mcp.CodeMissingRequiredClientCapabilities) && (err != nil || !result.IsError || !strings.Contains(jsonOf(t, result.StructuredContent), "UNAVAILABLE")) {
+		if !isRPC(err, mcp.CodeMissingRequiredClientCapabilities) && (err != nil || !result.IsError ||
+			!strings.Contains(jsonOf(t, result.StructuredContent), "UNAVAILABLE")) {
 			t.Errorf("a client without a person: %s, %v", jsonOf(t, result), err)
 		}
 	})
@@ -358,7 +385,8 @@ func TestParkedCalls(t *testing.T) {
 		return invoker.Output{Content: canister.Texts(string(answer.Action))}, nil
 	})
 	v := newVictim(t, func(o *server.Options) { o.Tools = []invoker.Invoker{ask} })
-	begin := strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1), `"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}`, 1)
+	begin := strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1),
+		`"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}`, 1)
 	status, _, answer := v.post(t, begin, nil)
 	var message struct {
 		Result struct{ ResultType, RequestState string }
@@ -463,7 +491,8 @@ func TestClose(t *testing.T) {
 			srv := server.New(roster, nil)
 			listener := httptest.NewServer(srv.Handler())
 			defer listener.Close()
-			session := connectClient(t, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), &mcp.StreamableClientTransport{Endpoint: listener.URL, MaxRetries: -1, DisableStandaloneSSE: true}, "2025-11-25")
+			session := connectClient(t, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil),
+				&mcp.StreamableClientTransport{Endpoint: listener.URL, MaxRetries: -1, DisableStandaloneSSE: true}, "2025-11-25")
 			type outcome struct {
 				result *mcp.CallToolResult
 				err    error

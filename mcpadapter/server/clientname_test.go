@@ -33,7 +33,8 @@ func TestNamesOfClients(t *testing.T) {
 			web := httptest.NewServer(srv.Handler())
 			t.Cleanup(web.Close)
 			for token, want := range map[string]string{"the-token-of-ada": "ada's laptop", "the-token-of-ben": ""} {
-				conn := mcptest.Open(t, mcpadapter.HTTP(web.URL, &mcpadapter.HTTPOptions{BearerToken: token, ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}))
+				conn := mcptest.Open(t, mcpadapter.HTTP(web.URL,
+					&mcpadapter.HTTPOptions{BearerToken: token, ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}))
 				_, _ = mcptest.Tool(t, conn, "local__fails").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
 				if record := mcptest.Await(t, "the record", kept); record.ClientName != want {
 					t.Errorf("the record has the name %q, want %q", record.ClientName, want)

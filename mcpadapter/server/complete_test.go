@@ -20,20 +20,22 @@ import (
 func newLogin() (server *mcp.Server, later <-chan func(id string)) {
 	reports := make(chan func(string), 8)
 	server = mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "login", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for _, id := range []string{"early", "late"} {
-			if id == "early" { // read before the question
-				_ = req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: id})
+	server.AddTool(&mcp.Tool{Name: "login", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			for _, id := range []string{"early", "late"} {
+				if id == "early" { // read before the question
+					_ = req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: id})
+				}
+				if _, err := req.Session.Elicit(ctx,
+					&mcp.ElicitParams{Mode: "url", Message: id, URL: "https://example.com/" + id, ElicitationID: id}); err != nil {
+					return nil, err
+				}
 			}
-			if _, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: id, URL: "https://example.com/" + id, ElicitationID: id}); err != nil {
-				return nil, err
+			reports <- func(id string) {
+				_ = req.Session.NotifyElicitationComplete(context.Background(), &mcp.ElicitationCompleteParams{ElicitationID: id})
 			}
-		}
-		reports <- func(id string) {
-			_ = req.Session.NotifyElicitationComplete(context.Background(), &mcp.ElicitationCompleteParams{ElicitationID: id})
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
-	})
+			return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+		})
 	return server, reports
 }
 
@@ -95,14 +97,16 @@ func TestCompletedPagesGoThrough(t *testing.T) {
 // A client that is sent to very many pages pushes out no page of another one.
 func TestPagesOfOtherClientsStay(t *testing.T) {
 	behind, reports := newLogin()
-	behind.AddTool(&mcp.Tool{Name: "flood", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for i := range 1001 {
-			if _, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: "m", URL: "https://example.com", ElicitationID: fmt.Sprint("flood ", i)}); err != nil {
-				return nil, err
+	behind.AddTool(&mcp.Tool{Name: "flood", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			for i := range 1001 {
+				if _, err := req.Session.Elicit(ctx,
+					&mcp.ElicitParams{Mode: "url", Message: "m", URL: "https://example.com", ElicitationID: fmt.Sprint("flood ", i)}); err != nil {
+					return nil, err
+				}
 			}
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
-	})
+			return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+		})
 	front := gateway(t, mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Protocol: "2025-11-25"}))
 	ann, sent, heard := pageClient()
 	if _, err := connectStdio(t, front, ann, "2025-11-25").CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "login"}); err != nil {
@@ -132,10 +136,11 @@ func TestPagesOfOtherClientsStay(t *testing.T) {
 func TestCompletedPagesAreBounded(t *testing.T) {
 	behind, reports := newLogin()
 	var ask *invoker.ElicitRequest
-	conn := mcptest.Open(t, mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(_ context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-		ask = q
-		return &invoker.ElicitResult{Action: invoker.Accept}, nil
-	}}))
+	conn := mcptest.Open(t, mcpadapter.InMemory(behind,
+		&mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(_ context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			ask = q
+			return &invoker.ElicitResult{Action: invoker.Accept}, nil
+		}}))
 	if _, err := mcptest.Tool(t, conn, "login").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
 		t.Fatal(err)
 	}

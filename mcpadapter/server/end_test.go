@@ -68,8 +68,11 @@ func TestNothingIsLeft(t *testing.T) {
 		transport := &http.Transport{}
 		var clients []*mcp.ClientSession
 		for _, protocol := range mcptest.Protocols {
-			client := mcp.NewClient(&mcp.Implementation{Name: "c"}, &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {}})
-			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: listener.URL, HTTPClient: &http.Client{Transport: transport}, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
+			client := mcp.NewClient(&mcp.Implementation{Name: "c"},
+				&mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {}})
+			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+				Endpoint: listener.URL, HTTPClient: &http.Client{Transport: transport}, MaxRetries: -1,
+			}, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +86,8 @@ func TestNothingIsLeft(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(context.Background(), toServer, fromServer) }()
 		v := &victim{server: srv, Server: listener}
-		v.post(t, strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1), `/clientCapabilities":{}`, `/clientCapabilities":{"elicitation":{}}`, 1), nil)
+		v.post(t, strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1), `/clientCapabilities":{}`,
+			`/clientCapabilities":{"elicitation":{}}`, 1), nil)
 		ctx, cancel := context.WithTimeout(context.Background(), mcptest.Patience)
 		defer cancel()
 		if err := srv.Close(ctx); err != nil {

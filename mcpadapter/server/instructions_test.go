@@ -35,7 +35,9 @@ func TestInstructionsGoOut(t *testing.T) {
 		if !strings.HasPrefix(said, "Its own.\n\nThe server \"one\" says about its tools:\n> Use wisely.\n> Often.\n\nThe server \"two\" says") {
 			t.Errorf("it begins with %.200s", said)
 		}
-		if n := strings.Count(said, "é"); n > ensemble.MaxAllInstructions || n < ensemble.MaxAllInstructions-100 || strings.Count(said, "\n[1000 of 5000 characters omitted]") != 3 || strings.Count(said, " of 5000 characters omitted]") != 4 || strings.Contains(said, `"none"`) {
+		if n := strings.Count(said, "é"); n > ensemble.MaxAllInstructions || n < ensemble.MaxAllInstructions-100 ||
+			strings.Count(said, "\n[1000 of 5000 characters omitted]") != 3 || strings.Count(said,
+			" of 5000 characters omitted]") != 4 || strings.Contains(said, `"none"`) {
 			t.Errorf("%d characters: %s", n, strings.ReplaceAll(said, "é", ""))
 		}
 	})

@@ -31,7 +31,8 @@ func TestServeListener(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- srv.ServeListener(ctx, listener) }()
 	url := "http://" + listener.Addr().String()
-	session := connectClient(t, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), &mcp.StreamableClientTransport{Endpoint: url + "/mcp", MaxRetries: -1, DisableStandaloneSSE: true}, "2025-11-25")
+	session := connectClient(t, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil),
+		&mcp.StreamableClientTransport{Endpoint: url + "/mcp", MaxRetries: -1, DisableStandaloneSSE: true}, "2025-11-25")
 	answered := make(chan error, 1)
 	go func() {
 		_, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "local__gate"})

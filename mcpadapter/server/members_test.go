@@ -41,16 +41,20 @@ var maximal = map[string]struct{ params, name, member, object string }{
 			`{"name":"titled","inputSchema":{"type":"object"},"annotations":{"title":"Only here"}},` +
 			`{"name":"whole","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]`},
 	"resources/list": {``, ``, "resources",
-		`[{"uri":"test://a","name":"a","title":"A","description":"An a.","mimeType":"text/plain","size":12,` + annotations + `,` + icons + `,` + fullMeta + `,` + vendor + `}]`},
+		`[{"uri":"test://a","name":"a","title":"A","description":"An a.","mimeType":"text/plain","size":12,` + annotations +
+			`,` + icons + `,` + fullMeta + `,` + vendor + `}]`},
 	"resources/templates/list": {``, ``, "resourceTemplates",
-		`[{"uriTemplate":"test://t/{x}","name":"t","title":"T","description":"A t.","mimeType":"text/plain",` + annotations + `,` + icons + `,` + fullMeta + `,` + vendor + `}]`},
+		`[{"uriTemplate":"test://t/{x}","name":"t","title":"T","description":"A t.","mimeType":"text/plain",` + annotations +
+			`,` + icons + `,` + fullMeta + `,` + vendor + `}]`},
 	"prompts/list": {``, ``, "prompts",
 		`[{"name":"p","title":"P","description":"A p.","arguments":[{"name":"x","title":"X","description":"An x.","required":true,` + vendor + `},{"name":"y"}],` + icons + `,` + fullMeta + `,` + vendor + `}]`},
 	"resources/read": {`"uri":"test://a"`, `test://a`, "contents",
-		`[{"uri":"test://a","mimeType":"text/html;profile=mcp-app","text":"<b>",` + fullMeta + `,` + vendor + `},{"uri":"test://a","mimeType":"image/png","blob":"AQ==",` + fullMeta + `}]`},
+		`[{"uri":"test://a","mimeType":"text/html;profile=mcp-app","text":"<b>",` + fullMeta + `,` + vendor +
+			`},{"uri":"test://a","mimeType":"image/png","blob":"AQ==",` + fullMeta + `}]`},
 	"prompts/get": {`"name":"p","arguments":{"x":"1"}`, `p`, "messages",
 		`[{"role":"user","content":{"type":"text","text":"t",` + annotations + `,` + fullMeta + `},` + vendor + `},` +
-			`{"role":"assistant","content":{"type":"resource","resource":{"uri":"test://a","text":"t",` + fullMeta + `},` + annotations + `,` + fullMeta + `}}]`},
+			`{"role":"assistant","content":{"type":"resource","resource":{"uri":"test://a","text":"t",` + fullMeta + `},` +
+			annotations + `,` + fullMeta + `}}]`},
 	"tools/call": {`"name":"whole","arguments":{}`, `whole`, "content",
 		`[{"type":"text","text":"t",` + annotations + `,` + fullMeta + `},` +
 			`{"type":"image","data":"AQ==","mimeType":"image/png",` + annotations + `,` + fullMeta + `},` +
@@ -136,7 +140,8 @@ func TestGatewayKeepsEveryMember(t *testing.T) {
 					if strings.HasSuffix(method, "/list") {
 						return // a list is made of those of several servers, whose _meta have no place in it
 					}
-					if said := string(result["_meta"]); !strings.Contains(said, `"a":"<&>","b":90071992547409931`) || !strings.Contains(said, `"permissions":{"clipboardWrite":{}}`) {
+					if said := string(result["_meta"]); !strings.Contains(said, `"a":"<&>","b":90071992547409931`) ||
+						!strings.Contains(said, `"permissions":{"clipboardWrite":{}}`) {
 						t.Errorf("the result has the _meta %s", said)
 					}
 				})

@@ -25,9 +25,10 @@ const screenshotSchema = `{"$schema":"https://json-schema.org/draft/2020-12/sche
 // and by a client of the server before it.
 func TestOmittedArgumentsReachTheServer(t *testing.T) {
 	behind := mcp.NewServer(&mcp.Implementation{Name: "browser", Version: "1"}, nil)
-	behind.AddTool(&mcp.Tool{Name: "shoot", InputSchema: json.RawMessage(screenshotSchema)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "got " + string(req.Params.Arguments)}}}, nil
-	})
+	behind.AddTool(&mcp.Tool{Name: "shoot", InputSchema: json.RawMessage(screenshotSchema)},
+		func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "got " + string(req.Params.Arguments)}}}, nil
+		})
 	e := ensemble.New("browser", mcpadapter.InMemory(behind, nil), nil)
 	roster, err := ensemble.NewRoster(e)
 	if err != nil {
@@ -53,7 +54,8 @@ func TestOmittedArgumentsReachTheServer(t *testing.T) {
 			t.Errorf("%s, called by a client: %s, %v", arguments, jsonOf(t, result), err)
 		}
 	}
-	if _, err := tools[0].Invoke(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{"scale":"em"}`)}); invoker.AsFailure(err).Code != invoker.InvalidArguments {
+	if _, err := tools[0].Invoke(t.Context(),
+		&invoker.Call{Arguments: json.RawMessage(`{"scale":"em"}`)}); invoker.AsFailure(err).Code != invoker.InvalidArguments {
 		t.Errorf("a wrong value: %v", err)
 	}
 }

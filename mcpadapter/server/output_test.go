@@ -187,9 +187,11 @@ func TestClientReadsNothing(t *testing.T) {
 		took time.Duration
 		err  error
 	}{
-		"for a minute":            {func(func(), *Server) {}, wire.StallTimeout, errClientNotReading},
-		"and the context ends":    {func(cancel func(), _ *Server) { cancel() }, 10*time.Second + wire.EndTimeout, context.Canceled},
-		"and the server is ended": {func(_ func(), server *Server) { _ = server.Close(context.Background()) }, 10*time.Second + 2*wire.EndTimeout, errClientNotReading},
+		"for a minute":         {func(func(), *Server) {}, wire.StallTimeout, errClientNotReading},
+		"and the context ends": {func(cancel func(), _ *Server) { cancel() }, 10*time.Second + wire.EndTimeout, context.Canceled},
+		"and the server is ended": {
+			func(_ func(), server *Server) { _ = server.Close(context.Background()) }, 10*time.Second + 2*wire.EndTimeout, errClientNotReading,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -42,9 +42,10 @@ func TestLogsGoThrough(t *testing.T) {
 			return true
 		})
 		heard := make(chan string, 8)
-		client := mcp.NewClient(&mcp.Implementation{Name: "c"}, &mcp.ClientOptions{LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
-			heard <- fmt.Sprint(r.Params.Level, " ", r.Params.Logger, " ", r.Params.Data)
-		}})
+		client := mcp.NewClient(&mcp.Implementation{Name: "c"},
+			&mcp.ClientOptions{LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
+				heard <- fmt.Sprint(r.Params.Level, " ", r.Params.Logger, " ", r.Params.Data)
+			}})
 		session := connect(gateway(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}})), client)
 		_ = session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "info"}) // none in 2026-07-28
 		if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "read", Meta: mcp.Meta{mcp.MetaKeyLogLevel: "info"}}); err != nil {
@@ -63,17 +64,18 @@ func TestFormsKeepTheirOrder(t *testing.T) {
 	for _, behind := range mcptest.Protocols {
 		t.Run(behind, func(t *testing.T) {
 			srv := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
-			srv.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				question := &mcp.ElicitParams{Mode: "form", Message: "Who?", RequestedSchema: json.RawMessage(form)}
-				if behind == "2025-11-25" {
-					_, err := req.Session.Elicit(ctx, question)
-					return &mcp.CallToolResult{Content: []mcp.Content{}}, err
-				}
-				if len(req.Params.InputResponses) == 0 {
-					return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"who": question}}, nil
-				}
-				return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
-			})
+			srv.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)},
+				func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					question := &mcp.ElicitParams{Mode: "form", Message: "Who?", RequestedSchema: json.RawMessage(form)}
+					if behind == "2025-11-25" {
+						_, err := req.Session.Elicit(ctx, question)
+						return &mcp.CallToolResult{Content: []mcp.Content{}}, err
+					}
+					if len(req.Params.InputResponses) == 0 {
+						return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"who": question}}, nil
+					}
+					return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+				})
 			var asked []string
 			source := mcpadapter.InMemory(srv, &mcpadapter.ClientOptions{Protocol: behind})
 			roster := mcptest.Roster(t, ensemble.New("behind", source, nil))

@@ -30,7 +30,8 @@ func newCurious(t *testing.T) *server.Server {
 		var all sync.WaitGroup
 		all.Go(func() { said[0], failures[0] = askName(ctx) })
 		all.Go(func() {
-			result, err := call.Sample(ctx, &invoker.SampleRequest{Key: "greeting", Messages: []invoker.SampleMessage{{Role: "user", Content: canister.Texts("Greet.")}}})
+			result, err := call.Sample(ctx,
+				&invoker.SampleRequest{Key: "greeting", Messages: []invoker.SampleMessage{{Role: "user", Content: canister.Texts("Greet.")}}})
 			if failures[1] = err; err == nil {
 				said[1] = result.Text
 			}

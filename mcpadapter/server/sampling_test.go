@@ -61,7 +61,8 @@ func TestSamplingGoesThrough(t *testing.T) {
 				t.Errorf("%s: the server got %s", behind, got)
 			}
 			first := mcptest.Await(t, "the first request", asked)
-			if first.ToolChoice == nil || first.ToolChoice.Mode != "required" || len(first.Tools) != 1 || !strings.Contains(jsonOf(t, first.Tools[0]), `"description":"Tells the weather."`) ||
+			if first.ToolChoice == nil || first.ToolChoice.Mode != "required" || len(first.Tools) != 1 ||
+				!strings.Contains(jsonOf(t, first.Tools[0]), `"description":"Tells the weather."`) ||
 				!strings.Contains(jsonOf(t, first.Tools[0]), `"city":{"type":"string"}`) {
 				t.Errorf("%s: the client was asked %s", behind, jsonOf(t, first))
 			}
@@ -125,7 +126,8 @@ func TestSamplingAnswersAreChecked(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
 		asked := make(chan *mcp.CreateMessageWithToolsParams, 1)
 		session := connect(relayGateway(t, mcptest.Protocols[1]), tooledClient(asked))
-		result, err := session.CallTool(mcptest.Within(t), &mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(`{"maxTokens":1,"messages":[` + mcptest.AskWeather + `]}`)})
+		result, err := session.CallTool(mcptest.Within(t),
+			&mcp.CallToolParams{Name: "relay", Arguments: json.RawMessage(`{"maxTokens":1,"messages":[` + mcptest.AskWeather + `]}`)})
 		if err != nil || !result.IsError || !strings.Contains(jsonOf(t, result), "was offered no tools") {
 			t.Errorf("the server got %s, %v", jsonOf(t, result), err)
 		}

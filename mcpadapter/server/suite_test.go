@@ -92,7 +92,8 @@ func TestGatewayOfAGateway(t *testing.T) {
 	}}
 	failure := &invoker.Failure{Code: invoker.Conflict, Message: "There is one already.", Pointer: "/n", Retryable: true, RetryAfter: 2 * time.Second}
 	tools := []invoker.Invoker{
-		rawTool(t, invoker.Definition{Name: "say", Title: "Say", Description: "Says.", InputSchema: schema}, func(context.Context, *invoker.Call) (invoker.Output, error) { return output, nil }),
+		rawTool(t, invoker.Definition{Name: "say", Title: "Say", Description: "Says.", InputSchema: schema},
+			func(context.Context, *invoker.Call) (invoker.Output, error) { return output, nil }),
 		says(t, "fail", invoker.Output{}, failure),
 	}
 	library := ensembletest.ServerLibrary(nil).Source(tools...)
@@ -109,7 +110,8 @@ func TestGatewayOfAGateway(t *testing.T) {
 					}
 					listener.Close()
 				})
-				last = mcptest.Roster(t, ensemble.New("next", mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}), nil))
+				last = mcptest.Roster(t, ensemble.New("next",
+					mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}), nil))
 			}
 			catalog, err := last.Catalog(t.Context())
 			if err != nil {
@@ -126,7 +128,8 @@ func TestGatewayOfAGateway(t *testing.T) {
 			fail, _ := catalog.Find("next__fail")
 			_, err = fail.Invoke(t.Context(), &invoker.Call{})
 			var f *invoker.Failure
-			if !errors.As(err, &f) || f.Code != failure.Code || f.Message != failure.Message || f.Pointer != failure.Pointer || f.Retryable != failure.Retryable || f.RetryAfter != failure.RetryAfter {
+			if !errors.As(err, &f) || f.Code != failure.Code || f.Message != failure.Message || f.Pointer != failure.Pointer ||
+				f.Retryable != failure.Retryable || f.RetryAfter != failure.RetryAfter {
 				t.Errorf("got %+v", f)
 			}
 			part, err := last.ReadResource(t.Context(), "test://bytes")
@@ -140,7 +143,8 @@ func TestGatewayOfAGateway(t *testing.T) {
 			if err != nil || len(prompt.Messages) != 2 || jsonOf(t, prompt.Messages[0].Content) != `[{"Text":"Review it","Metadata":null,"Unknown":null}]` {
 				t.Errorf("got %s, %v", jsonOf(t, prompt), err)
 			}
-			completion, err := last.Complete(t.Context(), &ensemble.CompletionRequest{Prompt: "next__review", Argument: "tone", Others: map[string]string{"subject": "code"}})
+			completion, err := last.Complete(t.Context(),
+				&ensemble.CompletionRequest{Prompt: "next__review", Argument: "tone", Others: map[string]string{"subject": "code"}})
 			if err != nil || jsonOf(t, completion.Values) != `["stern"]` {
 				t.Errorf("got %v, %v", completion, err)
 			}

@@ -163,7 +163,8 @@ func TestQuietCall(t *testing.T) {
 				defer end()
 				response := send(t, client, "", initialize)
 				bodyOf(response)
-				response = send(t, client, response.Header.Get("Mcp-Session-Id"), `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"quiet","_meta":{"progressToken":1}}}`)
+				response = send(t, client, response.Header.Get("Mcp-Session-Id"),
+					`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"quiet","_meta":{"progressToken":1}}}`)
 				defer response.Body.Close()
 				text, err := io.ReadAll(response.Body)
 				if err != nil || !strings.Contains(string(text), `"begun"`) || !strings.Contains(string(text), `"done"`) {

@@ -64,12 +64,13 @@ func tracedServer(t *testing.T, w *mcptest.Recorder, heard chan<- map[string]any
 		return invoker.Output{}, errors.New("the secret cause")
 	})
 	behind := mcp.NewServer(&mcp.Implementation{Name: "behind", Version: "1"}, nil)
-	behind.AddTool(&mcp.Tool{Name: "far", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if heard != nil {
-			heard <- req.Params.Meta
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "far away"}}}, nil
-	})
+	behind.AddTool(&mcp.Tool{Name: "far", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			if heard != nil {
+				heard <- req.Params.Meta
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "far away"}}}, nil
+		})
 	library := ensemble.LocalLibrary{Prompts: []ensemble.LocalPrompt{{
 		Prompt: ensemble.Prompt{Name: "greet"},
 		Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
@@ -113,11 +114,13 @@ func TestTrace(t *testing.T) {
 			checkTrace(t, protocol, root, client, served, map[string]any{"network.transport": "tcp", "network.protocol.name": "http"})
 			at, _ := url.Parse(srv.URL)
 			mcptest.OneSpan(t, client, "client", "tools/call add").Want(t, map[string]any{"server.address": at.Hostname(), "server.port": atoi(at.Port())})
-			if a := mcptest.OneSpan(t, served, "server", "tools/call add").Attributes; a["client.address"] != "127.0.0.1" || mcptest.Number(a["client.port"]) < 1 {
+			if a := mcptest.OneSpan(t, served, "server", "tools/call add").Attributes; a["client.address"] != "127.0.0.1" ||
+				mcptest.Number(a["client.port"]) < 1 {
 				t.Errorf("the client is at %v:%v", a["client.address"], a["client.port"])
 			}
 			far := mcptest.OneSpan(t, served, "client", "tools/call far")
-			if traceID, spanID := mcptest.ParseTraceparent(mcptest.Await(t, "the call behind", heard)["traceparent"].(string)); traceID != far.Trace || spanID != far.ID {
+			if traceID, spanID := mcptest.ParseTraceparent(mcptest.Await(t, "the call behind",
+				heard)["traceparent"].(string)); traceID != far.Trace || spanID != far.ID {
 				t.Errorf("the server behind heard of %s %s, want %s %s", traceID, spanID, far.Trace, far.ID)
 			}
 		})
@@ -188,7 +191,9 @@ func checkTrace(t *testing.T, protocol string, root mcptest.Span, client, served
 	if protocol >= "2026-07-28" {
 		shake = "server/discover"
 	}
-	for _, name := range []string{shake, "tools/list", "tools/call add", "tools/call fail", "tools/call far", "prompts/list", "prompts/get greet", "resources/read"} {
+	for _, name := range []string{
+		shake, "tools/list", "tools/call add", "tools/call fail", "tools/call far", "prompts/list", "prompts/get greet", "resources/read",
+	} {
 		at := mcptest.OneSpan(t, client, "client", name)
 		if at.Trace != root.Trace || at.Parent != root.ID {
 			t.Errorf("%s of the client is in the trace %s, a child of %s", name, at.Trace, at.Parent)
@@ -216,12 +221,14 @@ func checkTrace(t *testing.T, protocol string, root mcptest.Span, client, served
 		if at.Attributes["jsonrpc.request.id"] == nil {
 			t.Errorf("%s has no identity", name)
 		}
-		if hasSession := at.Attributes["mcp.session.id"] != nil; hasSession != (protocol < "2026-07-28" && over["network.protocol.name"] == "http" && name != shake) {
+		if hasSession := at.Attributes["mcp.session.id"] != nil; hasSession != (protocol < "2026-07-28" &&
+			over["network.protocol.name"] == "http" && name != shake) {
 			t.Errorf("%s: has the identity of a session: %v", name, hasSession)
 		}
 	}
 	checkCalls(t, protocol, client, served)
-	if pings := append(mcptest.SpansNamed(client, "client", "ping"), mcptest.SpansNamed(served, "server", "ping")...); len(pings) > 0 || len(mcptest.SpansNamed(client, "client", shake)) != 1 {
+	if pings := append(mcptest.SpansNamed(client, "client", "ping"),
+		mcptest.SpansNamed(served, "server", "ping")...); len(pings) > 0 || len(mcptest.SpansNamed(client, "client", shake)) != 1 {
 		t.Errorf("pings have spans: %v", pings)
 	}
 }
@@ -234,7 +241,8 @@ func checkCalls(t *testing.T, protocol string, client, served []mcptest.Span) {
 		"gen_ai.tool.name": "add", "gen_ai.operation.name": "execute_tool", "consort.alias": "mcp.call", "error.type": nil,
 		"gen_ai.tool.call.arguments": nil, "gen_ai.tool.call.result": nil,
 	})
-	mcptest.OneSpan(t, client, "client", "tools/list").Want(t, map[string]any{"consort.tools.count": 3, "consort.tools.aside": 0, "consort.alias": "mcp.tools.list"})
+	mcptest.OneSpan(t, client, "client", "tools/list").Want(t,
+		map[string]any{"consort.tools.count": 3, "consort.tools.aside": 0, "consort.alias": "mcp.tools.list"})
 	for _, s := range append(mcptest.SpansNamed(client, "client", "tools/call fail"), mcptest.SpansNamed(served, "server", "tools/call fail")...) {
 		s.Want(t, map[string]any{"error.type": "tool_error", "rpc.response.status_code": nil})
 		if s.Status != "error" || strings.Contains(s.Message, "secret") {
@@ -274,7 +282,9 @@ func TestTraceContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		root.End()
-		for _, s := range []mcptest.Span{mcptest.OneSpan(t, client.Spans(t), "client", "tools/call add"), mcptest.OneSpan(t, srv.Spans(t), "server", "tools/call add")} {
+		for _, s := range []mcptest.Span{
+			mcptest.OneSpan(t, client.Spans(t), "client", "tools/call add"), mcptest.OneSpan(t, srv.Spans(t), "server", "tools/call add"),
+		} {
 			arguments, _ := s.Attributes["gen_ai.tool.call.arguments"].(string)
 			result, _ := s.Attributes["gen_ai.tool.call.result"].(string)
 			if has := strings.Contains(arguments, `"b":2`); has != content || strings.Contains(result, "3") != content {

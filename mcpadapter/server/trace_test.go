@@ -138,7 +138,8 @@ func TestTraceOfStrangers(t *testing.T) {
 	post(t, listener.URL, "made/up", rawMeta(""), unknown)
 	spans := w.Spans(t)
 	mcptest.OneSpan(t, spans, "server", "tools/call").Want(t, map[string]any{"gen_ai.tool.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
-	mcptest.OneSpan(t, spans, "server", "prompts/get").Want(t, map[string]any{"gen_ai.prompt.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
+	mcptest.OneSpan(t, spans, "server", "prompts/get").Want(t,
+		map[string]any{"gen_ai.prompt.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
 	for _, set := range w.Durations(t, "mcp.server.operation.duration") {
 		for key, value := range set {
 			if strings.Contains(value, "made") {
@@ -159,7 +160,8 @@ func TestTraceOfServerSessions(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- srv.Serve(ctx, toServer, fromServer) }()
 		go func() { _, _ = io.Copy(io.Discard, toClient) }()
-		first := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + protocol + `","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+		first := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + protocol +
+			`","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 		if protocol == "2026-07-28" {
 			first = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + rawMeta("") + `}}`
 		}
@@ -177,7 +179,8 @@ func TestTraceOfServerSessions(t *testing.T) {
 		if protocol == "2026-07-28" {
 			name = "tools/list"
 		}
-		mcptest.OneSpan(t, w.SpansSoFar(), "server", name).Want(t, map[string]any{"mcp.session.id": nil, "jsonrpc.request.id": "1", "network.transport": "pipe", "mcp.protocol.version": protocol})
+		mcptest.OneSpan(t, w.SpansSoFar(), "server", name).Want(t,
+			map[string]any{"mcp.session.id": nil, "jsonrpc.request.id": "1", "network.transport": "pipe", "mcp.protocol.version": protocol})
 		w = mcptest.RecordSpans(telemetry.Options{})
 		srv = tracedServer(t, w, nil)
 		listener := httptest.NewServer(srv.Handler())
@@ -241,7 +244,8 @@ func TestTraceOfQuestions(t *testing.T) {
 			}
 		}
 		if protocol == "2026-07-28" {
-			if len(calls) != 2 || calls[0].Attributes["jsonrpc.request.id"] == calls[1].Attributes["jsonrpc.request.id"] || len(mcptest.SpansNamed(ours, "server", "elicitation/create")) != 0 {
+			if len(calls) != 2 || calls[0].Attributes["jsonrpc.request.id"] == calls[1].Attributes["jsonrpc.request.id"] ||
+				len(mcptest.SpansNamed(ours, "server", "elicitation/create")) != 0 {
 				t.Errorf("two rounds are %s", mcptest.SpanNames(ours))
 			}
 			continue

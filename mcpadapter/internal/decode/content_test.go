@@ -42,9 +42,14 @@ func TestContent(t *testing.T) {
 		{"no object", `[1]`, canister.TextContent{Text: `[1]`, Extra: kept("mcp/block", `[1]`)}},
 		{"null", `null`, canister.TextContent{Text: `null`, Extra: kept("mcp/block", `null`)}},
 		{"broken base64", `{"type":"image","data":"%","mimeType":"image/png"}`,
-			canister.TextContent{Text: `{"type":"image","data":"%","mimeType":"image/png"}`, Extra: kept("mcp/block", `{"type":"image","data":"%","mimeType":"image/png"}`)}},
+			canister.TextContent{
+				Text: `{"type":"image","data":"%","mimeType":"image/png"}`, Extra: kept("mcp/block", `{"type":"image","data":"%","mimeType":"image/png"}`),
+			}},
 		{"text without text", `{"type":"text"}`, canister.TextContent{Text: `{"type":"text"}`, Extra: kept("mcp/block", `{"type":"text"}`)}},
-		{"resource without resource", `{"type":"resource"}`, canister.TextContent{Text: `{"type":"resource"}`, Extra: kept("mcp/block", `{"type":"resource"}`)}},
+		{
+			"resource without resource", `{"type":"resource"}`,
+			canister.TextContent{Text: `{"type":"resource"}`, Extra: kept("mcp/block", `{"type":"resource"}`)},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -67,7 +72,8 @@ func TestOutput(t *testing.T) {
 
 	_, err = Output(json.RawMessage(`{"content":[{"type":"text","text":"no such file"}],"isError":true,"_meta":{"k":"v"}}`))
 	var failure *invoker.Failure
-	if !errors.As(err, &failure) || failure.Code != invoker.ExecutionFailed || canister.TextOf(failure.Content) != "no such file" || failure.Metadata["mcp/_meta"] == nil {
+	if !errors.As(err, &failure) || failure.Code != invoker.ExecutionFailed ||
+		canister.TextOf(failure.Content) != "no such file" || failure.Metadata["mcp/_meta"] == nil {
 		t.Errorf("isError became %#v", err)
 	}
 
