@@ -329,45 +329,6 @@ func (s *Supervision) words() error {
 	return fmt.Errorf("unknown pin policy %q", s.PinPolicy)
 }
 
-// allowSampling lets a server ask the model of a call, with or without tools.
-func allowSampling(client *mcpadapter.ClientOptions, allowed bool) {
-	client.SampleCalls = allowed
-	if client.Sample == nil { // otherwise the program decides about tools
-		client.SampleTools = allowed
-	}
-}
-
-// source returns the source that connects to s.
-func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
-	client := o.Client
-	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
-	allowSampling(&client, s.Sampling)
-	client.CallRoots = s.ClientRoots
-	client.Roots = rootsOf(s.Roots, client.Roots)
-	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers), TrustedHeaders: s.TrustedHeaders}
-	switch s.Transport {
-	case Stdio:
-		command := make([]string, len(s.Command))
-		for i, argument := range s.Command {
-			command[i] = argument.Reveal()
-		}
-		if len(command) == 0 {
-			return nil, errors.New("the server has no command")
-		}
-		return mcpadapter.Stdio(command, &mcpadapter.StdioOptions{
-			ClientOptions: client,
-			Environment:   reveal(s.Environment),
-			Directory:     s.Directory.Reveal(),
-			Limits:        s.Limits,
-		}), nil
-	case HTTP:
-		return mcpadapter.HTTP(s.URL.Reveal(), over), nil
-	case SSE:
-		return mcpadapter.SSE(s.URL.Reveal(), over), nil
-	}
-	return nil, fmt.Errorf("unknown transport %q", s.Transport)
-}
-
 // reveal returns the plain texts of values; nil for an empty map.
 func reveal(values map[string]Value) map[string]string {
 	if len(values) == 0 {

@@ -132,16 +132,6 @@ type Tools struct {
 	Resources bool
 }
 
-// Transport is how a server is reached.
-type Transport string
-
-// The transports.
-const (
-	Stdio Transport = "stdio" // a subprocess, over its standard input and output
-	HTTP  Transport = "http"  // MCP's streamable HTTP
-	SSE   Transport = "sse"   // HTTP with server-sent events, of protocol 2024-11-05
-)
-
 // Server is one MCP server.
 type Server struct {
 	Transport Transport
@@ -150,7 +140,7 @@ type Server struct {
 	Command []Value
 	// Environment holds variables for the process, in addition to a small safe set.
 	Environment map[string]Value
-	// Directory is the working directory of the process; empty means that of this
+	// Directory is the working directory of the process; empty means the one of this
 	// process.
 	Directory Value
 	// Limits are resource limits for each process of the server. They work only on Linux.
@@ -196,18 +186,9 @@ type Supervision struct {
 
 // Log configures logging.
 type Log struct {
-	Level  Level  // empty means [LevelWarn]
-	Format Format // empty means [FormatConsole]
+	Level Level // empty means [LevelWarn]
+	JSON  bool  // a line is a JSON object, and not for people; the key is format
 }
-
-// Format is the format of log lines.
-type Format string
-
-// The log formats.
-const (
-	FormatConsole Format = "console" // for people
-	FormatJSON    Format = "json"    // one object per line
-)
 
 // Level is the lowest level that is logged.
 type Level string

@@ -38,6 +38,20 @@
 // secret, and what is not found. Use Assembly.Redact for text that the program shows
 // itself.
 //
+// # Options
+//
+// A struct for a table embeds the options of the package that it configures, such as
+// [converse.Limits] in [Conversation], and adds the fields that only a file needs. Zero
+// means the default of that package. Where 0 in a file means none, it is stored as a
+// negative number.
+//
+// # Another store, transport or model
+//
+// Each kind is registered once: stores in history.go, transports in transport.go, and the
+// APIs of models in model.go. A new kind needs its own package and an entry there. A store
+// implements [history.Store] and passes historytest.TestStore, and its ledger, if it has
+// one, budgettest.TestLedger.
+//
 // # How a file is read
 //
 // A TOML document and an imported JSON document become the same tree of values with

@@ -29,7 +29,7 @@ func collect(kinds map[string]string, prefix string, fields []field) {
 
 var Nearest = nearest
 
-// Redact returns what is redacted in the health of the server.
+// Redact returns the function that redacts the health of the server.
 func (s *Server) Redact(redact func(string) string) func(string) string {
 	return s.options(&AssembleOptions{redact: redact}).Redact
 }
@@ -42,7 +42,7 @@ func (s *Supervision) Screen(name string, redact func(string) string) (func([]*i
 	return s.screen(name, &AssembleOptions{redact: redact, pinned: map[string]*pins.File{}})
 }
 
-// Clean returns what keeps secrets out of what a tool says.
+// Clean returns a tool whose output has no secrets.
 func Clean(tool invoker.Invoker, redact func(string) string) invoker.Invoker {
 	return &cleanInvoker{Invoker: tool, redact: redact}
 }

@@ -66,18 +66,14 @@ func (c *Config) importFile(r *reader, root *node) {
 // hostServer is a server in the format of other MCP hosts.
 type hostServer struct {
 	Server
-	Type hostTransport
 	Exec Value
 	Args []Value
 }
 
-// hostTransport is the name of a transport in files of other hosts.
-type hostTransport string
-
-// transports maps these names to transports.
-var transports = map[hostTransport]Transport{
-	"stdio": Stdio, "http": HTTP, "sse": SSE,
-	"streamable-http": HTTP, "streamable_http": HTTP, "streamableHttp": HTTP,
+// hostTransports are the names of transports in files of other hosts.
+var hostTransports = []word[Transport]{
+	{"stdio", Stdio}, {"http", HTTP}, {"sse", SSE},
+	{"streamable-http", HTTP}, {"streamable_http", HTTP}, {"streamableHttp", HTTP},
 }
 
 func foreignServer(s **hostServer) value {
@@ -86,7 +82,7 @@ func foreignServer(s **hostServer) value {
 }
 
 func (s *hostServer) fields() []field {
-	kind := choice(&s.Type, "stdio", "http", "sse", "streamable-http", "streamable_http", "streamableHttp")
+	kind := wordFor(&s.Transport, hostTransports...)
 	return []field{
 		{"type", kind},
 		{"transport", kind},
@@ -102,7 +98,6 @@ func (s *hostServer) fields() []field {
 
 func (s *hostServer) check(r *reader, n *node) {
 	s.originate(r, n)
-	s.Transport = transports[s.Type]
 	keys := serverKeys{
 		transport: "type",
 		stdio:     []string{"command", "args", "env", "cwd"},

@@ -31,7 +31,7 @@ func (c *Config) fields() []field {
 		})},
 		{"log", tableOf([]field{
 			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},
-			{"format", choice(&c.Log.Format, FormatConsole, FormatJSON)},
+			{"format", wordFor(&c.Log.JSON, word[bool]{"console", false}, word[bool]{"json", true})},
 		}, nil)},
 	}
 }

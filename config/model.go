@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Model is a language model behind an OpenAI-compatible API. Its own fields take
-// precedence over those of Options with the same name.
+// Model is a language model behind an OpenAI-compatible API. Its own fields hide
+// the fields of Options that have the same name.
 type Model struct {
 	openaimodel.Options
 	// Name is the name of the model in the API. Required.

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/invoker"
@@ -21,41 +20,21 @@ import (
 )
 
 // Serve configures how the tools, resources and prompts of a configuration are offered to
-// other MCP hosts. Zero means the default, as in [mcpserver.Options].
+// other MCP hosts. Its own fields hide the fields of Options that have the same
+// name. [Assemble] sets Trusted, Tokens, Audit, Logger and Telemetry. Without HTTP and
+// GRPC, one client is served over standard input and output.
 type Serve struct {
-	// Name and Title are the name and the title of the server. Name defaults to consort,
-	// and Title to none.
-	Name, Title string
-	// Instructions tell a client how to use the server; may be empty.
-	Instructions string
-	// OwnNames offers tools and prompts under their own names if those are unique,
-	// instead of as NAME__TOOL.
-	OwnNames bool
+	mcpserver.Options
 	// Converse also offers the tool converse, which holds conversations with the model.
 	// If [Config.Keeps] is true, [Assemble] does not offer it; the program that serves
 	// must offer it, on an engine.
 	Converse bool
-	// ShutdownTimeout is how long running calls may take when the server shuts down.
-	ShutdownTimeout time.Duration
-	// PageSize is how many tools, resources or prompts one answer lists.
-	PageSize int
-	// Parallel is how many requests of one client may run at the same time. MaxBody is
-	// the maximum size of a request, in bytes.
-	Parallel int
-	MaxBody  int64
-	// MaxConnections limits the connections per listening address, and
-	// MaxConnectionsPerAddress how many of them one client address may have. MaxBodies
-	// limits the bodies of all HTTP requests in progress together, in bytes.
-	MaxConnections, MaxConnectionsPerAddress int
-	MaxBodies                                int64
 	// Health is the address of an HTTP endpoint that reports the health of the servers,
 	// as ensemble.Roster.HealthHandler does. It requires no token. Empty disables it.
 	Health Value
-
 	// HTTP is the address, HOST:PORT, for streamable HTTP. GRPC is the address for gRPC,
-	// which offers the tool service and MCP in the frames of a stream. Without either,
-	// one client is served over standard input and output. Token, Clients, Open, Rate and
-	// Burst apply to both.
+	// which offers the tool service and MCP in the frames of a stream. Token, Clients,
+	// Open, Rate and Burst apply to both.
 	HTTP, GRPC Value
 	// GRPCTLS configures TLS for GRPC. The zero value disables it. If CA is set, clients
 	// must have a certificate.
@@ -68,16 +47,6 @@ type Serve struct {
 	Clients []Client
 	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
-	// Rate is how many requests a client may send per second, and Burst how many at once.
-	Rate  float64
-	Burst int
-	// The remaining fields are for HTTP. Hosts lists the host names that requests may be
-	// for, and Origins the origins of web pages that may send requests, against DNS
-	// rebinding. Empty Hosts allow any name if tokens are required, and otherwise the
-	// names of this machine. Empty Origins allow pages of the host itself. * allows any.
-	Hosts, Origins []string
-	// Stateless keeps no state of a client between two requests.
-	Stateless bool
 	// ResourceMetadata tells clients where to get tokens; nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
 }
@@ -322,14 +291,14 @@ func bearer(to *Value) value {
 	}}
 }
 
-// anybody matches all hosts or all origins.
-const anybody = "*"
+// anyone matches all hosts or all origins.
+const anyone = "*"
 
 // hostName is a value of the Host header, with or without a port.
 func hostName(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		text(to).read(r, n)
-		if u, err := url.Parse("http://" + *to); *to != "" && *to != anybody && (err != nil || u.Host != *to || u.Hostname() == "") {
+		if u, err := url.Parse("http://" + *to); *to != "" && *to != anyone && (err != nil || u.Host != *to || u.Hostname() == "") {
 			r.wrong(n, `expected the name of a host, such as "tools.example.com" or "tools.example.com:8080"`)
 		}
 	}}
@@ -339,7 +308,7 @@ func hostName(to *string) value {
 func origin(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		text(to).read(r, n)
-		if u, err := url.Parse(*to); *to != "" && *to != anybody && (err != nil || u.Host == "" || *to != u.Scheme+"://"+u.Host) {
+		if u, err := url.Parse(*to); *to != "" && *to != anyone && (err != nil || u.Host == "" || *to != u.Scheme+"://"+u.Host) {
 			r.wrong(n, `expected the origin of a web page, such as "https://app.example.com", without a path`)
 		}
 	}}
@@ -352,28 +321,10 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	if s == nil {
 		s = &Serve{}
 	}
-	options := &mcpserver.Options{
-		Name:            s.Name,
-		Title:           s.Title,
-		Instructions:    s.Instructions,
-		OwnNames:        s.OwnNames,
-		Token:           s.Token.Reveal(),
-		Hosts:           s.Hosts,
-		Origins:         s.Origins,
-		MaxBody:         s.MaxBody,
-		MaxBodies:       s.MaxBodies,
-		Rate:            s.Rate,
-		Burst:           s.Burst,
-		Parallel:        s.Parallel,
-		Stateless:       s.Stateless,
-		PageSize:        s.PageSize,
-		ShutdownTimeout: s.ShutdownTimeout,
-		Audit:           a.Audit,
-		Logger:          o.Logger,
-		Telemetry:       o.seen,
-
-		MaxConnections: s.MaxConnections, MaxConnectionsPerAddress: s.MaxConnectionsPerAddress,
-	}
+	copied := s.Options
+	options := &copied
+	options.Token, options.Tokens, options.Trusted = s.Token.Reveal(), nil, nil
+	options.Audit, options.Logger, options.Telemetry = a.Audit, o.Logger, o.seen
 	var errs []error
 	if !s.Listens() {
 		options.Trusted = a.Trusted
@@ -391,6 +342,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		errs = append(errs, err)
 		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
 	}
+	options.ResourceMetadata = nil
 	if m := s.ResourceMetadata; m != nil {
 		options.ResourceMetadata = &mcpserver.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}
 		for _, issuer := range m.AuthorizationServers {

@@ -39,7 +39,7 @@ func (a *Assembly) ValuesOf(_ context.Context, info history.Info) ([]invoker.Val
 }
 
 // OpenServed returns a function that creates the conversations of served clients. Their
-// trusted values come with each turn and are not those of the person who runs the
+// trusted values come with each turn and not from the person who runs the
 // program. log stores the conversations; nil keeps them in memory.
 func (a *Assembly) OpenServed(log history.Log) converse.OpenFunc {
 	return func(_ context.Context, id string) (*converse.Conversation, error) {

@@ -15,7 +15,7 @@ func server(s **Server) value {
 
 func (s *Server) fields() []field {
 	return append(s.Supervision.fields(), []field{
-		{"transport", choice(&s.Transport, Stdio, HTTP, SSE)},
+		{"transport", choice(&s.Transport, transportNames()...)},
 		{"command", commandLine(&s.Command)},
 		{"environment", byName(&s.Environment, environmentValue, variableName)},
 		{"directory", directory(&s.Directory)},

@@ -18,14 +18,14 @@ const hiddenText = "[hidden]"
 // empty string.
 type Value struct {
 	shown string
-	held  behind[held]
+	held  hidden[held]
 }
 
-// behind holds a value that must not be printed. Printing follows one pointer to a struct
-// or a map, but not two. The zero behind is nil.
-type behind[T any] **T
+// hidden holds a value that must not be printed. Printing follows one pointer to a struct
+// or a map, but not two. The zero value is nil.
+type hidden[T any] **T
 
-func keep[T any](value T) behind[T] {
+func keep[T any](value T) hidden[T] {
 	pointer := &value
 	return &pointer
 }
@@ -70,7 +70,7 @@ func (v Value) MarshalText() ([]byte, error) { return []byte(v.shown), nil }
 // server's settings. Printing it and encoding it as JSON shows its keys but not its
 // values, which can be secrets. The zero Table is empty.
 type Table struct {
-	held behind[heldTable]
+	held hidden[heldTable]
 }
 
 // heldTable is a table and the variables in it.

@@ -26,7 +26,7 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 		return nil, nil, exit.Usagef("--log-level: %w", err)
 	}
 	logger, end = logsetup.New(p.screen.LogWriter(), logsetup.Options{
-		Level: level, JSON: p.inJSON(configured.Format), Colours: p.screen.Notes.On,
+		Level: level, JSON: p.inJSON(configured.JSON), Colours: p.screen.Notes.On,
 		OwnLines: p.needs.view && p.screen.Live && p.logLevel == "" && configured.Level == "",
 	})
 	return logger, end, nil
@@ -34,8 +34,8 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 
 // inJSON switches the log, and with it all of standard error, to lines of JSON if the
 // flag or else the configuration says so. It reports whether JSON is on.
-func (p *program) inJSON(configured config.Format) bool {
-	if config.Format(cmp.Or(p.logFormat, string(configured))) != config.FormatJSON {
+func (p *program) inJSON(configured bool) bool {
+	if p.logFormat != "json" && (p.logFormat != "" || !configured) {
 		return false
 	}
 	p.screen.EncodeNotes(logsetup.NoteJSON)

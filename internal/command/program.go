@@ -115,7 +115,7 @@ func (p *program) formatOf(root *cobra.Command, args []string) {
 	flags.Usage = func() {}
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	_ = flags.Parse(args)
-	p.inJSON("")
+	p.inJSON(false)
 }
 
 // end exports the remaining telemetry and logs the remaining lines.
@@ -158,9 +158,9 @@ func rootCommand(p *program) *cobra.Command {
 			if flag := cmd.Flags().Lookup("config"); flag.Changed && (cmd.Name() == "demo" || cmd.Name() == "version") {
 				return exit.Usagef("--config: %s reads no configuration; leave the flag out", cmd.CommandPath())
 			}
-			switch config.Format(p.logFormat) {
-			case "", config.FormatConsole, config.FormatJSON:
-				p.inJSON("")
+			switch p.logFormat {
+			case "", "console", "json":
+				p.inJSON(false)
 				return nil
 			}
 			return exit.Usagef("--log-format %s: expected console or json", p.logFormat)
@@ -201,7 +201,7 @@ func expectArguments(p *program, cmd *cobra.Command) {
 			if own := (*exit.Error)(nil); err == nil || errors.As(err, &own) {
 				return err
 			}
-			p.inJSON("") // the flags have been parsed by now
+			p.inJSON(false) // the flags have been parsed by now
 			_, names, _ := strings.Cut(cmd.Use, " ")
 			return exit.Usagef("%w; expected: %s", err, strings.TrimSpace(cmd.CommandPath()+" "+names))
 		}

@@ -59,7 +59,7 @@ type Options struct {
 	// chain; the text of the error is logged and not sent to the caller. It must return
 	// an error for an expired token: it is called for each request. The values identify
 	// the caller; if there are none, the token does. It may be called concurrently.
-	Authenticate func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error)
+	Authenticate func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error) `json:"-"`
 	// Token is a bearer token for a single client, without trusted values of its own.
 	// Tokens are bearer tokens for several clients. Both are compared in constant time
 	// and checked before Authenticate. If none of the three is set, an HTTP server is

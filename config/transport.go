@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// Transport is how a server is reached.
+type Transport string
+
+// The transports.
+const (
+	Stdio Transport = "stdio" // a subprocess, over its standard input and output
+	HTTP  Transport = "http"  // MCP's streamable HTTP
+	SSE   Transport = "sse"   // HTTP with server-sent events, of protocol 2024-11-05
+)
+
+// transports are the ways to reach a server of the table mcp. Another one needs its
+// source and an entry here. The table grpc has its own source, in grpc.go.
+var transports = []transportKind{
+	{Stdio, func(s *Server, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
+		command := make([]string, len(s.Command))
+		for i, argument := range s.Command {
+			command[i] = argument.Reveal()
+		}
+		if len(command) == 0 {
+			return nil, errors.New("the server has no command")
+		}
+		return mcpadapter.Stdio(command, &mcpadapter.StdioOptions{
+			ClientOptions: *client, Environment: reveal(s.Environment), Directory: s.Directory.Reveal(), Limits: s.Limits,
+		}), nil
+	}},
+	{HTTP, func(s *Server, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
+		return mcpadapter.HTTP(s.URL.Reveal(), s.overHTTP(client)), nil
+	}},
+	{SSE, func(s *Server, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
+		return mcpadapter.SSE(s.URL.Reveal(), s.overHTTP(client)), nil
+	}},
+}
+
+// transportKind is an entry of transports.
+type transportKind struct {
+	name   Transport
+	source func(s *Server, client *mcpadapter.ClientOptions) (ensemble.Source, error)
+}
+
+// transportNames returns the values of the key transport.
+func transportNames() []Transport {
+	names := make([]Transport, len(transports))
+	for i, t := range transports {
+		names[i] = t.name
+	}
+	return names
+}
+
+func (s *Server) overHTTP(client *mcpadapter.ClientOptions) *mcpadapter.HTTPOptions {
+	return &mcpadapter.HTTPOptions{ClientOptions: *client, Headers: reveal(s.Headers), TrustedHeaders: s.TrustedHeaders}
+}
+
+// allowSampling lets a server ask the model of a call, with or without tools.
+func allowSampling(client *mcpadapter.ClientOptions, allowed bool) {
+	client.SampleCalls = allowed
+	if client.Sample == nil { // otherwise the program decides about tools
+		client.SampleTools = allowed
+	}
+}
+
+// source returns the source that connects to s.
+func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
+	client := o.Client
+	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
+	allowSampling(&client, s.Sampling)
+	client.CallRoots = s.ClientRoots
+	client.Roots = rootsOf(s.Roots, client.Roots)
+	for _, t := range transports {
+		if t.name == s.Transport {
+			return t.source(s, &client)
+		}
+	}
+	return nil, fmt.Errorf("unknown transport %q", s.Transport)
+}
