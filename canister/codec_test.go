@@ -303,7 +303,9 @@ func TestMarshalErrors(t *testing.T) {
 		{"deep", metadata("x", strings.Repeat("[", 9001)+strings.Repeat("]", 9001)), "nests deeper"},
 		{"structured", canister.User{Content: []canister.Content{canister.StructuredContent{JSON: json.RawMessage(`{`)}}}, "json: want one valid JSON value"},
 		{
-			"usage without usage", canister.Assistant{Head: canister.Head{Extra: canister.Extra{Unknown: canister.Fields{"usage": json.RawMessage(`{"x":1}`)}}}}, "name of a known one",
+			"usage without usage",
+			canister.Assistant{Head: canister.Head{Extra: canister.Extra{Unknown: canister.Fields{"usage": json.RawMessage(`{"x":1}`)}}}},
+			"name of a known one",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

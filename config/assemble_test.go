@@ -285,7 +285,8 @@ func TestServerIsLimited(t *testing.T) {
 	for memory, want := range map[string]string{ // in KiB
 		`"512MiB"`: "524288", `"1GB"`: "976562", "1073741824": "1048576", `"1TiB"`: "1073741824", `"536870912B"`: "524288", `"700000KiB"`: "700000",
 	} {
-		c, err := parse(`mcp.limited = {command = ["sh", "-c", "read line; echo $(ulimit -v) $(ulimit -n) $(ulimit -t) >&2; exit 3"], limits = {memory = `+memory+`, open_files = 64, cpu = "1m30s"}}`, nil)
+		c, err := parse(`mcp.limited = {command = ["sh", "-c", "read line; echo $(ulimit -v) $(ulimit -n) $(ulimit -t) >&2; exit 3"], limits = {memory = `+
+			memory+`, open_files = 64, cpu = "1m30s"}}`, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -264,7 +264,8 @@ func TestGRPCServersAreReachedAsWritten(t *testing.T) {
 	}{
 		"tools": {
 			plain, "address = '" + plain.address +
-				"'\ntls = {plaintext = true}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil,
+				"'\ntls = {plaintext = true}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n",
+			nil,
 		},
 		"TLS": {
 			safe, "address = '" + safe.address + "'\ntls = {ca = '" + folder + "/ca.pem', certificate = '" + folder +
@@ -275,7 +276,8 @@ func TestGRPCServersAreReachedAsWritten(t *testing.T) {
 			plain, "address = '" + plain.address + "'\ntls = {plaintext = true}\nservice = 'mcp'\ntrusted = {arguments = {farmer = 'user'}}\n", nil,
 		},
 		"Dapr": {
-			plain, "dapr = 'farm-app'\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", []string{"farm-app"},
+			plain, "dapr = 'farm-app'\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n",
+			[]string{"farm-app"},
 		},
 		"MCP through Dapr": {plain, "dapr = 'farm-app'\nservice = 'mcp'\ntrusted = {arguments = {farmer = 'user'}}\n", []string{"farm-app"}},
 	} {

@@ -220,7 +220,8 @@ func careless(t *testing.T) http.Handler {
 				calls = append(calls, fmt.Sprintf(`{"id": "c%d", "type": "function", "function": {"name": %q, "arguments": "{}"}}`, i, tool.Function.Name))
 			}
 		}
-		fmt.Fprintf(w, `{"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null, "tool_calls": [%s]}}]}`, strings.Join(calls, ","))
+		fmt.Fprintf(w, `{"choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null, "tool_calls": [%s]}}]}`,
+			strings.Join(calls, ","))
 	})
 }
 

@@ -92,10 +92,12 @@ func TestSampleLimits(t *testing.T) {
 		reason converse.Reason
 	}{
 		{
-			converse.Limits{Exchanges: 3}, "one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 3 exchanges.", converse.ReasonExchanges,
+			converse.Limits{Exchanges: 3},
+			"one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 3 exchanges.", converse.ReasonExchanges,
 		},
 		{
-			converse.Limits{Tokens: 14}, "one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 14 tokens.", converse.ReasonTokens,
+			converse.Limits{Tokens: 14},
+			"one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 14 tokens.", converse.ReasonTokens,
 		},
 	} {
 		script := conversetest.NewScript(
@@ -207,7 +209,8 @@ func TestSamplePanics(t *testing.T) {
 	)
 	talk := converse.New(fragile{script}, newRoster(t, asker("ask", 2)), nil)
 	turn := last(t, play(t, talk, "go"))
-	if got := canister.TextOf(results(talk.History())[0].Content); got != "EXECUTION_FAILED: The model could not answer.; blue/script/endTurn" || turn.Exchanges != 4 {
+	if got := canister.TextOf(results(talk.History())[0].Content); got != "EXECUTION_FAILED: The model could not answer.; blue/script/endTurn" ||
+		turn.Exchanges != 4 {
 		t.Errorf("the tool was told %q, in %d exchanges", got, turn.Exchanges)
 	}
 }

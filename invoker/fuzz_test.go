@@ -129,7 +129,8 @@ func allWitnesses(f *testing.F) []*witness {
 	if err != nil {
 		f.Fatal(err)
 	}
-	filled := rawWitness(f, `{"properties":{"a":{"type":"string"},"owner":{"const":7},"list":{"type":"array","items":{"enum":["x",1,null]},"maxItems":3}},"required":["owner"]}`)
+	filled := rawWitness(f,
+		`{"properties":{"a":{"type":"string"},"owner":{"const":7},"list":{"type":"array","items":{"enum":["x",1,null]},"maxItems":3}},"required":["owner"]}`)
 	if filled.tool, err = invoker.Fill(filled.tool, map[string]string{"owner": "user_id"}); err != nil {
 		f.Fatal(err)
 	}
@@ -139,7 +140,8 @@ func allWitnesses(f *testing.F) []*witness {
 		typedWitness[measured](f, nil, nil),
 		typedWitness[map[string]int8](f, nil, nil),
 		rawWitness(f, weatherSchema),
-		rawWitness(f, `{"additionalProperties":{"type":"array","prefixItems":[{"minimum":3},{"pattern":"^a+$"}],"items":{"multipleOf":2}},"maxProperties":2,"propertyNames":{"maxLength":3}}`),
+		rawWitness(f,
+			`{"additionalProperties":{"type":"array","prefixItems":[{"minimum":3},{"pattern":"^a+$"}],"items":{"multipleOf":2}},"maxProperties":2,"propertyNames":{"maxLength":3}}`),
 	}
 }
 

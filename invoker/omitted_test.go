@@ -43,12 +43,15 @@ func TestRequiredPropertiesWithADefaultMayBeOmitted(t *testing.T) {
 		{"draft 4", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"default":1}},"required":["a"]}`, `{}`, ""},
 		{"dependent", `{"properties":{"a":{},"b":{"default":1}},"dependentRequired":{"a":["b"]}}`, `{"a":1}`, ""},
 		{
-			"of a form", `{"oneOf":[{"properties":{"k":{"const":"x"},"a":{"default":1}},"required":["k","a"]},{"properties":{"k":{"const":"y"}},"required":["k"]}]}`, `{"k":"x"}`, "",
+			"of a form",
+			`{"oneOf":[{"properties":{"k":{"const":"x"},"a":{"default":1}},"required":["k","a"]},{"properties":{"k":{"const":"y"}},"required":["k"]}]}`,
+			`{"k":"x"}`, "",
 		},
 		{"of two forms", `{"oneOf":[{"properties":{"a":{"default":1}},"required":["a"]},{"properties":{"b":{"default":1}},"required":["b"]}]}`, `{}`, ""},
 		{"fits one form as it is", `{"oneOf":[{"properties":{"a":{"default":1}},"required":["a"]},{"properties":{"b":{}},"required":["b"]}]}`, `{"b":1}`, ""},
 		{
-			"two forms without a default", `{"properties":{"c":{"default":1}},"required":["c"],"oneOf":[{"required":["a"]},{"required":["b"]}]}`, `{"a":1,"b":1,"c":1}`, "fits more than one",
+			"two forms without a default", `{"properties":{"c":{"default":1}},"required":["c"],"oneOf":[{"required":["a"]},{"required":["b"]}]}`,
+			`{"a":1,"b":1,"c":1}`, "fits more than one",
 		},
 		{"not", `{"properties":{"a":{"default":1}},"required":["a"],"not":{"properties":{"b":{"default":1}},"required":["b"]}}`, `{}`, ""},
 		{"a property called default", `{"properties":{"default":{"type":"string"}},"required":["default"]}`, `{}`, "/default: is missing"},

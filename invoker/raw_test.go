@@ -295,11 +295,13 @@ func TestUnusableDefinitions(t *testing.T) {
 func TestDialects(t *testing.T) {
 	for _, test := range []struct{ name, schema, good, bad string }{
 		{
-			"2020-12", `{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{"prefixItems":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`,
+			"2020-12", `{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{"prefixItems":[{"type":"string"}]}}}`, `{"a":["x"]}`,
+			`{"a":[1]}`,
 		},
 		{"2019-09", `{"$schema":"https://json-schema.org/draft/2019-09/schema#","properties":{"a":{"items":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`},
 		{
-			"draft-07, https", `{"$schema":"https://json-schema.org/draft-07/schema","properties":{"a":{"items":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`,
+			"draft-07, https", `{"$schema":"https://json-schema.org/draft-07/schema","properties":{"a":{"items":[{"type":"string"}]}}}`, `{"a":["x"]}`,
+			`{"a":[1]}`,
 		},
 		{"draft-06", `{"$schema":"http://json-schema.org/draft-06/schema#","properties":{"a":{"const":1}}}`, `{"a":1}`, `{"a":2}`},
 		{"draft-04", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"minimum":1,"exclusiveMinimum":true}}}`, `{"a":2}`, `{"a":1}`},
@@ -311,7 +313,8 @@ func TestDialects(t *testing.T) {
 		{"$schema inside", `{"properties":{"a":{"$schema":"https://example.com/x","$id":"q","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
 		{"$schema as a property", `{"properties":{"$schema":{"type":"string"},"$ref":{"type":"integer"}}}`, `{"$schema":"x","$ref":1}`, `{"$schema":1}`},
 		{
-			"formats are advice", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"type":"string","format":"date"}}}`, `{"a":"tomorrow"}`, `{"a":1}`,
+			"formats are advice", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"type":"string","format":"date"}}}`,
+			`{"a":"tomorrow"}`, `{"a":1}`,
 		},
 		{
 			"values are not schemas", `{"properties":{"a":{"const":{"format":"x","$ref":"http://far/away"}}}}`,
@@ -320,10 +323,12 @@ func TestDialects(t *testing.T) {
 		{"look-ahead", `{"properties":{"a":{"pattern":"^(?=x)","maxLength":3}},"patternProperties":{"(?!b)":{"minLength":1}}}`, `{"a":"q"}`, `{"a":"qqqq"}`},
 		{"ECMA escapes", `{"properties":{"a":{"pattern":"^[\\u4e00-\\u9fff\\/]$"}}}`, `{"a":"中"}`, `{"a":"x"}`},
 		{
-			"embedded resources", `{"$id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"$defs":{"i":{"$id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`,
+			"embedded resources", `{"$id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"$defs":{"i":{"$id":"item","type":"string"}}}`,
+			`{"a":"x"}`, `{"a":1}`,
 		},
 		{
-			"embedded resources, draft-04", `{"$schema":"http://json-schema.org/draft-04/schema#","id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"definitions":{"i":{"id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`,
+			"embedded resources, draft-04",
+			`{"$schema":"http://json-schema.org/draft-04/schema#","id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"definitions":{"i":{"id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`,
 		},
 		{
 			"beside a far $ref, before 2019-09",
@@ -331,7 +336,8 @@ func TestDialects(t *testing.T) {
 		},
 		{"beside a far $ref, since 2019-09", `{"properties":{"a":{"$ref":"http://far/away","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
 		{
-			"refs to odd places", `{"properties":{"a":{"$ref":"#/components/schemas/x"}},"components":{"schemas":{"x":{"type":"string"}}}}`, `{"a":"x"}`, `{"a":1}`,
+			"refs to odd places", `{"properties":{"a":{"$ref":"#/components/schemas/x"}},"components":{"schemas":{"x":{"type":"string"}}}}`, `{"a":"x"}`,
+			`{"a":1}`,
 		},
 		{"recursion", `{"properties":{"a":{"$ref":"#"}},"additionalProperties":false}`, `{"a":{"a":{}}}`, `{"a":{"b":{}}}`},
 	} {
@@ -401,7 +407,9 @@ func TestHostileSizesEnd(t *testing.T) {
 			nest(`{"a":`, "1", "}", 190), "takes too long",
 		},
 		{
-			"the same, unseen by the error", `{"$defs":{"a":{"items":{"$ref":"#/$defs/a"},"contains":{"$ref":"#/$defs/a"},"type":"array"}},"properties":{"a":{"not":{"$ref":"#/$defs/a"}}}}`, `{"a":` + nest("[", "1", "]", 190) + `}`, "takes too long",
+			"the same, unseen by the error",
+			`{"$defs":{"a":{"items":{"$ref":"#/$defs/a"},"contains":{"$ref":"#/$defs/a"},"type":"array"}},"properties":{"a":{"not":{"$ref":"#/$defs/a"}}}}`,
+			`{"a":` + nest("[", "1", "]", 190) + `}`, "takes too long",
 		},
 		{"a long chain at every level", chain.String(), nest(`{"a":`, "1", "}", 190), "takes too long"},
 	} {

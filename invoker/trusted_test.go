@@ -88,7 +88,8 @@ func TestNeedsThatCannotBe(t *testing.T) {
 }
 
 func TestForgedArguments(t *testing.T) {
-	closed := owned(t, `{"type":"object","properties":{"title":{"type":"string"},"user_id":{"type":"integer"}},"required":["user_id"],"additionalProperties":false}`)
+	closed := owned(t,
+		`{"type":"object","properties":{"title":{"type":"string"},"user_id":{"type":"integer"}},"required":["user_id"],"additionalProperties":false}`)
 	open := owned(t, `{}`)
 	for _, arguments := range []string{
 		`{"user_id":8}`,
@@ -319,7 +320,9 @@ func TestFill(t *testing.T) {
 	}
 	// A value that the tool cannot take is not the model's fault, and not its to see.
 	for _, bad := range []invoker.Value{
-		invoker.NewTrusted[string]("user_id").Is("5551\xff"), invoker.NewTrusted[json.RawMessage]("user_id").Is([]byte(`5551,"to":"y"`)), invoker.TrustedJSON("user_id", json.RawMessage(`-5551`)), invoker.NewTrusted[chan int]("user_id").Is(nil), invoker.TrustedJSON("user_id", json.RawMessage(`{"a":1,"a":5551}`)),
+		invoker.NewTrusted[string]("user_id").Is("5551\xff"), invoker.NewTrusted[json.RawMessage]("user_id").Is([]byte(`5551,"to":"y"`)),
+		invoker.TrustedJSON("user_id", json.RawMessage(`-5551`)), invoker.NewTrusted[chan int]("user_id").Is(nil),
+		invoker.TrustedJSON("user_id", json.RawMessage(`{"a":1,"a":5551}`)),
 	} {
 		_, failure = invokeAs(tool, `{"to":"x"}`, bad, token.Is("s"))
 		if failure == nil || failure.Code != invoker.Internal || failure.Cause == nil || strings.Contains(failure.Message+failure.Cause.Error(), "5551") {

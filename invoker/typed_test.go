@@ -414,7 +414,8 @@ func TestNumbersAreCheckedAsTheyAreHeld(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", arguments, *got, failure)
 		}
 	}
-	if _, failure := invoke(t, tool, `{"part":0.1,"small":0.1,"parts":{"a":0.30000000000000000001},"list":[1e-1]}`); failure != nil || got.Part != 0.1 || *got.Small != 0.1 || got.Parts["a"] != 0.3 {
+	if _, failure := invoke(t, tool, `{"part":0.1,"small":0.1,"parts":{"a":0.30000000000000000001},"list":[1e-1]}`); failure != nil || got.Part != 0.1 ||
+		*got.Small != 0.1 || got.Parts["a"] != 0.3 {
 		t.Errorf("got %+v, %v", *got, failure)
 	}
 	open, _ := take[map[string]any](t, &invoker.Options{InputSchema: json.RawMessage(`{"additionalProperties":{"items":{"exclusiveMaximum":1}}}`)})

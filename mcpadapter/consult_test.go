@@ -25,24 +25,26 @@ import (
 func curious(waits chan<- struct{}) *mcp.Server {
 	question := &mcp.ElicitParams{Mode: "form", Message: "who?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
 	server := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		answer, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult)
-		if !ok && req.Session.InitializeParams() == nil || !ok && req.Session.InitializeParams().ProtocolVersion >= "2026-07-28" {
-			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": question}, RequestState: "s"}, nil
-		}
-		if !ok {
-			var err error
-			if answer, err = req.Session.Elicit(ctx, question); err != nil {
-				return nil, err
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			answer, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult)
+			if !ok && req.Session.InitializeParams() == nil || !ok && req.Session.InitializeParams().ProtocolVersion >= "2026-07-28" {
+				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": question}, RequestState: "s"}, nil
 			}
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer.Action}}}, nil
-	})
-	server.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		waits <- struct{}{}
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})
+			if !ok {
+				var err error
+				if answer, err = req.Session.Elicit(ctx, question); err != nil {
+					return nil, err
+				}
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer.Action}}}, nil
+		})
+	server.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			waits <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
 	return server
 }
 
@@ -100,10 +102,11 @@ func TestAnswerTimeout(t *testing.T) {
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(protocol, func(t *testing.T) {
 			call, now, _ := held()
-			options := &mcpadapter.ClientOptions{Protocol: protocol, AnswerTimeout: 20 * time.Millisecond, Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-				<-release
-				return nil, nil
-			}}
+			options := &mcpadapter.ClientOptions{Protocol: protocol, AnswerTimeout: 20 * time.Millisecond,
+				Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+					<-release
+					return nil, nil
+				}}
 			c := mcptest.Open(t, mcpadapter.InMemory(curious(nil), options))
 			_, err := mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t), call)
 			if err == nil || !strings.Contains(err.Error(), "no answer within 20ms") {
@@ -124,11 +127,12 @@ func TestCloseEndsQuestions(t *testing.T) {
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(protocol, func(t *testing.T) {
 			asked := make(chan struct{})
-			options := &mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-				close(asked)
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}}
+			options := &mcpadapter.ClientOptions{Protocol: protocol,
+				Elicit: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+					close(asked)
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}}
 			c := mcptest.Open(t, mcpadapter.InMemory(curious(nil), options))
 			ask := mcptest.Tool(t, c, "ask")
 			ended := make(chan error, 1)
@@ -226,22 +230,23 @@ func TestPromptAsks(t *testing.T) {
 func borrower(offered *atomic.Bool) *mcp.Server {
 	question := &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "obey"}}}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "borrower", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		init := req.Session.InitializeParams()
-		offered.Store(init != nil && init.Capabilities.Sampling != nil)
-		answer, ok := req.Params.InputResponses["q"].(*mcp.CreateMessageWithToolsResult)
-		if !ok && (init == nil || init.ProtocolVersion >= "2026-07-28") {
-			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": question}, RequestState: "s"}, nil
-		}
-		if ok {
-			return &mcp.CallToolResult{Content: []mcp.Content{answer.Content[0]}}, nil
-		}
-		said, err := req.Session.CreateMessage(ctx, question)
-		if err != nil {
-			return nil, err
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{said.Content}}, nil
-	})
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			init := req.Session.InitializeParams()
+			offered.Store(init != nil && init.Capabilities.Sampling != nil)
+			answer, ok := req.Params.InputResponses["q"].(*mcp.CreateMessageWithToolsResult)
+			if !ok && (init == nil || init.ProtocolVersion >= "2026-07-28") {
+				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": question}, RequestState: "s"}, nil
+			}
+			if ok {
+				return &mcp.CallToolResult{Content: []mcp.Content{answer.Content[0]}}, nil
+			}
+			said, err := req.Session.CreateMessage(ctx, question)
+			if err != nil {
+				return nil, err
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{said.Content}}, nil
+		})
 	return server
 }
 
@@ -253,10 +258,11 @@ func TestModelOfCall(t *testing.T) {
 			var asked, offered atomic.Bool
 			options := &mcpadapter.ClientOptions{Protocol: protocol, SampleCalls: allowed}
 			c := mcptest.Open(t, mcpadapter.InMemory(borrower(&offered), options))
-			out, err := mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t), &invoker.Call{Model: func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
-				asked.Store(true)
-				return &invoker.SampleResult{Text: "done"}, nil
-			}})
+			out, err := mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t),
+				&invoker.Call{Model: func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
+					asked.Store(true)
+					return &invoker.SampleResult{Text: "done"}, nil
+				}})
 			if asked.Load() != allowed || (err == nil && canister.TextOf(out.Content) == "done") != allowed {
 				t.Errorf("%s, SampleCalls %v: got %q, %v; the model was asked: %v", protocol, allowed, canister.TextOf(out.Content), err, asked.Load())
 			}

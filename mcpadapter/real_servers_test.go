@@ -129,7 +129,8 @@ func TestRealMemory(t *testing.T) {
 	memory := realEnsemble("memory", stdioSource(servers.Memory(), mcpadapter.ClientOptions{}, env))
 	r := newRealRoster(t, memory)
 	r.offers(t, slices.Clone(memoryTools)...)
-	r.says(t, "memory__create_entities", `{"entities":[{"name":"Ada","entityType":"person","observations":["writes notes"]},{"name":"Engine","entityType":"machine","observations":[]}]}`, "Ada")
+	r.says(t, "memory__create_entities",
+		`{"entities":[{"name":"Ada","entityType":"person","observations":["writes notes"]},{"name":"Engine","entityType":"machine","observations":[]}]}`, "Ada")
 	r.says(t, "memory__create_relations", `{"relations":[{"from":"Ada","to":"Engine","relationType":"programs"}]}`, "programs")
 	r.says(t, "memory__add_observations", `{"observations":[{"entityName":"Engine","contents":["is of brass"]}]}`, "brass")
 	r.says(t, "memory__search_nodes", `{"query":"brass"}`, "Engine")

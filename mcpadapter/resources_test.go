@@ -53,7 +53,8 @@ func TestSubscribedFirst(t *testing.T) {
 	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		switch m.Method {
 		case "server/discover":
-			mcptest.Reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"scripted","version":"1"}}`)
+			mcptest.Reply(w, m,
+				`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"scripted","version":"1"}}`)
 		case "subscriptions/listen":
 			select {
 			case <-listed:

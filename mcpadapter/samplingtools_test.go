@@ -108,7 +108,8 @@ func TestSamplingKeepsTheText(t *testing.T) {
 		switch {
 		case m.Method == "tools/call":
 			send := mcptest.StartStream(w)
-			send(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"maxTokens":1,"temperature":0,"tools":[{"name":"t","inputSchema":` + schema + `}],"messages":[` +
+			send(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"maxTokens":1,"temperature":0,"tools":[{"name":"t","inputSchema":` +
+				schema + `}],"messages":[` +
 				`{"role":"user","content":{"type":"text","text":"go"}},{"role":"assistant","content":{"type":"tool_use","id":"u","name":"t","input":{"z":12345678901234567890,"a":"x"}}},` +
 				`{"role":"user","content":{"type":"tool_result","toolUseId":"u","content":[],"structuredContent":{"z":12345678901234567890}}}]}}`)
 			answers <- mcptest.Await(t, "the answer", answers)
@@ -173,7 +174,8 @@ func TestSamplingRules(t *testing.T) {
 func TestSamplingWithSeveralBlocks(t *testing.T) {
 	asked := make(chan *invoker.SampleRequest, 1)
 	c := mcptest.Open(t, mcpadapter.InMemory(mcptest.NewRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", Sample: plainModel(asked)}))
-	got := relayed(t, c, "relay", `{"maxTokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"What is"},{"type":"image","data":"AA==","mimeType":"image/png"}]}]}`)
+	got := relayed(t, c, "relay",
+		`{"maxTokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"What is"},{"type":"image","data":"AA==","mimeType":"image/png"}]}]}`)
 	if !strings.Contains(got, "I have no tools.") {
 		t.Fatalf("the server got %s", got)
 	}

@@ -105,7 +105,8 @@ func TestTrustedHeaderOfRead(t *testing.T) {
 	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		switch m.Method {
 		case "initialize":
-			mcptest.Reply(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"scripted","version":"1"}}`)
+			mcptest.Reply(w, m,
+				`{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"scripted","version":"1"}}`)
 		case "resources/list":
 			mcptest.Reply(w, m, `{"resources":[{"uri":"file:///a","name":"a"}]}`)
 		case "resources/read":
@@ -165,7 +166,8 @@ func TestTrustedHeaderBesideACall(t *testing.T) {
 		case m.Method == "tools/call":
 			asked <- m
 			w.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprint(w, "id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}}\n\n")
+			fmt.Fprint(w,
+				"id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}}\n\n")
 			w.(http.Flusher).Flush()
 			mcptest.Await(t, "the answer", answered) // then the stream is cut
 		case m.Method == "GET" && r.Header.Get("Last-Event-ID") == "1":

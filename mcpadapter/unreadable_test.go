@@ -141,7 +141,8 @@ func TestInterruptedListing(t *testing.T) {
 // message, or that it wrote nothing and what that may mean.
 func TestWhatKeptFromConnecting(t *testing.T) {
 	for first, want := range map[string]string{
-		"Usage: server KEY\nsee\nthe\nmanual\n" + strings.Repeat("x", 1000) + "\n": "lines to stdout that are no messages: Usage: server KEY | see | the | (2 more)",
+		"Usage: server KEY\nsee\nthe\nmanual\n" + strings.Repeat("x",
+			1000) + "\n": "lines to stdout that are no messages: Usage: server KEY | see | the | (2 more)",
 		"": "has written nothing: it may still install or compile something, for which it needs a longer time-out to connect, or wait for a variable that its small environment lacks",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

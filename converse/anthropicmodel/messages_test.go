@@ -75,7 +75,9 @@ func randomAnswers(r *rand.Rand) openaiserver.Respond {
 		}
 		if request.Position%3 != 2 {
 			for range r.IntN(4) {
-				m.Calls = append(m.Calls, openaiserver.Call{Name: []string{"local__echo", "local__fail", "no_such_tool"}[r.IntN(3)], Arguments: []string{`{"text":"a"}`, `{}`, `{"te`}[r.IntN(3)]})
+				m.Calls = append(m.Calls, openaiserver.Call{
+					Name: []string{"local__echo", "local__fail", "no_such_tool"}[r.IntN(3)], Arguments: []string{`{"text":"a"}`, `{}`, `{"te`}[r.IntN(3)],
+				})
 			}
 		}
 		if m.Text == "" && len(m.Calls) == 0 {
@@ -145,7 +147,8 @@ func TestThinkingStaysAtHome(t *testing.T) {
 		server            *openaiserver.Server
 		carries           bool
 	}{{"the same", "m-1", base, home, true}, {"another model", "m-2", base, home, false}, {"another server", "m-1", otherBase, other, false}} {
-		if _, _, err := run(t.Context(), newModel(t, test.model, test.base, anthropicmodel.Options{}), request(user("u", "Hi"), reply.Message, user("v", "And?"))); err != nil {
+		if _, _, err := run(t.Context(), newModel(t, test.model, test.base, anthropicmodel.Options{}),
+			request(user("u", "Hi"), reply.Message, user("v", "And?"))); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		requests := test.server.Requests()
@@ -200,12 +203,18 @@ func TestBrokenMessages(t *testing.T) {
 		says, code string
 		retryable  bool
 	}{
-		"overloaded in the middle": {openaiserver.Recording([]byte(begin + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n")), "Overloaded", "overloaded_error", true},
-		"overloaded":               {openaiserver.Failure{Status: 529, Message: "Overloaded"}, "Overloaded", "overloaded_error", true},
-		"rate":                     {openaiserver.Failure{Status: 429, Message: "Slow down"}, "Slow down", "rate_limit_error", true},
-		"wrong":                    {openaiserver.Failure{Status: 400, Message: "No"}, "No", "invalid_request_error", false},
-		"cut":                      {openaiserver.Recording([]byte(begin)), "ended before", "", true},
-		"too long":                 {openaiserver.Failure{Status: 400, Message: "prompt is too long: 205000 tokens > 200000 maximum"}, "too long", converse.CodeContextLength, false},
+		"overloaded in the middle": {
+			openaiserver.Recording([]byte(begin +
+				"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n")), "Overloaded",
+			"overloaded_error", true,
+		},
+		"overloaded": {openaiserver.Failure{Status: 529, Message: "Overloaded"}, "Overloaded", "overloaded_error", true},
+		"rate":       {openaiserver.Failure{Status: 429, Message: "Slow down"}, "Slow down", "rate_limit_error", true},
+		"wrong":      {openaiserver.Failure{Status: 400, Message: "No"}, "No", "invalid_request_error", false},
+		"cut":        {openaiserver.Recording([]byte(begin)), "ended before", "", true},
+		"too long": {
+			openaiserver.Failure{Status: 400, Message: "prompt is too long: 205000 tokens > 200000 maximum"}, "too long", converse.CodeContextLength, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, base := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: test.reply}}}, nil)

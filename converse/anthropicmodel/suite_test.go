@@ -159,7 +159,9 @@ func eventsOf(line conversetest.Line) []openaiserver.Part {
 		index++
 	}
 	for _, call := range line.Calls {
-		event("content_block_start", map[string]any{"index": index, "content_block": map[string]any{"type": "tool_use", "id": call.CallID, "name": call.Name, "input": map[string]any{}}})
+		event("content_block_start", map[string]any{
+			"index": index, "content_block": map[string]any{"type": "tool_use", "id": call.CallID, "name": call.Name, "input": map[string]any{}},
+		})
 		half := len(call.Arguments) / 2
 		for _, piece := range []string{call.Arguments[:half], call.Arguments[half:]} {
 			event("content_block_delta", map[string]any{"index": index, "delta": map[string]any{"type": "input_json_delta", "partial_json": piece}})

@@ -89,9 +89,11 @@ func TestAnswerIsBounded(t *testing.T) {
 		}
 	}
 	p := policy(budget.Cap{Scope: budget.Conversation, Tokens: 1015})
-	reached(t, p, exchange("r", 1000, 0), "the budget of 1015 tokens for each conversation does not suffice for the next step: 0 tokens are spent, and up to 1016 tokens are needed")
+	reached(t, p, exchange("r", 1000, 0),
+		"the budget of 1015 tokens for each conversation does not suffice for the next step: 0 tokens are spent, and up to 1016 tokens are needed")
 	p = policy(budget.Cap{Scope: budget.Identity, Window: budget.Day, Money: 2127})
-	reached(t, p, exchange("r", 1000, 0), "the budget of 0.002127 EUR per day for each identity does not suffice for the next step: 0.00 EUR are spent, and up to 0.002128 EUR are needed")
+	reached(t, p, exchange("r", 1000, 0),
+		"the budget of 0.002127 EUR per day for each identity does not suffice for the next step: 0.00 EUR are spent, and up to 0.002128 EUR are needed")
 }
 
 // The overshoot of any answer that keeps its bound is nothing, whatever the
@@ -139,7 +141,8 @@ func TestSettle(t *testing.T) {
 	}
 	settle(t, reserve(t, p, exchange("r4", 1000, 500)),
 		budget.Spent{Usage: &canister.Usage{Input: math.MaxInt64, Output: math.MaxInt64}}, budget.Amount{Tokens: budget.MaxAmount, Money: budget.MaxAmount})
-	reached(t, p, exchange("r5", 1, 1), "the budget of 100000 tokens for each conversation does not suffice for the next step: 1152921504606846976 tokens are spent, and up to 2 tokens are needed")
+	reached(t, p, exchange("r5", 1, 1),
+		"the budget of 100000 tokens for each conversation does not suffice for the next step: 1152921504606846976 tokens are spent, and up to 2 tokens are needed")
 }
 
 // A conversation, an identity and a roster have their accounts, and so has each
@@ -211,7 +214,8 @@ func TestTime(t *testing.T) {
 	if err := third.TimeIsUp(); err == nil || err.Error() != "the 10m0s are over that the budget of 40m0s per day for each identity had left" {
 		t.Error(err)
 	}
-	reached(t, p, need("d"), "the budget of 40m0s per day for each identity does not suffice for the next step: 0s are spent, 40m0s are reserved for work in progress, and up to 1ms are needed")
+	reached(t, p, need("d"),
+		"the budget of 40m0s per day for each identity does not suffice for the next step: 0s are spent, 40m0s are reserved for work in progress, and up to 1ms are needed")
 	settle(t, first, budget.Spent{Time: time.Minute}, budget.Amount{Time: time.Minute})
 	settle(t, second, budget.Spent{Time: -time.Minute}, budget.Amount{})
 	if hold := reserve(t, p, need("d")); hold.Time != 15*time.Minute {

@@ -252,7 +252,8 @@ func checkKilled(t *testing.T, kind, dir string, kills int) {
 			repeated += ledger[again] - 1
 		}
 	}
-	t.Logf("%d kills; of %d calls that must not be repeated %d have an unknown outcome; of as many that may, %d happened more than once", kills, killedTalks*killedExchanges, unknown, repeated)
+	t.Logf("%d kills; of %d calls that must not be repeated %d have an unknown outcome; of as many that may, %d happened more than once", kills,
+		killedTalks*killedExchanges, unknown, repeated)
 }
 
 // resultsOf are the results of a log by what was to be done.

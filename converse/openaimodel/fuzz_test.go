@@ -17,7 +17,8 @@ import (
 // FuzzAccumulator: any chunks at all give a reply that can go into a history
 // and be sent again.
 func FuzzAccumulator(f *testing.F) {
-	f.Add([]byte(`{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}`), []byte(`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"}"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`))
+	f.Add([]byte(`{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}`),
+		[]byte(`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"}"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`))
 	f.Add([]byte(`{"choices":[{"message":{"content":[{"text":"x"},{"type":"thinking","thinking":[{"text":"y"}]}],"tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"f"}}]}}]}`), []byte(`{"error":{}}`))
 	f.Add([]byte(`{"choices":[{"delta":{"function_call":{"name":"f","arguments":null}}}]}`),
 		[]byte(`{"choices":[{"delta":{"tool_calls":[{"index":"1","id":1,"function":{"name":"\u0000","arguments":"\ud800"},"extra_content":{"a":[1, 2]}}]}}]}`))
@@ -60,8 +61,10 @@ func FuzzAccumulator(f *testing.F) {
 // FuzzResponses: any events at all give a reply that can go into a history and be sent
 // again.
 func FuzzResponses(f *testing.F) {
-	f.Add("response.output_item.added", []byte(`{"output_index":0,"item":{"type":"reasoning","id":"rs"}}`), []byte(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"reasoning","id":"rs","summary":[{"text":"a"}],"encrypted_content":"x"},{"type":"message","phase":"final","content":[{"type":"output_text","text":"b"},{"type":"refusal","refusal":"c"}]}]}}`))
-	f.Add("", []byte(`{"type":"response.function_call_arguments.delta","delta":"{","item_id":1}`), []byte(`{"object":"response","status":"incomplete","incomplete_details":{"reason":"\u0000"},"output":[{"type":"function_call","call_id":"c","name":"","arguments":[]},{"type":"web_search_call","action":null},7]}`))
+	f.Add("response.output_item.added", []byte(`{"output_index":0,"item":{"type":"reasoning","id":"rs"}}`),
+		[]byte(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"reasoning","id":"rs","summary":[{"text":"a"}],"encrypted_content":"x"},{"type":"message","phase":"final","content":[{"type":"output_text","text":"b"},{"type":"refusal","refusal":"c"}]}]}}`))
+	f.Add("", []byte(`{"type":"response.function_call_arguments.delta","delta":"{","item_id":1}`),
+		[]byte(`{"object":"response","status":"incomplete","incomplete_details":{"reason":"\u0000"},"output":[{"type":"function_call","call_id":"c","name":"","arguments":[]},{"type":"web_search_call","action":null},7]}`))
 	f.Add("error", []byte(`{"message":"x"}`), []byte(`{"type":"response.output_text.delta","output_index":-1,"content_index":1e9,"delta":"x"}`))
 	model, err := New("m", &Options{BaseURL: "http://localhost", API: "responses"})
 	if err != nil {

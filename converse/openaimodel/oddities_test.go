@@ -120,10 +120,12 @@ func TestMoreDialects(t *testing.T) {
 	}{
 		"nothing but names": {`{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"g"}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, g}}},
 		"names at one index": {
-			`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":null}},{"index":0,"function":{"name":"g","arguments":""}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, g}},
+			`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":null}},{"index":0,"function":{"name":"g","arguments":""}}]}`,
+			openaiserver.Want{Calls: []openaiserver.WantCall{f, g}},
 		},
 		"the same twice": {
-			`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}},{"index":0,"function":{"name":"f","arguments":"{}"}}]}`, openaiserver.Want{Calls: []openaiserver.WantCall{f, f}},
+			`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}},{"index":0,"function":{"name":"f","arguments":"{}"}}]}`,
+			openaiserver.Want{Calls: []openaiserver.WantCall{f, f}},
 		},
 		"one call, no list": {
 			`{"tool_calls":{"id":"x","function":{"name":"f"}}}`, openaiserver.Want{Calls: []openaiserver.WantCall{{ID: "x", Name: "f", Arguments: "{}"}}},
@@ -181,7 +183,8 @@ func TestWholeBehindDeltas(t *testing.T) {
 // one without arguments, which would run.
 func TestCutBeforeArguments(t *testing.T) {
 	server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"drop_all","arguments":""}}]},"finish_reason":"length"}]}`)
+		fmt.Fprint(w,
+			`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"drop_all","arguments":""}}]},"finish_reason":"length"}]}`)
 	})
 	got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
 	calls := got.reply.Invocations

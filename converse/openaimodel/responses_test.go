@@ -34,7 +34,9 @@ func randomAnswers(r *rand.Rand) openaiserver.Respond {
 		}
 		if request.Position%3 != 2 {
 			for range r.IntN(4) {
-				m.Calls = append(m.Calls, openaiserver.Call{Name: []string{"local__echo", "local__fail", "no_such_tool"}[r.IntN(3)], Arguments: []string{`{"text":"a"}`, `{}`, `{"te`}[r.IntN(3)]})
+				m.Calls = append(m.Calls, openaiserver.Call{
+					Name: []string{"local__echo", "local__fail", "no_such_tool"}[r.IntN(3)], Arguments: []string{`{"text":"a"}`, `{}`, `{"te`}[r.IntN(3)],
+				})
 			}
 		}
 		if m.Text == "" && len(m.Calls) == 0 {
@@ -103,7 +105,9 @@ func converseOnce(t *testing.T, server *openaiserver.Server, options openaimodel
 
 // thinking is a script of a turn with reasoning.
 var thinking = openaiserver.Script{Steps: []openaiserver.Step{
-	{Reply: openaiserver.Message{Reasoning: "Secret thoughts.", Text: "One moment.", Calls: []openaiserver.Call{{Name: "local__echo", Arguments: `{"text":"a"}`}}}},
+	{Reply: openaiserver.Message{
+		Reasoning: "Secret thoughts.", Text: "One moment.", Calls: []openaiserver.Call{{Name: "local__echo", Arguments: `{"text":"a"}`}},
+	}},
 	{Reply: openaiserver.Message{Reasoning: "More thoughts.", Text: "Done."}},
 	{Reply: openaiserver.Message{Text: "Again."}},
 }}
@@ -172,10 +176,18 @@ func TestBrokenResponses(t *testing.T) {
 		body, says, code string
 		retryable        bool
 	}{
-		"failed": {begin + `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"The model had a bad day."}}}` + "\n\n",
+		"failed": {begin +
+			`data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"The model had a bad day."}}}` +
+			"\n\n",
 			"The model had a bad day.", "server_error", true},
-		"error event":  {begin + "event: error\n" + `data: {"type":"error","code":"rate_limit_exceeded","message":"Slow down.","param":null}` + "\n\n", "Slow down.", "rate_limit_exceeded", true},
-		"bad prompt":   {`data: {"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"No."}}}` + "\n\n", "No.", "invalid_prompt", false},
+		"error event": {
+			begin + "event: error\n" + `data: {"type":"error","code":"rate_limit_exceeded","message":"Slow down.","param":null}` + "\n\n", "Slow down.",
+			"rate_limit_exceeded", true,
+		},
+		"bad prompt": {
+			`data: {"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"No."}}}` + "\n\n", "No.",
+			"invalid_prompt", false,
+		},
 		"cut":          {begin, "ended before", "", true},
 		"done at once": {begin + "data: [DONE]\n\n", "ended before", "", true},
 	} {
@@ -199,8 +211,10 @@ func TestPartsOfResponsesThatAreMissing(t *testing.T) {
 			event(`{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`) +
 			event(`{"type":"response.completed","response":{"status":"completed","output":[]}}`),
 		"items only in the response": event(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`),
-		"no indexes": event(`{"type":"response.output_item.added","item":{"type":"message","id":"m"}}`) + event(`{"type":"response.output_text.delta","item_id":"m","delta":"Hi"}`) +
-			event(`{"type":"response.output_item.added","item":{"type":"function_call","id":"x","call_id":"c","name":"f"}}`) + event(`{"type":"response.function_call_arguments.delta","item_id":"x","delta":"{}"}`) +
+		"no indexes": event(`{"type":"response.output_item.added","item":{"type":"message","id":"m"}}`) +
+			event(`{"type":"response.output_text.delta","item_id":"m","delta":"Hi"}`) +
+			event(`{"type":"response.output_item.added","item":{"type":"function_call","id":"x","call_id":"c","name":"f"}}`) +
+			event(`{"type":"response.function_call_arguments.delta","item_id":"x","delta":"{}"}`) +
 			event(`{"type":"response.completed","response":{"status":"completed"}}`),
 		"names of events alone": "event: response.output_text.delta\n" + event(`{"output_index":0,"delta":"Hi"}`) +
 			"event: response.output_item.done\n" + event(`{"output_index":1,"item":{"type":"function_call","call_id":"c","name":"f","arguments":{}}}`) +
@@ -224,8 +238,11 @@ func TestPartsOfResponsesThatAreMissing(t *testing.T) {
 // it was.
 func TestHostedTools(t *testing.T) {
 	search := `{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"weather in Oslo"}}`
-	body := `{"object":"response","status":"completed","output":[` + search + `,{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"Rain."}]}]}`
-	server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: openaiserver.Recording([]byte(body))}, {Reply: openaiserver.Message{Text: "Yes."}}}}, nil)
+	body := `{"object":"response","status":"completed","output":[` + search +
+		`,{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"Rain."}]}]}`
+	server := start(t, openaiserver.Script{Steps: []openaiserver.Step{
+		{Reply: openaiserver.Recording([]byte(body))}, {Reply: openaiserver.Message{Text: "Yes."}},
+	}}, nil)
 	model := newModel(t, server.URL(), openaimodel.Options{API: "responses", HostedTools: []map[string]any{{"type": "web_search"}}})
 	request := newRequest()
 	out := run(t.Context(), model, request)
@@ -235,7 +252,8 @@ func TestHostedTools(t *testing.T) {
 	if did, ok := out.reply.Message.Content[0].(canister.StructuredContent); !ok || string(did.JSON) != search {
 		t.Errorf("%+v", out.reply.Message.Content[0])
 	}
-	again := run(t.Context(), model, newRequest(append(request.History, out.reply.Message, canister.User{Head: canister.Head{ID: "u2"}, Content: canister.Texts("Sure?")})...))
+	again := run(t.Context(), model, newRequest(append(request.History, out.reply.Message,
+		canister.User{Head: canister.Head{ID: "u2"}, Content: canister.Texts("Sure?")})...))
 	sent := server.Requests()[1].Body
 	if again.err != nil || gjson.GetBytes(sent, "input.1").Raw != search || gjson.GetBytes(sent, "input.2.content.0.text").Str != "Rain." {
 		t.Errorf("%v: %s", again.err, sent)
@@ -277,7 +295,10 @@ func TestStrictTools(t *testing.T) {
 	server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: openaiserver.Message{Text: "Fine."}}}}, nil)
 	request := newRequest()
 	request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{
-		{Name: "closed", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"array","items":{"type":"integer"}}},"required":["a","b"],"additionalProperties":false}`)},
+		{
+			Name:        "closed",
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"array","items":{"type":"integer"}}},"required":["a","b"],"additionalProperties":false}`),
+		},
 		{Name: "open", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
 		{Name: "optional", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`)},
 	}}

@@ -68,14 +68,16 @@ func expects(text, answer string) openaiserver.Step {
 // history.
 func TestRunCarriesOnWithAConversation(t *testing.T) {
 	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")), historyTable)
-	consort(t, "run", "--conversation", "ada", "My name is Ada, and I ask about many things that no title has the room for.", "--config", path).expect(t, exit.Done)
+	consort(t, "run", "--conversation", "ada", "My name is Ada, and I ask about many things that no title has the room for.",
+		"--config", path).expect(t, exit.Done)
 	o := consort(t, "run", "--conversation", "ada", "What am I called?", "--config", path).expect(t, exit.Done)
 	if o.stdout != "Ada.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
 	store := open(t, path)
 	infos := all(t, store)
-	if len(infos) != 1 || infos[0].ID != "ada" || infos[0].Title != "My name is Ada, and I ask about many things that no title…" || kinds(t, store, "ada") != "user assistant user assistant" {
+	if len(infos) != 1 || infos[0].ID != "ada" ||
+		infos[0].Title != "My name is Ada, and I ask about many things that no title…" || kinds(t, store, "ada") != "user assistant user assistant" {
 		t.Errorf("%+v, %s", infos, kinds(t, store, "ada"))
 	}
 }
@@ -154,8 +156,10 @@ func TestChatContinues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	contains(t, "standard error", consort(t, "chat", "--conversation", "adda", "--config", path).expect(t, exit.Usage).stderr, "no conversation adda", "consort history list")
-	contains(t, "standard error", consort(t, "chat", "--conversation", "a", "--continue", "--config", path).expect(t, exit.Usage).stderr, "continue", "conversation")
+	contains(t, "standard error", consort(t, "chat", "--conversation", "adda", "--config", path).expect(t, exit.Usage).stderr,
+		"no conversation adda", "consort history list")
+	contains(t, "standard error", consort(t, "chat", "--conversation", "a", "--continue", "--config", path).expect(t,
+		exit.Usage).stderr, "continue", "conversation")
 	contains(t, "standard error", consort(t, "run", "--conversation", "a\nb", "hi", "--config", path).expect(t, exit.Usage).stderr, "control")
 }
 
@@ -230,7 +234,8 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 	})}, expects("again", "Carried on.")), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
 	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, exit.Failed)
 	again := " --config " + path
-	contains(t, "standard error", o.stderr, "somebody else has gone on with this conversation", "consort history show a"+again, "consort chat --conversation a"+again)
+	contains(t, "standard error", o.stderr, "somebody else has gone on with this conversation", "consort history show a"+again,
+		"consort chat --conversation a"+again)
 	lacks(t, "standard error", o.stderr, "consort resume")
 	if got := kinds(t, store, "a"); got != "user assistant" {
 		t.Errorf("%s", got)
@@ -317,7 +322,8 @@ func TestNamesThatAreNone(t *testing.T) {
 		contains(t, args, o.stderr, strings.Fields(args)[len(strings.Fields(args))-1]+": it is empty")
 	}
 	contains(t, "standard error", consort(t, "resume", "", "--config", path).expect(t, exit.Usage).stderr, "the identity of the conversation is empty")
-	contains(t, "standard error", consort(t, "chat", "--continue", "--conversation", "a", "--config", path).expect(t, exit.Usage).stderr, "--continue and --conversation: there is one of the two")
+	contains(t, "standard error", consort(t, "chat", "--continue", "--conversation", "a", "--config", path).expect(t,
+		exit.Usage).stderr, "--continue and --conversation: there is one of the two")
 	o := consort(t, "history", "list", "--history", "postgres://me:hunter2@localhost/talks", "--config", path).expect(t, exit.Usage)
 	contains(t, "standard error", o.stderr, "--history: expected a file", "dsn")
 	lacks(t, "standard error", o.stderr, "hunter2")

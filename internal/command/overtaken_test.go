@@ -60,7 +60,8 @@ func TestAServedConversationIsDeleted(t *testing.T) {
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
 			table, folder := library(t, "")
-			path := file(t, table, model(t, says("", calls("library__wait", "{}")), says("Done.")), store, people, "[conversation]\ninstructions = \"Be short.\"\n")
+			path := file(t, table, model(t, says("", calls("library__wait", "{}")), says("Done.")), store, people,
+				"[conversation]\ninstructions = \"Be short.\"\n")
 			s := serve(t, true, "--config", path)
 			a := asks(t, s, path, folder)
 			consortBesideDone(t, "history", "delete", a.conversation, "--config", path)

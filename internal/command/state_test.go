@@ -288,7 +288,9 @@ func TestTitlesOfAll(t *testing.T) {
 	if err := store.Append(t.Context(), "silent", 0, first[0]); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range []string{"list", "search Oslo", "show a", "export a --format markdown", "export a --format html", "prune --keep 1ns --open --dry-run"} {
+	for _, args := range []string{
+		"list", "search Oslo", "show a", "export a --format markdown", "export a --format html", "prune --keep 1ns --open --dry-run",
+	} {
 		contains(t, args, consort(t, append(strings.Fields("history "+args), "--config", path)...).expect(t, exit.Done).stdout, "Oslo?")
 	}
 	var list histories.ConversationList
@@ -312,7 +314,9 @@ func TestChatTellsAll(t *testing.T) {
 			canister.User{Head: canister.Head{ID: fmt.Sprint("u", i)}, Content: canister.Texts("And?")})
 	}
 	mark := canister.Fields{"io.github.consort-go/compaction": json.RawMessage(`{"through":"m498","tokens":9,"place":997,"instructions":[]}`)}
-	old = append(old, canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: mark}}, Title: "Summary", Content: canister.Texts("They said hello.")},
+	old = append(old, canister.Document{
+		Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: mark}}, Title: "Summary", Content: canister.Texts("They said hello."),
+	},
 		canister.Assistant{Head: canister.Head{ID: "last"}, Content: canister.Texts("So it is.")})
 	if err := store.Append(t.Context(), "a", 0, old...); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,8 @@ import (
 const (
 	adaToken = "ada-0123456789abcdef"
 	benToken = "ben-0123456789abcdef"
-	people   = "[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nclients = [{token = \"" + adaToken + "\", trusted = {user = \"ada\"}}, {token = \"" + benToken + "\", trusted = {user = \"ben\"}}]\n"
+	people   = "[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nclients = [{token = \"" + adaToken +
+		"\", trusted = {user = \"ada\"}}, {token = \"" + benToken + "\", trusted = {user = \"ben\"}}]\n"
 )
 
 // said and heard are the input and the output of the tool converse.
@@ -67,7 +68,8 @@ func (s *service) says(token, message, conversation string) (heard, string) {
 // them, and are not those of whoever runs the program.
 func TestServedConversationsLast(t *testing.T) {
 	table, _ := library(t, forPerson)
-	path := file(t, table, model(t, says("", calls("library__echo", `{"text":"x"}`)), expecting("You are ada.", `"user_id":"ada"`), expecting("Still.", "And now?")),
+	path := file(t, table, model(t, says("", calls("library__echo", `{"text":"x"}`)),
+		expecting("You are ada.", `"user_id":"ada"`), expecting("Still.", "And now?")),
 		historyTable, people, "[trusted]\nuser = \"root\"\n")
 	s := serve(t, true, "--config", path)
 	first, failure := s.says(adaToken, "Who am I?", "")

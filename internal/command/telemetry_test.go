@@ -260,7 +260,9 @@ func TestWrongVariables(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_CERTIFICATE=/nowhere.pem", "OTEL_TRACES_SAMPLER=sometimes", "OTEL_RESOURCE_ATTRIBUTES=what", "OTEL_PROPAGATORS=b3",
 	}}.consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", file(t, atlas(0))).expect(t, exit.Done)
 	lacks(t, "standard error", o.stderr, secret, "logr", ".go:")
-	for _, name := range []string{"OTEL_METRICS_EXPORTER", "_HEADERS", "_PROTOCOL", "_TIMEOUT", "_CERTIFICATE", "OTEL_TRACES_SAMPLER", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_PROPAGATORS"} {
+	for _, name := range []string{
+		"OTEL_METRICS_EXPORTER", "_HEADERS", "_PROTOCOL", "_TIMEOUT", "_CERTIFICATE", "OTEL_TRACES_SAMPLER", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_PROPAGATORS",
+	} {
 		if n := len(regexp.MustCompile(`"problem": "[A-Z_]*`+name+`[:,]`).FindAllString(o.stderr, -1)); n != 1 {
 			t.Errorf("%s is told of %d times:\n%s", name, n, o.stderr)
 		}

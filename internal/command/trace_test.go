@@ -57,12 +57,14 @@ func TestTraceFlag(t *testing.T) {
 	if paths, _ := c.paths(t); len(paths) == 0 {
 		t.Error("the trace was shown, and not exported")
 	}
-	o := run{env: []string{"OTEL_TRACES_SAMPLER=always_off", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}.consort(t, append(weather, "--trace", "--config", weatherTurn(t))...)
+	o := run{env: []string{"OTEL_TRACES_SAMPLER=always_off", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}.consort(t,
+		append(weather, "--trace", "--config", weatherTurn(t))...)
 	contains(t, "standard error", o.stderr, "there are no spans", "OTEL_TRACES_SAMPLER")
 }
 
 // A turn that fails shows where.
 func TestTraceOfAFailure(t *testing.T) {
-	o := consort(t, "run", "hi", "--trace", "--config", file(t, fmt.Sprintf("[model]\nname = \"gone\"\nbase_url = %q\nmax_retries = 0\n", "http://127.0.0.1:1/v1")))
+	o := consort(t, "run", "hi", "--trace", "--config",
+		file(t, fmt.Sprintf("[model]\nname = \"gone\"\nbase_url = %q\nmax_retries = 0\n", "http://127.0.0.1:1/v1")))
 	contains(t, "standard error", o.expect(t, exit.Failed).stderr, "invoke_agent", "UNAVAILABLE", "consort: ")
 }

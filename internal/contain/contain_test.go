@@ -61,7 +61,8 @@ func TestText(t *testing.T) {
 		{7, "7"},
 		{io.EOF, "EOF"},
 		{
-			(*ownError)(nil), "a nil *contain_test.ownError without a text (its method Error panicked: runtime error: invalid memory address or nil pointer dereference)",
+			(*ownError)(nil),
+			"a nil *contain_test.ownError without a text (its method Error panicked: runtime error: invalid memory address or nil pointer dereference)",
 		},
 		{evil{}, "contain_test.evil without a text (its method Error panicked)"},
 		{badString{}, "contain_test.badString without a text (its method String panicked: runtime error: invalid memory address or nil pointer dereference)"},

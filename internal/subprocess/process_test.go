@@ -469,7 +469,8 @@ func TestStartErrors(t *testing.T) {
 			t.Errorf("%s: it started", name)
 			continue
 		}
-		if text := err.Error(); !strings.HasPrefix(text, `starting server "files": `) || !strings.Contains(text, test.want) || strings.Contains(text, "planted") {
+		if text := err.Error(); !strings.HasPrefix(text, `starting server "files": `) || !strings.Contains(text, test.want) ||
+			strings.Contains(text, "planted") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -88,7 +88,8 @@ Node.js v22.23.3
 			"start\npanic: runtime error: nil map\n\tpanic: again\n[signal SIGSEGV]\n\ngoroutine 1 [running]:\nmain.main()\n\t/x/main.go:5 +0x1d\nexit status 2\n", "panic: runtime error: nil map | panic: again | [signal SIGSEGV]",
 		},
 		"Go's map": {
-			"fatal error: concurrent map writes\n\ngoroutine 6 [running]:\nmain.f()\n\t/x/main.go:5\n\ngoroutine 1 [sleep]:\nmain.main()\n", "fatal error: concurrent map writes",
+			"fatal error: concurrent map writes\n\ngoroutine 6 [running]:\nmain.f()\n\t/x/main.go:5\n\ngoroutine 1 [sleep]:\nmain.main()\n",
+			"fatal error: concurrent map writes",
 		},
 		"Java": {
 			"Exception in thread \"main\" java.lang.IllegalStateException: cannot start\n\tat a.Main.main(Main.java:1)\nCaused by: java.io.IOException: no key\n\tat a.Main.x(Main.java:2)\n\t... 1 more\n", "Exception in thread \"main\" java.lang.IllegalStateException: cannot start | Caused by: java.io.IOException: no key",

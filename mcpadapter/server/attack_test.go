@@ -173,7 +173,10 @@ var attacks = []struct {
 	{"user in the arguments, escaped", calling(`{"title":"x","user\u005fid":2}`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"user twice in the arguments", calling(`{"title":"x","user_id":1,"user_id":2}`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"user deep in the arguments", calling(`{"title":"x","more":{"user_id":2}}`), nil, 200, `user 1: x`, true},
-	{"user in _meta", strings.Replace(calling(`{"title":"x"}`), `"_meta":{`, `"_meta":{"user_id":2,"io.github.consort-go/trusted":{"user_id":2},`, 1), nil, 200, `user 1: x`, true},
+	{
+		"user in _meta", strings.Replace(calling(`{"title":"x"}`), `"_meta":{`,
+			`"_meta":{"user_id":2,"io.github.consort-go/trusted":{"user_id":2},`, 1), nil, 200, `user 1: x`, true,
+	},
 	{"user in params", strings.Replace(calling(`{"title":"x"}`), `"_meta":{`, `"user_id":2,"trusted":{"user_id":2},"_meta":{`, 1), nil, 200, `user 1: x`, true},
 	{"user in headers", calling(`{"title":"x"}`), func(r *http.Request) {
 		for _, name := range []string{"User_id", "User-Id", "X-User-Id", "Mcp-Param-User_id", "X-Forwarded-User", "Consort-Request"} {
@@ -187,18 +190,25 @@ var attacks = []struct {
 	{"an array for arguments", calling(`["x"]`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"null for arguments", calling(`null`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"a string for arguments", calling(`"{\"title\":\"x\"}"`), nil, 200, `INVALID_ARGUMENTS`, false},
-	{"a number of 400 digits", calling(`{"title":"x","size":` + strings.Repeat("9", 400) + `}`), nil, 400, `-32020`, false}, // the SDK cannot hold it against the headers
+	{"a number of 400 digits", calling(`{"title":"x","size":` + strings.Repeat("9", 400) + `}`), nil, 400, `-32020`, false},
+	// the SDK cannot hold it against the headers
 	{"a number for the title", calling(`{"title":1}`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"an argument twice", calling(`{"title":"x","title":"y"}`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"an argument in another case", calling(`{"Title":"x"}`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"names of prototypes", calling(`{"title":"x","__proto__":{"user_id":2},"constructor":{}}`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"100,000 brackets", calling(`{"title":"x","more":` + nested("[", "]", 100_000) + `}`), nil, 400, `nests deeper`, false},
-	{"100,000 braces that do not close", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + strings.Repeat(`{"a":`, 100_000), nil, 400, `nests deeper`, false},
+	{
+		"100,000 braces that do not close",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + strings.Repeat(`{"a":`, 100_000), nil, 400, `nests deeper`, false,
+	},
 	{"more than the body may have", calling(`{"title":"` + strings.Repeat("x", 1<<20) + `"}`), nil, 413, `more than 1048576 bytes`, false},
 
 	// What two parsers read in two ways.
 	{"arguments twice", strings.Replace(calling(`{"title":"x"}`), `"_meta"`, `"arguments":{"title":"y"},"_meta"`, 1), nil, 400, `twice`, false},
-	{"arguments twice, once escaped", strings.Replace(calling(`{"title":"x"}`), `"_meta"`, `"\u0061rguments":{"title":"y"},"_meta"`, 1), nil, 400, `twice`, false},
+	{
+		"arguments twice, once escaped", strings.Replace(calling(`{"title":"x"}`), `"_meta"`,
+			`"\u0061rguments":{"title":"y"},"_meta"`, 1), nil, 400, `twice`, false,
+	},
 	{"Arguments beside arguments", strings.Replace(calling(`{"title":"x"}`), `"_meta"`, `"Arguments":{"title":"y"},"_meta"`, 1), nil, 400, `twice`, false},
 	{"Arguments alone", strings.Replace(calling(`{"title":"x"}`), `"arguments"`, `"Arguments"`, 1), nil, 400, `is written as`, false},
 	{"argumentſ with a long s", strings.Replace(calling(`{"title":"x"}`), `"arguments"`, `"argumentſ"`, 1), nil, 400, `is written as`, false},
@@ -206,7 +216,10 @@ var attacks = []struct {
 	{"METHOD beside method", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":1,"METHOD":"tools/list"`, 1), nil, 400, `is written as`, false},
 	{"another tool in the header", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Mcp-Name", "local__other") }, 400, `-32020`, false},
 	{"another method in the header", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Mcp-Method", "tools/list") }, 400, `-32020`, false},
-	{"a protocol that the header does not name", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Del("Mcp-Protocol-Version") }, 400, `-32020`, false},
+	{
+		"a protocol that the header does not name", calling(`{"title":"x"}`),
+		func(r *http.Request) { r.Header.Del("Mcp-Protocol-Version") }, 400, `-32020`, false,
+	},
 
 	// Requests that are none.
 	{"no JSON", `{"jsonrpc":`, nil, 400, ``, false},
@@ -214,8 +227,14 @@ var attacks = []struct {
 	{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), nil, 400, `something follows`, false},
 	{"words behind the message", calling(`{"title":"x"}`) + ` and so on`, nil, 400, `something follows`, false},
 	{"a fraction for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":1.5`, 1), nil, 400, `neither a string nor an integer`, false},
-	{"an id too large for a number", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":99999999999999999999`, 1), nil, 400, `neither a string nor an integer`, false},
-	{"an id that floating point rounds", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":9007199254740993`, 1), nil, 400, `neither a string nor an integer`, false},
+	{
+		"an id too large for a number", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":99999999999999999999`, 1),
+		nil, 400, `neither a string nor an integer`, false,
+	},
+	{
+		"an id that floating point rounds", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":9007199254740993`, 1),
+		nil, 400, `neither a string nor an integer`, false,
+	},
 	{"null for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":null`, 1), nil, 400, `neither a string nor an integer`, false},
 	{"an object for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":{"a":1}`, 1), nil, 400, `neither a string nor an integer`, false},
 	{"a batch", `[` + calling(`{"title":"x"}`) + `]`, nil, 400, ``, false},
@@ -233,7 +252,10 @@ var attacks = []struct {
 	{"an expired token", calling(`{"title":"x"}`), bearer(late), 401, `the token is not good`, false},
 	{"a token without the scope", calling(`{"title":"x"}`), bearer("narrow"), 403, `not good for this`, false},
 	{"a token that breaks the check", calling(`{"title":"x"}`), bearer("panic"), 401, `the token is not good`, false},
-	{"a token of another scheme", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Authorization", "Basic "+ada) }, 401, `a bearer token is needed`, false},
+	{
+		"a token of another scheme", calling(`{"title":"x"}`),
+		func(r *http.Request) { r.Header.Set("Authorization", "Basic "+ada) }, 401, `a bearer token is needed`, false,
+	},
 	{"two tokens", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+bob) }, 401, `a bearer token is needed`, false},
 	{"a token in the query alone", calling(`{"title":"x"}`), func(r *http.Request) {
 		r.Header.Del("Authorization")
@@ -246,8 +268,14 @@ var attacks = []struct {
 	{"a foreign Host that looks like ours", calling(`{"title":"x"}`), func(r *http.Request) { r.Host = "localhost.evil.example" }, 403, `name`, false},
 	{"a foreign Origin", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403, `origin`, false},
 	{"no Origin to speak of", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, `origin`, false},
-	{"an Origin with a user before our host", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "https://evil.example@"+r.Host) }, 403, `origin`, false},
-	{"an Origin with a path behind our host", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host+"/a") }, 403, `origin`, false},
+	{
+		"an Origin with a user before our host", calling(`{"title":"x"}`),
+		func(r *http.Request) { r.Header.Set("Origin", "https://evil.example@"+r.Host) }, 403, `origin`, false,
+	},
+	{
+		"an Origin with a path behind our host", calling(`{"title":"x"}`),
+		func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host+"/a") }, 403, `origin`, false,
+	},
 	{"our own Origin", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host) }, 200, `user 1: x`, true},
 
 	// Sessions.
@@ -371,14 +399,17 @@ func TestChallenges(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", token, got, want)
 		}
 	}
-	for path, want := range map[string]int{"/.well-known/oauth-protected-resource/mcp": 200, "/.well-known/oauth-protected-resource": 200, "/.well-known/oauth-protected-resource/x": 404} {
+	for path, want := range map[string]int{
+		"/.well-known/oauth-protected-resource/mcp": 200, "/.well-known/oauth-protected-resource": 200, "/.well-known/oauth-protected-resource/x": 404,
+	} {
 		response, err := http.Get(v.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		if response.StatusCode != want || want == 200 && string(text) != `{"resource":"https://tools.example/mcp","authorization_servers":["https://login.example"],"bearer_methods_supported":["header"]}` {
+		if response.StatusCode != want || want == 200 &&
+			string(text) != `{"resource":"https://tools.example/mcp","authorization_servers":["https://login.example"],"bearer_methods_supported":["header"]}` {
 			t.Errorf("%s: status %d, %s", path, response.StatusCode, text)
 		}
 	}
@@ -387,10 +418,12 @@ func TestChallenges(t *testing.T) {
 // open begins a session of protocol 2025-11-25 and returns its name.
 func (v *victim) open(t *testing.T, token string) string {
 	t.Helper()
-	status, header, answer := v.post(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`, func(r *http.Request) {
-		old("")(r)
-		bearer(token)(r)
-	})
+	status, header, answer := v.post(t,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		func(r *http.Request) {
+			old("")(r)
+			bearer(token)(r)
+		})
 	if status != 200 || header.Get("Mcp-Session-Id") == "" || !strings.Contains(answer, `"result"`) {
 		t.Fatalf("status %d, %s", status, answer)
 	}
@@ -599,8 +632,14 @@ func TestAttacksOverStdio(t *testing.T) {
 		{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), `something follows`},
 		{"words behind the message", calling(`{"title":"x"}`) + ` and so on`, `something follows`},
 		{"a fraction for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":1.5`, 1), `neither a string nor an integer`},
-		{"an id too large for a number", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":99999999999999999999`, 1), `neither a string nor an integer`},
-		{"an id that floating point rounds", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":9007199254740993`, 1), `neither a string nor an integer`},
+		{
+			"an id too large for a number", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":99999999999999999999`, 1),
+			`neither a string nor an integer`,
+		},
+		{
+			"an id that floating point rounds", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":9007199254740993`, 1),
+			`neither a string nor an integer`,
+		},
 		{"null for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":null`, 1), `neither a string nor an integer`},
 		{"an object for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":{"a":1}`, 1), `neither a string nor an integer`},
 		{"a batch", `[` + calling(`{"title":"x"}`) + `]`, `batches are not taken`},

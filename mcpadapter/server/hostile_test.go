@@ -114,14 +114,16 @@ func TestRawRequests(t *testing.T) {
 	v := newVictim(t, nil)
 	large := strings.Repeat("x", 1<<20)
 	for name, test := range map[string]struct{ text, want string }{
-		"more than MaxBody, in chunks": {head(ada, "Transfer-Encoding: chunked") + fmt.Sprintf("%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", len(large), large, len(large), large), "413"},
-		"a length and chunks":          {head(ada, "Content-Length: 3", "Transfer-Encoding: chunked", "Connection: close") + "0\r\n\r\n", "400"},
-		"two lengths":                  {head(ada, "Content-Length: 3", "Content-Length: 4") + "abcd", "400"},
-		"a compressed bomb":            {head(ada, "Content-Encoding: gzip", "Content-Length: 4") + "\x1f\x8b\x08\x00", "400"},
-		"two hosts":                    {head(ada, "Host: localhost", "Content-Length: 0"), "400"},
-		"a host in the line":           {strings.Replace(head(ada, "Content-Length: 0"), "POST /mcp", "POST http://evil.example/mcp", 1), "403"},
-		"no host":                      {"POST /mcp HTTP/1.0\r\nAuthorization: Bearer " + ada + "\r\nContent-Length: 0\r\n\r\n", "403"},
-		"an empty host":                {strings.Replace(head(ada, "Content-Length: 0"), "Host: localhost", "Host:", 1), "403"},
+		"more than MaxBody, in chunks": {
+			head(ada, "Transfer-Encoding: chunked") + fmt.Sprintf("%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", len(large), large, len(large), large), "413",
+		},
+		"a length and chunks": {head(ada, "Content-Length: 3", "Transfer-Encoding: chunked", "Connection: close") + "0\r\n\r\n", "400"},
+		"two lengths":         {head(ada, "Content-Length: 3", "Content-Length: 4") + "abcd", "400"},
+		"a compressed bomb":   {head(ada, "Content-Encoding: gzip", "Content-Length: 4") + "\x1f\x8b\x08\x00", "400"},
+		"two hosts":           {head(ada, "Host: localhost", "Content-Length: 0"), "400"},
+		"a host in the line":  {strings.Replace(head(ada, "Content-Length: 0"), "POST /mcp", "POST http://evil.example/mcp", 1), "403"},
+		"no host":             {"POST /mcp HTTP/1.0\r\nAuthorization: Bearer " + ada + "\r\nContent-Length: 0\r\n\r\n", "403"},
+		"an empty host":       {strings.Replace(head(ada, "Content-Length: 0"), "Host: localhost", "Host:", 1), "403"},
 	} {
 		conn, answer := v.raw(t, "")
 		go func() { _, _ = io.WriteString(conn, test.text) }() // the server may not read all of it
@@ -313,7 +315,8 @@ func TestLogsOfRefusals(t *testing.T) {
 	if n := logs.Len() - before; n > 100 {
 		t.Errorf("%d lines", n)
 	}
-	if logs.FilterMessage("a request is put off").FilterField(zap.String("reason", "too many requests at once")).FilterField(zap.Int("status", 429)).Len() == 0 {
+	if logs.FilterMessage("a request is put off").FilterField(zap.String("reason",
+		"too many requests at once")).FilterField(zap.Int("status", 429)).Len() == 0 {
 		t.Errorf("the log has %v", logs.All())
 	}
 	for _, entry := range logs.All() {

@@ -47,7 +47,8 @@ var maximal = map[string]struct{ params, name, member, object string }{
 		`[{"uriTemplate":"test://t/{x}","name":"t","title":"T","description":"A t.","mimeType":"text/plain",` + annotations +
 			`,` + icons + `,` + fullMeta + `,` + vendor + `}]`},
 	"prompts/list": {``, ``, "prompts",
-		`[{"name":"p","title":"P","description":"A p.","arguments":[{"name":"x","title":"X","description":"An x.","required":true,` + vendor + `},{"name":"y"}],` + icons + `,` + fullMeta + `,` + vendor + `}]`},
+		`[{"name":"p","title":"P","description":"A p.","arguments":[{"name":"x","title":"X","description":"An x.","required":true,` + vendor +
+			`},{"name":"y"}],` + icons + `,` + fullMeta + `,` + vendor + `}]`},
 	"resources/read": {`"uri":"test://a"`, `test://a`, "contents",
 		`[{"uri":"test://a","mimeType":"text/html;profile=mcp-app","text":"<b>",` + fullMeta + `,` + vendor +
 			`},{"uri":"test://a","mimeType":"image/png","blob":"AQ==",` + fullMeta + `}]`},
@@ -59,7 +60,8 @@ var maximal = map[string]struct{ params, name, member, object string }{
 		`[{"type":"text","text":"t",` + annotations + `,` + fullMeta + `},` +
 			`{"type":"image","data":"AQ==","mimeType":"image/png",` + annotations + `,` + fullMeta + `},` +
 			`{"type":"audio","data":"AQ==","mimeType":"audio/wav",` + annotations + `,` + fullMeta + `},` +
-			`{"type":"resource_link","uri":"test://a","name":"a","title":"A","description":"An a.","mimeType":"text/plain","size":12,` + annotations + `,` + icons + `,` + fullMeta + `},` +
+			`{"type":"resource_link","uri":"test://a","name":"a","title":"A","description":"An a.","mimeType":"text/plain","size":12,` + annotations + `,` +
+			icons + `,` + fullMeta + `},` +
 			`{"type":"resource","resource":{"uri":"test://a","mimeType":"text/plain","text":"t",` + fullMeta + `},` + annotations + `,` + fullMeta + `},` +
 			`{"type":"hologram",` + fullMeta + `}]`},
 	"completion/complete": {`"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"x","value":""}`, ``, "completion",

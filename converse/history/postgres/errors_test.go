@@ -115,7 +115,8 @@ func TestDamage(t *testing.T) {
 	long := strings.Repeat("long ", 1000)
 	for name, try := range map[string]struct{ harm, want string }{
 		"a bit of a line": {
-			"UPDATE @.canisters SET line = overlay(line PLACING chr(ascii(substr(line, 30, 1)) # 1) FROM 30 FOR 1) WHERE conversation = 1 AND position = 1", "table canisters, conversation 1, position 1: the checksum is",
+			"UPDATE @.canisters SET line = overlay(line PLACING chr(ascii(substr(line, 30, 1)) # 1) FROM 30 FOR 1) WHERE conversation = 1 AND position = 1",
+			"table canisters, conversation 1, position 1: the checksum is",
 		},
 		"a bit of an id": {
 			"UPDATE @.canisters SET id = set_bit(id, 3, 1 - get_bit(id, 3)) WHERE conversation = 1 AND position = 1", "position 1: the checksum",

@@ -111,7 +111,8 @@ func TestTheLastRemovesIt(t *testing.T) {
 	storetest.Add(t, s, "b", 0, long)
 	deleted := make(chan error, 1)
 	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { // as Delete of a does
-		_, err := tx.Exec(t.Context(), s.sql("SELECT FROM @.contents FOR UPDATE; DELETE FROM @.parts WHERE conversation = 1; DELETE FROM @.canisters WHERE conversation = 1; DELETE FROM @.conversations WHERE key = 1"))
+		_, err := tx.Exec(t.Context(),
+			s.sql("SELECT FROM @.contents FOR UPDATE; DELETE FROM @.parts WHERE conversation = 1; DELETE FROM @.canisters WHERE conversation = 1; DELETE FROM @.conversations WHERE key = 1"))
 		if err != nil {
 			return err
 		}

@@ -49,8 +49,9 @@ func format(f string) string { return request(userMessage, `"response_format":`+
 // TestLegalRequests must all be let in.
 func TestLegalRequests(t *testing.T) {
 	legal := map[string]string{
-		"smallest":        request(userMessage, ""),
-		"all roles":       request(`{"role":"developer","content":"d"},{"role":"system","content":[{"type":"text","text":"s"}]},`+userMessage+`,{"role":"assistant","content":"a"},`+userMessage, ""),
+		"smallest": request(userMessage, ""),
+		"all roles": request(`{"role":"developer","content":"d"},{"role":"system","content":[{"type":"text","text":"s"}]},`+userMessage+
+			`,{"role":"assistant","content":"a"},`+userMessage, ""),
 		"unknown members": request(userMessage, `"chat_template_kwargs":{"thinking":false}`),
 		"calls":           request(userMessage+","+asks("a", "b")+","+answers("b")+","+answers("a"), ""),
 		"same id later":   request(userMessage+","+asks("a")+","+answers("a")+","+asks("a")+","+answers("a"), ""),
