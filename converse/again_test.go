@@ -66,7 +66,7 @@ func TestApprovalAtOnceIsBound(t *testing.T) {
 		},
 		{name: "another tool", act: redefined, asked: 1, want: " effect", calls: []string{`{"n":1}`, `{"n":1}`}},
 		{name: "another tool, denied", act: redefined, then: converse.Deny("not that"), asked: 1, want: "OUTCOME_UNKNOWN not that", calls: []string{`{"n":1}`}},
-		{name: "another tool, nobody to ask", act: redefined, nobody: true, want: "OUTCOME_UNKNOWN begun at", calls: []string{`{"n":1}`}},
+		{name: "another tool, nobody to ask", act: redefined, nobody: true, want: "OUTCOME_UNKNOWN started at", calls: []string{`{"n":1}`}},
 		{name: "another identity", user: "mallory", then: converse.Deny("not you"), asked: 1, want: "OUTCOME_UNKNOWN not you", calls: []string{`{"n":1}`}},
 		{name: "a fork", fork: "fork", then: converse.Deny("not here"), asked: 1, want: "OUTCOME_UNKNOWN not here", calls: []string{`{"n":1}`}},
 		{name: "in time", after: 24 * time.Hour, then: converse.Deny("no"), want: " effect", calls: []string{`{"n":1}`, `{"n":1}`}},

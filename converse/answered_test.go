@@ -28,11 +28,11 @@ func TestAnswerIsBounded(t *testing.T) {
 		answer canister.Answer
 		want   string
 	}{
-		{canister.WaitApproval, canister.Answer{Verdict: canister.VerdictDeny, Reason: strings.Repeat("x", most)}, "an answer may have 1048576"},
-		{canister.WaitApproval, canister.Answer{Verdict: canister.VerdictChange, Arguments: long}, "an answer may have 1048576"},
-		{canister.WaitElicitation, canister.Answer{Verdict: canister.VerdictAccept, Arguments: long}, "an answer may have 1048576"},
-		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts(strings.Repeat("x", most))}, "an answer may have 1048576"},
-		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: []canister.Content{nil}}, "cannot be written"},
+		{canister.WaitApproval, canister.Answer{Verdict: canister.VerdictDeny, Reason: strings.Repeat("x", most)}, "at most 1048576 are allowed"},
+		{canister.WaitApproval, canister.Answer{Verdict: canister.VerdictChange, Arguments: long}, "at most 1048576 are allowed"},
+		{canister.WaitElicitation, canister.Answer{Verdict: canister.VerdictAccept, Arguments: long}, "at most 1048576 are allowed"},
+		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts(strings.Repeat("x", most))}, "at most 1048576 are allowed"},
+		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: []canister.Content{nil}}, "cannot be stored"},
 		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts(strings.Repeat("x", most-1000))}, ""},
 	} {
 		wait := canister.Wait{Head: head("w"), For: test.wait, Invocation: "i1", Conversation: "talk", Deadline: time.Now().Add(time.Hour)}

@@ -83,13 +83,13 @@ func (a *auditor) logFailure(ctx context.Context, invocation canister.Invocation
 	var panicked *invoker.Panic
 	switch {
 	case errors.As(failure, &forged):
-		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "the model tried to choose trusted values", event.InvocationForged, append(fields, zap.Strings("forged", forged.Names))...)
+		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "the model tried to set trusted values", event.InvocationForged, append(fields, zap.Strings("forged", forged.Names))...)
 	case errors.As(failure, &panicked):
 		fields = append(fields, zap.String("cause", a.guard.logged(panicked.Error())), zap.String("stack", a.guard.logged(string(panicked.Stack))))
 		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool panicked", event.InvocationPanicked, fields...)
 	case isUntold(failure):
 		fields = append(fields, zap.String("cause", a.guard.logged(failure.Cause.Error())))
-		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool failed for a reason that the model was not told", event.InvocationFailed, fields...)
+		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool failed; the model was not given the reason", event.InvocationFailed, fields...)
 	default:
 		event.Log(ctx, a.guard.log, zapcore.DebugLevel, "invocation failed", event.InvocationFailed, append(fields, zap.Error(failure))...)
 	}

@@ -174,8 +174,8 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 		warned[entry.Message] += fmt.Sprint(entry.ContextMap())
 	}
 	for message, want := range map[string]string{
-		"the model tried to choose trusted values":               "user_id",
-		"a tool failed for a reason that the model was not told": "10.0.0.1: refused",
+		"the model tried to set trusted values":             "user_id",
+		"a tool failed; the model was not given the reason": "10.0.0.1: refused",
 	} {
 		if !strings.Contains(warned[message], want) || !strings.Contains(warned[message], "conversation_id:K7") ||
 			!strings.Contains(warned[message], "invocation:") || !strings.Contains(warned[message], "tool:local__") {

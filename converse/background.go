@@ -86,7 +86,7 @@ func (b *background) wait(ctx context.Context) error {
 		changed := b.changed
 		b.mu.Unlock()
 		if err := wait(ctx, changed); err != nil {
-			return fmt.Errorf("converse: closing, these functions have not returned: %s: %w", names, err)
+			return fmt.Errorf("converse: closing: these functions have not returned: %s: %w", names, err)
 		}
 	}
 }
@@ -98,7 +98,7 @@ type leftError struct {
 }
 
 func (e *leftError) Error() string {
-	return fmt.Sprintf("converse: %s has not returned %v after the work was over, and was left behind", e.what, patience)
+	return fmt.Sprintf("converse: %s had not returned %v after the work ended; it keeps running in the background", e.what, patience)
 }
 
 // within calls a function of the program and waits for it, until patience has passed
@@ -279,7 +279,7 @@ func (s *stream) pass(ctx context.Context, yield func(ModelEvent, error) bool) {
 // leave records that a function of the program was left behind.
 func (g *guard) leave(ctx context.Context, err *leftError) {
 	g.leftovers.leave(err.what)
-	event.Log(ctx, g.log, zap.ErrorLevel, "a function of the program has not returned and is left behind", event.FunctionLeft, zap.String("function", err.what))
+	event.Log(ctx, g.log, zap.ErrorLevel, "a function of the program has not returned and keeps running in the background", event.FunctionLeft, zap.String("function", err.what))
 }
 
 // leftovers names the functions that a piece of work has left behind.
@@ -303,5 +303,5 @@ func (l *leftovers) explain(err error) error {
 	if len(l.names) == 0 || err == nil {
 		return err
 	}
-	return fmt.Errorf("%w (not returned %v later, and left behind: %s)", err, patience, strings.Join(l.names, ", "))
+	return fmt.Errorf("%w (still running in the background %v later: %s)", err, patience, strings.Join(l.names, ", "))
 }

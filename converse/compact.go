@@ -45,13 +45,13 @@ func (c *Compaction) check() error {
 	switch {
 	case c == nil:
 	case c.Window < 0:
-		return fmt.Errorf("converse: Compaction.Window is %d; it is a number of tokens, or 0 if it is not known", c.Window)
+		return fmt.Errorf("converse: Compaction.Window is %d; want a number of tokens, or 0 if it is unknown", c.Window)
 	case !(c.At >= 0 && c.At <= 1):
-		return fmt.Errorf("converse: Compaction.At is %v; it is a share of the window, above 0 and up to 1", c.At)
+		return fmt.Errorf("converse: Compaction.At is %v; want a share of the window, above 0 and up to 1", c.At)
 	case c.Keep < 0:
-		return fmt.Errorf("converse: Compaction.Keep is %d; at least one exchange has to stay", c.Keep)
+		return fmt.Errorf("converse: Compaction.Keep is %d; at least one exchange must stay", c.Keep)
 	case c.MaxTokens < 0:
-		return fmt.Errorf("converse: Compaction.MaxTokens is %d; a summary has to have some", c.MaxTokens)
+		return fmt.Errorf("converse: Compaction.MaxTokens is %d; want a positive number, or 0 for the default", c.MaxTokens)
 	}
 	return nil
 }

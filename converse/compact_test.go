@@ -321,7 +321,7 @@ func TestSummaryFails(t *testing.T) {
 		talk := grown(t, model, converse.Options{})
 		held(t, talk, 1)
 		told := history.TextOf(model.requests[0].History[1])
-		if len(told) > 20000 || !strings.Contains(told, "bytes left out") {
+		if len(told) > 20000 || !strings.Contains(told, "bytes omitted") {
 			t.Errorf("%d bytes", len(told))
 		}
 	})

@@ -184,7 +184,7 @@ func (b *batch) leftBehind(c *call) outcome {
 	if b.turn.cutOff() || unmade && b.postpones() { // other work may make it
 		return outcome{call: c, postponed: true}
 	}
-	return b.failed(c, invoker.OutcomeUnknown, "did not get an answer from one of its functions", err, sampled{})
+	return b.failed(c, invoker.OutcomeUnknown, "got no answer from one of its functions", err, sampled{})
 }
 
 // failed returns the outcome of a call that ended because of the program. Its text says
@@ -201,7 +201,7 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 		failure.Message = fmt.Sprintf("The tool has returned, and the program that takes its result %s. The call may or may not have taken effect. The reason is in the program's log.", how)
 	}
 	if stage := c.stage.Load(); c.state.Doubt && (stage == stageUnmade || stage == stageLeft) {
-		failure = c.state.Unknown("It was not made again: the program that makes the calls " + how + ".")
+		failure = c.state.Unknown("It was not repeated: the program that makes the calls " + how + ".")
 	}
 	o := outcome{call: c, result: canister.Result{
 		Head:       b.anyHead(),

@@ -125,7 +125,7 @@ func describe(model Model) (info telemetry.ModelInfo, err error) {
 // checkStart returns an error if the options or the initial history are invalid.
 func (c *Conversation) checkStart() error {
 	if c.model == nil {
-		return errors.New("converse: New was given no model")
+		return errors.New("converse: New needs a model")
 	}
 	switch c.opts.Doubt {
 	case "", DoubtReport, DoubtAsk:
@@ -133,10 +133,10 @@ func (c *Conversation) checkStart() error {
 		return fmt.Errorf("converse: Options.Doubt is %q: want %q or %q", c.opts.Doubt, DoubtReport, DoubtAsk)
 	}
 	if c.opts.Log != nil && c.givenID == "" {
-		return errors.New("converse: Options has a Log and no ID: the log keeps the conversation under its ID")
+		return errors.New("converse: Options.Log needs Options.ID, under which the log stores the conversation")
 	}
 	if c.opts.Log != nil && len(c.history) > 0 {
-		return errors.New("converse: Options has a History and a Log; a log has its own")
+		return errors.New("converse: Options has both History and Log; with a Log, the history is read from it")
 	}
 	if err := c.opts.Compaction.check(); err != nil {
 		return err
@@ -146,12 +146,12 @@ func (c *Conversation) checkStart() error {
 	}
 	for i, held := range c.history {
 		if err := canister.Writable(held); err != nil {
-			return fmt.Errorf("converse: canister %d of the history cannot be taken up: %w", i, err)
+			return fmt.Errorf("converse: canister %d of the history is not valid: %w", i, err)
 		}
 	}
 	for _, problem := range canister.Check(c.history) {
 		if problem.Rule != canister.RuleOpen {
-			return fmt.Errorf("converse: the history cannot be taken up (canister.Repair can mend it): %v", problem)
+			return fmt.Errorf("converse: the history is not valid (canister.Repair can repair it): %v", problem)
 		}
 	}
 	return nil
@@ -210,10 +210,10 @@ func (c *Conversation) policy() Policy {
 func (c *Conversation) Send(ctx context.Context, content ...canister.Content) iter.Seq2[Event, error] {
 	return c.run(ctx, true, func(w *turn) {
 		if len(content) == 0 {
-			w.progress.fail(errors.New("converse: Send was given no content"))
+			w.progress.fail(errors.New("converse: Send needs content"))
 			return
 		}
-		w.answerPending("the conversation went on without it", false)
+		w.answerPending("the conversation continued without it", false)
 		user := canister.User{Content: slices.Clone(content)}
 		user.Time = w.opts.Now()
 		w.introduceBefore()
@@ -318,7 +318,7 @@ func (c *Conversation) end(ctx context.Context, working *work) error {
 	if working != nil {
 		working.cancel(ErrClosed)
 		if err := wait(ctx, working.done); err != nil {
-			return fmt.Errorf("converse: closing, the work under way has not ended: %w", err)
+			return fmt.Errorf("converse: closing: the running work has not ended: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%v have passed", patience))
@@ -342,7 +342,7 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 	var ranged atomic.Bool
 	return func(yield func(Event, error) bool) {
 		if ranged.Swap(true) {
-			yield(nil, errors.New("converse: these events were ranged over before: call the method again for another piece of work"))
+			yield(nil, errors.New("converse: these events can be ranged over only once: call the method again"))
 			return
 		}
 		ctx = telemetry.WithConversation(telemetry.With(ctx, c.opts.Telemetry), c.opts.ID)

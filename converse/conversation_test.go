@@ -202,8 +202,8 @@ func TestOversizedResultIsCut(t *testing.T) {
 	talk := converse.New(script, newRoster(t, big), &converse.Options{Limits: converse.Limits{ResultBytes: 1001}})
 	play(t, talk, "Go.")
 	text := canister.TextOf(results(talk.History())[0].Content)
-	want := strings.Repeat("é", 500) + "\n[cut: 5000 bytes of text are left out, because a result may have 1001 bytes]" +
-		"\n[cut: 500 bytes of an image (image/png) are left out, because a result may have 1001 bytes]"
+	want := strings.Repeat("é", 500) + "\n[cut: 5000 bytes of text omitted, because a result may have at most 1001 bytes]" +
+		"\n[cut: 500 bytes of an image (image/png) omitted, because a result may have at most 1001 bytes]"
 	if text != want {
 		t.Errorf("the result is %q", text[max(0, len(text)-200):])
 	}
@@ -579,7 +579,7 @@ func TestResultThatIsNoContent(t *testing.T) {
 	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("odd", "{}")}}, conversetest.Line{Text: "ok"})
 	talk := converse.New(script, roster, nil)
 	play(t, talk, "Go.")
-	want := "[left out: <nil> is no content]\ngood\n[left out: *canister.TextContent is no content]\n{\"half"
+	want := "[omitted: <nil> is not a content]\ngood\n[omitted: *canister.TextContent is not a content]\n{\"half"
 	if text := canister.TextOf(results(through(t, talk.History()))[0].Content); text != want {
 		t.Errorf("the result says %q", text)
 	}

@@ -37,7 +37,7 @@ func (g *gate) resolveDoubt(c *call) callDecision {
 	case g.batch.postpones():
 		return callDecision{postponed: true}
 	case g.batch.ctx.Err() != nil:
-		return callDecision{failure: s.Unknown(fmt.Sprintf("Before it was looked into, %s.", g.batch.whyOver()))}
+		return callDecision{failure: s.Unknown(fmt.Sprintf("Before its outcome could be found out, %s.", g.batch.whyOver()))}
 	case c.repeatable() && g.stillApproved(c):
 		return g.repeat(c, s.Intent.Approved)
 	case c.repeatable() && g.opts.Approve != nil:
@@ -84,9 +84,9 @@ func (g *gate) approveRepeat(c *call) callDecision {
 		r.awaits.For = canister.WaitOutcome
 		return r
 	case r.failure != nil:
-		return callDecision{failure: c.state.Unknown("A second attempt was asked for. " + r.failure.Message)}
+		return callDecision{failure: c.state.Unknown("Approval of a second attempt was requested. " + r.failure.Message)}
 	case string(r.arguments) != string(first.arguments):
-		return callDecision{failure: c.state.Unknown("It was not made again: it was approved with other arguments.")}
+		return callDecision{failure: c.state.Unknown("It was not repeated: the approval has other arguments.")}
 	}
 	first.approved = r.approved
 	return first
@@ -99,7 +99,7 @@ func (g *gate) repeat(c *call, approved time.Time) callDecision {
 	case failure != nil:
 		return callDecision{failure: failure}
 	case !whole(c.state.Intent):
-		return callDecision{failure: c.state.Barred("the log does not have its arguments, which hold what is secret")}
+		return callDecision{failure: c.state.Barred("the log does not have its arguments, because they contain secrets")}
 	}
 	v := callDecision{arguments: arguments, wait: c.state.Intent.Wait, approved: approved}
 	if changed := c.state.Intent.Arguments; changed != "" {
@@ -121,9 +121,9 @@ func (g *gate) applyOutcome(c *call) callDecision {
 	case s.Answer.Verdict == canister.VerdictDone:
 		return callDecision{by: by, content: s.Answer.Content, done: true}
 	case s.Answer.Verdict == canister.VerdictUnknown:
-		return callDecision{by: by, failure: s.Unknown(calls.Because("Nobody will know, says "+textcut.Bytes(by, bounds.MaxQuoted), s.Answer.Reason))}
+		return callDecision{by: by, failure: s.Unknown(calls.Because("The outcome cannot be found out, according to "+textcut.Bytes(by, bounds.MaxQuoted), s.Answer.Reason))}
 	}
-	return callDecision{failure: s.Unknown("Nobody who was asked could tell in time.")}
+	return callDecision{failure: s.Unknown("No person answered in time whether it took effect.")}
 }
 
 // askOutcome waits for a person who finds out the outcome.
@@ -134,7 +134,7 @@ func (g *gate) askOutcome(c *call) callDecision {
 	}
 	wait, failure := g.newWait(c, canister.WaitOutcome, deferral{}, arguments)
 	if failure != nil {
-		failure = c.state.Unknown("Nobody could be asked.")
+		failure = c.state.Unknown("No person could be asked.")
 	}
 	return callDecision{awaits: wait, failure: failure}
 }

@@ -335,7 +335,7 @@ func TestDoubt(t *testing.T) {
 		calls      int
 		waits      bool
 	}{
-		{name: "reported", tool: plain, want: "OUTCOME_UNKNOWN begun at"},
+		{name: "reported", tool: plain, want: "OUTCOME_UNKNOWN started at"},
 		{name: "again", repeatable: true, tool: idempotent, want: " effect", calls: 1},
 		{name: "again, read-only", repeatable: true, tool: readOnly, want: " effect", calls: 1},
 		{name: "again, whatever the policy", repeatable: true, tool: idempotent, doubt: converse.DoubtAsk, want: " effect", calls: 1},
@@ -344,9 +344,9 @@ func TestDoubt(t *testing.T) {
 		{name: "no tool", repeatable: true, want: "OUTCOME_UNKNOWN"},
 		{name: "asked", tool: plain, doubt: converse.DoubtAsk, waits: true},
 		{name: "asked, too late", tool: plain, doubt: converse.DoubtAsk, waits: true, later: 25 * time.Hour, want: "OUTCOME_UNKNOWN in time"},
-		{name: "make it again", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, want: " effect", calls: 1},
+		{name: "call again", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, want: " effect", calls: 1},
 		{name: "it was made", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts("all well")}, want: " all well"},
-		{name: "nobody knows", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictUnknown, Reason: "no trace"}, want: "OUTCOME_UNKNOWN says dana: no trace"},
+		{name: "nobody knows", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictUnknown, Reason: "no trace"}, want: "OUTCOME_UNKNOWN according to dana: no trace"},
 		{name: "an answer in a fork", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, id: "fork", want: "wait"},
 		{name: "an outcome in a fork", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone}, id: "fork", want: "wait"},
 	} {
@@ -416,7 +416,7 @@ func TestSendTellsWhatIsOpen(t *testing.T) {
 		{[]canister.Canister{intent(false)}, "OUTCOME_UNKNOWN It may or may not have taken effect"},
 		{[]canister.Canister{intent(true)}, "OUTCOME_UNKNOWN It may or may not have taken effect"},
 		{[]canister.Canister{wait}, "CANCELED The call was not started"},
-		{[]canister.Canister{intent(true), asked}, "CANCELED The call was given up"},
+		{[]canister.Canister{intent(true), asked}, "CANCELED The call was stopped"},
 	} {
 		var l ledger
 		talk := process(t, put(t, test.behind...), newRoster(t, l.tool("act")), converse.Options{}, done)

@@ -39,7 +39,7 @@ func TestForbidWins(t *testing.T) {
 			nil, converse.Options{}, "", converse.Options{Forbid: func(context.Context, converse.Approval) (string,
 				bool) {
 				panic("rules")
-			}}, 0, "DENIED cannot be asked",
+			}}, 0, "DENIED The rules failed",
 		},
 		"rules that let run": {
 			nil, converse.Options{}, "", converse.Options{Forbid: func(context.Context, converse.Approval) (string,

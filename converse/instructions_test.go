@@ -60,7 +60,7 @@ func TestInstructionsReachTheModelOnce(t *testing.T) {
 	last := model.requests[2]
 	for i, request := range model.requests {
 		said := documents(request)
-		if strings.Count(said, `The server "files" says about its tools:`+"\n> Use wisely.\n> The key is [secret].") != 1 || strings.Count(said, "The server") != 2 {
+		if strings.Count(said, `The server "files" says about its tools:`+"\n> Use wisely.\n> The key is [secret].") != 1 || strings.Count(said, "The server") != 1 {
 			t.Errorf("request %d tells: %s", i, said)
 		}
 		for at, c := range request.History {
@@ -123,7 +123,7 @@ func TestInstructionsChange(t *testing.T) {
 			play(t, talk, "more")
 		}
 		said := documents(model.requests[12])
-		if !strings.Contains(said, "Late advice.") || !strings.Contains(said, "In place of what it said before:\n\nThe server \"flapping\"") {
+		if !strings.Contains(said, "Late advice.") || !strings.Contains(said, "This replaces the earlier text of this server:\n\nThe server \"flapping\"") {
 			t.Errorf("in the end: %s", said)
 		}
 		if n := strings.Count(said, "é"); n > ensemble.MaxAllInstructions || n < ensemble.MaxAllInstructions-2500 {

@@ -60,7 +60,7 @@ func (g *gate) intentOf(c *call, r callDecision) canister.Intent {
 func (g *gate) written(r callDecision) string {
 	text := string(r.arguments)
 	if cleaned := g.batch.clean.json(r.arguments); r.wait == "" && cleaned != text {
-		return "[not all of it] " + cleaned
+		return "[incomplete] " + cleaned
 	}
 	return text
 }

@@ -44,7 +44,7 @@ func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
 	}
 	text, err := json.Marshal(form)
 	if err != nil {
-		return "", invoker.Failf(invoker.Internal, "The tool's question has a schema that is no JSON: %w", err)
+		return "", invoker.Failf(invoker.Internal, "The schema of the tool's question is not JSON: %w", err)
 	}
 	return string(text), nil
 }

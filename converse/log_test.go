@@ -247,7 +247,7 @@ func TestLoadWritesNothing(t *testing.T) {
 
 func TestLogAndHistory(t *testing.T) {
 	talk := converse.New(conversetest.NewScript(), nil, &converse.Options{ID: "talk", Log: history.NewMemory(), History: putDown(t)})
-	if err := talk.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "History and a Log") {
+	if err := talk.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "both History and Log") {
 		t.Errorf("err = %v", err)
 	}
 	broken := history.NewMemory()

@@ -84,7 +84,7 @@ func TestOddResultsEnterWholeAndBounded(t *testing.T) {
 					if !strings.Contains(text, "the text") {
 						t.Errorf("the result is %q", text)
 					}
-					if strings.Contains(name, "metadata, large") && (!strings.Contains(text, "bytes of metadata are left out") || spilled.Load() == 0) {
+					if strings.Contains(name, "metadata, large") && (!strings.Contains(text, "bytes of metadata omitted") || spilled.Load() == 0) {
 						t.Errorf("nothing says what was cut: %q, and %d pieces were spilled", text, spilled.Load())
 					}
 					if name == "metadata, not JSON" && (!strings.Contains(text, `no JSON form: "a"`) || string(result.Metadata["b"]) != "1") {
@@ -134,14 +134,14 @@ func TestWhatCannotBeWrittenOutDoesNotEnter(t *testing.T) {
 				t.Errorf("Send says %v, Add says %v, and the history is %v", said, added, talk.History())
 			}
 			_, replied := talk.Ask(t.Context(), canister.Text("Go."))
-			if replied == nil || !strings.Contains(replied.Error(), "the reply cannot enter the history") {
+			if replied == nil || !strings.Contains(replied.Error(), "the reply cannot be added to the history") {
 				t.Errorf("a bad reply is the error %v", replied)
 			}
 			if err := sendTwice(t, talk); err != nil {
 				t.Error(err)
 			}
 			taken := converse.New(twoCalls(), nil, &converse.Options{History: []canister.Canister{canister.User{Head: canister.Head{ID: "1"}, Content: []canister.Content{content}}}})
-			if _, err := taken.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "canister 0 of the history cannot be taken up") {
+			if _, err := taken.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "canister 0 of the history is not valid") {
 				t.Errorf("a bad history is the error %v", err)
 			}
 		})
@@ -171,8 +171,8 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		"empty identities":  {converse.Options{NewID: func() string { return "" }}, "Options.NewID returned an empty identity"},
 		"the same identity": {converse.Options{NewID: constant}, "Options.NewID has to return a new one each time"},
 		"the same, logged":  {converse.Options{NewID: constant, ID: "a", Log: history.NewMemory()}, "Options.NewID has to return a new one each time"},
-		"a log without ID":  {converse.Options{Log: history.NewMemory()}, "Options has a Log and no ID"},
-		"a nil canister":    {converse.Options{History: []canister.Canister{nil}}, "canister 0 of the history cannot be taken up"},
+		"a log without ID":  {converse.Options{Log: history.NewMemory()}, "Options.Log needs Options.ID"},
+		"a nil canister":    {converse.Options{History: []canister.Canister{nil}}, "canister 0 of the history is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talk := converse.New(twoCalls(), newRoster(t, echo("echo")), &test.options)
@@ -218,7 +218,7 @@ func TestEventsAreRangedOverOnce(t *testing.T) {
 		for _, err := range events {
 			failed = errors.Join(failed, err)
 		}
-		if failed != nil && !strings.Contains(failed.Error(), "ranged over before") {
+		if failed != nil && !strings.Contains(failed.Error(), "ranged over only once") {
 			t.Error(failed)
 		}
 	}

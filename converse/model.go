@@ -60,7 +60,7 @@ func Screen(definition *invoker.Definition, screener Screener) error {
 	return screened(screener, definition)
 }
 
-var errNotForModels = errors.New("it is for its app alone and not for models (_meta.ui.visibility); it can be called by hand")
+var errNotForModels = errors.New("it is only for its app, not for models (_meta.ui.visibility); it can still be called by hand")
 
 // Limiter is a [Model] whose API limits the tools of a request.
 type Limiter interface {

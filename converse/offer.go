@@ -137,7 +137,7 @@ type chooser struct {
 }
 
 func chooserFor(model Model, limit int) chooser {
-	c := chooser{limit: limit, why: fmt.Sprintf("a model is offered %d tools at most", limit)}
+	c := chooser{limit: limit, why: fmt.Sprintf("a model is offered at most %d tools", limit)}
 	c.screener, _ = model.(Screener)
 	if limiter, ok := model.(Limiter); ok {
 		most, err := maxTools(limiter)
@@ -145,7 +145,7 @@ func chooserFor(model Model, limit int) chooser {
 		case err != nil:
 			c.limit, c.why = 0, err.Error()
 		case most > 0 && (limit < 0 || most < limit):
-			c.limit, c.why = most, fmt.Sprintf("the model's API takes %d tools in a request", most)
+			c.limit, c.why = most, fmt.Sprintf("the model's API accepts %d tools per request", most)
 		}
 	}
 	return c
@@ -228,7 +228,7 @@ func (o *offer) missing(name string) *invoker.Failure {
 		message += " The nearest names are: " + strings.Join(nearest, ", ") + "."
 	}
 	for _, away := range o.catalog.Away() {
-		message += fmt.Sprintf(" The tools of %q are away at the moment.", away.Ensemble)
+		message += fmt.Sprintf(" The tools of %q are not available at the moment.", away.Ensemble)
 	}
 	return invoker.Failf(invoker.ToolNotFound, "%s", message)
 }

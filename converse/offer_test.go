@@ -174,7 +174,7 @@ func TestAwayIsNotFatal(t *testing.T) {
 		t.Errorf("away = %v", away)
 	}
 	found := results(talk.History())
-	if text := canister.TextOf(found[0].Content); !strings.Contains(text, `"broken" are away`) || found[1].Code != "" {
+	if text := canister.TextOf(found[0].Content); !strings.Contains(text, `"broken" are not available`) || found[1].Code != "" {
 		t.Errorf("the results are %q and %q", text, found[1].Code)
 	}
 }
@@ -332,7 +332,7 @@ func TestNothingIsAddedAfterAFailure(t *testing.T) {
 func TestNumberOfTools(t *testing.T) {
 	script := conversetest.NewScript(
 		conversetest.Line{Expect: offers("local__a", "local__b"), Calls: []conversetest.Call{call("c", "{}")}},
-		conversetest.Line{Expect: told("2 tools at most"), Text: "ok"},
+		conversetest.Line{Expect: told("at most 2 tools"), Text: "ok"},
 	)
 	talk := converse.New(script, newRoster(t, echo("c"), echo("b"), echo("a")), &converse.Options{Limits: converse.Limits{Tools: 2}})
 	events := play(t, talk, "Go.")
@@ -377,7 +377,7 @@ func TestToolsForAppsAlone(t *testing.T) {
 	}
 	script := conversetest.NewScript(
 		conversetest.Line{Expect: offers("local__all", "local__both", "local__model", "local__none", "local__odd"), Calls: []conversetest.Call{call("app", `{}`)}},
-		conversetest.Line{Expect: told("it is for its app alone"), Text: "I see."},
+		conversetest.Line{Expect: told("it is only for its app"), Text: "I see."},
 	)
 	roster := newRoster(t, visible("all", ""), visible("app", `["app"]`), visible("model", `["model"]`),
 		visible("both", `["app","model"]`), visible("none", `[]`), visible("odd", `"app"`))

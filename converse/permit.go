@@ -55,7 +55,7 @@ func (g *gate) decide(c *call) callDecision {
 	if g.opts.Forbid == nil || r.postponed || r.awaits != nil || r.failure != nil || r.done {
 		return r
 	}
-	reason, forbidden := "The rules cannot be asked.", true
+	reason, forbidden := "The rules failed.", true
 	if err := contain.Call("Options.Forbid", func() { reason, forbidden = g.opts.Forbid(g.batch.ctx, approvalOf(c, r.arguments)) }); err != nil {
 		event.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "approval failed", event.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
 	}
@@ -63,7 +63,7 @@ func (g *gate) decide(c *call) callDecision {
 	case !forbidden:
 		return r
 	case c.state.Doubt || c.state.Wait.For == canister.WaitOutcome:
-		return callDecision{failure: c.state.Unknown("It was not made again, which is denied: " + reason)}
+		return callDecision{failure: c.state.Unknown("It was not repeated, because that is denied: " + reason)}
 	}
 	return denied("The call was denied and not started: %s", reason)
 }
@@ -107,7 +107,7 @@ func (g *gate) applyApproval(c *call, arguments json.RawMessage) callDecision {
 	case calls.Inherited(wait, g.opts.ID):
 		return g.approveAnew(c, arguments)
 	case answer.ID == "":
-		return denied("The call was not started: it needs an approval, and nobody gave one before %s.", wait.Deadline.UTC().Format(time.RFC3339))
+		return denied("The call was not started: it needs an approval, and none was given before %s.", wait.Deadline.UTC().Format(time.RFC3339))
 	case !g.stillBound(c, wait) || wait.Arguments != string(arguments) || g.usedUp(c, wait):
 		return g.approveAnew(c, arguments)
 	case answer.Verdict != canister.VerdictDeny && g.expired(calls.Expiry(wait, answer)):
@@ -125,7 +125,7 @@ func (g *gate) applyApproval(c *call, arguments json.RawMessage) callDecision {
 // approveAnew asks again for an approval that no longer holds.
 func (g *gate) approveAnew(c *call, arguments json.RawMessage) callDecision {
 	if g.opts.Approve == nil {
-		return denied("The call was not started: its approval was for something else, and nobody can be asked again.")
+		return denied("The call was not started: its approval does not apply to this call, and no person can be asked again.")
 	}
 	return g.approve(c, arguments)
 }
@@ -157,7 +157,7 @@ func (g *gate) usedUp(c *call, wait canister.Wait) bool {
 func (g *gate) newWait(c *call, what canister.WaitFor, d deferral, arguments string) (*canister.Wait, *invoker.Failure) {
 	identity, err := g.batch.turn.identity()
 	if err != nil {
-		return nil, &invoker.Failure{Code: invoker.Internal, Message: "The call was not started: it cannot be said for whom.", Cause: err}
+		return nil, &invoker.Failure{Code: invoker.Internal, Message: "The call was not started: its user could not be determined.", Cause: err}
 	}
 	if d.within <= 0 {
 		d.within = g.opts.WaitFor
@@ -211,7 +211,7 @@ func (g *gate) approve(c *call, arguments json.RawMessage) callDecision {
 	case decision.denied:
 		return denied("The call was denied and not started: %s", decision.reason)
 	case decision.changed && (!calls.IsObject(decision.arguments) || len(decision.arguments) > calls.MaxAnswer):
-		event.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "approval changed the arguments into something that is not a JSON object, or too long", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
+		event.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "the arguments changed by an approval are not a JSON object, or are too long", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
 		return callDecision{failure: invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")}
 	case decision.changed:
 		return callDecision{arguments: decision.arguments, changed: true, approved: g.opts.Now().Add(g.opts.WaitFor)}

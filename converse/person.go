@@ -41,7 +41,7 @@ func (q *questions) person() askFunc {
 	return func(ctx context.Context, question *invoker.ElicitRequest) (_ *invoker.ElicitResult, err error) {
 		defer caught("a function that a tool's question needs", &err)
 		if question == nil {
-			return nil, invoker.Failf(invoker.Internal, "The tool asked the person nothing.")
+			return nil, invoker.Failf(invoker.Internal, "The tool asked the person an empty question.")
 		}
 		ctx, cancel := during(ctx, q.ctx)
 		defer cancel()

@@ -257,7 +257,7 @@ func TestWhatIsNotHeldCounts(t *testing.T) {
 		t.Fatalf("%d canisters are held, of %d that are told of", len(talk.History()), talk.Length())
 	}
 	err := talk.Add(t.Context(), canister.Document{Head: canister.Head{ID: g.history[2].Header().ID}})
-	if err == nil || !strings.Contains(err.Error(), "canister 2 of the log has the identity") {
+	if err == nil || !strings.Contains(err.Error(), "canister 2 of the log already has the identity") {
 		t.Errorf("err = %v", err)
 	}
 	if err := talk.Add(t.Context(), canister.Document{Head: canister.Head{ID: "new"}}); err != nil {

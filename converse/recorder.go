@@ -63,7 +63,7 @@ func (r *recorder) headed(c canister.Canister, entering map[string]bool) (_ cani
 	}
 	c = canister.WithHead(c, head)
 	if err := canister.Writable(c); err != nil {
-		return nil, fmt.Errorf("converse: this cannot enter the history: %w", err)
+		return nil, fmt.Errorf("converse: the canister cannot be added to the history: %w", err)
 	}
 	return c, nil
 }
@@ -94,7 +94,7 @@ func (r *recorder) load(ctx context.Context) error {
 		return fmt.Errorf("converse: the log cannot be read: %w", err)
 	}
 	if slices.Contains(added, nil) {
-		return errors.New("converse: the log has yielded a canister that is nil")
+		return errors.New("converse: the log returned a nil canister")
 	}
 	if len(added) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (r *recorder) load(ctx context.Context) error {
 	for _, problem := range canister.Check(whole) {
 		if problem.Rule != canister.RuleOpen {
 			problem.Index = held.Place(problem.Index)
-			return fmt.Errorf("converse: what the log has is no history (canister.Repair can mend it): %v", problem)
+			return fmt.Errorf("converse: the log does not have a valid history (canister.Repair can repair it): %v", problem)
 		}
 	}
 	r.conv.mu.Lock()
@@ -211,7 +211,7 @@ func (r *recorder) written(ctx context.Context) error {
 		return nil
 	}
 	if err := wait(ctx, writing); err != nil {
-		return fmt.Errorf("converse: an append that earlier work has left behind has not returned: %w", err)
+		return fmt.Errorf("converse: an append of earlier work has not returned: %w", err)
 	}
 	r.conv.mu.Lock()
 	r.conv.writing = nil
@@ -233,7 +233,7 @@ func (r *recorder) clashes(ctx context.Context, canisters []canister.Canister) e
 	}
 	c, place, err := logtail.Before(ctx, r.opts.Log, r.opts.ID, r.conv.held.From, func(c canister.Canister) bool { return named[c.Header().ID] })
 	if c != nil {
-		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
+		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log already has the identity %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func (i *identities) take(id string) bool {
 func (r *Reply) canisters(ids *identities) ([]canister.Canister, error) {
 	added, err := r.check(ids)
 	if err != nil {
-		return nil, &ModelError{Message: "the reply cannot enter the history: " + err.Error()}
+		return nil, &ModelError{Message: "the reply cannot be added to the history: " + err.Error()}
 	}
 	return added, nil
 }

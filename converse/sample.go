@@ -168,13 +168,13 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 // history converts the messages of a request to canisters.
 func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister, error) {
 	if request == nil || len(request.Messages) == 0 {
-		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked nothing: there is no message.")
+		return nil, invoker.Failf(invoker.InvalidArguments, "The model was not asked: the request has no message.")
 	}
 	if request.MaxTokens < 0 {
-		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked for %d tokens; there cannot be less than 0.", request.MaxTokens)
+		return nil, invoker.Failf(invoker.InvalidArguments, "The request asks for %d tokens; the number must not be negative.", request.MaxTokens)
 	}
 	if t := request.Temperature; t != nil && (*t < 0 || math.IsNaN(*t) || math.IsInf(*t, 0)) {
-		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked at the temperature %v; it must be a number from 0 up.", *t)
+		return nil, invoker.Failf(invoker.InvalidArguments, "The request has the temperature %v; it must be a number of 0 or more.", *t)
 	}
 	if err := request.CheckTools(); err != nil {
 		return nil, err

@@ -30,19 +30,19 @@ func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 	tools := sampleTools{set: &Toolset{}, names: map[string]string{}, allowed: request.ToolChoice != invoker.ToolsNone}
 	choice := chooserFor(s.batch.turn.conv.origin, s.opts.Limits.Tools)
 	if choice.limit >= 0 && len(request.Tools) > choice.limit {
-		return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given %d tools: %s.", len(request.Tools), choice.why)
+		return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered %d tools: %s.", len(request.Tools), choice.why)
 	}
 	for _, definition := range request.Tools {
 		name := sampleName(definition.Name)
 		if _, taken := tools.names[name]; taken {
-			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: another one has the same name for it.", textcut.Bytes(definition.Name, bounds.MaxQuoted))
+			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered the tool %q: another tool has the same name for the model.", textcut.Bytes(definition.Name, bounds.MaxQuoted))
 		}
 		tools.names[name] = definition.Name
 		definition.Name, definition.Title, definition.Description = name, s.batch.clean.text(definition.Title), s.batch.clean.text(definition.Description)
 		definition.InputSchema, definition.OutputSchema = s.batch.clean.schema(definition.InputSchema), s.batch.clean.schema(definition.OutputSchema)
 		definition.Metadata = s.batch.clean.fields(definition.Metadata)
 		if err := Screen(&definition, choice.screener); err != nil {
-			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: %w.", textcut.Bytes(tools.names[name], bounds.MaxQuoted), err)
+			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered the tool %q: %w.", textcut.Bytes(tools.names[name], bounds.MaxQuoted), err)
 		}
 		tools.set.Definitions = append(tools.set.Definitions, &definition)
 	}

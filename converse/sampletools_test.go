@@ -160,11 +160,11 @@ func (choosy) Shortened(*invoker.Definition) string { return "" }
 // A request that the model cannot be asked as it is fails, and leaves nothing out.
 func TestSampleToolsAreRefused(t *testing.T) {
 	for want, tools := range map[string][]invoker.Definition{
-		`The model cannot be given the tool "bad": its schema is odd.`:                        {ownTool("good"), ownTool("bad")},
-		`The model cannot be given 3 tools: the model's API takes 2 tools in a request.`:      {ownTool("a"), ownTool("b"), ownTool("c")},
-		`Two tools for the model have the name "a".`:                                          {ownTool("a"), ownTool("a")},
-		`The tool choice is "required", but the request has no tools.`:                        {},
-		`The model cannot be given the tool "own": it is for its app alone and not for model`: {{Name: "own", InputSchema: json.RawMessage(`{}`), Metadata: canister.Fields{"mcp/_meta": json.RawMessage(`{"ui":{"visibility":["app"]}}`)}}},
+		`The model cannot be offered the tool "bad": its schema is odd.`:                       {ownTool("good"), ownTool("bad")},
+		`The model cannot be offered 3 tools: the model's API accepts 2 tools per request.`:    {ownTool("a"), ownTool("b"), ownTool("c")},
+		`Two tools for the model have the name "a".`:                                           {ownTool("a"), ownTool("a")},
+		`The tool choice is "required", but the request has no tools.`:                         {},
+		`The model cannot be offered the tool "own": it is only for its app, not for models (`: {{Name: "own", InputSchema: json.RawMessage(`{}`), Metadata: canister.Fields{"mcp/_meta": json.RawMessage(`{"ui":{"visibility":["app"]}}`)}}},
 	} {
 		script := conversetest.NewScript(
 			conversetest.Line{Calls: []conversetest.Call{call("loop", "{}")}},

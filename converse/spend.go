@@ -84,7 +84,7 @@ func (a *account) settleHold(ctx context.Context, hold *budget.Hold, spent budge
 	amount, err := foreign(ctx, a.guard, "the ledger of Options.Budget", func() (budget.Amount, error) { return hold.Settle(ctx, spent) })
 	a.add(amount)
 	if err != nil {
-		event.Log(ctx, a.guard.log, zapcore.ErrorLevel, "what was spent could not be settled, and counts as it was reserved", event.BudgetFailed, zap.Error(err))
+		event.Log(ctx, a.guard.log, zapcore.ErrorLevel, "the spent amount could not be settled; the reserved amount counts as spent", event.BudgetFailed, zap.Error(err))
 	}
 }
 

@@ -276,7 +276,7 @@ func TestNoTimeForCalls(t *testing.T) {
 		time.AfterFunc(time.Minute-time.Microsecond, func() { close(slow) })
 		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("echo", `{}`)}, Wait: slow})
 		talk := converse.New(script, newRoster(t, echo("echo")), &converse.Options{ID: "talk", Budget: p})
-		ended(t, last(t, play(t, talk, "hello")), "59.999999s are spent, and up to 1ms needed")
+		ended(t, last(t, play(t, talk, "hello")), "59.999999s are spent, and up to 1ms are needed")
 		if found := results(talk.History()); len(found) != 1 || found[0].Code != string(invoker.Denied) ||
 			!strings.HasPrefix(canister.TextOf(found[0].Content),
 				"The call was not started: the budget of 1m0s for each conversation does not suffice for the next step") {

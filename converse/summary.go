@@ -35,8 +35,8 @@ const summaryRules = `The older part comes as JSON Lines, one message a line; "f
 func (t *turn) compact(ctx context.Context, command Compact) {
 	started := t.opts.Now()
 	options := t.opts.Compaction.options(t.policy().Refused)
-	document := canister.Document{Title: "Results of tools that were cut", Content: canister.Texts(fmt.Sprintf(
-		"[What is told of results of tools before this place is cut to %d bytes each.]", command.Trim))}
+	document := canister.Document{Title: "Shortened tool results", Content: canister.Texts(fmt.Sprintf(
+		"[Tool results before this point are cut to %d bytes each.]", command.Trim))}
 	var usage *canister.Usage
 	if command.Trim == 0 {
 		request := t.asker.summaryRequest(options, command)
@@ -55,7 +55,7 @@ func (t *turn) compact(ctx context.Context, command Compact) {
 	if !t.append(document) {
 		return
 	}
-	event.Log(ctx, t.guard.log, zapcore.InfoLevel, "the model is told less of what is long ago", event.Compacted,
+	event.Log(ctx, t.guard.log, zapcore.InfoLevel, "older parts of the conversation were shortened for the model", event.Compacted,
 		zap.Int64("before", command.Before), zap.Int64("after", command.After), zap.Int("trimmed", command.Trim))
 	t.emit(CompactionCompleted{
 		Document: document,
@@ -85,7 +85,7 @@ func (t *turn) summarize(ctx context.Context, model Model, request *Request) (*R
 	}
 	finish := reply.Message.Finish
 	if strings.TrimSpace(canister.TextOf(reply.Message.Content)) == "" || finish == canister.FinishContentFilter || finish == canister.FinishRefusal {
-		return nil, &ModelError{Message: fmt.Sprintf("the model was asked to summarise what is long ago in the conversation, and did not (%s); Continue asks again, and Compaction.Model can be another model", cmp.Or(finish, "no reason given"))}
+		return nil, &ModelError{Message: fmt.Sprintf("the model was asked to summarise the older part of the conversation, but did not (%s); Continue asks again, and Compaction.Model can name another model", cmp.Or(finish, "no reason given"))}
 	}
 	return reply, nil
 }
@@ -124,7 +124,7 @@ func (a *asker) summaryOf(reply *Reply, command Compact) canister.Document {
 	}
 	return canister.Document{
 		Head:    canister.Head{Extra: canister.Extra{Metadata: spent.remember(nil)}},
-		Title:   "Summary of the conversation so far, in place of its older part",
+		Title:   "Summary that replaces the older part of the conversation",
 		Content: canister.Texts(text),
 	}
 }
@@ -160,9 +160,9 @@ func advised(opts *Options, err error) error {
 	failed, _ := errors.AsType[*ModelError](err)
 	told := *failed
 	if opts.Compaction == nil {
-		told.Message += " [the conversation is too long for the model: set Options.Compaction, which is the table [compaction] in a configuration, take a model with a larger window, or begin another conversation]"
+		told.Message += " [the conversation is too long for the model: set Options.Compaction, which is the table [compaction] in a configuration, use a model with a larger window, or start another conversation]"
 	} else {
-		told.Message += " [what is long ago has been left out already: what is left, the instructions and the tools on offer are too much; take a model with a larger window, offer fewer tools, or begin another conversation]"
+		told.Message += " [the older part has already been left out, but the rest, the instructions and the offered tools are still too long; use a model with a larger window, offer fewer tools, or start another conversation]"
 	}
 	return &told
 }

@@ -33,7 +33,7 @@ func (c *Conversation) Suspend(ctx context.Context) error {
 	working.suspension.once.Do(func() { close(working.suspension.suspended) })
 	if err := wait(ctx, working.done); err != nil {
 		working.cancel(ErrSuspended)
-		return fmt.Errorf("converse: suspending, what was under way was cancelled: %w", err)
+		return fmt.Errorf("converse: suspending: the running work was cancelled: %w", err)
 	}
 	return nil
 }

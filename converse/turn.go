@@ -202,7 +202,7 @@ func (t *turn) abandoned(s *calls.State, why string) *invoker.Failure {
 	case s != nil && (s.Doubt || s.Wait.For == canister.WaitOutcome):
 		return s.Unknown("")
 	case s != nil && s.Wait.For == canister.WaitElicitation:
-		return invoker.Failf(invoker.Canceled, "The call was given up, to be made again with the answer of a person, and was not: %s.", why)
+		return invoker.Failf(invoker.Canceled, "The call was stopped, to be repeated with the answer of a person, but it was not repeated: %s.", why)
 	case s != nil && (s.Attempts > 0 || s.Wait.ID != "") || t.progress.reached == phaseAsked || t.opts.Log != nil:
 		return invoker.Failf(invoker.Canceled, "The call was not started: %s.", why)
 	}

@@ -328,7 +328,7 @@ func TestWhoMayAnswer(t *testing.T) {
 		}
 		talk = process(t, kept, roster, options, done)
 		carryOn(t, talk, converse.ReasonAnswered)
-		if r := results(talk.History()); r[0].Code != "DENIED" || !strings.Contains(canister.TextOf(r[0].Content), "nobody gave one before") || l.count() != 0 {
+		if r := results(talk.History()); r[0].Code != "DENIED" || !strings.Contains(canister.TextOf(r[0].Content), "none was given before") || l.count() != 0 {
 			t.Errorf("the result is %v; %d calls", r, l.count())
 		}
 	})

@@ -186,7 +186,7 @@ func (o *Options) check() error {
 	}
 	for _, name := range []string{"model", "messages", "system", "tools", "stream"} {
 		if _, taken := o.ExtraBody[name]; taken {
-			add("ExtraBody has %q, which is the model's own to fill", name)
+			add("ExtraBody has %q, which the package sets itself", name)
 		}
 	}
 	for name, value := range o.Headers {

@@ -194,7 +194,7 @@ func (w *messageWriter) result(r canister.Result) []modelapi.Part {
 	case !empty:
 		return parts
 	case r.Failed():
-		return []modelapi.Part{{Text: "[the call failed without a word: " + r.Code + "]"}}
+		return []modelapi.Part{{Text: "[the call failed without an explanation: " + r.Code + "]"}}
 	}
 	return []modelapi.Part{{Text: "[the tool succeeded and returned nothing]"}}
 }

@@ -90,7 +90,7 @@ func (c *chat) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
 	}
 	o := &c.m.opts
 	if o.NoStreamUsage || o.NoStream || o.extra("stream_options") || c.m.usageRefused.Swap(true) {
-		failed.Message += " [the server refuses stream_options: set model.stream_usage = false, Options.NoStreamUsage, and give none in extra_body]"
+		failed.Message += " [the server rejects stream_options: set model.stream_usage = false (Options.NoStreamUsage), and omit it from extra_body]"
 		return false
 	}
 	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})

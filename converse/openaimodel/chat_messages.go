@@ -169,7 +169,7 @@ func (w *messageWriter) result(call canister.Invocation, r canister.Result) (str
 		return text, shown
 	}
 	if r.Failed() {
-		return "[the call failed without a word: " + r.Code + "]", nil
+		return "[the call failed without an explanation: " + r.Code + "]", nil
 	}
 	return "[the tool succeeded and returned nothing]", nil
 }

@@ -575,16 +575,16 @@ func TestRequestFields(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for name, options := range map[string]openaimodel.Options{
-		"BaseURL":                  {BaseURL: "localhost:8080"},
-		"user, a password":         {BaseURL: "http://user:planted@host/v1"},
-		"Temperature":              {Temperature: new(-1.0)},
-		"MaxTokens":                {MaxTokens: -1},
-		"ExtraBody":                {ExtraBody: map[string]any{"messages": nil}},
-		"chan":                     {ExtraBody: map[string]any{"x": make(chan int)}},
-		"ResponseFormat":           {ResponseFormat: &openaimodel.ResponseFormat{Schema: json.RawMessage(`{`)}},
-		"APIKey holds a line end":  {APIKey: "planted\n"},
-		"header":                   {Headers: map[string]string{"X Y": "z"}},
-		"MaxEventBytes is -1; it ": {MaxEventBytes: -1, TopP: new(-1.0)},
+		"BaseURL":                      {BaseURL: "localhost:8080"},
+		"user, a password":             {BaseURL: "http://user:planted@host/v1"},
+		"Temperature":                  {Temperature: new(-1.0)},
+		"MaxTokens":                    {MaxTokens: -1},
+		"ExtraBody":                    {ExtraBody: map[string]any{"messages": nil}},
+		"chan":                         {ExtraBody: map[string]any{"x": make(chan int)}},
+		"ResponseFormat":               {ResponseFormat: &openaimodel.ResponseFormat{Schema: json.RawMessage(`{`)}},
+		"APIKey contains a line break": {APIKey: "planted\n"},
+		"header":                       {Headers: map[string]string{"X Y": "z"}},
+		"MaxEventBytes is -1; it ":     {MaxEventBytes: -1, TopP: new(-1.0)},
 	} {
 		_, err := openaimodel.New("m", &options)
 		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "planted") {

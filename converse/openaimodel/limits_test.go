@@ -76,7 +76,7 @@ func TestLimitsOfOpenAI(t *testing.T) {
 			started = event
 		}
 	}
-	if started.Tools != 128 || len(started.Aside) != 24 || started.Aside[0].Reason != "the model's API takes 128 tools in a request" {
+	if started.Tools != 128 || len(started.Aside) != 24 || started.Aside[0].Reason != "the model's API accepts 128 tools per request" {
 		t.Errorf("%d tools are offered, %d set aside: %v", started.Tools, len(started.Aside), started.Aside)
 	}
 	var body struct {

@@ -65,7 +65,7 @@ func TestMessages(t *testing.T) {
 			name:    "developer",
 			options: openaimodel.Options{SupervisorRole: "developer"},
 			history: []canister.Canister{canister.Supervisor{Head: head("s"), Content: []canister.Content{png}}},
-			want:    `[{"role":"developer","content":"[image/png, 3 bytes, left out: such a message carries text alone]"}]`,
+			want:    `[{"role":"developer","content":"[image/png, 3 bytes, omitted: such a message can only have text]"}]`,
 		},
 		{
 			name: "user with everything",
@@ -80,11 +80,11 @@ func TestMessages(t *testing.T) {
 			}}},
 			want: `[{"role":"user","content":[{"type":"text","text":"Look:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,UE5H"}},` +
 				`{"type":"image_url","image_url":{"url":"https://x/y.png"}},` +
-				`{"type":"text","text":"[image/tiff, 12 KiB, left out: the model's API cannot carry it]"},` +
-				`{"type":"text","text":"[audio/x-wav, 3 bytes, left out: the model cannot hear]"},` +
+				`{"type":"text","text":"[image/tiff, 12 KiB, omitted: the model's API cannot carry it]"},` +
+				`{"type":"text","text":"[audio/x-wav, 3 bytes, omitted: the model cannot hear]"},` +
 				`{"type":"text","text":"[resource file:///a, text/plain]\nwords"},` +
 				`{"type":"text","text":"[resource file:///b]"},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG"}},` +
-				`{"type":"text","text":"[resource file:///c: data of no known type, 0 bytes, left out: the model's API cannot carry it]"},` +
+				`{"type":"text","text":"[resource file:///c: data of unknown type, 0 bytes, omitted: the model's API cannot carry it]"},` +
 				`{"type":"text","text":"[link file:///d, d, 3 bytes]"},{"type":"text","text":"{\"a\":1}"}]}]`,
 		},
 		{
@@ -93,8 +93,8 @@ func TestMessages(t *testing.T) {
 			history: []canister.Canister{canister.User{
 				Head: head("u"), Content: []canister.Content{png, wav, canister.ImageContent{URL: "data:image/png;base64,AAAA"}},
 			}},
-			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 3 bytes, left out: the model cannot see]"},` +
-				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image data:image/png;base64, left out: the model cannot see]"}]}]`,
+			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 3 bytes, omitted: the model cannot see]"},` +
+				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image data:image/png;base64, omitted: the model cannot see]"}]}]`,
 		},
 		{
 			name:    "media that servers refuse",
@@ -103,9 +103,9 @@ func TestMessages(t *testing.T) {
 				canister.ImageContent{MIME: "image/png"}, canister.ImageContent{URL: "file:///a.png"},
 				canister.ImageContent{URL: "DATA:image/png;base64,AAAA"}, canister.AudioContent{MIME: "audio/wav"},
 			}}},
-			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 0 bytes, left out: the model's API cannot carry it]"},` +
-				`{"type":"text","text":"[image file:///a.png, left out: the model's server cannot fetch it]"},{"type":"image_url","image_url":{"url":"DATA:image/png;base64,AAAA"}},` +
-				`{"type":"text","text":"[audio/wav, 0 bytes, left out: the model's API cannot carry it]"}]}]`,
+			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 0 bytes, omitted: the model's API cannot carry it]"},` +
+				`{"type":"text","text":"[image file:///a.png, omitted: the model's server cannot fetch it]"},{"type":"image_url","image_url":{"url":"DATA:image/png;base64,AAAA"}},` +
+				`{"type":"text","text":"[audio/wav, 0 bytes, omitted: the model's API cannot carry it]"}]}]`,
 		},
 		{
 			name:    "document",
@@ -132,7 +132,7 @@ func TestMessages(t *testing.T) {
 				`{"id":"c3","type":"function","function":{"name":"unnamed","arguments":"{}"}}]},` +
 				`{"role":"tool","tool_call_id":"c1","content":"one"},` +
 				`{"role":"tool","tool_call_id":"c2","content":"{ \"b\": 2,\n \"a\": 1 }"},` +
-				`{"role":"tool","tool_call_id":"c3","content":"[the call failed without a word: TIMEOUT]"},` +
+				`{"role":"tool","tool_call_id":"c3","content":"[the call failed without an explanation: TIMEOUT]"},` +
 				`{"role":"assistant","content":"Done."},{"role":"user","content":"Thanks."}]`,
 		},
 		{

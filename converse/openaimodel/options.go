@@ -225,7 +225,7 @@ func (o *Options) check() error {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for name, value := range map[string]*float64{"Temperature": o.Temperature, "TopP": o.TopP} {
 		if value != nil && (math.IsNaN(*value) || math.IsInf(*value, 0) || *value < 0) {
-			add("%s is %v; it must be a number from 0 up", name, *value)
+			add("%s is %v; it must be a number of 0 or more", name, *value)
 		}
 	}
 	for name, value := range map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes} {
@@ -235,7 +235,7 @@ func (o *Options) check() error {
 	}
 	for name, value := range map[string]string{"APIKey": o.APIKey, "Organization": o.Organization, "Project": o.Project} {
 		if strings.ContainsFunc(value, unicode.IsControl) {
-			add("%s holds a line end, or another character that cannot be sent", name)
+			add("%s contains a line break or another character that cannot be sent", name)
 		}
 	}
 	if f := o.ResponseFormat; f != nil && len(f.Schema) > 0 && !json.Valid(f.Schema) {
@@ -243,7 +243,7 @@ func (o *Options) check() error {
 	}
 	for _, name := range []string{"model", "messages", "input", "tools", "stream"} {
 		if _, taken := o.ExtraBody[name]; taken {
-			add("ExtraBody has %q, which is the model's own to fill", name)
+			add("ExtraBody has %q, which the package sets itself", name)
 		}
 	}
 	o.checkAPI(add)

@@ -282,7 +282,7 @@ func TestResultsWithImagesAndFiles(t *testing.T) {
 	output := gjson.GetBytes(server.Requests()[0].Body, "input.2.output")
 	for path, want := range map[string]string{
 		"0.text": "Here:", "1.image_url": "data:image/png;base64,cG5n", "3.filename": "report.pdf", "3.file_data": "data:application/pdf;base64,JVBERg==",
-		"4.text": "[resource file:///a/x.bin: application/zip, 2 bytes, left out: the model's API cannot carry it]",
+		"4.text": "[resource file:///a/x.bin: application/zip, 2 bytes, omitted: the model's API cannot carry it]",
 	} {
 		if got := output.Get(path).Str; got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)

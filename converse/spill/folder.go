@@ -42,7 +42,7 @@ func NewFolder(folder string) *Folder { return &Folder{folder} }
 func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Content) (canister.LinkContent, error) {
 	data, mimeType := dataOf(whole)
 	if data == nil {
-		return canister.LinkContent{}, fmt.Errorf("%s has no data to keep", bounds.Describe(whole))
+		return canister.LinkContent{}, fmt.Errorf("%s has no data to store", bounds.Describe(whole))
 	}
 	folder, err := filepath.Abs(f.path)
 	if err == nil {

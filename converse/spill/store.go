@@ -132,7 +132,7 @@ func (s spillStore) Delete(ctx context.Context, conversation string, length int)
 		return err
 	}
 	if err := s.folder.Remove(conversation); err != nil {
-		return fmt.Errorf("spill: conversation %q is deleted, and its spilled results are not; delete it again: %w", conversation, err)
+		return fmt.Errorf("spill: conversation %q is deleted, but its spilled results are not; delete it again: %w", conversation, err)
 	}
 	return nil
 }

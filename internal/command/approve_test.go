@@ -143,7 +143,7 @@ func TestAnswersToSeveral(t *testing.T) {
 // TestAnswersThatComeTooLate: nothing happens, and the error says why.
 func TestAnswersThatComeTooLate(t *testing.T) {
 	world, count := effects(t)
-	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("nobody gave one before", "Nobody answered.")), world, historyTable, defers+"within = \"1ms\"\n")
+	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("none was given before", "Nobody answered.")), world, historyTable, defers+"within = \"1ms\"\n")
 	ran := consort(t, "run", "--conversation", "late", "Go.", "--config", path) // waits, or has waited already
 	var wait string
 	for c, err := range open(t, path).Read(t.Context(), "late", 0) {

@@ -69,7 +69,7 @@ const MaxQuoted = 200
 const maxCutLines = 4
 
 func cutLine(out string, limit int) string {
-	return fmt.Sprintf("[cut: %s are left out, because a result may have %d bytes]", out, limit)
+	return fmt.Sprintf("[cut: %s omitted, because a result may have at most %d bytes]", out, limit)
 }
 
 // ByValue replaces everything that is not one of the six contents, held by value, by a
@@ -89,7 +89,7 @@ func ByValue(contents []canister.Content) []canister.Content {
 			}
 			text = string(c.JSON)
 		default:
-			text = fmt.Sprintf("[left out: %T is no content]", c)
+			text = fmt.Sprintf("[omitted: %T is not a content]", c)
 		}
 		if !copied {
 			contents, copied = slices.Clone(contents), true

@@ -69,7 +69,7 @@ func Writable(contents []canister.Content, metadata canister.Fields) ([]canister
 		for i := range out {
 			out[i] = fmt.Sprintf("%q", textcut.Bytes(out[i], MaxQuoted))
 		}
-		contents = append(contents, canister.Text("[left out: metadata that has no JSON form: "+strings.Join(out, ", ")+more+"]"))
+		contents = append(contents, canister.Text("[omitted: metadata that has no JSON form: "+strings.Join(out, ", ")+more+"]"))
 	}
 	return contents, metadata
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-var ErrNotWaiting = errors.New("converse: nobody waits for that")
+var ErrNotWaiting = errors.New("converse: no open wait with this identity")
 
 // CheckAnswer returns why an answer is not valid for the open waits of a history.
 func CheckAnswer(conversation string, history []canister.Canister, answer canister.Answer, now time.Time) error {
@@ -29,17 +29,17 @@ func CheckAnswer(conversation string, history []canister.Canister, answer canist
 	case !slices.Contains(verdicts, answer.Verdict):
 		return fmt.Errorf("converse: the verdict %s does not answer a wait for %s: want one of %q", textcut.Bytes(string(answer.Verdict), bounds.MaxQuoted), wait.For, verdicts)
 	case answer.By == "":
-		return errors.New("converse: an answer has to say who gives it")
+		return errors.New("converse: the answer has no By: it must say who gives it")
 	case wait.Who != "" && answer.By != wait.Who:
-		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", textcut.Bytes(wait.ID, bounds.MaxQuoted), textcut.Bytes(wait.Who, bounds.MaxQuoted), textcut.Bytes(answer.By, bounds.MaxQuoted))
+		return fmt.Errorf("converse: the wait %s must be answered by %s, not by %s", textcut.Bytes(wait.ID, bounds.MaxQuoted), textcut.Bytes(wait.Who, bounds.MaxQuoted), textcut.Bytes(answer.By, bounds.MaxQuoted))
 	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would not hold
-		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, bounds.MaxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
+		return fmt.Errorf("converse: the answer was given at %s, but the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, bounds.MaxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
 	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && Expiry(wait, answer).Before(now): // the approval would be asked for again
-		return fmt.Errorf("converse: the answer says that it was given at %s, and has expired: an approval holds for as long as there was to give it", answer.Time.UTC().Format(time.RFC3339Nano))
+		return fmt.Errorf("converse: the answer was given at %s and has expired: an approval is valid for as long as the wait for it could last", answer.Time.UTC().Format(time.RFC3339Nano))
 	case answer.Verdict == canister.VerdictChange && !IsObject(answer.Arguments):
-		return errors.New("converse: the changed arguments have to be one JSON object")
+		return errors.New("converse: the changed arguments must be one JSON object")
 	case answer.Verdict == canister.VerdictAccept && len(answer.Arguments) > 0 && !IsObject(answer.Arguments):
-		return errors.New("converse: what the person answers has to be one JSON object, or nothing")
+		return errors.New("converse: the person's answer must be one JSON object, or empty")
 	}
 	return fits(answer)
 }
@@ -53,9 +53,9 @@ func fits(answer canister.Answer) error {
 	line, err := canister.Marshal(answer)
 	switch {
 	case err != nil:
-		return fmt.Errorf("converse: the answer cannot be written down: %w", err)
+		return fmt.Errorf("converse: the answer cannot be stored: %w", err)
 	case len(line) > MaxAnswer:
-		return fmt.Errorf("converse: the answer has %d bytes in its JSON form, and an answer may have %d: give a shorter one", len(line), MaxAnswer)
+		return fmt.Errorf("converse: the answer has %d bytes in its JSON form; at most %d are allowed: give a shorter one", len(line), MaxAnswer)
 	}
 	return nil
 }

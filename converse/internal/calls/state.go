@@ -143,7 +143,7 @@ func earlier(a, b time.Time) time.Time {
 
 // Unknown returns the failure for a call in doubt.
 func (s *State) Unknown(more string) *invoker.Failure {
-	message := fmt.Sprintf("The call was begun at %s, and what came of it was lost. It may or may not have taken effect; find out before you make it again.",
+	message := fmt.Sprintf("The call was started at %s, and its outcome was lost. It may or may not have taken effect; find out before you call again.",
 		s.Intent.Time.UTC().Format(time.RFC3339))
 	if more != "" {
 		message += " " + more
@@ -156,9 +156,9 @@ func (s *State) Unknown(more string) *invoker.Failure {
 func (s *State) Barred(why string) *invoker.Failure {
 	switch {
 	case s.Doubt || s.Wait.For == canister.WaitOutcome:
-		return s.Unknown("It was not made again: " + why + ".")
+		return s.Unknown("It was not repeated: " + why + ".")
 	case s.Wait.For == canister.WaitElicitation:
-		return invoker.Failf(invoker.Denied, "The call was given up, to be made again with the answer of a person, and was not: %s.", why)
+		return invoker.Failf(invoker.Denied, "The call was stopped, to be repeated with the answer of a person, but it was not repeated: %s.", why)
 	}
 	return invoker.Failf(invoker.Denied, "The call was not started: %s.", why)
 }

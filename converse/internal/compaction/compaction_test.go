@@ -32,7 +32,7 @@ func TestDigest(t *testing.T) {
 		canister.Result{Head: idOf("r"), Invocation: "i", Content: canister.Texts(strings.Repeat("y", 5000))},
 	}
 	whole := Digest(told, 2048, 1<<20)
-	for _, want := range []string{`{"from":"summary","text":"They met."}`, `{"from":"tool","tool":"look","text":"yyy`, "[2952 bytes left out]"} {
+	for _, want := range []string{`{"from":"summary","text":"They met."}`, `{"from":"tool","tool":"look","text":"yyy`, "[2952 bytes omitted]"} {
 		if !strings.Contains(whole, want) {
 			t.Errorf("%s is missing in %s", want, whole)
 		}
@@ -59,8 +59,8 @@ func TestSaid(t *testing.T) {
 		{[]canister.Content{canister.ResourceContent{URI: "u", Text: "it"}}, "[the resource u]\nit"},
 		{[]canister.Content{canister.ResourceContent{URI: "u", Blob: []byte{1}, Text: "it"}}, "[the resource u]"},
 		{canister.Texts("1234567890"), "1234567890"},
-		{canister.Texts("1234567äö"), "1234567ä [2 bytes left out]"},
-		{canister.Texts("123456789ä"), "123456789 [2 bytes left out]"},
+		{canister.Texts("1234567äö"), "1234567ä [2 bytes omitted]"},
+		{canister.Texts("123456789ä"), "123456789 [2 bytes omitted]"},
 	} {
 		if got := said(test.contents, 10+100*(len(test.contents)-1)+20*strings.Count(test.want, "[the")); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)

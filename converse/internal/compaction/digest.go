@@ -99,7 +99,7 @@ func Shortened(text string, most int) string {
 		return text
 	}
 	kept := textcut.Prefix(text, most)
-	return fmt.Sprintf("%s [%d bytes left out]", kept, len(text)-len(kept))
+	return fmt.Sprintf("%s [%d bytes omitted]", kept, len(text)-len(kept))
 }
 
 // digestTokens estimates the tokens of a canister in a digest.

@@ -174,6 +174,6 @@ func trimmed(result canister.Result, bytes int) canister.Result {
 	}
 	result.ID += "-cut" + strconv.Itoa(bytes)
 	result.Content = append(bounds.Contents(result.Content, bytes, nil),
-		canister.Text("[This result is an old one and was cut. Call the tool again if what is left out matters.]"))
+		canister.Text("[This old result was cut. Call the tool again if the omitted part matters.]"))
 	return result
 }

@@ -58,7 +58,7 @@ func (x *Exchange) Read(res *http.Response, answer Accumulator) error {
 	case first == '{' || first == '[':
 		return x.readWhole(res, answer, io.MultiReader(bytes.NewReader(events.Rest()), in))
 	case first == '<':
-		return x.Broken(res, false, "the server answers with a page, not with an answer of a model; is BaseURL right? It begins: %s", oneLine(string(beginning(events.Rest()))))
+		return x.Broken(res, false, "the server answers with an HTML page instead of a model's answer; is BaseURL right? It begins: %s", oneLine(string(beginning(events.Rest()))))
 	}
 	return x.readEvents(res, answer, events, in)
 }
@@ -78,7 +78,7 @@ func (x *Exchange) readWhole(res *http.Response, answer Accumulator, in io.Reade
 		return x.fault(res, text)
 	}
 	if !state.Began && !state.Whole {
-		return x.Broken(res, true, "the server's answer holds no message; it begins: %s", oneLine(string(beginning(text))))
+		return x.Broken(res, true, "the server's answer has no message; it begins: %s", oneLine(string(beginning(text))))
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (x *Exchange) cut(res *http.Response, answer Accumulator, err error) error 
 	case answer.State().Complete && (silent || x.ctx.Err() == nil):
 		return nil
 	case err == io.EOF:
-		return x.Broken(res, true, "the stream broke off: it ended before the model had said why it stopped: %w", io.ErrUnexpectedEOF)
+		return x.Broken(res, true, "the stream broke off: it ended before the model reported why it stopped: %w", io.ErrUnexpectedEOF)
 	}
 	return x.Broken(res, true, "the answer broke off: %w", err)
 }

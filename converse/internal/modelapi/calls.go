@@ -42,7 +42,7 @@ func GroupAt(history []canister.Canister, i int) (*Group, error) {
 	}
 	for n, call := range g.Invocations {
 		if n >= len(g.Results) || g.Results[n].Invocation != call.ID {
-			return nil, fmt.Errorf("the invocation %q in the history has no result in its place; canister.Repair mends that", call.ID)
+			return nil, fmt.Errorf("the invocation %q in the history has no result in its place; canister.Repair repairs that", call.ID)
 		}
 	}
 	return g, nil
@@ -112,7 +112,7 @@ func Walk(history []canister.Canister, write func(canister.Canister, *Group), le
 		case nil:
 			return 0, 0, fmt.Errorf("the history has no canister at %d", i)
 		default:
-			return 0, 0, fmt.Errorf("the %s %q in the history belongs to no message before it; canister.Repair mends that", c.Kind(), c.Header().ID)
+			return 0, 0, fmt.Errorf("the %s %q in the history does not belong to an earlier message; canister.Repair repairs that", c.Kind(), c.Header().ID)
 		}
 		// A message without calls at the very end could still get some.
 		if i = next; final || i < len(history) {

@@ -102,7 +102,7 @@ func (r Renderer) Part(c canister.Content) []Part {
 	case canister.StructuredContent:
 		return []Part{{Text: string(c.JSON)}}
 	}
-	return []Part{{Text: fmt.Sprintf("[%T, left out: not known here]", c)}}
+	return []Part{{Text: fmt.Sprintf("[%T, omitted: unknown type]", c)}}
 }
 
 // Text returns contents as text, for messages that can only contain text.
@@ -114,7 +114,7 @@ func (r Renderer) Text(contents []canister.Content) string {
 	}
 	texts := make([]string, 0, len(contents))
 	for _, p := range r.Parts(contents) {
-		texts = append(texts, p.line("such a message carries text alone"))
+		texts = append(texts, p.line("such a message can only have text"))
 	}
 	return strings.Join(texts, "\n")
 }
@@ -128,7 +128,7 @@ func (p Part) line(fate string) string {
 	case p.Name != "":
 		return "[file " + p.Name + ", " + strings.TrimPrefix(leftOut(p.MIME, len(p.Data), fate), "[")
 	case p.URL != "":
-		return "[image " + shortURL(p.URL) + ", left out: " + fate + "]"
+		return "[image " + shortURL(p.URL) + ", omitted: " + fate + "]"
 	case p.Sound != "":
 		return leftOut("audio/"+p.Sound, len(p.Data), fate)
 	}
@@ -161,9 +161,9 @@ func (r Renderer) Document(d canister.Document) []Part {
 func (r Renderer) image(c canister.ImageContent) Part {
 	switch kind := mediaType(c.MIME); {
 	case c.URL != "" && r.NoImages:
-		return Part{Text: "[image " + shortURL(c.URL) + ", left out: the model cannot see]"}
+		return Part{Text: "[image " + shortURL(c.URL) + ", omitted: the model cannot see]"}
 	case c.URL != "" && !fetched.MatchString(c.URL):
-		return Part{Text: "[image " + shortURL(c.URL) + ", left out: the model's server cannot fetch it]"}
+		return Part{Text: "[image " + shortURL(c.URL) + ", omitted: the model's server cannot fetch it]"}
 	case c.URL != "":
 		return Part{URL: c.URL}
 	case r.NoImages:
@@ -227,9 +227,9 @@ func linkLine(c canister.LinkContent) string {
 // leftOut returns the line for data that is not sent.
 func leftOut(kind string, size int, why string) string {
 	if kind == "" {
-		kind = "data of no known type"
+		kind = "data of unknown type"
 	}
-	return fmt.Sprintf("[%s, %s, left out: %s]", kind, byteCount(size), why)
+	return fmt.Sprintf("[%s, %s, omitted: %s]", kind, byteCount(size), why)
 }
 
 func byteCount(n int) string {

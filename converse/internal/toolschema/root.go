@@ -13,7 +13,7 @@ import (
 )
 
 // LongNote replaces the conditions of a schema that are too long.
-const LongNote = "The arguments must meet further conditions, which are too long to be given here."
+const LongNote = "The arguments must meet further conditions, which are too long to list here."
 
 // This file converts the root of a schema to an object without composition, as the API
 // requires. References at the root are followed, allOf is merged, and anyOf and oneOf

@@ -145,7 +145,7 @@ func (a *adapter) survey() (plain bool, err error) {
 		}
 		for _, dynamic := range []string{"$dynamicRef", "$recursiveRef"} {
 			if _, ok := node[dynamic]; ok {
-				return fmt.Errorf("its input schema uses %s, which models' servers do not follow", dynamic)
+				return fmt.Errorf("its input schema uses %s, which the servers of models do not support", dynamic)
 			}
 		}
 		return eachSchema(node, func(_ string, sub any) error { return look(sub, depth+1) })
@@ -154,7 +154,7 @@ func (a *adapter) survey() (plain bool, err error) {
 		return false, err
 	}
 	if nested && refs {
-		return false, errors.New("its input schema holds another with its own $id, which changes what references mean")
+		return false, errors.New("its input schema contains a schema with its own $id, which changes the meaning of references")
 	}
 	return plain, nil
 }
