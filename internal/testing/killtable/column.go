@@ -64,7 +64,7 @@ func (c Column) test(t *testing.T, page string) {
 	rows.compare(t, page, c.Name)
 }
 
-// exchanges returns those in which the conversations die: one, or all of them where
+// exchanges returns the exchanges at which conversations die: one, or all of them where
 // CONSORT_KILLED is "all" and processes start without the race detector.
 func exchanges() []int {
 	if os.Getenv("CONSORT_KILLED") == "all" && !raced {
