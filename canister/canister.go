@@ -219,8 +219,9 @@ func ContentOf(c Canister) []Content {
 		return c.Content
 	case Answer:
 		return c.Content
+	default:
+		return nil
 	}
-	return nil
 }
 
 // WithContent returns c with its content replaced. A canister that has no content
@@ -245,6 +246,7 @@ func WithContent(c Canister, content []Content) Canister {
 	case Answer:
 		c.Content = content
 		return c
+	default:
+		return c
 	}
-	return c
 }

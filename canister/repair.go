@@ -452,6 +452,7 @@ func (s *slot) refer() []string {
 	case Answer:
 		set(&c.Wait, "wait", s.wait.canister.Header().ID)
 		s.canister = c
+	case User, Supervisor, Document: // they name no other canister
 	}
 	return notes
 }

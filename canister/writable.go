@@ -29,6 +29,7 @@ func withoutData(content Content) Content {
 		return ResourceContent{Extra: c.Extra}
 	case LinkContent:
 		return LinkContent{Extra: c.Extra}
+	default:
+		return content
 	}
-	return content
 }

@@ -154,6 +154,7 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 				t.usage = t.usage.Add(spent.Usage)
 				t.reached = limits.reached(t.exchanges, t.usage)
 			}
+		case canister.User, canister.Supervisor, canister.Intent, canister.Answer: // they cost nothing
 		}
 	}
 	return t

@@ -274,6 +274,7 @@ func (t *turn) suspends(command Command) bool {
 			t.progress.fail(ErrSuspended)
 			return true
 		}
+	case Await, Done:
 	}
 	return false
 }

@@ -139,8 +139,9 @@ func dataOf(content canister.Content) ([]byte, string) {
 		return []byte(c.Text), c.MIME
 	case canister.StructuredContent:
 		return c.JSON, "application/json"
+	default:
+		return nil, ""
 	}
-	return nil, ""
 }
 
 // extension returns the file extension for a media type, or "".

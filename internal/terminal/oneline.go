@@ -28,9 +28,10 @@ func HistoryLine(paint Palette, held canister.Canister) string {
 		return kind + "  " + Fit(callText(h), 200)
 	case canister.Result:
 		return kind + "  " + Fit(resultText(h), 200)
+	default:
+		part := bundle.PartOf(bundle.Placed{Canister: held})
+		return kind + "  " + Fit(strings.TrimSpace(shown.Line(part.About)+" "+shown.Line(part.Text)), 200)
 	}
-	part := bundle.PartOf(bundle.Placed{Canister: held})
-	return kind + "  " + Fit(strings.TrimSpace(shown.Line(part.About)+" "+shown.Line(part.Text)), 200)
 }
 
 func shortly(contents []canister.Content) string {

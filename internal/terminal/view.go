@@ -79,6 +79,7 @@ func (v *View) Show(event converse.Event) error {
 		v.tell(v.paint().Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), shown.Line(e.Err.Error()))))
 	case converse.TurnCompleted:
 		v.Done()
+	default: // the other events are not shown
 	}
 	return v.screen.Err()
 }

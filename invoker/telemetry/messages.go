@@ -113,6 +113,7 @@ func messageOf(turn []canister.Canister, calls map[string]string, clean func(str
 			answer := part{Type: "tool_call_response", ID: id,
 				Response: &response{Error: c.Code, Content: partsOf(cleaned(c.Content, clean))}}
 			m.Role, m.Parts = "tool", append(m.Parts, answer)
+		case canister.Intent, canister.Wait, canister.Answer: // the model never sees them
 		}
 	}
 	return m

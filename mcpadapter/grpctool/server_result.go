@@ -107,8 +107,9 @@ func same(a, b []canister.Content) bool {
 	case canister.StructuredContent:
 		b, ok := b[0].(canister.StructuredContent)
 		return ok && string(a.JSON) == string(b.JSON)
+	default:
+		return false
 	}
-	return false
 }
 
 // clean makes text valid UTF-8, as strings in protobuf must be.

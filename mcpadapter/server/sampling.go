@@ -184,6 +184,7 @@ func sampleContent(c canister.Content) (mcp.Content, error) {
 		takes = true
 	case canister.ImageContent:
 		takes = c.URL == ""
+	default:
 	}
 	if !takes {
 		return nil, invoker.Failf(invoker.Internal, "A model behind MCP takes text, images and sound, and no %T.", c)

@@ -137,6 +137,7 @@ func watchAttempts(s *engineSubject) {
 	var last int64
 	for event := range s.watchSend("fail 2 " + words) {
 		switch e := event.(type) {
+		case engine.Added: // the texts alone matter
 		case engine.Delta:
 			if e.Text() == "" {
 				continue

@@ -73,6 +73,7 @@ func PartOf(c Placed) Part {
 	case canister.Answer:
 		p.About = strings.TrimSpace(string(c.Verdict) + " by " + c.By)
 		p.Text = joined(c.Reason, shown.JSON(c.Arguments), p.Text)
+	case canister.User, canister.Assistant, canister.Supervisor: // the content says it all
 	}
 	return p
 }

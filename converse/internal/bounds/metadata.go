@@ -31,8 +31,9 @@ func boundMIME(content canister.Content) canister.Content {
 	case canister.LinkContent:
 		c.MIME = textcut.Prefix(c.MIME, maxMIME)
 		return c
+	default:
+		return content
 	}
-	return content
 }
 
 // fieldsSize returns the size of fields in bytes.

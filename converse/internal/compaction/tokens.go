@@ -46,8 +46,9 @@ func IsMedia(c canister.Content) bool {
 		return true
 	case canister.ResourceContent:
 		return c.Blob != nil && (strings.HasPrefix(c.MIME, "image/") || strings.HasPrefix(c.MIME, "audio/"))
+	default:
+		return false
 	}
-	return false
 }
 
 // RequestTokens estimates the tokens of the next request: the tokens of the last request and its

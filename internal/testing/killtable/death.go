@@ -117,8 +117,9 @@ func (s *mortalStore) meets(c canister.Canister) bool {
 		return s.death.Moment == AfterWait && of(c.Invocation)
 	case canister.Result:
 		return (s.death.Moment == BeforeResult || s.death.Moment == AfterResult) && of(c.Invocation)
+	default:
+		return false
 	}
-	return false
 }
 
 // mortalModel is a model whose process dies in the middle of its stream.
