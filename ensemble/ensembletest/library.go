@@ -70,41 +70,49 @@ func (s *Source) Subscribed() []string {
 }
 
 // librarian is a connection of a fake source with a library.
-type librarian struct{ *connection }
+type librarian struct {
+	pinger
+	own *connection // the same
+}
+
+type pinger interface {
+	ensemble.Connection
+	ensemble.Pinger
+}
 
 var _ ensemble.Library = librarian{}
 
 func (l librarian) Listen(heard func(ensemble.News)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.heard = heard
+	l.own.mu.Lock()
+	defer l.own.mu.Unlock()
+	l.own.heard = heard
 }
 
 // ask performs a step and then calls f with the current library.
 func ask[T any](ctx context.Context, l librarian, step Step, f func(context.Context, ensemble.Library) (T, error)) (T, error) {
 	var none T
-	if err := l.usable(); err != nil {
+	if err := l.own.usable(); err != nil {
 		return none, invoker.Failf(invoker.Unavailable, "%w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.alive, cancel)()
-	if err := l.source.step(ctx, step); err != nil {
-		if ended := l.usable(); ended != nil {
+	defer context.AfterFunc(l.own.alive, cancel)()
+	if err := l.own.source.step(ctx, step); err != nil {
+		if ended := l.own.usable(); ended != nil {
 			err = invoker.Failf(invoker.Unavailable, "%w", ended)
 		}
 		return none, err
 	}
-	l.source.mu.Lock()
-	options := *l.source.library
-	l.source.mu.Unlock()
+	l.own.source.mu.Lock()
+	options := *l.own.source.library
+	l.own.source.mu.Unlock()
 	inner, err := options.Source().Open(ctx)
 	if err != nil {
 		return none, err
 	}
 	defer inner.Close(ctx)
 	value, err := f(ctx, inner.(ensemble.Library))
-	if ended := l.usable(); err != nil && ended != nil {
+	if ended := l.own.usable(); err != nil && ended != nil {
 		err = invoker.Failf(invoker.Unavailable, "%w", ended)
 	}
 	return value, err
@@ -153,12 +161,12 @@ func (l librarian) Subscribe(ctx context.Context, uri string) error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if slices.Contains(l.subscribed, uri) {
+	l.own.mu.Lock()
+	defer l.own.mu.Unlock()
+	if slices.Contains(l.own.subscribed, uri) {
 		return errors.New("there is a subscription already")
 	}
-	l.subscribed = append(l.subscribed, uri)
+	l.own.subscribed = append(l.own.subscribed, uri)
 	return nil
 }
 
@@ -166,12 +174,12 @@ func (l librarian) Unsubscribe(ctx context.Context, uri string) error {
 	_, err := ask(ctx, l, Unsubscribe, func(ctx context.Context, inner ensemble.Library) (struct{}, error) {
 		return struct{}{}, inner.Unsubscribe(ctx, uri)
 	})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err == nil && !slices.Contains(l.subscribed, uri) {
+	l.own.mu.Lock()
+	defer l.own.mu.Unlock()
+	if err == nil && !slices.Contains(l.own.subscribed, uri) {
 		return errors.New("there is no subscription")
 	}
-	l.subscribed = slices.DeleteFunc(l.subscribed, func(s string) bool { return s == uri })
+	l.own.subscribed = slices.DeleteFunc(l.own.subscribed, func(s string) bool { return s == uri })
 	return err
 }
 

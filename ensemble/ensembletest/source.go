@@ -143,7 +143,7 @@ func (s *Source) Open(ctx context.Context) (ensemble.Connection, error) {
 	defer s.mu.Unlock()
 	s.connections = append(s.connections, c)
 	if s.library != nil {
-		return librarian{c}, nil
+		return librarian{c, c}, nil
 	}
 	return c, nil
 }

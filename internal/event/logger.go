@@ -49,12 +49,12 @@ func (c *containedCore) With(fields []zapcore.Field) zapcore.Core {
 func (c *containedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	var accepted *zapcore.CheckedEntry
 	if err := contain.Call(theCore, func() { accepted = c.inner.Check(entry, nil) }); err != nil {
-		return checked.AddCore(entry, &failedCore{containedCore: c, err: err})
+		return checked.AddCore(entry, &failedCore{Core: c, err: err})
 	}
 	if accepted == nil {
 		return checked
 	}
-	return checked.AddCore(entry, &acceptedCore{containedCore: c, accepted: accepted})
+	return checked.AddCore(entry, &acceptedCore{Core: c, accepted: accepted})
 }
 
 // Write implements [zapcore.Core].
@@ -71,8 +71,8 @@ func (c *containedCore) Sync() (err error) {
 
 // acceptedCore writes an entry to the inner cores that accepted it.
 type acceptedCore struct {
-	*containedCore
-	accepted *zapcore.CheckedEntry
+	zapcore.Core // a containedCore
+	accepted     *zapcore.CheckedEntry
 }
 
 func (c *acceptedCore) Write(entry zapcore.Entry, fields []zapcore.Field) (err error) {
@@ -82,8 +82,8 @@ func (c *acceptedCore) Write(entry zapcore.Entry, fields []zapcore.Field) (err e
 
 // failedCore reports that the inner core panicked while checking the entry.
 type failedCore struct {
-	*containedCore
-	err error
+	zapcore.Core // a containedCore
+	err          error
 }
 
 func (c *failedCore) Write(zapcore.Entry, []zapcore.Field) error { return c.err }

@@ -37,7 +37,7 @@ func (c *core) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcor
 	if inner == nil {
 		return checked
 	}
-	return checked.AddCore(entry, &accepted{core: c, inner: inner})
+	return checked.AddCore(entry, &accepted{core: *c, inner: inner})
 }
 
 // Write implements [zapcore.Core].
@@ -47,7 +47,7 @@ func (c *core) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 
 // accepted writes an entry that the inner cores have accepted.
 type accepted struct {
-	*core
+	core
 	inner *zapcore.CheckedEntry
 }
 

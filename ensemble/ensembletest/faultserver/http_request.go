@@ -214,14 +214,14 @@ func (e *eventStream) finish() {
 
 // httpLink is the response to a request.
 type httpLink struct {
-	*eventStream
+	stream  *eventStream
 	life    *httpLife
 	request *http.Request
 	streams bool // answers come as events
 }
 
 func newHTTPLink(life *httpLife, w http.ResponseWriter, r *http.Request, streams bool) *httpLink {
-	return &httpLink{eventStream: newEventStream(w), life: life, request: r, streams: streams}
+	return &httpLink{stream: newEventStream(w), life: life, request: r, streams: streams}
 }
 
 // message sends an event. If this client has gone, it goes to the streams that clients
@@ -230,20 +230,30 @@ func (l *httpLink) message(write writer) error {
 	if l.request.Context().Err() != nil {
 		return l.life.core.standing.message(write)
 	}
-	return l.eventStream.message(write)
+	return l.stream.message(write)
 }
 
 // answer sends the answer to a call as an event, and other answers as plain JSON unless
 // events came before.
 func (l *httpLink) answer(write writer) error {
-	l.mu.Lock()
-	begun := l.begun
-	l.mu.Unlock()
+	l.stream.mu.Lock()
+	begun := l.stream.begun
+	l.stream.mu.Unlock()
 	if l.streams || begun {
 		return l.message(write)
 	}
 	l.respond(http.StatusOK, map[string]string{"Content-Type": "application/json"}, write)
 	return nil
+}
+
+func (l *httpLink) raw(write writer) error { return l.stream.raw(write) }
+func (l *httpLink) mute()                  { l.stream.mute() }
+func (l *httpLink) cut()                   { l.stream.cut() }
+
+var _ responder = (*httpLink)(nil)
+
+func (l *httpLink) respond(status int, header map[string]string, body writer) bool {
+	return l.stream.respond(status, header, body)
 }
 
 func (l *httpLink) done() <-chan struct{} { return l.request.Context().Done() }
@@ -259,12 +269,12 @@ func (l *httpLink) after(f func()) {
 // died, it is cut.
 func (l *httpLink) finish() {
 	if l.life.core.hasEnded() {
-		l.cut()
+		l.stream.cut()
 	}
-	l.mu.Lock()
-	if !l.begun && !l.isCut {
-		_ = l.write(text(""))
+	l.stream.mu.Lock()
+	if !l.stream.begun && !l.stream.isCut {
+		_ = l.stream.write(text(""))
 	}
-	l.mu.Unlock()
-	l.eventStream.finish()
+	l.stream.mu.Unlock()
+	l.stream.finish()
 }
