@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/consort-go/consort/internal/near"
 )
 
 // Away is an ensemble that could not be reached, with the error.
@@ -120,4 +122,11 @@ func (c *Catalog) Derive(key any, derive func() any) any {
 		c.derived.values[key] = value
 	}
 	return value
+}
+
+// Nearest returns the names of up to n tools that a model may have meant by a name that
+// [Catalog.Find] does not know, the nearest first. It also finds a tool whose ensemble
+// was left out or misspelled. Names without similarity are not returned.
+func (c *Catalog) Nearest(name string, n int) []string {
+	return near.Names(name, c.tools, n, func(t *Tool) (string, string) { return t.name, t.definition.Name })
 }

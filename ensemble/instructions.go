@@ -74,9 +74,14 @@ func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 // Instructions returns the instructions of the ensembles that offer at least one tool,
 // in the order of the roster.
 func (c *Catalog) Instructions() []Instructions {
+	return instructionsOf(c.offers)
+}
+
+// instructionsOf returns the instructions of the offers with a tool.
+func instructionsOf(offers []*offer) []Instructions {
 	var all []Instructions
-	for i, o := range c.offers {
-		if c.errs[i] == nil && o.instructions.Text != "" && len(o.tools) > 0 {
+	for _, o := range offers {
+		if o != nil && o.instructions.Text != "" && len(o.tools) > 0 {
 			all = append(all, o.instructions)
 		}
 	}
@@ -93,11 +98,5 @@ func (r *Roster) Instructions(ctx context.Context) []Instructions {
 		waiting.Go(func() { offers[i], _ = e.offeredSoon(ctx) })
 	}
 	waiting.Wait()
-	var all []Instructions
-	for _, o := range offers {
-		if o != nil && o.instructions.Text != "" && len(o.tools) > 0 {
-			all = append(all, o.instructions)
-		}
-	}
-	return all
+	return instructionsOf(offers)
 }

@@ -100,33 +100,24 @@ func (l LocalLibrary) Source(invokers ...invoker.Invoker) Source {
 // check returns all errors in the library, joined.
 func (l *LocalLibrary) check() error {
 	var problems []error
-	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	for i, r := range l.Resources {
-		switch {
-		case r.URI == "":
-			wrong("resource %d (%q) has no URI", i+1, r.Name)
-		case r.Read == nil:
-			wrong("resource %q has no function Read", r.URI)
+	wrong := func(is bool, format string, args ...any) {
+		if is {
+			problems = append(problems, fmt.Errorf(format, args...))
 		}
+	}
+	for i, r := range l.Resources {
+		wrong(r.URI == "", "resource %d (%q) has no URI", i+1, r.Name)
+		wrong(r.URI != "" && r.Read == nil, "resource %q has no function Read", r.URI)
 	}
 	for i, t := range l.Templates {
 		err := uritemplate.Check(t.URI)
-		switch {
-		case t.URI == "":
-			wrong("template %d (%q) has no URI template", i+1, t.Name)
-		case err != nil:
-			wrong("template %q is not a URI template (RFC 6570): %w", shortened(t.URI), err)
-		case t.Read == nil:
-			wrong("template %q has no function Read", t.URI)
-		}
+		wrong(t.URI == "", "template %d (%q) has no URI template", i+1, t.Name)
+		wrong(t.URI != "" && err != nil, "template %q is not a URI template (RFC 6570): %w", shortened(t.URI), err)
+		wrong(t.URI != "" && err == nil && t.Read == nil, "template %q has no function Read", t.URI)
 	}
 	for i, p := range l.Prompts {
-		switch {
-		case p.Name == "":
-			wrong("prompt %d has no name", i+1)
-		case p.Get == nil:
-			wrong("prompt %q has no function Get", p.Name)
-		}
+		wrong(p.Name == "", "prompt %d has no name", i+1)
+		wrong(p.Name != "" && p.Get == nil, "prompt %q has no function Get", p.Name)
 	}
 	return errors.Join(problems...)
 }

@@ -97,36 +97,35 @@ func definitionOf(i invoker.Invoker) (definition *invoker.Definition, err error)
 // not panic: they run on goroutines of the ensemble and its source.
 func (c foreignCode) callbacks(asked *invoker.Call) invoker.Call {
 	own := *asked
-	if asked.Progress != nil {
-		own.Progress = func(p invoker.Progress) {
-			_ = c.call("the function Progress of the call", func() { asked.Progress(p) })
-		}
-	}
-	if asked.Log != nil {
-		own.Log = func(entry invoker.LogEntry) {
-			_ = c.call("the function Log of the call", func() { asked.Log(entry) })
-		}
-	}
+	own.Progress = containedFunc(c, "the function Progress of the call", asked.Progress)
+	own.Log = containedFunc(c, "the function Log of the call", asked.Log)
+	own.Person = containedQuestion(c, "the function Person of the call", asked.Person)
+	own.Model = containedQuestion(c, "the function Model of the call", asked.Model)
 	if asked.Pause != nil {
 		own.Pause = func() func() { return c.pause(asked.Pause) }
 	}
-	if asked.Person != nil {
-		own.Person = func(ctx context.Context, question *invoker.ElicitRequest) (result *invoker.ElicitResult, err error) {
-			if panicked := c.call("the function Person of the call", func() { result, err = asked.Person(ctx, question) }); panicked != nil {
-				return nil, panicked
-			}
-			return result, contain.Error(err)
-		}
-	}
-	if asked.Model != nil {
-		own.Model = func(ctx context.Context, request *invoker.SampleRequest) (result *invoker.SampleResult, err error) {
-			if panicked := c.call("the function Model of the call", func() { result, err = asked.Model(ctx, request) }); panicked != nil {
-				return nil, panicked
-			}
-			return result, contain.Error(err)
-		}
-	}
 	return own
+}
+
+// containedFunc returns f without its panics; nil if f is nil.
+func containedFunc[T any](c foreignCode, what string, f func(T)) func(T) {
+	if f == nil {
+		return nil
+	}
+	return func(value T) { _ = c.call(what, func() { f(value) }) }
+}
+
+// containedQuestion returns f with its panics as errors; nil if f is nil.
+func containedQuestion[Q, A any](c foreignCode, what string, f func(context.Context, *Q) (*A, error)) func(context.Context, *Q) (*A, error) {
+	if f == nil {
+		return nil
+	}
+	return func(ctx context.Context, question *Q) (answer *A, err error) {
+		if panicked := c.call(what, func() { answer, err = f(ctx, question) }); panicked != nil {
+			return nil, panicked
+		}
+		return answer, contain.Error(err)
+	}
 }
 
 // pause calls the function Pause of a call.

@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,15 +112,12 @@ func namesOf(ensembles []*Ensemble) []string {
 
 // resourceLine describes one resource, always on one line.
 func resourceLine(kind, uri, ensemble, mime, title, name, description string) string {
-	if title == "" {
-		title = name
-	}
 	line := fmt.Sprintf("- %s%s (%s", kind, oneLine(uri, uritemplate.MaxURI), oneLine(ensemble, maxName))
 	if mime != "" {
 		line += ", " + oneLine(mime, maxName)
 	}
 	line += ")"
-	for _, text := range slices.Compact([]string{title, description}) {
+	for _, text := range slices.Compact([]string{cmp.Or(title, name), description}) {
 		if text != "" {
 			line += ": " + oneLine(text, resourceText)
 		}
@@ -167,10 +165,7 @@ func textOfParts(parts []canister.ResourceContent) string {
 			texts = append(texts, part.Text)
 			continue
 		}
-		kind := part.MIME
-		if kind == "" {
-			kind = "of an unknown kind"
-		}
+		kind := cmp.Or(part.MIME, "of an unknown kind")
 		texts = append(texts, fmt.Sprintf("[%s: %d bytes, %s, which cannot be shown as text]", oneLine(part.URI, uritemplate.MaxURI), len(part.Blob), oneLine(kind, maxName)))
 	}
 	return strings.Join(texts, "\n")

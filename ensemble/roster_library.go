@@ -5,9 +5,11 @@ package ensemble
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/near"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
@@ -51,12 +53,8 @@ func (r *Roster) Resources(ctx context.Context) (*Resources, error) {
 		return nil, err
 	}
 	all := &Resources{Aside: append(resources.aside, templates.aside...), Away: resources.away}
-	away := make(map[string]bool)
-	for _, a := range all.Away {
-		away[a.Ensemble] = true
-	}
 	for _, a := range templates.away {
-		if !away[a.Ensemble] {
+		if !slices.ContainsFunc(resources.away, func(other Away) bool { return other.Ensemble == a.Ensemble }) {
 			all.Away = append(all.Away, a)
 		}
 	}
@@ -232,8 +230,8 @@ func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, 
 		}
 	}
 	failure := notListed(all.Away, "prompt", name)
-	for _, near := range nearest(name, all.Prompts, 1, func(p Prompt) (string, string) { return p.FullName(), p.Name }) {
-		failure.Message += fmt.Sprintf(" Did you mean %q?", near)
+	for _, meant := range near.Names(name, all.Prompts, 1, func(p Prompt) (string, string) { return p.FullName(), p.Name }) {
+		failure.Message += fmt.Sprintf(" Did you mean %q?", meant)
 	}
 	return nil, "", failure
 }

@@ -224,11 +224,10 @@ const lossNotice = time.Second
 
 // awaitLoss waits a short time until the connection reports its loss.
 func awaitLoss(ctx context.Context, lost <-chan struct{}) {
-	bound := time.NewTimer(lossNotice)
-	defer bound.Stop()
+	ctx, cancel := context.WithTimeout(ctx, lossNotice)
+	defer cancel()
 	select {
 	case <-lost:
-	case <-bound.C:
 	case <-ctx.Done():
 	}
 }

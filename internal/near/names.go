@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ensemble
+package near
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 
-	"github.com/consort-go/consort/internal/near"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// Nearest returns the names of up to n tools that a model may have meant by a name that
-// [Catalog.Find] does not know, the nearest first. It also finds a tool whose ensemble
-// was left out or misspelled. Names without similarity are not returned.
-func (c *Catalog) Nearest(name string, n int) []string {
-	return nearest(name, c.tools, n, func(t *Tool) (string, string) { return t.name, t.definition.Name })
-}
+// maxName is how much of a name is compared, in bytes.
+const maxName = 64
 
-// nearest returns the full names of up to n tools or prompts that may be meant by a
-// name, the nearest first; of returns an item's full name and its own.
-func nearest[T any](name string, all []T, n int, of func(T) (full, own string)) []string {
+// Names returns the full names of up to n items that may be meant by a name, the nearest
+// first. The function of returns the full name of an item, <scope>__<own name>, and its
+// own name; it also finds items whose scope was left out or misspelled. Names without
+// similarity are not returned.
+func Names[T any](name string, all []T, n int, of func(T) (full, own string)) []string {
 	type candidate struct {
 		name        string
 		score, full int
@@ -49,15 +46,15 @@ func nearest[T any](name string, all []T, n int, of func(T) (full, own string)) 
 // partial name counts more.
 func likeness(asked, fullName, ownName string) (score, distant int, likely bool) {
 	full, own := simplified(fullName), simplified(textcut.Prefix(ownName, maxName))
-	distant = near.Distance(asked, full)
+	distant = Distance(asked, full)
 	score, likely = distant, distant <= max(len(asked), len(full))/3
 	for _, part := range []string{asked, lastWords(asked, 1+strings.Count(own, "_"))} {
-		if d := near.Distance(part, own); d <= len(own)/3 {
+		if d := Distance(part, own); d <= len(own)/3 {
 			score, likely = min(score, d+1), true
 		}
 	}
 	if len(asked) >= 3 && strings.Contains(own, asked) || len(own) >= 3 && strings.Contains(asked, own) {
-		score, likely = min(score, 3+near.Distance(asked, own)/2), true
+		score, likely = min(score, 3+Distance(asked, own)/2), true
 	}
 	return score, distant, likely
 }
