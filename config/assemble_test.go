@@ -116,7 +116,8 @@ enabled = false
 }
 
 func TestAssembleOrderAndOptions(t *testing.T) {
-	c, err := parse("[mcp.b]\ncommand=['x']\n[mcp.a]\nurl='http://x'\n[mcp.c]\ntransport='sse'\nurl='http://x'\n[conversation]\nexchanges=2\ntime='3s'\ntokens=4\nparallel=5\nfinal_answer=true\nresult_bytes=6\ntools=7\nspill='kept'\n", nil)
+	c, err := parse("[mcp.b]\ncommand=['x']\n[mcp.a]\nurl='http://x'\n[mcp.c]\ntransport='sse'\nurl='http://x'\n[conversation]\nexchanges=2\n"+
+		"time='3s'\ntokens=4\nparallel=5\nfinal_answer=true\nresult_bytes=6\ntools=7\nspill='kept'\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +308,8 @@ func TestServerIsLimited(t *testing.T) {
 
 func TestEnsembleOptions(t *testing.T) {
 	c, err := parse("[mcp.a]\ncommand=['x']\nallow=['b']\ndeny=['c']\nrequired=true\ncall_timeout='2s'\nsettings={k='env:HOST'}\n"+
-		"call_limit='4s'\nrestart='always'\npark_after=6\npark_window='7s'\nkeepalive='8s'\nidle_disconnect='9s'\nrefresh='11s'\ntrust='all'\nmax_tools=10\ninstructions=false\n"+
+		"call_limit='4s'\nrestart='always'\npark_after=6\npark_window='7s'\nkeepalive='8s'\nidle_disconnect='9s'\nrefresh='11s'\ntrust='all'\n"+
+		"max_tools=10\ninstructions=false\n"+
 		"[mcp.b]\nurl='http://x'\nconnect_timeout='3s'\nrestart='on_use'\npark_after=0\ntrust='none'\n[mcp.c]\nurl='http://x'\nrestart='never'\n", nil)
 	if err != nil {
 		t.Fatal(err)

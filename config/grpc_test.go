@@ -37,7 +37,8 @@ func TestGRPCProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		"where": {"[grpc.a]\n[grpc.b]\naddress='x:1'\ndapr='x'\n[grpc.c]\naddress='https://x'\n[grpc.d]\ndapr='x'\ntls={plaintext=true}\n[grpc.e]\nadress='x:1'\n",
+		"where": {"[grpc.a]\n[grpc.b]\naddress='x:1'\ndapr='x'\n[grpc.c]\naddress='https://x'\n[grpc.d]\ndapr='x'\ntls={plaintext=true}\n[grpc.e]\n" +
+			"adress='x:1'\n",
 			[]string{
 				`consort.toml:1:7: grpc.a.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
 				`consort.toml:4:1: grpc.b.dapr: a server has either address or dapr, not both`,
@@ -45,7 +46,8 @@ func TestGRPCProblems(t *testing.T) {
 				`consort.toml:9:6: grpc.d.tls.plaintext: the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used`,
 				`consort.toml:10:7: grpc.e.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
 				`consort.toml:11:1: grpc.e.adress: unknown key; did you mean "address"?`}},
-		"what": {"[grpc.a]\naddress='x'\nservice='mpc'\n[grpc.b]\ndapr='x'\nservice='mcp'\ncategory='x'\ncaller='x'\ntrusted={metadata={x='y'}}\n[grpc.c]\naddress='x'\nsampling=true\nprotocol='2025-11-25'\n",
+		"what": {"[grpc.a]\naddress='x'\nservice='mpc'\n[grpc.b]\ndapr='x'\nservice='mcp'\ncategory='x'\ncaller='x'\ntrusted={metadata={x='y'}}\n" +
+			"[grpc.c]\naddress='x'\nsampling=true\nprotocol='2025-11-25'\n",
 			[]string{
 				`consort.toml:3:9: grpc.a.service: expected "tools" or "mcp"; did you mean "mcp"?`,
 				`consort.toml:7:1: grpc.b.category: not for a server with service = "mcp"`,
@@ -53,18 +55,22 @@ func TestGRPCProblems(t *testing.T) {
 				`consort.toml:9:10: grpc.b.trusted.metadata: not for a server with service = "mcp"`,
 				`consort.toml:12:1: grpc.c.sampling: not for a server with service = "tools"`,
 				`consort.toml:13:1: grpc.c.protocol: not for a server with service = "tools"`}},
-		"TLS": {"[grpc.a]\naddress='x'\ntls={certificate='x'}\n[grpc.b]\naddress='x'\ntls={key='x'}\n[grpc.c]\naddress='x'\ntls={ca='x', plaintext=true}\n[grpc.d]\naddress='x'\ntls={plaintext_secrets=true}\n",
+		"TLS": {"[grpc.a]\naddress='x'\ntls={certificate='x'}\n[grpc.b]\naddress='x'\ntls={key='x'}\n[grpc.c]\naddress='x'\n" +
+			"tls={ca='x', plaintext=true}\n[grpc.d]\naddress='x'\ntls={plaintext_secrets=true}\n",
 			[]string{
 				`consort.toml:3:1: grpc.a.tls.key: missing: expected the file of the certificate's key, such as key = "client.key"`,
 				`consort.toml:6:1: grpc.b.tls.certificate: missing: expected the file of the key's certificate, such as certificate = "client.pem"`,
 				`consort.toml:9:6: grpc.c.tls.ca: plaintext = true disables TLS; remove one of them`,
 				`consort.toml:12:6: grpc.d.tls.plaintext_secrets: only with plaintext = true; with TLS, others cannot read them`}},
-		"plain text": {"[grpc.a]\naddress='x:1'\ntoken='t'\ntls={plaintext=true}\n[grpc.b]\naddress='10.0.0.1:1'\nmetadata={a='t'}\ntls.plaintext=true\n[grpc.c]\naddress='x:1'\ntrusted={metadata={a='t'}}\ntls.plaintext=true\n" +
-			"[grpc.d]\naddress='127.0.0.1:1'\ntoken='t'\ntls.plaintext=true\n[grpc.e]\naddress='x:1'\ntls.plaintext=true\n[grpc.f]\naddress='x:1'\ntoken='t'\ntls={plaintext=true, plaintext_secrets=true}\n", []string{
+		"plain text": {"[grpc.a]\naddress='x:1'\ntoken='t'\ntls={plaintext=true}\n[grpc.b]\naddress='10.0.0.1:1'\nmetadata={a='t'}\n" +
+			"tls.plaintext=true\n[grpc.c]\naddress='x:1'\ntrusted={metadata={a='t'}}\ntls.plaintext=true\n" +
+			"[grpc.d]\naddress='127.0.0.1:1'\ntoken='t'\ntls.plaintext=true\n[grpc.e]\naddress='x:1'\ntls.plaintext=true\n[grpc.f]\naddress='x:1'\n" +
+			"token='t'\ntls={plaintext=true, plaintext_secrets=true}\n", []string{
 			`consort.toml:4:16: grpc.a.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`,
 			`consort.toml:8:15: grpc.b.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`,
 			`consort.toml:12:15: grpc.c.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`}},
-		"metadata": {"[grpc.a]\naddress='x'\ntoken='Bearer x'\nmetadata={Authorization='x', grpc-x='y', authorization='z', y=' z', z-bin='ä'}\ntrusted={metadata={y='u', X='u'}, arguments={''='u'}}\n[grpc.b]\naddress='x'\nping_after='9s'\nmax_message=0\n",
+		"metadata": {"[grpc.a]\naddress='x'\ntoken='Bearer x'\nmetadata={Authorization='x', grpc-x='y', authorization='z', y=' z', z-bin='ä'}\n" +
+			"trusted={metadata={y='u', X='u'}, arguments={''='u'}}\n[grpc.b]\naddress='x'\nping_after='9s'\nmax_message=0\n",
 			[]string{
 				`consort.toml:3:7: grpc.a.token: expected a bearer token: printable ASCII without spaces, and without the word Bearer`,
 				`consort.toml:4:11: grpc.a.metadata.Authorization: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
@@ -79,7 +85,8 @@ func TestGRPCProblems(t *testing.T) {
 		"supervision": {"[grpc.a]\naddress='x'\nrestart='never'\npark_after=2\npin_policy='warn'\n", []string{
 			`consort.toml:4:1: grpc.a.park_after: with restart = "never", the first failure parks the server`,
 			`consort.toml:5:1: grpc.a.pin_policy: the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`}},
-		"names": {"import=['m.json']\ntools.resources=true\n[mcp.a]\nurl='http://x'\n[grpc.a]\naddress='x'\n[grpc.b]\naddress='x'\n[mcp.b]\nurl='http://x'\n[grpc.resources]\naddress='x'\n[grpc.c]\naddress='x'\n",
+		"names": {"import=['m.json']\ntools.resources=true\n[mcp.a]\nurl='http://x'\n[grpc.a]\naddress='x'\n[grpc.b]\naddress='x'\n[mcp.b]\n" +
+			"url='http://x'\n[grpc.resources]\naddress='x'\n[grpc.c]\naddress='x'\n",
 			[]string{
 				`consort.toml:2:7: tools.resources: these tools are offered under the name "resources", which a server here already has; rename that server`,
 				`consort.toml:5:7: grpc.a: another server already has this name: mcp.a on line 3`,
@@ -117,7 +124,8 @@ func TestGRPCThatCannotBeAssembled(t *testing.T) {
 }
 
 func TestGRPCEnsembleOptions(t *testing.T) {
-	c, err := parse("[grpc.a]\naddress='x'\nallow=['b']\ndeny=['c']\nrequired=true\nconnect_timeout='3s'\ncall_timeout='2s'\ncall_limit='4s'\nrestart='always'\npark_after=6\npark_window='7s'\n"+
+	c, err := parse("[grpc.a]\naddress='x'\nallow=['b']\ndeny=['c']\nrequired=true\nconnect_timeout='3s'\ncall_timeout='2s'\ncall_limit='4s'\n"+
+		"restart='always'\npark_after=6\npark_window='7s'\n"+
 		"keepalive='8s'\nidle_disconnect='9s'\nrefresh='11s'\ntrust='all'\nmax_tools=10\nsettings={k='env:HOST'}\ntrusted={arguments={a='b'}}\n", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,9 @@ func TestImportProblems(t *testing.T) {
 			`m.json:1:43: mcpServers.a: defined before, on line 1`,
 			`m.json:1:69: mcpServers.own: another server already has this name, from consort.toml:2`}},
 		{"all at once",
-			"{\"mcpServers\": {\n \"a\": {\"command\": [\"x\"], \"env\": {\"A\": \"${NO}\"}},\n \"b\": {},\n \"c\": {\"type\": \"htttp\", \"url\": \"x\"},\n \"d\": {\"command\": \"x\", \"url\": \"http://x\"},\n \"e\": {\"type\": \"sse\", \"command\": \"x\"},\n \"f\": null, \"g\": {\"type\": 1e999, \"url\": \"http://x\"}}}",
+			"{\"mcpServers\": {\n \"a\": {\"command\": [\"x\"], \"env\": {\"A\": \"${NO}\"}},\n \"b\": {},\n" +
+				" \"c\": {\"type\": \"htttp\", \"url\": \"x\"},\n \"d\": {\"command\": \"x\", \"url\": \"http://x\"},\n" +
+				" \"e\": {\"type\": \"sse\", \"command\": \"x\"},\n \"f\": null, \"g\": {\"type\": 1e999, \"url\": \"http://x\"}}}",
 			[]string{
 				`m.json:2:19: mcpServers.a.command: expected a string, found a list`,
 				`m.json:2:39: mcpServers.a.env.A: the environment variable is not set: NO; set it, or give a default with ${NO:-default}`,

@@ -137,7 +137,8 @@ url = "http://x"
 			`consort.toml:3:5: mcp.a: expected a table, found a string`,
 			`consort.toml:4:5: mcp.b: expected a table, found a list`}},
 		{"variables",
-			"[mcp.a]\nurl = 'http://${HOST'\n[mcp.b]\nurl='http://${1x}'\n[mcp.c]\ncommand=['${A:-${B}}', '${NO} ${NEITHER}', 'env:my-key']\nenvironment={A='env:', B='env:EMPTY'}\n[mcp.d]\nurl='http://x'\nheaders={A='env:BROKEN', B='env:EMPTY'}\n",
+			"[mcp.a]\nurl = 'http://${HOST'\n[mcp.b]\nurl='http://${1x}'\n[mcp.c]\ncommand=['${A:-${B}}', '${NO} ${NEITHER}', 'env:my-key']\n" +
+				"environment={A='env:', B='env:EMPTY'}\n[mcp.d]\nurl='http://x'\nheaders={A='env:BROKEN', B='env:EMPTY'}\n",
 			[]string{
 				`consort.toml:2:7: mcp.a.url: "${" is not closed by "}"; for the plain text ${ write $${`,
 				`consort.toml:4:5: mcp.b.url: expected the name of an environment variable: letters, digits and _; for the plain text ${ write $${`,
@@ -161,7 +162,8 @@ url = "http://x"
 			`consort.toml:3:10: mcp.a.protocol: expected a protocol version such as "2025-11-25", in quotes, found a date or time`,
 			`consort.toml:6:10: mcp.b.protocol: expected a protocol version such as "2025-11-25", in quotes`}},
 		{"life of a server",
-			"public_variables=['A', 'x-y', '']\n[mcp.a]\nurl='http://x'\nrestart='on-use'\npark_after=-1\npark_window='0s'\nkeepalive=5\nidle_disconnect='x'\ntrust='writes'\nmax_tools=0\ncall_limit=1\n",
+			"public_variables=['A', 'x-y', '']\n[mcp.a]\nurl='http://x'\nrestart='on-use'\npark_after=-1\npark_window='0s'\nkeepalive=5\n" +
+				"idle_disconnect='x'\ntrust='writes'\nmax_tools=0\ncall_limit=1\n",
 			[]string{
 				`consort.toml:1:24: public_variables[1]: expected the name of an environment variable: letters, digits and _`,
 				`consort.toml:1:31: public_variables[2]: expected a string that is not empty`,
@@ -174,9 +176,12 @@ url = "http://x"
 				`consort.toml:10:11: mcp.a.max_tools: expected an integer of at least 1`,
 				`consort.toml:11:12: mcp.a.call_limit: expected a duration such as "30s", found an integer: write it in quotes and with its unit`}},
 		{"resource limits",
-			"[mcp]\na={command=['x'], limits={memory='2gb', open_files=0, cpu=10, disk=1}}\nb={url='http://x', limits={}}\nc={command=['x'], limits={memory=0, cpu='0s'}}\n" +
-				"d={command=['x'], limits={memory=true, open_files='64'}}\ne={command=['x'], limits={memory='8388608TiB'}}\nf={command=['x'], limits={memory='99999999999999999999B'}}\n" +
-				"g={command=['x'], limits={memory='0GiB'}}\nh={command=['x'], limits={memory=''}}\ni={command=['x'], limits={memory='GiB'}}\nj={command=['x'], limits={memory='12'}}\nk={command=['x'], limits={memory='+1B'}}\nl={command=['x'], limits=1}\n", []string{
+			"[mcp]\na={command=['x'], limits={memory='2gb', open_files=0, cpu=10, disk=1}}\nb={url='http://x', limits={}}\n" +
+				"c={command=['x'], limits={memory=0, cpu='0s'}}\n" +
+				"d={command=['x'], limits={memory=true, open_files='64'}}\ne={command=['x'], limits={memory='8388608TiB'}}\n" +
+				"f={command=['x'], limits={memory='99999999999999999999B'}}\n" +
+				"g={command=['x'], limits={memory='0GiB'}}\nh={command=['x'], limits={memory=''}}\ni={command=['x'], limits={memory='GiB'}}\n" +
+				"j={command=['x'], limits={memory='12'}}\nk={command=['x'], limits={memory='+1B'}}\nl={command=['x'], limits=1}\n", []string{
 				`consort.toml:2:34: mcp.a.limits.memory: expected a size such as "512MiB", "2GiB" or "1GB", or an integer of bytes`,
 				`consort.toml:2:52: mcp.a.limits.open_files: expected an integer of at least 1`,
 				`consort.toml:2:59: mcp.a.limits.cpu: expected a duration such as "30s", found an integer: write it in quotes and with its unit`,
@@ -201,7 +206,9 @@ url = "http://x"
 				`consort.toml:3:24: mcp.b.pin: expected a string that is not empty`,
 				`consort.toml:3:39: mcp.b.pin_policy: expected "set_aside", "warn" or "allow"; did you mean "set_aside"?`}},
 		{"parking",
-			"[mcp]\na={url='http://x', restart='never', park_after=1, park_window='1s'}\nb={url='http://x', park_window='1s'}\nc={url='http://x', restart='always', park_after=0, park_window='1s'}\nd={url='http://x', restart='always', park_window='1s'}\ne={url='http://x', park_after=2, park_window='1s'}\n",
+			"[mcp]\na={url='http://x', restart='never', park_after=1, park_window='1s'}\nb={url='http://x', park_window='1s'}\n" +
+				"c={url='http://x', restart='always', park_after=0, park_window='1s'}\nd={url='http://x', restart='always', park_window='1s'}\n" +
+				"e={url='http://x', park_after=2, park_window='1s'}\n",
 			[]string{
 				`consort.toml:2:37: mcp.a.park_after: with restart = "never", the first failure parks the server`,
 				`consort.toml:2:51: mcp.a.park_window: failures are not counted without park_after; set park_after`,
@@ -219,7 +226,8 @@ url = "http://x"
 			`consort.toml:1:24: import[1]: expected a string, found an integer`,
 			`consort.toml:1:27: import[2]: expected a string that is not empty`}},
 		{"trusted",
-			"[trusted]\na=''\nb=1.5\nc={}\nd={value=1, json=true}\ne={value='{', json=true}\nf={valeu='x', value='env:EMPTY', secret='no'}\n''='x'\ng=['x']\nh={value='env:ABSENT'}\n",
+			"[trusted]\na=''\nb=1.5\nc={}\nd={value=1, json=true}\ne={value='{', json=true}\nf={valeu='x', value='env:EMPTY', secret='no'}\n''='x'\n" +
+				"g=['x']\nh={value='env:ABSENT'}\n",
 			[]string{
 				`consort.toml:2:3: trusted.a: expected a string that is not empty`,
 				`consort.toml:3:3: trusted.b: expected a string with variables, an integer or a boolean, found a float`,
@@ -233,7 +241,9 @@ url = "http://x"
 				`consort.toml:9:3: trusted.g: expected a string with variables, an integer or a boolean, found a list`,
 				`consort.toml:10:10: trusted.h.value: the environment variable is not set: ABSENT; set it, or give a default with ${ABSENT:-default}`}},
 		{"passing",
-			"[mcp.a]\ncommand=['x']\ntrusted={arguments={id='user', ''='x'}, headers={X-User='user'}}\n[mcp.b]\nurl='http://x'\nheaders={authorization='x'}\ntrusted={argument={}, headers={Authorization='token', 'a b'='c', d=''}}\n[mcp.c]\nurl='http://x'\ntrusted={arguments=['a'], headers=1}\n",
+			"[mcp.a]\ncommand=['x']\ntrusted={arguments={id='user', ''='x'}, headers={X-User='user'}}\n[mcp.b]\nurl='http://x'\n" +
+				"headers={authorization='x'}\ntrusted={argument={}, headers={Authorization='token', 'a b'='c', d=''}}\n[mcp.c]\nurl='http://x'\n" +
+				"trusted={arguments=['a'], headers=1}\n",
 			[]string{
 				`consort.toml:3:32: mcp.a.trusted.arguments."": expected the name of an argument, not an empty one`,
 				`consort.toml:3:41: mcp.a.trusted.headers: not for a server with transport = "stdio"; its tools receive a trusted value through arguments`,
@@ -276,7 +286,8 @@ url = "http://x"
 			`consort.toml:5:7: compaction.model: expected a string that is not empty`,
 			`consort.toml:6:12: compaction.max_tokens: expected an integer, found a string`}},
 		{"budgets",
-			"[budgets]\ncaps=[{}, {scope='me', tokens=0}, {scope='roster', window='year', money=2}]\nprices={x={input='0.25'}, y={input='1,5', output='-1'}, ''={input='1', output='1'}}\nanswer_tokens=1\n[model]\nname='x'\nbase_url='http://x'",
+			"[budgets]\ncaps=[{}, {scope='me', tokens=0}, {scope='roster', window='year', money=2}]\n" +
+				"prices={x={input='0.25'}, y={input='1,5', output='-1'}, ''={input='1', output='1'}}\nanswer_tokens=1\n[model]\nname='x'\nbase_url='http://x'",
 			[]string{
 				`consort.toml:2:7: budgets.caps[0].scope: missing: expected "conversation", "identity" or "roster"`,
 				`consort.toml:2:7: budgets.caps[0].tokens: missing: expected a limit of tokens, money or time`,
@@ -293,12 +304,15 @@ url = "http://x"
 		{"budgets without caps", "budgets={}\n", []string{
 			`consort.toml:1:1: budgets.caps: missing: expected at least one cap, such as caps = [{scope = "conversation", tokens = 1000000}]`}},
 		{"budgets of money",
-			"[budgets]\ncurrency='USD'\ncaps=[{scope='roster', money='1', tokens=5}, {scope='roster', window='day', tokens=5}, {scope='roster', tokens=6}]\n[model]\nname='x'\nbase_url='http://x'",
+			"[budgets]\ncurrency='USD'\n" +
+				"caps=[{scope='roster', money='1', tokens=5}, {scope='roster', window='day', tokens=5}, {scope='roster', tokens=6}]\n[model]\n" +
+				"name='x'\nbase_url='http://x'",
 			[]string{
 				`consort.toml:1:2: budgets.prices: missing: expected the price of the model of [model], which a cap of money needs`,
 				`consort.toml:3:105: budgets.caps[2].tokens: another cap limits the tokens of the same scope and window already`}},
 		{"deferring",
-			"[approval]\ndefault='later'\nwithin='0s'\nrules=[{action='ask', within='1h', who='ann'}, {action='defer', reason='no'}, {within='1h'}]\n[history]\npath='x'\ndoubt='maybe'\n",
+			"[approval]\ndefault='later'\nwithin='0s'\nrules=[{action='ask', within='1h', who='ann'}, {action='defer', reason='no'}, {within='1h'}]\n" +
+				"[history]\npath='x'\ndoubt='maybe'\n",
 			[]string{
 				`consort.toml:2:9: approval.default: expected "allow", "deny", "ask" or "defer"`,
 				`consort.toml:3:8: approval.within: expected a duration longer than 0`,
@@ -327,7 +341,9 @@ url = "http://x"
 			`consort.toml:6:1: serve.stateless: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
 			`consort.toml:8:1: serve.converse: conversations need a model; add a [model] table`}},
 		{"serving",
-			"[serve]\nhttp='8080'\nhealth='localhost:http'\ntoken='Bearer 0123456789abcdef'\nclients=[]\nhosts=['http://x', 'x/y', 'x:80', '']\norigins=['x.example', 'https://x/', 'https://x:1']\nrate=0\nburst=0\nparallel=0\nmax_body='x'\npage_size=0\nown_name=true\nresource_metadata={scopes='x', authorization_servers=['x']}\n",
+			"[serve]\nhttp='8080'\nhealth='localhost:http'\ntoken='Bearer 0123456789abcdef'\nclients=[]\nhosts=['http://x', 'x/y', 'x:80', '']\n" +
+				"origins=['x.example', 'https://x/', 'https://x:1']\nrate=0\nburst=0\nparallel=0\nmax_body='x'\npage_size=0\nown_name=true\n" +
+				"resource_metadata={scopes='x', authorization_servers=['x']}\n",
 			[]string{
 				`consort.toml:2:6: serve.http: expected an address such as "127.0.0.1:8080"; port 0 chooses a free one`,
 				`consort.toml:3:8: serve.health: expected an address such as "127.0.0.1:8080"; port 0 chooses a free one`,
@@ -349,7 +365,8 @@ url = "http://x"
 				`consort.toml:14:27: serve.resource_metadata.scopes: expected a list of strings, found a string`,
 				`consort.toml:14:55: serve.resource_metadata.authorization_servers[0]: expected a URL that begins with http:// or https:// and names a host`}},
 		{"clients",
-			"[serve]\nhttp='0.0.0.0:0'\nburst=2\n[[serve.clients]]\ntrusted={user=''}\n[[serve.clients]]\ntoken='0123456789abcdef'\n[[serve.clients]]\ntoken='0123456789abcdef'\ntrust={}\n[[serve.clients]]\ntoken='short'\n",
+			"[serve]\nhttp='0.0.0.0:0'\nburst=2\n[[serve.clients]]\ntrusted={user=''}\n[[serve.clients]]\ntoken='0123456789abcdef'\n" +
+				"[[serve.clients]]\ntoken='0123456789abcdef'\ntrust={}\n[[serve.clients]]\ntoken='short'\n",
 			[]string{
 				`consort.toml:3:1: serve.burst: only together with rate, which limits the requests; set rate`,
 				`consort.toml:4:9: serve.clients[0].token: missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`,
@@ -358,7 +375,8 @@ url = "http://x"
 				`consort.toml:10:1: serve.clients[2].trust: unknown key; did you mean "trusted"?`,
 				`consort.toml:12:7: serve.clients[3].token: expected a token of at least 16 characters, such as the output of openssl rand -hex 32`}},
 		{"certificates",
-			"[serve]\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c.pem', client_ca=''}\n[[serve.clients]]\ncertificate='a'\n[[serve.clients]]\ncertificate='a'\n" +
+			"[serve]\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c.pem', client_ca=''}\n[[serve.clients]]\ncertificate='a'\n[[serve.clients]]\n" +
+				"certificate='a'\n" +
 				"[[serve.clients]]\ncertificate='b'\ntoken='0123456789abcdef'\n[[serve.clients]]\ncertificate=''\n", []string{
 				`consort.toml:3:1: serve.grpc_tls.key: missing: expected the file of the certificate's key, such as key = "server.key"`,
 				`consort.toml:3:42: serve.grpc_tls.client_ca: expected a string that is not empty`,

@@ -111,7 +111,8 @@ func TestOptionsOfConversationsThatLast(t *testing.T) {
 // TestBudgets: what is spent under one configuration is spent under another with
 // the same store, and without a store it ends with the program.
 func TestBudgets(t *testing.T) {
-	const caps = "[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"roster\", window = \"month\", tokens = 1000, money = \"2.5\"}]\nprices = {m = {input = \"1\", cached = \"0.1\", output = \"4\"}}\n"
+	const caps = "[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"roster\", window = \"month\", tokens = 1000, money = \"2.5\"}]\n" +
+		"prices = {m = {input = \"1\", cached = \"0.1\", output = \"4\"}}\n"
 	count := 0
 	spend := func(parts *config.Assembly) (err error) {
 		policy := parts.Options.Budget

@@ -197,7 +197,8 @@ func TestPausedTurns(t *testing.T) {
 
 // TestBrokenMessages: errors carry the words and the code of the server.
 func TestBrokenMessages(t *testing.T) {
-	begin := "data: {\"type\":\"message_start\",\"message\":{}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Half\"}}\n\n"
+	begin := "data: {\"type\":\"message_start\",\"message\":{}}\n\n" +
+		"data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Half\"}}\n\n"
 	for name, test := range map[string]struct {
 		reply      openaiserver.Reply
 		says, code string

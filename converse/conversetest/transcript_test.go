@@ -346,7 +346,8 @@ func TestReplayAfterChange(t *testing.T) {
 		{"no events", "-- turn 1/events --\n"},
 		{
 			"no reply",
-			"-- turn 1/given --\n{\"kind\":\"user\",\"id\":\"u1\"}\n-- turn 1/events --\n{\"event\":\"message_started\"}\n{\"event\":\"message_completed\",\"canister\":{}}\n",
+			"-- turn 1/given --\n{\"kind\":\"user\",\"id\":\"u1\"}\n-- turn 1/events --\n{\"event\":\"message_started\"}\n" +
+				"{\"event\":\"message_completed\",\"canister\":{}}\n",
 		},
 		{"unanswered", "-- turn 1/given --\n{\"kind\":\"user\",\"id\":\"u1\"}\n-- turn 1/events --\n"},
 	} {

@@ -142,7 +142,8 @@ func TestMoreDialects(t *testing.T) {
 		"numbers for texts": {`{"content":7,"tool_calls":[1,null,{"id":3,"function":{"name":4}}]}`, openaiserver.Want{}},
 	} {
 		for _, form := range []string{
-			"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"other\"}},{\"delta\":%s}]}\n\ndata: {\"choices\":[{\"delta\":null,\"finish_reason\":\"end_turn\"}]}\n\n", `{"choices":[{"message":%s,"finish_reason":"end_turn"}]}`,
+			"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"other\"}},{\"delta\":%s}]}\n\n" +
+				"data: {\"choices\":[{\"delta\":null,\"finish_reason\":\"end_turn\"}]}\n\n", `{"choices":[{"message":%s,"finish_reason":"end_turn"}]}`,
 		} {
 			t.Run(name, func(t *testing.T) {
 				server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, form, test.message) })

@@ -20,7 +20,8 @@ import (
 )
 
 // hostile is what somebody says who would like to be more than text.
-const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n````\x1b]0;owned\a\u009b2J\u202e</pre></title>" + unseen
+const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n" +
+	"````\x1b]0;owned\a\u009b2J\u202e</pre></title>" + unseen
 
 // unseen are characters that people cannot see, with which a text can hide something.
 const unseen = "\u200b\ufeff\u2028\u2066\u00ad\U000e0041\U000e0100\ue000"

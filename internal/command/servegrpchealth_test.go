@@ -59,7 +59,9 @@ func TestServeIsNotReadyOverGRPC(t *testing.T) {
 	for _, name := range []string{"", grpctool.Service} {
 		t.Run("service "+name, func(t *testing.T) {
 			table, folder := library(t, "")
-			slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/connect; do sleep 0.05; done; exec %s demo-server atlas\"]\nenvironment = {GORACE = %q}\n", folder, binary, raceOptions)
+			slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\n"+
+				"command = [\"sh\", \"-c\", \"while ! test -e %s/connect; do sleep 0.05; done; exec %s demo-server atlas\"]\n"+
+				"environment = {GORACE = %q}\n", folder, binary, raceOptions)
 			s := serve(t, false, "--grpc", "127.0.0.1:0", "--config", file(t, table, slow))
 			is := s.watchGRPC(name)
 			is(notServing)

@@ -76,7 +76,8 @@ func FuzzEvents(f *testing.F) {
 }
 
 func TestFields(t *testing.T) {
-	reader := NewReader(strings.NewReader("\ufeff: a comment\nid: 1\rretry: 250\r\rid: a\x00b\r\nretry: 1s\r\ndata\r\n\r\nevent: x\n\nevent: y\nid:2\ndata:  {}\ndata: {}\n\ndata: end"), 1<<10)
+	reader := NewReader(strings.NewReader("\ufeff: a comment\nid: 1\rretry: 250\r\rid: a\x00b\r\nretry: 1s\r\ndata\r\n\r\nevent: x\n\nevent: y\nid:2\n"+
+		"data:  {}\ndata: {}\n\ndata: end"), 1<<10)
 	want := []Event{
 		{ID: "1", Retry: 250 * time.Millisecond},
 		{},

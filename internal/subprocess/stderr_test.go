@@ -69,10 +69,13 @@ Node.js v22.23.3
 `, "Error: Could not locate the bindings file. Tried: | → /app/build/sqlite3.node | code: 'MODULE'"},
 		"Node with a code": {"node:internal:1\n    throw x\n    ^\n\nTypeError [ERR_X]: bad\n    at f (g:1)\n\nNode.js v22.1.0\n", "TypeError [ERR_X]: bad"},
 		"Python": {
-			"INFO start\nTraceback (most recent call last):\n  File \"x.py\", line 3, in <module>\n    os.environ[\"KEY\"]\n    ~~~~~~~~~~^^^^^^^\nKeyError: 'KEY'\n", "KeyError: 'KEY'",
+			"INFO start\nTraceback (most recent call last):\n  File \"x.py\", line 3, in <module>\n    os.environ[\"KEY\"]\n    ~~~~~~~~~~^^^^^^^\n" +
+				"KeyError: 'KEY'\n", "KeyError: 'KEY'",
 		},
 		"Python, two": {
-			"Traceback (most recent call last):\n  File \"x.py\", line 3\nKeyError: 1\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"x.py\", line 5\nmod.NotReady: no\n more\n", "mod.NotReady: no | more",
+			"Traceback (most recent call last):\n  File \"x.py\", line 3\nKeyError: 1\n\n" +
+				"During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"x.py\", line 5\n" +
+				"mod.NotReady: no\n more\n", "mod.NotReady: no | more",
 		},
 		"Python's groups": {`  + Exception Group Traceback (most recent call last):
   |   File "x.py", line 3, in <module>
@@ -85,20 +88,27 @@ Node.js v22.23.3
     +------------------------------------
 `, "KeyError: 'KEY'"},
 		"Go": {
-			"start\npanic: runtime error: nil map\n\tpanic: again\n[signal SIGSEGV]\n\ngoroutine 1 [running]:\nmain.main()\n\t/x/main.go:5 +0x1d\nexit status 2\n", "panic: runtime error: nil map | panic: again | [signal SIGSEGV]",
+			"start\npanic: runtime error: nil map\n\tpanic: again\n[signal SIGSEGV]\n\ngoroutine 1 [running]:\nmain.main()\n\t/x/main.go:5 +0x1d\n" +
+				"exit status 2\n", "panic: runtime error: nil map | panic: again | [signal SIGSEGV]",
 		},
 		"Go's map": {
 			"fatal error: concurrent map writes\n\ngoroutine 6 [running]:\nmain.f()\n\t/x/main.go:5\n\ngoroutine 1 [sleep]:\nmain.main()\n",
 			"fatal error: concurrent map writes",
 		},
 		"Java": {
-			"Exception in thread \"main\" java.lang.IllegalStateException: cannot start\n\tat a.Main.main(Main.java:1)\nCaused by: java.io.IOException: no key\n\tat a.Main.x(Main.java:2)\n\t... 1 more\n", "Exception in thread \"main\" java.lang.IllegalStateException: cannot start | Caused by: java.io.IOException: no key",
+			"Exception in thread \"main\" java.lang.IllegalStateException: cannot start\n\tat a.Main.main(Main.java:1)\n" +
+				"Caused by: java.io.IOException: no key\n\tat a.Main.x(Main.java:2)\n" +
+				"\t... 1 more\n", "Exception in thread \"main\" java.lang.IllegalStateException: cannot start | Caused by: java.io.IOException: no key",
 		},
 		"Rust": {
-			"thread 'main' panicked at src/main.rs:4:5:\nno key\nstack backtrace:\n   0: rust_begin_unwind\n   1: core::panicking::panic_fmt\n             at /rustc/x.rs:1\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n", "thread 'main' panicked at src/main.rs:4:5: | no key",
+			"thread 'main' panicked at src/main.rs:4:5:\nno key\nstack backtrace:\n   0: rust_begin_unwind\n   1: core::panicking::panic_fmt\n" +
+				"             at /rustc/x.rs:1\n" +
+				"note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n", "thread 'main' panicked at src/main.rs:4:5: | no key",
 		},
 		".NET": {
-			"Unhandled exception. System.InvalidOperationException: no key\n ---> System.IO.IOException: gone\n   at P.X() in /x.cs:line 3\n   --- End of inner exception stack trace ---\n   at P.Main()\n", "Unhandled exception. System.InvalidOperationException: no key | ---> System.IO.IOException: gone",
+			"Unhandled exception. System.InvalidOperationException: no key\n ---> System.IO.IOException: gone\n   at P.X() in /x.cs:line 3\n" +
+				"   --- End of inner exception stack trace ---\n" +
+				"   at P.Main()\n", "Unhandled exception. System.InvalidOperationException: no key | ---> System.IO.IOException: gone",
 		},
 		"Ruby": {
 			"x.rb:1:in 'fetch': key not found: \"KEY\" (KeyError)\n\tfrom x.rb:1:in '<main>'\n", "x.rb:1:in 'fetch': key not found: \"KEY\" (KeyError)",

@@ -22,7 +22,8 @@ import (
 )
 
 // hostile is what somebody says who would like to be more than text.
-const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n````\x1b]0;owned\a\u009b2J\u202e</pre></title>"
+const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n" +
+	"````\x1b]0;owned\a\u009b2J\u202e</pre></title>"
 
 // conversations are what a loop can leave behind: one that is done, with every
 // kind of canister, and one that waits.

@@ -114,8 +114,10 @@ func (n *node) render(indent string) string {
 
 // The shape must tell traces apart that differ in more than times.
 func TestShape(t *testing.T) {
-	const printed = "trace 0123456789abcdef0123456789abcdef\n  invoke_agent  17.7 ms  answered\n  ├ chat m      1.36 ms  first after 1.30 ms, 127.0.0.1:80\n  └ execute_tool a  1 ms  x\n    └ tools/call a  1 ms\n"
-	same := "trace ffffffffffffffffffffffffffffffff\n  invoke_agent  2 s  answered\n  ├ execute_tool a  9 ms  x\n  │ └ tools/call a  8 ms\n  └ chat m  8 ms  first after 7 ms, 127.0.0.1:9\n"
+	const printed = "trace 0123456789abcdef0123456789abcdef\n  invoke_agent  17.7 ms  answered\n" +
+		"  ├ chat m      1.36 ms  first after 1.30 ms, 127.0.0.1:80\n  └ execute_tool a  1 ms  x\n    └ tools/call a  1 ms\n"
+	same := "trace ffffffffffffffffffffffffffffffff\n  invoke_agent  2 s  answered\n  ├ execute_tool a  9 ms  x\n  │ └ tools/call a  8 ms\n" +
+		"  └ chat m  8 ms  first after 7 ms, 127.0.0.1:9\n"
 	if shape(printed) != shape(same) {
 		t.Errorf("not the same:\n%s\n%s", shape(printed), shape(same))
 	}

@@ -95,7 +95,8 @@ func TestServeAndWorker(t *testing.T) {
 	}
 	t.Cleanup(func() { model.Close() })
 	path := write(t, "consort.toml",
-		"[model]\nname = \"scripted\"\nbase_url = %q\n[history]\nstore = \"postgres\"\ndsn = %q\n[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nclients = [{token = \"0123456789abcdef0123\", trusted = {user = \"ada\"}}]\n",
+		"[model]\nname = \"scripted\"\nbase_url = %q\n[history]\nstore = \"postgres\"\ndsn = %q\n[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\n"+
+			"clients = [{token = \"0123456789abcdef0123\", trusted = {user = \"ada\"}}]\n",
 		model.URL(), pgtest.DSN(t))
 	start(t, `working for temporal`, "worker", "--temporal", address, "--config", path, "--log-level", "info")
 	_, match := start(t, `serving at (http://\S+/mcp)`, "serve", "--engine", "temporal", "--temporal", address, "--config", path)
