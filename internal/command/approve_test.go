@@ -57,7 +57,7 @@ func TestAnApprovalThatWaits(t *testing.T) {
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), world, historyTable, defers)
 	o := consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, exit.Waits)
-	contains(t, "standard error", o.stderr, "waits for somebody", "consort approve pay")
+	contains(t, "standard error", o.stderr, "waits for an answer", "consort approve pay")
 	if count() != 0 {
 		t.Fatal("it happened before anybody was asked")
 	}
@@ -83,7 +83,7 @@ func TestAnApprovalThatWaits(t *testing.T) {
 	if count() != 1 || o.stdout != "Paid.\n" {
 		t.Errorf("%d effects; standard output: %q", count(), o.stdout)
 	}
-	contains(t, "standard error", consort(t, "approve", "pay", "--config", path).expect(t, exit.Done).stderr, "Nothing is waited for")
+	contains(t, "standard error", consort(t, "approve", "pay", "--config", path).expect(t, exit.Done).stderr, "waits for nothing")
 	consort(t, "approve", "pay", "--allow", "--config", path).expect(t, exit.Usage)
 	me, err := user.Current()
 	if err != nil {
@@ -125,7 +125,7 @@ func TestAnswersToSeveral(t *testing.T) {
 		t.Helper()
 		return consort(t, append([]string{"approve", "many", "--config", path}, args...)...).expect(t, want)
 	}
-	contains(t, "standard error", does(exit.Usage, "--deny", "too dear").stderr, "3 things are waited for")
+	contains(t, "standard error", does(exit.Usage, "--deny", "too dear").stderr, "3 waits match")
 	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--as", "ben").stderr, "ann", "ben")
 	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--arguments", "[]", "--as", "ann").stderr, "--arguments: expected one JSON object")
 	contains(t, "standard error", does(exit.Usage, "--resume").stderr, "consort resume many")
@@ -152,9 +152,9 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 		}
 	}
 	contains(t, "standard error", consort(t, "approve", "late", wait, "--config", path).expect(t, exit.Usage).stderr, "the time to answer "+wait+" ended at")
-	contains(t, "without its name", consort(t, "approve", "late", "--allow", "--config", path).expect(t, exit.Usage).stderr, "nothing is waited for in the conversation late: the time to answer "+wait+" ended at")
+	contains(t, "without its name", consort(t, "approve", "late", "--allow", "--config", path).expect(t, exit.Usage).stderr, "the conversation late waits for nothing: the time to answer "+wait+" ended at")
 	if list := consort(t, "approve", "late", "--config", path).expect(t, exit.Done).stderr; ran.status == int(exit.Waits) {
-		contains(t, "the list", list, "Nothing is waited for", "consort resume late --config "+path)
+		contains(t, "the list", list, "waits for nothing", "consort resume late --config "+path)
 	}
 	consort(t, "resume", "late", "--config", path).expect(t, exit.Done)
 	lacks(t, "the list", consort(t, "approve", "late", "--config", path).expect(t, exit.Done).stderr, "consort resume")
@@ -249,7 +249,7 @@ func TestChatPutsOff(t *testing.T) {
 		says("", calls("world__effect", `{"key":"a"}`)), expects("a", "One."),
 		says("", calls("world__effect", `{"key":"b"}`))), world, historyTable, defers)
 	o := run{stdin: "First.\ny\nSecond.\nlater\n"}.consort(t, "chat", "--config", path)
-	contains(t, "standard error", o.stderr, "y/N, later, or a reason why not", "waits for somebody")
+	contains(t, "standard error", o.stderr, "y/N, later, or a reason why not", "waits for an answer")
 	contains(t, "standard output", o.stdout, "One.")
 	infos := all(t, open(t, path))
 	if count() != 1 || len(infos) != 1 || o.status != int(exit.Waits) {
@@ -305,7 +305,7 @@ func TestAMessageGoesOn(t *testing.T) {
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("Never mind", "All right.")), world, historyTable, defers)
 	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, exit.Waits)
 	o := consort(t, "run", "--conversation", "pay", "Never mind.", "--config", path).expect(t, exit.Done)
-	contains(t, "standard error", o.stderr, "waited for somebody, and goes on without the answer")
+	contains(t, "standard error", o.stderr, "waiting for an answer and continues without it")
 	if count() != 0 {
 		t.Error("the call was made")
 	}

@@ -37,7 +37,7 @@ func callCommand(p *program) *cobra.Command {
 		Example: "  consort call files read_file '{\"path\": \"go.mod\"}'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 || len(args) > 3 {
-				return exit.Usagef("call wants ENSEMBLE TOOL and, at most, JSON: it got %d arguments; see consort tools", len(args))
+				return exit.Usagef("call needs ENSEMBLE TOOL and optionally JSON, and got %d arguments; consort tools lists the tools", len(args))
 			}
 			return nil
 		},

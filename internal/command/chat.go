@@ -23,11 +23,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// person is the user of chat. [terminal.User] implements it.
+type person interface {
+	// Interactive reports whether the user sees prompts, and not only results.
+	Interactive() bool
+	// Message returns the next message. Its error is [terminal.ErrInterrupted] or
+	// io.EOF if the user gives none.
+	Message(ctx context.Context, prompt string) (string, error)
+	Approve(ctx context.Context, ask converse.Approval) (converse.Decision, error)
+	Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error)
+}
+
 // chat is an interactive conversation.
 type chat struct {
 	program    *program
-	console    *terminal.LineEditor
-	asker      *terminal.Asker
+	user       person
 	interrupts chan os.Signal
 	assembly   *config.Assembly
 	session    *session
@@ -45,20 +55,20 @@ func chatCommand(p *program) *cobra.Command {
 	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
-		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels what\n" +
-			"is going on, and a second one leaves; so do Ctrl-D and /quit. /help tells more.",
+		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels the\n" +
+			"current turn, and a second Ctrl-C leaves, as Ctrl-D and /quit do. /help lists more.",
 		Args: cobra.NoArgs,
 		// Ctrl-C cancels turns here, so the command handles it itself.
 		RunE: runEUntil(func(ctx context.Context, _ []string) error { return runChat(ctx, p, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),
 	}))))
-	cmd.Flags().BoolVar(&want.Last, "continue", false, "carry on with the conversation that was changed last")
-	cmd.Flags().StringVar(&want.ID, "conversation", "", "carry on with the conversation `ID`")
+	cmd.Flags().BoolVar(&want.Last, "continue", false, "continue the conversation that was changed last")
+	cmd.Flags().StringVar(&want.ID, "conversation", "", "continue the conversation `ID`")
 	return cmd
 }
 
 func runChat(ctx context.Context, p *program, o *opening, want histories.Choice) (err error) {
 	if want.Last && want.ID != "" {
-		return exit.Usagef("--continue and --conversation: there is one of the two")
+		return exit.Usagef("--continue and --conversation exclude each other: give one of them")
 	}
 	p.needs.view = !p.json
 	cfg, err := p.load()
@@ -76,37 +86,37 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
 	signal.Notify(c.interrupts, os.Interrupt)
 	defer signal.Stop(c.interrupts)
-	c.console = terminal.NewLineEditor(p.screen, p.stdin, c.interrupts)
-	c.asker = &terminal.Asker{Console: c.console, Interrupt: c.interrupt}
+	atTerminal := terminal.NewUser(p.screen, p.stdin, c.interrupts, c.interrupt)
+	c.user = atTerminal
 	c.assembly.Options.Ask = c.elicit
 	if c.session, err = openSession(ctx, p, c.assembly, want); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.session.talk.Close(context.Background())) }()
+	defer func() { err = errors.Join(err, c.session.conversation.Close(context.Background())) }()
 	if c.session.store != nil {
-		c.asker.Later = config.ErrLater
+		atTerminal.MayAnswerLater(config.ErrLater)
 	}
 	defer c.session.adviseContinue()
-	if c.console.Interactive() {
-		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help tells what else there is."))
+	if c.user.Interactive() {
+		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help lists the commands."))
 	}
 	p.location.Tell(p.screen, cfg)
 	c.greet(ctx)
-	err = c.interruptible(ctx, func(ctx context.Context) error { return addOpening(ctx, p, o, c.assembly, c.session.talk) })
+	err = c.interruptible(ctx, func(ctx context.Context) error { return addOpening(ctx, p, o, c.assembly, c.session.conversation) })
 	if err != nil {
 		return c.session.explain(err)
 	}
 	return c.loop(ctx)
 }
 
-// approve and elicit are called while a turn runs, when there is an asker.
+// approve and elicit are called while a turn runs, when there is a user.
 
 func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
-	return c.asker.Approve(ctx, ask)
+	return c.user.Approve(ctx, ask)
 }
 
 func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	return c.asker.Elicit(ctx, ask)
+	return c.user.Elicit(ctx, ask)
 }
 
 // greet prints which conversation is being continued.
@@ -115,9 +125,9 @@ func (c *chat) greet(ctx context.Context) {
 		return
 	}
 	was := histories.Titled{Store: c.session.store}.Entitled(ctx, c.session.was)
-	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", histories.Word(was.ID), shown.Line(was.Title))))
-	if invoke, calls := c.session.talk.Next().(converse.Invoke); calls {
-		c.program.screen.Note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to carry on with them, leave and say: %s",
+	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), shown.Line(was.Title))))
+	if invoke, calls := c.session.conversation.Next().(converse.Invoke); calls {
+		c.program.screen.Note("%d calls of tools have no result. With your next message the model learns that they were interrupted; to continue them instead, leave and run: %s",
 			len(invoke.Pending), c.program.location.CommandLine("resume "+histories.Word(was.ID)))
 	}
 }
@@ -126,8 +136,8 @@ func (c *chat) greet(ctx context.Context) {
 // conversation was opened with messages, or its last turn was cut off. Calls that may
 // have been made are not repeated without asking.
 func (c *chat) carriesOn() bool {
-	_, calls := c.session.talk.Next().(converse.Invoke)
-	return waits(c.session.talk) && !(calls && c.session.was.Length > 0)
+	_, calls := c.session.conversation.Next().(converse.Invoke)
+	return waits(c.session.conversation) && !(calls && c.session.was.Length > 0)
 }
 
 // loop talks until the user leaves. A failed turn does not end the loop, but without a
@@ -139,7 +149,7 @@ func (c *chat) loop(ctx context.Context) error {
 			c.program.screen.Note("%s", c.program.screen.Notes.Faint("Its last turn broke off without an answer: the model is asked again."))
 		}
 		leave, err := c.reply(ctx, "")
-		if !c.console.Interactive() {
+		if !c.user.Interactive() {
 			failed = err
 		}
 		if leave || ctx.Err() != nil {
@@ -147,7 +157,7 @@ func (c *chat) loop(ctx context.Context) error {
 		}
 	}
 	for {
-		said, err := c.console.Message(ctx, "\n"+c.program.screen.Notes.Bold("> "))
+		said, err := c.user.Message(ctx, "\n"+c.program.screen.Notes.Bold("> "))
 		switch {
 		case errors.Is(err, terminal.ErrInterrupted):
 			if c.interrupted.Add(1) > 1 {
@@ -162,7 +172,7 @@ func (c *chat) loop(ctx context.Context) error {
 		}
 		c.interrupted.Store(0)
 		leave, err := c.hear(ctx, strings.TrimSpace(said))
-		if err != nil && !c.console.Interactive() {
+		if err != nil && !c.user.Interactive() {
 			failed = err
 		}
 		if leave || ctx.Err() != nil {

@@ -31,7 +31,7 @@ func checkCommand(p *program) *cobra.Command {
 			return runCheck(ctx, p)
 		}),
 	}, "print one JSON document, or with --watch one line each second")
-	cmd.Flags().BoolVar(&watch, "watch", false, "stay, and show how the servers do until Ctrl-C")
+	cmd.Flags().BoolVar(&watch, "watch", false, "keep running and show the health of the servers until Ctrl-C")
 	return cmd
 }
 

@@ -44,7 +44,7 @@ func demoCommand(p *program) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    runE(d.run),
 	}
-	cmd.Flags().StringVar(&d.options.Model, "model", "", "talk with the model `NAME` in place of the script")
+	cmd.Flags().StringVar(&d.options.Model, "model", "", "talk with the model `NAME` instead of the script")
 	cmd.Flags().StringVar(&d.options.BaseURL, "base-url", "", "where the model's OpenAI-compatible API is, as `URL` (default: OpenAI)")
 	cmd.Flags().StringVar(&d.options.APIKey, "api-key", "", "the key of the API, as `env:NAME` of a variable (default at OpenAI: env:OPENAI_API_KEY)")
 	return p.withTrace(p.withJSON(cmd, "print one line of JSON for each event, without pauses"))
@@ -73,17 +73,17 @@ func (d *demonstration) run(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.program.close(assembly)) }()
-	talk := converse.New(assembly.Model, assembly.Roster, assembly.Options)
-	defer func() { err = errors.Join(err, talk.Close(context.Background())) }()
-	return d.perform(ctx, talk)
+	conversation := converse.New(assembly.Model, assembly.Roster, assembly.Options)
+	defer func() { err = errors.Join(err, conversation.Close(context.Background())) }()
+	return d.perform(ctx, conversation)
 }
 
 func (d *demonstration) checkFlags() error {
 	switch {
 	case d.options.Model == "" && d.options.BaseURL != "":
-		return exit.Usagef("--base-url wants --model NAME beside it")
+		return exit.Usagef("--base-url needs --model NAME")
 	case d.options.Model == "" && d.options.APIKey != "":
-		return exit.Usagef("--api-key wants --model NAME beside it")
+		return exit.Usagef("--api-key needs --model NAME")
 	case d.options.APIKey != "" && !strings.HasPrefix(d.options.APIKey, "env:"):
 		return exit.Usagef("--api-key: expected env:NAME of an environment variable; others on this machine can read a command line")
 	}
@@ -91,7 +91,7 @@ func (d *demonstration) checkFlags() error {
 }
 
 // perform runs the conversation.
-func (d *demonstration) perform(ctx context.Context, talk *converse.Conversation) error {
+func (d *demonstration) perform(ctx context.Context, conversation *converse.Conversation) error {
 	began := time.Now()
 	to := d.program.renderer()
 	if people, ok := to.(*terminal.View); ok {
@@ -101,7 +101,7 @@ func (d *demonstration) perform(ctx context.Context, talk *converse.Conversation
 		if !d.program.json {
 			d.program.screen.Print("\n" + d.program.screen.Results.Bold("You: "+prompt) + "\n\n")
 		}
-		done, err := turn(ctx, talk, prompt, to)
+		done, err := turn(ctx, conversation, prompt, to)
 		d.program.showTrace()
 		if err != nil {
 			return err

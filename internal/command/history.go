@@ -16,9 +16,9 @@ import (
 func historyCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Look after the conversations that are kept",
-		Long: "History lists, shows and changes the conversations that are kept: where --history\n" +
-			"FILE or [history] of the configuration says, and otherwise in the user's own store.",
+		Short: "Manage the stored conversations",
+		Long: "History lists, shows and changes stored conversations: those of --history FILE or of\n" +
+			"[history] in the configuration, and otherwise those of the user's own store.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -67,9 +67,9 @@ func historyForkCommand(p *program) *cobra.Command {
 	var id string
 	cmd := p.withHistory(&cobra.Command{
 		Use:   "fork ID",
-		Short: "Begin a conversation with the canisters of another one",
-		Long: "Fork makes a conversation that begins as ID does, up to the canister whose number\n" +
-			"--at gives, and prints its identity. The numbers are those of: consort history show",
+		Short: "Copy the beginning of a conversation to a new one",
+		Long: "Fork makes a conversation with the first canisters of ID, up to the number that --at\n" +
+			"gives, and prints its ID. consort history show prints the numbers.",
 		Args: cobra.ExactArgs(1),
 	})
 	cmd.RunE = onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error {
@@ -95,7 +95,7 @@ func historyRenameCommand(p *program) *cobra.Command {
 func historyTagCommand(p *program) *cobra.Command {
 	return p.withHistory(&cobra.Command{
 		Use:   "tag ID [TAG]...",
-		Short: "Give a conversation these tags, in place of those that it has",
+		Short: "Replace the tags of a conversation",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error {
 			tags := args[1:]
@@ -107,7 +107,7 @@ func historyTagCommand(p *program) *cobra.Command {
 func historyDeleteCommand(p *program) *cobra.Command {
 	return p.withHistory(&cobra.Command{
 		Use:   "delete ID",
-		Short: "Delete a conversation, for good",
+		Short: "Delete a conversation permanently",
 		Args:  cobra.ExactArgs(1),
 		RunE: onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error {
 			return m.Delete(ctx, args[0])

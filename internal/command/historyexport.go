@@ -13,13 +13,13 @@ func historyExportCommand(p *program) *cobra.Command {
 	var e histories.Export
 	cmd := p.withHistory(&cobra.Command{
 		Use:     "export [ID]...",
-		Short:   "Write conversations down, for another store or to read",
+		Short:   "Export conversations, for another store or for reading",
 		Example: "  consort history export 20261121-k3f9ab2c --format html -o talk.html\n  consort history export --all -o talks.jsonl",
 		RunE:    onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error { return m.Export(ctx, e, args) }),
 	})
 	flags := cmd.Flags()
 	flags.BoolVar(&e.All, "all", false, "write all conversations")
-	flags.StringArrayVar(&e.Tags, "tag", nil, "write those that have the `TAG`; may be repeated")
+	flags.StringArrayVar(&e.Tags, "tag", nil, "write the conversations with the `TAG`; may be repeated")
 	flags.StringVar(&e.Format, "format", "jsonl", "write `FORMAT`: jsonl, which history import takes, or markdown or html, to read")
 	flags.StringVarP(&e.To, "output", "o", "", "write to `FILE`, which may be a link or a device (default: standard output)")
 	return cmd
@@ -29,10 +29,10 @@ func historyImportCommand(p *program) *cobra.Command {
 	var id string
 	cmd := p.withHistory(&cobra.Command{
 		Use:   "import FILE",
-		Short: "Take up conversations that were exported as jsonl",
-		Long: "Import takes up conversations with their titles, tags and owners, and prints their\n" +
-			"identities. FILE is what history export has written; - is standard input. Those that\n" +
-			"there are already stay as they are.",
+		Short: "Import conversations that were exported as jsonl",
+		Long: "Import adds conversations with their titles, tags and owners, and prints their IDs.\n" +
+			"FILE is the output of history export; - is standard input. Conversations that exist\n" +
+			"already stay as they are.",
 		Args: cobra.ExactArgs(1),
 		RunE: withManager(p, true, func(ctx context.Context, m *histories.Manager, args []string) error {
 			return m.Import(ctx, args[0], id)

@@ -20,7 +20,7 @@ func historyListCommand(p *program) *cobra.Command {
 		RunE:  onStore(p, func(ctx context.Context, m *histories.Manager, _ []string) error { return m.List(ctx, filter) }),
 	}, "print one JSON document"))
 	flags := cmd.Flags()
-	flags.StringVar(&filter.Text, "text", "", "only those that have all of these `WORDS`, in their titles or in what was said")
+	flags.StringVar(&filter.Text, "text", "", "only those that contain all of these `WORDS`, in their titles or messages")
 	flags.StringArrayVar(&filter.Tags, "tag", nil, "only those that have the `TAG`; may be repeated")
 	flags.BoolVar(&filter.Open, "open", false, "only those that do not end with an answer")
 	flags.IntVar(&filter.Limit, "limit", 0, "at most `N` of them (default: all)")
@@ -31,7 +31,7 @@ func historySearchCommand(p *program) *cobra.Command {
 	var filter history.Filter
 	cmd := p.withHistory(p.withJSON(&cobra.Command{
 		Use:   "search WORDS",
-		Short: "List the conversations in which all of the words were said",
+		Short: "List the conversations that contain all of the words",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error {
 			filter.Text = strings.Join(args, " ")

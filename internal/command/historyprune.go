@@ -13,10 +13,10 @@ func historyPruneCommand(p *program) *cobra.Command {
 	var o histories.Prune
 	cmd := p.withHistory(p.withJSON(&cobra.Command{
 		Use:   "prune",
-		Short: "Delete the conversations that need not be kept any more, for good",
-		Long: "Prune deletes the conversations that were last changed longer ago than history.keep\n" +
-			"of the configuration, or --keep, says, and lists them. Those that do not end with an\n" +
-			"answer stay, unless --open says otherwise.",
+		Short: "Delete expired conversations permanently",
+		Long: "Prune deletes and lists the conversations whose last change is longer ago than\n" +
+			"history.keep of the configuration, or --keep. Conversations that do not end with an\n" +
+			"answer stay, unless --open is given.",
 		Example: "  consort history prune --keep 720h --dry-run",
 		Args:    cobra.NoArgs,
 		RunE:    onStore(p, func(ctx context.Context, m *histories.Manager, _ []string) error { return m.Prune(ctx, o) }),

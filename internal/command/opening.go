@@ -22,14 +22,14 @@ type opening struct {
 // flags adds the flags of the opening to a command.
 func (o *opening) flags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.documents, "document", nil, "put the resource `URI` of a server into the conversation")
+	flags.StringArrayVar(&o.documents, "document", nil, "add the resource `URI` of a server to the conversation")
 	flags.StringVar(&o.prompt, "prompt", "", "begin with the prompt `NAME` of a server")
 	flags.StringArrayVar(&o.arguments, "argument", nil, "give the prompt the argument `NAME=VALUE`")
 	return cmd
 }
 
 // addOpening adds the opening to the conversation.
-func addOpening(ctx context.Context, p *program, o *opening, assembly *config.Assembly, talk *converse.Conversation) error {
+func addOpening(ctx context.Context, p *program, o *opening, assembly *config.Assembly, conversation *converse.Conversation) error {
 	arguments, err := assignments("--argument", o.arguments)
 	if err != nil {
 		return err
@@ -56,11 +56,11 @@ func addOpening(ctx context.Context, p *program, o *opening, assembly *config.As
 	if len(canisters) == 0 { // adding none would still record a conversation
 		return nil
 	}
-	return talk.Add(ctx, canisters...)
+	return conversation.Add(ctx, canisters...)
 }
 
 // waits reports whether the model has something to answer.
-func waits(talk *converse.Conversation) bool {
-	_, done := talk.Next().(converse.Done)
+func waits(conversation *converse.Conversation) bool {
+	_, done := conversation.Next().(converse.Done)
 	return !done
 }

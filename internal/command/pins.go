@@ -117,7 +117,7 @@ func pinnedServers(p *program) ([]pinned, error) {
 		servers = append(servers, pinned{name, file})
 	}
 	if len(servers) == 0 {
-		return nil, exit.Usagef("no server of %s has pins; the table of one that is to have them says, for example, pin = \"tools.pins.json\"", p.location.ConfigFile)
+		return nil, exit.Usagef("no server of %s has pins; to pin the tools of a server, add to its table, for example, pin = \"tools.pins.json\"", p.location.ConfigFile)
 	}
 	return servers, nil
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // program is one run of the command: what it was given, and what it has started.
@@ -38,14 +37,6 @@ type program struct {
 
 	exports *otelsetup.Exports // nil unless telemetry is on
 	endLog  func()             // nil until there is a log
-}
-
-// flags are flags that several commands share.
-type flags struct {
-	logLevel, logFormat string
-	json                bool
-	trace               bool
-	trust               []string // NAME=VALUE
 }
 
 // needs says what a command needs; the zero value is for a command that only connects to
@@ -153,7 +144,7 @@ func rootCommand(p *program) *cobra.Command {
 		Use:   "consort",
 		Short: "Conversations with a model that uses the tools of MCP servers",
 		Long: "Consort holds conversations with a language model that uses the tools of MCP\n" +
-			"servers, as one TOML file says. To see one without any of these: consort demo",
+			"servers, configured in one TOML file. To see one without any setup: consort demo",
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if flag := cmd.Flags().Lookup("config"); flag.Changed && (cmd.Name() == "demo" || cmd.Name() == "version") {
 				return exit.Usagef("--config: %s reads no configuration; leave the flag out", cmd.CommandPath())
@@ -174,7 +165,7 @@ func rootCommand(p *program) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.location.ConfigFile, "config", histories.DefaultConfig, "read the configuration from `FILE`")
 	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")
-	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, an object a line (default: the file's, or console)")
+	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, one object per line (default: the file's, or console)")
 	root.AddCommand(
 		demoCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
 		resourcesCommand(p), promptsCommand(p), serveCommand(p), workerCommand(p),
@@ -208,20 +199,6 @@ func expectArguments(p *program, cmd *cobra.Command) {
 	}
 }
 
-// withJSON adds the flag --json to a command.
-func (p *program) withJSON(cmd *cobra.Command, usage string) *cobra.Command {
-	cmd.Flags().BoolVar(&p.json, "json", false, usage)
-	return cmd
-}
-
-// withTrace adds the flag --trace to a command, and enables telemetry for it even without
-// the flag.
-func (p *program) withTrace(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&p.trace, "trace", false, "print the spans of each turn, or call, to standard error")
-	cmd.PreRun = func(*cobra.Command, []string) { p.needs.telemetry = true }
-	return cmd
-}
-
 // runE adapts run to cobra and cancels its context on SIGINT, SIGTERM and SIGHUP. An
 // error without a status becomes a failure of the runtime.
 func runE(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
@@ -250,18 +227,4 @@ func runEUntil(run func(ctx context.Context, args []string) error, signals ...os
 		}
 		return err
 	}
-}
-
-// requireFlags returns an error if a flag that names something is empty, for example because a
-// shell variable is not set. The command would then do something unintended.
-func requireFlags(flags *pflag.FlagSet) error {
-	for _, name := range []string{"conversation", "id", "as", "history"} {
-		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
-			return exit.Usagef("--%s: it is empty; give it a value, or leave it out", name)
-		}
-	}
-	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // it may contain a password
-		return exit.Usagef("--history: expected a file, and not a URL; a server goes into the configuration: [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
-	}
-	return nil
 }

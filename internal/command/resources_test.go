@@ -98,7 +98,7 @@ func TestConversationsBeginWithDocumentsAndPrompts(t *testing.T) {
 	}
 	over := file(t, table, model(t, says("the prompt has said it"), expecting("Mine.", "So be it.")))
 	o = consort(t, "run", "--prompt", "library__over", "--config", over).expect(t, exit.Usage)
-	contains(t, "standard error", o.stderr, `after the prompt "library__over" it is your turn`)
+	contains(t, "standard error", o.stderr, `the prompt "library__over" ends with a reply`)
 	consort(t, "run", "So be it.", "--prompt", "library__over", "--config", over).expect(t, exit.Done)
 
 	o = run{stdin: "More.\n"}.consort(t, "chat", "--prompt", "library__greet", "--argument", "name=Bob",

@@ -24,12 +24,12 @@ func runCommand(p *program) *cobra.Command {
 	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
 		Short: "Hold one turn of a conversation and print the answer",
-		Long: "Run sends PROMPT, or standard input, to the model and streams what it says to\n" +
-			"standard output. What the tools do goes to standard error.",
+		Long: "Run sends PROMPT, or standard input, to the model and streams the answer to standard\n" +
+			"output. Tool calls are reported on standard error.",
 		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
 		RunE:    runE(func(ctx context.Context, args []string) error { return runTurn(ctx, p, &o, want, args) }),
 	}, "print one line of JSON for each event")))))
-	cmd.Flags().StringVar(&want.ID, "conversation", "", "carry on with the conversation `ID`, or begin it")
+	cmd.Flags().StringVar(&want.ID, "conversation", "", "continue the conversation `ID`, or begin it")
 	return cmd
 }
 
@@ -60,12 +60,12 @@ func runTurn(ctx context.Context, p *program, o *opening, want histories.Choice,
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.talk.Close(context.Background())) }()
-	if err := addOpening(ctx, p, o, assembly, s.talk); err != nil {
+	defer func() { err = errors.Join(err, s.conversation.Close(context.Background())) }()
+	if err := addOpening(ctx, p, o, assembly, s.conversation); err != nil {
 		return s.explain(err)
 	}
-	if prompt == "" && !waits(s.talk) {
-		return exit.Usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
+	if prompt == "" && !waits(s.conversation) {
+		return exit.Usagef("the prompt %q ends with a reply, so the next message is yours: give a PROMPT", o.prompt)
 	}
 	if prompt != "" {
 		s.warnLeft()

@@ -29,8 +29,8 @@ func serveCommand(p *program) *cobra.Command {
 		Use:   "serve",
 		Short: "Offer the tools, resources and prompts to other MCP hosts",
 		Long: "Serve is an MCP server that offers the tools, resources and prompts of all servers\n" +
-			"of the configuration, over standard input and output, streamable HTTP or gRPC. A\n" +
-			"signal ends it when the calls under way are done, and a second one at once.",
+			"of the configuration, over standard input and output, streamable HTTP or gRPC. After\n" +
+			"a signal it waits for running calls and ends; a second signal ends it at once.",
 		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
 		RunE:    runE(func(ctx context.Context, _ []string) error { return s.run(ctx, p) }),
@@ -39,9 +39,9 @@ func serveCommand(p *program) *cobra.Command {
 	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 is a free one")
 	flags.StringVar(&s.grpc, "grpc", "", "serve gRPC at `ADDRESS`: the tool service, and MCP as frames of a stream")
 	flags.BoolVar(&s.stdio, "stdio", false, "serve over standard input and output, whatever the configuration says")
-	flags.StringVar(&s.health, "health", "", "tell over HTTP at `ADDRESS` how the servers do")
+	flags.StringVar(&s.health, "health", "", "serve the health of the servers over HTTP at `ADDRESS`")
 	flags.BoolVar(&s.converse, "converse", false, "offer the tool converse too, which talks with the model")
-	flags.StringVar(&s.engine, "engine", "", "have conversations carried on by the engine `NAME`, such as temporal, and its workers (default: by this process)")
+	flags.StringVar(&s.engine, "engine", "", "run conversations with the engine `NAME`, such as temporal, and its workers (default: in this process)")
 	s.addresses = withEngines(p, cmd)
 	return cmd
 }
@@ -96,7 +96,7 @@ func (s *serving) settings(p *program, cfg *config.Config) (*config.Serve, error
 	settings.Converse = settings.Converse || s.converse
 	for name, address := range s.addresses {
 		if *address != "" && s.engine == "" {
-			return nil, exit.Usagef("--%s: nothing is done with it without --engine %s", name, name)
+			return nil, exit.Usagef("--%s: the flag has no effect without --engine %s", name, name)
 		}
 	}
 	if s.engine != "" {
@@ -114,9 +114,9 @@ func (s *serving) settings(p *program, cfg *config.Config) (*config.Serve, error
 	}
 	switch {
 	case s.stdio && s.http != "":
-		return nil, exit.Usagef("--stdio and --http: there is one of the two")
+		return nil, exit.Usagef("--stdio and --http exclude each other: give one of them")
 	case s.stdio && s.grpc != "":
-		return nil, exit.Usagef("--stdio and --grpc: there is one of the two")
+		return nil, exit.Usagef("--stdio and --grpc exclude each other: give one of them")
 	case s.stdio:
 		settings.HTTP, settings.GRPC = config.Value{}, config.Value{}
 	}
@@ -140,7 +140,7 @@ func (s *serving) settings(p *program, cfg *config.Config) (*config.Serve, error
 		}
 	}
 	if len(p.trust) > 0 {
-		return nil, exit.Usagef("--trust: over HTTP and gRPC the token says who a client is; see serve.clients in docs/configuration.md")
+		return nil, exit.Usagef("--trust: over HTTP and gRPC the token identifies a client; see serve.clients in docs/configuration.md")
 	}
 	return settings, nil
 }

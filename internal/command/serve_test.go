@@ -445,12 +445,12 @@ func TestServingThatCannotBe(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"--stdio and --http: there is one of the two", []string{"--stdio", "--http", "127.0.0.1:0", "--config", plain}},
-		{"--stdio and --grpc: there is one of the two", []string{"--stdio", "--grpc", "127.0.0.1:0", "--config", plain}},
+		{"--stdio and --http exclude each other", []string{"--stdio", "--http", "127.0.0.1:0", "--config", plain}},
+		{"--stdio and --grpc exclude each other", []string{"--stdio", "--grpc", "127.0.0.1:0", "--config", plain}},
 		{"serving at 0.0.0.0:0: without a token, anyone who can reach this address", []string{"--grpc", "0.0.0.0:0", "--config", plain}},
 		{"serving at 0.0.0.0:0: without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true", []string{"--http", "0.0.0.0:0", "--config", plain}},
 		{`serving at 8080: expected an address such as "127.0.0.1:8080"`, []string{"--http", "8080", "--config", plain}},
-		{"--trust: over HTTP and gRPC the token says who a client is; see serve.clients in docs/configuration.md", []string{"--trust", "user=ada", "--config", served}},
+		{"--trust: over HTTP and gRPC the token identifies a client; see serve.clients in docs/configuration.md", []string{"--trust", "user=ada", "--config", served}},
 		{"--trust: expected NAME=VALUE, such as --trust user=ada", []string{"--trust", "open-sesame", "--config", plain}},
 		{"--trust user: expected a value that is not empty", []string{"--trust", "user=", "--config", plain}},
 		{"--trust user: the environment variable is not set: CONSORT_TEST_ABSENT", []string{"--trust", "user=env:CONSORT_TEST_ABSENT", "--config", plain}},

@@ -11,31 +11,23 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
-	"github.com/spf13/cobra"
 )
 
 // session is a conversation, and the store that keeps it.
 type session struct {
-	program *program
-	talk    *converse.Conversation
-	store   history.Store // nil keeps nothing
-	was     history.Info  // before this command; zero if the conversation is new
-	limits  converse.Limits
-	other   bool // it belongs to a client of serve that this command does not act for
+	program      *program
+	conversation *converse.Conversation
+	store        history.Store // nil keeps nothing
+	was          history.Info  // before this command; zero if the conversation is new
+	limits       converse.Limits
+	other        bool // it belongs to a client of serve that this command does not act for
 
 	overtaken bool // another process continued the conversation during the last turn
 	gone      bool // another process deleted the conversation
-}
-
-// withHistory adds the flag --history to a command.
-func (p *program) withHistory(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&p.location.Flag, "history", "", "keep conversations in `FILE`, whatever the configuration says; none keeps nothing")
-	return cmd
 }
 
 // openSession opens the selected conversation and loads its stored canisters. The caller must
@@ -56,12 +48,12 @@ func openSession(ctx context.Context, p *program, assembly *config.Assembly, wan
 			return nil, err
 		}
 	}
-	s.talk = converse.New(assembly.Model, assembly.Roster, &options)
+	s.conversation = converse.New(assembly.Model, assembly.Roster, &options)
 	if s.was.Length == 0 {
 		return s, nil
 	}
-	if err := s.talk.Load(ctx); err != nil {
-		return nil, errors.Join(err, s.talk.Close(ctx))
+	if err := s.conversation.Load(ctx); err != nil {
+		return nil, errors.Join(err, s.conversation.Close(ctx))
 	}
 	return s, nil
 }
@@ -83,7 +75,7 @@ func ofAnother(ctx context.Context, p *program, assembly *config.Assembly, info 
 // turn runs a turn. Its error also reports a turn that a limit cut short.
 func (s *session) turn(ctx context.Context, said string) error {
 	s.overtaken = false
-	done, err := turn(ctx, s.talk, said, s.renderer())
+	done, err := turn(ctx, s.conversation, said, s.renderer())
 	s.program.showTrace()
 	s.entitle(ctx)
 	if err != nil {
@@ -96,7 +88,7 @@ func (s *session) turn(ctx context.Context, said string) error {
 // conversation if it is stored.
 func (s *session) renderer() terminal.Renderer {
 	if s.program.json && s.store != nil {
-		return terminal.JSONLines{Screen: s.program.screen, Conversation: s.talk.ID()}
+		return terminal.JSONLines{Screen: s.program.screen, Conversation: s.conversation.ID()}
 	}
 	return s.program.renderer()
 }
@@ -110,11 +102,11 @@ func (s *session) explain(err error) error {
 	}
 	s.overtaken = true
 	if s.gone = conflict.Length == 0; s.gone {
-		return fmt.Errorf("somebody has deleted this conversation meanwhile, and this turn stopped there: %w", err)
+		return fmt.Errorf("another program deleted this conversation, so this turn stopped: %w", err)
 	}
-	id := histories.Word(s.talk.ID())
-	return fmt.Errorf("somebody else has gone on with this conversation meanwhile, and this turn stopped there. "+
-		"Nothing of theirs is lost: see it with %s, and then carry on from there, as with %s: %w", s.program.location.CommandLine("history show "+id), s.program.location.CommandLine("chat --conversation "+id), err)
+	id := histories.Word(s.conversation.ID())
+	return fmt.Errorf("another program continued this conversation, so this turn stopped. "+
+		"What the other program added is kept: see it with %s, and continue with %s: %w", s.program.location.CommandLine("history show "+id), s.program.location.CommandLine("chat --conversation "+id), err)
 }
 
 // entitle stores a title if the conversation has none. A failure is only noted.
@@ -122,12 +114,12 @@ func (s *session) entitle(ctx context.Context) {
 	if s.store == nil || s.was.Title != "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	now, err := s.store.Info(ctx, s.talk.ID())
+	now, err := s.store.Info(ctx, s.conversation.ID())
 	if err == nil && now.Title == "" {
 		if now = (histories.Titled{Store: s.store}).Entitled(ctx, now); now.Title != "" {
-			err = s.store.Describe(ctx, s.talk.ID(), history.Change{Title: &now.Title})
+			err = s.store.Describe(ctx, s.conversation.ID(), history.Change{Title: &now.Title})
 		}
 	}
 	if err != nil && !errors.Is(err, history.ErrNotFound) { // not found: nothing was said
@@ -138,19 +130,19 @@ func (s *session) entitle(ctx context.Context) {
 
 // adviseResume prints how to continue an unfinished turn.
 func (s *session) adviseResume() {
-	if s.store == nil || s.overtaken || !waits(s.talk) {
+	if s.store == nil || s.overtaken || !waits(s.conversation) {
 		return
 	}
-	id := histories.Word(s.talk.ID())
+	id := histories.Word(s.conversation.ID())
 	if s.other {
-		s.program.screen.Note("The turn is not done. The conversation belongs to a client of consort serve, which carries it on; what it waits for is answered with: %s", s.program.location.CommandLine("approve "+id))
+		s.program.screen.Note("The turn is not done. The conversation belongs to a client of consort serve, which continues it; answer its question with: %s", s.program.location.CommandLine("approve "+id))
 		return
 	}
-	if wait, waits := s.talk.Next().(converse.Await); waits {
-		s.program.screen.Note("The turn waits for somebody, until %s: see for what, and answer, with: %s", wait.Deadline.Local().Format(time.DateTime), s.program.location.CommandLine("approve "+id))
+	if wait, waits := s.conversation.Next().(converse.Await); waits {
+		s.program.screen.Note("The turn waits for an answer until %s. See the question and answer it with: %s", wait.Deadline.Local().Format(time.DateTime), s.program.location.CommandLine("approve "+id))
 		return
 	}
-	s.program.screen.Note("%s", s.program.screen.Notes.Faint("The turn is not done; carry on with it: "+s.program.location.CommandLine("resume "+id)))
+	s.program.screen.Note("%s", s.program.screen.Notes.Faint("The turn is not done. Continue it with: "+s.program.location.CommandLine("resume "+id)))
 }
 
 // warnLeft prints which pending work a new message abandons.
@@ -158,68 +150,24 @@ func (s *session) warnLeft() {
 	if s.was.Length == 0 {
 		return
 	}
-	switch s.talk.Next().(type) {
+	switch s.conversation.Next().(type) {
 	case converse.Await:
-		s.program.screen.Note("The conversation waited for somebody, and goes on without the answer: what waited for it is not done.")
+		s.program.screen.Note("The conversation was waiting for an answer and continues without it: the call that waited is not made.")
 	case converse.Invoke:
-		s.program.screen.Note("The conversation was left with calls of tools that have no result; the model is told that they were interrupted.")
+		s.program.screen.Note("Calls of tools in this conversation have no result; the model is told that they were interrupted.")
 	}
 }
 
 // sayWhich prints the ID of a new conversation and how to continue it.
 func (s *session) sayWhich() {
-	if s.store != nil && !s.program.json && s.was.Length == 0 && s.talk.Length() > 0 && !s.gone {
-		s.program.screen.Note("%s", s.program.screen.Notes.Faint("This was conversation "+histories.Word(s.talk.ID())+". Carry on with it: "+s.program.location.CommandLine("run --conversation "+histories.Word(s.talk.ID()))))
+	if s.store != nil && !s.program.json && s.was.Length == 0 && s.conversation.Length() > 0 && !s.gone {
+		s.program.screen.Note("%s", s.program.screen.Notes.Faint("This was conversation "+histories.Word(s.conversation.ID())+". Continue it with: "+s.program.location.CommandLine("run --conversation "+histories.Word(s.conversation.ID()))))
 	}
 }
 
 // adviseContinue prints how to come back to the conversation.
 func (s *session) adviseContinue() {
-	if s.store != nil && s.talk.Length() > 0 && !s.gone {
-		s.program.screen.Note("%s", s.program.screen.Notes.Faint("This was conversation "+histories.Word(s.talk.ID())+". Carry on with it: "+s.program.location.CommandLine("chat --conversation "+histories.Word(s.talk.ID()))))
+	if s.store != nil && s.conversation.Length() > 0 && !s.gone {
+		s.program.screen.Note("%s", s.program.screen.Notes.Faint("This was conversation "+histories.Word(s.conversation.ID())+". Continue it with: "+s.program.location.CommandLine("chat --conversation "+histories.Word(s.conversation.ID()))))
 	}
-}
-
-func resumeCommand(p *program) *cobra.Command {
-	return p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
-		Use:   "resume ID",
-		Short: "Carry on with a turn that was not done",
-		Long: "Resume carries on with a conversation whose last turn was cut off. Calls of tools\n" +
-			"that were not begun are made. One that may have been made is made again where its\n" +
-			"tool says that this does no harm; otherwise the model is told that nobody knows,\n" +
-			"or somebody is asked, as history.doubt says. Then the model is asked.",
-		Example: "  consort history list --open\n  consort resume 20261121-k3f9ab2c",
-		Args:    cobra.ExactArgs(1),
-		RunE:    runE(func(ctx context.Context, args []string) error { return runResume(ctx, p, args) }),
-	}, "print one line of JSON for each event"))))
-}
-
-func runResume(ctx context.Context, p *program, args []string) (err error) {
-	if err := history.CheckID(args[0]); err != nil { // an empty ID would start a new conversation
-		return exit.Usagef("%w", err)
-	}
-	cfg, err := p.load()
-	if err != nil {
-		return err
-	}
-	p.needs.view = !p.json
-	assembly, err := p.withStore(ctx, cfg, histories.Existing, interaction{elicit: p.screen.Decline})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	s, err := openSession(ctx, p, assembly, histories.Choice{ID: args[0], Must: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.talk.Close(context.Background())) }()
-	if s.other {
-		return exit.Usagef("the conversation %s belongs to a client of consort serve, which carries it on while it runs: "+
-			"to carry it on here, give what that client is trusted with, as in --trust user=ada", histories.Word(args[0]))
-	}
-	if done, is := s.talk.Next().(converse.Done); is && !done.Reason.Limited() {
-		p.screen.Note("%s", p.screen.Notes.Faint("Nothing is left to do; the conversation waits for its user."))
-	}
-	defer s.adviseResume()
-	return s.turn(ctx, "")
 }

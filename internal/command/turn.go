@@ -24,11 +24,11 @@ func (p *program) renderer() terminal.Renderer {
 
 // turn runs a turn and renders its events. The turn begins with the user's message said,
 // or with the history if said is empty.
-func turn(ctx context.Context, talk *converse.Conversation, said string, to terminal.Renderer) (converse.Turn, error) {
+func turn(ctx context.Context, conversation *converse.Conversation, said string, to terminal.Renderer) (converse.Turn, error) {
 	defer to.Done()
-	events := talk.Continue(ctx)
+	events := conversation.Continue(ctx)
 	if said != "" {
-		events = talk.Send(ctx, canister.Text(said))
+		events = conversation.Send(ctx, canister.Text(said))
 	}
 	var last converse.Turn
 	for event, err := range events {
@@ -69,7 +69,7 @@ func shortfall(t converse.Turn, limits converse.Limits) error {
 	case converse.ReasonTokens:
 		return exit.With(exit.Limit, fmt.Errorf("the turn used %d tokens, and its limit is %d (conversation.tokens)%s", t.Usage.Total(), limits.Tokens, final))
 	case converse.ReasonBudget:
-		return exit.With(exit.Limit, fmt.Errorf("the turn ended here, as a cap of [budgets] wants it: %w. %s", t.Reached, roomAgain(t.Reached)))
+		return exit.With(exit.Limit, fmt.Errorf("a cap of [budgets] ended the turn: %w. %s", t.Reached, roomAgain(t.Reached)))
 	case converse.ReasonWaiting:
 		return exit.With(exit.Waits, nil) // adviseResume explains it
 	case converse.ReasonLength:

@@ -14,7 +14,7 @@ import (
 func versionCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Tell the version",
+		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: runE(func(context.Context, []string) error {
 			_, err := fmt.Fprintf(p.screen, "consort %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -36,10 +36,10 @@ func workerCommand(p *program) *cobra.Command {
 	var addresses map[string]*string
 	cmd := p.withHistory(&cobra.Command{
 		Use:   "worker",
-		Short: "Carry on conversations that others serve",
-		Long: "Worker carries on the conversations of consort serve --engine NAME, on this machine and\n" +
-			"beside any number of others, with the tools and the model of the configuration. It\n" +
-			"ends with a signal, and leaves what is under way to the others.",
+		Short: "Run the conversations of consort serve --engine",
+		Long: "Worker runs the conversations of consort serve --engine NAME with the tools and the\n" +
+			"model of the configuration. Any number of workers can share the conversations. A\n" +
+			"signal ends a worker; the others continue its unfinished conversations.",
 		Example: "  consort worker --temporal 127.0.0.1:7233",
 		Args:    cobra.NoArgs,
 		RunE:    runE(func(ctx context.Context, _ []string) error { return runWorker(ctx, p, addresses) }),
@@ -56,7 +56,7 @@ func runWorker(ctx context.Context, p *program, addresses map[string]*string) (e
 		}
 	}
 	if len(named) != 1 {
-		return exit.Usagef("say which engine to work for, and where its server is, such as --temporal 127.0.0.1:7233")
+		return exit.Usagef("name one engine and the address of its server, such as --temporal 127.0.0.1:7233")
 	}
 	e, err := gateway.EngineNamed(p.engines, named[0])
 	if err != nil {

@@ -75,9 +75,9 @@ func EngineNamed(engines []Engine, name string) (Engine, error) {
 		}
 	}
 	if name == Temporal {
-		return Engine{}, exit.Usagef("this program is built without the engine temporal, for which few want to pay. Another one of the same name has it; in a copy of the repository:\n\n    go install -C converse/temporal ./cmd/consort")
+		return Engine{}, exit.Usagef("this program was built without the engine temporal. To build one that has it, in a copy of the repository:\n\n    go install -C converse/temporal ./cmd/consort")
 	}
-	return Engine{}, exit.Usagef("there is no engine %q; without --engine conversations are carried on by this process", name)
+	return Engine{}, exit.Usagef("there is no engine %q; leave --engine out to run conversations in this process", name)
 }
 
 // NewParts returns the resources for an engine.
@@ -101,7 +101,7 @@ func openEngine(ctx context.Context, o *Options, with Parts) (engine.Engine, err
 		return nil, err
 	}
 	if o.Address == "" {
-		return nil, exit.Usagef("--engine %s: say where its server is, with --%[1]s ADDRESS", o.Engine)
+		return nil, exit.Usagef("--engine %s: give the address of its server with --%[1]s ADDRESS", o.Engine)
 	}
 	bounded, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()

@@ -73,7 +73,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	}
 	defer stop()
 	if s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0 {
-		s.Screen.Note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
+		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, use allow and deny of each server")
 	}
 	if retention := s.Config.Retention(); !retention.KeepsAll() {
 		store, err := s.Assembly.History(ctx)
@@ -248,7 +248,7 @@ func closable(file io.Reader, over func()) io.ReadCloser {
 }
 
 // errForced says that calls may have been cut off.
-var errForced = errors.New("a second signal came before the calls under way were done")
+var errForced = errors.New("a second signal cancelled the calls that were running")
 
 // forceClose cancels running calls when a second signal arrives. The returned function stops
 // waiting for signals and returns errForced if the calls were cancelled.

@@ -34,16 +34,16 @@ type AnswerFlag struct {
 
 // AnswerFlags are the flags that answer waits. The first one is the default.
 var AnswerFlags = []AnswerFlag{
-	{"allow", canister.WaitApproval, canister.VerdictAllow, "an approval: make the call; what WAIT alone means"},
-	{"deny", canister.WaitApproval, canister.VerdictDeny, "an approval: do not, for this `REASON`, which the model is told"},
-	{"arguments", canister.WaitApproval, canister.VerdictChange, "an approval: make it with the object `JSON` as its arguments"},
-	{"again", canister.WaitOutcome, canister.VerdictAllow, "a call that may have been made: make it, maybe for a second time"},
-	{"happened", canister.WaitOutcome, canister.VerdictDone, "a call that may have been made: it was, and `TEXT` is what came of it"},
-	{"unknown", canister.WaitOutcome, canister.VerdictUnknown, "a call that may have been made: nobody will ever know"},
+	{"allow", canister.WaitApproval, canister.VerdictAllow, "an approval: make the call; the default if WAIT is given"},
+	{"deny", canister.WaitApproval, canister.VerdictDeny, "an approval: refuse the call for this `REASON`, which the model reads"},
+	{"arguments", canister.WaitApproval, canister.VerdictChange, "an approval: make the call with the object `JSON` as its arguments"},
+	{"again", canister.WaitOutcome, canister.VerdictAllow, "a call that may have been made: make it, possibly for the second time"},
+	{"happened", canister.WaitOutcome, canister.VerdictDone, "a call that may have been made: it was made, with the result `TEXT`"},
+	{"unknown", canister.WaitOutcome, canister.VerdictUnknown, "a call that may have been made: the outcome stays unknown"},
 	{"answer", canister.WaitElicitation, canister.VerdictAccept, "a question: the object `JSON` is the answer"},
 	{"decline", canister.WaitElicitation, canister.VerdictDecline, "a question: the person does not want to answer"},
 	{"dismiss", canister.WaitElicitation, canister.VerdictCancel, "a question: the person gives no answer"},
-	{"skip", canister.WaitTimer, canister.VerdictCancel, "a pause: it need not be waited for"},
+	{"skip", canister.WaitTimer, canister.VerdictCancel, "a pause: end it now"},
 }
 
 // Answering is one answer, or none, to a wait of a conversation.
@@ -90,21 +90,21 @@ func pick(id string, waits []canister.Wait, canisters []canister.Canister, which
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return canister.Wait{}, exit.Usagef("%d things are waited for that this could be; name one of them with its WAIT: consort approve %s", len(found), Word(id))
+		return canister.Wait{}, exit.Usagef("%d waits match; name one of them with its WAIT, as listed by: consort approve %s", len(found), Word(id))
 	case which != "":
-		return canister.Wait{}, exit.Usagef("%s; see what is waited for with consort approve %s", whyNot(which, canisters, now), Word(id))
+		return canister.Wait{}, exit.Usagef("%s; list the open waits with consort approve %s", whyNot(which, canisters, now), Word(id))
 	}
 	for _, c := range slices.Backward(canisters) {
 		if wait, is := c.(canister.Wait); is {
-			return canister.Wait{}, exit.Usagef("nothing is waited for in the conversation %s: %s", Word(id), whyNot(wait.ID, canisters, now))
+			return canister.Wait{}, exit.Usagef("the conversation %s waits for nothing: %s", Word(id), whyNot(wait.ID, canisters, now))
 		}
 	}
-	return canister.Wait{}, exit.Usagef("nothing is waited for in the conversation %s", Word(id))
+	return canister.Wait{}, exit.Usagef("the conversation %s waits for nothing", Word(id))
 }
 
 // whyNot explains why a wait is no longer open.
 func whyNot(which string, canisters []canister.Canister, now time.Time) string {
-	reason := "nothing of that identity was ever waited for: " + Word(which)
+	reason := "the conversation has no wait with this ID: " + Word(which)
 	wait := ""
 	for _, c := range canisters {
 		switch c := c.(type) {
@@ -112,7 +112,7 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 			if !strings.HasPrefix(c.ID, which) {
 				continue
 			}
-			wait, reason = c.ID, "the conversation has gone on without an answer to "+Word(c.ID)
+			wait, reason = c.ID, "the conversation continued without an answer to "+Word(c.ID)
 			if !now.Before(c.Deadline) {
 				reason = fmt.Sprintf("the time to answer %s ended at %s", Word(c.ID), c.Deadline.Local().Format(time.DateTime))
 			}
@@ -158,9 +158,9 @@ func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wa
 // nextStep tells the user how an unfinished conversation continues.
 func (m *Manager) nextStep(info history.Info) string {
 	if Served(info) {
-		return "The conversation belongs to a client of consort serve, which carries it on while it runs."
+		return "The conversation belongs to a client of consort serve, which continues it while it runs."
 	}
-	return "Carry on with it: " + m.at.CommandLine("resume "+Word(info.ID))
+	return "Continue it with: " + m.at.CommandLine("resume "+Word(info.ID))
 }
 
 // flagsFor lists the flags that answer a kind of wait.

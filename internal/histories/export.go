@@ -69,7 +69,7 @@ func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
 func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable []string, unread error) {
 	choosing := e.All || len(e.Tags) > 0
 	if choosing == (len(ids) > 0) {
-		return nil, exit.Usagef("name the conversations to export, or say --all or --tag TAG")
+		return nil, exit.Usagef("name the conversations to export, or give --all or --tag TAG")
 	}
 	if choosing {
 		for info, err := range m.store.List(ctx, history.Filter{Tags: e.Tags}) {

@@ -44,7 +44,7 @@ func Known(ctx context.Context, store history.Store, id string) (history.Info, e
 	}
 	info, err := store.Info(ctx, id)
 	if errors.Is(err, history.ErrNotFound) {
-		return info, exit.Usagef("there is no conversation %s; consort history list has those that there are: %w", Word(id), history.ErrNotFound)
+		return info, exit.Usagef("there is no conversation %s; consort history list prints all of them: %w", Word(id), history.ErrNotFound)
 	}
 	return info, err
 }

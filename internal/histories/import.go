@@ -33,7 +33,7 @@ func (m *Manager) Import(ctx context.Context, path, id string) error {
 			there = errors.Join(there, taken(err, info.ID))
 			continue
 		case bad && id != "" && names.seen > 1:
-			return errors.Join(there, exit.Usagef("--id is for a file with one conversation, and %s has more: nothing behind the first was taken up. Import it without --id", path))
+			return errors.Join(there, exit.Usagef("--id is for a file with one conversation, and %s has more: only the first one was imported. Import the file without --id", path))
 		case bad:
 			return errors.Join(there, exit.Usagef("%s: %w", path, err))
 		case err != nil:

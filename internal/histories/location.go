@@ -113,7 +113,7 @@ func (l *Location) OpenError(err error) error {
 func (l *Location) Tell(screen *terminal.Screen, cfg *config.Config) {
 	switch faint := screen.Notes.Faint; {
 	case l.unkept != nil:
-		screen.Note("Conversations cannot be kept, and end with this program: %s. To keep them elsewhere say --history FILE, and otherwise --history none.", shown.Line(WithoutKey(l.unkept)))
+		screen.Note("Conversations cannot be stored and end with this program: %s. Name another file with --history FILE, or turn storing off with --history none.", shown.Line(WithoutKey(l.unkept)))
 	case !cfg.Keeps():
 		screen.Note("%s", faint("Conversations are not kept; they end with this program."))
 	case l.own:
@@ -152,9 +152,9 @@ func (l *Location) Scope() (string, error) {
 // NoStore returns the error for a command that requires a store, with advice.
 func (l *Location) NoStore() error {
 	if l.Flag == None {
-		return exit.Usagef("--history none keeps no conversations; leave it out, or name a file in place of none")
+		return exit.Usagef("--history none keeps no conversations; leave the flag out, or name a file")
 	}
-	return exit.Usagef("%s keeps no conversations. Name a file for them with --history FILE, or say\n\n    [history]\n    path = \"history.db\"", l.ConfigFile)
+	return exit.Usagef("%s keeps no conversations. Name a file for them with --history FILE, or add\n\n    [history]\n    path = \"history.db\"", l.ConfigFile)
 }
 
 // find sets the location of the store in the configuration. It creates a missing store

@@ -30,7 +30,7 @@ func (m *Manager) Prune(ctx context.Context, o Prune) error {
 		retention.Keep = o.Keep
 	}
 	if retention.KeepsAll() {
-		return exit.Usagef("all conversations are kept for ever: say how long with --keep DURATION, longer than 0, or with history.keep of the configuration")
+		return exit.Usagef("no conversation expires: set how long they are kept with --keep DURATION, longer than 0, or with history.keep of the configuration")
 	}
 	gone := func() iter.Seq2[history.Info, error] {
 		if o.Dry {

@@ -67,7 +67,7 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 	case m.to.JSON:
 		return m.to.Screen.PrintDocument(WaitList{id, forms})
 	case len(forms) == 0:
-		text := "Nothing is waited for in the conversation " + Word(id) + "."
+		text := "The conversation " + Word(id) + " waits for nothing."
 		if (history.Filter{Open: true}).Allows(info) {
 			text += " It is not done. " + m.nextStep(info)
 		}

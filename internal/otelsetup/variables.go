@@ -193,7 +193,7 @@ func (v *variables) headers(name string) {
 		decoded, err := url.PathUnescape(text)
 		if !found || strings.TrimSpace(key) == "" || err != nil {
 			v.secrets = append(v.secrets, strings.TrimSpace(pair))
-			v.wrong(name, "expected NAME=VALUE, with commas between them; what is something else is left out")
+			v.wrong(name, "expected NAME=VALUE, with commas between them; other parts are left out")
 		}
 		for _, secret := range []string{text, decoded} {
 			_, token, _ := strings.Cut(strings.TrimSpace(secret), " ")

@@ -7,5 +7,5 @@
 //
 // All output goes through a [Screen]: results to standard output, and notes, which are
 // for people, to standard error. A [Renderer] shows the events of a turn: a [View] for
-// people and [JSONLines] for programs. An [Asker] puts questions on a [LineEditor].
+// people and [JSONLines] for programs. A [User] types messages and answers questions.
 package terminal

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/term"
 )
 
-// LineEditor reads lines from a person: with editing and a history on a terminal, and
+// lineEditor reads lines from a person: with editing and a history on a terminal, and
 // otherwise line by line. Its methods may be called concurrently; one question is asked
 // at a time.
-type LineEditor struct {
+type lineEditor struct {
 	screen   *Screen
 	input    *input
 	keyboard *os.File      // the terminal that the person types on, or nil
@@ -25,89 +25,80 @@ type LineEditor struct {
 	history  term.History  // nil until the first line
 }
 
-// NewLineEditor reads from stdin. A value from interrupts interrupts the question that is
+// newLineEditor reads from stdin. A value from interrupts interrupts the question that is
 // open.
-func NewLineEditor(s *Screen, stdin *os.File, interrupts <-chan os.Signal) *LineEditor {
-	c := &LineEditor{screen: s, input: newInput(stdin, interrupts), turns: make(chan struct{}, 1)}
-	c.turns <- struct{}{}
+func newLineEditor(s *Screen, stdin *os.File, interrupts <-chan os.Signal) *lineEditor {
+	e := &lineEditor{screen: s, input: newInput(stdin, interrupts), turns: make(chan struct{}, 1)}
+	e.turns <- struct{}{}
 	if term.IsTerminal(int(stdin.Fd())) {
-		c.keyboard = stdin
+		e.keyboard = stdin
 	}
 	if IsTerminal(stdin) && s.Live {
-		c.terminal = stdin
+		e.terminal = stdin
 	}
-	return c
-}
-
-// Interactive reports whether lines can be edited on a terminal.
-func (c *LineEditor) Interactive() bool { return c.terminal != nil }
-
-// Message asks for a message, which the history remembers. The prompt is shown only on a
-// terminal.
-func (c *LineEditor) Message(ctx context.Context, prompt string) (string, error) {
-	return c.read(ctx, prompt, true)
+	return e
 }
 
 // question asks for an answer. The prompt may have several lines. On a terminal, only
 // text typed after the last line of the prompt is an answer; piped input was prepared in
 // advance and answers in its order.
-func (c *LineEditor) question(ctx context.Context, prompt string) (string, error) {
-	return c.read(ctx, prompt, false)
+func (e *lineEditor) question(ctx context.Context, prompt string) (string, error) {
+	return e.read(ctx, prompt, false)
 }
 
-func (c *LineEditor) read(ctx context.Context, prompt string, remember bool) (string, error) {
+func (e *lineEditor) read(ctx context.Context, prompt string, remember bool) (string, error) {
 	select {
-	case <-c.turns:
-		defer func() { c.turns <- struct{}{} }()
+	case <-e.turns:
+		defer func() { e.turns <- struct{}{} }()
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	if c.terminal == nil {
+	if e.terminal == nil {
 		if !remember {
-			if err := c.discardTyped(ctx); err != nil {
+			if err := e.discardTyped(ctx); err != nil {
 				return "", err
 			}
-			c.screen.Note("%s", prompt)
+			e.screen.Note("%s", prompt)
 		}
-		return c.input.line(ctx)
+		return e.input.line(ctx)
 	}
 	if end := strings.LastIndexByte(prompt, '\n'); end >= 0 {
 		if end > 0 {
-			c.screen.Note("%s", prompt[:end])
+			e.screen.Note("%s", prompt[:end])
 		}
 		prompt = prompt[end+1:]
 	}
-	return c.edit(ctx, prompt, remember)
+	return e.edit(ctx, prompt, remember)
 }
 
 // discardTyped drops text already typed on the keyboard. It uses raw mode, because an
 // unfinished line cannot be read otherwise.
-func (c *LineEditor) discardTyped(ctx context.Context) error {
-	if c.keyboard == nil {
+func (e *lineEditor) discardTyped(ctx context.Context) error {
+	if e.keyboard == nil {
 		return nil
 	}
-	fd := int(c.keyboard.Fd())
+	fd := int(e.keyboard.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.input.discard(ctx), term.Restore(fd, before))
+	return errors.Join(e.input.discard(ctx), term.Restore(fd, before))
 }
 
 // edit reads a line from the terminal in raw mode.
-func (c *LineEditor) edit(ctx context.Context, prompt string, remember bool) (string, error) {
-	keyboard := &keys{in: c.input, ctx: ctx}
+func (e *lineEditor) edit(ctx context.Context, prompt string, remember bool) (string, error) {
+	keyboard := &keys{in: e.input, ctx: ctx}
 	editor := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{keyboard, c.screen.Stderr}, prompt)
-	if remember && c.history != nil {
-		editor.History = c.history
+	}{keyboard, e.screen.Stderr}, prompt)
+	if remember && e.history != nil {
+		editor.History = e.history
 	} else if remember {
-		c.history = editor.History
+		e.history = editor.History
 	}
-	defer c.screen.hide(editor)() // runs after the mode is restored
-	fd := int(c.terminal.Fd())
+	defer e.screen.hide(editor)() // runs after the mode is restored
+	fd := int(e.terminal.Fd())
 	if width, height, err := term.GetSize(fd); err == nil && width > 0 && height > 0 {
 		editor.SetSize(width, height)
 	}
@@ -119,13 +110,13 @@ func (c *LineEditor) edit(ctx context.Context, prompt string, remember bool) (st
 	editor.SetBracketedPasteMode(true)
 	defer editor.SetBracketedPasteMode(false)
 	if !remember {
-		if err := c.input.discard(ctx); err != nil {
+		if err := e.input.discard(ctx); err != nil {
 			return "", err
 		}
 	}
 	line, err := readPasted(editor)
 	if err != nil {
-		io.WriteString(c.screen.Stderr, "\r\n")
+		io.WriteString(e.screen.Stderr, "\r\n")
 		return "", cmp.Or(keyboard.err, err)
 	}
 	return line, nil

@@ -20,33 +20,33 @@ const maxTries = 5
 // Decline declines a server's question and tells the user, because the command asks no
 // questions.
 func (s *Screen) Decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	s.Note("%s asked: %s\n  The question was declined, since this command asks nobody. To answer it, use consort chat.",
+	s.Note("%s asked: %s\n  The question was declined, because this command asks no questions. To answer it, use consort chat.",
 		shown.Line(ask.Server), Fit(shown.Line(ask.Message), maxFailure))
 	return &invoker.ElicitResult{Action: invoker.Decline}, nil
 }
 
 // Elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
-func (a *Asker) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	question := "\n" + a.Console.screen.Notes.Bold("? A server asks: ") + shown.Text(ask.Message)
+func (u *User) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	question := "\n" + u.screen.Notes.Bold("? A server asks: ") + shown.Text(ask.Message)
 	if ask.URL != "" { // the program does not open the URL itself
 		if ask.OnCompletion != nil {
 			ask.OnCompletion(func() {
-				a.Console.screen.Note("  %s", a.Console.screen.Notes.Faint("The server says that this is done: "+shown.Line(ask.Message)))
+				u.screen.Note("  %s", u.screen.Notes.Faint("The server says that this is done: "+shown.Line(ask.Message)))
 			})
 		}
-		return a.consent(ctx, question+"\n  visit "+shown.Text(ask.URL)+"\n  did you? [y/N] ")
+		return u.consent(ctx, question+"\n  visit "+shown.Text(ask.URL)+"\n  did you? [y/N] ")
 	}
 	fields, err := formFields(ask.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("the form cannot be shown: %w", err)
 	}
 	if len(fields) == 0 {
-		return a.consent(ctx, question+"\n  yes? [y/N] ")
+		return u.consent(ctx, question+"\n  yes? [y/N] ")
 	}
 	content := map[string]any{}
-	question += a.Console.screen.Notes.Faint("\n  /no declines; Ctrl-D leaves it unanswered")
+	question += u.screen.Notes.Faint("\n  /no declines; Ctrl-D leaves it unanswered")
 	for _, field := range fields {
-		value, action, err := a.field(ctx, &field, question)
+		value, action, err := u.field(ctx, &field, question)
 		if err != nil || action != invoker.Accept {
 			return &invoker.ElicitResult{Action: action}, err
 		}
@@ -59,14 +59,14 @@ func (a *Asker) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoke
 }
 
 // field asks for one field, after the preface, until the answer is valid.
-func (a *Asker) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
+func (u *User) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
 	for range maxTries {
-		answer, err := a.Console.question(ctx, preface+"\n  "+field.prompt())
+		answer, err := u.editor.question(ctx, preface+"\n  "+field.prompt())
 		switch answer = strings.TrimSpace(answer); {
 		case errors.Is(err, io.EOF):
 			return nil, invoker.Dismiss, nil
 		case err != nil:
-			return nil, invoker.Dismiss, a.unanswered(err)
+			return nil, invoker.Dismiss, u.unanswered(err)
 		case answer == "/no":
 			return nil, invoker.Decline, nil
 		}
@@ -74,22 +74,22 @@ func (a *Asker) field(ctx context.Context, field *formField, preface string) (an
 		if err == nil {
 			return value, invoker.Accept, nil
 		}
-		preface = "  " + a.Console.screen.Notes.Bad(shown.Text(err.Error()))
+		preface = "  " + u.screen.Notes.Bad(shown.Text(err.Error()))
 	}
-	a.Console.screen.Note("%s", preface)
-	a.Console.screen.Note("  %s", a.Console.screen.Notes.Faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))
+	u.screen.Note("%s", preface)
+	u.screen.Note("  %s", u.screen.Notes.Faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))
 	return nil, invoker.Dismiss, nil
 }
 
 // consent asks a yes-or-no question.
-func (a *Asker) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
-	answer, err := a.Console.question(ctx, question)
+func (u *User) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
+	answer, err := u.editor.question(ctx, question)
 	action := invoker.Decline
 	switch answer = strings.ToLower(strings.TrimSpace(answer)); {
 	case errors.Is(err, io.EOF):
 		action = invoker.Dismiss
 	case err != nil:
-		return nil, a.unanswered(err)
+		return nil, u.unanswered(err)
 	case answer == "y", answer == "yes":
 		action = invoker.Accept
 	}

@@ -21,9 +21,9 @@ func approveCommand(p *program) *cobra.Command {
 	cmd := p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "approve ID [WAIT]",
 		Short: "Answer what a conversation waits for",
-		Long: "Approve lists what the conversation ID waits for, and answers it: with WAIT, which\n" +
-			"may be the beginning of it, the one that has this identity, and without it the only\n" +
-			"one there is, as a flag says. The conversation goes on with consort resume ID.",
+		Long: "Approve lists the open waits of the conversation ID, or answers one as a flag says:\n" +
+			"the one whose ID begins with WAIT, or without WAIT the only one. Then continue the\n" +
+			"conversation with consort resume ID.",
 		Example: "  consort approve 20261121-k3f9ab2c\n  consort approve 20261121-k3f9ab2c 4QKB --resume\n  consort approve 20261121-k3f9ab2c --deny \"not on a Friday\"",
 		Args:    cobra.RangeArgs(1, 2),
 	}, "print one JSON document; with --resume one line of JSON for each event"))))
@@ -45,7 +45,7 @@ func approveCommand(p *program) *cobra.Command {
 		}
 	}
 	flags.StringVar(&as, "as", "", "`WHO` answers (default: the user of this machine)")
-	flags.BoolVar(&resume, "resume", false, "carry on with the conversation at once")
+	flags.BoolVar(&resume, "resume", false, "continue the conversation at once")
 	return cmd
 }
 
@@ -58,7 +58,7 @@ func verdict(flags *pflag.FlagSet, named bool) (said *histories.Answer, err erro
 			continue
 		}
 		if said != nil {
-			return nil, exit.Usagef("--%s and --%s: there is one of the two", said.Name, f.Name)
+			return nil, exit.Usagef("--%s and --%s exclude each other: give one of them", said.Name, f.Name)
 		}
 		text := flag.Value.String()
 		if flag.Value.Type() == "bool" {
@@ -82,7 +82,7 @@ func verdict(flags *pflag.FlagSet, named bool) (said *histories.Answer, err erro
 // no answer.
 func runApprove(ctx context.Context, p *program, with *histories.Answer, as string, resume bool, args []string) error {
 	if resume && with == nil {
-		return exit.Usagef("--resume is for an answer; to carry on without one: %s", p.location.CommandLine("resume "+histories.Word(args[0])))
+		return exit.Usagef("--resume needs an answer; to continue the conversation without one: %s", p.location.CommandLine("resume "+histories.Word(args[0])))
 	}
 	a := histories.Answering{ID: args[0], With: with, Quiet: resume}
 	if len(args) == 2 {
@@ -112,5 +112,5 @@ func userName() (string, error) {
 	if err == nil && me.Username != "" {
 		return me.Username, nil
 	}
-	return "", exit.Usagef("nobody knows who you are; say it with --as WHO: %w", cmp.Or(err, errors.New("the user has no name")))
+	return "", exit.Usagef("the user of this machine is unknown; give your name with --as WHO: %w", cmp.Or(err, errors.New("the user has no name")))
 }

@@ -166,7 +166,7 @@ func TestServedConversationsWait(t *testing.T) {
 	if h.Reason != "waiting" || len(h.Waits) != 1 || h.Waits[0].Tool != "world__effect" || h.Waits[0].For != "approval" || count() != 0 {
 		t.Fatalf("%+v, %s", h, failure)
 	}
-	if _, failure := s.says(adaToken, "Hurry.", h.Conversation); !strings.Contains(failure, "waits for somebody") {
+	if _, failure := s.says(adaToken, "Hurry.", h.Conversation); !strings.Contains(failure, "waits for an answer") {
 		t.Errorf("a message meanwhile: %s", failure)
 	}
 	consortBesideDone(t, "approve", h.Conversation, "--allow", "--config", path)
@@ -197,7 +197,7 @@ func TestOnlyItsClientCarriesAServedConversationOn(t *testing.T) {
 	s.ends(exit.Done)
 
 	o := consort(t, "approve", h.Conversation, "--allow", "--config", path).expect(t, exit.Done)
-	contains(t, "approve", o.stderr, "belongs to a client of consort serve, which carries it on")
+	contains(t, "approve", o.stderr, "belongs to a client of consort serve, which continues it")
 	lacks(t, "approve", o.stderr, "resume")
 	lacks(t, "approve", consort(t, "approve", h.Conversation, "--config", path).expect(t, exit.Done).stderr, "resume")
 	before := kinds(t, open(t, path), h.Conversation)

@@ -20,8 +20,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// farewell bounds how long closing takes.
-const farewell = 20 * time.Second
+// closeTimeout bounds how long closing takes.
+const closeTimeout = 20 * time.Second
 
 // load reads the configuration. Its errors carry the exit status.
 func (p *program) load() (*config.Config, error) {
@@ -92,7 +92,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 // withModel assembles a configuration that must have a model.
 func (p *program) withModel(cfg *config.Config, with interaction) (*config.Assembly, error) {
 	if cfg.Model == nil {
-		return nil, exit.Usagef("%s has no [model] table, so there is nobody to talk to. Add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.location.ConfigFile)
+		return nil, exit.Usagef("%s has no [model] table, which this command needs. Add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.location.ConfigFile)
 	}
 	return p.assemble(cfg, with)
 }
@@ -112,7 +112,7 @@ func (p *program) withStore(ctx context.Context, cfg *config.Config, how histori
 func (p *program) close(assembly *config.Assembly) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	p.exports.Collect()
 	if err := assembly.Close(ctx); err != nil {

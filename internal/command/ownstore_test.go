@@ -51,13 +51,13 @@ func TestChatIsKept(t *testing.T) {
 	}
 	id := regexp.MustCompile(`consort chat --conversation (\S+)`).FindStringSubmatch(o.stderr)[1]
 	o = run{stdin: "What am I called?\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
-	contains(t, "standard error", o.stderr, "Carrying on with conversation "+id)
+	contains(t, "standard error", o.stderr, "Continuing conversation "+id)
 	contains(t, "standard output", o.stdout, "Ada.")
 	// Also where there is no configuration.
 	elsewhere := run{dir: t.TempDir()}
 	contains(t, "the list", elsewhere.consort(t, "history", "list").expect(t, exit.Done).stdout, id, "My name is Ada.")
 	contains(t, "the conversation", elsewhere.consort(t, "history", "show", id).expect(t, exit.Done).stdout, "4 assistant")
-	contains(t, "standard error", elsewhere.consort(t, "approve", id, "--allow").expect(t, exit.Usage).stderr, "nothing is waited for")
+	contains(t, "standard error", elsewhere.consort(t, "approve", id, "--allow").expect(t, exit.Usage).stderr, "waits for nothing")
 	contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, exit.Done).stderr, "Nothing is left to do")
 	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "kept in "+ownOf(t))
 }
@@ -124,7 +124,7 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 		"no database":       {"XDG_STATE_HOME=" + damaged},
 	} {
 		o := run{stdin: "hi\n", env: env}.consort(t, "chat", "--config", path).expect(t, exit.Done)
-		contains(t, name, o.stderr, "Conversations cannot be kept, and end with this program: ", "--history FILE")
+		contains(t, name, o.stderr, "Conversations cannot be stored and end with this program: ", "--history FILE")
 		if contains(t, name, o.stdout, "Hello."); strings.Contains(o.stderr, "consort chat --conversation") {
 			t.Errorf("%s: %s", name, o.stderr)
 		}
@@ -173,7 +173,7 @@ func TestAReadOnlyPlace(t *testing.T) {
 	}
 	t.Cleanup(func() { os.Chmod(folder, 0o700) })
 	o := run{stdin: "hi\n"}.consort(t, "chat", "--config", file(t, model(t, says("Hello.")))).expect(t, exit.Done)
-	contains(t, "standard error", o.stderr, "Conversations cannot be kept")
+	contains(t, "standard error", o.stderr, "Conversations cannot be stored")
 	contains(t, "standard output", o.stdout, "Hello.")
 }
 

@@ -146,7 +146,7 @@ func TestChatContinues(t *testing.T) {
 		for _, info := range all(t, store) {
 			if info.Length == 4 {
 				carried = info.ID
-				contains(t, "standard error", o.stderr, "Carrying on with conversation "+histories.Word(info.ID))
+				contains(t, "standard error", o.stderr, "Continuing conversation "+histories.Word(info.ID))
 			}
 		}
 		if err := store.Delete(t.Context(), carried, history.AnyLength); err != nil || carried == "" {
@@ -234,7 +234,7 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 	})}, expects("again", "Carried on.")), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
 	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, exit.Failed)
 	again := " --config " + path
-	contains(t, "standard error", o.stderr, "somebody else has gone on with this conversation", "consort history show a"+again,
+	contains(t, "standard error", o.stderr, "another program continued this conversation", "consort history show a"+again,
 		"consort chat --conversation a"+again)
 	lacks(t, "standard error", o.stderr, "consort resume")
 	if got := kinds(t, store, "a"); got != "user assistant" {
@@ -247,7 +247,7 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	o = run{stdin: "again\n"}.consort(t, "chat", "--conversation", "a", "--config", path).expect(t, exit.Failed)
-	if told := strings.Count(o.stderr, "somebody else has gone on with this"); told != 1 {
+	if told := strings.Count(o.stderr, "another program continued this"); told != 1 {
 		t.Errorf("told %d times:\n%s", told, o.stderr)
 	}
 	contains(t, "standard output", o.stdout, "Carried on.")
@@ -264,7 +264,7 @@ func TestSomebodyDeletedIt(t *testing.T) {
 		return openaiserver.Message{Text: "Mine."}
 	})}), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
 	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, exit.Failed)
-	contains(t, "standard error", o.stderr, "somebody has deleted this conversation meanwhile")
+	contains(t, "standard error", o.stderr, "another program deleted this conversation")
 	lacks(t, "standard error", o.stderr, "consort history show", "consort chat", "consort resume")
 }
 
@@ -275,7 +275,7 @@ func TestAdviceNamesThePlace(t *testing.T) {
 	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", talks, "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, " --config "+path+" --history '"+talks+"'\n")
 	here := run{stdin: "hi\n", dir: filepath.Dir(path)}.consort(t, "chat").expect(t, exit.Done)
-	contains(t, "in its folder", here.stderr, "Carry on with it: consort chat --conversation ")
+	contains(t, "in its folder", here.stderr, "Continue it with: consort chat --conversation ")
 	if strings.Contains(here.stderr, "--config") {
 		t.Errorf("%s", here.stderr)
 	}
@@ -308,7 +308,7 @@ func TestChatContinuesNobodyElses(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
-	contains(t, "standard error", o.stderr, "Carrying on with conversation mine")
+	contains(t, "standard error", o.stderr, "Continuing conversation mine")
 }
 
 // A name that is empty is a variable of a shell that is not set, and a URL in
@@ -323,7 +323,7 @@ func TestNamesThatAreNone(t *testing.T) {
 	}
 	contains(t, "standard error", consort(t, "resume", "", "--config", path).expect(t, exit.Usage).stderr, "the identity of the conversation is empty")
 	contains(t, "standard error", consort(t, "chat", "--continue", "--conversation", "a", "--config", path).expect(t,
-		exit.Usage).stderr, "--continue and --conversation: there is one of the two")
+		exit.Usage).stderr, "--continue and --conversation exclude each other")
 	o := consort(t, "history", "list", "--history", "postgres://me:hunter2@localhost/talks", "--config", path).expect(t, exit.Usage)
 	contains(t, "standard error", o.stderr, "--history: expected a file", "dsn")
 	lacks(t, "standard error", o.stderr, "hunter2")

@@ -14,7 +14,7 @@ import (
 const chatHelp = `/tools    the tools on offer
 /history  what was said so far
 /quit     leave; so does Ctrl-D
-Ctrl-C    cancel what is going on; twice: leave
+Ctrl-C    cancel the current turn; twice: leave
 `
 
 // command runs a command line that begins with a slash.
@@ -38,14 +38,14 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 // sent to the model.
 func (c *chat) listHistory(ctx context.Context) error {
 	said := func(yield func(canister.Canister, error) bool) {
-		for _, held := range c.session.talk.History() {
+		for _, held := range c.session.conversation.History() {
 			if !yield(held, nil) {
 				return
 			}
 		}
 	}
 	if c.session.store != nil {
-		said = c.session.store.Read(ctx, c.session.talk.ID(), 0)
+		said = c.session.store.Read(ctx, c.session.conversation.ID(), 0)
 	}
 	for held, err := range said {
 		if err != nil {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flags are flags that several commands share.
+type flags struct {
+	logLevel, logFormat string
+	json                bool
+	trace               bool
+	trust               []string // NAME=VALUE
+}
+
+// withJSON adds the flag --json to a command.
+func (p *program) withJSON(cmd *cobra.Command, usage string) *cobra.Command {
+	cmd.Flags().BoolVar(&p.json, "json", false, usage)
+	return cmd
+}
+
+// withTrace adds the flag --trace to a command, and enables telemetry for it even without
+// the flag.
+func (p *program) withTrace(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&p.trace, "trace", false, "print the spans of each turn, or call, to standard error")
+	cmd.PreRun = func(*cobra.Command, []string) { p.needs.telemetry = true }
+	return cmd
+}
+
+// withHistory adds the flag --history to a command.
+func (p *program) withHistory(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&p.location.Flag, "history", "", "keep conversations in `FILE`, whatever the configuration says; none keeps nothing")
+	return cmd
+}
+
+// withTrust adds the flag --trust to a command.
+func (p *program) withTrust(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringArrayVar(&p.trust, "trust", nil,
+		"give tools the trusted value `NAME=VALUE`; other users can see a command line, so write a secret as NAME=env:VARIABLE")
+	return cmd
+}
+
+// addTrusted adds the values of the command line to those of the configuration. Errors never
+// contain a value.
+func addTrusted(cfg *config.Config, assignments []string) error {
+	for _, assignment := range assignments {
+		name, text, found := strings.Cut(assignment, "=")
+		if !found || name == "" {
+			return exit.Usagef("--trust: expected NAME=VALUE, such as --trust user=ada")
+		}
+		value := config.Plain(text)
+		if variable, ok := strings.CutPrefix(text, "env:"); ok {
+			if text, ok = os.LookupEnv(variable); !ok {
+				return exit.Usagef("--trust %s: the environment variable is not set: %s", name, variable)
+			}
+			value = config.Hidden(text)
+			if slices.Contains(cfg.PublicVariables, variable) {
+				value = config.Plain(text)
+			}
+		}
+		if text == "" {
+			return exit.Usagef("--trust %s: expected a value that is not empty", name)
+		}
+		if cfg.Trusted == nil {
+			cfg.Trusted = map[string]config.Trusted{}
+		}
+		// A value that the configuration calls a secret remains one.
+		cfg.Trusted[name] = config.Trusted{Value: value, JSON: isJSON(text), Secret: cfg.Trusted[name].Secret}
+	}
+	return nil
+}
+
+// isJSON reports whether text is taken as JSON, and not as a string.
+func isJSON(text string) bool { return json.Valid([]byte(text)) && strings.TrimSpace(text) != "null" }
+
+// requireFlags returns an error if a flag that names something is empty, for example because a
+// shell variable is not set. The command would then do something unintended.
+func requireFlags(flags *pflag.FlagSet) error {
+	for _, name := range []string{"conversation", "id", "as", "history"} {
+		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
+			return exit.Usagef("--%s: it is empty; give it a value, or leave it out", name)
+		}
+	}
+	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // it may contain a password
+		return exit.Usagef("--history: expected a file, and not a URL; a server goes into the configuration: [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
+	}
+	return nil
+}
