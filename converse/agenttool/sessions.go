@@ -66,17 +66,17 @@ func (k *sessions) make(id string, who owner.ID, cancel context.CancelCauseFunc)
 // k.mu is held.
 func (k *sessions) makeRoom(who owner.ID) error {
 	owned := k.owned()
-	theirs := func(t *session) bool { return t.owner == who }
-	anybodys := func(*session) bool { return true }
+	ownedBy := func(t *session) bool { return t.owner == who }
+	anyOwner := func(*session) bool { return true }
 	var ends *session
 	switch {
 	case owned[who] >= k.each:
-		if ends = k.spare(owned, theirs); ends == nil {
+		if ends = k.spare(owned, ownedBy); ends == nil {
 			return invoker.Failf(invoker.Unavailable, "All %d conversations that one caller may have at the same time are busy.", k.each)
 		}
 	case len(k.talks) >= k.most:
 		owned[who]++ // including the new one
-		if ends = k.spare(owned, anybodys); ends == nil {
+		if ends = k.spare(owned, anyOwner); ends == nil {
 			return invoker.Failf(invoker.Unavailable, "All %d conversations that may be open at the same time are busy.", k.most)
 		}
 	default:

@@ -8,13 +8,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/owner"
+	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/progress"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -68,21 +68,8 @@ type Tool struct {
 	kept sessions
 }
 
-// message has the arguments of the tool.
-type message struct {
-	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it, a waiting conversation continues if it has received what it waited for"`
-	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to continue, as returned by an earlier call; without it, a new one starts"`
-}
-
-// answer is the result of the tool.
-type answer struct {
-	Conversation string          `json:"conversation" jsonschema:"send it with the next message to continue"`
-	Answer       string          `json:"answer" jsonschema:"the assistant's answer"`
-	Reason       converse.Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for a person, or the reason why it was cut short"`
-}
-
-const toolDescription = "Talk with an assistant that has tools of its own. " +
-	"Each call is one message; to continue a conversation, send the conversation that the previous call returned; without it, a new one starts. " +
+// description is the default of [Options.Description].
+const description = conversetool.Description +
 	"If the reason is waiting, call with the conversation and no message to continue; a message cancels what the conversation waits for."
 
 // New returns a tool that holds conversations made by open. Opts may be nil. The tool
@@ -114,8 +101,8 @@ func New(open converse.OpenFunc, opts *Options) (*Tool, error) {
 	if t.opts.Kept < 0 || t.opts.Each < 0 || t.opts.Idle < 0 {
 		return nil, fmt.Errorf("agenttool: New does not accept negative numbers: Kept %d, Each %d, Idle %v", t.opts.Kept, t.opts.Each, t.opts.Idle)
 	}
-	t.opts.Name = cmp.Or(t.opts.Name, "converse")
-	t.opts.Description = cmp.Or(t.opts.Description, toolDescription)
+	t.opts.Name = cmp.Or(t.opts.Name, conversetool.Name)
+	t.opts.Description = cmp.Or(t.opts.Description, description)
 	t.opts.Kept = cmp.Or(t.opts.Kept, defaultKept)
 	t.opts.Each = cmp.Or(t.opts.Each, (t.opts.Kept+1)/2)
 	t.opts.Idle = cmp.Or(t.opts.Idle, defaultIdle)
@@ -144,26 +131,26 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, 
 func (t *Tool) Close(ctx context.Context) error { return t.kept.close(ctx) }
 
 // say handles one call of the tool.
-func (t *Tool) say(ctx context.Context, m message) (answer, error) {
+func (t *Tool) say(ctx context.Context, m conversetool.Message) (answer conversetool.Reply, err error) {
 	who, err := owner.Of(ctx, t.opts.Identity)
-	if err != nil {
-		return answer{}, err
+	if err == nil {
+		err = m.Check()
 	}
-	if m.Message == "" && m.Conversation == "" {
-		return answer{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "A message or a conversation is required.", Pointer: "/message"}
+	if err != nil {
+		return answer, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	held, err := t.take(ctx, cancel, who, m.Conversation)
 	if err != nil {
-		return answer{}, err
+		return answer, err
 	}
 	defer t.kept.give(held)
 	turn, err := t.turn(ctx, held, m.Message)
 	if err != nil {
-		return answer{}, t.failed(ctx, held, err)
+		return answer, t.failed(ctx, held, err)
 	}
-	return answer{Conversation: held.id, Answer: turn.Text(), Reason: turn.Reason}, nil
+	return conversetool.Reply{Conversation: held.id, Answer: turn.Text(), Reason: turn.Reason}, nil
 }
 
 // take claims a conversation for a turn: the one with the given identity, or a new one
@@ -195,8 +182,8 @@ func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, who own
 
 // turn runs one turn, or continues one if text is empty, and reports its progress.
 func (t *Tool) turn(ctx context.Context, held *session, text string) (converse.Turn, error) {
-	watch := watcher{to: progress.Begin(invoker.CallFrom(ctx))}
-	defer watch.to.End()
+	to := conversetool.Begin(invoker.CallFrom(ctx))
+	defer to.End()
 	events := held.conversation.Continue(ctx)
 	if text != "" {
 		events = held.conversation.Send(ctx, canister.Text(text))
@@ -205,7 +192,7 @@ func (t *Tool) turn(ctx context.Context, held *session, text string) (converse.T
 		if err != nil {
 			return converse.Turn{}, err
 		}
-		watch.see(event)
+		report(to, event)
 		if done, ok := event.(converse.TurnCompleted); ok {
 			return done.Turn, nil
 		}
@@ -241,45 +228,22 @@ func (t *Tool) failed(ctx context.Context, held *session, err error) error {
 	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: fmt.Sprintf("The assistant failed. Its conversation %q is stored.", held.id), Cause: err}
 }
 
-// watcher reports the events of a turn as progress.
-type watcher struct {
-	to   *progress.Reporter
-	said strings.Builder // not reported yet
-}
-
-// pieceBytes is how much text is collected before it is reported.
-const pieceBytes = 64
-
-func (w *watcher) see(event converse.Event) {
+// report reports an event of a turn as progress.
+func report(to *conversetool.Progress, event converse.Event) {
 	switch e := event.(type) {
 	case converse.TextDelta:
-		if w.said.WriteString(e.Text); w.said.Len() >= pieceBytes {
-			w.report("")
-		}
+		to.Text(e.Text)
 	case converse.MessageStarted:
-		w.report("asking the model")
+		to.Report("asking the model")
 	case converse.MessageCompleted:
-		w.report("")
+		to.Report("")
 	case converse.ExchangeRetried:
-		w.report("the model did not answer, trying again")
+		to.Report("the model did not answer, trying again")
 	case converse.InvocationStarted:
-		w.report("calling " + textcut.Bytes(e.Invocation.Name, 200))
+		to.Report("calling " + textcut.Bytes(e.Invocation.Name, 200))
 	case converse.InvocationProgressed:
-		w.report(progress.Of(textcut.Bytes(e.Invocation.Name, 200), e.Progress))
+		to.Report(progress.Of(textcut.Bytes(e.Invocation.Name, 200), e.Progress))
 	case converse.InvocationCompleted:
-		w.report(textcut.Bytes(e.Invocation.Name, 200) + " " + cmp.Or(e.Result.Code, "returned"))
+		to.Report(textcut.Bytes(e.Invocation.Name, 200) + " " + cmp.Or(e.Result.Code, "returned"))
 	}
-}
-
-// report reports the collected text and a description of the event.
-func (w *watcher) report(happens string) {
-	if w.said.Len() == 0 && happens == "" {
-		return
-	}
-	var partial []canister.Content
-	if w.said.Len() > 0 {
-		partial = canister.Texts(w.said.String())
-		w.said.Reset()
-	}
-	w.to.Report(happens, partial)
 }

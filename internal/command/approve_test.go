@@ -77,7 +77,7 @@ func TestAnApprovalThatWaits(t *testing.T) {
 	if count() != 0 {
 		t.Error("an answer alone does nothing")
 	}
-	contains(t, "standard error", consort(t, "approve", "pay", "--allow", "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "--allow and --deny: there is one of the two")
+	contains(t, "standard error", consort(t, "approve", "pay", "--allow", "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "--allow and --deny exclude each other")
 	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "has answered", "already: allow")
 	o = consort(t, "resume", "pay", "--config", path).expect(t, exit.Done)
 	if count() != 1 || o.stdout != "Paid.\n" {

@@ -127,7 +127,7 @@ func (c *chat) greet(ctx context.Context) {
 	was := histories.Titled{Store: c.session.store}.Entitled(ctx, c.session.was)
 	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), shown.Line(was.Title))))
 	if invoke, calls := c.session.conversation.Next().(converse.Invoke); calls {
-		c.program.screen.Note("%d calls of tools have no result. With your next message the model learns that they were interrupted; to continue them instead, leave and run: %s",
+		c.program.screen.Note("Calls of tools without a result: %d. With your next message the model learns that they were interrupted; to continue them instead, leave and run: %s",
 			len(invoke.Pending), c.program.location.CommandLine("resume "+histories.Word(was.ID)))
 	}
 }

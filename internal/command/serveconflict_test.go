@@ -92,7 +92,7 @@ func TestAServedConversationIsContinuedElsewhere(t *testing.T) {
 			if out := consortBesideDone(t, "run", "--conversation", a.conversation, "Say hello.", "--config", path); out != "Hello from run.\n" {
 				t.Errorf("run: %q", out)
 			}
-			contains(t, "the answer", <-a.told, "gone on with the conversation", a.conversation, "without a message")
+			contains(t, "the answer", <-a.told, "continued the conversation", a.conversation, "without a message")
 			touch(filepath.Join(folder, "go"))
 			if h, failure := s.says(adaToken, "", a.conversation); h.Answer != "Hello from run." {
 				t.Errorf("what was said last: %+v, %s", h, failure)

@@ -91,7 +91,7 @@ func TestServedConversationsLast(t *testing.T) {
 			t.Errorf("ben, of %q: %+v, %s", asked, h, failure)
 		}
 	}
-	if _, failure := s.says(adaToken, "", ""); !strings.Contains(failure, "neither a message nor a conversation") {
+	if _, failure := s.says(adaToken, "", ""); !strings.Contains(failure, "A message or a conversation is required") {
 		t.Errorf("nothing: %s", failure)
 	}
 	s.signal(os.Interrupt)
@@ -243,7 +243,7 @@ func TestEnginesThatAreNotThere(t *testing.T) {
 	for args, want := range map[string]string{
 		"serve --engine temporal --temporal 127.0.0.1:7233 --config " + path:         "go install -C converse/temporal ./cmd/consort",
 		"worker --temporal 127.0.0.1:7233 --config " + path:                          "go install -C converse/temporal ./cmd/consort",
-		"serve --converse --temporal 127.0.0.1:7233 --config " + path:                "nothing is done with it without --engine temporal",
+		"serve --converse --temporal 127.0.0.1:7233 --config " + path:                "the flag has no effect without --engine temporal",
 		"serve --engine steam --config " + path:                                      `no engine "steam"`,
 		"worker --config " + unkept:                                                  "--temporal 127.0.0.1:7233",
 		"worker --temporal 127.0.0.1:7233 --trust x=y --config nothing-is-here.toml": "unknown flag",

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
 )
@@ -51,17 +52,17 @@ func TestAnEngineThatIsAway(t *testing.T) {
 	kept := "arrived and will be answered"
 	for name, test := range map[string]struct {
 		engine       away
-		said         message
+		said         conversetool.Message
 		want         string
 		again, fresh bool
 	}{
-		"a new one":               {away{err: fmt.Errorf("%w: %w", engine.ErrKept, lost)}, message{Message: "Hi."}, kept, false, true},
-		"one that goes on":        {away{err: fmt.Errorf("%w: %w", engine.ErrKept, lost), before: enters}, message{"Hi.", "a"}, kept, false, false},
-		"one that has arrived":    {away{err: lost, before: enters}, message{"Hi.", "a"}, kept, false, false},
-		"one that has not":        {away{err: lost}, message{"Hi.", "a"}, "has not arrived", true, false},
-		"one that is waited for":  {away{err: lost}, message{"", "a"}, "The answer cannot be had at the moment", true, false},
-		"one that has failed":     {away{err: errFailed}, message{"", "a"}, "The assistant failed.", false, false},
-		"one that waits for them": {away{err: engine.ErrWaiting}, message{"Hi.", "a"}, "takes no message before", false, false},
+		"a new one":               {away{err: fmt.Errorf("%w: %w", engine.ErrKept, lost)}, conversetool.Message{Message: "Hi."}, kept, false, true},
+		"one that goes on":        {away{err: fmt.Errorf("%w: %w", engine.ErrKept, lost), before: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
+		"one that has arrived":    {away{err: lost, before: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
+		"one that has not":        {away{err: lost}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "has not arrived", true, false},
+		"one that is waited for":  {away{err: lost}, conversetool.Message{Message: "", Conversation: "a"}, "The answer is not available at the moment", true, false},
+		"one that has failed":     {away{err: errFailed}, conversetool.Message{Message: "", Conversation: "a"}, "The assistant failed.", false, false},
+		"one that waits for them": {away{err: engine.ErrWaiting}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "takes no message before", false, false},
 	} {
 		if err := store.Delete(t.Context(), "a", history.AnyLength); err != nil {
 			t.Fatal(err)
@@ -112,7 +113,7 @@ func TestWhoAsksForTheAnswerHasItCarriedOn(t *testing.T) {
 	served := &conversations{engine: carries, store: store, open: open, ending: t.Context(), owner: func(context.Context) (string, error) { return owner, nil }}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if h, err := served.say(ctx, message{Conversation: "a"}); err != nil || h.Answer != "Here I am." {
+	if h, err := served.say(ctx, conversetool.Message{Conversation: "a"}); err != nil || h.Answer != "Here I am." {
 		t.Errorf("%+v, %v", h, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -17,13 +16,14 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/progress"
 	"github.com/consort-go/consort/invoker"
 )
 
-// conversations is the tool converse on top of an engine. Each conversation is stored, belongs to
-// the caller that began it, and continues when that caller has gone.
+// conversations is the tool converse on top of an engine. Each conversation is stored,
+// belongs to the caller that began it, and continues when that caller has gone.
 type conversations struct {
 	engine engine.Engine
 	store  histories.ClientsOnly
@@ -34,18 +34,10 @@ type conversations struct {
 	ending context.Context
 }
 
-// message is the input of the tool.
-type message struct {
-	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it the call waits for the answer to what was said last"`
-	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to go on with, as an earlier call returned it; without it a new one begins"`
-}
-
 // reply is the output of the tool.
 type reply struct {
-	Conversation string          `json:"conversation" jsonschema:"send it with the next message to go on"`
-	Answer       string          `json:"answer" jsonschema:"what the assistant said"`
-	Reason       converse.Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for somebody, or what cut it short"`
-	Waits        []waiting       `json:"waits,omitempty" jsonschema:"what is waited for, if the reason is waiting"`
+	conversetool.Reply
+	Waits []waiting `json:"waits,omitempty" jsonschema:"the open waits, if the reason is waiting"`
 }
 
 // waiting describes a wait of the turn, as far as the caller may know.
@@ -55,30 +47,26 @@ type waiting struct {
 	Deadline time.Time `json:"deadline"`
 }
 
-const conversesText = "Talk with an assistant that has tools of its own. Each call is one message; send the conversation " +
-	"that a call returned with the next one to go on, or none to begin anew. Conversations last; with a conversation and no message " +
-	"the call waits for the answer to what was said last."
-
 func (c *conversations) tool() (invoker.Invoker, error) {
-	return invoker.New("converse", conversesText, c.say, nil)
+	return invoker.New(conversetool.Name, conversetool.Description+"Conversations are stored and do not expire with the connection.", c.say, nil)
 }
 
 // say handles one call of the tool.
-func (c *conversations) say(ctx context.Context, m message) (reply, error) {
+func (c *conversations) say(ctx context.Context, m conversetool.Message) (reply, error) {
 	known, err := c.owner(ctx)
+	if err == nil {
+		err = m.Check()
+	}
 	if err != nil {
 		return reply{}, err
 	}
 	owner := c.store.Owner(known)
-	turn := &servedTurn{tool: c, id: m.Conversation, report: progress.Begin(invoker.CallFrom(ctx)), answers: m.Message == ""}
+	turn := &servedTurn{tool: c, id: m.Conversation, report: conversetool.Begin(invoker.CallFrom(ctx)), answers: m.Message == ""}
 	defer turn.report.End()
-	switch {
-	case m.Conversation == "" && m.Message == "":
-		return reply{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "There is neither a message nor a conversation.", Pointer: "/message"}
-	case m.Conversation == "":
+	if m.Conversation == "" {
 		err = turn.begin(ctx, owner, m.Message)
-	default:
-		err = turn.goOn(ctx, owner, m.Message)
+	} else {
+		err = turn.continueWith(ctx, owner, m.Message)
 	}
 	if err != nil {
 		return reply{}, turn.failed(ctx, err)
@@ -87,13 +75,13 @@ func (c *conversations) say(ctx context.Context, m message) (reply, error) {
 	if err != nil {
 		return reply{}, turn.failed(ctx, err)
 	}
-	return reply{Conversation: turn.id, Answer: turn.answer, Reason: ended.Reason, Waits: turn.waits(ended)}, nil
+	return reply{conversetool.Reply{Conversation: turn.id, Answer: turn.answer, Reason: ended.Reason}, turn.waits(ended)}, nil
 }
 
 // servedTurn is one turn of a conversation, for one call of the tool.
 type servedTurn struct {
 	tool   *conversations
-	report *progress.Reporter
+	report *conversetool.Progress
 	id     string // of the conversation
 	turn   string // ID of the first message of the turn
 	after  int    // number of canisters before the turn
@@ -103,7 +91,6 @@ type servedTurn struct {
 
 	canisters []canister.Canister // of the turn
 	answer    string
-	piece     strings.Builder // from the model, not reported yet
 }
 
 // begin creates a conversation and sets its owner before any work on it starts.
@@ -123,9 +110,9 @@ func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
 	return t.tool.engine.Send(ctx, t.id, message)
 }
 
-// goOn sends a message to a conversation of owner. With an empty text it finds the last
+// continueWith sends a message to a conversation of owner. With an empty text it finds the last
 // message instead.
-func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
+func (t *servedTurn) continueWith(ctx context.Context, owner, text string) error {
 	info, err := t.tool.store.Info(ctx, t.id)
 	if history.CheckID(t.id) != nil || errors.Is(err, history.ErrNotFound) || err == nil && info.Owner != owner {
 		return &invoker.Failure{Code: invoker.NotFound, Message: "There is no such conversation. Leave it out to begin a new one.", Pointer: "/conversation"}
@@ -183,13 +170,13 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 			case e.Superseded != "":
 				return e, errSuperseded
 			}
-			if t.tell(""); e.Error == "" {
+			if t.report.Report(""); e.Error == "" {
 				return e, nil
 			}
 			if e.Again.IsZero() {
 				return e, errFailed
 			}
-			t.tell("that failed, and is tried again")
+			t.report.Report("that failed and is tried again")
 		}
 	}
 	return engine.Ended{}, engine.ErrClosed
@@ -199,7 +186,7 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 var errFailed = errors.New("the turn has failed")
 
 // errSuperseded says that another process continued the conversation.
-var errSuperseded = errors.New("another process has gone on with the conversation")
+var errSuperseded = errors.New("another process continued the conversation")
 
 // saysOnly reports whether the turn has only user messages so far.
 func (t *servedTurn) saysOnly() bool {
@@ -218,38 +205,20 @@ func (t *servedTurn) add(c canister.Canister) {
 	case canister.Assistant:
 		t.answer = canister.TextOf(c.Content)
 	case canister.Result:
-		t.tell("a tool " + cmp.Or(c.Code, "returned"))
+		t.report.Report("a tool " + cmp.Or(c.Code, "returned"))
 	}
 	t.canisters = append(t.canisters, c)
 }
-
-// pieceBytes is how much text is collected for one report.
-const pieceBytes = 64
 
 func (t *servedTurn) delta(d engine.Delta) {
 	if d.Turn != t.turn {
 		return
 	}
 	if text := d.Text(); text != "" {
-		if t.piece.WriteString(text); t.piece.Len() >= pieceBytes {
-			t.tell("")
-		}
+		t.report.Text(text)
 	} else if tool, reported, ok := d.Progress(); ok {
-		t.tell(progress.Of(tool, reported))
+		t.report.Report(progress.Of(tool, reported))
 	}
-}
-
-// tell reports the text collected so far, and an event.
-func (t *servedTurn) tell(happens string) {
-	if t.piece.Len() == 0 && happens == "" {
-		return
-	}
-	var partial []canister.Content
-	if t.piece.Len() > 0 {
-		partial = canister.Texts(t.piece.String())
-		t.piece.Reset()
-	}
-	t.report.Report(happens, partial)
 }
 
 // waits returns the waits of the turn.
@@ -278,13 +247,13 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 		}
 		return err
 	case ctx.Err() != nil, errors.Is(err, engine.ErrClosed):
-		return &invoker.Failure{Code: invoker.Canceled, Message: t.keeps("The program is shut down."), Cause: err}
+		return &invoker.Failure{Code: invoker.Canceled, Message: t.keeps("The program is shutting down."), Cause: err}
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, engine.ErrWaiting):
-		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for somebody to answer, and takes no message before.", Cause: err}
+		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for an answer of a person and takes no message before.", Cause: err}
 	case errors.Is(err, errSuperseded):
-		return &invoker.Failure{Code: invoker.Conflict, Cause: err, Message: t.keeps("Another program has gone on with the conversation before the message was answered.") +
+		return &invoker.Failure{Code: invoker.Conflict, Cause: err, Message: t.keeps("Another program continued the conversation before the message was answered.") +
 			" To get the answer to what was said last, call again with this conversation and without a message."}
 	case errors.Is(err, history.ErrNotFound):
 		return &invoker.Failure{Code: invoker.NotFound, Cause: err, Pointer: "/conversation",
@@ -303,13 +272,13 @@ func (t *servedTurn) away(ctx context.Context, cause error) error {
 	there, err := t.arrived(ctx)
 	switch {
 	case there:
-		told.Message = t.keeps("The message has arrived and will be answered, but what carries conversations on cannot be reached at the moment.") + ask
+		told.Message = t.keeps("The message has arrived and will be answered, but the engine of the conversations cannot be reached at the moment.") + ask
 	case t.answers:
-		told.Message, told.Retryable = t.keeps("The answer cannot be had at the moment.")+ask, true
+		told.Message, told.Retryable = t.keeps("The answer is not available at the moment.")+ask, true
 	case err != nil:
-		told.Message = t.keeps("Whether the message has arrived is not known at the moment.") + " To find out, call again later with this conversation and without a message."
+		told.Message = t.keeps("It is not known at the moment whether the message has arrived.") + " To find out, call again later with this conversation and without a message."
 	default:
-		told.Message, told.Retryable = "The message has not arrived, since conversations cannot be reached at the moment. Say it again later.", true
+		told.Message, told.Retryable = "The message has not arrived, because the conversations cannot be reached at the moment. Send it again later.", true
 	}
 	return told
 }
