@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/invoker"
 )
@@ -18,7 +19,7 @@ const OwnerPrefix = "served-"
 // OwnerOf returns an owner name for the caller's conversations. It is derived from the
 // trusted values of ctx that [Conversation].Identity names, and does not reveal them.
 func (a *Assembly) OwnerOf(ctx context.Context) (string, error) {
-	owner, err := converse.OwnerOf(ctx, a.Options.Identity)
+	owner, err := agenttool.OwnerOf(ctx, a.Options.Identity)
 	return OwnerPrefix + owner, err
 }
 

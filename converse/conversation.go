@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
@@ -42,8 +43,8 @@ type Conversation struct {
 	// The sizes in tokens of the requests that the model refused as too long.
 	refused, refusedPart int64
 	closed               bool
-	background           background      // functions of the program on their own goroutines
-	writing              <-chan struct{} // closed when an append that was left behind has returned
+	background           foreign.Background // functions of the program on their own goroutines
+	writing              <-chan struct{}    // closed when an append that was left behind has returned
 
 	// Owned by the work under way:
 
@@ -63,10 +64,15 @@ type Conversation struct {
 // work is one Send, Continue, Step or Add.
 type work struct {
 	suspension suspension
-	leftovers  leftovers
+	leftovers  foreign.Leftovers
 	cancel     context.CancelCauseFunc
 	done       chan struct{} // closed when it is over
 }
+
+// OpenFunc makes the conversation with the given identity, which cannot be guessed and
+// must be used as Options.ID. It may be called concurrently. The caller's trusted
+// values are in ctx, and in the context of every turn.
+type OpenFunc func(ctx context.Context, id string) (*Conversation, error)
 
 // New returns a conversation of model with the tools of roster, which may be nil for
 // none. Nothing is connected before the first turn. Opts may be nil; the first piece of
@@ -106,7 +112,7 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 // bind binds the model, if it is a Binder, and asks for its description.
 func (c *Conversation) bind() (err error) {
 	if binder, ok := c.origin.(Binder); ok {
-		defer caught("Model.Bind", &err)
+		defer foreign.Caught("Model.Bind", &err)
 		c.model = binder.Bind()
 	}
 	c.info, err = describe(c.origin)
@@ -115,7 +121,7 @@ func (c *Conversation) bind() (err error) {
 
 // describe returns a model's description of itself, if it has one.
 func describe(model Model) (info telemetry.ModelInfo, err error) {
-	defer caught("Model.Describe", &err)
+	defer foreign.Caught("Model.Describe", &err)
 	if describer, ok := model.(Describer); ok {
 		info = describer.Describe()
 	}
@@ -317,22 +323,13 @@ func (c *Conversation) Close(ctx context.Context) error {
 func (c *Conversation) end(ctx context.Context, working *work) error {
 	if working != nil {
 		working.cancel(ErrClosed)
-		if err := wait(ctx, working.done); err != nil {
+		if err := foreign.Wait(ctx, working.done); err != nil {
 			return fmt.Errorf("converse: closing: the running work has not ended: %w", err)
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%v have passed", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, foreign.Patience, fmt.Errorf("%v have passed", foreign.Patience))
 	defer cancel()
-	return c.background.wait(ctx)
-}
-
-func wait(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return c.background.Wait(ctx)
 }
 
 // run claims the conversation for one piece of work and releases it afterwards. It

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
@@ -164,7 +165,7 @@ func (b *batch) collect() {
 		case o := <-b.done:
 			b.complete(o)
 		case <-ended:
-			timer := time.NewTimer(patience)
+			timer := time.NewTimer(foreign.Patience)
 			defer timer.Stop()
 			ended, overdue = nil, timer.C
 		case <-overdue:
@@ -227,7 +228,7 @@ func (b *batch) startMore() {
 			b.complete(b.leftBehind(c))
 			continue
 		}
-		b.turn.guard.background.run("the call of "+textcut.Bytes(c.invocation.Name, bounds.MaxQuoted), func() { b.start(c) })
+		b.turn.guard.background.Run("the call of "+textcut.Bytes(c.invocation.Name, bounds.MaxQuoted), func() { b.start(c) })
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
@@ -154,7 +155,7 @@ func chooserFor(model Model, limit int) chooser {
 // maxTools calls MaxTools. A panic is an error, and then all tools are set aside, as
 // after a panic of Model.Screen.
 func maxTools(limiter Limiter) (most int, err error) {
-	defer caught("Model.MaxTools", &err)
+	defer foreign.Caught("Model.MaxTools", &err)
 	return limiter.MaxTools(), nil
 }
 
@@ -183,7 +184,7 @@ func (o *offer) add(tool *ensemble.Tool, choice chooser, may bool) bool {
 
 // screened calls the model's screener, which may panic.
 func screened(screener Screener, definition *invoker.Definition) (err error) {
-	defer caught("Model.Screen", &err)
+	defer foreign.Caught("Model.Screen", &err)
 	return contain.Error(screener.Screen(definition))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/internal/textcut"
 )
@@ -49,13 +50,13 @@ func (r *recorder) append(ctx context.Context, canisters []canister.Canister) er
 // headed fills in the identity and the time of a canister, and returns an error if it
 // cannot enter the history together with the other entering canisters.
 func (r *recorder) headed(c canister.Canister, entering map[string]bool) (_ canister.Canister, err error) {
-	defer caught("Options.NewID", &err)
+	defer foreign.Caught("Options.NewID", &err)
 	head := c.Header()
 	if head.ID == "" || c.Kind() == canister.KindResult && r.used(head.ID, entering) {
 		head.ID = r.opts.NewID()
 	}
 	if r.used(head.ID, entering) {
-		return nil, sameIdentity(head.ID)
+		return nil, foreign.SameIdentity(head.ID)
 	}
 	entering[head.ID] = true
 	if head.Time.IsZero() {
@@ -119,7 +120,7 @@ func (r *recorder) takeUp(ctx context.Context) (logtail.Map, []canister.Canister
 		logtail.Map
 		canisters []canister.Canister
 	}
-	all, err := foreign(ctx, r.guard, "Options.Log", func() (taken taken, err error) {
+	all, err := callForeign(ctx, r.guard, "Options.Log", func() (taken taken, err error) {
 		taken.Map, taken.canisters, err = logtail.TakeUp(ctx, r.opts.Log, r.opts.ID)
 		return taken, err
 	})
@@ -157,7 +158,7 @@ func (r *recorder) write(ctx context.Context, canisters []canister.Canister) err
 // the log as long as ctx lasts; the log receives the context reading.
 func (r *recorder) unread(ctx, reading context.Context) ([]canister.Canister, error) {
 	place := r.conv.held.Length(len(r.conv.history))
-	return foreign(ctx, r.guard, "Options.Log", func() ([]canister.Canister, error) {
+	return callForeign(ctx, r.guard, "Options.Log", func() ([]canister.Canister, error) {
 		return history.From(reading, r.opts.Log, r.opts.ID, place)
 	})
 }
@@ -192,10 +193,10 @@ func (r *recorder) store(ctx context.Context, canisters []canister.Canister) err
 // put calls an append to the log. If it hangs, its outcome is unknown, and no other work
 // begins before it has returned.
 func (r *recorder) put(ctx context.Context, write func() error) error {
-	_, err := foreign(ctx, r.guard, "Options.Log", func() (struct{}, error) { return struct{}{}, write() })
-	if left, ok := errors.AsType[*leftError](err); ok {
+	_, err := callForeign(ctx, r.guard, "Options.Log", func() (struct{}, error) { return struct{}{}, write() })
+	if left, ok := errors.AsType[*foreign.LeftError](err); ok {
 		r.conv.mu.Lock()
-		r.conv.writing = left.done
+		r.conv.writing = left.Done
 		r.conv.mu.Unlock()
 	}
 	return err
@@ -210,7 +211,7 @@ func (r *recorder) written(ctx context.Context) error {
 	if writing == nil {
 		return nil
 	}
-	if err := wait(ctx, writing); err != nil {
+	if err := foreign.Wait(ctx, writing); err != nil {
 		return fmt.Errorf("converse: an append of earlier work has not returned: %w", err)
 	}
 	r.conv.mu.Lock()

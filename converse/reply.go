@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/foreign"
 )
 
 // identities records the IDs that a model was given for one reply.
@@ -23,7 +24,7 @@ func (i *identities) next() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, twice := i.given[id]; twice {
-		panic(sameIdentity(id))
+		panic(foreign.SameIdentity(id))
 	}
 	i.given[id] = true
 	return id

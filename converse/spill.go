@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
@@ -36,7 +37,7 @@ func (s spiller) keep(whole canister.Content) (canister.LinkContent, bool) {
 
 // call calls the program's function, which may panic.
 func (s spiller) call(whole canister.Content) (link canister.LinkContent, err error) {
-	defer caught("Options.Spill", &err)
+	defer foreign.Caught("Options.Spill", &err)
 	if s.begins != nil {
 		s.begins()
 	}

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// SummaryInstructions are the default of [Compaction].Instructions.
-const SummaryInstructions = `You keep the memory of a conversation between a user and an assistant that works with tools. The conversation has become too long to be told to the assistant as a whole. You are given its older part; your summary takes its place, and the assistant goes on from there with nothing else.
+// summaryInstructions are the default of [Compaction].Instructions.
+const summaryInstructions = `You keep the memory of a conversation between a user and an assistant that works with tools. The conversation has become too long to be told to the assistant as a whole. You are given its older part; your summary takes its place, and the assistant goes on from there with nothing else.
 
 Write down what the assistant needs for that:
 - what the user wants, with all conditions and preferences, in the user's own words where they matter;
@@ -95,7 +95,7 @@ func (t *turn) summarize(ctx context.Context, model Model, request *Request) (*R
 func (a *asker) summaryRequest(options compaction.Options, command Compact) *Request {
 	most := int(min(command.plan.Part, 1<<30)) * compaction.BytesPerToken
 	words := max(50, options.MaxTokens*3/8)
-	instructions := cmp.Or(a.opts.Compaction.Instructions, SummaryInstructions) + "\n\n" + fmt.Sprintf(summaryRules, words)
+	instructions := cmp.Or(a.opts.Compaction.Instructions, summaryInstructions) + "\n\n" + fmt.Sprintf(summaryRules, words)
 	head := func() canister.Head { return canister.Head{ID: a.opts.NewID(), Time: a.opts.Now()} }
 	return &Request{
 		Purpose: PurposeSummary,

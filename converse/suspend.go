@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/consort-go/consort/converse/internal/foreign"
 )
 
 // suspension tells a piece of work to suspend.
@@ -31,7 +33,7 @@ func (c *Conversation) Suspend(ctx context.Context) error {
 		return nil
 	}
 	working.suspension.once.Do(func() { close(working.suspension.suspended) })
-	if err := wait(ctx, working.done); err != nil {
+	if err := foreign.Wait(ctx, working.done); err != nil {
 		working.cancel(ErrSuspended)
 		return fmt.Errorf("converse: suspending: the running work was cancelled: %w", err)
 	}

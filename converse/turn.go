@@ -105,7 +105,7 @@ func (t *turn) finish() {
 	}
 	if t.progress.phase == phaseFailed {
 		t.progress.enter(phaseLeft)
-		t.loop.deliver(nil, t.guard.clean.error(t.piece.leftovers.explain(t.progress.err)))
+		t.loop.deliver(nil, t.guard.clean.error(t.piece.leftovers.Explain(t.progress.err)))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
@@ -21,65 +22,20 @@ import (
 	"go.uber.org/zap"
 )
 
-// misuse is an error of a function that cannot return one, such as Options.NewID.
-type misuse struct{ error }
-
-func (m *misuse) Unwrap() error { return m.error }
-
-// sameIdentity returns the error for an identity that Options.NewID returned twice.
-func sameIdentity(id string) *misuse {
-	return &misuse{fmt.Errorf("converse: another canister of the conversation has the identity %q: Options.NewID has to return a new one each time", textcut.Bytes(id, bounds.MaxQuoted))}
-}
-
-// crashed returns the error for the recovered value of a panic; value is nil if the
-// function ended its goroutine. The error has a [*contain.Panic] in its chain, unless
-// it is a misuse.
-func crashed(what string, value any) error {
-	switch value := value.(type) {
-	case nil:
-		return fmt.Errorf("converse: %w", contain.Recovered(what, "the function ended its goroutine"))
-	case *misuse:
-		return value
-	case *contain.Panic: // it has the better name
-		return fmt.Errorf("converse: %w", value)
-	}
-	return fmt.Errorf("converse: %w", contain.Recovered(what, value))
-}
-
-// caught is deferred around a call of the program's code and turns a panic into an
-// error.
-func caught(what string, err *error) {
-	if value := recover(); value != nil {
-		*err = crashed(what, value)
-	}
-}
-
-// renamePanic is deferred around a call of the program's code that returns no error. It
-// panics again under the name of the function.
-func renamePanic(what string) {
-	switch value := recover().(type) {
-	case nil:
-	case *misuse:
-		panic(value)
-	default:
-		panic(contain.Recovered(what, value))
-	}
-}
-
 // guardOptions wraps the functions of the options that return no error, so that their
 // panics are named after them or do no harm.
 func (c *Conversation) guardOptions() {
 	newID, now := c.opts.NewID, c.opts.Now
 	c.opts.NewID = func() string {
-		defer renamePanic("Options.NewID")
+		defer foreign.RenamePanic("Options.NewID")
 		id := newID()
 		if id == "" {
-			panic(&misuse{errors.New("converse: Options.NewID returned an empty identity")})
+			panic(&foreign.Misuse{Err: errors.New("converse: Options.NewID returned an empty identity")})
 		}
 		return id
 	}
 	c.opts.Now = func() time.Time {
-		defer renamePanic("Options.Now")
+		defer foreign.RenamePanic("Options.Now")
 		return now()
 	}
 	c.opts.Redact = redact.Contained(c.opts.Redact, func(err error) {
@@ -117,7 +73,7 @@ func (t *turn) contain(do func()) {
 			return
 		}
 		if value := recover(); value != nil {
-			err := crashed("a function of the program", value)
+			err := foreign.Crashed("a function of the program", value)
 			t.progress.fail(err)
 			t.guard.logCrash(t.ctx, err)
 		}
@@ -151,7 +107,7 @@ func (b *batch) start(c *call) {
 // crashed returns the outcome of a call during which a function of the program
 // panicked.
 func (b *batch) crashed(c *call, value any) outcome {
-	err := crashed("a function of the program", value)
+	err := foreign.Crashed("a function of the program", value)
 	b.turn.guard.logCrash(b.ctx, err)
 	if b.postpones() && c.stage.Load() == stageUnmade { // other work may make it
 		return outcome{call: c, postponed: true}
@@ -178,7 +134,7 @@ func (b *batch) leftBehind(c *call) outcome {
 		c.claimed <- claimPostponed
 	}
 	what, _ := c.at.Load().(string)
-	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + textcut.Bytes(c.invocation.Name, bounds.MaxQuoted)}
+	err := &foreign.LeftError{What: cmp.Or(what, "a function of the program") + " in the call of " + textcut.Bytes(c.invocation.Name, bounds.MaxQuoted)}
 	b.turn.guard.leave(b.ctx, err)
 	unmade := c.stage.CompareAndSwap(stageUnmade, stageLeft)
 	if b.turn.cutOff() || unmade && b.postpones() { // other work may make it
@@ -210,7 +166,7 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 		Content:    canister.Texts(failure.Message),
 	}}
 	o.result.Metadata = spent.remember(nil)
-	recorded, _ := b.turn.guard.background.run("Options.Audit", func() { b.turn.auditor.record(b.ctx, o, failure) })
+	recorded, _ := b.turn.guard.background.Run("Options.Audit", func() { b.turn.auditor.record(b.ctx, o, failure) })
 	select {
 	case <-recorded:
 	case <-time.After(time.Second): // Options.Audit may hang too

@@ -69,7 +69,7 @@ func (a *account) reserve(ctx context.Context, need budget.Need) (*budget.Hold, 
 	need.ID = hex.EncodeToString(sum[:])
 	need.Who = budget.Who{Conversation: a.opts.ID, Identity: hex.EncodeToString(who[:])}
 	need.Now = a.opts.Now()
-	return foreign(ctx, a.guard, "the ledger of Options.Budget", func() (*budget.Hold, error) { return a.opts.Budget.Reserve(ctx, need) })
+	return callForeign(ctx, a.guard, "the ledger of Options.Budget", func() (*budget.Hold, error) { return a.opts.Budget.Reserve(ctx, need) })
 }
 
 // settleTimeout is the timeout for settling with the ledger, which runs even if the work was
@@ -81,7 +81,7 @@ const settleTimeout = 10 * time.Second
 func (a *account) settleHold(ctx context.Context, hold *budget.Hold, spent budget.Spent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	amount, err := foreign(ctx, a.guard, "the ledger of Options.Budget", func() (budget.Amount, error) { return hold.Settle(ctx, spent) })
+	amount, err := callForeign(ctx, a.guard, "the ledger of Options.Budget", func() (budget.Amount, error) { return hold.Settle(ctx, spent) })
 	a.add(amount)
 	if err != nil {
 		event.Log(ctx, a.guard.log, zapcore.ErrorLevel, "the spent amount could not be settled; the reserved amount counts as spent", event.BudgetFailed, zap.Error(err))

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
@@ -39,7 +40,7 @@ func (q *questions) person() askFunc {
 		return nil
 	}
 	return func(ctx context.Context, question *invoker.ElicitRequest) (_ *invoker.ElicitResult, err error) {
-		defer caught("a function that a tool's question needs", &err)
+		defer foreign.Caught("a function that a tool's question needs", &err)
 		if question == nil {
 			return nil, invoker.Failf(invoker.Internal, "The tool asked the person an empty question.")
 		}
@@ -87,10 +88,10 @@ func (b *batch) callAsk(ctx context.Context, ask askFunc, question *invoker.Elic
 		error
 	}
 	answers := make(chan answer, 1)
-	b.turn.guard.background.run("Options.Ask", func() {
+	b.turn.guard.background.Run("Options.Ask", func() {
 		reached := answer{error: errors.New("the function that asks the person did not return")}
 		defer func() { answers <- reached }()
-		defer caught("Options.Ask", &reached.error)
+		defer foreign.Caught("Options.Ask", &reached.error)
 		result, err := ask(ctx, question)
 		if err == nil && result == nil {
 			err = errors.New("the function that asks the person returned nothing")

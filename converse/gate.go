@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
@@ -229,10 +230,10 @@ func (g *gate) callApprove(ask Approval) (Decision, error) {
 	ctx, cancel := context.WithCancelCause(g.batch.ctx)
 	defer cancel(nil)
 	answers := make(chan answer, 1)
-	g.batch.turn.guard.background.run("Options.Approve", func() {
+	g.batch.turn.guard.background.Run("Options.Approve", func() {
 		reached := answer{error: errors.New("the approval function did not return")}
 		defer func() { answers <- reached }()
-		defer caught("Options.Approve", &reached.error)
+		defer foreign.Caught("Options.Approve", &reached.error)
 		decision, err := g.opts.Approve(ctx, ask)
 		reached = answer{decision, contain.Error(err)}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -126,7 +127,7 @@ type sampling struct {
 // ask is [invoker.Call].Model: one exchange, with its own history and without the tools
 // of the conversation.
 func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *invoker.SampleResult, err error) {
-	defer caught("a function that a tool's question to the model needs", &err)
+	defer foreign.Caught("a function that a tool's question to the model needs", &err)
 	history, err := s.history(request)
 	if err != nil {
 		return nil, err
