@@ -68,7 +68,7 @@ func TestWhoIsAskedAfterACallWasNotSent(t *testing.T) {
 			for _, early := range []bool{false, true} {
 				w := newInterceptor(nil, nil)
 				w.inner = refusing{cause}
-				ann := &exchange{call: &invoker.Call{}, personal: true, origin: callers.Origin{Client: "ann"}, over: early}
+				ann := &exchange{call: &invoker.Call{}, personal: true, origin: callers.Origin{Client: "ann"}, done: early}
 				id, _ := jsonrpc.MakeID("1")
 				if err := w.Write(withExchange(t.Context(), ann), &jsonrpc.Request{ID: id, Method: "tools/call"}); err == nil {
 					t.Error("the write succeeded")

@@ -83,7 +83,7 @@ func (c *connection) awaitLoss(ctx context.Context) {
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) (invoker.Output, error) {
 	x := &exchange{
-		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: callers.OriginFrom(ctx), show: instead(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
+		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: callers.OriginFrom(ctx), show: placeholder(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
 	}
 	// The SDK writes into Meta, so each call needs its own map.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
@@ -119,6 +119,6 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 }
 
 // instead returns a function that always shows the SDK the same text.
-func instead(text string) func(json.RawMessage) json.RawMessage {
+func placeholder(text string) func(json.RawMessage) json.RawMessage {
 	return func(json.RawMessage) json.RawMessage { return json.RawMessage(text) }
 }

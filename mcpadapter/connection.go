@@ -40,11 +40,11 @@ type connection struct {
 
 	needs []string // names of the trusted values that go into headers
 
-	requestMeta map[string]json.RawMessage // sent with each request, if modern
-	serverInfo  json.RawMessage            // the server's description of itself
-	listeners   listeners
-	completions completions
-	news        *news
+	requestMeta   map[string]json.RawMessage // sent with each request, if modern
+	serverInfo    json.RawMessage            // the server's description of itself
+	listeners     listeners
+	completions   completions
+	notifications *notifications
 
 	telemetry *telemetry.Telemetry // from the context of open; for requests that belong to no call
 	ensemble  string               // name in telemetry
@@ -68,12 +68,12 @@ var _ ensemble.Connection = (*connection)(nil)
 
 func newConnection(options *ClientOptions, l link) *connection {
 	c := &connection{
-		options: options,
-		log:     options.Logger,
-		link:    l,
-		news:    newNews(),
-		lost:    make(chan struct{}),
-		done:    make(chan struct{}),
+		options:       options,
+		log:           options.Logger,
+		link:          l,
+		notifications: newNotifications(),
+		lost:          make(chan struct{}),
+		done:          make(chan struct{}),
 	}
 	if trusting, ok := l.(interface{ needs() []string }); ok {
 		c.needs = trusting.needs()
@@ -89,8 +89,8 @@ func newConnection(options *ClientOptions, l link) *connection {
 func (c *connection) open(ctx context.Context, p plan) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := newSilence(p, cancel)
-	defer silence.Stop()
+	timer := newAnswerTimer(p, cancel)
+	defer timer.Stop()
 	if p.both {
 		if err := c.negotiate(ctx, p.probe); err != nil {
 			return c.abandon(ctx, nil, err)
@@ -104,8 +104,8 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	c.telemetry, c.ensemble = telemetry.From(ctx), cmp.Or(telemetry.Ensemble(ctx), c.options.Server)
 	x := &exchange{sending: c.asked}
 	x.answered = func(method string, response *jsonrpc.Response) {
-		silence.Stop()
-		shaken(x.span.Swap(nil), c.shookHands(method, response), response.Error)
+		timer.Stop()
+		endHandshakeSpan(x.span.Swap(nil), c.handshakeAnswered(method, response), response.Error)
 	}
 	connected := make(chan outcome, 1)
 	go func() {
@@ -132,14 +132,14 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	return err
 }
 
-// newSilence starts the timer that cancels an attempt if the server does not answer.
-func newSilence(p plan, cancel context.CancelCauseFunc) *time.Timer {
+// newAnswerTimer starts the timer that cancels an attempt if the server does not answer.
+func newAnswerTimer(p plan, cancel context.CancelCauseFunc) *time.Timer {
 	limit := p.probe
 	if limit <= 0 || p.both {
 		limit = time.Hour
 	}
 	return time.AfterFunc(limit, func() {
-		cancel(fmt.Errorf("%w within %s when asked for protocol %s", errSilent, limit.Round(time.Millisecond), p.version))
+		cancel(fmt.Errorf("%w within %s when asked for protocol %s", errNoAnswer, limit.Round(time.Millisecond), p.version))
 	})
 }
 
@@ -150,10 +150,10 @@ func (c *connection) asked(request *jsonrpc.Request) {
 	}
 }
 
-// shookHands handles an answer of the handshake. It tells the link the negotiated
+// handshakeAnswered handles an answer of the handshake. It tells the link the negotiated
 // version before the SDK goes on, because the next message carries it. It returns the
 // protocol version of the answer, for telemetry.
-func (c *connection) shookHands(method string, response *jsonrpc.Response) (version string) {
+func (c *connection) handshakeAnswered(method string, response *jsonrpc.Response) (version string) {
 	if method == "server/discover" {
 		_ = json.Unmarshal(c.requestMeta[mcp.MetaKeyProtocolVersion], &version)
 	}
@@ -182,7 +182,7 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	lost := c.link.err() // before kill, after which err returns nil
 	c.link.kill()
 	c.end()
-	c.news.stop()
+	c.notifications.stop()
 	if session != nil {
 		_ = session.Close()
 	}
@@ -220,7 +220,7 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	c.speak(info.ProtocolVersion)
 	c.work.Go(c.watch)
 	if l, ok := c.link.(interface{ listen(context.Context, func()) }); ok && !c.modern {
-		l.listen(ctx, c.news.missed)
+		l.listen(ctx, c.notifications.missed)
 	}
 	if c.modern {
 		c.listenForLists(ctx)
@@ -267,7 +267,7 @@ func (c *connection) watch() {
 	c.lasting.End(c.lossOf(c.lostErr))
 	close(c.lost)
 	c.end()
-	c.news.stop()
+	c.notifications.stop()
 }
 
 func (c *connection) isClosed() bool {
@@ -289,7 +289,7 @@ func (c *connection) start(fn func()) bool {
 }
 
 // Changed implements [ensemble.Connection].
-func (c *connection) Changed() <-chan struct{} { return c.news.changed }
+func (c *connection) Changed() <-chan struct{} { return c.notifications.changed }
 
 // Lost implements [ensemble.Connection].
 func (c *connection) Lost() <-chan struct{} { return c.lost }

@@ -50,10 +50,10 @@ type exchange struct {
 
 	// said is the server's last answer, set before the SDK sees it. The SDK's own
 	// result may be lost together with the connection.
-	said atomic.Pointer[verdict]
-	// spoilt says why an answer was not passed to the SDK.
-	spoilt atomic.Pointer[error]
-	left   atomic.Bool // the request may have reached the server
+	answer atomic.Pointer[answer]
+	// rejected says why an answer was not passed to the SDK.
+	rejected atomic.Pointer[error]
+	left     atomic.Bool // the request may have reached the server
 	// end is the number of bytes that a process had been sent after the last request
 	// was written; 0 if it was not written, or if its link does not count.
 	end atomic.Int64
@@ -65,13 +65,13 @@ type exchange struct {
 	// Guarded by the interceptor:
 	method string // of the last request that was sent
 	id     jsonrpc.ID
-	over   bool // the caller no longer waits
+	done   bool // the caller no longer waits
 	// carried is the trace context of the last request; nil if it had none.
 	carried wire.MetaCarrier
 }
 
-// verdict is one answer of the server.
-type verdict struct {
+// answer is one answer of the server.
+type answer struct {
 	result  json.RawMessage
 	refusal *jsonrpc.Error // not an error that the SDK made itself, which has the same type
 	asks    bool           // the server needs another round
@@ -79,7 +79,7 @@ type verdict struct {
 
 // refusal returns the error that the server answered with, or nil.
 func (x *exchange) refusal() *jsonrpc.Error {
-	if said := x.said.Load(); said != nil {
+	if said := x.answer.Load(); said != nil {
 		return said.refusal
 	}
 	return nil
@@ -87,7 +87,7 @@ func (x *exchange) refusal() *jsonrpc.Error {
 
 // result returns the server's final result, or nil if there was none.
 func (x *exchange) result() json.RawMessage {
-	if said := x.said.Load(); said != nil && !said.asks {
+	if said := x.answer.Load(); said != nil && !said.asks {
 		return said.result
 	}
 	return nil

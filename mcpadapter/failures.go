@@ -117,8 +117,8 @@ func nobodyThere(err error) bool {
 // that the caller would have to check. The tool's own hints are not considered here:
 // the ensemble decides how far to trust them.
 func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Failure {
-	if spoilt := x.spoilt.Load(); spoilt != nil {
-		err = *spoilt
+	if rejected := x.rejected.Load(); rejected != nil {
+		err = *rejected
 	}
 	var status *statusError
 	var denied *authError
@@ -141,7 +141,7 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 		return tooLarge(clean, harmless)
 	case x.refusal() != nil:
 		return ofRPC(x.refusal(), clean)
-	case x.said.Load() != nil && !errors.Is(err, errClosed): // it asked for something
+	case x.answer.Load() != nil && !errors.Is(err, errClosed): // it asked for something
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The server asked this program for something that it could not give: " + clean.Error(), Cause: clean}
 	}
 	return c.lostCall(clean, x.left.Load(), harmless)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,14 +28,14 @@ const slack = 1 << 10
 // HTTP returns the source of an MCP server that is reached over streamable HTTP (MCP
 // 2025-11-25, basic/transports § Streamable HTTP). An invalid URL is reported by Open.
 func HTTP(url string, options *HTTPOptions) ensemble.Source {
-	return newHTTP(url, options, func(t *tripper, limit int) link {
-		return &httpLink{tripper: t, transport: &mcp.StreamableClientTransport{
+	return newHTTP(url, options, func(t *roundTripper, limit int) mcp.Transport {
+		return &mcp.StreamableClientTransport{
 			Endpoint:             t.origin.String(),
 			HTTPClient:           t.client(),
 			MaxRetries:           maxResumes,
 			MaxEventSize:         limit + slack,
 			DisableStandaloneSSE: true, // see httpConnection
-		}}
+		}
 	})
 }
 
@@ -42,13 +43,13 @@ func HTTP(url string, options *HTTPOptions) ensemble.Source {
 // events, the transport that streamable HTTP replaced (MCP 2024-11-05, basic/transports
 // § HTTP with SSE). It supports only the older protocols.
 func SSE(url string, options *HTTPOptions) ensemble.Source {
-	s := newHTTP(url, options, func(t *tripper, limit int) link {
+	s := newHTTP(url, options, func(t *roundTripper, limit int) mcp.Transport {
 		t.apart = true
-		return &sseLink{tripper: t, transport: &mcp.SSEClientTransport{
+		return &mcp.SSEClientTransport{
 			Endpoint:     t.origin.String(),
 			HTTPClient:   t.client(),
 			MaxEventSize: limit + slack,
-		}}
+		}
 	})
 	if s.pinned == "" {
 		s.pinned = wire.Legacy
@@ -56,7 +57,7 @@ func SSE(url string, options *HTTPOptions) ensemble.Source {
 	return s
 }
 
-func newHTTP(endpoint string, options *HTTPOptions, over func(t *tripper, limit int) link) *source {
+func newHTTP(endpoint string, options *HTTPOptions, transportOver func(t *roundTripper, limit int) mcp.Transport) *source {
 	var o HTTPOptions
 	if options != nil {
 		o = *options
@@ -71,7 +72,8 @@ func newHTTP(endpoint string, options *HTTPOptions, over func(t *tripper, limit 
 		if err != nil {
 			return nil, fmt.Errorf("server %q: %w", s.options.Server, err)
 		}
-		return over(newTripper(origin, &o, s.options.MaxMessage), s.options.MaxMessage), nil
+		t := newRoundTripper(origin, &o, s.options.MaxMessage)
+		return &httpLink{roundTripper: t, transport: transportOver(t, s.options.MaxMessage)}, nil
 	}
 	return s
 }
@@ -88,18 +90,22 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
-// httpLink is a streamable HTTP connection.
+// httpLink is a connection over streamable HTTP, or over HTTP with SSE.
 type httpLink struct {
-	*tripper
-	transport *mcp.StreamableClientTransport
+	roundTripper *roundTripper
+	transport    mcp.Transport
 
 	mu     sync.Mutex // kill may be called before Connect has returned
 	killed bool
-	conn   *httpConnection // set by Connect
+	conn   *httpConnection // set by Connect; nil with SSE
 }
 
-// Connect implements mcp.Transport.
+// Connect implements mcp.Transport. With SSE, the SDK binds the stream to the context
+// that it is given, so that context must not end before the link does.
 func (l *httpLink) Connect(ctx context.Context) (mcp.Connection, error) {
+	if l.roundTripper.apart {
+		return l.transport.Connect(context.WithoutCancel(ctx))
+	}
 	inner, err := l.transport.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -110,14 +116,25 @@ func (l *httpLink) Connect(ctx context.Context) (mcp.Connection, error) {
 		_ = inner.Close()
 		return nil, errClosed
 	}
-	l.conn = newHTTPConnection(inner, l.tripper)
+	l.conn = newHTTPConnection(inner, l.roundTripper)
 	return l.conn, nil
 }
 
+func (l *httpLink) lost() <-chan struct{}     { return nil }
+func (l *httpLink) err() error                { return l.roundTripper.err() }
+func (l *httpLink) needs() []string           { return l.roundTripper.needs() }
+func (l *httpLink) negotiated(version string) { l.roundTripper.negotiated(version) }
+
+// Route implements [Routed].
+func (l *httpLink) Route() telemetry.Peer { return l.roundTripper.route() }
+
 // listen opens the stream for messages that a server of the older protocols sends on
 // its own, and waits for it: until the stream is open, a server may drop such messages,
-// including questions to the client.
+// including questions to the client. SSE has no such stream.
 func (l *httpLink) listen(ctx context.Context, missed func()) {
+	if l.conn == nil {
+		return
+	}
 	tried, late := make(chan struct{}), time.Now().Add(streamWait)
 	l.conn.streams.Go(func() { l.conn.listen(late, sync.OnceFunc(func() { close(tried) }), missed) })
 	waitFor(ctx, tried)
@@ -129,7 +146,7 @@ func (l *httpLink) close(context.Context) error {
 }
 
 func (l *httpLink) kill() {
-	l.tripper.kill()
+	l.roundTripper.kill()
 	l.mu.Lock()
 	l.killed = true
 	conn := l.conn
@@ -138,7 +155,7 @@ func (l *httpLink) kill() {
 		conn.stop()
 		conn.streams.Wait()
 	}
-	l.drain()
+	l.roundTripper.drain()
 }
 
 // httpConnection adds the standalone stream for server messages to the SDK's
@@ -147,9 +164,9 @@ func (l *httpLink) kill() {
 // connection.
 type httpConnection struct {
 	mcp.Connection
-	tripper  *tripper
-	messages chan jsonrpc.Message
-	streams  sync.WaitGroup
+	roundTripper *roundTripper
+	messages     chan jsonrpc.Message
+	streams      sync.WaitGroup
 
 	ctx  context.Context // ends with the connection
 	stop context.CancelFunc
@@ -159,12 +176,12 @@ type httpConnection struct {
 	failure error // set before failed is closed
 }
 
-func newHTTPConnection(inner mcp.Connection, t *tripper) *httpConnection {
+func newHTTPConnection(inner mcp.Connection, t *roundTripper) *httpConnection {
 	c := &httpConnection{
-		Connection: inner,
-		tripper:    t,
-		messages:   make(chan jsonrpc.Message),
-		failed:     make(chan struct{}),
+		Connection:   inner,
+		roundTripper: t,
+		messages:     make(chan jsonrpc.Message),
+		failed:       make(chan struct{}),
 	}
 	c.ctx, c.stop = context.WithCancel(t.life)
 	c.streams.Go(c.pump)
@@ -214,7 +231,7 @@ func (c *httpConnection) discreet(err error) error {
 	if err == nil || errors.As(err, &typed) {
 		return err
 	}
-	clean := redact.Sent(c.tripper.origin.String(), c.tripper.origin.RawQuery, c.SessionID())
+	clean := redact.Sent(c.roundTripper.origin.String(), c.roundTripper.origin.RawQuery, c.SessionID())
 	if text := clean(err.Error()); text != err.Error() {
 		return errors.New(text)
 	}
@@ -239,26 +256,4 @@ func (c *httpConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (c *httpConnection) Close() error {
 	c.stop()
 	return c.Connection.Close()
-}
-
-// sseLink is a connection of the older HTTP transport.
-type sseLink struct {
-	*tripper
-	transport *mcp.SSEClientTransport
-}
-
-// Connect implements mcp.Transport. The SDK binds the stream to the context that it is
-// given, so that context must not end before the link does.
-func (l *sseLink) Connect(ctx context.Context) (mcp.Connection, error) {
-	return l.transport.Connect(context.WithoutCancel(ctx))
-}
-
-func (l *sseLink) close(context.Context) error {
-	l.kill()
-	return nil
-}
-
-func (l *sseLink) kill() {
-	l.tripper.kill()
-	l.drain()
 }

@@ -47,9 +47,9 @@ type interceptor struct {
 	// used.
 	peer    func() telemetry.Peer
 	failure func(err error, x *exchange, harmless bool) *invoker.Failure
-	// over wraps the link's connection. May be nil. Set before the interceptor is
+	// wrap wraps the link's connection. May be nil. Set before the interceptor is
 	// used.
-	over func(mcp.Connection) mcp.Connection
+	wrap func(mcp.Connection) mcp.Connection
 
 	mu        sync.Mutex
 	exchanges map[jsonrpc.ID]*exchange
@@ -78,8 +78,8 @@ func (i *interceptor) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i.over != nil {
-		inner = i.over(inner)
+	if i.wrap != nil {
+		inner = i.wrap(inner)
 	}
 	i.inner = inner
 	return i, nil
@@ -205,12 +205,12 @@ func (i *interceptor) follow(x *exchange, request *jsonrpc.Request, span *teleme
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	x.id, x.method = request.ID, request.Method
-	x.said.Store(nil)
+	x.answer.Store(nil)
 	x.end.Store(0)
 	if x.personal {
 		i.attribution.note(x.origin)
 	}
-	if x.over { // it is still sent
+	if x.done { // it is still sent
 		if x.personal {
 			i.attribution.giveUp(x.id, x.origin)
 		}
@@ -265,7 +265,7 @@ func (i *interceptor) listen(x *exchange) {
 func (i *interceptor) forget(x *exchange) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	x.over = true
+	x.done = true
 	delete(i.tokens, x.token)
 	if i.exchanges[x.id] == x {
 		delete(i.exchanges, x.id)
@@ -300,12 +300,12 @@ func (i *interceptor) answered(response *jsonrpc.Response) {
 	if x.answered != nil {
 		x.answered(method, response)
 	}
-	said := &verdict{result: response.Result}
+	said := &answer{result: response.Result}
 	if response.Error != nil && !errors.As(response.Error, &said.refusal) {
 		return // an error of the SDK: the server did not answer
 	}
 	said.asks = response.Error == nil && needsInput(response.Result)
-	x.said.Store(said)
+	x.answer.Store(said)
 	if said.asks {
 		x.ended(nil, nil)
 		response.Result = keepTexts(response.Result)

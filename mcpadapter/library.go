@@ -68,7 +68,7 @@ func (c *connection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
 // Read implements [ensemble.Library].
 func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	var answer map[string]json.RawMessage
-	err := c.ofPerson(ctx, telemetry.Call{URI: uri}, &answer, `{"contents":[]}`, func(ctx context.Context) error {
+	err := c.personal(ctx, telemetry.Call{URI: uri}, &answer, `{"contents":[]}`, func(ctx context.Context) error {
 		_, err := c.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 		return err
 	})
@@ -112,7 +112,7 @@ func missing(err error) error {
 // Get implements [ensemble.Library].
 func (c *connection) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
 	var answer map[string]json.RawMessage
-	err := c.ofPerson(ctx, telemetry.Call{Prompt: name}, &answer, `{"messages":[]}`, func(ctx context.Context) error {
+	err := c.personal(ctx, telemetry.Call{Prompt: name}, &answer, `{"messages":[]}`, func(ctx context.Context) error {
 		_, err := c.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: arguments})
 		return err
 	})
@@ -154,7 +154,7 @@ func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionR
 		params.Context = &mcp.CompleteContext{Arguments: request.Others}
 	}
 	var answer map[string]json.RawMessage
-	err := c.ofPerson(ctx, telemetry.Call{}, &answer, `{"completion":{"values":[]}}`, func(ctx context.Context) error {
+	err := c.personal(ctx, telemetry.Call{}, &answer, `{"completion":{"values":[]}}`, func(ctx context.Context) error {
 		_, err := c.session.Complete(ctx, params)
 		return err
 	})
@@ -196,19 +196,19 @@ func (c *connection) named(what string, err error) error {
 
 // ofPerson makes a personal request: it carries the trusted headers, and questions that
 // the server asks meanwhile go to the call that ctx carries.
-func (c *connection) ofPerson(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
+func (c *connection) personal(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
 	if err := c.entitled(ctx); err != nil {
 		return err
 	}
 	x := &exchange{
-		show: instead(empty), personal: true, origin: callers.OriginFrom(ctx), call: invoker.CallFrom(ctx), roots: wire.RootsAsker(ctx), about: about,
+		show: placeholder(empty), personal: true, origin: callers.OriginFrom(ctx), call: invoker.CallFrom(ctx), roots: wire.RootsAsker(ctx), about: about,
 	}
 	return c.decoded(ctx, x, value, send)
 }
 
 // look makes a request that is not made for a particular person.
-func (c *connection) look(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
-	return c.decoded(ctx, &exchange{show: instead(empty), about: about}, value, send)
+func (c *connection) shared(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
+	return c.decoded(ctx, &exchange{show: placeholder(empty), about: about}, value, send)
 }
 
 // decoded makes one request and decodes its answer into value. The SDK is shown an

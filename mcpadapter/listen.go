@@ -108,7 +108,7 @@ func (c *httpConnection) gaveUp(err error, refused int) bool {
 }
 
 func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, c.tripper.origin.String(), nil)
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, c.roundTripper.origin.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
 	if lastID != "" {
 		req.Header.Set("Last-Event-ID", lastID)
 	}
-	resp, err := c.tripper.client().Do(req)
+	resp, err := c.roundTripper.client().Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +133,12 @@ func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
 // follow passes on the messages of one stream until it ends.
 func (c *httpConnection) follow(resp *http.Response, lastID string) (string, time.Duration) {
 	defer resp.Body.Close()
-	events := sse.NewReader(resp.Body, c.tripper.limit)
+	events := sse.NewReader(resp.Body, c.roundTripper.limit)
 	var retry time.Duration
 	for {
 		e, err := events.Next()
 		if errors.Is(err, sse.ErrTooLarge) {
-			c.fail(&tooLargeError{c.tripper.limit})
+			c.fail(&tooLargeError{c.roundTripper.limit})
 		}
 		if err != nil {
 			return lastID, retry

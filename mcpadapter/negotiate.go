@@ -73,7 +73,7 @@ func (c *connection) negotiate(ctx context.Context, silence time.Duration) error
 	if p, ok := c.link.(interface{ unread() (int, bool) }); ok {
 		c.asking.unread = p.unread
 	}
-	c.interceptor.over = func(inner mcp.Connection) mcp.Connection {
+	c.interceptor.wrap = func(inner mcp.Connection) mcp.Connection {
 		c.asking.Connection = inner
 		return c.asking
 	}

@@ -20,11 +20,11 @@ import (
 func (c *connection) notified(n *jsonrpc.Request) bool {
 	switch n.Method {
 	case "notifications/tools/list_changed":
-		c.news.toolsChanged()
+		c.notifications.toolsChanged()
 	case "notifications/resources/list_changed":
-		c.news.resources.note()
+		c.notifications.resources.note()
 	case "notifications/prompts/list_changed":
-		c.news.prompts.note()
+		c.notifications.prompts.note()
 	case "notifications/resources/updated":
 		var params struct{ URI string }
 		if json.Unmarshal(n.Params, &params) == nil {

@@ -63,7 +63,7 @@ func everyOne[T any](ctx context.Context, c *connection, what, member string, as
 	var all []T
 	err := c.everyPage(ctx, what, func(ctx context.Context, cursor string) (page []json.RawMessage, following string, err error) {
 		var answer map[string]json.RawMessage
-		err = c.look(ctx, telemetry.Call{}, &answer, `{"`+member+`":[]}`, func(ctx context.Context) error { return ask(ctx, cursor) })
+		err = c.shared(ctx, telemetry.Call{}, &answer, `{"`+member+`":[]}`, func(ctx context.Context) error { return ask(ctx, cursor) })
 		if err != nil {
 			return nil, "", err
 		}

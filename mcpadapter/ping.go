@@ -27,7 +27,7 @@ func (c *connection) Ping(ctx context.Context) error {
 		}
 		return c.session.Ping(ctx, nil)
 	})
-	if err == nil || x.said.Load() != nil || answeredAtAll(err) {
+	if err == nil || x.answer.Load() != nil || answeredAtAll(err) {
 		return nil
 	}
 	return fmt.Errorf("ping: %w", c.because(cleaned(err)))

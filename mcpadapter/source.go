@@ -64,7 +64,7 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 		if ctx.Err() != nil || !worthAnother(err) {
 			break
 		}
-		if errors.Is(err, errSilent) { // it may support only this version, and be slow
+		if errors.Is(err, errNoAnswer) { // it may support only this version, and be slow
 			plans = append(plans, plan{version: p.version})
 		}
 		event.Log(ctx, s.options.Logger, zapcore.InfoLevel, "connecting failed; trying another version of the protocol", event.VersionRefused, zap.String("asked", p.version), zap.Error(err))
@@ -136,7 +136,7 @@ func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
 
 // errSilent is wrapped by the error of an attempt that ended because the server did not
 // answer the first request in time.
-var errSilent = errors.New("no answer")
+var errNoAnswer = errors.New("no answer")
 
 // dialError says that no link could be opened.
 type dialError struct{ error }

@@ -25,13 +25,13 @@ type checkedStream struct {
 	over    error
 }
 
-func (t *tripper) checkStream(ctx context.Context, body io.ReadCloser) io.ReadCloser {
+func (t *roundTripper) checkStream(ctx context.Context, body io.ReadCloser) io.ReadCloser {
 	s := &checkedStream{Closer: body, events: sse.NewReader(body, t.limit), limit: t.limit, id: outgoingFrom(ctx).id}
-	spoilt := &t.spoilt
+	reason := &t.streamErr
 	if x := exchangeFrom(ctx); x != nil && s.id.IsValid() {
-		spoilt = &x.spoilt
+		reason = &x.rejected
 	}
-	s.spoil = func(err error) { spoilt.Store(&err) }
+	s.spoil = func(err error) { reason.Store(&err) }
 	return s
 }
 

@@ -223,7 +223,7 @@ func (c *connection) listenForLists(ctx context.Context) {
 	if len(filter) == 0 {
 		return
 	}
-	s := c.newStanding("what it offers", filter, c.news.lists)
+	s := c.newStanding("what it offers", filter, c.notifications.lists)
 	c.listeners.mu.Lock()
 	c.listeners.main = s
 	c.listeners.mu.Unlock()
@@ -256,9 +256,9 @@ func (c *connection) Subscribe(ctx context.Context, uri string) error {
 	if err != nil {
 		return c.named("subscribing to a resource", missing(err))
 	}
-	c.news.mu.Lock()
-	defer c.news.mu.Unlock()
-	c.news.watched[uri] = &subscription{stop}
+	c.notifications.mu.Lock()
+	defer c.notifications.mu.Unlock()
+	c.notifications.watched[uri] = &subscription{stop}
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (c *connection) subscribe(ctx context.Context, uri string) (stop func(), er
 	if c.modern {
 		return c.listenFor(ctx, uri)
 	}
-	return nil, c.look(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
+	return nil, c.shared(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
 		return c.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 	})
 }
@@ -305,15 +305,15 @@ func (c *connection) listenFor(ctx context.Context, uri string) (stop func(), er
 
 // Unsubscribe implements [ensemble.Library].
 func (c *connection) Unsubscribe(ctx context.Context, uri string) error {
-	c.news.mu.Lock()
-	s := c.news.watched[uri]
-	delete(c.news.watched, uri)
-	c.news.mu.Unlock()
+	c.notifications.mu.Lock()
+	s := c.notifications.watched[uri]
+	delete(c.notifications.watched, uri)
+	c.notifications.mu.Unlock()
 	switch {
 	case s == nil:
 		return ctx.Err()
 	case s.stop == nil:
-		err := c.look(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
+		err := c.shared(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
 			return c.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
 		})
 		if err != nil {

@@ -72,9 +72,9 @@ func returned(failure *invoker.Failure) *telemetry.Fault {
 	return wire.ToolFault(failure)
 }
 
-// shaken ends the span of a request of the handshake. version is the negotiated one or,
+// endHandshakeSpan ends the span of a request of the handshake. version is the negotiated one or,
 // in the newest protocol, the version of the request.
-func shaken(span *telemetry.Request, version string, err error) {
+func endHandshakeSpan(span *telemetry.Request, version string, err error) {
 	span.Agreed(version)
 	span.End(nil, wire.ErrorFault(span, err))
 }
@@ -101,13 +101,13 @@ func (c *connection) lossOf(err error) *telemetry.Fault {
 // Route implements [Routed].
 func (l *stdioLink) Route() telemetry.Peer { return telemetry.Peer{Transport: "pipe"} }
 
-// Route implements [Routed].
-func (t *tripper) Route() telemetry.Peer {
+// route returns the network route to the origin.
+func (t *roundTripper) route() telemetry.Peer {
 	return telemetry.Peer{Transport: "tcp", Network: "http", Address: t.origin.Hostname(), Port: portNumber(t.origin)}
 }
 
 // Route implements [Routed].
-func (l overLink) Route() telemetry.Peer {
+func (l customLink) Route() telemetry.Peer {
 	if r, ok := l.Link.(Routed); ok {
 		return r.Route()
 	}

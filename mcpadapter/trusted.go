@@ -17,7 +17,7 @@ import (
 )
 
 // needs returns the names of the trusted values that go into headers, sorted.
-func (t *tripper) needs() []string {
+func (t *roundTripper) needs() []string {
 	names := slices.Sorted(maps.Values(t.trusted))
 	return slices.Compact(names)
 }
@@ -35,7 +35,7 @@ func (c *connection) entitled(ctx context.Context) error {
 
 // addTrusted adds the trusted headers to personal requests, such as calls, but never
 // after a redirect.
-func (t *tripper) addTrusted(req *http.Request) error {
+func (t *roundTripper) addTrusted(req *http.Request) error {
 	if x := exchangeFrom(req.Context()); len(t.trusted) == 0 || x == nil || !x.personal {
 		return nil
 	}
@@ -80,7 +80,7 @@ func headerText(value invoker.Value) (string, error) {
 }
 
 // trustedIn returns the header values of a request that hold trusted values.
-func (t *tripper) trustedIn(req *http.Request) []string {
+func (t *roundTripper) trustedIn(req *http.Request) []string {
 	var values []string
 	if x := exchangeFrom(req.Context()); x != nil && x.personal {
 		for _, name := range t.trusted {

@@ -120,7 +120,7 @@ func (i *interceptor) isFor(response *jsonrpc.Response) bool {
 		return false
 	}
 	var reason error = unreadable.broken
-	x.spoilt.Store(&reason)
+	x.rejected.Store(&reason)
 	response.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason.Error()}
 	return true
 }

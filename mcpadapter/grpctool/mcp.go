@@ -33,7 +33,7 @@ func overStream(name string, options *Options, client *mcpadapter.ClientOptions,
 	c.Logger = cmp.Or(c.Logger, o.Logger)
 	o.MaxMessage = cmp.Or(o.MaxMessage, c.MaxMessage)
 	s := from(&o)
-	return mcpadapter.Over(func(ctx context.Context) (mcpadapter.Link, error) {
+	return mcpadapter.Custom(func(ctx context.Context) (mcpadapter.Link, error) {
 		link, err := s.stream(ctx)
 		if err != nil {
 			return nil, err

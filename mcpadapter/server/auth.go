@@ -115,23 +115,6 @@ func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name str
 	return callers.Check(r.Header.Values("Authorization"), o.static, ask)
 }
 
-// asksForTokens reports whether a request needs a bearer token.
-func (o *Options) asksForTokens() bool {
-	return o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
-}
-
-// static yields the tokens that are checked without calling Authenticate.
-func (o *Options) static(yield func(callers.Token) bool) {
-	if !yield(callers.Token{Token: o.Token}) {
-		return
-	}
-	for _, t := range o.Tokens {
-		if !yield(callers.Token(t)) {
-			return
-		}
-	}
-}
-
 // refuseToken answers a request whose token is missing or not valid (RFC 6750, § 3; RFC
 // 9728, § 5.1).
 func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) {
@@ -156,4 +139,21 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused: its token is not good", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
 	listening.Refuse(w, r, status, text)
+}
+
+// asksForTokens reports whether a request needs a bearer token.
+func (o *Options) asksForTokens() bool {
+	return o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
+}
+
+// static yields the tokens that are checked without calling Authenticate.
+func (o *Options) static(yield func(callers.Token) bool) {
+	if !yield(callers.Token{Token: o.Token}) {
+		return
+	}
+	for _, t := range o.Tokens {
+		if !yield(callers.Token(t)) {
+			return
+		}
+	}
 }

@@ -29,9 +29,9 @@ const (
 	sessionHeader  = "Mcp-Session-Id"
 	protocolHeader = "Mcp-Protocol-Version"
 
-	writeTimeout  = 30 * time.Second // for one write of a response
-	newsTimeout   = 5 * time.Second  // the same for a notification: the SDK notifies the clients one after the other
-	streamTimeout = time.Hour        // of a stream that waits for notifications
+	writeTimeout        = 30 * time.Second // for one write of a response
+	notificationTimeout = 5 * time.Second  // the same for a notification: the SDK notifies the clients one after the other
+	streamTimeout       = time.Hour        // of a stream that waits for notifications
 )
 
 // Handler returns a handler that serves streamable HTTP (MCP 2025-11-25,
@@ -184,15 +184,15 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	r.Header[requestKey] = []string{key}
 	h.requests.Store(key, from)
 	defer h.requests.Delete(key)
-	patient := &patientWriter{ResponseWriter: w, control: control, patience: writeTimeout}
+	deadlined := &deadlineWriter{ResponseWriter: w, control: control, timeout: writeTimeout}
 	if isStream {
-		patient.patience = newsTimeout
+		deadlined.timeout = notificationTimeout
 	}
-	defer patient.start() // for the rest of the response
+	defer deadlined.start() // for the rest of the response
 	if isModern {
-		h.stateless.ServeHTTP(patient, r)
+		h.stateless.ServeHTTP(deadlined, r)
 	} else {
-		h.stateful.ServeHTTP(patient, r)
+		h.stateful.ServeHTTP(deadlined, r)
 	}
 }
 
@@ -229,32 +229,32 @@ func refusalText(code int64, message string) []byte {
 	return o.end()
 }
 
-// patientWriter limits how long a client may take to read each write of a response.
-type patientWriter struct {
+// deadlineWriter limits how long a client may take to read each write of a response.
+type deadlineWriter struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	patience time.Duration
+	control *http.ResponseController
+	timeout time.Duration
 }
 
-func (w *patientWriter) start() {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // not every connection supports it
+func (w *deadlineWriter) start() {
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout)) // not every connection supports it
 }
 
-func (w *patientWriter) Write(p []byte) (int, error) {
+func (w *deadlineWriter) Write(p []byte) (int, error) {
 	w.start()
 	return w.ResponseWriter.Write(p)
 }
 
 // FlushError implements Flush for http.ResponseController. It clears the deadline after
 // the flush: in HTTP/2, the deadline would end an idle stream.
-func (w *patientWriter) FlushError() error {
+func (w *deadlineWriter) FlushError() error {
 	err := w.control.Flush()
 	_ = w.control.SetWriteDeadline(time.Time{})
 	return err
 }
 
 // Unwrap gives http.ResponseController access to the methods that this writer lacks.
-func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // checkHost refuses requests for unknown host names. A web page whose own name resolves
 // to this machine could send them (DNS rebinding; MCP 2025-11-25, basic/transports §

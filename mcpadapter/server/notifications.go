@@ -13,27 +13,27 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// bell is the name of a tool, a resource and a prompt that are registered with the SDK
+// notifierName is the name of a tool, a resource and a prompt that are registered with the SDK
 // but never shown to clients. Adding one of them again makes the SDK notify all
 // sessions and subscriptions of a change; it has no other way. receive answers all
 // requests that could reach them.
-const bell = "consort:bell"
+const notifierName = "consort:bell"
 
 // tell notifies clients of the roster's changes, until the roster or the server is
 // closed.
-func (s *Server) tell(ctx context.Context, news iter.Seq[ensemble.News]) {
+func (s *Server) notifyClients(ctx context.Context, news iter.Seq[ensemble.News]) {
 	for n := range news {
 		switch n.Kind {
 		case ensemble.ToolsChanged:
 			if s.offers.tools.Load() == nil { // no toolset has been built yet
-				s.ringForTools()
+				s.notifyToolsChanged()
 			} else {
 				_, _ = s.toolset(ctx)
 			}
 		case ensemble.ResourcesChanged:
-			s.sdk.AddResource(&mcp.Resource{Name: bell, URI: bell}, nil)
+			s.sdk.AddResource(&mcp.Resource{Name: notifierName, URI: notifierName}, nil)
 		case ensemble.PromptsChanged:
-			s.sdk.AddPrompt(&mcp.Prompt{Name: bell}, nil)
+			s.sdk.AddPrompt(&mcp.Prompt{Name: notifierName}, nil)
 		case ensemble.ResourceUpdated:
 			_ = s.sdk.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: n.URI})
 		}
@@ -42,16 +42,16 @@ func (s *Server) tell(ctx context.Context, news iter.Seq[ensemble.News]) {
 
 // announceTools tells the clients that the tools have changed. The first toolset does
 // not count as a change.
-func (s *Server) announceTools(before, after *toolset) {
+func (s *Server) notifyIfToolsChanged(before, after *toolset) {
 	if before == nil || slices.EqualFunc(before.tools, after.tools, func(a, b *offeredTool) bool {
 		return a.name == b.name && string(a.listed) == string(b.listed)
 	}) {
 		return
 	}
-	s.ringForTools()
+	s.notifyToolsChanged()
 }
 
-func (s *Server) ringForTools() {
+func (s *Server) notifyToolsChanged() {
 	s.sdk.AddTool(&mcp.Tool{Name: "consort.bell", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 }
 

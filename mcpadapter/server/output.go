@@ -26,21 +26,21 @@ type output struct {
 	written chan error
 	begin   sync.Once
 
-	unsent   atomic.Int64  // lines
-	writing  chan struct{} // semaphore of the writer whose turn it is
-	stalled  atomic.Bool
-	hurried  chan struct{} // closed when the client only has endTimeout left for each piece
-	hurrying sync.Once
-	closed   chan struct{}
-	closing  sync.Once
-	closeErr error
+	unsent      atomic.Int64  // lines
+	writing     chan struct{} // semaphore of the writer whose turn it is
+	stalled     atomic.Bool
+	shortened   chan struct{} // closed when the client only has endTimeout left for each piece
+	shortenOnce sync.Once
+	closed      chan struct{}
+	closing     sync.Once
+	closeErr    error
 }
 
 // newOutput returns an output; onStall is called when the client does not read.
 func newOutput(to io.WriteCloser, stall time.Duration, onStall func()) *output {
 	return &output{
 		to: to, stall: stall, onStall: onStall, pieces: make(chan []byte), written: make(chan error, 1),
-		writing: make(chan struct{}, 1), hurried: make(chan struct{}), closed: make(chan struct{}),
+		writing: make(chan struct{}, 1), shortened: make(chan struct{}), closed: make(chan struct{}),
 	}
 }
 
@@ -98,7 +98,7 @@ func (o *output) writePiece(piece []byte) error {
 	case <-o.closed:
 		return o.ended()
 	}
-	timer, hurried := time.NewTimer(o.stall), o.hurried
+	timer, shortened := time.NewTimer(o.stall), o.shortened
 	defer timer.Stop()
 	for {
 		select {
@@ -106,8 +106,8 @@ func (o *output) writePiece(piece []byte) error {
 			return err
 		case <-o.closed:
 			return o.ended()
-		case <-hurried:
-			hurried = nil
+		case <-shortened:
+			shortened = nil
 			timer.Reset(min(o.stall, wire.EndTimeout))
 		case <-timer.C:
 			o.stalled.Store(true)
@@ -118,9 +118,9 @@ func (o *output) writePiece(piece []byte) error {
 	}
 }
 
-// hurry limits the client to endTimeout for each piece from now on, because the session
+// shorten limits the client to EndTimeout for each piece from now on, because the session
 // is ending.
-func (o *output) hurry() { o.hurrying.Do(func() { close(o.hurried) }) }
+func (o *output) shorten() { o.shortenOnce.Do(func() { close(o.shortened) }) }
 
 // ended returns the error of a write to a closed output.
 func (o *output) ended() error {

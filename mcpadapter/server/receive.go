@@ -70,7 +70,7 @@ type callerKey struct{}
 // session share the context of its first request.
 const requestKey = " consort request"
 
-var errNobody = errors.New("it is not known who sent the request")
+var errUnknownCaller = errors.New("it is not known who sent the request")
 
 // callerOf returns the caller of a request. There is no default: an unidentified
 // request must not be taken for one with more rights.
@@ -85,7 +85,7 @@ func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error)
 			}
 		}
 	}
-	return nil, errNobody
+	return nil, errUnknownCaller
 }
 
 // joined is a context that also carries the values of another context.
@@ -117,7 +117,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			s.running.enter()
 			defer s.running.leave()
 		}
-		defer s.caught(ctx, method, &result, &err)
+		defer s.recoverPanic(ctx, method, &result, &err)
 		ctx, cancel := context.WithCancelCause(callers.WithOrigin(joined{ctx, from.ctx}, from.origin(req.GetSession())))
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
@@ -125,8 +125,8 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// caught turns a panic into an error of the request. It must be deferred.
-func (s *Server) caught(ctx context.Context, method string, result *mcp.Result, err *error) {
+// recoverPanic turns a panic into an error of the request. It must be deferred.
+func (s *Server) recoverPanic(ctx context.Context, method string, result *mcp.Result, err *error) {
 	if p := recover(); p != nil {
 		event.Log(ctx, s.log, zapcore.ErrorLevel, "a request made the server panic", event.ServeRequestPanicked, zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 		*result, *err = nil, refusal(jsonrpc.CodeInternalError, "the server failed")

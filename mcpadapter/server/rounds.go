@@ -68,7 +68,7 @@ func (r *rounds) begin(ctx context.Context, f func(ctx context.Context) (mcp.Res
 		defer cancel(nil)
 		defer stop()
 		defer close(r.ended)
-		defer r.server.caught(life, r.what, &r.result, &r.err)
+		defer r.server.recoverPanic(life, r.what, &r.result, &r.err)
 		r.result, r.err = f(life)
 	}()
 	return r.round(ctx)

@@ -5,139 +5,20 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/callers"
-	"github.com/consort-go/consort/internal/event"
-	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/invoker/audit"
-	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
-
-// The default limits of a [Server].
-const (
-	defaultMaxBody         = 4 << 20  // bytes
-	defaultMaxBodies       = 64 << 20 // bytes
-	defaultParallel        = 128
-	defaultPageSize        = 1000
-	defaultMaxSessions     = 1000
-	defaultSessionIdle     = 30 * time.Minute
-	DefaultShutdownTimeout = 30 * time.Second
-)
-
-// Options configure a [Server]. Nil, and the zero value of a field, mean the
-// documented default.
-type Options struct {
-	// Name and Version identify the server to clients; default "consort" and "0". Title
-	// is the display name, and Instructions tell clients how to use the server; both
-	// may be empty. The instructions of the roster's servers
-	// ([ensemble.Catalog.Instructions]) follow Instructions.
-	Name, Title, Version, Instructions string
-	// Tools are offered under their own names, in addition to the tools of the roster.
-	// They take precedence over roster tools with the same name. A call of one may take
-	// an hour, and 10 min without a progress report.
-	Tools []invoker.Invoker
-	// OwnNames offers tools and prompts of the roster under their own names instead of
-	// ensemble.NameFor, if they are unique and legal in MCP.
-	OwnNames bool
-
-	// Authenticate turns the bearer token of an HTTP request into trusted values: the
-	// identity of the caller and anything else the tools may rely on. If it returns an
-	// error, the request is refused with status 401, or 403 if a [ScopeError] is in the
-	// chain; the text of the error is logged and not sent to the caller. It must return
-	// an error for an expired token: it is called for each request. The values identify
-	// the caller; if there are none, the token does. It may be called concurrently.
-	Authenticate func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error) `json:"-"`
-	// Token is a bearer token for a single client, without trusted values of its own.
-	// Tokens are bearer tokens for several clients. Both are compared in constant time
-	// and checked before Authenticate. If none of the three is set, an HTTP server is
-	// open to anyone who can reach it.
-	Token  string
-	Tokens []BearerToken
-	// Trusted are attached to each call, over stdio and over HTTP. Values in the
-	// request's context (set with invoker.WithTrusted by a handler that wraps the
-	// server's) and values of the token take precedence.
-	Trusted []invoker.Value
-	// ResourceMetadata tells clients where to get tokens. Nil publishes nothing.
-	ResourceMetadata *ResourceMetadata
-	// Hosts are the host names of an HTTP server, with or without a port: a request
-	// with any other Host is refused (403), as a defence against DNS rebinding.
-	// Default: any name if requests need a token, which a web page does not have;
-	// otherwise the loopback names of this machine. "*" allows any name and disables
-	// the defence.
-	Hosts []string
-	// Origins are the web origins, such as "https://app.example.com", whose scripts may
-	// send requests. The server's own host is always allowed. Requests from other
-	// origins are refused (403). "*" allows any.
-	Origins []string
-	// MaxBody bounds one message of a client, in bytes; default 4 MiB.
-	MaxBody int64
-	// MaxBodies bounds the total size of the bodies of all HTTP requests under way, in
-	// bytes; default 64 MiB, or four times MaxBody if that is more. One client may use
-	// a fourth of it, and at least one body of MaxBody. A request that exceeds the
-	// fourth is refused with 429, and one that exceeds the total with 503, both with
-	// Retry-After.
-	MaxBodies int64
-	// MaxConnections bounds the connections that ListenAndServe and ServeListener hold,
-	// and MaxConnectionsPerAddress the connections of one IP address or IPv6 /64;
-	// defaults 4096, but at most half of the files that the process may open, and 1024.
-	// At a bound, a new connection replaces the one that has been without a request
-	// under way for longest: at the bound per address, of that address, and at the
-	// bound of all connections, of the address with the most such connections. If each
-	// of these has a request under way, the new one is closed.
-	MaxConnections, MaxConnectionsPerAddress int
-	// Rate is how many HTTP requests a client may send each second. Burst is how many
-	// it may send at once; default as many as in a second. A Rate of zero is unlimited.
-	// Each message of a batch counts. Requests with the same identity, or without any
-	// identity the same IP address or IPv6 /64, belong to the same client.
-	Rate  float64
-	Burst int
-	// Parallel is how many requests of a client may be under way at once; default 128.
-	// Streams that wait for notifications, and requests that are still being read, each
-	// have a separate limit of the same size.
-	Parallel int
-	// MaxSessions bounds the HTTP sessions of protocols before 2026-07-28, and one
-	// client may have a fourth of them; default 1000. At these bounds a new session
-	// replaces the oldest idle session of that client, or of the client with the most
-	// sessions. A session without requests and streams for SessionIdle ends; default 30
-	// min.
-	MaxSessions int
-	SessionIdle time.Duration
-	// Stateless keeps no state of an HTTP client between two requests, in all protocol
-	// versions: several copies of the server may then run behind one address. Tools
-	// cannot ask the user or the model of such a client.
-	Stateless bool
-	// AnswerTimeout is how long a client may take to answer a question of a tool to its
-	// user or its model; default 10 min.
-	AnswerTimeout time.Duration
-	// PageSize is how many tools, resources or prompts one response lists; default
-	// 1000.
-	PageSize int
-	// ShutdownTimeout is how long ListenAndServe and ServeListener let calls
-	// finish when their context ends; default 30 s.
-	ShutdownTimeout time.Duration
-	// Audit keeps a record of each call of a tool. Nil keeps none.
-	Audit *audit.Trail
-	// Telemetry records a span and a metric for each request, as part of the client's
-	// trace if the request carries one, and measures the duration of sessions. Nil
-	// records nothing.
-	Telemetry *telemetry.Telemetry
-	// Logger receives the server's log entries, including errors that are not sent to
-	// clients; nil is silent.
-	Logger *zap.Logger
-}
 
 // Server offers the contents of a roster over MCP: to one client over a pair of streams
 // ([Server.Serve]), to many over streamable HTTP ([Server.Handler]), or to both. All
@@ -201,7 +82,7 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	var watching context.Context
 	watching, s.unwatch = context.WithCancel(context.Background())
 	news := s.roster.Watch(watching)
-	s.watched.Go(func() { s.tell(watching, news) })
+	s.watched.Go(func() { s.notifyClients(watching, news) })
 	return s
 }
 
@@ -232,33 +113,6 @@ func (s *Server) newSDK() *mcp.Server {
 	return server
 }
 
-func (o *Options) withDefaults() Options {
-	var full Options
-	if o != nil {
-		full = *o
-	}
-	full.Name = cmp.Or(full.Name, "consort")
-	full.Version = cmp.Or(full.Version, "0")
-	full.MaxBody = positive(full.MaxBody, defaultMaxBody)
-	full.MaxBodies = positive(full.MaxBodies, max(defaultMaxBodies, 4*full.MaxBody))
-	full.Parallel = positive(full.Parallel, defaultParallel)
-	full.MaxSessions = positive(full.MaxSessions, defaultMaxSessions)
-	full.SessionIdle = positive(full.SessionIdle, defaultSessionIdle)
-	full.AnswerTimeout = positive(full.AnswerTimeout, wire.AnswerTimeout)
-	full.PageSize = positive(full.PageSize, defaultPageSize)
-	full.ShutdownTimeout = positive(full.ShutdownTimeout, DefaultShutdownTimeout)
-	full.Logger = event.Logger(full.Logger)
-	return full
-}
-
-// positive returns value if it is positive, and byDefault otherwise.
-func positive[T int | int64 | time.Duration](value, byDefault T) T {
-	if value > 0 {
-		return value
-	}
-	return byDefault
-}
-
 // Close refuses new requests, lets requests under way finish until ctx ends, and then
 // cancels them. When it returns, all sessions and streams have ended. The error says
 // what has not ended; calling Close again waits for the rest.
@@ -281,52 +135,4 @@ func (s *Server) Close(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("%d requests have not ended", s.running.count()))
 	}
 	return err
-}
-
-// gate counts operations under way.
-type gate struct {
-	mu    sync.Mutex
-	n     int
-	empty chan struct{} // closed when n is 0; nil without waiters
-}
-
-func (g *gate) enter() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.n++
-}
-
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.n--; g.n == 0 && g.empty != nil {
-		close(g.empty)
-		g.empty = nil
-	}
-}
-
-func (g *gate) count() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.n
-}
-
-// wait returns true when nothing is under way, or false when ctx ends.
-func (g *gate) wait(ctx context.Context) bool {
-	g.mu.Lock()
-	if g.n == 0 {
-		g.mu.Unlock()
-		return true
-	}
-	if g.empty == nil {
-		g.empty = make(chan struct{})
-	}
-	empty := g.empty
-	g.mu.Unlock()
-	select {
-	case <-empty:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -107,7 +107,7 @@ func (s *streams) end() {
 	s.mu.Lock()
 	s.ended = true
 	for session, t := range s.of {
-		t.output.hurry()
+		t.output.shorten()
 		go func() { _ = session.Close() }()
 	}
 	s.mu.Unlock()
@@ -163,7 +163,7 @@ func (t *stream) Close() error {
 // leave ends the stream: calls under way are cancelled, and the client has a short time
 // for each piece of output that is left.
 func (t *stream) leave() {
-	t.output.hurry()
+	t.output.shorten()
 	t.end()
 }
 

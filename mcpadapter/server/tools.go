@@ -72,7 +72,7 @@ func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	}
 	set := s.newToolset(catalog, own)
 	s.offers.tools.Store(set)
-	s.announceTools(before, set)
+	s.notifyIfToolsChanged(before, set)
 	s.registerHeaders(before, set)
 	return set, nil
 }

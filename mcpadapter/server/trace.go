@@ -51,7 +51,7 @@ func (s *Server) traced(ctx context.Context, method string, req mcp.Request, fro
 	from.lasting.Agreed(peer.Protocol)
 	ctx, span := t.StartServing(ctx, about, peer)
 	defer func() { s.answered(span, req, from, result, err) }()
-	defer s.caught(ctx, method, &result, &err)
+	defer s.recoverPanic(ctx, method, &result, &err)
 	return s.answer(ctx, span, method, req, from, next)
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//lint:file-ignore SA1019 Older protocols are supported too, with features that the newest one deprecates.
+
 package mcptest
 
 import (

@@ -11,19 +11,19 @@ import (
 )
 
 // news passes on the server's notifications of changes.
-type news struct {
+type notifications struct {
 	tools     *debouncer
 	changed   chan struct{} // for Connection.Changed
 	resources *debouncer
 	prompts   *debouncer
 
-	mu      sync.Mutex
-	heard   func(ensemble.News)      // nil before Listen
-	watched map[string]*subscription // by URI
+	mu       sync.Mutex
+	listener func(ensemble.News)      // nil before Listen
+	watched  map[string]*subscription // by URI
 }
 
-func newNews() *news {
-	n := &news{changed: make(chan struct{}, 1), watched: make(map[string]*subscription)}
+func newNotifications() *notifications {
+	n := &notifications{changed: make(chan struct{}, 1), watched: make(map[string]*subscription)}
 	n.tools = newDebouncer(func() {
 		select {
 		case n.changed <- struct{}{}:
@@ -35,15 +35,15 @@ func newNews() *news {
 	return n
 }
 
-func (n *news) stop() {
+func (n *notifications) stop() {
 	n.tools.stop()
 	n.resources.stop()
 	n.prompts.stop()
 }
 
-func (n *news) tell(news ensemble.News) {
+func (n *notifications) tell(news ensemble.News) {
 	n.mu.Lock()
-	heard := n.heard
+	heard := n.listener
 	n.mu.Unlock()
 	if heard != nil {
 		heard(news)
@@ -52,21 +52,21 @@ func (n *news) tell(news ensemble.News) {
 
 // toolsChanged reports that the tools may have changed: to the listener immediately, so
 // that it is known before a result that follows, and through changed.
-func (n *news) toolsChanged() {
+func (n *notifications) toolsChanged() {
 	n.tell(ensemble.News{Kind: ensemble.ToolsChanged})
 	n.tools.note()
 }
 
 // lists reports that any of the lists may have changed, after a time without a stream
 // or request to listen.
-func (n *news) lists() {
+func (n *notifications) lists() {
 	n.toolsChanged()
 	n.resources.note()
 	n.prompts.note()
 }
 
 // missed reports that anything may have changed.
-func (n *news) missed() {
+func (n *notifications) missed() {
 	n.lists()
 	n.mu.Lock()
 	watched := slices.Sorted(maps.Keys(n.watched))
@@ -78,12 +78,12 @@ func (n *news) missed() {
 
 // updated reports that a resource was updated.
 func (c *connection) updated(uri string) {
-	c.news.tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: uri})
+	c.notifications.tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: uri})
 }
 
 // Listen implements [ensemble.Library].
 func (c *connection) Listen(heard func(ensemble.News)) {
-	c.news.mu.Lock()
-	defer c.news.mu.Unlock()
-	c.news.heard = heard
+	c.notifications.mu.Lock()
+	defer c.notifications.mu.Unlock()
+	c.notifications.listener = heard
 }

@@ -21,10 +21,10 @@ type Link interface {
 	Close(ctx context.Context) error
 }
 
-// Over returns the source of an MCP server that is reached over a custom transport.
+// Custom returns the source of an MCP server that is reached over a custom transport.
 // dial makes a new link, which outlives ctx, and returns soon after ctx ends. The link
 // must keep messages below ClientOptions.MaxMessage.
-func Over(dial func(ctx context.Context) (Link, error), options *ClientOptions) ensemble.Source {
+func Custom(dial func(ctx context.Context) (Link, error), options *ClientOptions) ensemble.Source {
 	s := &source{options: options.withDefaults("server")}
 	s.pinned = s.options.Protocol
 	s.dial = func(ctx context.Context) (link, error) {
@@ -32,19 +32,19 @@ func Over(dial func(ctx context.Context) (Link, error), options *ClientOptions) 
 		if err != nil {
 			return nil, err
 		}
-		return overLink{l}, nil
+		return customLink{l}, nil
 	}
 	return s
 }
 
-// overLink leaves it to Read to notice the end of the link.
-type overLink struct{ Link }
+// customLink leaves it to Read to notice the end of the link.
+type customLink struct{ Link }
 
-func (overLink) lost() <-chan struct{}             { return nil }
-func (overLink) err() error                        { return nil }
-func (l overLink) close(ctx context.Context) error { return l.Close(ctx) }
+func (customLink) lost() <-chan struct{}             { return nil }
+func (customLink) err() error                        { return nil }
+func (l customLink) close(ctx context.Context) error { return l.Close(ctx) }
 
-func (l overLink) kill() {
+func (l customLink) kill() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = l.Close(ended)

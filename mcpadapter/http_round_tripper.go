@@ -30,11 +30,11 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// tripper is the round tripper of one connection. It adds the configured headers and
+// roundTripper is the round tripper of one connection. It adds the configured headers and
 // tokens, for the server's own origin only. It turns responses that are not MCP messages
 // into errors with a reason, where the SDK would end the session. It ends all requests
 // when the link is killed.
-type tripper struct {
+type roundTripper struct {
 	origin  *url.URL
 	headers map[string]string
 	trusted map[string]string // header -> name of a trusted value
@@ -45,19 +45,19 @@ type tripper struct {
 	limit   int  // of one body, in bytes
 	apart   bool // answers arrive on another stream, as with SSE
 
-	sent    atomic.Value          // string: the last token sent
-	version atomic.Value          // string: the negotiated protocol version
-	refusal atomic.Value          // *authError: why no token could be obtained
-	spoilt  atomic.Pointer[error] // why the stream that is not for one request was ended
-	asking  chan struct{}         // holds a value while a token is requested
+	sent      atomic.Value          // string: the last token sent
+	version   atomic.Value          // string: the negotiated protocol version
+	refusal   atomic.Value          // *authError: why no token could be obtained
+	streamErr atomic.Pointer[error] // why the stream that is not for one request was ended
+	asking    chan struct{}         // holds a value while a token is requested
 
 	life    context.Context
 	endLife context.CancelFunc
 	open    openCount
 }
 
-func newTripper(origin *url.URL, o *HTTPOptions, limit int) *tripper {
-	t := &tripper{
+func newRoundTripper(origin *url.URL, o *HTTPOptions, limit int) *roundTripper {
+	t := &roundTripper{
 		origin:  origin,
 		headers: maps.Clone(o.Headers),
 		trusted: maps.Clone(o.TrustedHeaders),
@@ -86,7 +86,7 @@ func newTripper(origin *url.URL, o *HTTPOptions, limit int) *tripper {
 }
 
 // client returns the HTTP client for the SDK.
-func (t *tripper) client() *http.Client {
+func (t *roundTripper) client() *http.Client {
 	c := &http.Client{Transport: t, CheckRedirect: t.checkRedirect}
 	if t.custom != nil {
 		c.Jar = t.custom.Jar
@@ -96,7 +96,7 @@ func (t *tripper) client() *http.Client {
 
 // checkRedirect follows redirects only within the origin, because no other server may
 // see the arguments of calls.
-func (t *tripper) checkRedirect(req *http.Request, via []*http.Request) error {
+func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return &protocolError{"it redirects more than 10 times"}
 	}
@@ -111,7 +111,7 @@ func (t *tripper) checkRedirect(req *http.Request, via []*http.Request) error {
 
 // sameOrigin compares as RFC 6454 specifies, but allows http to become https on the
 // default ports.
-func (t *tripper) sameOrigin(u *url.URL) bool {
+func (t *roundTripper) sameOrigin(u *url.URL) bool {
 	if !strings.EqualFold(u.Hostname(), t.origin.Hostname()) {
 		return false
 	}
@@ -137,7 +137,7 @@ func port(u *url.URL) string {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.sameOrigin(req.URL) {
 		closeBody(req)
 		return nil, &protocolError{fmt.Sprintf("the server names another origin (%s) to send messages to, which is refused", req.URL.Host)}
@@ -178,7 +178,7 @@ func (b *heldBody) Close() error {
 
 // authorized sends the request, and sends it again if a token was asked for and
 // obtained (MCP 2025-11-25, basic/authorization).
-func (t *tripper) authorized(req *http.Request) (*http.Response, error) {
+func (t *roundTripper) authorized(req *http.Request) (*http.Response, error) {
 	again, err := rewound(req)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (t *tripper) authorized(req *http.Request) (*http.Response, error) {
 
 // authorize obtains a token for one request at a time; requests that waited use the
 // token that the first one got.
-func (t *tripper) authorize(req *http.Request, resp *http.Response) error {
+func (t *roundTripper) authorize(req *http.Request, resp *http.Response) error {
 	select {
 	case t.asking <- struct{}{}:
 		defer func() { <-t.asking }()
@@ -232,7 +232,7 @@ func rewound(req *http.Request) (*http.Request, error) {
 }
 
 // send adds the headers and sends the request.
-func (t *tripper) send(req *http.Request) (*http.Response, error) {
+func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	out := outgoingFrom(req.Context())
 	if out.traced {
 		telemetry.Inject(req.Context(), wire.HeaderCarrier{Header: req.Header})
@@ -261,7 +261,7 @@ func (t *tripper) send(req *http.Request) (*http.Response, error) {
 // contained calls authorized and recovers panics of a Token, an OAuth handler or a
 // Client: the SDK also makes requests on its own goroutines, where a panic would end
 // the process.
-func (t *tripper) contained(req *http.Request) (resp *http.Response, err error) {
+func (t *roundTripper) contained(req *http.Request) (resp *http.Response, err error) {
 	panicked := contain.Call("the program's Token, OAuth handler or Client", func() { resp, err = t.authorized(req) })
 	if panicked != nil {
 		return nil, panicked
@@ -269,7 +269,7 @@ func (t *tripper) contained(req *http.Request) (resp *http.Response, err error) 
 	return resp, contain.Error(err)
 }
 
-func (t *tripper) addToken(req *http.Request) error {
+func (t *roundTripper) addToken(req *http.Request) error {
 	if t.oauth == nil {
 		if t.token == nil {
 			return nil
@@ -298,21 +298,21 @@ func (t *tripper) addToken(req *http.Request) error {
 	return nil
 }
 
-func (t *tripper) authorizeWith(req *http.Request, token string) {
+func (t *roundTripper) authorizeWith(req *http.Request, token string) {
 	t.sent.Store(token)
 	req.Header.Set("Authorization", "Bearer "+token)
 }
 
 // negotiated records the negotiated protocol version.
-func (t *tripper) negotiated(version string) { t.version.Store(version) }
+func (t *roundTripper) negotiated(version string) { t.version.Store(version) }
 
-func (t *tripper) agreed() string {
+func (t *roundTripper) agreed() string {
 	version, _ := t.version.Load().(string)
 	return version
 }
 
 // inspect turns responses that are not MCP messages into errors.
-func (t *tripper) inspect(req *http.Request, resp *http.Response) (*http.Response, error) {
+func (t *roundTripper) inspect(req *http.Request, resp *http.Response) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case req.Method == http.MethodDelete:
@@ -338,7 +338,7 @@ func (t *tripper) inspect(req *http.Request, resp *http.Response) (*http.Respons
 
 // refused handles a response with a status other than success. A JSON-RPC error in it
 // is an answer like any other (SEP-2575), unless the status is more specific.
-func (t *tripper) refused(req *http.Request, resp *http.Response) (*http.Response, error) {
+func (t *roundTripper) refused(req *http.Request, resp *http.Response) (*http.Response, error) {
 	if resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "" {
 		resp.Body.Close()
 		return nil, errSessionGone // MCP 2025-11-25, basic/transports § Session Management
@@ -370,7 +370,7 @@ func answered(resp *http.Response, body []byte) *http.Response {
 
 // checkJSON reads the body and checks that it is a message within the limit. The SDK
 // has no limit, and would end the session if it were not a message.
-func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
+func (t *roundTripper) checkJSON(resp *http.Response) (*http.Response, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
 	if err != nil {
@@ -386,21 +386,21 @@ func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
 }
 
 // redacted removes our own secrets from the server's text.
-func (t *tripper) redacted(req *http.Request, text string) string {
+func (t *roundTripper) redacted(req *http.Request, text string) string {
 	sent, _ := t.sent.Load().(string)
 	secrets := slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent})
 	return textcut.Bytes(redact.Sent(secrets...)(text), wire.MaxQuoted)
 }
 
 // kill ends all requests and refuses further ones.
-func (t *tripper) kill() {
+func (t *roundTripper) kill() {
 	t.open.close()
 	t.endLife()
 }
 
 // drain waits until no request is left, at most for endTimeout, and closes idle
 // connections.
-func (t *tripper) drain() {
+func (t *roundTripper) drain() {
 	t.open.wait(wire.EndTimeout)
 	if t.custom == nil || t.custom.Transport == nil {
 		if own, ok := t.base.(*http.Transport); ok {
@@ -409,11 +409,9 @@ func (t *tripper) drain() {
 	}
 }
 
-func (t *tripper) lost() <-chan struct{} { return nil }
-
-func (t *tripper) err() error {
-	if spoilt := t.spoilt.Load(); spoilt != nil {
-		return *spoilt
+func (t *roundTripper) err() error {
+	if err := t.streamErr.Load(); err != nil {
+		return *err
 	}
 	return nil
 }

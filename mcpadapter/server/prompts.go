@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// promptsByName returns the prompts by the names that clients use.
+func (s *Server) promptsByName(ctx context.Context) (map[string]ensemble.Prompt, error) {
+	all, err := s.roster.Prompts(ctx)
+	if err != nil {
+		return nil, s.unlisted(ctx, "prompts", err)
+	}
+	count := make(map[string]int)
+	for _, p := range all.Prompts {
+		count[p.Name]++
+	}
+	byName := make(map[string]ensemble.Prompt, len(all.Prompts))
+	for _, p := range all.Prompts {
+		name := p.FullName()
+		if s.options.OwnNames && count[p.Name] == 1 {
+			name = p.Name
+		}
+		byName[name] = p
+	}
+	return byName, nil
+}
+
+// listPrompts answers prompts/list (MCP 2025-11-25, server/prompts).
+func (s *Server) listPrompts(ctx context.Context, req *mcp.ListPromptsRequest) (mcp.Result, error) {
+	byName, err := s.promptsByName(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return page(s.options.PageSize, "prompts", sortedKeys(byName), cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
+		func(name string) string { return name },
+		func(name string) json.RawMessage { return listedPrompt(name, byName[name]) })
+}
+
+func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
+	w := newObject()
+	w.text("name", name)
+	w.textIf("title", p.Title)
+	w.textIf("description", p.Description)
+	if len(p.Arguments) > 0 {
+		w.key("arguments")
+		w.byte('[')
+		for i, a := range p.Arguments {
+			if i > 0 {
+				w.byte(',')
+			}
+			argument := newObject()
+			argument.text("name", a.Name)
+			argument.textIf("title", a.Title)
+			argument.textIf("description", a.Description)
+			if a.Required {
+				argument.bool("required", true)
+			}
+			argument.fields(a.Metadata, wire.MetadataPrefix)
+			w.write(argument.end())
+		}
+		w.byte(']')
+	}
+	w.fields(p.Metadata, wire.MetadataPrefix)
+	return w.end()
+}
+
+// fullName returns the name that the roster uses for a prompt.
+func (s *Server) fullName(ctx context.Context, name string) (string, error) {
+	if !s.options.OwnNames {
+		return name, nil
+	}
+	byName, err := s.promptsByName(ctx)
+	if err != nil {
+		return "", err
+	}
+	if prompt, ok := byName[name]; ok {
+		return prompt.FullName(), nil
+	}
+	return name, nil // the roster reports the error
+}
+
+// getPrompt answers prompts/get. The function that writes the prompt may ask the
+// client.
+func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from *caller) (mcp.Result, error) {
+	caps, isModern := req.ClientCapabilities(), speaksModern(req.ProtocolVersion())
+	p := req.Params
+	arguments, err := json.Marshal(p.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	what := "prompts/get " + p.Name + " " + string(arguments)
+	waiting, err := s.parked.resumed(p.RequestState, what, from)
+	if err != nil {
+		return nil, err
+	}
+	call := new(invoker.Call)
+	switch {
+	case waiting != nil:
+		return waiting.resume(ctx, req.Session, p.InputResponses)
+	case !canBeAsked(caps) || !isModern && !from.asks:
+	case isModern:
+		r := s.newRounds(what, from, p.InputResponses)
+		return r.begin(ctx, func(ctx context.Context) (mcp.Result, error) {
+			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, nil, caps), call), p, isModern)
+		})
+	default:
+		ctx = offer(ctx, call, s.directly(ctx, req.Session, from), completes(ctx, req.Session), caps)
+	}
+	return s.writePrompt(invoker.WithCall(ctx, call), p, isModern)
+}
+
+func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, isModern bool) (mcp.Result, error) {
+	name, err := s.fullName(ctx, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := s.roster.GetPrompt(ctx, name, p.Arguments)
+	if refused := undeclared(err); isModern && refused != nil {
+		return nil, refused
+	}
+	if err != nil {
+		return nil, s.failed(ctx, "prompts/get", err, jsonrpc.CodeInvalidParams, "")
+	}
+	w := newObject()
+	w.textIf("description", prompt.Description)
+	w.key("messages")
+	w.byte('[')
+	n := 0
+	for _, message := range prompt.Messages {
+		for _, content := range message.Content { // one message for each piece of content
+			if n++; n > 1 {
+				w.byte(',')
+			}
+			w.write(promptMessage(message, content))
+		}
+	}
+	w.byte(']')
+	w.finish(isModern, false)
+	return w.result(prompt.Metadata, wire.MetadataPrefix), nil
+}
+
+func promptMessage(message ensemble.PromptMessage, content canister.Content) []byte {
+	w := newObject()
+	w.text("role", message.Role)
+	w.key("content")
+	w.block(content)
+	w.fields(message.Metadata, wire.MetadataPrefix)
+	return w.end()
+}

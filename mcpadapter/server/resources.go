@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// codeNoResource is the error code of protocols before 2026-07-28 for an unknown
+// resource (MCP 2025-11-25, server/resources § Error Handling; SEP-2164).
+const codeNoResource = -32002
+
+// listResources answers resources/list (MCP 2025-11-25, server/resources).
+func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesRequest) (mcp.Result, error) {
+	all, err := s.roster.Resources(ctx)
+	if err != nil {
+		return nil, s.unlisted(ctx, "resources", err)
+	}
+	slices.SortFunc(all.Resources, func(a, b ensemble.Resource) int { return strings.Compare(a.URI, b.URI) })
+	return page(s.options.PageSize, "resources", all.Resources, cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
+		func(r ensemble.Resource) string { return r.URI },
+		func(r ensemble.Resource) json.RawMessage {
+			w := newObject()
+			w.link(resourceLink(r))
+			return w.end()
+		})
+}
+
+func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplatesRequest) (mcp.Result, error) {
+	all, err := s.roster.Resources(ctx)
+	if err != nil {
+		return nil, s.unlisted(ctx, "resource templates", err)
+	}
+	slices.SortFunc(all.Templates, func(a, b ensemble.Template) int { return strings.Compare(a.URI, b.URI) })
+	return page(s.options.PageSize, "resourceTemplates", all.Templates, cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
+		func(t ensemble.Template) string { return t.URI },
+		func(t ensemble.Template) json.RawMessage {
+			w := newObject()
+			w.text("uriTemplate", t.URI)
+			w.text("name", named(t.Name, t.URI))
+			w.textIf("title", t.Title)
+			w.textIf("description", t.Description)
+			w.textIf("mimeType", t.MIME)
+			w.fields(t.Metadata, wire.MetadataPrefix)
+			return w.end()
+		})
+}
+
+// cursorOf returns the cursor of a request. The SDK leaves the params nil if the
+// request had none.
+func cursorOf(params mcp.Params) string {
+	switch p := params.(type) {
+	case *mcp.ListToolsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListResourcesParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListResourceTemplatesParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListPromptsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	}
+	return ""
+}
+
+func (s *Server) unlisted(ctx context.Context, what string, err error) error {
+	event.Log(ctx, s.log, zapcore.WarnLevel, "a list cannot be had", event.ServeListFailed, zap.String("list", what), zap.Error(err))
+	return refusal(jsonrpc.CodeInternalError, "the %s are not available now", what)
+}
+
+// readResource answers resources/read.
+func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (mcp.Result, error) {
+	isModern := speaksModern(req.ProtocolVersion())
+	parts, err := s.roster.ReadResource(ctx, req.Params.URI)
+	if err != nil {
+		notFound := int64(codeNoResource)
+		if isModern {
+			notFound = jsonrpc.CodeInvalidParams
+		}
+		return nil, s.failed(ctx, "resources/read", err, notFound, req.Params.URI)
+	}
+	w := newObject()
+	w.key("contents")
+	w.byte('[')
+	for i, part := range parts {
+		if i > 0 {
+			w.byte(',')
+		}
+		if part.URI == "" {
+			part.URI = req.Params.URI
+		}
+		w.write(resourceContents(part))
+	}
+	w.byte(']')
+	w.finish(isModern, true)
+	var metadata canister.Fields
+	if len(parts) > 0 {
+		metadata = parts[0].Metadata
+	}
+	return w.result(metadata, wire.MetadataPrefix+wire.ReadResultPrefix), nil
+}
+
+// failed returns the JSON-RPC error of a request that failed. Its data holds the URI,
+// if any, and the failure in the JSON form of invoker.Failure.Structured.
+func (s *Server) failed(ctx context.Context, method string, err error, notFound int64, uri string) error {
+	failure := invoker.AsFailure(err)
+	if failure.Cause != nil {
+		event.Log(ctx, s.log, zapcore.WarnLevel, "a request failed", event.ServeRequestFailed, zap.String("method", method), zap.String("code", string(failure.Code)), zap.NamedError("cause", failure.Cause))
+	}
+	code := int64(jsonrpc.CodeInternalError)
+	switch failure.Code {
+	case invoker.NotFound, invoker.ToolNotFound:
+		code = notFound
+	case invoker.InvalidArguments:
+		code = jsonrpc.CodeInvalidParams
+	}
+	data := newObject()
+	data.textIf("uri", uri)
+	if said, err := wire.Members(failure.Structured().JSON); err == nil {
+		data.raw("error", said["error"])
+	}
+	return &jsonrpc.Error{Code: code, Message: failure.Message, Data: data.end()}
+}
+
+// subscribe notifies the session of updates of a resource; the SDK tracks the sessions
+// that subscribed to it.
+func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
+	stop, err := s.roster.Subscribe(ctx, req.Params.URI)
+	if err != nil {
+		return s.failed(ctx, "resources/subscribe", err, jsonrpc.CodeInvalidParams, req.Params.URI)
+	}
+	if !s.subscribed.add(req.Session, req.Params.URI, stop) {
+		stop()
+		return refusal(jsonrpc.CodeInvalidParams, "a session has no more than %d subscriptions", maxSubscriptions)
+	}
+	return nil
+}
+
+func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
+	s.subscribed.remove(req.Session, req.Params.URI)
+	return nil
+}
