@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -22,9 +22,9 @@ const maxAbandoned = 1000
 // message must not reach the wrong client or conversation. It is guarded by the mutex
 // of the interceptor; the zero value is ready to use.
 type attribution struct {
-	used   bool           // a personal request was made
-	first  callers.Origin // of the first one
-	shared bool           // a request of another origin followed
+	used   bool          // a personal request was made
+	first  access.Origin // of the first one
+	shared bool          // a request of another origin followed
 
 	abandoned map[jsonrpc.ID]abandonedRequest // not answered with a result so far
 	crowded   time.Time                       // end of abandonedWork of requests that are not tracked
@@ -33,12 +33,12 @@ type attribution struct {
 
 // abandonedRequest is a request that was given up before its answer.
 type abandonedRequest struct {
-	origin callers.Origin
+	origin access.Origin
 	until  time.Time // the end of abandonedWork
 }
 
 // note records that a personal request is made.
-func (a *attribution) note(origin callers.Origin) {
+func (a *attribution) note(origin access.Origin) {
 	if !a.used {
 		a.used, a.first = true, origin
 	}
@@ -46,7 +46,7 @@ func (a *attribution) note(origin callers.Origin) {
 }
 
 // giveUp records that a personal request was given up before its answer.
-func (a *attribution) giveUp(id jsonrpc.ID, origin callers.Origin) {
+func (a *attribution) giveUp(id jsonrpc.ID, origin access.Origin) {
 	now := time.Now()
 	if len(a.abandoned) >= maxAbandoned {
 		maps.DeleteFunc(a.abandoned, func(_ jsonrpc.ID, r abandonedRequest) bool { return !now.Before(r.until) })
@@ -72,7 +72,7 @@ func (a *attribution) answered(response *jsonrpc.Response) {
 
 // mayAsk reports whether a question can be attributed to origin: no abandoned request
 // of another origin may still be running.
-func (a *attribution) mayAsk(origin callers.Origin) bool {
+func (a *attribution) mayAsk(origin access.Origin) bool {
 	if !a.shared {
 		return true
 	}

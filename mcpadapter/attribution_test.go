@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -23,7 +23,7 @@ func TestWhoIsAskedAfterACallWasGivenUp(t *testing.T) {
 		call := func(client string) *exchange {
 			number++
 			id, _ := jsonrpc.MakeID(float64(number))
-			x := &exchange{call: &invoker.Call{}, personal: true, origin: callers.Origin{Client: client}}
+			x := &exchange{call: &invoker.Call{}, personal: true, origin: access.Origin{Client: client}}
 			w.follow(x, &jsonrpc.Request{ID: id, Method: "tools/call"}, nil, nil)
 			return x
 		}
@@ -68,13 +68,13 @@ func TestWhoIsAskedAfterACallWasNotSent(t *testing.T) {
 			for _, early := range []bool{false, true} {
 				w := newInterceptor(nil, nil)
 				w.inner = refusing{cause}
-				ann := &exchange{call: &invoker.Call{}, personal: true, origin: callers.Origin{Client: "ann"}, done: early}
+				ann := &exchange{call: &invoker.Call{}, personal: true, origin: access.Origin{Client: "ann"}, done: early}
 				id, _ := jsonrpc.MakeID("1")
 				if err := w.Write(withExchange(t.Context(), ann), &jsonrpc.Request{ID: id, Method: "tools/call"}); err == nil {
 					t.Error("the write succeeded")
 				}
 				w.forget(ann)
-				bob := &exchange{call: &invoker.Call{}, personal: true, origin: callers.Origin{Client: "bob"}}
+				bob := &exchange{call: &invoker.Call{}, personal: true, origin: access.Origin{Client: "bob"}}
 				id, _ = jsonrpc.MakeID("2")
 				w.follow(bob, &jsonrpc.Request{ID: id, Method: "tools/call"}, nil, nil)
 				if got := w.only() == bob; got != asked {
@@ -90,7 +90,7 @@ func TestWhoIsAskedAfterACallWasNotSent(t *testing.T) {
 func TestManyCallsThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a attribution
-		ann, bob := callers.Origin{Client: "ann"}, callers.Origin{Client: "bob"}
+		ann, bob := access.Origin{Client: "ann"}, access.Origin{Client: "bob"}
 		for i := range maxAbandoned + 1 {
 			id, _ := jsonrpc.MakeID(float64(i))
 			a.note(ann)

@@ -9,7 +9,7 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/decode"
@@ -83,7 +83,7 @@ func (c *connection) awaitLoss(ctx context.Context) {
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) (invoker.Output, error) {
 	x := &exchange{
-		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: callers.OriginFrom(ctx), show: placeholder(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
+		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: access.OriginFrom(ctx), show: placeholder(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
 	}
 	// The SDK writes into Meta, so each call needs its own map.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -40,7 +40,7 @@ type exchange struct {
 	// all; it carries the trusted headers.
 	personal bool
 	// origin is the client and conversation of a personal request.
-	origin callers.Origin
+	origin access.Origin
 	// standing says that the request stays open until its answer ends it, such as a
 	// request to listen, and that the server does not work on it meanwhile.
 	standing bool

@@ -11,7 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/decode"
@@ -201,7 +201,7 @@ func (c *connection) personal(ctx context.Context, about telemetry.Call, value a
 		return err
 	}
 	x := &exchange{
-		show: placeholder(empty), personal: true, origin: callers.OriginFrom(ctx), call: invoker.CallFrom(ctx), roots: wire.RootsAsker(ctx), about: about,
+		show: placeholder(empty), personal: true, origin: access.OriginFrom(ctx), call: invoker.CallFrom(ctx), roots: wire.RootsAsker(ctx), about: about,
 	}
 	return c.decoded(ctx, x, value, send)
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 )
 
 // The default limits of a listener. [DefaultConnections] is lower in a process that may
@@ -192,7 +192,7 @@ func (l *Listener) countClosed(address string) (report func()) {
 // apply.
 func addressOf(c net.Conn) string {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return callers.Address(tcp.String())
+		return access.Address(tcp.String())
 	}
 	return ""
 }

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -41,7 +41,7 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, refused := h.server.enter(from.client, callers.Stream)
+	leave, refused := h.server.enter(from.client, access.Stream)
 	if refused != nil {
 		return refusal(refused)
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
 	"go.uber.org/zap"
@@ -90,7 +90,7 @@ func tapStream(ctx context.Context, _ *tap.Info) (context.Context, error) {
 func (w *waiting) add(ctx context.Context) *arrival {
 	cancel, _ := ctx.Value(cancelKey{}).(context.CancelFunc)
 	from, _ := peer.FromContext(ctx) // every stream of Serve has both
-	r := &arrival{cancel: cancel, in: w, address: callers.Address(from.Addr.String())}
+	r := &arrival{cancel: cancel, in: w, address: access.Address(from.Addr.String())}
 	if w.limit > 0 {
 		r.timer = time.AfterFunc(w.limit, r.cancel)
 	}

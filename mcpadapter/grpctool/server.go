@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -141,7 +141,8 @@ type Server struct {
 	roster   *ensemble.Roster
 	own      *ensemble.Ensemble // of options.Tools
 	tools    atomic.Pointer[toolset]
-	clients  *callers.Clients
+	tokens   access.Tokens
+	clients  *access.Clients
 
 	life context.Context // of the calls
 	end  context.CancelCauseFunc
@@ -177,7 +178,8 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000)
 	}))
 	s.life, s.end = context.WithCancelCause(context.Background())
-	s.clients = callers.New(callers.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
+	s.tokens = access.NewTokens(s.options.Token, s.options.Tokens)
+	s.clients = access.New(access.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.closed, s.over = make(chan struct{}), make(chan struct{})
 	s.own = ensemble.New("grpctool", ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
@@ -225,7 +227,7 @@ func (s *Server) shut(ctx context.Context) error {
 
 // enter admits a request of a client; the caller must call leave when the request has
 // ended. If the request is refused, the failure says why.
-func (s *Server) enter(client string, what callers.Kind) (leave func(), refused *invoker.Failure) {
+func (s *Server) enter(client string, what access.Kind) (leave func(), refused *invoker.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isClosed {

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
@@ -40,9 +40,9 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 		return nil, err
 	}
 	ctx = invoker.WithTrusted(ctx, append(slices.Clip(s.options.Trusted), v.values...)...)
-	ctx = callers.WithName(ctx, v.token, s.options.static)
-	client := callers.Client(v.identity, addressOf(ctx))
-	return &caller{ctx: callers.WithOrigin(ctx, callers.Origin{Client: client}), identity: v.identity, client: client}, nil
+	ctx = s.tokens.WithName(ctx, v.token)
+	client := access.Client(v.identity, addressOf(ctx))
+	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client}, nil
 }
 
 // verdict is the result of checking the credentials of a request.
@@ -70,7 +70,7 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 	}
 	values, name, identity, err := s.authenticate(ctx)
 	if err != nil {
-		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", callers.Address(addressOf(ctx))), zap.Error(err))
+		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", access.Address(addressOf(ctx))), zap.Error(err))
 		var failure *invoker.Failure
 		if errors.As(err, &failure) && failure.Code == invoker.Denied {
 			return nil, status.Error(codes.PermissionDenied, "the credentials do not allow this")
@@ -84,7 +84,7 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 // name of the token and an identity, or the reason for refusing the request.
 func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, token, identity string, err error) {
 	o := &s.options
-	takesTokens := o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
+	takesTokens := s.tokens.Configured() || o.Authenticate != nil
 	if !takesTokens && o.Certificate == nil {
 		return nil, "", "", nil
 	}
@@ -96,7 +96,7 @@ func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, toke
 		name = "certificate " + fingerprint(certificate.Raw)
 	}
 	if headers := metadata.ValueFromIncomingContext(ctx, "authorization"); takesTokens && len(headers) > 0 {
-		more, known, err := callers.Check(headers, o.static, s.ask(ctx))
+		more, known, err := s.tokens.Check(headers, s.ask(ctx))
 		if err != nil {
 			return nil, "", "", err
 		}
@@ -104,7 +104,7 @@ func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, toke
 	} else if name == "" {
 		return nil, "", "", errNoIdentity
 	}
-	return values, token, callers.Identity(name, values), nil
+	return values, token, access.Identity(name, values), nil
 }
 
 // byCertificate calls ServerOptions.Certificate. A panic refuses the request.
@@ -122,18 +122,6 @@ func (s *Server) ask(ctx context.Context) func(token string) ([]invoker.Value, e
 		return nil
 	}
 	return func(token string) ([]invoker.Value, error) { return s.options.Authenticate(ctx, token) }
-}
-
-// static yields the tokens that are checked without calling Authenticate.
-func (o *ServerOptions) static(yield func(callers.Token) bool) {
-	if !yield(callers.Token{Token: o.Token}) {
-		return
-	}
-	for _, t := range o.Tokens {
-		if !yield(callers.Token(t)) {
-			return
-		}
-	}
 }
 
 // certificateOf returns the client's certificate, if TLS has verified one.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -42,7 +42,7 @@ func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *tools
 		call: invoker.Call{ID: callID(from.identity, request.GetIdempotencyKey()), Arguments: json.RawMessage(request.GetArgumentsJson())},
 	}
 	c.record = audit.Record{
-		Time: time.Now(), Asker: "grpc", Client: textcut.Bytes(request.GetCallerAgentId(), maxQuoted), ClientName: callers.NameFrom(from.ctx),
+		Time: time.Now(), Asker: "grpc", Client: textcut.Bytes(request.GetCallerAgentId(), maxQuoted), ClientName: access.NameFrom(from.ctx),
 		Invocation: c.call.ID, Tool: textcut.Bytes(c.name, maxQuoted), Arguments: c.call.Arguments,
 	}
 	what := telemetry.Call{Method: "tools/call", RPC: rpcOf(from.ctx), Arguments: c.call.Arguments}
@@ -57,7 +57,7 @@ func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *tools
 // run finds the tool and calls it, if the call is admitted.
 func (c *served) run() (invoker.Output, *invoker.Failure) {
 	s := c.server
-	leave, refused := s.enter(c.from.client, callers.Request)
+	leave, refused := s.enter(c.from.client, access.Request)
 	if refused != nil {
 		return invoker.Output{}, refused
 	}

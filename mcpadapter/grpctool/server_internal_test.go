@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -21,7 +21,7 @@ import (
 func TestEnter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(nil, &ServerOptions{Parallel: 1, Rate: 2})
-		begin := func(client string, what callers.Kind, want time.Duration) (leave func()) {
+		begin := func(client string, what access.Kind, want time.Duration) (leave func()) {
 			t.Helper()
 			leave, refused := s.enter(client, what)
 			if (leave == nil) != (want > 0) || refused != nil && refused.RetryAfter != want {
@@ -29,18 +29,18 @@ func TestEnter(t *testing.T) {
 			}
 			return leave
 		}
-		leave := begin("ada", callers.Request, 0)
-		begin("ada", callers.Request, time.Second) // it has one under way
-		begin("ada", callers.Request, 500*time.Millisecond)
-		begin("ben", callers.Request, 0)()
+		leave := begin("ada", access.Request, 0)
+		begin("ada", access.Request, time.Second) // it has one under way
+		begin("ada", access.Request, 500*time.Millisecond)
+		begin("ben", access.Request, 0)()
 		time.Sleep(time.Second)
 		leave()
-		begin("ada", callers.Request, 0)()
-		begin("ada", callers.Stream, 0)()
+		begin("ada", access.Request, 0)()
+		begin("ada", access.Stream, 0)()
 		if err := s.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		_, refused := s.enter("ben", callers.Request)
+		_, refused := s.enter("ben", access.Request)
 		if refused == nil || status.Code(refusal(refused)) != codes.Unavailable {
 			t.Errorf("a closed server: %v", refused)
 		}
@@ -49,12 +49,12 @@ func TestEnter(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	s := NewServer(nil, &ServerOptions{Rate: 0.5})
-	leave, refused := s.enter("ada", callers.Request)
+	leave, refused := s.enter("ada", access.Request)
 	if refused != nil {
 		t.Fatal(refused)
 	}
 	leave()
-	if _, refused = s.enter("ada", callers.Request); refused == nil {
+	if _, refused = s.enter("ada", access.Request); refused == nil {
 		t.Fatal("a second request may begin")
 	}
 	defer s.Close(context.Background())
@@ -85,7 +85,7 @@ func (s *twoFrames) Recv() (*toolspb.ConnectRequest, error) {
 // end does not wait for that.
 func TestFramesHaveARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clients := callers.New(callers.Limits{Rate: 0.1, Parallel: 1})
+		clients := access.New(access.Limits{Rate: 0.1, Parallel: 1})
 		arrive := func() time.Duration { return clients.Arrive("ada") }
 		r := newFrameReader(&twoFrames{left: 2}, arrive, nil)
 		start := time.Now()

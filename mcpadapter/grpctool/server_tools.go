@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -125,7 +125,7 @@ func definitionOf(def *invoker.Definition, name, category string) *toolspb.ToolD
 func (s *Server) listTools(from *caller, request *toolspb.ListToolsRequest) (response *toolspb.ListToolsResponse, err error) {
 	ctx, seen := s.options.Telemetry.StartServing(from.ctx, telemetry.Call{Method: "tools/list", RPC: rpcOf(from.ctx)}, clientOf(from.ctx))
 	defer func() { listed(seen, response, err) }()
-	leave, refused := s.enter(from.client, callers.Request)
+	leave, refused := s.enter(from.client, access.Request)
 	if refused != nil {
 		return nil, refusal(refused)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/invoker"
@@ -95,9 +95,9 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (from *caller,
 	}
 	said := append(invoker.TrustedFrom(r.Context()), values...)
 	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(s.options.Trusted), said...)...)
-	ctx = callers.WithName(ctx, name, s.options.static)
-	identity := callers.Identity(name, said)
-	return &caller{ctx: ctx, identity: identity, client: callers.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
+	ctx = s.tokens.WithName(ctx, name)
+	identity := access.Identity(name, said)
+	return &caller{ctx: ctx, identity: identity, client: access.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
 }
 
 func alwaysFree() (release func(), ok bool) { return func() {}, true }
@@ -105,14 +105,14 @@ func alwaysFree() (release func(), ok bool) { return func() {}, true }
 // authenticate checks the token of a request. name is the name of the token.
 func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name string, err error) {
 	o := &s.options
-	if !o.asksForTokens() {
+	if !s.asksForTokens() {
 		return nil, "", nil
 	}
 	var ask func(token string) ([]invoker.Value, error)
 	if o.Authenticate != nil {
 		ask = func(token string) ([]invoker.Value, error) { return o.Authenticate(r.Context(), token, r) }
 	}
-	return callers.Check(r.Header.Values("Authorization"), o.static, ask)
+	return s.tokens.Check(r.Header.Values("Authorization"), ask)
 }
 
 // refuseToken answers a request whose token is missing or not valid (RFC 6750, § 3; RFC
@@ -128,7 +128,7 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 	case errors.As(err, &scope):
 		status, text = http.StatusForbidden, "the token is not good for this"
 		challenge = append(challenge, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", strings.Join(scope.Scopes, " ")))
-	case errors.Is(err, callers.ErrNone):
+	case errors.Is(err, access.ErrNone):
 		if m := s.options.ResourceMetadata; m != nil && len(m.Scopes) > 0 {
 			challenge = append(challenge, fmt.Sprintf("scope=%q", strings.Join(m.Scopes, " ")))
 		}
@@ -142,18 +142,4 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 }
 
 // asksForTokens reports whether a request needs a bearer token.
-func (o *Options) asksForTokens() bool {
-	return o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
-}
-
-// static yields the tokens that are checked without calling Authenticate.
-func (o *Options) static(yield func(callers.Token) bool) {
-	if !yield(callers.Token{Token: o.Token}) {
-		return
-	}
-	for _, t := range o.Tokens {
-		if !yield(callers.Token(t)) {
-			return
-		}
-	}
-}
+func (s *Server) asksForTokens() bool { return s.tokens.Configured() || s.options.Authenticate != nil }

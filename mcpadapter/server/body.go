@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -36,7 +36,7 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	if r.Method != http.MethodPost {
 		return e, true
 	}
-	end := h.clients.Begin(from.client, callers.Body)
+	end := h.clients.Begin(from.client, access.Body)
 	if end == nil {
 		listening.Abandon(w, r)
 		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -49,7 +49,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 		call: invoker.Call{ID: callID(req, from), Arguments: req.Params.Arguments},
 	}
 	c.record = audit.Record{
-		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), ClientName: callers.NameFrom(from.ctx),
+		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), ClientName: access.NameFrom(from.ctx),
 		Invocation: c.call.ID, Tool: textcut.Bytes(req.Params.Name, wire.MaxQuoted), Arguments: req.Params.Arguments,
 	}
 	if err != nil {

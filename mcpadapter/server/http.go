@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/textcut"
@@ -98,7 +98,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	what := costOf(r, e)
-	if h.closing.Load() && what != callers.Message { // calls under way may still get their answers
+	if h.closing.Load() && what != access.Message { // calls under way may still get their answers
 		h.later(w, r, http.StatusServiceUnavailable, "the server is about to end", 5*time.Second)
 		return
 	}
@@ -108,7 +108,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer end()
-	h.dispatch(w, r, from, e, what == callers.Stream)
+	h.dispatch(w, r, from, e, what == access.Stream)
 }
 
 // admitBatch counts each message of a batch like a single request.
@@ -123,14 +123,14 @@ func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *calle
 	return true
 }
 
-func costOf(r *http.Request, e envelope) callers.Kind {
+func costOf(r *http.Request, e envelope) access.Kind {
 	switch {
 	case r.Method == http.MethodGet || e.method == "subscriptions/listen":
-		return callers.Stream
+		return access.Stream
 	case r.Method == http.MethodPost && !e.batch && (!e.call || e.method == ""):
-		return callers.Message
+		return access.Message
 	}
-	return callers.Request
+	return access.Request
 }
 
 // later refuses a request that the client may retry.
@@ -263,7 +263,7 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	hosts := h.options.Hosts
 	name := hostOf(r.Host)
 	switch {
-	case len(hosts) == 0 && (isLoopback(name) || h.options.asksForTokens()):
+	case len(hosts) == 0 && (isLoopback(name) || h.asksForTokens()):
 		return true // a web page does not have the token
 	case slices.ContainsFunc(hosts, func(host string) bool {
 		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(strings.Trim(host, "[]"), name)

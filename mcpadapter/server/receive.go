@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -47,8 +47,8 @@ type caller struct {
 
 // origin returns the client or the session that a request of the caller belongs to: the
 // client if its identity is known, otherwise the session.
-func (c *caller) origin(of mcp.Session) callers.Origin {
-	origin := callers.OriginFrom(c.ctx) // set if the stream runs within another server
+func (c *caller) origin(of mcp.Session) access.Origin {
+	origin := access.OriginFrom(c.ctx) // set if the stream runs within another server
 	if origin.Client == "" {
 		origin.Client = c.client
 	}
@@ -118,7 +118,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			defer s.running.leave()
 		}
 		defer s.recoverPanic(ctx, method, &result, &err)
-		ctx, cancel := context.WithCancelCause(callers.WithOrigin(joined{ctx, from.ctx}, from.origin(req.GetSession())))
+		ctx, cancel := context.WithCancelCause(access.WithOrigin(joined{ctx, from.ctx}, from.origin(req.GetSession())))
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
 		return s.traced(ctx, method, req, from, next)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -33,7 +33,8 @@ type Server struct {
 	offers     offers
 	requests   sync.Map // HTTP requests under way: their key -> *caller
 	serial     atomic.Uint64
-	clients    *callers.Clients
+	tokens     access.Tokens
+	clients    *access.Clients
 	sessions   *sessions
 	parked     *parked
 	subscribed subscriptions
@@ -75,7 +76,8 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
-	s.clients = callers.New(callers.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
+	s.tokens = access.NewTokens(s.options.Token, s.options.Tokens)
+	s.clients = access.New(access.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.sessions = newSessions(&s.options)
 	s.parked = newParked(s.options.AnswerTimeout, s.options.Parallel)
 	s.sdk = s.newSDK()

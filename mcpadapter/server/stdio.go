@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -41,7 +41,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	name := "stdio " + rand.Text()
 	t := newStream(s, name, in, out)
 	from := &caller{
-		ctx: invoker.WithTrusted(ctx, values...), identity: callers.Identity("", values), client: name, asks: true, gone: t.eof,
+		ctx: invoker.WithTrusted(ctx, values...), identity: access.Identity("", values), client: name, asks: true, gone: t.eof,
 		slot: s.clients.Slot(name), route: routeOfStream(in),
 	}
 	from.lasting = s.options.Telemetry.StartSession(from.route, false)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package callers
+package access
 
 import (
 	"crypto/sha256"
@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
@@ -30,16 +29,54 @@ var (
 	ErrExpired = errors.New("the bearer token has expired")
 )
 
+// Tokens are the static bearer tokens of a server. The zero value has none.
+type Tokens struct {
+	configured bool
+	known      []hashedToken
+}
+
+type hashedToken struct {
+	token Token
+	hash  [sha256.Size]byte
+}
+
+// NewTokens returns the static tokens of a server: one without values of its own, unless
+// single is empty, and several with values. Each is hashed once, here. An empty token is
+// never accepted.
+func NewTokens[T ~struct {
+	Token   string
+	Name    string
+	Trusted []invoker.Value
+	Expires time.Time
+}](single string, tokens []T) Tokens {
+	t := Tokens{configured: single != "" || len(tokens) > 0}
+	t.add(Token{Token: single})
+	for _, token := range tokens {
+		t.add(Token(token))
+	}
+	return t
+}
+
+func (t *Tokens) add(token Token) {
+	if token.Token != "" {
+		t.known = append(t.known, hashedToken{token, sha256.Sum256([]byte(token.Token))})
+	}
+}
+
+// Configured reports whether the server was given static tokens, so that requests need
+// one.
+func (t Tokens) Configured() bool { return t.configured }
+
 // Check checks the Authorization headers of a request (RFC 6750, § 2.1). It looks for
 // the token among the static ones first, and then calls ask, which may be nil. It
 // returns the values of the token and the name of its client, which is empty if ask
 // returned values, because these identify the client. A panic of ask refuses the token.
-func Check(headers []string, static iter.Seq[Token], ask func(token string) ([]invoker.Value, error)) (values []invoker.Value, name string, err error) {
+func (t Tokens) Check(headers []string, ask func(token string) ([]invoker.Value, error)) (values []invoker.Value, name string, err error) {
 	token, err := bearer(headers)
 	if err != nil {
 		return nil, "", err
 	}
-	if known, ok := find(token, static); ok {
+	if known, ok := t.find(token); ok {
 		if !known.Expires.IsZero() && !time.Now().Before(known.Expires) {
 			return nil, "", ErrExpired
 		}
@@ -76,12 +113,11 @@ func asked(token string, ask func(token string) ([]invoker.Value, error)) (value
 
 // find returns the static token that was sent. It compares all of them, as hashes of
 // the same length, so that the duration reveals nothing.
-func find(token string, static iter.Seq[Token]) (found Token, ok bool) {
+func (t Tokens) find(token string) (found Token, ok bool) {
 	sent := sha256.Sum256([]byte(token))
-	for t := range static {
-		hash := sha256.Sum256([]byte(t.Token))
-		if subtle.ConstantTimeCompare(sent[:], hash[:]) == 1 && t.Token != "" {
-			found, ok = t, true
+	for i := range t.known {
+		if subtle.ConstantTimeCompare(sent[:], t.known[i].hash[:]) == 1 {
+			found, ok = t.known[i].token, true
 		}
 	}
 	if ok && found.Name == "" {

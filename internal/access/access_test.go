@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package callers_test
+package access_test
 
 import (
 	"errors"
@@ -10,22 +10,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
 )
 
 func Example() {
 	user := invoker.NewTrusted[string]("user_id")
-	static := slices.Values([]callers.Token{{Token: "ada-token", Name: "ada", Trusted: []invoker.Value{user.Is("ada")}}})
-	values, name, err := callers.Check([]string{"Bearer ada-token"}, static, nil)
+	tokens := access.NewTokens("", []access.Token{{Token: "ada-token", Name: "ada", Trusted: []invoker.Value{user.Is("ada")}}})
+	values, name, err := tokens.Check([]string{"Bearer ada-token"}, nil)
 	fmt.Println(name, len(values), err)
-	_, _, err = callers.Check([]string{"Bearer another"}, static, nil)
+	_, _, err = tokens.Check([]string{"Bearer another"}, nil)
 	fmt.Println(err)
 
-	client := callers.Client(callers.Identity(name, values), "192.0.2.1:4711")
-	clients := callers.New(callers.Limits{Parallel: 1})
-	end := clients.Begin(client, callers.Request)
-	fmt.Println(clients.Begin(client, callers.Request) == nil)
+	client := access.Client(access.Identity(name, values), "192.0.2.1:4711")
+	clients := access.New(access.Limits{Parallel: 1})
+	end := clients.Begin(client, access.Request)
+	fmt.Println(clients.Begin(client, access.Request) == nil)
 	end()
 	// Output:
 	// ada 1 <nil>
@@ -35,7 +35,7 @@ func Example() {
 
 func TestCheck(t *testing.T) {
 	user := invoker.NewTrusted[string]("user_id")
-	static := slices.Values([]callers.Token{
+	tokens := access.NewTokens("", []access.Token{
 		{}, {Token: "good", Name: "a"}, {Token: "nameless"}, {Token: "old", Expires: time.Now().Add(-time.Second)},
 		{Token: "young", Expires: time.Now().Add(time.Hour)},
 	})
@@ -62,15 +62,15 @@ func TestCheck(t *testing.T) {
 		{[]string{"Bearer young"}, true, 0, ""},
 		{[]string{"Bearer asked"}, false, 1, ""},
 		{[]string{"Bearer bare"}, true, 0, ""},
-		{[]string{"Bearer old"}, false, 0, callers.ErrExpired.Error()},
+		{[]string{"Bearer old"}, false, 0, access.ErrExpired.Error()},
 		{[]string{"Bearer other"}, true, 0, "unknown"},
 		{[]string{"Bearer panics"}, true, 0, "the check of the token panicked: no such key"},
-		{[]string{"Bearer"}, false, 0, callers.ErrNone.Error()},
-		{[]string{"Basic good"}, false, 0, callers.ErrNone.Error()},
-		{[]string{"Bearer good", "Bearer good"}, false, 0, callers.ErrNone.Error()},
-		{nil, false, 0, callers.ErrNone.Error()},
+		{[]string{"Bearer"}, false, 0, access.ErrNone.Error()},
+		{[]string{"Basic good"}, false, 0, access.ErrNone.Error()},
+		{[]string{"Bearer good", "Bearer good"}, false, 0, access.ErrNone.Error()},
+		{nil, false, 0, access.ErrNone.Error()},
 	} {
-		values, name, err := callers.Check(c.headers, static, ask)
+		values, name, err := tokens.Check(c.headers, ask)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -85,26 +85,26 @@ func TestCheck(t *testing.T) {
 // else's.
 func TestIdentity(t *testing.T) {
 	user, token := invoker.NewTrusted[string]("user_id"), invoker.NewTrusted[string]("token").Secret()
-	ada := callers.Identity("", []invoker.Value{user.Is("ada"), token.Is("1")})
-	if again := callers.Identity("", []invoker.Value{user.Is("ada"), token.Is("2")}); again != ada {
+	ada := access.Identity("", []invoker.Value{user.Is("ada"), token.Is("1")})
+	if again := access.Identity("", []invoker.Value{user.Is("ada"), token.Is("2")}); again != ada {
 		t.Error("a new token makes somebody else")
 	}
 	others := []string{
-		ada, callers.Identity("", []invoker.Value{user.Is("ben")}), callers.Identity("a", []invoker.Value{user.Is("ada")}), callers.Identity("a", nil),
-		callers.Identity("", []invoker.Value{token.Is("1")}), callers.Identity("", []invoker.Value{token.Is("2")}), callers.Identity("", nil),
+		ada, access.Identity("", []invoker.Value{user.Is("ben")}), access.Identity("a", []invoker.Value{user.Is("ada")}), access.Identity("a", nil),
+		access.Identity("", []invoker.Value{token.Is("1")}), access.Identity("", []invoker.Value{token.Is("2")}), access.Identity("", nil),
 	}
 	slices.Sort(others)
 	if len(slices.Compact(others)) != 7 || others[0] != "" {
 		t.Errorf("not all differ: %q", others)
 	}
-	if callers.Client("", "192.0.2.1:80") != "ip 192.0.2.1" || callers.Client("x", "192.0.2.1:80") != "id x" {
+	if access.Client("", "192.0.2.1:80") != "ip 192.0.2.1" || access.Client("x", "192.0.2.1:80") != "id x" {
 		t.Error("whose load it is")
 	}
 }
 
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clients := callers.New(callers.Limits{Rate: 2, Parallel: 1})
+		clients := access.New(access.Limits{Rate: 2, Parallel: 1})
 		for i, want := range []time.Duration{0, 0, 500 * time.Millisecond, 500 * time.Millisecond} {
 			if wait := clients.Arrive("ada"); wait != want {
 				t.Errorf("request %d waits %v, want %v", i, wait, want)
@@ -122,8 +122,8 @@ func TestRate(t *testing.T) {
 
 // Streams, and messages that a call may wait for, leave the places of requests alone.
 func TestPlaces(t *testing.T) {
-	clients := callers.New(callers.Limits{Parallel: 1})
-	for _, kind := range []callers.Kind{callers.Request, callers.Stream, callers.Body} {
+	clients := access.New(access.Limits{Parallel: 1})
+	for _, kind := range []access.Kind{access.Request, access.Stream, access.Body} {
 		end := clients.Begin("ada", kind)
 		if end == nil || clients.Begin("ada", kind) != nil {
 			t.Errorf("kind %d has not one place", kind)
@@ -132,7 +132,7 @@ func TestPlaces(t *testing.T) {
 		defer end()
 	}
 	for range 3 {
-		if clients.Begin("ada", callers.Message) == nil {
+		if clients.Begin("ada", access.Message) == nil {
 			t.Error("a message finds no place")
 		}
 	}
