@@ -230,7 +230,7 @@ func TestToolsListsWhatIsOffered(t *testing.T) {
 func TestTheModelHasASay(t *testing.T) {
 	path := file(t, model(t), "[mcp.odd]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", "+quoted(oddServer)+"]\nprotocol = \"2025-11-25\"\n")
 	o := consort(t, "check", "--config", path).expect(t, exit.Done)
-	contains(t, "the report", o.stdout, "list is set aside", "models' servers")
+	contains(t, "the report", o.stdout, "list is set aside", "servers of models do not support")
 }
 
 // oddServer offers a tool whose schema Go can check, but no model can be given.
