@@ -218,7 +218,7 @@ func (o *Options) thinking() (map[string]any, error) {
 	}
 	budget, err := strconv.Atoi(o.Thinking)
 	if err != nil || budget < minThinking || budget >= o.MaxTokens {
-		return nil, fmt.Errorf("Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
+		return nil, fmt.Errorf("the option Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
 	}
 	return map[string]any{"type": "enabled", "budget_tokens": budget}, nil
 }
