@@ -59,7 +59,7 @@ func TestAFileThatMayOnlyBeRead(t *testing.T) {
 	storetest.Add(t, s, "talk", 0, "before")
 	pragma(t, s, "query_only = 1")
 	err := s.Append(t.Context(), "talk", 1, storetest.Says("c1", "x"))
-	if err == nil || !strings.Contains(err.Error(), "cannot be stored") || !strings.Contains(err.Error(), s.path) {
+	if err == nil || !strings.Contains(err.Error(), "cannot be written") || !strings.Contains(err.Error(), s.path) {
 		t.Error(err)
 	}
 	if got := storetest.Texts(t, s, "talk"); len(got) != 1 {

@@ -52,8 +52,8 @@ func TestOpeningWhatMayOnlyBeRead(t *testing.T) {
 		file, folder os.FileMode
 		want         string
 	}{
-		"file":            {path, 0o444, 0o777, "cannot be stored"},
-		"folder":          {path, 0o666, 0o555, "cannot be stored"},
+		"file":            {path, 0o444, 0o777, "cannot be written"},
+		"folder":          {path, 0o666, 0o555, "cannot be written"},
 		"new in a folder": {filepath.Join(folder, "new.db"), 0o666, 0o555, "permission denied"},
 	} {
 		if err := os.Chmod(path, test.file); err != nil {
