@@ -134,3 +134,40 @@ func agrees(wanted *bool, is bool) bool { return wanted == nil || *wanted == is 
 func matches(globs []string, name string) bool {
 	return len(globs) == 0 || slices.ContainsFunc(globs, func(pattern string) bool { return glob.Match(pattern, name) })
 }
+
+func (a *Approval) fields() []field {
+	return []field{
+		{"default", choice(&a.Default, ActionAllow, ActionDeny, ActionAsk, ActionDefer)},
+		{"within", duration(&a.Within)},
+		{"rules", each(&a.Rules, func(rule *Rule) value { return tableOf(rule.fields(), rule.check) })},
+	}
+}
+
+func (rule *Rule) fields() []field {
+	return []field{
+		{"action", choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk, ActionDefer)},
+		{"reason", text(&rule.Reason)},
+		{"within", duration(&rule.Within)},
+		{"who", text(&rule.Who)},
+		{"ensembles", each(&rule.Ensembles, text)},
+		{"tools", each(&rule.Tools, text)},
+		{"read_only", optional(&rule.ReadOnly, boolean)},
+		{"idempotent", optional(&rule.Idempotent, boolean)},
+		{"destructive", optional(&rule.Destructive, boolean)},
+		{"open_world", optional(&rule.OpenWorld, boolean)},
+	}
+}
+
+func (rule *Rule) check(r *reader, n *node) {
+	if n.member("action") == nil {
+		r.missing(n, "action", `missing: expected "allow", "deny", "ask" or "defer"`)
+	}
+	if reason := n.member("reason"); reason != nil && rule.Action != ActionDeny && rule.Action != "" {
+		r.add(r.problem(reason.keyAt, reason.path(), `only a rule with action = "deny" gives a reason`))
+	}
+	for _, key := range []string{"within", "who"} {
+		if stray := n.member(key); stray != nil && rule.Action != ActionDefer && rule.Action != "" {
+			r.add(r.problem(stray.keyAt, stray.path(), `only for a rule with action = "defer"`))
+		}
+	}
+}

@@ -56,7 +56,7 @@
 //
 // A TOML document and an imported JSON document become the same tree of values with
 // positions (document.go, toml.go, json.go). One walker (reader.go) processes a tree with
-// lists of fields (keys.go, server.go, imports.go). Each field binds a key to a kind of
-// value (kinds.go) and to its destination in a struct. The lists are the whole grammar.
+// lists of fields (root.go, server.go, imports.go). Each field binds a key to a kind of
+// value (values.go) and to its destination in a struct. The lists are the whole grammar.
 // docs/decisions/0005-configuration.md lists the rejected alternatives.
 package config

@@ -42,7 +42,7 @@ allow = ["read_*"]
 	// Output: files
 }
 
-// Everything that is wrong is said at once.
+// All errors are reported together.
 func ExampleParse() {
 	_, err := config.Parse("consort.toml", []byte(`
 [mcp.weather]

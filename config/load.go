@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
-	"strings"
 )
 
 // Options are the options of [Parse]. A nil pointer and the zero value of a field mean
@@ -107,16 +105,3 @@ func fileFault(err error) string {
 
 // withoutMark removes the byte order mark that some editors write at the start.
 func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) }
-
-// isOpenAI reports whether the model's API is OpenAI's own, over HTTPS.
-func (m *Model) isOpenAI() bool {
-	if m.BaseURL.Reveal() == "" {
-		return true
-	}
-	u, err := url.Parse(m.BaseURL.Reveal())
-	if err != nil || u.Scheme != "https" {
-		return false
-	}
-	host := strings.ToLower(u.Hostname())
-	return host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com")
-}

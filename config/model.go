@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
@@ -223,4 +224,17 @@ func (m *Model) hasCredentials() bool {
 		}
 	}
 	return m.APIKey.Reveal() != "" || os.Getenv("OPENAI_API_KEY") != ""
+}
+
+// isOpenAI reports whether the model's API is OpenAI's own, over HTTPS.
+func (m *Model) isOpenAI() bool {
+	if m.BaseURL.Reveal() == "" {
+		return true
+	}
+	u, err := url.Parse(m.BaseURL.Reveal())
+	if err != nil || u.Scheme != "https" {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	return host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com")
 }

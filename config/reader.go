@@ -4,9 +4,9 @@ package config
 
 import "fmt"
 
-// A field defines the value of one key of a table. The lists of fields, in keys.go, are
-// the whole grammar of a configuration. Reading, the search for the most similar key, and
-// the test of docs/configuration.md use them.
+// A field defines the value of one key of a table. The lists of fields, from root.go on,
+// are the whole grammar of a configuration. Reading, the search for the most similar key,
+// and the test of docs/configuration.md use them.
 type field struct {
 	key string
 	value

@@ -382,3 +382,69 @@ func tableOf(fields []field, check func(r *reader, n *node)) value {
 		}
 	}}
 }
+
+// headerValue is a secret that is valid in an HTTP header.
+func headerValue(to *Value) value {
+	v := secret(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		v.read(r, n)
+		if strings.ContainsFunc(to.Reveal(), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+			r.wrong(n, "expected a value for an HTTP header, which holds no line breaks or other control characters")
+		}
+	}}
+}
+
+// headerName is a token of RFC 9110, section 5.6.2.
+func headerName(name string) string {
+	for _, c := range name {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (c > '~' || !strings.ContainsRune("!#$%&'*+-.^_`|~", c)) {
+			return "expected the name of an HTTP header"
+		}
+	}
+	if name == "" {
+		return "expected the name of an HTTP header, not an empty one"
+	}
+	return ""
+}
+
+// environmentName is the name of an environment variable, as in ${NAME}.
+func environmentName(to *string) value {
+	return value{kind: "a string", read: func(r *reader, n *node) {
+		text(to).read(r, n)
+		if *to != "" && !isName(*to) {
+			r.wrong(n, "expected the name of an environment variable: letters, digits and _")
+		}
+	}}
+}
+
+func variableName(name string) string {
+	if name == "" || strings.ContainsAny(name, "=\x00") {
+		return "expected the name of an environment variable"
+	}
+	return ""
+}
+
+// protocolVersion is a version of MCP, which is a date.
+func protocolVersion(to *string) value {
+	const kind = `a protocol version such as "2025-11-25", in quotes`
+	return value{kind: "a protocol version", read: func(r *reader, n *node) {
+		s, ok := n.value.(string)
+		if !ok {
+			r.wrongKind(n, kind)
+			return
+		}
+		if _, err := time.Parse(time.DateOnly, s); err != nil {
+			r.wrong(n, "expected %s", kind)
+			return
+		}
+		*to = s
+	}}
+}
+
+func serverName(name string) string {
+	if strings.TrimSpace(name) == "" {
+		return "expected a name for the server, not an empty one"
+	}
+	return ""
+}

@@ -97,7 +97,7 @@ func ExampleRoster_Catalog() {
 	// ensemble "database": cannot connect: connection refused
 }
 
-// A server that keeps dying is parked, and somebody revives it.
+// A server that keeps dying is parked until Connect is called.
 func ExampleRestart() {
 	source := ensembletest.NewSource(ensembletest.Returns("now", "12:00"))
 	source.Fail(ensembletest.Open, 2, errors.New("exit status 127"))
@@ -120,7 +120,7 @@ func ExampleRestart() {
 	// <nil> ready
 }
 
-// Whoever watches over a program asks how its ensembles do.
+// HealthHandler reports the state of the ensembles as JSON.
 func ExampleRoster_HealthHandler() {
 	ctx := context.Background()
 	roster, err := ensemble.NewRoster(ensemble.Local("clock", ensembletest.Returns("now", "12:00")))

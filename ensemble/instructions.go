@@ -9,7 +9,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // The limits for servers' instructions, in characters.
@@ -63,7 +63,7 @@ func (i Instructions) Shortened(most int) Instructions {
 func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 	said := Instructions{Ensemble: e.name}
 	if !e.options.OmitInstructions {
-		text, _ := cleaned(e.foreign.peerOf(connection).Instructions, shown.IsInvisible)
+		text, _ := cleaned(e.foreign.peerOf(connection).Instructions, display.IsInvisible)
 		if text = strings.TrimSpace(text); text != "" {
 			said.Text = e.options.Redact(text)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -18,8 +18,8 @@ type Note struct {
 	Text string // a clause
 }
 
-// isInvisibleInName is shown.IsInvisible for a name, which has one line.
-func isInvisibleInName(r rune) bool { return shown.IsInvisible(r) || r == '\n' || r == '\t' }
+// isInvisibleInName is display.IsInvisible for a name, which has one line.
+func isInvisibleInName(r rune) bool { return display.IsInvisible(r) || r == '\n' || r == '\t' }
 
 // cleaned returns s without invisible characters, and the characters it removed, each
 // listed once and in order.
@@ -62,7 +62,7 @@ func cleanDefinition(d *invoker.Definition) (*invoker.Definition, []Note) {
 	}
 	sweep("name", &clean.Name, isInvisibleInName)
 	sweep("title", &clean.Title, isInvisibleInName)
-	sweep("description", &clean.Description, shown.IsInvisible)
+	sweep("description", &clean.Description, display.IsInvisible)
 	for i := range notes {
 		notes[i].Tool = clean.Name
 	}

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/event"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
@@ -191,7 +191,7 @@ func (c *listCache[T]) selectItems(found []T) items[T] {
 		texts := c.kind.texts(&one)
 		given := *texts.key
 		*texts.ensemble = name
-		*texts.description, _ = cleaned(*texts.description, shown.IsInvisible)
+		*texts.description, _ = cleaned(*texts.description, display.IsInvisible)
 		for _, line := range append(texts.names, texts.key) {
 			*line, _ = cleaned(*line, isInvisibleInName)
 		}

@@ -4,12 +4,9 @@ package ensemble
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/shown"
-	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -131,25 +128,3 @@ const (
 
 // maxReport is how much of a report's text a failure repeats, in bytes.
 const maxReport = 200
-
-// outOfTime describes the limit that ended the call, and the last reported progress.
-func (c *clock) outOfTime(which *limitError) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	name := "idle time-out"
-	if which.what == noAnswer {
-		name = "time limit"
-	}
-	text := fmt.Sprintf("The call reached its %s: %v.", name, which)
-	if c.reports == 0 {
-		return text
-	}
-	text += fmt.Sprintf(" Its last report of progress was %g", c.last.Done)
-	if c.last.Total > 0 {
-		text += fmt.Sprintf(" of %g", c.last.Total)
-	}
-	if message, _ := cleaned(c.last.Message, shown.IsInvisible); message != "" {
-		text += fmt.Sprintf(", %q", textcut.Bytes(message, maxReport))
-	}
-	return text + "."
-}

@@ -60,7 +60,7 @@ func ExamplePolicy() {
 	// budget: a cap of money needs a price for the model "unheard-of"
 }
 
-// Whoever asks a model without a conversation reserves and settles by hand.
+// A program that calls a model without a conversation reserves and settles itself.
 func ExamplePolicy_Reserve() {
 	ctx, now := context.Background(), time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	policy := &budget.Policy{Ledger: budget.NewMemory(), Caps: []budget.Cap{{Scope: budget.Identity, Window: budget.Day, Tokens: 1500}}}

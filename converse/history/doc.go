@@ -5,8 +5,8 @@
 //
 // A [Log] is the interface that a running conversation needs: it reads the existing
 // canisters and appends new ones. Append compares the length of the list with the
-// length that the writer expects, so that if a writer was given up for dead and
-// replaced, only one of the two continues. Append also recognizes canisters that it
+// length that the writer expects, so that if a writer is presumed dead, is
+// replaced and comes back, only one of the two can append. Append also recognizes canisters that it
 // already has by their identities, so a writer that does not know whether its append
 // arrived can repeat it.
 //

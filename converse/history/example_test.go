@@ -16,8 +16,8 @@ func says(id, text string) canister.Canister {
 	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
 }
 
-// Of two writers who believe that a conversation has one canister, one goes on.
-// The other may repeat what arrived already.
+// Two writers append at the same length: one succeeds, the other gets a ConflictError.
+// Repeating an append that succeeded is not an error.
 func Example() {
 	ctx := context.Background()
 	log := history.NewMemory()
@@ -40,7 +40,7 @@ func Example() {
 	// c2 Is it raining? <nil>
 }
 
-// A conversation is carried on from an earlier place under another identity.
+// Fork copies the beginning of a conversation to a new ID.
 func ExampleStore_Fork() {
 	ctx := context.Background()
 	store := history.NewMemory()
@@ -56,7 +56,7 @@ func ExampleStore_Fork() {
 	// other 2 from talk 1 <nil>
 }
 
-// What nobody has touched for thirty days goes, but for what is tagged.
+// Delete conversations unchanged for 30 days, except those tagged legal.
 func ExampleRetain() {
 	ctx := context.Background()
 	store := history.NewMemory()

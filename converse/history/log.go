@@ -11,15 +11,16 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Log stores lists of canisters by the identity of their conversation, which is any
-// string that [CheckID] accepts. All methods may be called concurrently, also by
-// several processes if they share the store. A method whose context has ended does
+// Log stores lists of canisters by conversation ID, which is any string that [CheckID]
+// accepts. All methods may be called concurrently, also by several processes if they
+// share the store. A method whose context has already ended when it is called does
 // nothing and returns the error of the context.
 type Log interface {
-	// Read yields the canisters of a conversation except the first after ones, in
-	// order, as they were when the loop began. It yields nothing if the conversation
+	// Read yields the canisters of a conversation in order, as they were when the loop
+	// began, and skips the first after of them. It yields nothing if the conversation
 	// does not exist or has at most after canisters. An error ends the sequence; it is
-	// a [*CorruptError] if the stored data was damaged after it was written.
+	// a [*CorruptError] if the stored data was damaged after it was written, and may be
+	// ErrNotFound if the conversation is deleted during the loop.
 	Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error]
 	// Append adds canisters to the end of a conversation, all or none, and returns when
 	// they would survive a power failure. The conversation must have length canisters;
@@ -27,9 +28,9 @@ type Log interface {
 	// longer and already has canisters with the same identities at the same places,
 	// Append does nothing; canisters without an identity never match. In all other
 	// cases the error is a [*ConflictError]. Appending no canisters creates no
-	// conversation. A canister without a JSON form is an error, see [Lines]. After any
-	// other error it is unknown whether the canisters were added: call Append again
-	// with the same arguments, or Read.
+	// conversation. A canister without a JSON form is an error, see [Lines]. Other
+	// errors, also that of a context which ends during the call, leave open whether the
+	// canisters were added: call Append again with the same arguments, or Read.
 	Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error
 }
 
@@ -66,7 +67,7 @@ func (e *CorruptError) Error() string {
 func (e *CorruptError) Unwrap() error { return e.Err }
 
 // ErrNotFound is in the chain of errors about a conversation that does not exist, or
-// about a place beyond its end.
+// about a fork at a length that it does not have.
 var ErrNotFound = errors.New("history: no such conversation")
 
 // ErrExists is in the chain of the error returned when a new conversation would have

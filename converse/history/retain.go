@@ -18,8 +18,8 @@ type Retention struct {
 	Keep time.Duration
 	// Rules are exceptions; the first that matches a conversation decides.
 	Rules []RetentionRule
-	// Open also lets conversations expire that do not end with an answer, see [Filter]:
-	// they may still be waiting for a person. By default they are kept.
+	// Open also lets open conversations expire, see [Filter.Open]: they may still be
+	// waiting for a person. By default they are kept.
 	Open bool
 }
 

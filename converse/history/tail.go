@@ -17,7 +17,7 @@ const firstTail = 64
 // more of the last canisters, until enough returns true for the canisters read so far,
 // or all are read. It returns them, in order, with the place of the first, which is the
 // number of canisters before it. If the conversation does not exist it returns 0 and no
-// canisters. Tail calls enough after each read.
+// canisters. Tail calls enough after each read except one that reaches the beginning.
 //
 // Tail learns the length of the conversation from the log if the log has the Info of a
 // [Store]. If it does not, or if the Info is damaged, Tail reads the whole conversation

@@ -29,7 +29,8 @@ type place struct {
 	Zone string `json:"zone" jsonschema:"IANA name of a time zone, such as Europe/Oslo"`
 }
 
-// timeIn is an ordinary function; its error is told to the model.
+// timeIn is an ordinary function. The model does not see the text of its error; use
+// invoker.Failf for that.
 func timeIn(_ context.Context, p place) (string, error) {
 	zone, err := time.LoadLocation(p.Zone)
 	if err != nil {
@@ -48,7 +49,7 @@ func ask(ctx context.Context, question string, server []string) error {
 		return err
 	}
 	defer roster.Close(ctx)
-	if err := roster.Connect(ctx); err != nil { // turns would go on without the tools of such a server
+	if err := roster.Connect(ctx); err != nil { // without this, a turn skips servers that cannot be reached
 		return err
 	}
 	model, err := openaimodel.New("gpt-5-mini", &openaimodel.Options{BaseURL: os.Getenv("OPENAI_BASE_URL")})

@@ -32,7 +32,7 @@ func ask(ctx context.Context, path, question string) error {
 		return err
 	}
 	defer parts.Close(ctx)
-	if err := parts.Roster.Connect(ctx); err != nil { // turns would go on without the tools of such a server
+	if err := parts.Roster.Connect(ctx); err != nil { // without this, a turn skips servers that cannot be reached
 		return err
 	}
 

@@ -15,8 +15,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -66,7 +66,7 @@ func runCall(ctx context.Context, p *program, args []string) (err error) {
 		return err
 	}
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
-	line := p.screen.Begin(shown.Line(args[1]))
+	line := p.screen.Begin(display.Line(args[1]))
 	call.Progress = func(progress invoker.Progress) { line.Say(terminal.ProgressText(progress)) }
 	output, err := invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
 	line.End()
@@ -215,7 +215,7 @@ func printCall(p *program, call *invoker.Call, output invoker.Output, err error)
 	if p.json {
 		return printCallJSON(p, result)
 	}
-	text := shown.Contents(result.Content)
+	text := display.Contents(result.Content)
 	if failure != nil {
 		var cause string
 		if died, ok := errors.AsType[*ensemble.ProcessError](failure.Cause); ok {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
@@ -98,7 +98,7 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	}
 	defer c.session.adviseContinue()
 	if c.user.Interactive() {
-		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help lists the commands."))
+		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+display.Text(cfg.Model.Name.Reveal())+". /help lists the commands."))
 	}
 	p.location.Tell(p.screen, cfg)
 	c.greet(ctx)
@@ -125,7 +125,7 @@ func (c *chat) greet(ctx context.Context) {
 		return
 	}
 	was := histories.Titled{Store: c.session.store}.Entitled(ctx, c.session.was)
-	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), shown.Line(was.Title))))
+	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), display.Line(was.Title))))
 	if invoke, calls := c.session.conversation.Next().(converse.Invoke); calls {
 		c.program.screen.Note("Calls of tools without a result: %d. With your next message the model learns that they were interrupted; to continue them instead, leave and run: %s",
 			len(invoke.Pending), c.program.location.CommandLine("resume "+histories.Word(was.ID)))
@@ -204,7 +204,7 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 	case exit.StatusOf(err) == exit.Waits:
 		c.session.adviseResume()
 	case err != nil && ctx.Err() == nil:
-		c.program.screen.Note("%s%s", c.program.screen.Notes.Bad("consort: "), shown.Text(err.Error()))
+		c.program.screen.Note("%s%s", c.program.screen.Notes.Bad("consort: "), display.Text(err.Error()))
 		err = exit.With(exit.StatusOf(err), nil) // the error is already printed
 	}
 	return false, err

@@ -11,9 +11,9 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/reports"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -176,7 +176,7 @@ func connect(ctx context.Context, p *program, roster *ensemble.Roster) {
 	done := make(chan struct{})
 	ensembles := roster.Ensembles()
 	for _, e := range ensembles {
-		line := p.screen.Begin("connecting to " + shown.Line(e.Name()))
+		line := p.screen.Begin("connecting to " + display.Line(e.Name()))
 		go func() {
 			defer func() { line.End(); done <- struct{}{} }()
 			_ = e.Connect(ctx) // the snapshot has the error

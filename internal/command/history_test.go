@@ -14,9 +14,9 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
-	"github.com/consort-go/consort/internal/shown"
 )
 
 // hostile is what somebody says who would like to be more than text.
@@ -165,7 +165,7 @@ func TestHistoryShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first, err := canister.Unmarshal(all.Canisters[0]); err != nil || len(all.Canisters) != 5 ||
-		shown.Contents(first.(canister.User).Content) != "Oslo? "+hostile || all.Conversation.Length != 5 {
+		display.Contents(first.(canister.User).Content) != "Oslo? "+hostile || all.Conversation.Length != 5 {
 		t.Errorf("%v, %+v", err, all)
 	}
 }

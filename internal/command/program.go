@@ -12,11 +12,11 @@ import (
 	"syscall"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/otelsetup"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
@@ -136,7 +136,7 @@ func formatError(err error) string {
 		}
 		return strings.Join(texts, "\n")
 	}
-	return shown.Text(strings.TrimRight(err.Error(), "\n"))
+	return display.Text(strings.TrimRight(err.Error(), "\n"))
 }
 
 func rootCommand(p *program) *cobra.Command {

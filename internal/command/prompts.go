@@ -9,9 +9,9 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/reports"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -54,7 +54,7 @@ func assignments(flag string, all []string) (map[string]string, error) {
 
 // getPrompt returns the canisters of a prompt.
 func getPrompt(ctx context.Context, p *program, roster *ensemble.Roster, name string, arguments map[string]string) ([]canister.Canister, error) {
-	getting := p.screen.Begin("getting " + shown.Line(name))
+	getting := p.screen.Begin("getting " + display.Line(name))
 	messages, err := roster.GetPrompt(ctx, name, arguments)
 	getting.End()
 	if ctx.Err() != nil {
@@ -75,7 +75,7 @@ func showPrompt(ctx context.Context, p *program, assembly *config.Assembly, name
 		return p.screen.PrintCanisters(canisters...)
 	}
 	for _, c := range canisters {
-		p.screen.PrintLine(p.screen.Results.Name(string(c.Kind())) + ": " + shown.Contents(canister.ContentOf(c)))
+		p.screen.PrintLine(p.screen.Results.Name(string(c.Kind())) + ": " + display.Contents(canister.ContentOf(c)))
 	}
 	return p.screen.Err()
 }

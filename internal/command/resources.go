@@ -11,9 +11,9 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/reports"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
@@ -66,7 +66,7 @@ func failed(err error) error {
 
 // readDocument returns a resource as a document.
 func readDocument(ctx context.Context, p *program, roster *ensemble.Roster, uri string) (canister.Document, error) {
-	reading := p.screen.Begin("reading " + shown.Line(uri))
+	reading := p.screen.Begin("reading " + display.Line(uri))
 	document, err := roster.Document(ctx, uri)
 	reading.End()
 	if ctx.Err() != nil {
@@ -88,7 +88,7 @@ func showResource(ctx context.Context, p *program, assembly *config.Assembly, ur
 		if resource, ok := content.(canister.ResourceContent); ok && resource.Blob == nil {
 			content = canister.TextContent{Text: resource.Text}
 		}
-		parts = append(parts, shown.Content(content))
+		parts = append(parts, display.Content(content))
 	}
 	p.screen.PrintLine(strings.Join(parts, "\n"))
 	return p.screen.Err()
@@ -112,6 +112,6 @@ func listResources(ctx context.Context, p *program, assembly *config.Assembly) e
 
 func noteAway(p *program, away []reports.Away) {
 	for _, a := range away {
-		p.screen.Note("%s", p.screen.Notes.Bad("away: ")+shown.Text(a.Error))
+		p.screen.Note("%s", p.screen.Notes.Bad("away: ")+display.Text(a.Error))
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -144,7 +144,7 @@ func (s *service) whoOverTLS(ca string, own *authority, name, token string) stri
 				return err.Error()
 			}
 			defer session.Close()
-			said := shown.Contents(output.Content)
+			said := display.Contents(output.Content)
 			if same := called(s.t, session, "echo", `{}`); same != said {
 				s.t.Errorf("by the tool service it is %s, by MCP %s", said, same)
 			}

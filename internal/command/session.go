@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/histories"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 )
@@ -123,7 +123,7 @@ func (s *session) entitle(ctx context.Context) {
 		}
 	}
 	if err != nil && !errors.Is(err, history.ErrNotFound) { // not found: nothing was said
-		s.program.screen.Note("the conversation has no title: %s", shown.Text(err.Error()))
+		s.program.screen.Note("the conversation has no title: %s", display.Text(err.Error()))
 	}
 	s.was.Title = now.Title
 }

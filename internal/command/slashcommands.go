@@ -6,8 +6,8 @@ import (
 	"context"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/reports"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -29,7 +29,7 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 	case "/history":
 		return false, c.listHistory(ctx)
 	default:
-		c.program.screen.Note("there is no %s; there are /tools, /history, /help and /quit", shown.Text(line))
+		c.program.screen.Note("there is no %s; there are /tools, /history, /help and /quit", display.Text(line))
 	}
 	return false, c.program.screen.Err()
 }
@@ -58,7 +58,7 @@ func (c *chat) listHistory(ctx context.Context) error {
 
 // complain prints err and returns it.
 func (c *chat) complain(err error) error {
-	c.program.screen.Note("%s%s", c.program.screen.Notes.Bad("consort: "), shown.Text(err.Error()))
+	c.program.screen.Note("%s%s", c.program.screen.Notes.Bad("consort: "), display.Text(err.Error()))
 	return err
 }
 

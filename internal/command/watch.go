@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/reports"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -75,7 +75,7 @@ func healthShower(p *program) func(ensemble.Health) {
 			}
 			states[e.Name] = e.State
 			p.screen.Print(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
-				h.Time.Format(time.TimeOnly), shown.Text(e.Name), e.State, reports.Trouble(e))) + "\n")
+				h.Time.Format(time.TimeOnly), display.Text(e.Name), e.State, reports.Trouble(e))) + "\n")
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
@@ -155,7 +155,7 @@ func (d *Demo) Introduction(paint terminal.Palette) string {
 	if d.model != nil {
 		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.Bold("a script, not a real model,"), d.model.URL())
 	} else {
-		fmt.Fprintf(&b, "  model    %s at %s\n", shown.Text(d.options.Model), shown.Text(cmp.Or(d.options.BaseURL, "OpenAI")))
+		fmt.Fprintf(&b, "  model    %s at %s\n", display.Text(d.options.Model), display.Text(cmp.Or(d.options.BaseURL, "OpenAI")))
 	}
 	fmt.Fprintf(&b, "  tasks    a SQLite database with the tasks of two people\n")
 	fmt.Fprintf(&b, "  ada      an MCP server of hers over stdio, a subprocess\n")

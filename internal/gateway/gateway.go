@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// package gateway serves the tools, resources and prompts of a roster to other MCP hosts:
+// Package gateway serves the tools, resources and prompts of a roster to other MCP hosts:
 // over standard input and output, streamable HTTP and gRPC, with the health of its
 // servers beside them, and a tool that holds stored conversations.
 package gateway

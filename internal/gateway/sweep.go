@@ -14,7 +14,7 @@ import (
 // sweepEvery is how often a long-running process deletes expired conversations.
 const sweepEvery = time.Hour
 
-// sweeps deletes expired conversations, now and then periodically, on a goroutine; stop
+// sweeps deletes expired conversations, immediately and then every sweepEvery, on a goroutine; stop
 // ends it.
 func sweeps(ctx context.Context, store history.Store, retention history.Retention, log *zap.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)

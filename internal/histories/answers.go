@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/shown"
 )
 
 // Answer is the answer to a wait, as given by a flag.
@@ -118,7 +118,7 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 			}
 		case canister.Answer:
 			if c.Wait == wait {
-				reason = fmt.Sprintf("%s has answered %s already: %s", shown.Line(c.By), Word(c.Wait), shown.Line(string(c.Verdict)))
+				reason = fmt.Sprintf("%s has answered %s already: %s", display.Line(c.By), Word(c.Wait), display.Line(string(c.Verdict)))
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wa
 	case m.to.JSON:
 		return m.to.Screen.PrintDocument(Answered{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: a.By})
 	}
-	m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answered as "+shown.Line(a.By)+". "+m.nextStep(info)))
+	m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answered as "+display.Line(a.By)+". "+m.nextStep(info)))
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/shown"
 )
 
 // Choice selects the conversation of the store to continue; its zero value is a new one.
@@ -68,7 +68,7 @@ func NewID() string {
 
 // Word quotes an ID for a shell, and sanitizes it for a terminal.
 func Word(id string) string {
-	id = shown.Text(id)
+	id = display.Text(id)
 	if strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-") == "" && !strings.HasPrefix(id, "-") {
 		return id
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -56,7 +56,7 @@ func (m *Manager) showList(list []history.Info) error {
 	rows := [][]string{{"ID", "CHANGED", "CANISTERS", "TITLE"}}
 	for _, info := range list {
 		form.Conversations = append(form.Conversations, bundle.AboutOf(info))
-		rows = append(rows, []string{shown.Line(info.ID), info.Changed.Local().Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
+		rows = append(rows, []string{display.Line(info.ID), info.Changed.Local().Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
 	}
 	switch {
 	case m.to.JSON:
@@ -79,9 +79,9 @@ func (m *Manager) showList(list []history.Info) error {
 
 // about returns the title of a conversation, its tags, and whether it is open.
 func about(info history.Info) string {
-	parts := []string{shown.Line(info.Title)}
+	parts := []string{display.Line(info.Title)}
 	for _, tag := range info.Tags {
-		parts = append(parts, "#"+shown.Line(tag))
+		parts = append(parts, "#"+display.Line(tag))
 	}
 	if (history.Filter{Open: true}).Allows(info) {
 		parts = append(parts, "(open)")
@@ -99,7 +99,7 @@ func (m *Manager) Show(ctx context.Context, id string) error {
 		return m.showJSON(ctx, info)
 	}
 	paint := m.to.Screen.Results
-	m.to.Screen.Print(paint.Bold(shown.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(bundle.Facts(info), "\n")) + "\n")
+	m.to.Screen.Print(paint.Bold(display.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(bundle.Facts(info), "\n")) + "\n")
 	for c, err := range bundle.Canisters(ctx, m.store, info) {
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func (m *Manager) Show(ctx context.Context, id string) error {
 		part := bundle.PartOf(c)
 		head := fmt.Sprintf("%s  %s", paint.Name(fmt.Sprintf("%d %s", part.Place, part.Heading())), paint.Faint(part.When()))
 		m.to.Screen.Print("\n" + strings.TrimRight(head, " ") + "\n")
-		if text := shown.Text(part.Text); text != "" {
+		if text := display.Text(part.Text); text != "" {
 			m.to.Screen.Print(strings.TrimRight(text, "\n") + "\n")
 		}
 		if err := m.to.Screen.Err(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -113,7 +113,7 @@ func (l *Location) OpenError(err error) error {
 func (l *Location) Tell(screen *terminal.Screen, cfg *config.Config) {
 	switch faint := screen.Notes.Faint; {
 	case l.unkept != nil:
-		screen.Note("Conversations cannot be stored and end with this program: %s. Name another file with --history FILE, or turn storing off with --history none.", shown.Line(WithoutKey(l.unkept)))
+		screen.Note("Conversations cannot be stored and end with this program: %s. Name another file with --history FILE, or turn storing off with --history none.", display.Line(WithoutKey(l.unkept)))
 	case !cfg.Keeps():
 		screen.Note("%s", faint("Conversations are not kept; they end with this program."))
 	case l.own:
@@ -131,7 +131,7 @@ func (l *Location) place(cfg *config.Config) string {
 	case l.own:
 		return terminal.ShortPath(cfg.History.Path.Reveal())
 	}
-	return shown.Line(cfg.History.Path.String())
+	return display.Line(cfg.History.Path.String())
 }
 
 // Scope returns a prefix that separates the conversations served with this configuration

@@ -9,7 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -58,7 +58,7 @@ const maxTitle = 60
 
 // TitleOf returns the beginning of a user's message; empty if the message is empty.
 func TitleOf(said canister.User) string {
-	title := terminal.Fit(shown.Line(shown.Contents(said.Content)), maxTitle)
+	title := terminal.Fit(display.Line(display.Contents(said.Content)), maxTitle)
 	if cut, isCut := strings.CutSuffix(title, "…"); isCut {
 		if at := strings.LastIndexByte(cut, ' '); at > 0 {
 			return cut[:at] + "…"

@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // WaitList is the JSON output of approve without an answer.
@@ -87,19 +87,19 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 // waitText renders a wait for people.
 func (m *Manager) waitText(form WaitJSON, wait canister.Wait) string {
 	paint := m.to.Screen.Results
-	head := fmt.Sprintf("%s  %s until %s", paint.Name(shown.Line(form.ID)), shown.Line(form.For), form.Deadline.Local().Format(time.DateTime))
+	head := fmt.Sprintf("%s  %s until %s", paint.Name(display.Line(form.ID)), display.Line(form.For), form.Deadline.Local().Format(time.DateTime))
 	if form.Who != "" {
-		head += ", for " + shown.Line(form.Who) + " to answer"
+		head += ", for " + display.Line(form.Who) + " to answer"
 	}
 	lines := []string{head}
 	if form.Tool != "" {
-		lines = append(lines, "  "+paint.Bold(shown.Line(form.Tool)))
+		lines = append(lines, "  "+paint.Bold(display.Line(form.Tool)))
 	}
 	if question, err := waits.Question(wait); err == nil {
-		lines = append(lines, "  asks: "+shown.Line(question.Message))
+		lines = append(lines, "  asks: "+display.Line(question.Message))
 	}
 	if len(form.Arguments) > 0 {
-		for line := range strings.Lines(shown.JSON(form.Arguments)) {
+		for line := range strings.Lines(display.JSON(form.Arguments)) {
 			lines = append(lines, "  "+strings.TrimRight(line, "\n"))
 		}
 	}

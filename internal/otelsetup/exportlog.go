@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/event"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
@@ -56,7 +56,7 @@ func (l *exportLog) Handle(err error) { l.failed(err.Error()) }
 func (l *exportLog) Println(v ...any) { l.failed(strings.TrimSuffix(fmt.Sprintln(v...), "\n")) }
 
 func (l *exportLog) failed(text string) {
-	text = shown.Line(l.clean(text))
+	text = display.Line(l.clean(text))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.begun {

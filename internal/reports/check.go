@@ -13,8 +13,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -99,7 +99,7 @@ func (r *Check) Text(paint terminal.Palette) string {
 	if len(r.Problems) > 0 {
 		fmt.Fprintf(&b, "%s %s is wrong:\n", paint.Bad("✗"), r.Config)
 		for _, p := range r.Problems {
-			fmt.Fprintf(&b, "  %s\n", shown.Text(p.text))
+			fmt.Fprintf(&b, "  %s\n", display.Text(p.text))
 		}
 		return b.String()
 	}
@@ -112,15 +112,15 @@ func (r *Check) Text(paint terminal.Palette) string {
 	b.WriteString("\n" + r.servers(paint))
 	for _, s := range r.Servers {
 		for _, a := range s.Aside {
-			fmt.Fprintf(&b, "\n  %s: %s is set aside: %s", shown.Text(s.Name), shown.Line(a.Tool), shown.Line(a.Reason))
+			fmt.Fprintf(&b, "\n  %s: %s is set aside: %s", display.Text(s.Name), display.Line(a.Tool), display.Line(a.Reason))
 		}
 		for _, a := range s.Shortened {
-			fmt.Fprintf(&b, "\n  %s: %s is shortened: %s", shown.Text(s.Name), shown.Line(a.Tool), shown.Line(a.Reason))
+			fmt.Fprintf(&b, "\n  %s: %s is shortened: %s", display.Text(s.Name), display.Line(a.Tool), display.Line(a.Reason))
 		}
 	}
 	for _, s := range r.Servers {
 		if s.Error != "" {
-			fmt.Fprintf(&b, "\n%s %s: %s", paint.Bad("✗"), shown.Text(s.Name), shown.Text(s.Error))
+			fmt.Fprintf(&b, "\n%s %s: %s", paint.Bad("✗"), display.Text(s.Name), display.Text(s.Error))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
@@ -131,11 +131,11 @@ func (m *Model) text(paint terminal.Palette) string {
 	case m == nil:
 		return "  no [model]: tools and call work, chat and run do not\n"
 	case m.Error != "":
-		return fmt.Sprintf("%s model %s: %s\n", paint.Bad("✗"), shown.Text(m.Name), shown.Text(m.Error))
+		return fmt.Sprintf("%s model %s: %s\n", paint.Bad("✗"), display.Text(m.Name), display.Text(m.Error))
 	case m.BaseURL != "":
-		return fmt.Sprintf("%s model %s at %s %s\n", paint.Good("✓"), shown.Text(m.Name), shown.Text(m.BaseURL), notAsked)
+		return fmt.Sprintf("%s model %s at %s %s\n", paint.Good("✓"), display.Text(m.Name), display.Text(m.BaseURL), notAsked)
 	}
-	return fmt.Sprintf("%s model %s %s\n", paint.Good("✓"), shown.Text(m.Name), notAsked)
+	return fmt.Sprintf("%s model %s %s\n", paint.Good("✓"), display.Text(m.Name), notAsked)
 }
 
 // notAsked says that only the settings of a model were checked.
@@ -148,7 +148,7 @@ func (h *History) text(paint terminal.Palette) string {
 	case !h.Store.HasPath():
 		return paint.Good("✓") + " conversations are kept in PostgreSQL\n"
 	case h.Error != "":
-		return fmt.Sprintf("%s conversations of chat and serve cannot be kept: %s\n", paint.Bad("✗"), shown.Line(h.Error))
+		return fmt.Sprintf("%s conversations of chat and serve cannot be kept: %s\n", paint.Bad("✗"), display.Line(h.Error))
 	case h.Default:
 		return fmt.Sprintf("%s conversations of chat and serve are kept in %s\n", paint.Good("✓"), terminal.ShortPath(h.Path))
 	}
@@ -164,7 +164,7 @@ func (r *Check) servers(paint terminal.Palette) string {
 			took = time.Duration(s.ConnectMS * float64(time.Millisecond)).Round(time.Millisecond).String()
 		}
 		rows = append(rows, []string{
-			shown.Line(s.Name), s.State, shown.Line(s.Protocol), shown.Line(s.Server + " " + s.Version),
+			display.Line(s.Name), s.State, display.Line(s.Protocol), display.Line(s.Server + " " + s.Version),
 			strconv.Itoa(s.Tools), strconv.Itoa(len(s.Aside)), took,
 		})
 	}

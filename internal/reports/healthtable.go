@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -17,7 +17,7 @@ func Trouble(e ensemble.EnsembleHealth) string {
 	if e.State == ensemble.Ready || e.State == ensemble.Idle {
 		return ""
 	}
-	return shown.Line(e.LastError)
+	return display.Line(e.LastError)
 }
 
 // HealthTable renders a table with a row for each ensemble.
@@ -25,7 +25,7 @@ func HealthTable(h ensemble.Health, paint terminal.Palette) string {
 	rows := [][]string{{"SERVER", "STATE", "FOR", "TOOLS", "CALLS", "FAILED", "NOW", "RESTARTS", "P50", "P99", "TROUBLE"}}
 	for _, e := range h.Ensembles {
 		rows = append(rows, []string{
-			shown.Line(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
+			display.Line(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
 			strconv.Itoa(e.Tools), strconv.Itoa(e.Calls), strconv.Itoa(e.Failures), strconv.Itoa(e.InFlight), strconv.Itoa(e.Restarts),
 			fmt.Sprintf("%.0f ms", milliseconds(e.Latency.P50)), fmt.Sprintf("%.0f ms", milliseconds(e.Latency.P99)), Trouble(e),
 		})

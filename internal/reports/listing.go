@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -51,13 +51,13 @@ func (l *listing) add(name string, rows [][]string, aside []Aside) {
 	var lines []string
 	for _, a := range aside {
 		if a.Ensemble == name {
-			lines = append(lines, l.paint.Faint(fmt.Sprintf("  %s set aside: %s", shown.Line(a.Tool), shown.Line(a.Reason))))
+			lines = append(lines, l.paint.Faint(fmt.Sprintf("  %s set aside: %s", display.Line(a.Tool), display.Line(a.Reason))))
 		}
 	}
 	if len(rows)+len(lines) == 0 {
 		return
 	}
-	fmt.Fprintln(&l.text, l.paint.Bold(shown.Text(name)))
+	fmt.Fprintln(&l.text, l.paint.Bold(display.Text(name)))
 	l.text.WriteString(terminal.Table(rows, func(_, column int, cell string) string {
 		if column == 0 {
 			return l.paint.Name(cell)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/linediff"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -65,7 +65,7 @@ func (l *PinList) Text(paint terminal.Palette) string {
 			state = "changed since " + pin.Pinned.Format(time.DateOnly)
 			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint("changed, first seen so on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
 		}
-		rows = append(rows, []string{shown.Line(pin.Ensemble), shown.Line(pin.Tool), state})
+		rows = append(rows, []string{display.Line(pin.Ensemble), display.Line(pin.Tool), state})
 	}
 	list := terminal.Table(rows, func(row, column int, cell string) string {
 		switch {
@@ -94,7 +94,7 @@ func (l *PinList) AcceptedText(paint terminal.Palette) string {
 	return b.String()
 }
 
-func (p *Pin) name() string { return shown.Line(p.Ensemble) + " " + shown.Line(p.Tool) }
+func (p *Pin) name() string { return display.Line(p.Ensemble) + " " + display.Line(p.Tool) }
 
 // diff renders each part that has changed.
 func (p *Pin) diff(paint terminal.Palette) string {
@@ -102,7 +102,7 @@ func (p *Pin) diff(paint terminal.Palette) string {
 	for _, c := range p.Changes {
 		fmt.Fprintf(&b, "  %s\n", c.Part)
 		for _, line := range linediff.Lines(c.Before, c.After) {
-			shown := "    " + shown.Text(line) + "\n"
+			shown := "    " + display.Text(line) + "\n"
 			switch line[0] {
 			case '+':
 				shown = paint.Good(shown)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -57,7 +57,7 @@ func (l *PromptList) Text(paint terminal.Palette, roster *ensemble.Roster) strin
 		var rows [][]string
 		for _, prompt := range l.Prompts {
 			if prompt.Ensemble == e.Name() {
-				rows = append(rows, []string{"  " + shown.Line(prompt.Name+prompt.signature()), terminal.Fit(shown.Line(cmp.Or(prompt.Title, prompt.Description)), 80)})
+				rows = append(rows, []string{"  " + display.Line(prompt.Name+prompt.signature()), terminal.Fit(display.Line(cmp.Or(prompt.Title, prompt.Description)), 80)})
 			}
 		}
 		listed.add(e.Name(), rows, l.Aside)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -59,7 +59,7 @@ func (l *ResourceList) Text(paint terminal.Palette, roster *ensemble.Roster) str
 		var rows [][]string
 		row := func(ensemble, uri, about string) {
 			if ensemble == e.Name() {
-				rows = append(rows, []string{"  " + shown.Line(uri), terminal.Fit(shown.Line(about), 80)})
+				rows = append(rows, []string{"  " + display.Line(uri), terminal.Fit(display.Line(about), 80)})
 			}
 		}
 		for _, r := range l.Resources {

@@ -9,7 +9,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 )
@@ -113,14 +113,14 @@ func (t *toolJSON) needs() string {
 	if len(t.Needs) == 0 {
 		return ""
 	}
-	return " (needs " + shown.Line(strings.Join(t.Needs, ", ")) + ")"
+	return " (needs " + display.Line(strings.Join(t.Needs, ", ")) + ")"
 }
 
 // summary returns the first sentence of the description, or else the title.
 func (t *toolJSON) summary() string {
-	if description := shown.Line(t.Description); description != "" {
+	if description := display.Line(t.Description); description != "" {
 		first, _, _ := strings.Cut(description, ". ")
 		return first
 	}
-	return shown.Line(t.Title)
+	return display.Line(t.Title)
 }

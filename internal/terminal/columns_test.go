@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 func TestFit(t *testing.T) {
@@ -32,7 +32,7 @@ func FuzzFit(f *testing.F) {
 	f.Add("Oslo \x1b[1m東京", 5)
 	f.Fuzz(func(t *testing.T, text string, limit int) {
 		limit = 1 + (limit&0xff+0x100)&0xff
-		short := Fit(shown.Line(text), limit)
+		short := Fit(display.Line(text), limit)
 		if columns(short) > limit {
 			t.Errorf("%q has %d columns, more than %d", short, columns(short), limit)
 		}

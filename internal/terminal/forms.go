@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // formField is one field of a form, a property of a flat schema.
@@ -81,23 +81,23 @@ func formFields(schema json.RawMessage) ([]formField, error) {
 
 // prompt returns the prompt for the field.
 func (f *formField) prompt() string {
-	text := cmp.Or(shown.Line(f.Title), shown.Line(f.name))
+	text := cmp.Or(display.Line(f.Title), display.Line(f.name))
 	if f.Description != "" {
-		text += " (" + shown.Line(f.Description) + ")"
+		text += " (" + display.Line(f.Description) + ")"
 	}
 	switch choices := f.choices(); {
 	case f.Type == "boolean":
 		text += " [y/n]"
 	case f.Type == "array":
-		text += " [some of " + shown.Line(strings.Join(f.Items.choices(), ", ")) + "]"
+		text += " [some of " + display.Line(strings.Join(f.Items.choices(), ", ")) + "]"
 	case len(choices) > 0:
-		text += " [" + shown.Line(strings.Join(choices, ", ")) + "]"
+		text += " [" + display.Line(strings.Join(choices, ", ")) + "]"
 	case formats[f.Format].example != "":
 		text += " [such as " + formats[f.Format].example + "]"
 	}
 	switch {
 	case len(f.Default) > 0:
-		text += " default " + shown.Line(string(f.Default))
+		text += " default " + display.Line(string(f.Default))
 	case !f.required:
 		text += " optional"
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history/bundle"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -23,19 +23,19 @@ func HistoryLine(paint Palette, held canister.Canister) string {
 	case canister.Supervisor:
 		return kind + "  " + shortly(h.Content)
 	case canister.Document:
-		return kind + "  " + strings.TrimSpace(shown.Line(h.Title)+" "+shortly(h.Content))
+		return kind + "  " + strings.TrimSpace(display.Line(h.Title)+" "+shortly(h.Content))
 	case canister.Invocation:
 		return kind + "  " + Fit(callText(h), 200)
 	case canister.Result:
 		return kind + "  " + Fit(resultText(h), 200)
 	default:
 		part := bundle.PartOf(bundle.Placed{Canister: held})
-		return kind + "  " + Fit(strings.TrimSpace(shown.Line(part.About)+" "+shown.Line(part.Text)), 200)
+		return kind + "  " + Fit(strings.TrimSpace(display.Line(part.About)+" "+display.Line(part.Text)), 200)
 	}
 }
 
 func shortly(contents []canister.Content) string {
-	return Fit(shown.Line(shown.Contents(contents)), 200)
+	return Fit(display.Line(display.Contents(contents)), 200)
 }
 
 // maxFailure bounds how much of a tool's failure text is shown, in columns.
@@ -47,20 +47,20 @@ func CauseText(cause string) string {
 	if cause == "" {
 		return ""
 	}
-	return "\n    " + Fit(shown.Line(cause), maxFailure)
+	return "\n    " + Fit(display.Line(cause), maxFailure)
 }
 
 // callText formats a call as the model wrote it.
 func callText(i canister.Invocation) string {
-	arguments := shown.Line(i.Arguments)
+	arguments := display.Line(i.Arguments)
 	if arguments == "{}" {
 		arguments = ""
 	}
-	return shown.Line(i.Name) + "(" + arguments + ")"
+	return display.Line(i.Name) + "(" + arguments + ")"
 }
 
 func resultText(r canister.Result) string {
-	text := shown.Line(shown.Contents(r.Content))
+	text := display.Line(display.Contents(r.Content))
 	if r.Failed() {
 		return r.Code + ": " + text
 	}
@@ -69,7 +69,7 @@ func resultText(r canister.Result) string {
 
 // ProgressText renders a report of progress as one line.
 func ProgressText(p invoker.Progress) string {
-	text := shown.Line(p.Message)
+	text := display.Line(p.Message)
 	if p.Total > 0 {
 		return fmt.Sprintf("%g/%g %s", p.Done, p.Total, text)
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // ShortPath abbreviates the home directory in a path.
@@ -17,5 +17,5 @@ func ShortPath(path string) string {
 			path = filepath.Join("~", rest)
 		}
 	}
-	return shown.Line(path)
+	return display.Line(path)
 }

@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -21,20 +21,20 @@ const maxTries = 5
 // questions.
 func (s *Screen) Decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	s.Note("%s asked: %s\n  The question was declined, because this command asks no questions. To answer it, use consort chat.",
-		shown.Line(ask.Server), Fit(shown.Line(ask.Message), maxFailure))
+		display.Line(ask.Server), Fit(display.Line(ask.Message), maxFailure))
 	return &invoker.ElicitResult{Action: invoker.Decline}, nil
 }
 
 // Elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
 func (u *User) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	question := "\n" + u.screen.Notes.Bold("? A server asks: ") + shown.Text(ask.Message)
+	question := "\n" + u.screen.Notes.Bold("? A server asks: ") + display.Text(ask.Message)
 	if ask.URL != "" { // the program does not open the URL itself
 		if ask.OnCompletion != nil {
 			ask.OnCompletion(func() {
-				u.screen.Note("  %s", u.screen.Notes.Faint("The server says that this is done: "+shown.Line(ask.Message)))
+				u.screen.Note("  %s", u.screen.Notes.Faint("The server says that this is done: "+display.Line(ask.Message)))
 			})
 		}
-		return u.consent(ctx, question+"\n  visit "+shown.Text(ask.URL)+"\n  did you? [y/N] ")
+		return u.consent(ctx, question+"\n  visit "+display.Text(ask.URL)+"\n  did you? [y/N] ")
 	}
 	fields, err := formFields(ask.Schema)
 	if err != nil {
@@ -74,7 +74,7 @@ func (u *User) field(ctx context.Context, field *formField, preface string) (any
 		if err == nil {
 			return value, invoker.Accept, nil
 		}
-		preface = "  " + u.screen.Notes.Bad(shown.Text(err.Error()))
+		preface = "  " + u.screen.Notes.Bad(display.Text(err.Error()))
 	}
 	u.screen.Note("%s", preface)
 	u.screen.Note("  %s", u.screen.Notes.Faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))

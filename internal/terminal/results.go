@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // PrintDocument writes v to standard output as one indented JSON document.
@@ -27,7 +27,7 @@ func (s *Screen) PrintDocument(v any) error {
 // PrintLine writes text from a server to standard output.
 func (s *Screen) PrintLine(text string) {
 	if s.Results.terminal {
-		text = shown.Text(text)
+		text = display.Text(text)
 	}
 	s.Print(strings.TrimRight(text, "\n") + "\n")
 }
@@ -44,11 +44,11 @@ func (s *Screen) PrintCanisters(all ...canister.Canister) error {
 	return s.Err()
 }
 
-// PrintSafe writes text to standard output: sanitized by [shown.Text] on a terminal, and
+// PrintSafe writes text to standard output: sanitized by [display.Text] on a terminal, and
 // unchanged for programs.
 func (s *Screen) PrintSafe(text string) {
 	if s.Results.terminal {
-		text = shown.Text(text)
+		text = display.Text(text)
 	}
 	s.Print(text)
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 )
@@ -103,7 +103,7 @@ func (s *Screen) Print(text string) {
 // characters.
 func (s *Screen) PrintJSON(text string) {
 	if s.Results.terminal {
-		text = shown.EscapeJSON(text)
+		text = display.EscapeJSON(text)
 	}
 	s.Print(text)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -77,7 +77,7 @@ func newTree(id trace.TraceID, spans []sdk.ReadOnlySpan) *tree {
 
 // add adds a row for a span, and rows for its children.
 func (t *tree) add(span sdk.ReadOnlySpan, first, rest string) {
-	t.rows = append(t.rows, []string{first + Fit(shown.Line(span.Name()), 80), tookText(span.EndTime().Sub(span.StartTime())), details(span)})
+	t.rows = append(t.rows, []string{first + Fit(display.Line(span.Name()), 80), tookText(span.EndTime().Sub(span.StartTime())), details(span)})
 	t.failed = append(t.failed, span.Status().Code == codes.Error)
 	below := t.children[span.SpanContext().SpanID()]
 	for i, child := range below {
@@ -137,9 +137,9 @@ func details(span sdk.ReadOnlySpan) string {
 			return ""
 		}
 		if list := value.AsStringSlice(); list != nil {
-			return shown.Line(strings.Join(list, " "))
+			return display.Line(strings.Join(list, " "))
 		}
-		return shown.Line(value.String())
+		return display.Line(value.String())
 	}
 	count := func(key attribute.Key, one string) string {
 		switch n := text(key); n {
@@ -169,7 +169,7 @@ func details(span sdk.ReadOnlySpan) string {
 
 // fault describes the error of a span.
 func fault(kind, description string) string {
-	description = Fit(shown.Line(description), 120)
+	description = Fit(display.Line(description), 120)
 	switch {
 	case kind == "" || description == "" || strings.HasPrefix(description, kind):
 		return cmp.Or(description, kind)

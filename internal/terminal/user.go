@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // User is the person at the terminal: their messages, and their answers to the questions
@@ -50,8 +50,8 @@ func (u *User) Approve(ctx context.Context, ask converse.Approval) (converse.Dec
 	paint := u.screen.Notes
 	var question strings.Builder
 	fmt.Fprintf(&question, "\n%s %s of %s%s\n", paint.Bold("? The model wants to call"),
-		paint.Name(shown.Line(ask.Tool)), shown.Line(ask.Ensemble), paint.Faint(hintText(ask)))
-	for line := range strings.Lines(shown.JSON(ask.Arguments)) {
+		paint.Name(display.Line(ask.Tool)), display.Line(ask.Ensemble), paint.Faint(hintText(ask)))
+	for line := range strings.Lines(display.JSON(ask.Arguments)) {
 		question.WriteString("  " + line)
 	}
 	choices := "y/N, or a reason why not"

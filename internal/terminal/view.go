@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // Renderer renders the events of a turn.
@@ -62,7 +62,7 @@ func (v *View) Show(event converse.Event) error {
 		v.think()
 	case converse.InvocationAnnounced:
 		if v.waiting != nil {
-			v.waiting.Say("it calls " + shown.Line(e.Name))
+			v.waiting.Say("it calls " + display.Line(e.Name))
 		}
 	case converse.MessageCompleted:
 		v.messageCompleted()
@@ -76,7 +76,7 @@ func (v *View) Show(event converse.Event) error {
 	case converse.InvocationCompleted:
 		v.invocationCompleted(e)
 	case converse.ExchangeRetried:
-		v.tell(v.paint().Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), shown.Line(e.Err.Error()))))
+		v.tell(v.paint().Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), display.Line(e.Err.Error()))))
 	case converse.TurnCompleted:
 		v.Done()
 	default: // the other events are not shown
@@ -117,7 +117,7 @@ func (v *View) text(text string) {
 	if v.screen.Results.terminal {
 		before := v.before
 		v.before, _ = utf8.DecodeLastRuneInString(text)
-		text = shown.Continue(before, text)
+		text = display.Continue(before, text)
 	}
 	v.screen.Print(text)
 }

@@ -18,14 +18,16 @@ import (
 
 // The default limits of a [Server].
 const (
-	defaultMaxBody         = 4 << 20  // bytes
-	defaultMaxBodies       = 64 << 20 // bytes
-	defaultParallel        = 128
-	defaultPageSize        = 1000
-	defaultMaxSessions     = 1000
-	defaultSessionIdle     = 30 * time.Minute
-	DefaultShutdownTimeout = 30 * time.Second
+	defaultMaxBody     = 4 << 20  // bytes
+	defaultMaxBodies   = 64 << 20 // bytes
+	defaultParallel    = 128
+	defaultPageSize    = 1000
+	defaultMaxSessions = 1000
+	defaultSessionIdle = 30 * time.Minute
 )
+
+// DefaultShutdownTimeout is the default of [Options.ShutdownTimeout].
+const DefaultShutdownTimeout = 30 * time.Second
 
 // Options configure a [Server]. Nil, and the zero value of a field, mean the
 // documented default.
@@ -36,8 +38,8 @@ type Options struct {
 	// ([ensemble.Catalog.Instructions]) follow Instructions.
 	Name, Title, Version, Instructions string
 	// Tools are offered under their own names, in addition to the tools of the roster.
-	// They take precedence over roster tools with the same name. A call of one may take
-	// an hour, and 10 min without a progress report.
+	// They take precedence over roster tools with the same name. Their calls time out
+	// after 10 minutes without a progress report, and after an hour in any case.
 	Tools []invoker.Invoker
 	// OwnNames offers tools and prompts of the roster under their own names instead of
 	// ensemble.NameFor, if they are unique and legal in MCP.
@@ -76,17 +78,16 @@ type Options struct {
 	MaxBody int64
 	// MaxBodies bounds the total size of the bodies of all HTTP requests under way, in
 	// bytes; default 64 MiB, or four times MaxBody if that is more. One client may use
-	// a fourth of it, and at least one body of MaxBody. A request that exceeds the
-	// fourth is refused with 429, and one that exceeds the total with 503, both with
+	// a quarter of it, and at least one body of MaxBody. A request that exceeds the
+	// quarter is refused with 429, and one that exceeds the total with 503, both with
 	// Retry-After.
 	MaxBodies int64
 	// MaxConnections bounds the connections that ListenAndServe and ServeListener hold,
-	// and MaxConnectionsPerAddress the connections of one IP address or IPv6 /64;
-	// defaults 4096, but at most half of the files that the process may open, and 1024.
-	// At a bound, a new connection replaces the one that has been without a request
-	// under way for longest: at the bound per address, of that address, and at the
-	// bound of all connections, of the address with the most such connections. If each
-	// of these has a request under way, the new one is closed.
+	// and MaxConnectionsPerAddress those of one IP address or IPv6 /64. The defaults
+	// are 4096, but at most half of the file limit of the process, and 1024. At a
+	// bound, the connection that has been idle for longest is closed: of that address,
+	// or of the address with the most idle ones. If none is idle, the new one is
+	// closed.
 	MaxConnections, MaxConnectionsPerAddress int
 	// Rate is how many HTTP requests a client may send each second. Burst is how many
 	// it may send at once; default as many as in a second. A Rate of zero is unlimited.
@@ -99,7 +100,7 @@ type Options struct {
 	// have a separate limit of the same size.
 	Parallel int
 	// MaxSessions bounds the HTTP sessions of protocols before 2026-07-28, and one
-	// client may have a fourth of them; default 1000. At these bounds a new session
+	// client may have a quarter of them; default 1000. At these bounds a new session
 	// replaces the oldest idle session of that client, or of the client with the most
 	// sessions. A session without requests and streams for SessionIdle ends; default 30
 	// min.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // Placed is a canister and its place in the conversation, from 1.
@@ -57,22 +57,22 @@ type Part struct {
 
 // PartOf returns the display form of a canister.
 func PartOf(c Placed) Part {
-	p := Part{Place: c.Place, Kind: c.Kind(), Time: c.Header().Time, Text: shown.Contents(canister.ContentOf(c.Canister))}
+	p := Part{Place: c.Place, Kind: c.Kind(), Time: c.Header().Time, Text: display.Contents(canister.ContentOf(c.Canister))}
 	switch c := c.Canister.(type) {
 	case canister.Document:
 		p.About = c.Title
 	case canister.Invocation:
-		p.About, p.Text = c.Name, shown.JSON([]byte(c.Arguments))
+		p.About, p.Text = c.Name, display.JSON([]byte(c.Arguments))
 	case canister.Result:
 		p.About = c.Code
 	case canister.Intent:
-		p.About, p.Text = fmt.Sprintf("attempt %d", c.Attempt), shown.JSON([]byte(c.Arguments))
+		p.About, p.Text = fmt.Sprintf("attempt %d", c.Attempt), display.JSON([]byte(c.Arguments))
 	case canister.Wait:
 		p.About = fmt.Sprintf("%s until %s", c.For, moment(c.Deadline))
-		p.Text = shown.JSON([]byte(cmp.Or(c.Arguments, string(c.Question))))
+		p.Text = display.JSON([]byte(cmp.Or(c.Arguments, string(c.Question))))
 	case canister.Answer:
 		p.About = strings.TrimSpace(string(c.Verdict) + " by " + c.By)
-		p.Text = joined(c.Reason, shown.JSON(c.Arguments), p.Text)
+		p.Text = joined(c.Reason, display.JSON(c.Arguments), p.Text)
 	case canister.User, canister.Assistant, canister.Supervisor: // the content says it all
 	}
 	return p
@@ -91,7 +91,7 @@ func joined(texts ...string) string {
 
 // Heading returns the kind and About in one line that is safe to print on a terminal.
 func (p Part) Heading() string {
-	return strings.TrimSpace(string(p.Kind) + " " + shown.Line(p.About))
+	return strings.TrimSpace(string(p.Kind) + " " + display.Line(p.About))
 }
 
 // When returns the formatted time, or "" if it is unknown.
@@ -109,13 +109,13 @@ func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 M
 func Facts(info history.Info) []string {
 	facts := []string{fmt.Sprintf("created %s, changed %s, %d canisters", moment(info.Created), moment(info.Changed), info.Length)}
 	if info.Owner != "" {
-		facts = append(facts, "owner "+shown.Line(info.Owner))
+		facts = append(facts, "owner "+display.Line(info.Owner))
 	}
 	if info.Parent != "" {
-		facts = append(facts, fmt.Sprintf("forked from %s at %d", shown.Line(info.Parent), info.ParentLength))
+		facts = append(facts, fmt.Sprintf("forked from %s at %d", display.Line(info.Parent), info.ParentLength))
 	}
 	return facts
 }
 
 // titled returns the title of a conversation, or its identity if it has no title.
-func titled(info history.Info) string { return cmp.Or(shown.Line(info.Title), shown.Line(info.ID)) }
+func titled(info history.Info) string { return cmp.Or(display.Line(info.Title), display.Line(info.ID)) }

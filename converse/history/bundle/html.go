@@ -8,7 +8,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // page is a page of HTML that runs no scripts and loads nothing, whatever the
@@ -52,7 +52,7 @@ func (page) conversation(info history.Info) (string, error) {
 func (page) canister(place int, c canister.Canister) (string, error) {
 	p := PartOf(Placed{place, c})
 	text := fmt.Sprintf("<h2 class=%q>%d %s <time>%s</time></h2>\n", html.EscapeString(string(p.Kind)), p.Place, html.EscapeString(p.Heading()), p.When())
-	if said := shown.Text(p.Text); said != "" {
+	if said := display.Text(p.Text); said != "" {
 		text += "<pre>\n" + html.EscapeString(said) + "</pre>\n"
 	}
 	return text, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // markdown writes CommonMark and escapes everything that could be markup.
@@ -29,7 +29,7 @@ func (markdown) conversation(info history.Info) (string, error) {
 func (markdown) canister(place int, c canister.Canister) (string, error) {
 	p := PartOf(Placed{place, c})
 	text := "\n## " + markdownLine(strings.TrimSpace(fmt.Sprintf("%d %s %s", p.Place, p.Heading(), p.When()))) + "\n"
-	if said := strings.TrimRight(shown.Text(p.Text), "\n"); said != "" {
+	if said := strings.TrimRight(display.Text(p.Text), "\n"); said != "" {
 		fence := fenceFor(said)
 		text += "\n" + fence + "\n" + said + "\n" + fence + "\n"
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shown prepares output of models, servers and tools for display. It
+// Package display prepares output of models, servers and tools for display. It
 // replaces each character that is invisible or controls a terminal by a code, and
 // content that is not text by a description.
-package shown
+package display
 
 import (
 	"bytes"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shown_test
+package display_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/display"
 )
 
 func TestText(t *testing.T) {
@@ -34,11 +34,11 @@ func TestText(t *testing.T) {
 		"pay\u200dpal\u200c":        "pay<U+200D>pal<U+200C>",
 		"می\u200c\u200d\u200cخواهم": "می\u200c<U+200D><U+200C>خواهم",
 	} {
-		if got := shown.Text(text); got != want {
-			t.Errorf("shown.Text(%q) = %q, want %q", text, got, want)
+		if got := display.Text(text); got != want {
+			t.Errorf("display.Text(%q) = %q, want %q", text, got, want)
 		}
 	}
-	if got := shown.Continue('👩', "\u200d👧"); got != "\u200d👧" {
+	if got := display.Continue('👩', "\u200d👧"); got != "\u200d👧" {
 		t.Errorf("a joiner that continues an emoji is %q", got)
 	}
 }
@@ -50,18 +50,18 @@ func TestEscapeJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	escaped := shown.EscapeJSON(string(form))
+	escaped := display.EscapeJSON(string(form))
 	var back map[string]string
 	if err := json.Unmarshal([]byte(escaped), &back); err != nil || back[text] != text {
 		t.Errorf("%s is %q, %v", escaped, back, err)
 	}
-	if i := strings.IndexFunc(strings.ReplaceAll(escaped, "\u200d", ""), shown.IsInvisible); i >= 0 {
+	if i := strings.IndexFunc(strings.ReplaceAll(escaped, "\u200d", ""), display.IsInvisible); i >= 0 {
 		t.Errorf("there is something invisible at %d of %q", i, escaped)
 	}
-	if got := shown.JSON([]byte("{\"a\":\"\U000e0041\"}")); got != "{\n  \"a\": \"\\udb40\\udc41\"\n}" {
-		t.Errorf("shown.JSON = %s", got)
+	if got := display.JSON([]byte("{\"a\":\"\U000e0041\"}")); got != "{\n  \"a\": \"\\udb40\\udc41\"\n}" {
+		t.Errorf("display.JSON = %s", got)
 	}
-	if got := shown.JSON([]byte("{\u200b")); got != "{<U+200B>" {
-		t.Errorf("shown.JSON of what is none = %s", got)
+	if got := display.JSON([]byte("{\u200b")); got != "{<U+200B>" {
+		t.Errorf("display.JSON of what is none = %s", got)
 	}
 }
