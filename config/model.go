@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -99,8 +100,11 @@ func (m *Model) check(r *reader, n *node) {
 
 // checkAPI reports keys that the API does not have. Nothing is left out silently.
 func (m *Model) checkAPI(r *reader, n *node) {
-	responses := m.API == "responses" || m.API != "chat" && m.isOpenAI()
-	missing := map[string]string{"stop": "chat", "seed": "chat"}
+	responses := m.API == "responses"
+	if base, err := url.Parse(cmp.Or(m.BaseURL.Reveal(), "https://api.openai.com/v1")); err == nil && m.API != "responses" && m.API != "chat" {
+		responses = openaimodel.DefaultAPI(base) == "responses"
+	}
+	missing := map[string]string{"stop": "chat", "seed": "chat", "audio": "chat", "max_tokens_field": "chat"}
 	if !responses {
 		missing = map[string]string{"hosted_tools": "responses", "reasoning_summary": "responses"}
 	}

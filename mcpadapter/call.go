@@ -7,6 +7,7 @@ package mcpadapter
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 
 	"github.com/consort-go/consort/internal/access"
@@ -51,12 +52,15 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 		case <-reports:
 			x.progress.deliver(x.call)
 		case err := <-returned:
-			if err != nil {
-				c.awaitLoss(ctx)
-			}
-			if err != nil && ctx.Err() != nil {
+			switch {
+			case err == nil:
+				return nil
+			case ctx.Err() != nil:
 				return ctx.Err()
+			case errors.Is(err, context.Canceled) && c.life.Err() != nil:
+				err = errClosed
 			}
+			c.awaitLoss(ctx)
 			return err
 		case <-ctx.Done():
 			return ctx.Err()

@@ -43,6 +43,7 @@ type block struct {
 	thinking  []byte
 	signature []byte
 	input     []byte // of a call
+	whole     bool   // input came with the beginning of the block
 	citations []json.RawMessage
 }
 
@@ -125,6 +126,9 @@ func (a *answer) start(value gjson.Result) *block {
 		a.think(b, value.Get("thinking").String())
 		b.signature = []byte(value.Get("signature").String())
 	case "tool_use":
+		if input := value.Get("input"); input.IsObject() && input.Raw != "{}" {
+			b.input, b.whole = []byte(strings.Clone(input.Raw)), true
+		}
 		a.emit(converse.Delta{Invocation: b.name})
 	}
 	return b
@@ -148,6 +152,9 @@ func (a *answer) delta(index, delta gjson.Result) {
 	case "signature_delta":
 		b.signature = append(b.signature, delta.Get("signature").String()...)
 	case "input_json_delta":
+		if b.whole { // the pieces count
+			b.input, b.whole = nil, false
+		}
 		b.input = append(b.input, delta.Get("partial_json").String()...)
 	case "citations_delta":
 		if citation := delta.Get("citation"); citation.IsObject() {
@@ -190,6 +197,17 @@ func (a *answer) count(usage gjson.Result) {
 	if thought := usage.Get("output_tokens_details.thinking_tokens"); thought.Exists() {
 		a.usage.Reasoning = thought.Int()
 	}
+}
+
+// canBeSent reports whether the API takes the block again.
+func (b *block) canBeSent() bool {
+	switch b.kind {
+	case "text":
+		return strings.TrimSpace(string(b.text)) != ""
+	case "thinking":
+		return len(b.signature) > 0
+	}
+	return b.kind != ""
 }
 
 // raw returns a block as the server sent it.
@@ -276,18 +294,24 @@ func (a *answer) invocation(b *block, request *converse.Request, message string,
 		call.CallID = modelapi.MadeCallID(id)
 	}
 	taken[call.CallID] = true
-	if strings.TrimSpace(call.Arguments) == "" {
+	switch empty := strings.TrimSpace(call.Arguments) == "" || call.Arguments == "{}"; {
+	case last && a.cutOff() && empty:
+		call.Arguments = cutOffInput
+	case last && a.cutOff():
+		call.Arguments += " [cut off]"
+	case empty:
 		call.Arguments = "{}"
-		if last && a.cutOff() {
-			call.Arguments = cutOffInput
-		}
 	}
 	return call
 }
 
 // cutOff reports whether the answer ended before the model was done.
 func (a *answer) cutOff() bool {
-	return a.stop == "max_tokens" || a.stop == "model_context_window_exceeded"
+	switch a.stop {
+	case "tool_use", "end_turn", "stop_sequence", "pause_turn":
+		return false
+	}
+	return true
 }
 
 // finish returns the reason why the model stopped.

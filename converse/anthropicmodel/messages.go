@@ -4,12 +4,14 @@ package anthropicmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/consort-go/consort/canister"
@@ -27,6 +29,7 @@ type messages struct {
 	// paused has the blocks of an answer that the server has paused; rounds is how often.
 	paused []*block
 	rounds int
+	usage  canister.Usage // of the rounds before
 }
 
 var _ modelapi.API = (*messages)(nil)
@@ -41,7 +44,7 @@ func (r *messages) Encode() ([]byte, *modelapi.BodyRef, error) {
 		return nil, nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
 	system, history := leading(r.request.History)
-	writer := &messageWriter{m: r.m, render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
+	writer := &messageWriter{m: r.m, plain: r.transcript.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
 	return r.transcript.Body(history, `{"messages":[`, writer.write, func(dst []byte) []byte {
 		return r.appendTail(dst, writer, system, fields)
 	})
@@ -63,7 +66,9 @@ func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Ca
 	if len(r.paused) > 0 {
 		dst = append(jsontext.AppendMember(append(comma(dst), '{'), "role", "assistant"), `,"content":[`...)
 		for _, b := range r.paused {
-			dst = append(comma(dst), b.raw()...)
+			if b.canBeSent() {
+				dst = append(comma(dst), b.raw()...)
+			}
 		}
 		dst = append(dst, "]}"...)
 	}
@@ -77,7 +82,7 @@ func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Ca
 		dst = append(dst, ']')
 	}
 	dst = append(dst, fields...)
-	tools := r.m.encode(r.request)
+	tools := r.m.encode(r.ctx, r.request)
 	if tools == nil {
 		return append(dst, '}')
 	}
@@ -99,6 +104,8 @@ func (r *messages) toolChoice() map[string]any {
 	switch name := o.ToolChoice; {
 	case r.request.NoInvocations:
 		return map[string]any{"type": "none"}
+	case r.request.RequireInvocation && o.Thinking != "" && o.Thinking != "off":
+		// the API refuses to force a call while the model thinks
 	case r.request.RequireInvocation:
 		choice["type"] = "any"
 	case name == "none":
@@ -131,15 +138,31 @@ func (r *messages) Read(x *modelapi.Exchange, res *http.Response) (converse.Repl
 	if answer.overflown {
 		return converse.Reply{}, x.Broken(res, false, "the answer holds more than %d blocks", maxBlocks)
 	}
+	if answer.stop == "" {
+		return converse.Reply{}, x.Broken(res, true, "the answer ended before the model had said why it stopped")
+	}
+	if answer.usage != nil {
+		r.usage = r.usage.Add(*answer.usage)
+	}
 	if answer.stop == "pause_turn" && r.rounds < maxRounds {
 		r.paused, r.rounds = answer.blocks, r.rounds+1
 		return converse.Reply{}, modelapi.ErrContinue
 	}
+	if answer.usage != nil {
+		answer.usage = &r.usage
+	}
 	return answer.reply(r.m, r.request), nil
 }
 
-// Amend implements [modelapi.API]. There is nothing that could be amended.
-func (r *messages) Amend(*modelapi.Exchange, *converse.ModelError) bool { return false }
+// Amend implements [modelapi.API]. After the server has rejected thinking of its own, the
+// conversation goes on without it.
+func (r *messages) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
+	said := strings.ToLower(failed.Message)
+	if failed.Status != http.StatusBadRequest || !strings.Contains(said, "signature") || !strings.Contains(said, "thinking") || !r.transcript.Forget() {
+		return false
+	}
+	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
+}
 
 // fields returns the members of the request after its messages and system prompt, except
 // the tools, each preceded by a comma, in a fixed order.
@@ -163,11 +186,7 @@ func (r *messages) fields() (string, error) {
 	} else if len(o.Stop) > 0 {
 		fields["stop_sequences"] = o.Stop
 	}
-	thinking, err := o.thinking()
-	if err != nil {
-		return "", err
-	}
-	if thinking != nil {
+	if thinking := r.thinking(o, limit); thinking != nil {
 		fields["thinking"] = thinking
 	}
 	output := map[string]any{}
@@ -206,21 +225,64 @@ func (r *messages) fields() (string, error) {
 // minThinking is the least budget of thinking that the API takes, in tokens.
 const minThinking = 1024
 
-// thinking returns the value of the member thinking; nil leaves it to the model.
-func (o *Options) thinking() (map[string]any, error) {
+// thinking returns the value of the member thinking; nil leaves it to the model. The
+// budget must be below the limit of the answer, which a request may lower. Thinking with a
+// budget cannot start in the middle of a turn, after calls that were made without it.
+func (r *messages) thinking(o *Options, limit int64) map[string]any {
 	switch o.Thinking {
 	case "":
-		return nil, nil
+		return nil
 	case "adaptive":
-		return map[string]any{"type": "adaptive"}, nil
+		return map[string]any{"type": "adaptive"}
 	case "off":
-		return map[string]any{"type": "disabled"}, nil
+		return map[string]any{"type": "disabled"}
 	}
-	budget, err := strconv.Atoi(o.Thinking)
-	if err != nil || budget < minThinking || budget >= o.MaxTokens {
-		return nil, fmt.Errorf("the option Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
+	budget, _ := strconv.ParseInt(o.Thinking, 10, 64) // checked by New
+	if budget >= limit {
+		budget = limit / 2
 	}
-	return map[string]any{"type": "enabled", "budget_tokens": budget}, nil
+	if budget < minThinking || r.callsWithoutThinking() {
+		return nil
+	}
+	return map[string]any{"type": "enabled", "budget_tokens": budget}
+}
+
+// callsWithoutThinking reports whether the history ends with calls, and their results,
+// whose message has no thinking that the server would see again.
+func (r *messages) callsWithoutThinking() bool {
+	for i := len(r.request.History) - 1; i >= 0; i-- {
+		switch r.request.History[i].(type) {
+		case canister.Invocation, canister.Result:
+			continue
+		case canister.Assistant:
+			group, err := modelapi.GroupAt(r.request.History, i)
+			if err != nil || len(group.Invocations) == 0 {
+				return false
+			}
+			items := r.m.server.KeptItems(group, contentKey, r.m.name, "tool_use")
+			return r.transcript.IsPlain() || len(items) == 0 || items[0].Type != "thinking" && items[0].Type != "redacted_thinking"
+		}
+		return false
+	}
+	return false
+}
+
+// checkThinking returns what is wrong with the option.
+func (o *Options) checkThinking() error {
+	switch o.Thinking {
+	case "", "off":
+		return nil
+	case "adaptive":
+	default:
+		budget, err := strconv.Atoi(o.Thinking)
+		if err != nil || budget < minThinking || budget >= o.MaxTokens {
+			return fmt.Errorf("the option Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
+		}
+	}
+	if o.ToolChoice != "" && o.ToolChoice != "auto" && o.ToolChoice != "none" {
+		return errors.New("the option ToolChoice forces a call, which the API does not allow while the model thinks; set Thinking to off, or ToolChoice to auto")
+	}
+	return nil
 }
 
 // answerMembers are the members that are sent only in requests for an answer of the

@@ -4,6 +4,7 @@ package anthropicmodel_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/invoker"
 	"github.com/tidwall/gjson"
 )
 
@@ -168,6 +170,10 @@ func TestPausedTurns(t *testing.T) {
 		event("content_block_start", `"index":0,"content_block":{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}`) +
 		event("content_block_delta", `"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"Oslo\"}"}`) +
 		event("message_delta", `"delta":{"stop_reason":"pause_turn"}`) + event("message_stop", `"x":1`)
+	rest := event("message_start", `"message":{"model":"m","usage":{"input_tokens":7,"output_tokens":1}}`) +
+		event("content_block_start", `"index":0,"content_block":{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}`) +
+		event("content_block_start", `"index":1,"content_block":{"type":"text","text":"Rain."}`) +
+		event("message_delta", `"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4}`) + event("message_stop", `"x":1`)
 	var sent []string
 	calls := 0
 	respond := openaiserver.Respond(func(r *openaiserver.Request) openaiserver.Reply {
@@ -175,22 +181,25 @@ func TestPausedTurns(t *testing.T) {
 		if calls++; calls == 1 {
 			return openaiserver.Recording([]byte(paused))
 		}
-		return openaiserver.Message{Text: "Rain."}
+		return openaiserver.Recording([]byte(rest))
 	})
 	_, base := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: respond}}}, nil)
 	model := newModel(t, "m", base, anthropicmodel.Options{HostedTools: []map[string]any{{"type": "web_search_20250305", "name": "web_search"}}})
 	text, reply, err := run(t.Context(), model, request(user("u", "Weather?")))
-	if err != nil || text != "Rain." || len(reply.Message.Content) != 2 {
+	if err != nil || text != "Rain." || len(reply.Message.Content) != 3 {
 		t.Fatalf("%v, %q, %+v", err, text, reply)
 	}
 	if block := gjson.Get(sent[1], "messages.1.content.0"); block.Get("type").Str != "server_tool_use" || block.Get("input.query").Str != "Oslo" {
 		t.Errorf("%s", sent[1])
 	}
+	if u := reply.Message.Usage; u == nil || u.Input != 12 || u.Output != 5 {
+		t.Errorf("both parts used %+v", u)
+	}
 	calls = 1
 	if _, _, err := run(t.Context(), model, request(user("u", "Weather?"), reply.Message, user("v", "Sure?"))); err != nil {
 		t.Fatal(err)
 	}
-	if blocks := gjson.Get(sent[2], "messages.1.content.#.type").Raw; blocks != `["server_tool_use","text"]` {
+	if blocks := gjson.Get(sent[2], "messages.1.content.#.type").Raw; blocks != `["server_tool_use","web_search_tool_result","text"]` {
 		t.Errorf("%s", sent[2])
 	}
 }
@@ -253,3 +262,84 @@ func TestKeysStayAtHome(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// once returns a model of a server that gives one answer, and then another.
+func once(t *testing.T, options anthropicmodel.Options, replies ...openaiserver.Reply) (*openaiserver.Server, *anthropicmodel.Model) {
+	t.Helper()
+	n := 0
+	respond := openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply { n++; return replies[min(n, len(replies))-1] })
+	server, base := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: respond}}}, nil)
+	return server, newModel(t, "m", base, options)
+}
+
+// TestCallsThatWereCutOff do not run: their arguments are not JSON.
+func TestCallsThatWereCutOff(t *testing.T) {
+	for name, input := range map[string]string{"empty": `{}`, "partial": `{"path":"/"}`} {
+		body := `{"type":"message","role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"rm","input":` + input + `}],"stop_reason":"max_tokens"}`
+		_, model := once(t, anthropicmodel.Options{NoStream: true}, openaiserver.Recording([]byte(body)))
+		_, reply, err := run(t.Context(), model, request(user("u", "Hi")))
+		if err != nil || len(reply.Invocations) != 1 || json.Valid([]byte(reply.Invocations[0].Arguments)) {
+			t.Errorf("%s: %v, %+v", name, err, reply.Invocations)
+		}
+	}
+}
+
+// TestWhatTheAPIWouldRefuse: histories and requests that have what the API does not take
+// are sent without it.
+func TestWhatTheAPIWouldRefuse(t *testing.T) {
+	group := []canister.Canister{
+		user("u", "Hi"), canister.Assistant{Head: canister.Head{ID: "a"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "call_0", Name: "f", Arguments: `{"a":"\ud83d"}`},
+		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Code: "EXECUTION_FAILED", Content: []canister.Content{
+			canister.Text("failed"), canister.ImageContent{Data: []byte("\x89PNG\r\n\x1a\n"), MIME: "image/jpeg"},
+		}},
+	}
+	server, model := once(t, anthropicmodel.Options{Thinking: "8192", MaxTokens: 9000}, openaiserver.Message{Text: "Fine."})
+	bounded := request(group...)
+	bounded.MaxTokens = 4096
+	if _, _, err := run(t.Context(), model, bounded); err != nil {
+		t.Fatal(err)
+	}
+	sent := string(server.Requests()[0].Body)
+	for path, want := range map[string]string{
+		"messages.2.content.0.content.#": "1", "messages.1.content.0.input.a": "\ufffd", "thinking": "", "max_tokens": "4096",
+	} {
+		if got := gjson.Get(sent, path).String(); got != want {
+			t.Errorf("%s is %q, want %q: %s", path, got, want, sent)
+		}
+	}
+	small := request(user("u", "Hi"))
+	small.MaxTokens, small.RequireInvocation = 4096, true
+	if _, _, err := run(t.Context(), model, small); err != nil {
+		t.Errorf("a lower limit: %v", err)
+	}
+	if budget := gjson.GetBytes(server.Requests()[1].Body, "thinking.budget_tokens").Int(); budget != 2048 {
+		t.Errorf("the budget is %d", budget)
+	}
+	if err := model.Screen(&invoker.Definition{Name: "f", InputSchema: json.RawMessage(`{"type":"object","properties":{"$top":{}}}`)}); err == nil || !strings.Contains(err.Error(), "$top") {
+		t.Errorf("the argument $top: %v", err)
+	}
+	if _, err := anthropicmodel.New("m", &anthropicmodel.Options{Thinking: "adaptive", ToolChoice: "any"}); err == nil || !strings.Contains(err.Error(), "forces a call") {
+		t.Errorf("a forced call with thinking: %v", err)
+	}
+}
+
+// TestRejectedThinking: after the server has rejected thinking of its own, the conversation
+// goes on without it.
+func TestRejectedThinking(t *testing.T) {
+	refused := openaiserver.Failure{Status: 400, Message: "messages.1.content.0: Invalid `signature` in `thinking` block"}
+	server, model := once(t, anthropicmodel.Options{}, openaiserver.Message{Reasoning: "Hm.", Text: "Hello."}, refused, openaiserver.Message{Text: "Again."})
+	talk := model.Bind()
+	_, reply, err := run(t.Context(), talk, request(user("u", "Hi")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _, err := run(t.Context(), talk, request(user("u", "Hi"), reply.Message, user("v", "And?"))); err != nil || text != "Again." {
+		t.Errorf("%q, %v", text, err)
+	}
+	for i, carries := range []bool{false, true, false} {
+		if body := server.Requests()[i].Body; strings.Contains(string(body), "signature") != carries {
+			t.Errorf("request %d: %s", i, body)
+		}
+	}
+}

@@ -43,11 +43,15 @@ package anthropicmodel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -57,9 +61,12 @@ import (
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/converse/internal/toolschema"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // Model is a language model behind the Messages API. It is safe for concurrent use.
@@ -233,13 +240,13 @@ type encodedTools struct {
 
 // encode returns the tools member of a request; nil if no tools are offered. The tools of a
 // sampling request are new each time and are not cached.
-func (m *Model) encode(request *converse.Request) []byte {
+func (m *Model) encode(ctx context.Context, request *converse.Request) []byte {
 	set := request.Tools
 	if set == nil {
 		set = &converse.Toolset{}
 	}
 	if request.Purpose == converse.PurposeSampling {
-		return m.appendTools(nil, set)
+		return m.appendTools(ctx, nil, set, nil) // a server's request uses no tools of the model's server
 	}
 	m.tools.mu.Lock()
 	defer m.tools.mu.Unlock()
@@ -248,7 +255,7 @@ func (m *Model) encode(request *converse.Request) []byte {
 			return entry.text
 		}
 	}
-	text := m.appendTools(nil, set)
+	text := m.appendTools(ctx, nil, set, m.hosted)
 	if len(m.tools.entries) == maxToolCache {
 		m.tools.entries = m.tools.entries[1:]
 	}
@@ -258,16 +265,16 @@ func (m *Model) encode(request *converse.Request) []byte {
 
 // appendTools appends the tools member for a set. A tool that Screen rejects but that is
 // offered anyway is left out and logged, because a request with it would fail as a whole.
-func (m *Model) appendTools(dst []byte, set *converse.Toolset) []byte {
+func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Toolset, hosted [][]byte) []byte {
 	dst = append(dst, `,"tools":[`...)
 	empty := len(dst)
-	for _, tool := range m.hosted {
+	for _, tool := range hosted {
 		dst = append(comma(dst), tool...)
 	}
 	for _, definition := range set.Definitions {
 		longer, err := m.appendTool(comma(dst), definition)
 		if err != nil {
-			m.log.Warn("a tool is set aside", zap.String("tool", definition.Name), zap.Error(err))
+			event.Log(ctx, m.log, zapcore.WarnLevel, "a tool is set aside", event.ToolRefused, zap.String("tool", definition.Name), zap.Error(err))
 			continue
 		}
 		dst = longer
@@ -292,10 +299,33 @@ func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, 
 	if err != nil {
 		return dst, err
 	}
+	if err := checkProperties(schema); err != nil {
+		return dst, err
+	}
 	description, _ := m.limits.Describe(definition, note)
 	dst = jsontext.AppendMember(append(dst, '{'), "name", definition.Name)
 	if description != "" {
 		dst = jsontext.AppendMember(dst, "description", description)
 	}
 	return append(append(jsontext.AppendName(dst, "input_schema"), schema...), '}'), nil
+}
+
+// legalProperty matches the names of arguments that the API takes. It refuses a request
+// with any other as a whole.
+var legalProperty = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+
+// checkProperties returns the reason why the API does not take the arguments of a tool.
+func checkProperties(schema []byte) error {
+	var root struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(schema, &root); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(root.Properties)) {
+		if !legalProperty.MatchString(name) {
+			return fmt.Errorf("the model's API takes names of arguments of at most 64 letters, digits, \"_\", \".\" and \"-\", and not %q", textcut.Bytes(name, 100))
+		}
+	}
+	return nil
 }

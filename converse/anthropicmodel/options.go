@@ -173,7 +173,7 @@ func (o *Options) check() error {
 	if strings.ContainsFunc(o.APIKey, unicode.IsControl) {
 		add("APIKey holds a line end, or another character that cannot be sent")
 	}
-	if _, err := o.thinking(); err != nil {
+	if err := o.checkThinking(); err != nil {
 		add("%w", err)
 	}
 	if len(o.OutputSchema) > 0 && !json.Valid(o.OutputSchema) {

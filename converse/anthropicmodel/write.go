@@ -3,15 +3,19 @@
 package anthropicmodel
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/internal/repeated"
+	"github.com/tidwall/gjson"
 )
 
 // contentKey is the member of a message's metadata with the blocks of an answer.
@@ -22,6 +26,7 @@ const contentKey = "anthropicmodel.content"
 type messageWriter struct {
 	m      *Model
 	render modelapi.Renderer
+	plain  bool // leave out what the server has rejected of its own
 	dst    []byte
 }
 
@@ -143,12 +148,24 @@ func (w *messageWriter) group(g *modelapi.Group) {
 // false, and writes nothing, if they came from another server or model, or no longer match
 // the canisters.
 func (w *messageWriter) replay(g *modelapi.Group) bool {
+	if w.plain {
+		return false
+	}
 	items := w.m.server.KeptItems(g, contentKey, w.m.name, "tool_use")
+	for len(items) > 0 && strings.HasSuffix(items[len(items)-1].Type, "thinking") {
+		items = items[:len(items)-1] // the server refuses a message that ends with it
+	}
+	answered := map[string]bool{} // calls of the server's own tools that have a result
+	for _, item := range items {
+		answered[gjson.GetBytes(item.Item, "tool_use_id").String()] = true
+	}
 	rest, open := g.Message.Content, g.Invocations
+	start := len(w.dst)
 	for _, item := range items {
 		own := rest[:item.Contents]
 		rest = rest[item.Contents:]
 		switch {
+		case isServerCall(item.Type) && !answered[gjson.GetBytes(item.Item, "id").String()]:
 		case len(item.Item) > 0:
 			w.dst = append(comma(w.dst), item.Item...)
 		case item.Type == "tool_use":
@@ -158,30 +175,54 @@ func (w *messageWriter) replay(g *modelapi.Group) bool {
 			w.dst = appendText(comma(w.dst), w.render.Text(own))
 		}
 	}
-	return len(items) > 0
+	return len(w.dst) > start
 }
+
+// isServerCall reports whether a block is a call of a tool that the server runs. Its result
+// is another block.
+func isServerCall(kind string) bool { return kind == "server_tool_use" || kind == "mcp_tool_use" }
 
 // call writes one call of the model.
 func (w *messageWriter) call(call canister.Invocation) {
 	w.dst = jsontext.AppendMember(append(comma(w.dst), `{"type":"tool_use"`...), "id", callID(call))
 	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
-	w.dst = append(append(jsontext.AppendName(w.dst, "input"), jsontext.Compact([]byte(modelapi.LegalArguments(call.Arguments)))...), '}')
+	w.dst = append(append(jsontext.AppendName(w.dst, "input"), input(call.Arguments)...), '}')
 }
 
-// legalID matches the IDs of calls that the API takes.
-var legalID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+// input returns the arguments of a call as JSON. The API refuses half of a surrogate pair,
+// and bytes that are not UTF-8.
+func input(arguments string) []byte {
+	text := []byte(modelapi.LegalArguments(arguments))
+	if !utf8.Valid(text) || bytes.Contains(bytes.ToLower(text), []byte(`\\ud`)) {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		var value any
+		if decoder.Decode(&value) == nil {
+			if clean, err := jsontext.Canonical(value); err == nil {
+				return clean
+			}
+		}
+	}
+	return jsontext.Compact(text)
+}
 
-// callID returns the ID that links a call and its result. Other providers give IDs that
-// this API does not take.
+// callID returns the ID that links a call and its result. The API wants IDs that are unique
+// in the whole request, and only its own are.
 func callID(call canister.Invocation) string {
-	if id := modelapi.CallID(call); legalID.MatchString(id) {
+	if id := modelapi.CallID(call); ownID.MatchString(id) {
 		return id
 	}
 	return modelapi.MadeCallID(call.ID)
 }
 
+// ownID matches the IDs of calls that the API gives.
+var ownID = regexp.MustCompile(`^toolu_[a-zA-Z0-9_-]+$`)
+
 // result returns the parts of a result.
 func (w *messageWriter) result(r canister.Result) []modelapi.Part {
+	if text := w.render.Text(repeated.Without(r.Content)); r.Failed() && strings.TrimSpace(text) != "" {
+		return []modelapi.Part{{Text: text}} // the API takes only text with is_error
+	}
 	var parts []modelapi.Part
 	empty := true
 	for _, c := range repeated.Without(r.Content) {

@@ -31,6 +31,7 @@ type chat struct {
 	m          *Model
 	request    *converse.Request
 	transcript *transcript
+	usage      bool // the last request has asked for the usage of a stream
 }
 
 // exchange runs one exchange from the request to the reply.
@@ -48,6 +49,7 @@ func (m *Model) exchange(ctx context.Context, request *converse.Request, t *tran
 
 // Encode implements [modelapi.API].
 func (c *chat) Encode() ([]byte, *modelapi.BodyRef, error) {
+	c.usage = !c.m.usageRefused.Load()
 	fields, err := c.m.fieldsFor(c.request)
 	if err != nil {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
@@ -89,10 +91,11 @@ func (c *chat) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
 		return false
 	}
 	o := &c.m.opts
-	if o.NoStreamUsage || o.NoStream || o.extra("stream_options") || c.m.usageRefused.Swap(true) {
+	if o.NoStreamUsage || o.NoStream || o.extra("stream_options") || !c.usage {
 		failed.Message += " [the server rejects stream_options: set model.stream_usage = false (Options.NoStreamUsage), and omit it from extra_body]"
 		return false
 	}
+	c.m.usageRefused.Store(true)
 	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
 }
 

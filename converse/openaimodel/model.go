@@ -170,7 +170,12 @@ func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
 
 // MaxTools returns how many tools the server accepts in a request; 0 if no limit is
 // known. See [Options].MaxTools.
-func (m *Model) MaxTools() int { return m.limits.Tools }
+func (m *Model) MaxTools() int {
+	if m.limits.Tools == 0 {
+		return 0
+	}
+	return max(1, m.limits.Tools-len(m.hosted))
+}
 
 // Shortened describes what is shortened in a tool for the server, as a clause. It returns
 // "" if the whole tool is sent.

@@ -192,10 +192,7 @@ func settle(given *Options) (Options, *url.URL, error) {
 	}
 	modern := isOpenAI(base) || isAzure(base)
 	if o.API == "" || o.API == "auto" {
-		o.API = apiChat
-		if modern && !strings.Contains(base.Path, "/deployments/") {
-			o.API = apiResponses
-		}
+		o.API = DefaultAPI(base)
 	}
 	if o.MaxTokensField == "" {
 		o.MaxTokensField = "max_tokens"
@@ -266,8 +263,11 @@ func (o *Options) checkAPI(add func(format string, args ...any)) {
 		if o.Seed != nil {
 			add("Seed is set, which the Responses API does not have; remove it, or set API to chat")
 		}
+		if o.Audio {
+			add("Audio is set, which the Responses API does not have; remove it, or set API to chat")
+		}
 		for i, tool := range o.HostedTools {
-			if kind, _ := tool["type"].(string); kind == "" || kind == "function" {
+			if kind, _ := tool["type"].(string); !hostedTypes[kind] {
 				add("HostedTools[%d] has no type of a tool that the server runs, such as web_search", i)
 			}
 		}
@@ -283,6 +283,21 @@ func (o *Options) checkAPI(add func(format string, args ...any)) {
 	}
 }
 
+// hostedTypes are the types of tools that OpenAI runs by itself (API reference, Create a
+// model response, tools).
+var hostedTypes = map[string]bool{
+	"web_search": true, "web_search_preview": true, "file_search": true, "code_interpreter": true, "image_generation": true, "mcp": true,
+}
+
+// DefaultAPI returns what Options.API means by default for a base URL: responses or chat.
+func DefaultAPI(base *url.URL) string {
+	azure := isAzure(base) && strings.Contains(base.Path, "/openai") && !strings.Contains(base.Path, "/deployments/")
+	if isOpenAI(base) || azure {
+		return apiResponses
+	}
+	return apiChat
+}
+
 // isOpenAI reports whether a URL belongs to OpenAI itself, in any of its regions.
 func isOpenAI(base *url.URL) bool {
 	host := strings.ToLower(base.Hostname())
@@ -292,5 +307,5 @@ func isOpenAI(base *url.URL) bool {
 // isAzure reports whether a URL belongs to OpenAI's models on Azure.
 func isAzure(base *url.URL) bool {
 	host := strings.ToLower(base.Hostname())
-	return strings.HasSuffix(host, ".openai.azure.com") || strings.HasSuffix(host, ".services.ai.azure.com")
+	return strings.HasSuffix(host, ".openai.azure.com") || strings.HasSuffix(host, ".services.ai.azure.com") || strings.HasSuffix(host, ".cognitiveservices.azure.com")
 }

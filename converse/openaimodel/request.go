@@ -161,7 +161,7 @@ func (m *Model) encode(ctx context.Context, request *converse.Request) *encodedT
 	}
 	encoded := &encodedTools{set: set}
 	if request.Purpose == converse.PurposeSampling {
-		encoded.text = m.appendTools(ctx, nil, set)
+		encoded.text = m.appendTools(ctx, nil, set, nil) // a server's request uses no tools of the model's server
 	} else {
 		encoded = m.tools.of(ctx, m, set)
 	}
@@ -183,7 +183,7 @@ func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *en
 		if len(c.entries) == maxToolCache {
 			c.entries = slices.Delete(c.entries, 0, 1)
 		}
-		c.entries = append(c.entries, &encodedTools{set: set, text: m.appendTools(ctx, nil, set)})
+		c.entries = append(c.entries, &encodedTools{set: set, text: m.appendTools(ctx, nil, set, m.hosted)})
 		i = len(c.entries) - 1
 	}
 	return c.entries[i]
@@ -191,10 +191,10 @@ func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *en
 
 // appendTools appends the tools member for a set. A tool that Screen rejects but that is
 // offered anyway is left out and logged, because a request with it would fail as a whole.
-func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Toolset) []byte {
+func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Toolset, hosted [][]byte) []byte {
 	dst = append(dst, `,"tools":[`...)
 	empty := len(dst)
-	for _, tool := range m.hosted {
+	for _, tool := range hosted {
 		if len(dst) > empty {
 			dst = append(dst, ',')
 		}
@@ -227,6 +227,9 @@ func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, 
 	parameters, note, err := toolschema.Adapt(definition.InputSchema, *m.opts.InlineRefs)
 	if err != nil {
 		return dst, err
+	}
+	if m.modern {
+		parameters = toolschema.WithoutLookaround(parameters)
 	}
 	description, _ := m.limits.Describe(definition, note)
 	if m.opts.API == apiResponses {

@@ -25,6 +25,7 @@ type responses struct {
 	m          *Model
 	request    *converse.Request
 	transcript *transcript
+	included   bool // the last request has asked for encrypted reasoning
 }
 
 var _ modelapi.API = (*responses)(nil)
@@ -39,7 +40,7 @@ func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
 	if t.offered != r.request.Tools {
 		t.offered, t.tools = r.request.Tools, r.m.encode(r.ctx, r.request)
 	}
-	writer := &inputWriter{m: r.m, render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
+	writer := &inputWriter{m: r.m, plain: t.messages.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
 	return t.messages.Body(r.request.History, `{"input":[`, writer.write, func(dst []byte) []byte {
 		return r.appendTail(dst, fields, t.tools)
 	})
@@ -67,11 +68,25 @@ func (r *responses) Read(x *modelapi.Exchange, res *http.Response) (converse.Rep
 	return reply, nil
 }
 
-// Amend implements [modelapi.API]: after the server has said that a model has no encrypted
-// reasoning, which older models have not, the model no longer asks for it.
+// Amend implements [modelapi.API]. After the server has said that a model has no encrypted
+// reasoning, which older models have not, the model no longer asks for it. After it has
+// rejected reasoning of its own, for example because the key belongs to another
+// organization by now, the conversation goes on without it.
 func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
-	if failed.Status != http.StatusBadRequest || !strings.Contains(strings.ToLower(failed.Message), "encrypted content is not supported") ||
-		r.m.opts.extra("include") || r.m.includeRefused.Swap(true) {
+	said := strings.ToLower(failed.Message)
+	switch {
+	case failed.Status != http.StatusBadRequest:
+		return false
+	case strings.Contains(said, "encrypted content is not supported"):
+		if !r.included {
+			return false
+		}
+		r.m.includeRefused.Store(true)
+	case failed.Code == "invalid_encrypted_content", strings.Contains(said, "encrypted content") && strings.Contains(said, "could not be verified"):
+		if !r.transcript.messages.Forget() {
+			return false
+		}
+	default:
 		return false
 	}
 	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
@@ -82,8 +97,10 @@ func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) boo
 func (r *responses) fields() (string, error) {
 	o := r.m.optionsFor(r.request.Purpose)
 	fields := map[string]any{"store": false}
-	if !r.m.includeRefused.Load() {
-		fields["include"] = []string{"reasoning.encrypted_content"}
+	r.included = !r.m.includeRefused.Load()
+	include := []any{}
+	if r.included {
+		include = append(include, "reasoning.encrypted_content")
 	}
 	if temperature := r.request.Temperature; temperature != nil {
 		fields["temperature"] = *temperature
@@ -113,6 +130,13 @@ func (r *responses) fields() (string, error) {
 		fields["prompt_cache_key"] = key
 	}
 	maps.Copy(fields, o.ExtraBody)
+	if more, ok := fields["include"].([]any); ok {
+		include = append(include, more...)
+	}
+	delete(fields, "include")
+	if len(include) > 0 {
+		fields["include"] = include
+	}
 	fields["model"] = r.m.name
 	if !o.NoStream {
 		fields["stream"] = true

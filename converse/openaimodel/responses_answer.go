@@ -74,7 +74,11 @@ func (a *responseAnswer) Add(event string, value gjson.Result) {
 	case "error", "response.failed":
 		a.fault = true
 	case "response.output_item.added":
-		a.begin(a.itemAt(value), value.Get("item"))
+		item := a.itemAt(value)
+		if item != nil && item.raw != nil { // the server numbers two items alike
+			item = a.newItem("", value.Get("item.id").String(), item.kind)
+		}
+		a.begin(item, value.Get("item"))
 	case "response.output_item.done":
 		a.finish(a.itemAt(value), value.Get("item"))
 	case "response.output_text.delta", "response.refusal.delta":
@@ -127,7 +131,12 @@ func (a *responseAnswer) response(response gjson.Result) {
 		return // queued or in_progress
 	}
 	for i, item := range response.Get("output").Array() {
-		a.finish(a.itemFor(indexOf(i), item.Get("id").String(), item.Get("type").String()), item)
+		kind := item.Get("type").String()
+		if i < len(a.items) && a.items[i].kind == kind && a.items[i].index == "" {
+			a.finish(a.items[i], item)
+			continue
+		}
+		a.finish(a.itemFor(indexOf(i), item.Get("id").String(), kind), item)
 	}
 	a.status, a.reason, a.ended = strings.Clone(status), strings.Clone(response.Get("incomplete_details.reason").String()), true
 	if usage := response.Get("usage"); usage.IsObject() {
@@ -175,6 +184,11 @@ func (a *responseAnswer) itemFor(index, id, kind string) *responseItem {
 			return item
 		}
 	}
+	return a.newItem(index, id, kind)
+}
+
+// newItem appends an item. It returns nil if there are too many.
+func (a *responseAnswer) newItem(index, id, kind string) *responseItem {
 	if len(a.items) == maxItems {
 		a.overflown = true
 		return nil
@@ -264,6 +278,9 @@ func (i *responseItem) part(at int, kind string) *responsePart {
 			}
 			n++
 		}
+	}
+	if len(i.parts) == maxItems {
+		return i.parts[maxItems-1]
 	}
 	p := &responsePart{kind: strings.Clone(kind)}
 	i.parts = append(i.parts, p)

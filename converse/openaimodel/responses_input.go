@@ -18,6 +18,7 @@ import (
 type inputWriter struct {
 	m      *Model
 	render modelapi.Renderer
+	plain  bool // leave out what the server has rejected of its own
 	dst    []byte
 }
 
@@ -116,7 +117,7 @@ func (w *inputWriter) group(g *modelapi.Group) {
 	for i, result := range g.Results {
 		w.begin()
 		w.dst = jsontext.AppendMember(w.dst, "type", "function_call_output")
-		w.dst = jsontext.AppendMember(w.dst, "call_id", modelapi.CallID(g.Invocations[i]))
+		w.dst = jsontext.AppendMember(w.dst, "call_id", responseCallID(g.Invocations[i]))
 		w.dst = jsontext.AppendName(w.dst, "output")
 		w.contents(w.result(result))
 		w.dst = append(w.dst, '}')
@@ -127,9 +128,21 @@ func (w *inputWriter) group(g *modelapi.Group) {
 func (w *inputWriter) call(call canister.Invocation) {
 	w.begin()
 	w.dst = jsontext.AppendMember(w.dst, "type", "function_call")
-	w.dst = jsontext.AppendMember(w.dst, "call_id", modelapi.CallID(call))
+	w.dst = jsontext.AppendMember(w.dst, "call_id", responseCallID(call))
 	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
 	w.dst = append(jsontext.AppendMember(w.dst, "arguments", modelapi.LegalArguments(call.Arguments)), '}')
+}
+
+// maxCallID is the longest ID of a call that Responses takes. Other servers give longer
+// ones.
+const maxCallID = 64
+
+// responseCallID returns the ID that links a call and its output.
+func responseCallID(call canister.Invocation) string {
+	if id := modelapi.CallID(call); len(id) <= maxCallID {
+		return id
+	}
+	return modelapi.MadeCallID(call.ID)
 }
 
 // result returns the parts of a result.
@@ -155,6 +168,9 @@ func (w *inputWriter) result(r canister.Result) []modelapi.Part {
 // false, and writes nothing, if they came from another server or model, or no longer match
 // the canisters.
 func (w *inputWriter) replay(g *modelapi.Group) bool {
+	if w.plain {
+		return false
+	}
 	items := w.m.server.KeptItems(g, outputKey, w.m.name, "function_call")
 	for len(items) > 0 && items[len(items)-1].Type == "reasoning" {
 		items = items[:len(items)-1] // the server refuses reasoning that nothing follows
@@ -169,7 +185,7 @@ func (w *inputWriter) replay(g *modelapi.Group) bool {
 			open = open[1:]
 		case item.Type == "message":
 			w.output(item, own)
-		default:
+		case len(item.Item) > 0:
 			w.begin()
 			w.dst = append(w.dst[:len(w.dst)-1], item.Item...)
 		}

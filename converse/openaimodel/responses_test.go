@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -272,7 +273,7 @@ func TestResultsWithImagesAndFiles(t *testing.T) {
 		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "f", Arguments: "{}"},
 		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Content: []canister.Content{
 			canister.Text("Here:"), canister.ImageContent{Data: []byte("png"), MIME: "image/png"},
-			canister.ResourceContent{URI: "file:///a/report.pdf", MIME: "application/pdf", Blob: []byte("%PDF")},
+			canister.ResourceContent{URI: "file:///a/report.pdf", MIME: "application/pdf", Blob: []byte("%PDF-1.7")},
 			canister.ResourceContent{URI: "file:///a/x.bin", MIME: "application/zip", Blob: []byte("PK")},
 		}},
 	))
@@ -281,7 +282,7 @@ func TestResultsWithImagesAndFiles(t *testing.T) {
 	}
 	output := gjson.GetBytes(server.Requests()[0].Body, "input.2.output")
 	for path, want := range map[string]string{
-		"0.text": "Here:", "1.image_url": "data:image/png;base64,cG5n", "3.filename": "report.pdf", "3.file_data": "data:application/pdf;base64,JVBERg==",
+		"0.text": "Here:", "1.image_url": "data:image/png;base64,cG5n", "3.filename": "report.pdf", "3.file_data": "data:application/pdf;base64,JVBERi0xLjc=",
 		"4.text": "[resource file:///a/x.bin: application/zip, 2 bytes, omitted: the model's API cannot carry it]",
 	} {
 		if got := output.Get(path).Str; got != want {
@@ -343,5 +344,45 @@ func TestAPIOfTheServer(t *testing.T) {
 		if _, err := openaimodel.New("m", &options); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", options, err, says)
 		}
+	}
+}
+
+// TestRejectedReasoning: after the server has rejected reasoning of its own, for example
+// because the key belongs to another organization, the conversation goes on without it.
+func TestRejectedReasoning(t *testing.T) {
+	n := 0
+	respond := openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
+		if n++; n == 2 {
+			return openaiserver.Failure{Status: 400, Code: "invalid_encrypted_content", Message: "The encrypted content could not be verified."}
+		}
+		return openaiserver.Message{Text: "Hello."}
+	})
+	server := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: respond}}}, nil)
+	talk := newModel(t, server.URL(), openaimodel.Options{API: "responses"}).Bind()
+	request := newRequest()
+	out := run(t.Context(), talk, request)
+	again := newRequest(append(request.History, out.reply.Message, canister.User{Head: canister.Head{ID: "v"}, Content: canister.Texts("And?")})...)
+	if out := run(t.Context(), talk, again); out.err != nil || out.text != "Hello." {
+		t.Fatalf("%v, %q", out.err, out.text)
+	}
+	for i, carries := range []bool{false, true, false} {
+		if input := gjson.GetBytes(server.Requests()[i].Body, "input").Raw; strings.Contains(input, "encrypted_content") != carries {
+			t.Errorf("request %d: %s", i, input)
+		}
+	}
+}
+
+// TestPatternsWithLookaround would make OpenAI refuse all tools.
+func TestPatternsWithLookaround(t *testing.T) {
+	var body []byte
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		body, _ = io.ReadAll(r.Body)
+		return nil, fmt.Errorf("enough")
+	})}
+	request := newRequest()
+	request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{{Name: "f", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)y"},"b":{"type":"string","pattern":"^z"}}}`)}}}
+	run(t.Context(), newModel(t, "", openaimodel.Options{HTTPClient: client, MaxRetries: -1}), request)
+	if text := gjson.GetBytes(body, "tools.0.parameters").Raw; strings.Contains(text, "?!") || !strings.Contains(text, "^z") {
+		t.Errorf("%s", text)
 	}
 }

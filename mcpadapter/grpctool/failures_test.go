@@ -218,10 +218,7 @@ func TestWindingUpLosesNoAnswer(t *testing.T) {
 	}()
 	await(t, "the call", begun)
 	at.windUp()
-	_, err := net.DialTimeout("tcp", at.address, time.Second)
-	for deadline := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(deadline); {
-		_, err = net.DialTimeout("tcp", at.address, time.Second) // until nobody listens any more
-	}
+	untilNobodyListens(t, at.address)
 	select {
 	case <-connection.Lost():
 		t.Fatal("the connection was lost while a call ran that the server was going to answer")
@@ -236,6 +233,20 @@ func TestWindingUpLosesNoAnswer(t *testing.T) {
 	if connection.Err() == nil {
 		t.Error("the connection does not say why it was lost")
 	}
+}
+
+// untilNobodyListens returns when the address takes no connections any more. Each one that
+// it took is closed: a server that winds up waits for the handshake of an open one.
+func untilNobodyListens(t *testing.T, address string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+	t.Fatal("the server still listens")
 }
 
 // gRPC makes another HTTP/2 connection while the old one winds up: the tools

@@ -18,7 +18,19 @@ type Transcript struct {
 	marks []mark // the canisters in text, in order
 	text  []byte // the beginning of the body and the messages
 	body  *BodyRef
+	plain bool // see Forget
 }
+
+// Forget makes the next request encode the whole history again, without the opaque data
+// of the server, which it has rejected. It returns false if that was done before.
+func (t *Transcript) Forget() bool {
+	before := t.plain
+	t.marks, t.text, t.plain = nil, nil, true
+	return !before
+}
+
+// IsPlain reports whether opaque data of the server is left out.
+func (t *Transcript) IsPlain() bool { return t.plain }
 
 // mark identifies a canister. Canisters with the same ID are equal, because canisters in
 // a history do not change; see [converse.Binder].

@@ -3,8 +3,10 @@
 package modelapi
 
 import (
+	"bytes"
 	"fmt"
 	"mime"
+	"net/http"
 	"net/url"
 	"path"
 	"regexp"
@@ -55,11 +57,8 @@ var fetched = regexp.MustCompile(`(?i)^(https?://|data:image/)`)
 // imageTypes are the image types that the API accepts.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// fileTypes are the types of files that APIs read.
-var fileTypes = map[string]bool{"application/pdf": true}
-
 // fileName returns the name of a file, which the model sees.
-func fileName(uri, kind string) string {
+func fileName(uri string) string {
 	name := path.Base(uri)
 	if u, err := url.Parse(uri); err == nil && u.Path != "" {
 		name = path.Base(u.Path)
@@ -171,6 +170,9 @@ func (r Renderer) image(c canister.ImageContent) Part {
 	case !imageTypes[kind] || len(c.Data) == 0: // servers would reject the whole history
 		return Part{Text: leftOut(c.MIME, len(c.Data), "the model's API cannot carry it")}
 	default:
+		if is := http.DetectContentType(c.Data); imageTypes[is] {
+			kind = is // servers reject an image of another type than the declared one
+		}
 		return Part{Data: c.Data, MIME: kind}
 	}
 }
@@ -203,8 +205,8 @@ func (r Renderer) resource(c canister.ResourceContent) []Part {
 		return []Part{name, r.image(canister.ImageContent{Data: c.Blob, MIME: c.MIME})}
 	case strings.HasPrefix(kind, "audio/"):
 		return []Part{name, r.audio(canister.AudioContent{Data: c.Blob, MIME: c.MIME})}
-	case r.Files && fileTypes[kind] && len(c.Blob) > 0:
-		return []Part{name, {Name: fileName(c.URI, kind), MIME: kind, Data: c.Blob}}
+	case r.Files && !r.NoImages && kind == "application/pdf" && bytes.HasPrefix(c.Blob, []byte("%PDF-")):
+		return []Part{name, {Name: fileName(c.URI), MIME: kind, Data: c.Blob}}
 	}
 	return []Part{{Text: strings.TrimSuffix(name.Text, "]") + ": " +
 		strings.TrimPrefix(leftOut(c.MIME, len(c.Blob), "the model's API cannot carry it"), "[")}}

@@ -4,6 +4,7 @@ package modelapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -44,7 +45,7 @@ func (s *Server) failure(res *http.Response, body []byte) *converse.ModelError {
 	failed := &converse.ModelError{
 		Status:    res.StatusCode,
 		Code:      s.Redact(code),
-		RequestID: s.Redact(textcut.Bytes(valid(res.Header.Get("X-Request-Id")), 200)),
+		RequestID: s.Redact(textcut.Bytes(valid(requestID(res)), 200)),
 		Retryable: retryable(res.StatusCode, code),
 	}
 	if said, err := strconv.ParseBool(res.Header.Get("X-Should-Retry")); err == nil {
@@ -59,6 +60,11 @@ func (s *Server) failure(res *http.Response, body []byte) *converse.ModelError {
 	}
 	failed.Message = s.Redact(message)
 	return failed
+}
+
+// requestID returns the server's name of a request, in OpenAI's header or in Anthropic's.
+func requestID(res *http.Response) string {
+	return cmp.Or(res.Header.Get("X-Request-Id"), res.Header.Get("Request-Id"))
 }
 
 // unreachable describes an attempt that got no response.
@@ -81,7 +87,7 @@ func (x *Exchange) Broken(res *http.Response, retry bool, format string, args ..
 	return &converse.ModelError{
 		Message:   x.server.Redact(err.Error()),
 		Status:    res.StatusCode,
-		RequestID: x.server.Redact(textcut.Bytes(valid(res.Header.Get("X-Request-Id")), 200)),
+		RequestID: x.server.Redact(textcut.Bytes(valid(requestID(res)), 200)),
 		Retryable: retry,
 		Err:       errors.Unwrap(err),
 	}

@@ -72,6 +72,7 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 			return
 		}
 		if err == ErrContinue && inner.Err() == nil {
+			x.attempts = 0 // each part of an answer may be retried
 			if body, x.body, err = api.Encode(); err == nil {
 				continue
 			}

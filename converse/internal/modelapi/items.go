@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/tidwall/gjson"
 )
 
 // Item is one item of an answer, in the metadata of its message. The items, with the
@@ -47,8 +48,9 @@ func (s *Server) KeptItems(g *Group, key, model, call string) []Item {
 	}
 	contents, calls := 0, 0
 	for _, item := range items {
-		if item.Contents < 0 {
-			return nil
+		raw := gjson.ParseBytes(item.Item)
+		if item.Contents < 0 || item.Contents > len(g.Message.Content) || len(item.Item) > 0 && (!raw.IsObject() || raw.Get("role").String() != "" && raw.Get("role").String() != "assistant") {
+			return nil // it was not written by KeepItems
 		}
 		contents += item.Contents
 		if item.Type == call {

@@ -33,8 +33,12 @@ func (x *Exchange) sdkWait(res *http.Response) (time.Duration, bool) {
 	if !asked {
 		wait = backoff(x.attempts)
 	}
+	if wait > maxAskedWait { // not every SDK has a limit of its own
+		res.Header.Set("X-Should-Retry", "false")
+		return 0, false
+	}
 	res.Header.Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds(), 10))
-	return wait, wait <= maxAskedWait
+	return wait, true
 }
 
 // askedWait returns the wait that a server asks for, in OpenAI's own header or in the

@@ -5,6 +5,9 @@ package toolschema
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
+
+	"github.com/consort-go/consort/converse/internal/jsontext"
 )
 
 // strictKeywords are the keywords of schemas that OpenAI can enforce (Structured Outputs,
@@ -49,12 +52,20 @@ func (s *strictness) node(value any, depth int) bool {
 		}
 	}
 	if branches, ok := node["anyOf"].([]any); ok {
+		for keyword := range node {
+			if keyword != "anyOf" && keyword != "description" && keyword != "title" {
+				return false // what stands beside it would have to hold too
+			}
+		}
 		for _, branch := range branches {
 			if !s.node(branch, depth+1) {
 				return false
 			}
 		}
 		return true
+	}
+	if pattern, ok := node["pattern"].(string); ok && lookaround.MatchString(pattern) {
+		return false
 	}
 	if items, ok := node["items"]; ok && !s.node(items, depth+1) {
 		return false
@@ -70,7 +81,7 @@ func (s *strictness) node(value any, depth int) bool {
 		}
 		return len(kind) > 0
 	}
-	return node["enum"] != nil || node["const"] != nil
+	return false
 }
 
 // object reports whether an object is closed and requires all of its properties.
@@ -93,4 +104,41 @@ func (s *strictness) object(node map[string]any, depth int) bool {
 		}
 	}
 	return true
+}
+
+// lookaround matches patterns that OpenAI refuses, and with them the whole request.
+var lookaround = regexp.MustCompile(`\(\?<?[=!]`)
+
+// WithoutLookaround returns a schema without the patterns that use lookaround. The schema
+// of the tool still checks the arguments.
+func WithoutLookaround(schema []byte) []byte {
+	if !lookaround.Match(schema) {
+		return schema
+	}
+	value, err := decode(schema)
+	if err != nil {
+		return schema
+	}
+	removePatterns(value)
+	text, err := jsontext.Canonical(value)
+	if err != nil {
+		return schema
+	}
+	return text
+}
+
+func removePatterns(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if pattern, ok := value["pattern"].(string); ok && lookaround.MatchString(pattern) {
+			delete(value, "pattern")
+		}
+		for _, member := range value {
+			removePatterns(member)
+		}
+	case []any:
+		for _, member := range value {
+			removePatterns(member)
+		}
+	}
 }
