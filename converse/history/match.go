@@ -70,15 +70,15 @@ func (f Filter) Says(title string, canisters iter.Seq2[canister.Canister, error]
 }
 
 // Order is the order of List, for slices.SortFunc: the most recently changed first,
-// then by identity.
+// then by ID.
 func Order(a, b Info) int {
 	return cmp.Or(b.Changed.Compare(a.Changed), cmp.Compare(a.ID, b.ID))
 }
 
-// MaxID is the maximum length of a conversation's identity in bytes.
+// MaxID is the maximum length of a conversation ID in bytes.
 const MaxID = 1024
 
-// CheckID returns an error if a conversation's identity is invalid. A valid one is
+// CheckID returns an error if a conversation ID is invalid. A valid one is
 // UTF-8 of 1 to [MaxID] bytes without control characters, so that it is the same in
 // every store and fits on one line. Case matters.
 func CheckID(conversation string) error {

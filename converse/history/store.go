@@ -19,7 +19,7 @@ import (
 type Store interface {
 	Log
 	// List yields the conversations that match the filter, the most recently changed
-	// first, and by identity if they changed at the same time. A conversation that
+	// first, and by ID if they changed at the same time. A conversation that
 	// cannot be read is skipped; an error about it is yielded last.
 	List(ctx context.Context, filter Filter) iter.Seq2[Info, error]
 	// Info returns the metadata of a conversation, or ErrNotFound.
