@@ -28,6 +28,9 @@ func (c *Config) secrets() []string {
 		}
 		s.named(m.Headers)
 		s.table(m.ExtraBody)
+		for _, tool := range m.HostedTools {
+			s.table(tool)
+		}
 		if m.ResponseFormat != nil {
 			s.table(m.ResponseFormat.Schema)
 		}

@@ -506,6 +506,9 @@ func TestTheReadmesServerServes(t *testing.T) {
 		t.Fatalf("the README has %s", block)
 	}
 	for _, server := range hosts.MCPServers {
+		for i, arg := range server.Args { // the file that the README shows above
+			server.Args[i] = strings.Replace(arg, "/path/to/", "examples/fromtoml/", 1)
+		}
 		run{dir: root, stdin: ""}.consort(t, server.Args...).expect(t, exit.Done)
 	}
 }
