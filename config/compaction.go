@@ -45,7 +45,7 @@ func (a *Assembly) assembleCompaction(config *Config, o *AssembleOptions) error 
 	if c.Model.Reveal() == "" || config.Model == nil {
 		return nil
 	}
-	if _, err := config.Model.options(); err != nil {
+	if err := config.Model.checkKey(); err != nil {
 		return about("compaction.model", errors.New("the summary uses the API of the conversation's model, which is misconfigured"))
 	}
 	model, err := a.openModel(config.Model, c.Model.Reveal(), o)

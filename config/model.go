@@ -5,7 +5,8 @@ package config
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -13,14 +14,18 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"go.uber.org/zap"
 )
 
-// Model is a language model behind an OpenAI-compatible API. Its own fields hide
-// the fields of Options that have the same name.
+// Model is a language model behind an API. Its own fields hide the fields of Options that
+// have the same name.
 type Model struct {
 	openaimodel.Options
+	// Kind is the kind of API: openai or anthropic. By default it follows from the base
+	// URL, and without one from the name: claude… is Anthropic's.
+	Kind string
 	// Name is the name of the model in the API. Required.
 	Name Value
 	// BaseURL is the base URL of the API; empty means OpenAI.
@@ -34,8 +39,11 @@ type Model struct {
 	Organization, Project Value
 	// ResponseFormat is nil for plain text.
 	ResponseFormat *ResponseFormat
-	// HostedTools are tools that the server itself runs; only Responses has them.
+	// HostedTools are tools that the server itself runs; Chat Completions has none.
 	HostedTools []Table
+	// Thinking and NoCache apply to Anthropic alone.
+	Thinking string
+	NoCache  bool
 	// ExtraBody holds additional members of the request, for other servers.
 	ExtraBody Table
 }
@@ -50,6 +58,7 @@ func (m *Model) fields() []field {
 	return []field{
 		{"name", expanded(&m.Name)},
 		{"base_url", baseURL(&m.BaseURL)},
+		{"provider", choice(&m.Kind, providerOpenAI, providerAnthropic)},
 		{"api", choice(&m.API, "auto", "responses", "chat")},
 		{"api_key", headerValue(&m.APIKey)},
 		{"headers", byName(&m.Headers, headerValue, headerName)},
@@ -68,6 +77,8 @@ func (m *Model) fields() []field {
 		{"service_tier", text(&m.ServiceTier)},
 		{"prompt_cache_key", text(&m.PromptCacheKey)},
 		{"hosted_tools", each(&m.HostedTools, free)},
+		{"thinking", text(&m.Thinking)},
+		{"cache", not(&m.NoCache)},
 		{"response_format", optional(&m.ResponseFormat, func(f *ResponseFormat) value { return tableOf(f.fields(), nil) })},
 		{"extra_body", extraBody(&m.ExtraBody)},
 		{"stream", not(&m.NoStream)},
@@ -84,35 +95,48 @@ func (m *Model) fields() []field {
 	}
 }
 
-// check requires a name. For OpenAI's own API it takes a missing key from the
+// check requires a name. For a provider's own API it takes a missing key from the
 // environment.
 func (m *Model) check(r *reader, n *node) {
 	if n.member("name") == nil {
 		r.missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
 	}
-	if n.member("api_key") == nil && m.isOpenAI() {
-		if key, ok := r.lookup("OPENAI_API_KEY"); ok && key != "" {
+	if variable := m.keyVariable(); variable != "" && n.member("api_key") == nil {
+		if key, ok := r.lookup(variable); ok && key != "" {
 			m.APIKey = Hidden(key)
 		}
 	}
-	m.checkAPI(r, n)
+	for key, advice := range m.missingKeys() {
+		if set := n.member(key); set != nil {
+			r.wrong(set, "the API of the model does not have it: leave it out%s", advice)
+		}
+	}
 }
 
-// checkAPI reports keys that the API does not have. Nothing is left out silently.
-func (m *Model) checkAPI(r *reader, n *node) {
+// missingKeys returns the keys that the API of the model does not have, with what to do
+// instead of leaving them out. Nothing is left out silently.
+func (m *Model) missingKeys() map[string]string {
+	all := func(advice string, keys ...string) map[string]string {
+		missing := map[string]string{}
+		for _, key := range keys {
+			missing[key] = advice
+		}
+		return missing
+	}
+	if m.provider() == providerAnthropic {
+		return all("", "api", "organization", "project", "max_tokens_field", "seed", "reasoning_summary", "prompt_cache_key",
+			"stream_usage", "audio", "inline_refs", "supervisor_role")
+	}
 	responses := m.API == "responses"
 	if base, err := url.Parse(cmp.Or(m.BaseURL.Reveal(), "https://api.openai.com/v1")); err == nil && m.API != "responses" && m.API != "chat" {
 		responses = openaimodel.DefaultAPI(base) == "responses"
 	}
-	missing := map[string]string{"stop": "chat", "seed": "chat", "audio": "chat", "max_tokens_field": "chat"}
-	if !responses {
-		missing = map[string]string{"hosted_tools": "responses", "reasoning_summary": "responses"}
+	missing := all(`, or set model.api = "responses"`, "hosted_tools", "reasoning_summary")
+	if responses {
+		missing = all(`, or set model.api = "chat"`, "stop", "seed", "audio", "max_tokens_field")
 	}
-	for key, api := range missing {
-		if set := n.member(key); set != nil {
-			r.wrong(set, "the API of the model does not have it: leave it out, or set model.api = %q", api)
-		}
-	}
+	maps.Copy(missing, all(`, or set model.provider = "anthropic"`, "thinking", "cache"))
+	return missing
 }
 
 func (f *ResponseFormat) fields() []field {
@@ -148,10 +172,45 @@ func extraBody(to *Table) value {
 	}}
 }
 
-// modelAPIs are the APIs that a model can have. Another kind of model needs its package
-// and an entry here; as soon as there are two, [model] needs a key that chooses.
-var modelAPIs = map[string]func(m *Model, name string, logger *zap.Logger) (closableModel, error){
-	"openai": openOpenAI,
+// The providers of models.
+const (
+	providerOpenAI    = "openai"
+	providerAnthropic = "anthropic"
+)
+
+// providers are the kinds of models. Another one needs its package, an entry here, and
+// its missing keys in missingKeys.
+var providers = map[string]func(m *Model, name string, logger *zap.Logger) (closableModel, error){
+	providerOpenAI:    openOpenAI,
+	providerAnthropic: openAnthropic,
+}
+
+// provider returns the provider that the file names, or that follows from the base URL or
+// the name.
+func (m *Model) provider() string {
+	base, err := url.Parse(m.BaseURL.Reveal())
+	switch {
+	case m.Kind != "":
+		return m.Kind
+	case m.BaseURL.Reveal() == "" && strings.HasPrefix(m.Name.Reveal(), "claude"),
+		err == nil && strings.EqualFold(base.Hostname(), "api.anthropic.com"):
+		return providerAnthropic
+	}
+	return providerOpenAI
+}
+
+// keyVariable returns the variable with the key of the model's API; empty if it is not the
+// provider's own, over HTTPS.
+func (m *Model) keyVariable() string {
+	base, err := url.Parse(m.BaseURL.Reveal())
+	own := m.BaseURL.Reveal() == "" || err == nil && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com")
+	switch {
+	case m.provider() == providerAnthropic && own:
+		return "ANTHROPIC_API_KEY"
+	case m.provider() == providerOpenAI && m.isOpenAI():
+		return "OPENAI_API_KEY"
+	}
+	return ""
 }
 
 // closableModel is a model with resources.
@@ -162,7 +221,7 @@ type closableModel interface {
 
 // openModel opens a model of the API that m has.
 func (a *Assembly) openModel(m *Model, name string, o *AssembleOptions) (converse.Model, error) {
-	model, err := modelAPIs["openai"](m, name, o.Logger)
+	model, err := providers[m.provider()](m, name, o.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +235,48 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) (err error)
 	}
 	if a.Model, err = a.openModel(config.Model, config.Model.Name.Reveal(), o); err != nil {
 		return about("model", err)
+	}
+	return nil
+}
+
+func openAnthropic(m *Model, name string, logger *zap.Logger) (closableModel, error) {
+	if err := m.checkKey(); err != nil {
+		return nil, err
+	}
+	o := m.Options
+	options := &anthropicmodel.Options{
+		BaseURL: strings.TrimSuffix(strings.TrimSuffix(m.BaseURL.Reveal(), "/"), "/v1"), // as OpenAI's SDK would take it
+		APIKey:  m.APIKey.Reveal(), Headers: reveal(m.Headers), NoStream: o.NoStream,
+		MaxTokens: o.MaxTokens, Temperature: o.Temperature, TopP: o.TopP, Stop: o.Stop, ToolChoice: o.ToolChoice, ParallelToolCalls: o.ParallelToolCalls,
+		Thinking: m.Thinking, Effort: o.ReasoningEffort, ServiceTier: o.ServiceTier, NoCache: m.NoCache, ExtraBody: m.ExtraBody.Reveal(),
+		NoImages: o.NoImages, MaxTools: o.MaxTools, MaxDescription: o.MaxDescription, MaxRetries: o.MaxRetries,
+		ResponseTimeout: o.ResponseTimeout, IdleTimeout: o.IdleTimeout, Logger: logger,
+	}
+	if options.ToolChoice == "required" {
+		options.ToolChoice = "any"
+	}
+	for _, tool := range m.HostedTools {
+		options.HostedTools = append(options.HostedTools, tool.Reveal())
+	}
+	if m.ResponseFormat != nil {
+		schema, err := json.Marshal(m.ResponseFormat.Schema.Reveal())
+		if err != nil {
+			return nil, about("response_format.schema", err)
+		}
+		options.OutputSchema = schema
+	}
+	model, err := anthropicmodel.New(name, options)
+	if err != nil {
+		return nil, err
+	}
+	return model, nil
+}
+
+// checkKey reports that the API of a provider has no key.
+func (m *Model) checkKey() error {
+	if variable := m.keyVariable(); variable != "" && !m.hasCredentials(variable) {
+		name := map[string]string{providerOpenAI: "OpenAI", providerAnthropic: "Anthropic"}[m.provider()]
+		return about("api_key", fmt.Errorf("%s requires a key; set %s, api_key, or the base_url of another server", name, variable))
 	}
 	return nil
 }
@@ -195,8 +296,8 @@ func openOpenAI(m *Model, name string, logger *zap.Logger) (closableModel, error
 
 // options returns m.Options with the values of m.
 func (m *Model) options() (*openaimodel.Options, error) {
-	if m.isOpenAI() && !m.hasCredentials() {
-		return nil, about("api_key", errors.New("OpenAI requires a key; set OPENAI_API_KEY, api_key, or the base_url of another server"))
+	if err := m.checkKey(); err != nil {
+		return nil, err
 	}
 	options := m.Options
 	options.BaseURL, options.APIKey = m.BaseURL.Reveal(), m.APIKey.Reveal()
@@ -221,13 +322,13 @@ func (m *Model) options() (*openaimodel.Options, error) {
 
 // hasCredentials reports whether there is a key or an Authorization header. A Config that
 // was not read from a file may take the key from the environment.
-func (m *Model) hasCredentials() bool {
+func (m *Model) hasCredentials(variable string) bool {
 	for name := range m.Headers {
-		if http.CanonicalHeaderKey(name) == "Authorization" {
+		if key := http.CanonicalHeaderKey(name); key == "Authorization" || key == "X-Api-Key" {
 			return true
 		}
 	}
-	return m.APIKey.Reveal() != "" || os.Getenv("OPENAI_API_KEY") != ""
+	return m.APIKey.Reveal() != "" || os.Getenv(variable) != ""
 }
 
 // isOpenAI reports whether the model's API is OpenAI's own, over HTTPS.

@@ -23,8 +23,8 @@ func (c *Config) secrets() []string {
 		s.address(m.BaseURL)
 		s.add(m.APIKey)
 		s.credential(m.APIKey.Reveal())
-		if m.APIKey.Reveal() == "" && m.isOpenAI() {
-			s.texts = append(s.texts, os.Getenv("OPENAI_API_KEY")) // the model reads it from the environment
+		if variable := m.keyVariable(); variable != "" && m.APIKey.Reveal() == "" {
+			s.texts = append(s.texts, os.Getenv(variable)) // the model reads it from the environment
 		}
 		s.named(m.Headers)
 		s.table(m.ExtraBody)
