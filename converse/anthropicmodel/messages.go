@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -210,16 +209,7 @@ func (r *messages) fields() (string, error) {
 	if !o.NoStream {
 		fields["stream"] = true
 	}
-	text := []byte{}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value, err := jsontext.Canonical(fields[name])
-		if err != nil {
-			return "", fmt.Errorf("the field %q of the request: %w", name, err)
-		}
-		text = append(jsontext.AppendString(append(text, ','), name), ':')
-		text = append(text, value...)
-	}
-	return string(text), nil
+	return jsontext.Fields(fields)
 }
 
 // minThinking is the least budget of thinking that the API takes, in tokens.

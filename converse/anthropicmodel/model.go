@@ -238,12 +238,15 @@ type encodedTools struct {
 	text []byte // begins with a comma
 }
 
+// noTools is the toolset of a request without one, so that it has one place in the cache.
+var noTools = &converse.Toolset{}
+
 // encode returns the tools member of a request; nil if no tools are offered. The tools of a
 // sampling request are new each time and are not cached.
 func (m *Model) encode(ctx context.Context, request *converse.Request) []byte {
 	set := request.Tools
 	if set == nil {
-		set = &converse.Toolset{}
+		set = noTools
 	}
 	if request.Purpose == converse.PurposeSampling {
 		return m.appendTools(ctx, nil, set, nil) // a server's request uses no tools of the model's server

@@ -5,7 +5,6 @@ package openaimodel
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -81,16 +80,7 @@ func (o *Options) fields(model string) (string, error) {
 	if !o.NoStream {
 		fields["stream"] = true
 	}
-	text := []byte{}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value, err := jsontext.Canonical(fields[name])
-		if err != nil {
-			return "", fmt.Errorf("the field %q of the request: %w", name, err)
-		}
-		text = append(jsontext.AppendString(append(text, ','), name), ':')
-		text = append(text, value...)
-	}
-	return string(text), nil
+	return jsontext.Fields(fields)
 }
 
 // name returns the name of the schema.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -141,16 +140,7 @@ func (r *responses) fields() (string, error) {
 	if !o.NoStream {
 		fields["stream"] = true
 	}
-	text := []byte{}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value, err := jsontext.Canonical(fields[name])
-		if err != nil {
-			return "", fmt.Errorf("the field %q of the request: %w", name, err)
-		}
-		text = append(jsontext.AppendString(append(text, ','), name), ':')
-		text = append(text, value...)
-	}
-	return string(text), nil
+	return jsontext.Fields(fields)
 }
 
 // minOutputTokens is the least value of max_output_tokens that OpenAI accepts (API

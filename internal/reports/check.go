@@ -39,6 +39,7 @@ type Problem struct {
 	text    string // for people
 }
 
+// Model is the outcome of the check of the model, in the JSON form of the command check.
 type Model struct {
 	Name    string `json:"name"`
 	BaseURL string `json:"base_url,omitempty"`
@@ -53,6 +54,7 @@ type History struct {
 	Error   string           `json:"error,omitempty"`
 }
 
+// Server is the outcome of the check of one server, in the JSON form of the command check.
 type Server struct {
 	Name        string          `json:"name"`
 	Transport   string          `json:"transport"`

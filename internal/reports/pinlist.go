@@ -18,6 +18,7 @@ type PinList struct {
 	Pins []Pin `json:"pins"`
 }
 
+// Pin is one pinned tool, in the JSON form of the command pins.
 type Pin struct {
 	Ensemble    string       `json:"ensemble"`
 	Tool        string       `json:"tool"`

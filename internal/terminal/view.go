@@ -31,6 +31,7 @@ type View struct {
 	before  rune                 // the last character of its text
 }
 
+// NewView returns a view that writes to a screen.
 func NewView(s *Screen) *View { return &View{screen: s, running: map[string]*Activity{}} }
 
 // tell writes a line about tool calls.

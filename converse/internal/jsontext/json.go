@@ -8,6 +8,9 @@ package jsontext
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -92,4 +95,18 @@ func Compact(text []byte) []byte {
 		return text
 	}
 	return out.Bytes()
+}
+
+// Fields returns the members of a request, each preceded by a comma, sorted by name.
+func Fields(fields map[string]any) (string, error) {
+	text := []byte{}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value, err := Canonical(fields[name])
+		if err != nil {
+			return "", fmt.Errorf("the field %q of the request: %w", name, err)
+		}
+		text = append(AppendString(append(text, ','), name), ':')
+		text = append(text, value...)
+	}
+	return string(text), nil
 }
