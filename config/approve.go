@@ -163,11 +163,11 @@ func (rule *Rule) check(r *reader, n *node) {
 		r.missing(n, "action", `missing: expected "allow", "deny", "ask" or "defer"`)
 	}
 	if reason := n.member("reason"); reason != nil && rule.Action != ActionDeny && rule.Action != "" {
-		r.add(r.problem(reason.keyAt, reason.path(), `only a rule with action = "deny" gives a reason`))
+		r.wrongKey(reason, `only a rule with action = "deny" gives a reason`)
 	}
 	for _, key := range []string{"within", "who"} {
 		if stray := n.member(key); stray != nil && rule.Action != ActionDefer && rule.Action != "" {
-			r.add(r.problem(stray.keyAt, stray.path(), `only for a rule with action = "defer"`))
+			r.wrongKey(stray, `only for a rule with action = "defer"`)
 		}
 	}
 }

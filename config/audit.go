@@ -40,11 +40,11 @@ func (a *Audit) check(r *reader, n *node) {
 			r.missing(n, "file", `missing: expected a destination for the records, such as file = "audit.jsonl", or log = true`)
 		}
 		if sync := n.member("sync"); sync != nil {
-			r.add(r.problem(sync.keyAt, sync.path(), "only for a file"))
+			r.wrongKey(sync, "only for a file")
 		}
 	}
 	if log := n.parent.member("log"); a.Log && (log == nil || !isLow(log.member("level"))) {
-		r.add(r.problem(n.member("log").keyAt, n.under("log"), `records are logged at level info; set level = "info" in [log]`))
+		r.wrongKey(n.member("log"), `records are logged at level info; set level = "info" in [log]`)
 	}
 }
 

@@ -92,13 +92,13 @@ func checkBudgets(p *budget.Policy, r *reader, n *node, model *Model) {
 			limit, c := at.member(unit), p.Caps[i]
 			account := fmt.Sprintf("%s of %s in %s", unit, c.Scope, c.Window)
 			if limit != nil && c.Scope != "" && seen[account] {
-				r.add(r.problem(limit.keyAt, limit.path(), "another cap limits the %s of the same scope and window already", unit))
+				r.wrongKey(limit, "another cap limits the %s of the same scope and window already", unit)
 			}
 			seen[account] = seen[account] || limit != nil
 		}
 		money := at.member("money")
 		if paid = paid || money != nil; money != nil && n.member("currency") == nil {
-			r.add(r.problem(money.keyAt, money.path(), `a cap of money needs a currency; set budgets.currency, such as currency = "USD"`))
+			r.wrongKey(money, `a cap of money needs a currency; set budgets.currency, such as currency = "USD"`)
 		}
 	}
 	if model == nil || !paid {

@@ -38,9 +38,9 @@ func (s *cleanSource) Open(ctx context.Context) (ensemble.Connection, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("config: %T does not implement all methods of a connection to a server", opened), opened.Close(ctx))
 	}
-	clean := &cleanConnection{connection: able, redact: s.redact}
+	clean := cleanConnection{connection: able, redact: s.redact}
 	if library, ok := opened.(ensemble.Library); ok {
-		return &cleanLibrary{cleanConnection: clean, Library: library}, nil
+		return cleanLibrary{cleanConnection: clean, Library: library}, nil
 	}
 	return clean, nil
 }
@@ -57,7 +57,7 @@ type cleanConnection struct {
 }
 
 // Unread implements [ensemble.Unreader].
-func (c *cleanConnection) Unread() time.Duration {
+func (c cleanConnection) Unread() time.Duration {
 	if able, ok := c.connection.(ensemble.Unreader); ok {
 		return able.Unread()
 	}
@@ -65,7 +65,7 @@ func (c *cleanConnection) Unread() time.Duration {
 }
 
 // Late implements [ensemble.Latecomers].
-func (c *cleanConnection) Late() int {
+func (c cleanConnection) Late() int {
 	if able, ok := c.connection.(ensemble.Latecomers); ok {
 		return able.Late()
 	}
@@ -74,11 +74,11 @@ func (c *cleanConnection) Late() int {
 
 // cleanLibrary is a connection to an MCP server, which has more than tools.
 type cleanLibrary struct {
-	*cleanConnection
+	cleanConnection
 	ensemble.Library
 }
 
-func (c *cleanConnection) List(ctx context.Context) (ensemble.Listing, error) {
+func (c cleanConnection) List(ctx context.Context) (ensemble.Listing, error) {
 	listing, err := c.connection.List(ctx)
 	for i, tool := range listing.Invokers {
 		if tool != nil {
@@ -88,24 +88,24 @@ func (c *cleanConnection) List(ctx context.Context) (ensemble.Listing, error) {
 	return listing, cleanError(err, c.redact)
 }
 
-func (c *cleanConnection) Err() error { return cleanError(c.connection.Err(), c.redact) }
+func (c cleanConnection) Err() error { return cleanError(c.connection.Err(), c.redact) }
 
-func (c *cleanLibrary) Resources(ctx context.Context) ([]ensemble.Resource, error) {
+func (c cleanLibrary) Resources(ctx context.Context) ([]ensemble.Resource, error) {
 	listed, err := c.Library.Resources(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c *cleanLibrary) Templates(ctx context.Context) ([]ensemble.Template, error) {
+func (c cleanLibrary) Templates(ctx context.Context) ([]ensemble.Template, error) {
 	listed, err := c.Library.Templates(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c *cleanLibrary) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
+func (c cleanLibrary) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
 	listed, err := c.Library.Prompts(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c *cleanLibrary) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+func (c cleanLibrary) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	parts, err := c.Library.Read(ctx, uri)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil {
@@ -116,7 +116,7 @@ func (c *cleanLibrary) Read(ctx context.Context, uri string) ([]canister.Resourc
 	return parts, cleanError(err, clean)
 }
 
-func (c *cleanLibrary) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
+func (c cleanLibrary) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
 	got, err := c.Library.Get(ctx, name, arguments)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil && got != nil {
@@ -128,7 +128,7 @@ func (c *cleanLibrary) Get(ctx context.Context, name string, arguments map[strin
 	return got, cleanError(err, clean)
 }
 
-func (c *cleanLibrary) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+func (c cleanLibrary) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
 	found, err := c.Library.Complete(ctx, request)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil && found != nil {
@@ -139,11 +139,11 @@ func (c *cleanLibrary) Complete(ctx context.Context, request *ensemble.Completio
 	return found, cleanError(err, clean)
 }
 
-func (c *cleanLibrary) Subscribe(ctx context.Context, uri string) error {
+func (c cleanLibrary) Subscribe(ctx context.Context, uri string) error {
 	return cleanError(c.Library.Subscribe(ctx, uri), c.redact)
 }
 
-func (c *cleanLibrary) Unsubscribe(ctx context.Context, uri string) error {
+func (c cleanLibrary) Unsubscribe(ctx context.Context, uri string) error {
 	return cleanError(c.Library.Unsubscribe(ctx, uri), c.redact)
 }
 

@@ -30,7 +30,7 @@ func (c *Compaction) fields() []field {
 
 func (c *Compaction) check(r *reader, n *node) {
 	if at := n.member("at"); at != nil && n.member("window") == nil {
-		r.add(r.problem(at.keyAt, at.path(), "this is a share of window, which is not set; set window, in tokens"))
+		r.wrongKey(at, "this is a share of window, which is not set; set window, in tokens")
 	}
 }
 

@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -47,6 +48,12 @@ func (s *source) offset(line, column int) int {
 		start += next + 1
 	}
 	return start + column - 1
+}
+
+// problem describes a problem at an offset. key is the path of the key, or "".
+func (s *source) problem(at int, key, format string, args ...any) *Problem {
+	line, column := s.position(at)
+	return &Problem{File: s.name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
 }
 
 // node is one value of a TOML or JSON document, with its position.

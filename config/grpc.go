@@ -118,7 +118,7 @@ func (s *GRPCServer) checkTLS(r *reader, n *node) {
 	}
 	for _, name := range []string{"ca", "certificate", "key"} {
 		if stray := n.member(name); stray != nil && s.Plaintext {
-			r.add(r.problem(stray.keyAt, stray.path(), "plaintext = true disables TLS; remove one of them"))
+			r.wrongKey(stray, "plaintext = true disables TLS; remove one of them")
 		}
 	}
 	if secrets := n.member("plaintext_secrets"); s.PlaintextSecrets && !s.Plaintext {
@@ -126,7 +126,7 @@ func (s *GRPCServer) checkTLS(r *reader, n *node) {
 		if plain != nil {
 			at = plain
 		}
-		r.add(r.problem(at.keyAt, secrets.path(), "only with plaintext = true; with TLS, others cannot read them"))
+		r.problems.add(r.source.problem(at.keyAt, secrets.path(), "only with plaintext = true; with TLS, others cannot read them"))
 	}
 }
 
@@ -142,11 +142,11 @@ func (s *GRPCServer) check(r *reader, n *node) {
 		if dapr.keyAt > address.keyAt {
 			later = dapr
 		}
-		r.add(r.problem(later.keyAt, later.path(), "a server has either address or dapr, not both"))
+		r.wrongKey(later, "a server has either address or dapr, not both")
 	}
 	if plain := s.Plaintext && dapr != nil; plain {
 		stray := n.member("tls").member("plaintext")
-		r.add(r.problem(stray.keyAt, stray.path(), "the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used"))
+		r.wrongKey(stray, "the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used")
 	}
 	s.speaks(r, n)
 	s.exposes(r, n, address)
@@ -165,7 +165,7 @@ func (s *GRPCServer) speaks(r *reader, n *node) {
 	}
 	for _, stray := range strays {
 		if stray != nil {
-			r.add(r.problem(stray.keyAt, stray.path(), "not for a server with service = %q", other))
+			r.wrongKey(stray, "not for a server with service = %q", other)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (s *GRPCServer) twice(r *reader, n *node) {
 	report := func(table *node) {
 		for _, member := range table.members() {
 			if by, is := fixed[member.key]; is {
-				r.add(r.problem(member.keyAt, member.path(), "this metadata is set in %s already", by))
+				r.wrongKey(member, "this metadata is set in %s already", by)
 			}
 		}
 	}
@@ -218,8 +218,8 @@ func distinctServers(r *reader, root *node) {
 			if earlier.keyAt > over.keyAt {
 				earlier, later = over, earlier
 			}
-			line, _ := r.position(earlier.keyAt)
-			r.add(r.problem(later.keyAt, later.path(), "another server already has this name: %s on line %d", earlier.path(), line))
+			line, _ := r.source.position(earlier.keyAt)
+			r.wrongKey(later, "another server already has this name: %s on line %d", earlier.path(), line)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (h *History) check(r *reader, n *node) {
 	if h.Store == StoreNone {
 		for _, stray := range n.members() {
 			if stray.key != "store" {
-				r.add(r.problem(stray.keyAt, stray.path(), `not for store = "none", which stores nothing`))
+				r.wrongKey(stray, `not for store = "none", which stores nothing`)
 			}
 		}
 		return
@@ -142,11 +142,11 @@ func (h *History) check(r *reader, n *node) {
 	}
 	for _, stray := range []*node{dsn, schema} {
 		if stray != nil && hasPath {
-			r.add(r.problem(stray.keyAt, stray.path(), "only for store = %s", oneOf(remote)))
+			r.wrongKey(stray, "only for store = %s", oneOf(remote))
 		}
 	}
 	if path != nil && !hasPath {
-		r.add(r.problem(path.keyAt, path.path(), "not for store = %q, whose place is set by dsn", h.Store))
+		r.wrongKey(path, "not for store = %q, whose place is set by dsn", h.Store)
 	}
 }
 

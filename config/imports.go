@@ -20,7 +20,7 @@ func (c *Config) imports(r *reader, root *node, options *Options) {
 		}
 		path := written
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(r.name), path)
+			path = filepath.Join(filepath.Dir(r.source.name), path)
 		}
 		data, err := options.read(path)
 		if err != nil {
@@ -53,7 +53,7 @@ func (c *Config) importFile(r *reader, root *node) {
 	}
 	for _, member := range t.members {
 		if earlier := c.Supervised()[member.key]; earlier != nil {
-			r.add(r.problem(member.keyAt, member.path(), "another server already has this name, from %s", earlier.Origin))
+			r.wrongKey(member, "another server already has this name, from %s", earlier.Origin)
 			continue
 		}
 		if c.MCP == nil {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -35,9 +34,9 @@ func jsonTree(src *source, ps *problems) *node {
 
 // jsonReader turns the tokens of a document, known to be valid, into a tree.
 type jsonReader struct {
-	*source
-	*problems
-	decoder *json.Decoder
+	source   *source
+	problems *problems
+	decoder  *json.Decoder
 }
 
 // fill reads one value into n. It returns false if it cannot continue.
@@ -71,7 +70,7 @@ func (j *jsonReader) object(n *node, depth int) bool {
 		name, _ := key.(string)
 		child := &node{parent: n, key: name, keyAt: at}
 		if earlier := n.put(child); earlier != nil {
-			line, _ := j.position(earlier.keyAt)
+			line, _ := j.source.position(earlier.keyAt)
 			j.report(child, at, "defined before, on line %d", line)
 		}
 		if !j.fill(child, depth) {
@@ -111,7 +110,7 @@ func (j *jsonReader) number(n *node, text string) any {
 // next returns the next token and the offset at which it begins.
 func (j *jsonReader) next() (json.Token, int) {
 	at := int(j.decoder.InputOffset())
-	for at < len(j.data)-1 && strings.IndexByte(" \t\r\n,:", j.data[at]) >= 0 {
+	for at < len(j.source.data)-1 && strings.IndexByte(" \t\r\n,:", j.source.data[at]) >= 0 {
 		at++
 	}
 	token, err := j.decoder.Token()
@@ -122,9 +121,9 @@ func (j *jsonReader) next() (json.Token, int) {
 }
 
 func (j *jsonReader) report(n *node, at int, format string, args ...any) {
-	line, column := j.position(at)
-	p := j.add(&Problem{File: j.name, Line: line, Column: column, Message: fmt.Sprintf(format, args...)})
+	key := ""
 	if n != nil {
-		p.Key = n.path()
+		key = n.path()
 	}
+	j.problems.add(j.source.problem(at, key, format, args...))
 }

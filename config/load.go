@@ -59,7 +59,7 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 		config.imports(r, root, options)
 		config.source, config.root = r.source, root
 	}
-	if err := r.err(); err != nil {
+	if err := r.problems.err(); err != nil {
 		return nil, err
 	}
 	return config, nil

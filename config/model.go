@@ -166,7 +166,7 @@ func extraBody(to *Table) value {
 		v.read(r, n)
 		for _, key := range []string{"model", "messages", "input", "tools", "stream"} {
 			if taken := n.member(key); taken != nil {
-				r.add(r.problem(taken.keyAt, taken.path(), "the program sets this member of the request itself"))
+				r.wrongKey(taken, "the program sets this member of the request itself")
 			}
 		}
 	}}

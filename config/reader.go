@@ -2,8 +2,6 @@
 
 package config
 
-import "fmt"
-
 // A field defines the value of one key of a table. The lists of fields, from root.go on,
 // are the whole grammar of a configuration. Reading, the search for the most similar key,
 // and the test of docs/configuration.md use them.
@@ -26,8 +24,8 @@ type value struct {
 
 // reader reads one document and collects its problems.
 type reader struct {
-	*source
-	*problems
+	source   *source
+	problems *problems
 	expander
 	// lenient allows unset variables, because the table being read is not used: the
 	// server is disabled.
@@ -69,10 +67,10 @@ func (r *reader) unknown(n *node, fields []field) {
 		keys[i] = f.key
 	}
 	if r.ignored != nil {
-		r.ignored.add(r.problem(n.keyAt, n.path(), "unknown key, ignored"))
+		r.ignored.add(r.source.problem(n.keyAt, n.path(), "unknown key, ignored"))
 		return
 	}
-	p := r.add(r.problem(n.keyAt, n.path(), "unknown key"))
+	p := r.wrongKey(n, "unknown key")
 	switch f := foreign(n.key, fields); {
 	case f == nil:
 		p.Nearest = nearest(n.key, keys)
@@ -85,22 +83,22 @@ func (r *reader) unknown(n *node, fields []field) {
 
 // missing reports that the table n lacks a key.
 func (r *reader) missing(n *node, key, format string, args ...any) {
-	r.add(r.problem(n.keyAt, n.under(key), format, args...))
+	r.problems.add(r.source.problem(n.keyAt, n.under(key), format, args...))
 }
 
 // wrong reports a problem with the value of n.
 func (r *reader) wrong(n *node, format string, args ...any) *Problem {
-	return r.add(r.problem(n.at, n.path(), format, args...))
+	return r.problems.add(r.source.problem(n.at, n.path(), format, args...))
+}
+
+// wrongKey reports a problem with n as a whole, at its key.
+func (r *reader) wrongKey(n *node, format string, args ...any) *Problem {
+	return r.problems.add(r.source.problem(n.keyAt, n.path(), format, args...))
 }
 
 // wrongKind reports that n does not have the expected kind.
 func (r *reader) wrongKind(n *node, kind string) {
 	r.wrong(n, "expected %s, found %s", kind, n.kind())
-}
-
-func (r *reader) problem(at int, key, format string, args ...any) *Problem {
-	line, column := r.position(at)
-	return &Problem{File: r.name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
 }
 
 // replace expands the variables in the string n.

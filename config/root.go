@@ -40,6 +40,6 @@ func (t *Tools) check(r *reader, n *node) {
 		if !t.Resources || servers == nil || servers.member(resourceTools) == nil {
 			continue
 		}
-		r.add(r.problem(n.member("resources").keyAt, n.under("resources"), "these tools are offered under the name %q, which a server here already has; rename that server", resourceTools))
+		r.wrongKey(n.member("resources"), "these tools are offered under the name %q, which a server here already has; rename that server", resourceTools)
 	}
 }

@@ -156,7 +156,7 @@ func (c *Client) check(r *reader, n *node) {
 	case token == nil && certificate == nil:
 		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`)
 	case token != nil && certificate != nil:
-		r.add(r.problem(certificate.keyAt, certificate.path(), "a client is identified by its token or its certificate, not both; make it two clients"))
+		r.wrongKey(certificate, "a client is identified by its token or its certificate, not both; make it two clients")
 	}
 }
 
@@ -189,15 +189,15 @@ func (s *Serve) strays(r *reader, n *node) {
 	http, grpc := n.member("http") != nil, n.member("grpc") != nil
 	for _, key := range overNetwork {
 		if stray := n.member(key); stray != nil && !http && !grpc {
-			r.add(r.problem(stray.keyAt, stray.path(), `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`))
+			r.wrongKey(stray, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
 		}
 	}
 	if stray := n.member("grpc_tls"); stray != nil && !grpc {
-		r.add(r.problem(stray.keyAt, stray.path(), `only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`))
+		r.wrongKey(stray, `only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`)
 	}
 	for _, key := range overHTTP {
 		if stray := n.member(key); stray != nil && !http {
-			r.add(r.problem(stray.keyAt, stray.path(), `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`))
+			r.wrongKey(stray, `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`)
 		}
 	}
 }
@@ -207,10 +207,10 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 	s.strays(r, n)
 	token, clients, open := n.member("token"), n.member("clients"), n.member("open")
 	if token != nil && clients != nil {
-		r.add(r.problem(token.keyAt, token.path(), "a server has either token or clients, not both; give this token to one of the clients"))
+		r.wrongKey(token, "a server has either token or clients, not both; give this token to one of the clients")
 	}
 	if s.Open && (token != nil || clients != nil) {
-		r.add(r.problem(open.keyAt, open.path(), "a server that requires a token is not open"))
+		r.wrongKey(open, "a server that requires a token is not open")
 	}
 	elements, _ := clients.asList()
 	// An invalid token is reported separately.
@@ -232,10 +232,10 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 	}
 	s.distinct(r, clients)
 	if burst := n.member("burst"); burst != nil && n.member("rate") == nil {
-		r.add(r.problem(burst.keyAt, burst.path(), "only together with rate, which limits the requests; set rate"))
+		r.wrongKey(burst, "only together with rate, which limits the requests; set rate")
 	}
 	if converse := n.member("converse"); s.Converse && !hasModel {
-		r.add(r.problem(converse.keyAt, converse.path(), "conversations need a model; add a [model] table"))
+		r.wrongKey(converse, "conversations need a model; add a [model] table")
 	}
 }
 

@@ -69,7 +69,7 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 		if url.keyAt > command.keyAt {
 			later = url
 		}
-		r.add(r.problem(later.keyAt, later.path(), "a server has either %s or %s, not both", keys.stdio[0], keys.http[0]))
+		r.wrongKey(later, "a server has either %s or %s, not both", keys.stdio[0], keys.http[0])
 		return
 	case command == nil && url == nil && (named == nil || s.Transport == ""):
 		r.missing(n, keys.stdio[0], "missing: expected %s for a server that is started, or %s for one that is running", keys.stdio[0], keys.http[0])
@@ -90,7 +90,7 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 	}
 	for _, key := range other {
 		if stray := n.member(key); stray != nil {
-			r.add(r.problem(stray.keyAt, stray.path(), "not for a server with %s = %q", keys.transport, s.Transport))
+			r.wrongKey(stray, "not for a server with %s = %q", keys.transport, s.Transport)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func directory(to *Value) value {
 			return
 		}
 		if !filepath.IsAbs(e.text) {
-			e.text = filepath.Join(filepath.Dir(r.name), e.text)
+			e.text = filepath.Join(filepath.Dir(r.source.name), e.text)
 		}
 		*to = e.value(e.shown)
 	}}

@@ -56,7 +56,7 @@ func (s *Serve) certificates(r *reader, n, clients *node) {
 		case client.Certificate == "":
 			continue
 		case n.member("grpc_tls") == nil || n.member("grpc_tls").member("client_ca") == nil:
-			r.add(r.problem(at.keyAt, at.path(), "the server does not request client certificates; set grpc_tls.client_ca"))
+			r.wrongKey(at, "the server does not request client certificates; set grpc_tls.client_ca")
 		case seen[client.Certificate]:
 			r.wrong(at, "another client already has this name")
 		}

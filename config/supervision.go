@@ -61,7 +61,7 @@ func (s *Supervision) check(r *reader, n *node) {
 	s.originate(r, n)
 	s.parking(r, n)
 	if policy := n.member("pin_policy"); policy != nil && n.member("pin") == nil {
-		r.add(r.problem(policy.keyAt, policy.path(), `the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`))
+		r.wrongKey(policy, `the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`)
 	}
 }
 
@@ -69,17 +69,17 @@ func (s *Supervision) check(r *reader, n *node) {
 func (s *Supervision) parking(r *reader, n *node) {
 	after, window, restart := n.member("park_after"), n.member("park_window"), n.member("restart")
 	if after != nil && s.Restart.Policy == ensemble.RestartNever {
-		r.add(r.problem(after.keyAt, after.path(), `with restart = "never", the first failure parks the server`))
+		r.wrongKey(after, `with restart = "never", the first failure parks the server`)
 	}
 	onUse := restart == nil || s.Restart.Policy == ensemble.RestartOnUse
 	counted := after == nil && !onUse || after != nil && after.value != int64(0)
 	if window != nil && (!counted || s.Restart.Policy == ensemble.RestartNever) {
-		r.add(r.problem(window.keyAt, window.path(), "failures are not counted without park_after; set park_after"))
+		r.wrongKey(window, "failures are not counted without park_after; set park_after")
 	}
 }
 
 // originate records the position of n.
 func (s *Supervision) originate(r *reader, n *node) {
-	line, _ := r.position(n.keyAt)
-	s.Origin = fmt.Sprintf("%s:%d", r.name, line)
+	line, _ := r.source.position(n.keyAt)
+	s.Origin = fmt.Sprintf("%s:%d", r.source.name, line)
 }

@@ -4,7 +4,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -36,13 +35,13 @@ func tomlTree(src *source, ps *problems) *node {
 
 // tomlReader turns the expressions of a document into a tree.
 type tomlReader struct {
-	*source
-	*problems
-	before  int // problems in other files
-	parser  unstable.Parser
-	root    *node
-	current *node          // the table of the last header
-	headers map[*node]bool // tables that had a header of their own
+	source   *source
+	problems *problems
+	before   int // problems in other files
+	parser   unstable.Parser
+	root     *node
+	current  *node          // the table of the last header
+	headers  map[*node]bool // tables that had a header of their own
 }
 
 func (t *tomlReader) expression(e *unstable.Node) {
@@ -216,28 +215,27 @@ func (t *tomlReader) afterKey(e *unstable.Node) int {
 	for keys := e.Key(); keys.Next(); {
 		at = int(keys.Node().Raw.Offset + keys.Node().Raw.Length)
 	}
-	for at < len(t.data)-1 && strings.IndexByte(" \t=", t.data[at]) >= 0 {
+	for at < len(t.source.data)-1 && strings.IndexByte(" \t=", t.source.data[at]) >= 0 {
 		at++
 	}
 	return at
 }
 
 func (t *tomlReader) duplicate(parent, again, earlier *node) {
-	line, _ := t.position(earlier.keyAt)
+	line, _ := t.source.position(earlier.keyAt)
 	again.parent = parent
 	t.report(again, again.keyAt, "defined before, on line %d", line)
 }
 
 func (t *tomlReader) report(n *node, at int, format string, args ...any) {
-	line, column := t.position(at)
-	t.add(&Problem{File: t.name, Line: line, Column: column, Key: n.path(), Message: fmt.Sprintf(format, args...)})
+	t.problems.add(t.source.problem(at, n.path(), format, args...))
 }
 
 // verdict adds the error of the decoder, unless a problem on the same line was reported
 // already.
 func (t *tomlReader) verdict() {
 	var all any
-	err := toml.Unmarshal(t.data, &all)
+	err := toml.Unmarshal(t.source.data, &all)
 	if err == nil {
 		return
 	}
@@ -245,17 +243,17 @@ func (t *tomlReader) verdict() {
 	message := strings.TrimPrefix(err.Error(), "toml: ")
 	var decode *toml.DecodeError
 	if errors.As(err, &decode) {
-		at = t.offset(decode.Position())
+		at = t.source.offset(decode.Position())
 	}
-	line, column := t.position(at)
-	if isJSON(t.data) {
-		t.add(&Problem{File: t.name, Line: line, Column: column, Message: "expected TOML, found JSON: " + importAdvice})
+	if isJSON(t.source.data) {
+		t.problems.add(t.source.problem(at, "", "expected TOML, found JSON: %s", importAdvice))
 		return
 	}
-	for _, p := range t.list[t.before:] {
-		if p.Line == line {
+	p := t.source.problem(at, "", "not valid TOML: %s", message)
+	for _, other := range t.problems.list[t.before:] {
+		if other.Line == p.Line {
 			return
 		}
 	}
-	t.add(&Problem{File: t.name, Line: line, Column: column, Message: "not valid TOML: " + message})
+	t.problems.add(p)
 }

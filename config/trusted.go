@@ -108,7 +108,7 @@ func (t *Trusted) check(r *reader, n *node) {
 	}
 	if _, ok := v.value.(string); !ok {
 		t.JSON = true
-		r.add(r.problem(asJSON.keyAt, asJSON.path(), "only for a value that is a string"))
+		r.wrongKey(asJSON, "only for a value that is a string")
 	} else if t.JSON && t.Value.held != nil && !json.Valid([]byte(t.Value.Reveal())) {
 		r.wrong(v, "expected JSON, such as 42")
 	}
@@ -139,7 +139,7 @@ func (s *Server) passing(r *reader, n *node) {
 	}
 	headers := all.member("headers")
 	if s.Transport == Stdio {
-		r.add(r.problem(headers.keyAt, headers.path(), "not for a server with transport = %q; its tools receive a trusted value through arguments", Stdio))
+		r.wrongKey(headers, "not for a server with transport = %q; its tools receive a trusted value through arguments", Stdio)
 	}
 	fixed := map[string]bool{}
 	for name := range s.Headers {
@@ -147,7 +147,7 @@ func (s *Server) passing(r *reader, n *node) {
 	}
 	for _, member := range headers.members() {
 		if fixed[http.CanonicalHeaderKey(member.key)] {
-			r.add(r.problem(member.keyAt, member.path(), "this header is set in headers already"))
+			r.wrongKey(member, "this header is set in headers already")
 		}
 	}
 }

@@ -329,7 +329,7 @@ func byName[T any](to *map[string]T, of func(*T) value, check func(name string) 
 		*to = make(map[string]T, len(t.members))
 		for _, member := range t.members {
 			if fault := check(member.key); fault != "" {
-				r.add(r.problem(member.keyAt, member.path(), "%s", fault))
+				r.wrongKey(member, "%s", fault)
 			}
 			v := new(T)
 			of(v).read(r, member)

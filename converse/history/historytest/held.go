@@ -151,7 +151,7 @@ func (l *life) live() error {
 	if l.chance(3) {
 		opts.Instructions = l.text()
 	}
-	conversation := converse.New(fickle{l}, roster, opts)
+	conversation := converse.New(l, roster, opts)
 	defer conversation.Close(context.Background())
 	ctx := context.Background()
 	if err := conversation.Load(ctx); err != nil {

@@ -14,31 +14,29 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// fickle is the model of a life.
-type fickle struct{ *life }
-
-// Exchange answers with any text, any calls, and sometimes not at all.
-func (f fickle) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+// Exchange is the model of the conversation. It answers with any text, any calls, and
+// sometimes not at all.
+func (l *life) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	return func(yield func(converse.ModelEvent, error) bool) {
-		if f.chance(12) {
-			yield(nil, &converse.ModelError{Message: f.text()})
+		if l.chance(12) {
+			yield(nil, &converse.ModelError{Message: l.text()})
 			return
 		}
 		finishes := []canister.Finish{canister.FinishStop, canister.FinishLength, canister.FinishRefusal, canister.FinishContentFilter}
-		reply := converse.Reply{Message: canister.Assistant{Finish: finishes[f.of(0, 0, 0, 1, 2, 3)], Model: "fickle"}}
+		reply := converse.Reply{Message: canister.Assistant{Finish: finishes[l.of(0, 0, 0, 1, 2, 3)], Model: "fickle"}}
 		reply.Message.ID = request.NewID()
-		if f.chance(2) {
-			reply.Message.Content = canister.Texts(f.text())
+		if l.chance(2) {
+			reply.Message.Content = canister.Texts(l.text())
 		}
-		if f.chance(2) {
-			reply.Message.Usage = &canister.Usage{Input: int64(f.of(0, 10)), Output: int64(f.of(1, 1000))}
+		if l.chance(2) {
+			reply.Message.Usage = &canister.Usage{Input: int64(l.of(0, 10)), Output: int64(l.of(1, 1000))}
 		}
-		for i := range f.of(0, 0, 1, 2, 3, 5) {
+		for i := range l.of(0, 0, 1, 2, 3, 5) {
 			reply.Message.Finish = canister.FinishInvocations
-			name := []string{"reads", "twice", "once", "asks", "nobody"}[f.of(0, 1, 2, 3, 4)]
+			name := []string{"reads", "twice", "once", "asks", "nobody"}[l.of(0, 1, 2, 3, 4)]
 			reply.Invocations = append(reply.Invocations, canister.Invocation{
 				Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: fmt.Sprint("call ", i),
-				Name: "local__" + name, Arguments: []string{`{}`, ``, `{"a":1.50}`, `{"a`}[f.of(0, 1, 2, 2, 3)],
+				Name: "local__" + name, Arguments: []string{`{}`, ``, `{"a":1.50}`, `{"a`}[l.of(0, 1, 2, 2, 3)],
 			})
 		}
 		yield(reply, nil)
