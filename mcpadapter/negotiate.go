@@ -47,6 +47,7 @@ type negotiation struct {
 	failed   jsonrpc.ID        // ID of a server/discover that was failed; its answer is dropped
 	held     *jsonrpc.Response // answer to server/discover, held until initialize is answered
 	newer    bool              // server/discover succeeded
+	behind   bool              // the server had not read everything when askBoth ran last
 	sent     bool              // initialize was sent
 	answer   *jsonrpc.Response // the answer to early
 	waiting  jsonrpc.ID        // ID of the SDK's initialize, while it waits for answer
@@ -130,14 +131,17 @@ func (n *negotiation) takes(request *jsonrpc.Request) bool {
 }
 
 // askBoth sends initialize because server/discover was not answered. If the server has
-// not read everything yet, it waits longer.
+// not read everything yet, or has only just done so, it waits longer.
 func (n *negotiation) askBoth() {
 	n.mu.Lock()
 	if n.sent || !n.discover.IsValid() {
 		n.mu.Unlock()
 		return
 	}
-	if count, known := n.unread(); known && count > 0 {
+	count, known := n.unread()
+	behind := known && count > 0
+	if behind || n.behind {
+		n.behind = behind
 		n.timer.Reset(n.silence / 4)
 		n.mu.Unlock()
 		return

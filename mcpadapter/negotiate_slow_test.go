@@ -142,6 +142,58 @@ func TestSlowServerIsStartedOnce(t *testing.T) {
 	}
 }
 
+// readingLink is a link that knows whether its server has begun to read.
+type readingLink struct {
+	*memoryLink
+	begins time.Time
+}
+
+func (l readingLink) unread() (int, bool) {
+	if time.Now().Before(l.begins) {
+		return 1, true
+	}
+	return 0, true
+}
+
+// A server that has just read the question, when it is looked at, has time to answer
+// before it is asked for an older protocol.
+func TestServerHasTimeToAnswerOnceItHasRead(t *testing.T) {
+	either := map[string]string{"server/discover": discovered, "initialize": initialized}
+	for name, test := range map[string]struct {
+		server  slowServer
+		version string
+		took    time.Duration
+	}{
+		"new":     {slowServer{12400 * time.Millisecond, either, map[string]time.Duration{"server/discover": time.Second}}, wire.Modern, 13400 * time.Millisecond},
+		"ignores": {slowServer{12400 * time.Millisecond, map[string]string{"initialize": initialized}, nil}, "2025-06-18", 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &source{options: new(ClientOptions).withDefaults("slow"), inOrder: true, dial: func(context.Context) (link, error) {
+					ours, theirs := buffered()
+					ended := make(chan struct{})
+					go func() { defer close(ended); test.server.serve(theirs) }()
+					memory := &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended}
+					return readingLink{memory, time.Now().Add(test.server.start)}, nil
+				}}
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				c, err := s.Open(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := c.Peer().Protocol; got != "MCP "+test.version || time.Since(began) != test.took {
+					t.Errorf("connected in %s after %s; want %s after %s", got, time.Since(began), test.version, test.took)
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // A server that is stuck on a question for the newest protocol, and reads nothing
 // more, is asked that question twice in vain and then no more.
 func TestStuckOnNewest(t *testing.T) {

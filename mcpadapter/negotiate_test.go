@@ -64,7 +64,7 @@ func TestLegacyServer(t *testing.T) {
 	case "late":
 		time.Sleep(time.Second)
 	case "late-new":
-		time.Sleep(time.Second)
+		time.Sleep(5 * time.Second)
 		serveBoth()
 	case "installs":
 		if _, err := os.Stat(filepath.Join(os.Getenv(startsVar), installed)); err != nil {
@@ -138,8 +138,12 @@ func TestFallBack(t *testing.T) {
 		t.Run(manner, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
+			probe := 300 * time.Millisecond
+			if manner == "late-new" { // which has a second to answer once it reads
+				probe = 4 * time.Second
+			}
 			source := mcpadapter.Stdio([]string{os.Args[0], "-test.run=^TestLegacyServer$"}, &mcpadapter.StdioOptions{
-				ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 300 * time.Millisecond},
+				ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: probe},
 				Environment:   map[string]string{mannerVar: manner, startsVar: dir, "GORACE": "atexit_sleep_ms=0"},
 			})
 			for _, want := range []int{starts, starts + 1} {
