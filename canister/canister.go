@@ -156,19 +156,21 @@ const (
 
 // Usage counts the tokens of one exchange, or the sum of several.
 type Usage struct {
-	Input     int64 `json:"input,omitzero"`     // tokens of the request, cached ones included
-	Cached    int64 `json:"cached,omitzero"`    // the part of Input that was in the server's prompt cache
-	Output    int64 `json:"output,omitzero"`    // tokens of the answer, reasoning included
-	Reasoning int64 `json:"reasoning,omitzero"` // the part of Output that was spent on reasoning
+	Input        int64 `json:"input,omitzero"`         // tokens of the request, cached ones included
+	Cached       int64 `json:"cached,omitzero"`        // the part of Input that was read from the server's prompt cache
+	CacheWritten int64 `json:"cache_written,omitzero"` // the part of Input that was written to the server's prompt cache
+	Output       int64 `json:"output,omitzero"`        // tokens of the answer, reasoning included
+	Reasoning    int64 `json:"reasoning,omitzero"`     // the part of Output that was spent on reasoning
 }
 
 // Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
-		Input:     u.Input + v.Input,
-		Cached:    u.Cached + v.Cached,
-		Output:    u.Output + v.Output,
-		Reasoning: u.Reasoning + v.Reasoning,
+		Input:        u.Input + v.Input,
+		Cached:       u.Cached + v.Cached,
+		CacheWritten: u.CacheWritten + v.CacheWritten,
+		Output:       u.Output + v.Output,
+		Reasoning:    u.Reasoning + v.Reasoning,
 	}
 }
 

@@ -184,6 +184,7 @@ func (u *Usage) members() []member {
 	return []member{
 		{"input", (*count)(&u.Input)},
 		{"cached", (*count)(&u.Cached)},
+		{"cache_written", (*count)(&u.CacheWritten)},
 		{"output", (*count)(&u.Output)},
 		{"reasoning", (*count)(&u.Reasoning)},
 	}

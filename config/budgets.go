@@ -43,7 +43,7 @@ func checkCap(r *reader, n *node) {
 }
 
 func priceFields(p *budget.Price) []field {
-	return []field{{"input", money(&p.Input)}, {"cached", money(&p.Cached)}, {"output", money(&p.Output)}}
+	return []field{{"input", money(&p.Input)}, {"cached", money(&p.Cached)}, {"cache_written", money(&p.CacheWritten)}, {"output", money(&p.Output)}}
 }
 
 func checkPrice(r *reader, n *node) {

@@ -112,7 +112,7 @@ func TestOptionsOfConversationsThatLast(t *testing.T) {
 // the same store, and without a store it ends with the program.
 func TestBudgets(t *testing.T) {
 	const caps = "[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"roster\", window = \"month\", tokens = 1000, money = \"2.5\"}]\n" +
-		"prices = {m = {input = \"1\", cached = \"0.1\", output = \"4\"}}\n"
+		"prices = {m = {input = \"1\", cached = \"0.1\", cache_written = \"1.25\", output = \"4\"}}\n"
 	count := 0
 	spend := func(parts *config.Assembly) (err error) {
 		policy := parts.Options.Budget
@@ -141,7 +141,7 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	policy := talking(t, caps).Options.Budget
-	want := budget.Price{Input: budget.Unit, Cached: budget.Unit / 10, Output: 4 * budget.Unit}
+	want := budget.Price{Input: budget.Unit, Cached: budget.Unit / 10, CacheWritten: budget.Unit * 5 / 4, Output: 4 * budget.Unit}
 	if policy.Prices["m"] != want || policy.Caps[0].Money != budget.Unit*5/2 || policy.Currency != "EUR" {
 		t.Errorf("%+v", policy)
 	}

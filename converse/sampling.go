@@ -55,7 +55,7 @@ func sampledIn(metadata canister.Fields) (spent sampled) {
 		return sampled{}
 	}
 	const most = 1 << 40
-	for _, n := range []int64{int64(spent.Exchanges), spent.Input, spent.Cached, spent.Output, spent.Reasoning} {
+	for _, n := range []int64{int64(spent.Exchanges), spent.Input, spent.Cached, spent.CacheWritten, spent.Output, spent.Reasoning} {
 		if n < 0 || n > most {
 			return sampled{}
 		}

@@ -28,6 +28,7 @@ type answer struct {
 	model     string
 	stop      string
 	usage     *canister.Usage
+	uncached  int64 // the input that is neither read from the cache nor written to it
 	began     bool
 	done      bool
 	fault     bool
@@ -178,7 +179,9 @@ func (a *answer) think(b *block, text string) {
 }
 
 // count processes the usage. The API counts input that was read from the cache, or written
-// to it, apart from the rest.
+// to it, apart from the rest (API reference, Usage: the total is the sum of the three). The
+// counts at the end of a stream replace the earlier ones; compatible servers leave
+// some of them out, or send zeros.
 func (a *answer) count(usage gjson.Result) {
 	if !usage.IsObject() {
 		return
@@ -186,17 +189,21 @@ func (a *answer) count(usage gjson.Result) {
 	if a.usage == nil {
 		a.usage = &canister.Usage{}
 	}
-	if input := usage.Get("input_tokens"); input.Exists() && input.Type == gjson.Number {
-		cached := usage.Get("cache_read_input_tokens").Int()
-		a.usage.Input = input.Int() + cached + usage.Get("cache_creation_input_tokens").Int()
-		a.usage.Cached = cached
+	for _, member := range []struct {
+		name string
+		to   *int64
+	}{
+		{"input_tokens", &a.uncached},
+		{"cache_read_input_tokens", &a.usage.Cached},
+		{"cache_creation_input_tokens", &a.usage.CacheWritten},
+		{"output_tokens", &a.usage.Output},
+		{"output_tokens_details.thinking_tokens", &a.usage.Reasoning},
+	} {
+		if n := usage.Get(member.name).Int(); n > 0 {
+			*member.to = n
+		}
 	}
-	if output := usage.Get("output_tokens"); output.Exists() {
-		a.usage.Output = output.Int()
-	}
-	if thought := usage.Get("output_tokens_details.thinking_tokens"); thought.Exists() {
-		a.usage.Reasoning = thought.Int()
-	}
+	a.usage.Input = a.uncached + a.usage.Cached + a.usage.CacheWritten
 }
 
 // canBeSent reports whether the API takes the block again.
@@ -266,7 +273,7 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 			reply.Invocations = append(reply.Invocations, a.invocation(b, request, reply.Message.ID, taken, i == len(a.blocks)-1))
 		case "thinking", "redacted_thinking":
 			if b.kind == "thinking" && len(b.signature) == 0 {
-				continue // nobody could verify it
+				continue // the server could not verify it
 			}
 			item.Item, plain = b.raw(), false
 		case "":

@@ -204,6 +204,34 @@ func TestPausedTurns(t *testing.T) {
 	}
 }
 
+// TestUsage: input that was read from the cache, or written to it, is part of the input,
+// and the end of a stream replaces what its beginning said.
+func TestUsage(t *testing.T) {
+	const written = `"cache_creation_input_tokens":300,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200},`
+	for name, test := range map[string]struct {
+		begin, end string
+		want       canister.Usage
+	}{
+		"Anthropic": {`{"input_tokens":20,"cache_read_input_tokens":4000,` + written + `"output_tokens":1}`, `{"output_tokens":50}`,
+			canister.Usage{Input: 4320, Cached: 4000, CacheWritten: 300, Output: 50}},
+		"cumulative": {`{"input_tokens":20,"cache_read_input_tokens":4000,` + written + `"output_tokens":1}`,
+			`{"input_tokens":25,"cache_read_input_tokens":4300,"cache_creation_input_tokens":310,"output_tokens":50,"output_tokens_details":{"thinking_tokens":30}}`,
+			canister.Usage{Input: 4635, Cached: 4300, CacheWritten: 310, Output: 50, Reasoning: 30}},
+		"only the end":   {`{"input_tokens":0,"output_tokens":0}`, `{"input_tokens":20,"output_tokens":50}`, canister.Usage{Input: 20, Output: 50}},
+		"end without":    {`{"input_tokens":20,"cache_read_input_tokens":8,"output_tokens":1}`, `{"input_tokens":20,"output_tokens":50}`, canister.Usage{Input: 28, Cached: 8, Output: 50}},
+		"end with zeros": {`{"input_tokens":20,"cache_read_input_tokens":8,"output_tokens":1}`, `{"input_tokens":0,"cache_read_input_tokens":null,"output_tokens":50}`, canister.Usage{Input: 28, Cached: 8, Output: 50}},
+	} {
+		answer := openaiserver.Recording([]byte(`data: {"type":"message_start","message":{"model":"m","usage":` + test.begin + "}}\n\n" +
+			`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Rain."}}` + "\n\n" +
+			`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":` + test.end + "}\n\n" + `data: {"type":"message_stop"}` + "\n\n"))
+		_, base := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: answer}}}, nil)
+		_, reply, err := run(t.Context(), newModel(t, "m", base, anthropicmodel.Options{}), request(user("u", "Weather?")))
+		if err != nil || reply.Message.Usage == nil || *reply.Message.Usage != test.want {
+			t.Errorf("%s: %v, %+v, want %+v", name, err, reply.Message.Usage, test.want)
+		}
+	}
+}
+
 // TestBrokenMessages: errors carry the words and the code of the server.
 func TestBrokenMessages(t *testing.T) {
 	begin := "data: {\"type\":\"message_start\",\"message\":{}}\n\n" +

@@ -118,7 +118,8 @@ func messageOf(line conversetest.Line) map[string]any {
 
 func usageOf(u *canister.Usage) map[string]any {
 	return map[string]any{
-		"input_tokens": u.Input - u.Cached, "cache_read_input_tokens": u.Cached, "output_tokens": u.Output,
+		"input_tokens": u.Input - u.Cached - u.CacheWritten, "cache_read_input_tokens": u.Cached, "cache_creation_input_tokens": u.CacheWritten,
+		"output_tokens":         u.Output,
 		"output_tokens_details": map[string]any{"thinking_tokens": u.Reasoning},
 	}
 }

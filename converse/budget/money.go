@@ -74,9 +74,10 @@ func (m Money) String() string {
 
 // Price is the price of a model per million tokens.
 type Price struct {
-	Input  Money
-	Cached Money // of input that the server had cached; 0 means the price of Input
-	Output Money
+	Input        Money
+	Cached       Money // of input that the server read from its cache; 0 means the price of Input
+	CacheWritten Money // of input that the server wrote to its cache; 0 means the price of Input
+	Output       Money
 }
 
 // Cost returns the price of the tokens, rounded up to the next millionth, and at most
@@ -84,19 +85,26 @@ type Price struct {
 func (p Price) Cost(usage canister.Usage) Money {
 	input := max(usage.Input, 0)
 	cached := min(max(usage.Cached, 0), input)
-	if p.Cached <= 0 {
-		cached = 0
-	}
+	written := min(max(usage.CacheWritten, 0), input-cached)
 	var sum product
-	sum.add(input-cached, p.Input)
-	sum.add(cached, p.Cached)
+	sum.add(input-cached-written, p.Input)
+	sum.add(cached, p.orInput(p.Cached))
+	sum.add(written, p.orInput(p.CacheWritten))
 	sum.add(max(usage.Output, 0), p.Output)
 	return sum.millionths()
 }
 
+// orInput returns a price of cached input, which is the price of Input if it is not set.
+func (p Price) orInput(cached Money) Money {
+	if cached <= 0 {
+		return p.Input
+	}
+	return cached
+}
+
 // most returns the maximum price of a request with that many tokens, cached or not.
 func (p Price) most(input int64) Money {
-	return Price{Input: max(p.Input, p.Cached)}.Cost(canister.Usage{Input: input})
+	return Price{Input: max(p.Input, p.Cached, p.CacheWritten)}.Cost(canister.Usage{Input: input})
 }
 
 // affords returns how many output tokens the money pays for.

@@ -67,6 +67,7 @@ func FuzzParseMoney(f *testing.F) {
 // A cost is what the products sum up to, rounded up, at most the most of all.
 func TestCost(t *testing.T) {
 	gpt := budget.Price{Input: 2_500_000, Cached: 1_250_000, Output: 10_000_000}
+	claude := budget.Price{Input: 3_000_000, Cached: 300_000, CacheWritten: 3_750_000, Output: 15_000_000}
 	for _, test := range []struct {
 		price budget.Price
 		usage canister.Usage
@@ -75,10 +76,13 @@ func TestCost(t *testing.T) {
 		{gpt, canister.Usage{}, 0},
 		{gpt, canister.Usage{Input: 1_000_000}, 2_500_000},
 		{gpt, canister.Usage{Input: 1_000_000, Cached: 400_000, Output: 10}, 1_500_000 + 500_000 + 100},
-		{gpt, canister.Usage{Input: 1}, 3}, // 2.5 millionths
+		{claude, canister.Usage{Input: 1_000_000, Cached: 500_000, CacheWritten: 400_000, Output: 10}, 300_000 + 150_000 + 1_500_000 + 150},
+		{claude, canister.Usage{Input: 10, Cached: 4, CacheWritten: 99}, 24}, // 1.2 and 22.5 millionths
+		{gpt, canister.Usage{Input: 10, CacheWritten: 10}, 25},               // written as any
+		{gpt, canister.Usage{Input: 1}, 3},                                   // 2.5 millionths
 		{gpt, canister.Usage{Input: 2}, 5},
 		{gpt, canister.Usage{Input: 10, Cached: 99}, 13},
-		{gpt, canister.Usage{Input: -5, Cached: -5, Output: -5}, 0},
+		{claude, canister.Usage{Input: -5, Cached: -5, CacheWritten: -5, Output: -5}, 0},
 		{budget.Price{Input: 1_000_000}, canister.Usage{Input: 10, Cached: 10}, 10}, // cached as any
 		{budget.Price{}, canister.Usage{Input: math.MaxInt64, Output: math.MaxInt64}, 0},
 		{budget.Price{Input: budget.MaxAmount, Output: budget.MaxAmount}, canister.Usage{Input: math.MaxInt64, Output: math.MaxInt64}, budget.MaxAmount},
@@ -91,15 +95,17 @@ func TestCost(t *testing.T) {
 	for range 20000 {
 		p := budget.Price{
 			Input:  budget.Money(random.Int64N(1 << random.IntN(61))),
-			Cached: 1 + budget.Money(random.Int64N(1<<random.IntN(60))), Output: budget.Money(random.Int64N(1 << random.IntN(61))),
+			Cached: 1 + budget.Money(random.Int64N(1<<random.IntN(60))), CacheWritten: 1 + budget.Money(random.Int64N(1<<random.IntN(60))),
+			Output: budget.Money(random.Int64N(1 << random.IntN(61))),
 		}
 		u := canister.Usage{Input: random.Int64N(1 << random.IntN(62)), Output: random.Int64N(1 << random.IntN(62))}
 		u.Cached = random.Int64N(u.Input + 1)
+		u.CacheWritten = random.Int64N(u.Input - u.Cached + 1)
 		times := func(tokens int64, price budget.Money) *big.Int {
 			return new(big.Int).Mul(big.NewInt(tokens), big.NewInt(int64(price)))
 		}
-		sum := times(u.Input-u.Cached, p.Input)
-		sum.Add(sum, times(u.Cached, p.Cached)).Add(sum, times(u.Output, p.Output))
+		sum := times(u.Input-u.Cached-u.CacheWritten, p.Input)
+		sum.Add(sum, times(u.Cached, p.Cached)).Add(sum, times(u.CacheWritten, p.CacheWritten)).Add(sum, times(u.Output, p.Output))
 		sum.Add(sum, big.NewInt(999_999)).Div(sum, big.NewInt(1_000_000))
 		if most := big.NewInt(budget.MaxAmount); sum.Cmp(most) > 0 {
 			sum = most

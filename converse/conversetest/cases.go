@@ -59,7 +59,7 @@ var cases = []testCase{
 		{Calls: calls, Finish: canister.FinishInvocations},
 	}, answerFinish},
 	{"Answer/usage", "usage is what the server says, and nil when it does not", []Line{
-		{Text: "a", Usage: &canister.Usage{Input: 12, Cached: 4, Output: 3, Reasoning: 1}}, {Text: "b"},
+		{Text: "a", Usage: &canister.Usage{Input: 12, Cached: 4, CacheWritten: 5, Output: 3, Reasoning: 1}}, {Text: "b"},
 	}, answerUsage},
 	{"Request/history", "a history of every kind of canister reaches the server, with results and tools", dialogue, requestHistory},
 	{"Request/no-invocations", "NoInvocations changes the request, and leaves the tools in it", dialogue, requestNoInvocations},

@@ -288,10 +288,11 @@ func (a *accumulator) count(usage gjson.Result) {
 		return
 	}
 	u := canister.Usage{
-		Input:     usage.Get("prompt_tokens").Int(),
-		Cached:    usage.Get("prompt_tokens_details.cached_tokens").Int(),
-		Output:    usage.Get("completion_tokens").Int(),
-		Reasoning: usage.Get("completion_tokens_details.reasoning_tokens").Int(),
+		Input:        usage.Get("prompt_tokens").Int(),
+		Cached:       usage.Get("prompt_tokens_details.cached_tokens").Int(),
+		CacheWritten: usage.Get("prompt_tokens_details.cache_write_tokens").Int(),
+		Output:       usage.Get("completion_tokens").Int(),
+		Reasoning:    usage.Get("completion_tokens_details.reasoning_tokens").Int(),
 	}
 	if u.Cached == 0 {
 		u.Cached = usage.Get("prompt_cache_hit_tokens").Int()

@@ -141,10 +141,11 @@ func (a *responseAnswer) response(response gjson.Result) {
 	a.status, a.reason, a.ended = strings.Clone(status), strings.Clone(response.Get("incomplete_details.reason").String()), true
 	if usage := response.Get("usage"); usage.IsObject() {
 		a.usage = &canister.Usage{
-			Input:     usage.Get("input_tokens").Int(),
-			Cached:    usage.Get("input_tokens_details.cached_tokens").Int(),
-			Output:    usage.Get("output_tokens").Int(),
-			Reasoning: usage.Get("output_tokens_details.reasoning_tokens").Int(),
+			Input:        usage.Get("input_tokens").Int(),
+			Cached:       usage.Get("input_tokens_details.cached_tokens").Int(),
+			CacheWritten: usage.Get("input_tokens_details.cache_write_tokens").Int(),
+			Output:       usage.Get("output_tokens").Int(),
+			Reasoning:    usage.Get("output_tokens_details.reasoning_tokens").Int(),
 		}
 	}
 }

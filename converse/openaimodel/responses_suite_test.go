@@ -73,7 +73,7 @@ func responseFor(line conversetest.Line) map[string]any {
 	}
 	if u := line.Usage; u != nil {
 		response["usage"] = map[string]any{
-			"input_tokens": u.Input, "input_tokens_details": map[string]any{"cached_tokens": u.Cached},
+			"input_tokens": u.Input, "input_tokens_details": map[string]any{"cached_tokens": u.Cached, "cache_write_tokens": u.CacheWritten},
 			"output_tokens": u.Output, "output_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
 		}
 	}

@@ -179,7 +179,7 @@ func completion(key string, message map[string]any, line *conversetest.Line) []b
 	if line != nil && line.Usage != nil {
 		answer["usage"] = map[string]any{
 			"prompt_tokens": line.Usage.Input, "completion_tokens": line.Usage.Output,
-			"prompt_tokens_details":     map[string]any{"cached_tokens": line.Usage.Cached},
+			"prompt_tokens_details":     map[string]any{"cached_tokens": line.Usage.Cached, "cache_write_tokens": line.Usage.CacheWritten},
 			"completion_tokens_details": map[string]any{"reasoning_tokens": line.Usage.Reasoning},
 		}
 	}

@@ -157,12 +157,15 @@ func (c *Chat) count(tokens metric.Int64Histogram, n int64, kind string) {
 	})
 }
 
-// usage returns the attributes for the tokens used. Cached tokens are left out if
-// their number is 0.
+// usage returns the attributes for the tokens used. Tokens read from a cache, or written
+// to it, are left out if their number is 0.
 func usage(u canister.Usage) []attribute.KeyValue {
 	list := []attribute.KeyValue{keyInput.Int64(u.Input), keyOutput.Int64(u.Output)}
 	if u.Cached > 0 {
 		list = append(list, keyCached.Int64(u.Cached))
+	}
+	if u.CacheWritten > 0 {
+		list = append(list, keyCacheWritten.Int64(u.CacheWritten))
 	}
 	return list
 }

@@ -29,6 +29,7 @@ const (
 	keyFirstChunk     = attribute.Key("gen_ai.response.time_to_first_chunk")
 	keyInput          = attribute.Key("gen_ai.usage.input_tokens")
 	keyCached         = attribute.Key("gen_ai.usage.cache_read.input_tokens")
+	keyCacheWritten   = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
 	keyOutput         = attribute.Key("gen_ai.usage.output_tokens")
 	keyReasoning      = attribute.Key("gen_ai.usage.reasoning.output_tokens")
 	keyTokenType      = attribute.Key("gen_ai.token.type")

@@ -93,7 +93,7 @@ func work(s *seen, fault *telemetry.Fault) {
 	half, seed := 0.5, int64(7)
 	model := telemetry.ModelInfo{Provider: "openai", Name: "m", Address: "models.example", Port: 443, JSON: true,
 		MaxTokens: 100, Temperature: &half, TopP: &half, Stop: []string{"."}, Seed: &seed}
-	usage := canister.Usage{Input: 10, Cached: 5, Output: 7, Reasoning: 2}
+	usage := canister.Usage{Input: 10, Cached: 5, CacheWritten: 3, Output: 7, Reasoning: 2}
 	definition := &invoker.Definition{Name: "atlas__find", Description: "Finds."}
 	arguments := json.RawMessage(`{"q":"x"}`)
 	result := canister.Texts("found")

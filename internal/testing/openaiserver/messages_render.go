@@ -157,7 +157,8 @@ func (a *claudeAnswer) usage() map[string]any {
 		u = *a.m.Usage
 	}
 	return map[string]any{
-		"input_tokens": u.PromptTokens - u.CachedTokens, "cache_read_input_tokens": u.CachedTokens, "cache_creation_input_tokens": 0, "output_tokens": u.CompletionTokens,
+		"input_tokens": u.PromptTokens - u.CachedTokens - u.CacheWriteTokens, "cache_read_input_tokens": u.CachedTokens,
+		"cache_creation_input_tokens": u.CacheWriteTokens, "output_tokens": u.CompletionTokens,
 		"output_tokens_details": map[string]any{"thinking_tokens": u.ReasoningTokens},
 	}
 }

@@ -303,6 +303,7 @@ func (r *rendered) appendUsage(to []byte, x *exchange) []byte {
 		{`,"completion_tokens":`, u.CompletionTokens},
 		{`,"total_tokens":`, u.TotalTokens},
 		{`,"prompt_tokens_details":{"cached_tokens":`, u.CachedTokens},
+		{`,"cache_write_tokens":`, u.CacheWriteTokens},
 		{`},"completion_tokens_details":{"reasoning_tokens":`, u.ReasoningTokens},
 	} {
 		to = append(to, member.name...)

@@ -28,7 +28,8 @@ type (
 	responseUsage struct {
 		Input        int `json:"input_tokens"`
 		InputDetails struct {
-			Cached int `json:"cached_tokens"`
+			Cached  int `json:"cached_tokens"`
+			Written int `json:"cache_write_tokens"`
 		} `json:"input_tokens_details"`
 		Output        int `json:"output_tokens"`
 		OutputDetails struct {
@@ -250,6 +251,7 @@ func (r *response) usage() *responseUsage {
 		u = *r.m.Usage
 	}
 	usage := &responseUsage{Input: u.PromptTokens, Output: u.CompletionTokens, Total: u.PromptTokens + u.CompletionTokens}
-	usage.InputDetails.Cached, usage.OutputDetails.Reasoning = u.CachedTokens, u.ReasoningTokens
+	usage.InputDetails.Cached, usage.InputDetails.Written = u.CachedTokens, u.CacheWriteTokens
+	usage.OutputDetails.Reasoning = u.ReasoningTokens
 	return usage
 }

@@ -109,6 +109,8 @@ type Usage struct {
 	TotalTokens int `json:"total_tokens"`
 	// CachedTokens is the number of prompt tokens that were read from a cache.
 	CachedTokens int `json:"cached_tokens"`
+	// CacheWriteTokens is the number of prompt tokens that were written to a cache.
+	CacheWriteTokens int `json:"cache_write_tokens"`
 	// ReasoningTokens is the number of completion tokens that are not shown.
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
