@@ -191,9 +191,9 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	case lost != nil:
 		return lost
 	case cause != nil && errors.Is(cause, context.DeadlineExceeded) && isProcess:
-		return fmt.Errorf("no connection in time: %w: %s", cause, l.process.Describe())
+		return fmt.Errorf("connecting timed out: %w: %s", cause, l.process.Describe())
 	case cause != nil && errors.Is(cause, ctx.Err()):
-		err = fmt.Errorf("no connection in time: %w", cause)
+		err = fmt.Errorf("connecting timed out: %w", cause)
 	case cause != nil:
 		err = cause
 	default:
@@ -347,7 +347,7 @@ func (c *connection) shutDown(ctx context.Context) error {
 	}
 	err := c.link.close(ctx)
 	if !c.settled(said) {
-		return errors.Join(err, fmt.Errorf("server %q: a function of this program that was called for the server ignores its context", c.options.Server))
+		return errors.Join(err, fmt.Errorf("server %q: a function of this program that was called for the server is still running after its context ended", c.options.Server))
 	}
 	return err
 }

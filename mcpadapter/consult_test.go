@@ -115,7 +115,7 @@ func TestAnswerTimeout(t *testing.T) {
 			if now.Load() != 0 {
 				t.Error("the call is still held")
 			}
-			if err := c.Close(mcptest.Within(t)); err == nil || !strings.Contains(err.Error(), "ignores its context") {
+			if err := c.Close(mcptest.Within(t)); err == nil || !strings.Contains(err.Error(), "still running after its context ended") {
 				t.Errorf("Close: %v", err)
 			}
 		})

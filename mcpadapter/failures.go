@@ -24,7 +24,7 @@ import (
 var (
 	errClosed      = errors.New("the connection is closed")
 	errPeerClosed  = errors.New("the server closed the connection")
-	errSessionGone = errors.New("the server has forgotten the session")
+	errSessionGone = errors.New("the server no longer knows the session")
 )
 
 // rpcCodes maps the codes of JSON-RPC errors (JSON-RPC 2.0, § 5.1; MCP 2025-11-25,
@@ -132,7 +132,7 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	case errors.As(err, &untold):
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The call was not made: " + untold.Error() + ".", Cause: clean}
 	case errors.As(err, &denied):
-		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: clean}
+		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server requires authorization, which could not be obtained.", Cause: clean}
 	case errors.As(err, &status):
 		return status.failure(harmless, clean)
 	case errors.As(err, &broken):
@@ -142,7 +142,7 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	case x.refusal() != nil:
 		return ofRPC(x.refusal(), clean)
 	case x.answer.Load() != nil && !errors.Is(err, errClosed): // it asked for something
-		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The server asked this program for something that it could not give: " + clean.Error(), Cause: clean}
+		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The server requested something that this program could not provide: " + clean.Error(), Cause: clean}
 	}
 	return c.lostCall(clean, x.left.Load(), harmless)
 }
@@ -163,9 +163,9 @@ func (c *connection) lostCall(err error, sent, harmless bool) *invoker.Failure {
 
 // tooLarge returns the failure of a request whose answer exceeds the limit.
 func tooLarge(cause error, harmless bool) *invoker.Failure {
-	text := "An answer of the server was too large to be taken."
+	text := "An answer of the server was too large."
 	if !harmless {
-		text += " The tool may have run; ask it for less."
+		text += " The tool may have run; request less data."
 	}
 	return &invoker.Failure{Code: invoker.ResultTooLarge, Message: text, Cause: cause}
 }
@@ -207,19 +207,19 @@ func (e *statusError) failure(harmless bool, clean error) *invoker.Failure {
 	f := &invoker.Failure{Cause: clean}
 	switch {
 	case e.unauthorized():
-		f.Code, f.Message = invoker.Unauthorized, "The server does not allow this: "+clean.Error()+"."
+		f.Code, f.Message = invoker.Unauthorized, "The server rejected this: "+clean.Error()+"."
 	case e.transient():
 		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server is busy. "+e.wait()
 	case e.status == http.StatusNotFound:
-		f.Code, f.Message = invoker.Unavailable, "The server's address leads nowhere: "+clean.Error()+"."
+		f.Code, f.Message = invoker.Unavailable, "The server does not exist at this address: "+clean.Error()+"."
 	case e.status == http.StatusRequestEntityTooLarge:
 		f.Code, f.Message = invoker.InvalidArguments, "The arguments are too large for the server."
 	case e.refused():
 		f.Code, f.Message = invoker.Protocol, "The server did not understand the request: "+clean.Error()+"."
 	case harmless:
-		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server is in trouble. "+e.wait()
+		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server failed. "+e.wait()
 	default:
-		f.Code, f.Message = invoker.OutcomeUnknown, "The server is in trouble ("+clean.Error()+"). The call may or may not have taken effect: find out before you repeat it."
+		f.Code, f.Message = invoker.OutcomeUnknown, "The server failed ("+clean.Error()+"). The call may or may not have taken effect: find out before you repeat it."
 	}
 	return f
 }

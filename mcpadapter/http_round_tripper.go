@@ -101,10 +101,10 @@ func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) err
 		return &protocolError{"it redirects more than 10 times"}
 	}
 	if !t.sameOrigin(req.URL) {
-		return &protocolError{fmt.Sprintf("it redirects to another origin (%s), which is not followed; set the URL to it if that is meant", req.URL.Host)}
+		return &protocolError{fmt.Sprintf("it redirects to another origin (%s), which this client does not follow; if that is intended, set the URL to it", req.URL.Host)}
 	}
 	if req.Method != via[0].Method {
-		return &protocolError{fmt.Sprintf("it redirects with status %d, which loses the body; set the URL to where it leads", req.Response.StatusCode)}
+		return &protocolError{fmt.Sprintf("it redirects with status %d, which drops the body; set the URL to the destination", req.Response.StatusCode)}
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func port(u *url.URL) string {
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.sameOrigin(req.URL) {
 		closeBody(req)
-		return nil, &protocolError{fmt.Sprintf("the server names another origin (%s) to send messages to, which is refused", req.URL.Host)}
+		return nil, &protocolError{fmt.Sprintf("the server wants messages to be sent to another origin (%s), which this client refuses", req.URL.Host)}
 	}
 	if !t.open.add() {
 		closeBody(req)
@@ -380,7 +380,7 @@ func (t *roundTripper) checkJSON(resp *http.Response) (*http.Response, error) {
 		return nil, &tooLargeError{t.limit}
 	}
 	if _, err := jsonrpc.DecodeMessage(body); err != nil {
-		return nil, &protocolError{"it answered with JSON that is no message of JSON-RPC"}
+		return nil, &protocolError{"it answered with JSON that is not a JSON-RPC message"}
 	}
 	return answered(resp, body), nil
 }

@@ -41,7 +41,7 @@ func waitFor(ctx context.Context, heard <-chan struct{}) {
 }
 
 // errNoStream says that the server did not answer a GET with a stream.
-var errNoStream = errors.New("the server has no stream to listen on")
+var errNoStream = errors.New("the server offers no stream to listen to")
 
 // listen keeps the standalone stream of a server of the older protocols open (MCP
 // 2025-11-25, basic/transports § Listening for Messages from the Server) until the
@@ -101,7 +101,7 @@ func (c *httpConnection) gaveUp(err error, refused int) bool {
 	case errors.As(err, &status):
 		return status.refused() && !status.transient() // it offers no stream; most answer 405
 	case refused >= maxRefused && nobodyThere(err):
-		c.fail(fmt.Errorf("nobody answers any more: %w", cleaned(err)))
+		c.fail(fmt.Errorf("the connection is closing: %w", cleaned(err)))
 		return true
 	}
 	return false
@@ -160,7 +160,7 @@ func (c *httpConnection) follow(resp *http.Response, lastID string) (string, tim
 			continue
 		}
 		if err != nil {
-			c.fail(&protocolError{"an event on its stream is no message of JSON-RPC"})
+			c.fail(&protocolError{"an event on its stream is not a JSON-RPC message"})
 			return lastID, retry
 		}
 		if !c.pass(message) {

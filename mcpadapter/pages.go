@@ -47,7 +47,7 @@ func (c *connection) everyPage(ctx context.Context, what string, next func(ctx c
 		case following == "":
 			return nil
 		case seen[following]:
-			return failed(invoker.Failf(invoker.Protocol, "the list goes round in circles: a cursor came twice"))
+			return failed(invoker.Failf(invoker.Protocol, "the list does not end: a cursor was repeated"))
 		}
 		cursor = following
 		seen[cursor] = true
@@ -74,7 +74,7 @@ func everyOne[T any](ctx context.Context, c *connection, what, member string, as
 			if one, ok := read(raw); ok {
 				all = append(all, one)
 			} else {
-				event.Log(ctx, c.log, zapcore.WarnLevel, "what the server describes wrongly is left out", event.DescriptionRefused, zap.String("list", what), zap.String("description", subprocess.CleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
+				event.Log(ctx, c.log, zapcore.WarnLevel, "invalid descriptions of the server were omitted", event.DescriptionRefused, zap.String("list", what), zap.String("description", subprocess.CleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
 			}
 		}
 		if len(all) > maxListed {

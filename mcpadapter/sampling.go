@@ -22,7 +22,7 @@ import (
 // § CreateMessageRequestParams).
 var errNoTools = &jsonrpc.Error{
 	Code:    jsonrpc.CodeInvalidParams,
-	Message: "the model that this client can ask takes no tools (capability sampling.tools): ask without tools, toolChoice and content of the types tool_use and tool_result",
+	Message: "the model of this client does not support tools (capability sampling.tools): omit tools, toolChoice and content of the types tool_use and tool_result",
 }
 
 // sample answers sampling/createMessage.
@@ -129,7 +129,7 @@ func sampleAnswer(asked *invoker.SampleRequest, answer *invoker.SampleResult) (*
 		return result, nil
 	}
 	if len(asked.Tools) == 0 {
-		return nil, errors.New("the model asked for tools, and was offered none")
+		return nil, errors.New("the model called tools, but was offered none")
 	}
 	if answer.Text != "" {
 		result.Content = append(result.Content, &mcp.TextContent{Text: answer.Text})

@@ -63,7 +63,7 @@ func describe(argv []string, o StdioOptions, full ClientOptions) subprocess.Comm
 			full.Logger.Debug("the server writes to stderr", event.StderrRead, zap.String("line", line))
 		},
 		StrayLine: func(line string) {
-			full.Logger.Warn("a line on stdout that is no message", event.StdoutRefused, zap.String("line", line))
+			full.Logger.Warn("a line on stdout is not a message", event.StdoutRefused, zap.String("line", line))
 		},
 	}
 }

@@ -56,7 +56,7 @@ func (l *stdioLink) Connect(context.Context) (mcp.Connection, error) {
 	case l.connected <- struct{}{}:
 		return stdioConnection{l}, nil
 	default:
-		return nil, fmt.Errorf("server %q: a process can be connected to once; start another", l.name)
+		return nil, fmt.Errorf("server %q: a process accepts only one connection; start another process", l.name)
 	}
 }
 

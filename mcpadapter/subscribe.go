@@ -78,7 +78,7 @@ func (s *standing) refused(err error) {
 	s.mu.Lock()
 	s.refusal = err
 	s.mu.Unlock()
-	s.c.log.Warn("the server does not tell of changes", event.ListenRefused, zap.String("of", s.what), zap.Error(cleaned(err)))
+	s.c.log.Warn("the server does not report changes", event.ListenRefused, zap.String("of", s.what), zap.Error(cleaned(err)))
 }
 
 // why returns why the server refuses; nil if it does not, or has not answered.
@@ -136,7 +136,7 @@ func (s *standing) takeBack(id string, over chan error) {
 	}
 	ctx, cancel := context.WithTimeout(s.c.life, wire.EndTimeout)
 	defer cancel()
-	s.c.interceptor.cancel(ctx, request, "nobody listens any more")
+	s.c.interceptor.cancel(ctx, request, "the subscription has ended")
 	select {
 	case err := <-over:
 		over <- err
@@ -163,7 +163,7 @@ func (s *standing) acknowledged(granted map[string]json.RawMessage) {
 	s.answered()
 }
 
-var errNotTold = errors.New("it does not tell of these changes")
+var errNotTold = errors.New("it does not report these changes")
 
 // listeners finds the request to listen that an acknowledgement belongs to.
 type listeners struct {
@@ -250,7 +250,7 @@ func (c *connection) Subscribe(ctx context.Context, uri string) error {
 		return err
 	}
 	if can := c.offers().Resources; can == nil || !can.Subscribe {
-		return c.named("subscribing to a resource", invoker.Failf(invoker.InvalidArguments, "The server does not tell of updates of resources."))
+		return c.named("subscribing to a resource", invoker.Failf(invoker.InvalidArguments, "The server does not report updates of resources."))
 	}
 	stop, err := c.subscribe(ctx, uri)
 	if err != nil {
@@ -296,7 +296,7 @@ func (c *connection) listenFor(ctx context.Context, uri string) (stop func(), er
 	var rpc *jsonrpc.Error
 	switch {
 	case errors.Is(err, errNotTold):
-		return nil, &invoker.Failure{Code: invoker.InvalidArguments, Message: "The server does not tell of updates of this resource.", Cause: err}
+		return nil, &invoker.Failure{Code: invoker.InvalidArguments, Message: "The server does not report updates of this resource.", Cause: err}
 	case errors.As(err, &rpc):
 		return nil, ofRPC(rpc, cleaned(err))
 	}

@@ -103,7 +103,7 @@ func TestServerKilled(t *testing.T) {
 				s.CloseClientConnections()
 				s.Listener.Close()
 				mcptest.Await(t, "Lost", c.Lost())
-				if c.Err() == nil || !strings.Contains(c.Err().Error(), "nobody answers") {
+				if c.Err() == nil || !strings.Contains(c.Err().Error(), "is closing") {
 					t.Errorf("Err: %v", c.Err())
 				}
 				return

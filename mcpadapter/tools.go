@@ -110,13 +110,13 @@ func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, val
 	t, err := decode.ReadTool(raw)
 	switch {
 	case err != nil:
-		aside(textcut.Bytes(string(raw), wire.MaxQuoted), "the server describes it wrongly: %v", err)
+		aside(textcut.Bytes(string(raw), wire.MaxQuoted), "the server's description of it is invalid: %v", err)
 		return
 	case !valid[t.Name]:
 		aside(t.Name, "its x-mcp-header annotations break the rules of SEP-2243")
 		return
 	case t.Execution.TaskSupport == "required":
-		aside(t.Name, "it can only be called as a task, which this client does not do")
+		aside(t.Name, "it can only be called as a task, which this client does not support")
 		return
 	}
 	inv, err := c.invoker(t)
@@ -142,6 +142,6 @@ func (c *connection) invoker(t *decode.Tool) (invoker.Invoker, error) {
 	if again != nil {
 		return nil, err
 	}
-	c.log.Warn("results of a tool are not checked", event.SchemaRefused, zap.String("tool", t.Name), zap.Error(err))
+	c.log.Warn("the results of a tool are not checked against its output schema", event.SchemaRefused, zap.String("tool", t.Name), zap.Error(err))
 	return unchecked, nil
 }

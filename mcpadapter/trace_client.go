@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-var errUnanswered = errors.New("there was no answer")
+var errUnanswered = errors.New("no answer")
 
 // watched starts the span of a request that is about to be sent, if ctx has telemetry,
 // and returns the request with the span's context in its _meta. Each request has its

@@ -27,7 +27,7 @@ func (t *roundTripper) needs() []string {
 func (c *connection) entitled(ctx context.Context) error {
 	for _, name := range c.needs {
 		if _, ok := invoker.TrustedValue(ctx, name); !ok {
-			return invoker.Failf(invoker.Unauthorized, "The server needs the trusted value %q, which is missing here.", name)
+			return invoker.Failf(invoker.Unauthorized, "The server needs the trusted value %q, which is missing.", name)
 		}
 	}
 	return nil
@@ -40,7 +40,7 @@ func (t *roundTripper) addTrusted(req *http.Request) error {
 		return nil
 	}
 	if req.Response != nil {
-		return &protocolError{"it redirects a request that says for whom it is, which is not followed; set the URL to where it leads"}
+		return &protocolError{"it redirects a request with trusted values, which this client does not follow; set the URL to the destination"}
 	}
 	for header, name := range t.trusted {
 		value, ok := invoker.TrustedValue(req.Context(), name)
@@ -74,7 +74,7 @@ func headerText(value invoker.Value) (string, error) {
 	_ = json.Unmarshal(encoded, &text) // anything but a string stays JSON
 	unfit := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 	if text == "" || strings.ContainsFunc(text, unfit) || strings.TrimSpace(text) != text {
-		return "", fmt.Errorf("the trusted value %q cannot stand in a header: it is empty, or has line breaks, control characters or spaces at an end", value.Name())
+		return "", fmt.Errorf("the trusted value %q cannot be sent in a header: it is empty, or has line breaks, control characters, or leading or trailing spaces", value.Name())
 	}
 	return text, nil
 }

@@ -48,7 +48,7 @@ func unreadableAnswer(text []byte) *jsonrpc.Response {
 	if why == nil {
 		return nil // cannot happen
 	}
-	reason := "an answer is no message of JSON-RPC: " + subprocess.CleanLine(textcut.Bytes(why.Error(), wire.MaxQuoted))
+	reason := "an answer is not a JSON-RPC message: " + subprocess.CleanLine(textcut.Bytes(why.Error(), wire.MaxQuoted))
 	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason}, sure}}
 }
 

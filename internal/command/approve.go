@@ -20,7 +20,7 @@ func approveCommand(p *program) *cobra.Command {
 	as, resume := "", false
 	cmd := p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "approve ID [WAIT]",
-		Short: "Answer what a conversation waits for",
+		Short: "Answer a waiting conversation",
 		Long: "Approve lists the open waits of the conversation ID, or answers one as a flag says:\n" +
 			"the one whose ID begins with WAIT, or without WAIT the only one. Then continue the\n" +
 			"conversation with consort resume ID.",
@@ -44,7 +44,7 @@ func approveCommand(p *program) *cobra.Command {
 			flags.Bool(f.Name, false, f.Usage)
 		}
 	}
-	flags.StringVar(&as, "as", "", "`WHO` answers (default: the user of this machine)")
+	flags.StringVar(&as, "as", "", "answer as `WHO` (default: the user of this machine)")
 	flags.BoolVar(&resume, "resume", false, "continue the conversation at once")
 	return cmd
 }
@@ -63,7 +63,7 @@ func verdict(flags *pflag.FlagSet, named bool) (said *histories.Answer, err erro
 		text := flag.Value.String()
 		if flag.Value.Type() == "bool" {
 			if text != "true" {
-				return nil, exit.Usagef("--%s=%s: leave the flag out", f.Name, text)
+				return nil, exit.Usagef("--%s=%s: omit the flag", f.Name, text)
 			}
 			text = ""
 		}

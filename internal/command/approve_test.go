@@ -52,7 +52,7 @@ func waitsFor(t *testing.T, path, id string) []histories.WaitJSON {
 }
 
 // TestAnApprovalThatWaits: the turn ends, nothing has happened, and somebody
-// answers in another process, whose name is kept.
+// answers in another process, whose name is stored.
 func TestAnApprovalThatWaits(t *testing.T) {
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), world, historyTable, defers)
@@ -249,7 +249,7 @@ func TestChatPutsOff(t *testing.T) {
 		says("", calls("world__effect", `{"key":"a"}`)), expects("a", "One."),
 		says("", calls("world__effect", `{"key":"b"}`))), world, historyTable, defers)
 	o := run{stdin: "First.\ny\nSecond.\nlater\n"}.consort(t, "chat", "--config", path)
-	contains(t, "standard error", o.stderr, "y/N, later, or a reason why not", "waits for an answer")
+	contains(t, "standard error", o.stderr, "y/N, later, or a reason for no", "waits for an answer")
 	contains(t, "standard output", o.stdout, "One.")
 	infos := all(t, open(t, path))
 	if count() != 1 || len(infos) != 1 || o.status != int(exit.Waits) {

@@ -47,7 +47,7 @@ func adviceOnMissing(path string) string {
     transport = "stdio"
     command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]
 
-or see a conversation that needs none: consort demo`, path)
+or see a conversation without a configuration: consort demo`, path)
 }
 
 // interaction holds the functions that ask the user; its zero value asks nothing.

@@ -21,7 +21,7 @@ func TestACapEndsTheTurn(t *testing.T) {
 		}
 		consort(t, "history", "delete", "new", "--config", path).expect(t, exit.Done)
 	}
-	contains(t, "standard error", last.expect(t, exit.Limit).stderr, "cap of [budgets]", "1000 tokens for all together", "under a higher cap")
+	contains(t, "standard error", last.expect(t, exit.Limit).stderr, "cap of [budgets]", "1000 tokens for all together", "with a higher cap")
 	lacks(t, "standard output", last.stdout, "Hello.")
 }
 

@@ -30,7 +30,7 @@ const maxArguments = 16 << 20
 func callCommand(p *program) *cobra.Command {
 	return p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "call ENSEMBLE TOOL [JSON]",
-		Short: "Call one tool and print its result; no model takes part",
+		Short: "Call one tool and print its result, without a model",
 		Long: "Call calls TOOL of ENSEMBLE, under its own name, with the JSON object of arguments,\n" +
 			"or with the one on standard input if JSON is -. Without JSON they are {}.\n" +
 			"The approval rules of the configuration are for models and do not apply.",
@@ -104,7 +104,7 @@ func wrongWith(err error) string {
 	case errors.As(err, &syntax):
 		return fmt.Sprintf(": %v (at byte %d)", err, syntax.Offset)
 	case err != nil:
-		return ": it is another kind of JSON value"
+		return ": it is a different kind of JSON value"
 	}
 	return ": it is null"
 }
@@ -118,7 +118,7 @@ func ensembleNamed(p *program, name string, roster *ensemble.Roster) (*ensemble.
 		names = append(names, e.Name())
 	}
 	if len(names) == 0 {
-		return nil, exit.Usagef("there is no ensemble %q: %s has no servers, which are tables such as [mcp.%s]", name, p.location.ConfigFile, name)
+		return nil, exit.Usagef("there is no ensemble %q: %s has no servers; add one as a table such as [mcp.%s]", name, p.location.ConfigFile, name)
 	}
 	return nil, exit.Usagef("there is no ensemble %q; %s has %s", name, p.location.ConfigFile, strings.Join(names, ", "))
 }

@@ -146,7 +146,7 @@ func (c *chat) loop(ctx context.Context) error {
 	var failed error
 	if c.carriesOn() {
 		if c.session.was.Length > 0 {
-			c.program.screen.Note("%s", c.program.screen.Notes.Faint("Its last turn broke off without an answer: the model is asked again."))
+			c.program.screen.Note("%s", c.program.screen.Notes.Faint("Its last turn ended without an answer: the model is asked again."))
 		}
 		leave, err := c.reply(ctx, "")
 		if !c.user.Interactive() {

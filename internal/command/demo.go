@@ -34,20 +34,20 @@ func demoCommand(p *program) *cobra.Command {
 	d := &demonstration{program: p}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch a conversation that uses tools; needs no key and no configuration",
-		Long: "Demo keeps the tasks of two people in a database, and serves them over MCP: to\n" +
-			"one by a subprocess, to the other over HTTP on this machine. It holds a\n" +
-			"conversation that uses both, through the same code as any other. The model is a\n" +
+		Short: "Show a conversation that uses tools; needs no key and no configuration",
+		Long: "Demo stores the tasks of two people in a database and serves them over MCP: for one\n" +
+			"in a subprocess, for the other over HTTP on this machine. It runs a\n" +
+			"conversation that uses both, with the same code as any other. The model is a\n" +
 			"script, behind an OpenAI-compatible server on this machine; --model and\n" +
-			"--base-url put a real one in its place.",
+			"--base-url select a real one.",
 		Example: "  consort demo\n  consort demo --model gpt-5-mini\n  consort demo --base-url http://localhost:11434/v1 --model qwen3",
 		Args:    cobra.NoArgs,
 		RunE:    runE(d.run),
 	}
 	cmd.Flags().StringVar(&d.options.Model, "model", "", "talk with the model `NAME` instead of the script")
-	cmd.Flags().StringVar(&d.options.BaseURL, "base-url", "", "where the model's OpenAI-compatible API is, as `URL` (default: OpenAI)")
-	cmd.Flags().StringVar(&d.options.APIKey, "api-key", "", "the key of the API, as `env:NAME` of a variable (default at OpenAI: env:OPENAI_API_KEY)")
-	return p.withTrace(p.withJSON(cmd, "print one line of JSON for each event, without pauses"))
+	cmd.Flags().StringVar(&d.options.BaseURL, "base-url", "", "the `URL` of the model's OpenAI-compatible API (default: OpenAI)")
+	cmd.Flags().StringVar(&d.options.APIKey, "api-key", "", "the variable `env:NAME` with the API key (default for OpenAI: env:OPENAI_API_KEY)")
+	return p.withTrace(p.withJSON(cmd, "print one line of JSON per event, without pauses"))
 }
 
 func (d *demonstration) run(ctx context.Context, _ []string) (err error) {
@@ -85,7 +85,7 @@ func (d *demonstration) checkFlags() error {
 	case d.options.Model == "" && d.options.APIKey != "":
 		return exit.Usagef("--api-key needs --model NAME")
 	case d.options.APIKey != "" && !strings.HasPrefix(d.options.APIKey, "env:"):
-		return exit.Usagef("--api-key: expected env:NAME of an environment variable; others on this machine can read a command line")
+		return exit.Usagef("--api-key: expected env:NAME of an environment variable; other users of this machine can read command lines")
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func demoServerCommand(p *program) *cobra.Command {
 	var tasks demo.TaskServer
 	cmd := &cobra.Command{
 		Use:       "demo-server {tasks|atlas|satchel}",
-		Short:     "Serve the tasks of one user of the demonstration, or an MCP server to try things with",
+		Short:     "Serve the tasks of one user of the demonstration, or an MCP server for experiments",
 		Hidden:    true,
 		ValidArgs: append(demoserver.Names(), "tasks"),
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
@@ -140,7 +140,7 @@ func demoServerCommand(p *program) *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&tasks.Pace, "pace", 0, "how long a tool takes")
 	cmd.Flags().StringVar(&tasks.File, "file", "", "the database of tasks")
-	cmd.Flags().Int64Var(&tasks.User, "user", 0, "whose tasks they are")
+	cmd.Flags().Int64Var(&tasks.User, "user", 0, "the owner of the tasks")
 	cmd.Flags().BoolVar(&tasks.HTTP, "http", false, "serve tasks over streamable HTTP on a free port, to the client with the token of "+demo.TokenVar)
 	return cmd
 }

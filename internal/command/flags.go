@@ -38,7 +38,7 @@ func (p *program) withTrace(cmd *cobra.Command) *cobra.Command {
 
 // withHistory adds the flag --history to a command.
 func (p *program) withHistory(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&p.location.Flag, "history", "", "keep conversations in `FILE`, whatever the configuration says; none keeps nothing")
+	cmd.Flags().StringVar(&p.location.Flag, "history", "", "store conversations in `FILE`, regardless of the configuration; none stores nothing")
 	return cmd
 }
 
@@ -87,11 +87,11 @@ func isJSON(text string) bool { return json.Valid([]byte(text)) && strings.TrimS
 func requireFlags(flags *pflag.FlagSet) error {
 	for _, name := range []string{"conversation", "id", "as", "history"} {
 		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
-			return exit.Usagef("--%s: it is empty; give it a value, or leave it out", name)
+			return exit.Usagef("--%s is empty; give it a value, or omit it", name)
 		}
 	}
 	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // it may contain a password
-		return exit.Usagef("--history: expected a file, and not a URL; a server goes into the configuration: [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
+		return exit.Usagef("--history: expected a file, not a URL; configure a server in [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
 	}
 	return nil
 }

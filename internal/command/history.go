@@ -75,7 +75,7 @@ func historyForkCommand(p *program) *cobra.Command {
 	cmd.RunE = onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error {
 		return m.Fork(ctx, args[0], at, !cmd.Flags().Changed("at"), id)
 	})
-	cmd.Flags().IntVar(&at, "at", 0, "up to the canister `N`, itself included (default: all)")
+	cmd.Flags().IntVar(&at, "at", 0, "up to and including the canister `N` (default: all)")
 	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` of the new conversation (default: a random one)")
 	return cmd
 }

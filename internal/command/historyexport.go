@@ -18,9 +18,9 @@ func historyExportCommand(p *program) *cobra.Command {
 		RunE:    onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error { return m.Export(ctx, e, args) }),
 	})
 	flags := cmd.Flags()
-	flags.BoolVar(&e.All, "all", false, "write all conversations")
+	flags.BoolVar(&e.All, "all", false, "export all conversations")
 	flags.StringArrayVar(&e.Tags, "tag", nil, "write the conversations with the `TAG`; may be repeated")
-	flags.StringVar(&e.Format, "format", "jsonl", "write `FORMAT`: jsonl, which history import takes, or markdown or html, to read")
+	flags.StringVar(&e.Format, "format", "jsonl", "the `FORMAT`: jsonl, for history import, or markdown or html, for reading")
 	flags.StringVarP(&e.To, "output", "o", "", "write to `FILE`, which may be a link or a device (default: standard output)")
 	return cmd
 }
@@ -38,6 +38,6 @@ func historyImportCommand(p *program) *cobra.Command {
 			return m.Import(ctx, args[0], id)
 		}),
 	})
-	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` of the conversation, if there is one (default: that of the file)")
+	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` for a file with one conversation (default: the identity in the file)")
 	return cmd
 }

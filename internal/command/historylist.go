@@ -15,13 +15,13 @@ func historyListCommand(p *program) *cobra.Command {
 	var filter history.Filter
 	cmd := p.withHistory(p.withJSON(&cobra.Command{
 		Use:   "list",
-		Short: "List conversations, the one that was changed last first",
+		Short: "List conversations, the most recently changed first",
 		Args:  cobra.NoArgs,
 		RunE:  onStore(p, func(ctx context.Context, m *histories.Manager, _ []string) error { return m.List(ctx, filter) }),
 	}, "print one JSON document"))
 	flags := cmd.Flags()
 	flags.StringVar(&filter.Text, "text", "", "only those that contain all of these `WORDS`, in their titles or messages")
-	flags.StringArrayVar(&filter.Tags, "tag", nil, "only those that have the `TAG`; may be repeated")
+	flags.StringArrayVar(&filter.Tags, "tag", nil, "only those with the `TAG`; may be repeated")
 	flags.BoolVar(&filter.Open, "open", false, "only those that do not end with an answer")
 	flags.IntVar(&filter.Limit, "limit", 0, "at most `N` of them (default: all)")
 	return cmd

@@ -22,8 +22,8 @@ func historyPruneCommand(p *program) *cobra.Command {
 		RunE:    onStore(p, func(ctx context.Context, m *histories.Manager, _ []string) error { return m.Prune(ctx, o) }),
 	}, "print one JSON document"))
 	flags := cmd.Flags()
-	flags.DurationVar(&o.Keep, "keep", 0, "keep conversations for `DURATION` after they were last changed, where no rule of the configuration says otherwise")
-	flags.BoolVar(&o.Open, "open", false, "delete those too that do not end with an answer")
+	flags.DurationVar(&o.Keep, "keep", 0, "keep conversations for `DURATION` after their last change, unless a rule of the configuration says otherwise")
+	flags.BoolVar(&o.Open, "open", false, "also delete those that do not end with an answer")
 	flags.BoolVar(&o.Dry, "dry-run", false, "only list what would be deleted")
 	return cmd
 }

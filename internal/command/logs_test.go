@@ -53,6 +53,6 @@ func TestLogsInJSON(t *testing.T) {
 func TestConfigOfACommandThatReadsNone(t *testing.T) {
 	for _, command := range []string{"demo", "version"} {
 		o := consort(t, command, "--config", "other.toml").expect(t, exit.Usage)
-		contains(t, "standard error", o.stderr, "--config", "consort "+command, "leave the flag out")
+		contains(t, "standard error", o.stderr, "--config", "consort "+command, "omit the flag")
 	}
 }

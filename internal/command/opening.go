@@ -23,8 +23,8 @@ type opening struct {
 func (o *opening) flags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.documents, "document", nil, "add the resource `URI` of a server to the conversation")
-	flags.StringVar(&o.prompt, "prompt", "", "begin with the prompt `NAME` of a server")
-	flags.StringArrayVar(&o.arguments, "argument", nil, "give the prompt the argument `NAME=VALUE`")
+	flags.StringVar(&o.prompt, "prompt", "", "start with the prompt `NAME` of a server")
+	flags.StringArrayVar(&o.arguments, "argument", nil, "pass the argument `NAME=VALUE` to the prompt")
 	return cmd
 }
 
@@ -35,7 +35,7 @@ func addOpening(ctx context.Context, p *program, o *opening, assembly *config.As
 		return err
 	}
 	if o.prompt == "" && len(arguments) > 0 {
-		return exit.Usagef("--argument is for a prompt; name one with --prompt")
+		return exit.Usagef("--argument needs a prompt; name one with --prompt")
 	}
 	ctx = forProgram(ctx, assembly)
 	var canisters []canister.Canister

@@ -43,7 +43,7 @@ func openOwn(t *testing.T) *sqlite.Store {
 func TestChatIsKept(t *testing.T) {
 	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")))
 	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
-	contains(t, "standard error", o.stderr, "Conversations are kept in "+ownOf(t)+"; with --history none they are not.")
+	contains(t, "standard error", o.stderr, "Conversations are stored in "+ownOf(t)+"; --history none turns this off.")
 	for place, want := range map[string]fs.FileMode{filepath.Dir(ownOf(t)): 0o700, ownOf(t): 0o600} {
 		if info, err := os.Stat(place); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", place, info.Mode(), err)
@@ -74,7 +74,7 @@ func TestChatIsNotKept(t *testing.T) {
 	} {
 		path := file(t, model(t, says("Hello.")), test.table)
 		o := run{stdin: "hi\n/history\n"}.consort(t, append([]string{"chat", "--config", path}, test.args...)...).expect(t, exit.Done)
-		contains(t, name, o.stderr, "Conversations are not kept; they end with this program.")
+		contains(t, name, o.stderr, "Conversations are not stored; they end with this program.")
 		contains(t, name, o.stdout, "user        hi")
 		if lacks(t, name, o.stderr, "consort chat --conversation"); isThere(placeOf(t)) || isThere(filepath.Join(filepath.Dir(path), "talks.db")) {
 			t.Errorf("%s: there is a store", name)
@@ -215,7 +215,7 @@ func TestServedIsKept(t *testing.T) {
 	}
 	s.signal(os.Interrupt)
 	s.ends(exit.Done)
-	contains(t, "standard error", s.stderr.String(), "Conversations are kept in "+ownOf(t))
+	contains(t, "standard error", s.stderr.String(), "Conversations are stored in "+ownOf(t))
 
 	other := serve(t, true, "--config", file(t, model(t, says("Never said.")), people))
 	if _, failure := other.says(adaToken, "Who am I?", first.Conversation); !strings.Contains(failure, "no such conversation") {

@@ -18,16 +18,16 @@ import (
 func pinsCommand(p *program) *cobra.Command {
 	cmd := p.withJSON(&cobra.Command{
 		Use:   "pins",
-		Short: "List the pinned tools, and how those that have changed differ",
+		Short: "List the pinned tools, and the changes of those that differ",
 		Args:  cobra.NoArgs,
 		RunE:  runE(func(context.Context, []string) error { return runPins(p) }),
 	}, "print one JSON document")
 	cmd.AddCommand(p.withJSON(&cobra.Command{
 		Use:   "accept [ENSEMBLE [TOOL]]",
-		Short: "Accept what tools have changed to, and show it",
-		Long: "Accept pins TOOL as it was when it was last listed; all tools of ENSEMBLE that have\n" +
-			"changed if no TOOL is named, and those of all servers without arguments. It shows\n" +
-			"what it accepts. See it before with: consort pins",
+		Short: "Accept changed tools, and show the changes",
+		Long: "Accept pins TOOL as it was last listed; without TOOL, all changed tools of\n" +
+			"ENSEMBLE; without arguments, those of all servers. It shows the accepted\n" +
+			"changes. To see them first: consort pins",
 		Example: "  consort pins accept files read_file",
 		Args:    cobra.MaximumNArgs(2),
 		RunE:    runE(func(_ context.Context, args []string) error { return runAcceptPins(p, args) }),

@@ -143,11 +143,11 @@ func rootCommand(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "consort",
 		Short: "Conversations with a model that uses the tools of MCP servers",
-		Long: "Consort holds conversations with a language model that uses the tools of MCP\n" +
+		Long: "Consort runs conversations with a language model that uses the tools of MCP\n" +
 			"servers, configured in one TOML file. To see one without any setup: consort demo",
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if flag := cmd.Flags().Lookup("config"); flag.Changed && (cmd.Name() == "demo" || cmd.Name() == "version") {
-				return exit.Usagef("--config: %s reads no configuration; leave the flag out", cmd.CommandPath())
+				return exit.Usagef("--config: %s reads no configuration; omit the flag", cmd.CommandPath())
 			}
 			switch p.logFormat {
 			case "", "console", "json":
@@ -164,7 +164,7 @@ func rootCommand(p *program) *cobra.Command {
 	root.SetErr(p.screen.Stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.location.ConfigFile, "config", histories.DefaultConfig, "read the configuration from `FILE`")
-	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")
+	flags.StringVar(&p.logLevel, "log-level", "", "the minimum log `LEVEL`: debug, info, warn or error (default: the configuration's, or warn)")
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, one object per line (default: the file's, or console)")
 	root.AddCommand(
 		demoCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),

@@ -19,7 +19,7 @@ func promptsCommand(p *program) *cobra.Command {
 	var assigned []string
 	cmd := p.withTrust(p.withJSON(&cobra.Command{
 		Use:     "prompts [NAME]",
-		Short:   "List the prompts that the servers offer, or print one",
+		Short:   "List the prompts of the servers, or print one",
 		Example: "  consort prompts\n  consort prompts mail__reply --argument tone=friendly",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: runE(func(ctx context.Context, args []string) error {
@@ -34,8 +34,8 @@ func promptsCommand(p *program) *cobra.Command {
 				return listPrompts(ctx, p, assembly)
 			})
 		}),
-	}, "print one JSON document, or with NAME one line for each canister"))
-	cmd.Flags().StringArrayVar(&assigned, "argument", nil, "give the prompt the argument `NAME=VALUE`")
+	}, "print one JSON document, or with NAME one line per canister"))
+	cmd.Flags().StringArrayVar(&assigned, "argument", nil, "pass the argument `NAME=VALUE` to the prompt")
 	return cmd
 }
 

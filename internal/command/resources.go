@@ -22,7 +22,7 @@ func resourcesCommand(p *program) *cobra.Command {
 	var uri string
 	cmd := p.withTrust(p.withJSON(&cobra.Command{
 		Use:     "resources",
-		Short:   "List the resources that the servers offer, or print one",
+		Short:   "List the resources of the servers, or print one",
 		Example: "  consort resources\n  consort resources --read file:///notes.txt",
 		Args:    cobra.NoArgs,
 		RunE: runE(func(ctx context.Context, _ []string) error {
@@ -34,7 +34,7 @@ func resourcesCommand(p *program) *cobra.Command {
 			})
 		}),
 	}, "print one JSON document, or with --read the document as a canister"))
-	cmd.Flags().StringVar(&uri, "read", "", "print what the resource `URI` holds")
+	cmd.Flags().StringVar(&uri, "read", "", "print the contents of the resource `URI`")
 	return cmd
 }
 

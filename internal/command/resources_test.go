@@ -127,7 +127,7 @@ func TestOpeningsThatCannotBe(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exit.Usage, "--argument is for a prompt", []string{"--argument", "a=b"}},
+		{exit.Usage, "--argument needs a prompt", []string{"--argument", "a=b"}},
 		{exit.Usage, "--argument: expected NAME=VALUE", []string{"--prompt", "library__greet", "--argument", "=b"}},
 		{exit.Tool, "NOT_FOUND", []string{"--prompt", "greet"}},
 		{exit.Tool, "NOT_FOUND", []string{"--document", "note:///by/nobody"}},

@@ -24,7 +24,7 @@ func resumeCommand(p *program) *cobra.Command {
 		Example: "  consort history list --open\n  consort resume 20261121-k3f9ab2c",
 		Args:    cobra.ExactArgs(1),
 		RunE:    runE(func(ctx context.Context, args []string) error { return runResume(ctx, p, args) }),
-	}, "print one line of JSON for each event"))))
+	}, "print one line of JSON per event"))))
 }
 
 func runResume(ctx context.Context, p *program, args []string) (err error) {
@@ -51,7 +51,7 @@ func runResume(ctx context.Context, p *program, args []string) (err error) {
 			"to continue it here, give the trusted values of that client, as in --trust user=ada", histories.Word(args[0]))
 	}
 	if done, is := s.conversation.Next().(converse.Done); is && !done.Reason.Limited() {
-		p.screen.Note("%s", p.screen.Notes.Faint("Nothing is left to do; the conversation waits for its user."))
+		p.screen.Note("%s", p.screen.Notes.Faint("Nothing is left to do; the conversation waits for a message of its user."))
 	}
 	defer s.adviseResume()
 	return s.turn(ctx, "")

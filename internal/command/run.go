@@ -23,12 +23,12 @@ func runCommand(p *program) *cobra.Command {
 	var want histories.Choice
 	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
-		Short: "Hold one turn of a conversation and print the answer",
+		Short: "Run one turn of a conversation and print the answer",
 		Long: "Run sends PROMPT, or standard input, to the model and streams the answer to standard\n" +
 			"output. Tool calls are reported on standard error.",
 		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
 		RunE:    runE(func(ctx context.Context, args []string) error { return runTurn(ctx, p, &o, want, args) }),
-	}, "print one line of JSON for each event")))))
+	}, "print one line of JSON per event")))))
 	cmd.Flags().StringVar(&want.ID, "conversation", "", "continue the conversation `ID`, or begin it")
 	return cmd
 }
@@ -81,14 +81,14 @@ func promptFrom(p *program, args []string) (string, error) {
 		return prompt, nil
 	}
 	if terminal.IsTerminal(p.stdin) {
-		return "", exit.Usagef(`there is no prompt: give one, as in consort run "What should I wear in Oslo?", or on standard input; to talk, use consort chat`)
+		return "", exit.Usagef(`the prompt is missing: give one, as in consort run "What should I wear in Oslo?", or on standard input; for a dialogue, use consort chat`)
 	}
 	text, err := readAll(p.stdin, maxPrompt)
 	if err != nil {
 		return "", err
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", exit.Usagef("there is no prompt: standard input is empty")
+		return "", exit.Usagef("the prompt is missing: standard input is empty")
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), nil
 }

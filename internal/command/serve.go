@@ -27,8 +27,8 @@ func serveCommand(p *program) *cobra.Command {
 	var s serving
 	cmd := p.withHistory(p.withTrust(&cobra.Command{
 		Use:   "serve",
-		Short: "Offer the tools, resources and prompts to other MCP hosts",
-		Long: "Serve is an MCP server that offers the tools, resources and prompts of all servers\n" +
+		Short: "Serve the tools, resources and prompts to other MCP hosts",
+		Long: "Serve runs an MCP server with the tools, resources and prompts of all configured\n" +
 			"of the configuration, over standard input and output, streamable HTTP or gRPC. After\n" +
 			"a signal it waits for running calls and ends; a second signal ends it at once.",
 		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080",
@@ -36,11 +36,11 @@ func serveCommand(p *program) *cobra.Command {
 		RunE:    runE(func(ctx context.Context, _ []string) error { return s.run(ctx, p) }),
 	}))
 	flags := cmd.Flags()
-	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 is a free one")
+	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 chooses a free one")
 	flags.StringVar(&s.grpc, "grpc", "", "serve gRPC at `ADDRESS`: the tool service, and MCP as frames of a stream")
 	flags.BoolVar(&s.stdio, "stdio", false, "serve over standard input and output, whatever the configuration says")
 	flags.StringVar(&s.health, "health", "", "serve the health of the servers over HTTP at `ADDRESS`")
-	flags.BoolVar(&s.converse, "converse", false, "offer the tool converse too, which talks with the model")
+	flags.BoolVar(&s.converse, "converse", false, "also offer the tool converse, which talks with the model")
 	flags.StringVar(&s.engine, "engine", "", "run conversations with the engine `NAME`, such as temporal, and its workers (default: in this process)")
 	s.addresses = withEngines(p, cmd)
 	return cmd
@@ -104,7 +104,7 @@ func (s *serving) settings(p *program, cfg *config.Config) (*config.Serve, error
 		case err != nil:
 			return nil, err
 		case !settings.Converse:
-			return nil, exit.Usagef("--engine is for the tool converse; offer it with --converse")
+			return nil, exit.Usagef("--engine needs the tool converse; offer it with --converse")
 		case !cfg.Keeps():
 			return nil, p.location.NoStore()
 		}

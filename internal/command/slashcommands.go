@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-const chatHelp = `/tools    the tools on offer
-/history  what was said so far
+const chatHelp = `/tools    list the tools
+/history  print the messages so far
 /quit     leave; so does Ctrl-D
 Ctrl-C    cancel the current turn; twice: leave
 `
@@ -29,7 +29,7 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 	case "/history":
 		return false, c.listHistory(ctx)
 	default:
-		c.program.screen.Note("there is no %s; there are /tools, /history, /help and /quit", display.Text(line))
+		c.program.screen.Note("unknown command %s; the commands are /tools, /history, /help and /quit", display.Text(line))
 	}
 	return false, c.program.screen.Err()
 }

@@ -302,7 +302,7 @@ func TestCollectorsThatAreAway(t *testing.T) {
 				}
 			}
 			if name == "silent" || name == "silent, gRPC" {
-				contains(t, "standard error", o.stderr, "the collector did not take the spans before the command ended")
+				contains(t, "standard error", o.stderr, "the collector did not accept the spans before the command ended")
 			}
 			if len(lines) > 2 {
 				t.Errorf("%d lines: %s", len(lines), o.stderr)

@@ -14,7 +14,7 @@ import (
 func toolsCommand(p *program) *cobra.Command {
 	return p.withJSON(&cobra.Command{
 		Use:   "tools",
-		Short: "List the tools on offer, and those that are set aside",
+		Short: "List the offered tools, and those that were set aside",
 		Args:  cobra.NoArgs,
 		RunE:  runE(func(ctx context.Context, _ []string) error { return runTools(ctx, p) }),
 	}, "print one JSON document, schemas included")

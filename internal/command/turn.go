@@ -48,9 +48,9 @@ func turn(ctx context.Context, conversation *converse.Conversation, said string,
 // roomAgain tells the user what to do about a reached cap.
 func roomAgain(reached *budget.ReachedError) string {
 	if window := reached.Cap.Window; window != budget.Lifetime {
-		return fmt.Sprintf("There is room again when the %s is over, by UTC, or under a higher cap (budgets.caps)", window)
+		return fmt.Sprintf("More can be spent when the %s ends, in UTC, or with a higher cap (budgets.caps)", window)
 	}
-	return "There is room under a higher cap only (budgets.caps)"
+	return "More can be spent only with a higher cap (budgets.caps)"
 }
 
 // shortfall returns an error that explains why a turn ended without a complete answer;
@@ -75,7 +75,7 @@ func shortfall(t converse.Turn, limits converse.Limits) error {
 	case converse.ReasonLength:
 		return exit.With(exit.Limit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut"))
 	case converse.ReasonContentFilter:
-		return exit.With(exit.Done, fmt.Errorf("the model's server held text back (content filter)"))
+		return exit.With(exit.Done, fmt.Errorf("the model's server withheld text (content filter)"))
 	case converse.ReasonRefusal:
 		return exit.With(exit.Done, fmt.Errorf("the model declined to answer"))
 	}

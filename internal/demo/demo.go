@@ -151,15 +151,15 @@ func (d *Demo) Close() error {
 // Introduction tells a person what the demonstration is about to do.
 func (d *Demo) Introduction(paint terminal.Palette) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, paint.Bold("A conversation with tools, on this machine only.")+" Started for it:")
+	fmt.Fprintln(&b, paint.Bold("A conversation with tools, only on this machine.")+" It uses:")
 	if d.model != nil {
 		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.Bold("a script, not a real model,"), d.model.URL())
 	} else {
 		fmt.Fprintf(&b, "  model    %s at %s\n", display.Text(d.options.Model), display.Text(cmp.Or(d.options.BaseURL, "OpenAI")))
 	}
 	fmt.Fprintf(&b, "  tasks    a SQLite database with the tasks of two people\n")
-	fmt.Fprintf(&b, "  ada      an MCP server of hers over stdio, a subprocess\n")
-	fmt.Fprintf(&b, "  ben      an MCP server of his over streamable HTTP, %s\n\n", d.ben.url)
+	fmt.Fprintf(&b, "  ada      her MCP server over stdio, a subprocess\n")
+	fmt.Fprintf(&b, "  ben      his MCP server over streamable HTTP, %s\n\n", d.ben.url)
 	fmt.Fprintln(&b, "The configuration, as in a consort.toml of your own:")
 	for line := range strings.Lines(d.Config) {
 		b.WriteString(paint.Faint("  │ "+strings.TrimRight(line, "\n")) + "\n")

@@ -115,7 +115,7 @@ func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
 func (t *servedTurn) continueWith(ctx context.Context, owner, text string) error {
 	info, err := t.tool.store.Info(ctx, t.id)
 	if history.CheckID(t.id) != nil || errors.Is(err, history.ErrNotFound) || err == nil && info.Owner != owner {
-		return &invoker.Failure{Code: invoker.NotFound, Message: "There is no such conversation. Leave it out to begin a new one.", Pointer: "/conversation"}
+		return &invoker.Failure{Code: invoker.NotFound, Message: "There is no such conversation. Omit it to start a new one.", Pointer: "/conversation"}
 	}
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func lastMessage(ctx context.Context, store history.Log, id string) (last canist
 			return user, before + i + 1, nil
 		}
 	}
-	return last, 0, invoker.Failf(invoker.NotFound, "Nothing was said in the conversation yet.")
+	return last, 0, invoker.Failf(invoker.NotFound, "The conversation has no message yet.")
 }
 
 // follow reports progress until the turn ends.
@@ -254,10 +254,10 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for an answer of a person and takes no message before.", Cause: err}
 	case errors.Is(err, errSuperseded):
 		return &invoker.Failure{Code: invoker.Conflict, Cause: err, Message: t.keeps("Another program continued the conversation before the message was answered.") +
-			" To get the answer to what was said last, call again with this conversation and without a message."}
+			" To get the answer to the last message, call again with this conversation and without a message."}
 	case errors.Is(err, history.ErrNotFound):
 		return &invoker.Failure{Code: invoker.NotFound, Cause: err, Pointer: "/conversation",
-			Message: "The conversation was deleted before the message was answered. Leave it out to begin a new one."}
+			Message: "The conversation was deleted before the message was answered. Omit it to start a new one."}
 	case errors.Is(err, errFailed):
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: t.keeps("The assistant failed."), Cause: err}
 	}
@@ -299,5 +299,5 @@ func (t *servedTurn) arrived(ctx context.Context) (bool, error) {
 // keeps appends to a text that the conversation is stored.
 func (t *servedTurn) keeps(text string) string {
 	form, _ := json.Marshal(t.id) // marshaling a string never fails
-	return text + " The conversation " + string(form) + " is kept."
+	return text + " The conversation " + string(form) + " is stored."
 }

@@ -206,7 +206,7 @@ func listen(key string, address config.Value) (net.Listener, error) {
 	advice := "use an address of this machine"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		advice = "another program, or another key of [serve], listens there: end that program, or choose another port (port 0 is a free one)"
+		advice = "another program, or another key of [serve], listens there: stop that program, or choose another port (port 0 chooses a free one)"
 	case errors.Is(err, syscall.EACCES):
 		advice = "this user may not listen there: choose a port above 1023"
 	}
@@ -217,7 +217,7 @@ func listen(key string, address config.Value) (net.Listener, error) {
 // input, or until ctx ends and the running calls are done.
 func (s *server) overStdio(ctx context.Context, srv *mcpserver.Server, patience time.Duration) error {
 	if terminal.IsTerminal(s.Stdin) {
-		s.Screen.Note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS and --grpc ADDRESS serve others")
+		s.Screen.Note("serving over standard input and output, for an MCP host that starts this program; use --http ADDRESS or --grpc ADDRESS to serve others")
 	}
 	if patience <= 0 {
 		patience = mcpserver.DefaultShutdownTimeout

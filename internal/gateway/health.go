@@ -28,7 +28,7 @@ type readiness struct {
 // reason says why clients should not send calls now; empty if they may.
 func (r *readiness) reason() string {
 	if r.ending.Err() != nil {
-		return "draining: this process ends when the calls under way are done"
+		return "draining: this process ends when the running calls are done"
 	}
 	if r.connected.Load() {
 		return ""
@@ -72,7 +72,7 @@ func (s *server) serveHealth(watched *readiness) (stop func(), err error) {
 		Limits: listening.Limits{
 			Connections: s.settings.MaxConnections, PerAddress: s.settings.MaxConnectionsPerAddress,
 			Full: func(closed int, address string) {
-				s.Assembly.Logger.Warn("there are too many connections to serve.health: some are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+				s.Assembly.Logger.Warn("too many connections to serve.health: some are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 			},
 		},
 		ErrorLog:     zap.NewStdLog(s.Assembly.Logger),
@@ -101,7 +101,7 @@ func ownNames(listening net.Addr, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := (&url.URL{Host: r.Host}).Hostname()
 		if ip := net.ParseIP(host); !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, "the Host is none of this machine's own names", http.StatusForbidden)
+			http.Error(w, "the Host is not a name of this machine", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -42,10 +42,10 @@ func sweep(ctx context.Context, store history.Store, retention history.Retention
 		case err == nil:
 			gone++
 		case ctx.Err() == nil:
-			event.Log(ctx, log, zap.WarnLevel, "conversations that need not be kept could not be deleted", event.HistoryPruneFailed, zap.Error(err))
+			event.Log(ctx, log, zap.WarnLevel, "expired conversations could not be deleted", event.HistoryPruneFailed, zap.Error(err))
 		}
 	}
 	if gone > 0 {
-		event.Log(ctx, log, zap.InfoLevel, "conversations that need not be kept were deleted", event.HistoryPruned, zap.Int("conversations", gone))
+		event.Log(ctx, log, zap.InfoLevel, "expired conversations were deleted", event.HistoryPruned, zap.Int("conversations", gone))
 	}
 }

@@ -55,7 +55,7 @@ func (c *conversations) wake(ctx context.Context, changed history.Filter, log *z
 			}
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // a deadline means that the conversation is at work
-			event.Log(ctx, log, zap.WarnLevel, "a conversation that has an answer could not be carried on", event.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
+			event.Log(ctx, log, zap.WarnLevel, "a conversation that received an answer could not be continued", event.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
 		}
 	}
 }

@@ -41,8 +41,8 @@ var AnswerFlags = []AnswerFlag{
 	{"happened", canister.WaitOutcome, canister.VerdictDone, "a call that may have been made: it was made, with the result `TEXT`"},
 	{"unknown", canister.WaitOutcome, canister.VerdictUnknown, "a call that may have been made: the outcome stays unknown"},
 	{"answer", canister.WaitElicitation, canister.VerdictAccept, "a question: the object `JSON` is the answer"},
-	{"decline", canister.WaitElicitation, canister.VerdictDecline, "a question: the person does not want to answer"},
-	{"dismiss", canister.WaitElicitation, canister.VerdictCancel, "a question: the person gives no answer"},
+	{"decline", canister.WaitElicitation, canister.VerdictDecline, "a question: decline to answer"},
+	{"dismiss", canister.WaitElicitation, canister.VerdictCancel, "a question: dismiss it without an answer"},
 	{"skip", canister.WaitTimer, canister.VerdictCancel, "a pause: end it now"},
 }
 
@@ -118,7 +118,7 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 			}
 		case canister.Answer:
 			if c.Wait == wait {
-				reason = fmt.Sprintf("%s has answered %s already: %s", display.Line(c.By), Word(c.Wait), display.Line(string(c.Verdict)))
+				reason = fmt.Sprintf("%s already answered %s: %s", display.Line(c.By), Word(c.Wait), display.Line(string(c.Verdict)))
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wait canister.Wait) error {
 	id := info.ID
 	if a.With.Waits != wait.For {
-		return exit.Usagef("--%s does not answer a wait for %s, such as %s; what does is %s", a.With.Name, wait.For, Word(wait.ID), flagsFor(wait.For))
+		return exit.Usagef("--%s does not answer a wait for %s, such as %s; use %s", a.With.Name, wait.For, Word(wait.ID), flagsFor(wait.For))
 	}
 	given := canister.Answer{Wait: wait.ID, Verdict: a.With.Verdict, By: a.By}
 	switch a.With.Name {

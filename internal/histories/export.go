@@ -78,7 +78,7 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 			}
 		}
 		if len(ids) == 0 {
-			return nil, cmp.Or(unread, exit.Usagef("there are no such conversations"))
+			return nil, cmp.Or(unread, exit.Usagef("no conversation matches"))
 		}
 	}
 	for _, id := range ids {
@@ -90,7 +90,7 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 			err = m.readThrough(ctx, info)
 		}
 		if err != nil {
-			unread = errors.Join(unread, fmt.Errorf("%s is left out: %w", Word(id), err))
+			unread = errors.Join(unread, fmt.Errorf("%s is omitted: %w", Word(id), err))
 			continue
 		}
 		readable = append(readable, id)

@@ -57,7 +57,7 @@ func latest(ctx context.Context, store history.Store) (history.Info, error) {
 			return info, err
 		}
 	}
-	return history.Info{}, exit.Usagef("there is no conversation to continue yet; consort chat begins one")
+	return history.Info{}, exit.Usagef("there is no conversation to continue yet; start one with consort chat")
 }
 
 // NewID returns an ID that people can type: the date, and random letters that are

@@ -73,7 +73,7 @@ func (l *Location) Default(ctx context.Context, cfg *config.Config, how Policy) 
 	}
 	path, err := ownStore()
 	if err == nil && how == Existing && IsAbsent(path) {
-		return exit.Usagef("there is no conversation yet in %s; consort chat begins one", terminal.ShortPath(path))
+		return exit.Usagef("there is no conversation yet in %s; start one with consort chat", terminal.ShortPath(path))
 	}
 	own := *cfg
 	own.History = &config.History{Path: config.Plain(path)}
@@ -86,7 +86,7 @@ func (l *Location) Default(ctx context.Context, cfg *config.Config, how Policy) 
 	case how == IfPossible:
 		l.unkept = err
 	default:
-		return exit.Usagef("conversations cannot be kept: %s; name another place with --history FILE", WithoutKey(err))
+		return exit.Usagef("conversations cannot be stored: %s; name another place with --history FILE", WithoutKey(err))
 	}
 	return nil
 }
@@ -115,11 +115,11 @@ func (l *Location) Tell(screen *terminal.Screen, cfg *config.Config) {
 	case l.unkept != nil:
 		screen.Note("Conversations cannot be stored and end with this program: %s. Name another file with --history FILE, or turn storing off with --history none.", display.Line(WithoutKey(l.unkept)))
 	case !cfg.Keeps():
-		screen.Note("%s", faint("Conversations are not kept; they end with this program."))
+		screen.Note("%s", faint("Conversations are not stored; they end with this program."))
 	case l.own:
-		screen.Note("%s", faint("Conversations are kept in "+l.place(cfg)+"; with --history none they are not."))
+		screen.Note("%s", faint("Conversations are stored in "+l.place(cfg)+"; --history none turns this off."))
 	default:
-		screen.Note("%s", faint("Conversations are kept in "+l.place(cfg)+"."))
+		screen.Note("%s", faint("Conversations are stored in "+l.place(cfg)+"."))
 	}
 }
 
@@ -166,7 +166,7 @@ func (l *Location) find(ctx context.Context, cfg *config.Config, create bool) er
 	default:
 		path, err := ownStore()
 		if err != nil {
-			return exit.Usagef("there is no place for conversations: %w; name one with --history FILE", err)
+			return exit.Usagef("no place for conversations was found: %w; name one with --history FILE", err)
 		}
 		cfg.History, l.own = &config.History{Path: config.Plain(path)}, true
 		return nil

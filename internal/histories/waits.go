@@ -69,7 +69,7 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 	case len(forms) == 0:
 		text := "The conversation " + Word(id) + " waits for nothing."
 		if (history.Filter{Open: true}).Allows(info) {
-			text += " It is not done. " + m.nextStep(info)
+			text += " Its turn is not finished. " + m.nextStep(info)
 		}
 		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(text))
 		return nil

@@ -39,7 +39,7 @@ func newExportLog(logger *zap.Logger, redact func(string) string) *exportLog {
 
 // wrong logs an environment variable that the user must correct.
 func (l *exportLog) wrong(problem string) {
-	l.logger.Error("an environment variable is wrong", event.VariableWrong, zap.String("problem", l.clean(problem)))
+	l.logger.Error("an environment variable is invalid", event.VariableWrong, zap.String("problem", l.clean(problem)))
 }
 
 // begin marks the end of startup, when only variables can be wrong.

@@ -104,7 +104,7 @@ func (w *Exports) resource(version string) *resource.Resource {
 		resource.WithProcessPID(), resource.WithProcessExecutableName(), resource.WithProcessRuntimeName(), resource.WithProcessRuntimeVersion(),
 		resource.WithFromEnv())
 	if err != nil { // the other attributes are set
-		w.log.wrong("OTEL_RESOURCE_ATTRIBUTES: expected NAME=VALUE, with commas between them: " + err.Error())
+		w.log.wrong("OTEL_RESOURCE_ATTRIBUTES: expected NAME=VALUE, separated by commas: " + err.Error())
 	}
 	return of
 }
@@ -259,4 +259,4 @@ func (e endingExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlyS
 	return e.SpanExporter.ExportSpans(ctx, spans)
 }
 
-var errTooLate = errors.New("the collector did not take the spans before the command ended")
+var errTooLate = errors.New("the collector did not accept the spans before the command ended")

@@ -81,7 +81,7 @@ func (v *variables) boolean(name string) bool {
 		return true
 	case "", "false":
 	default:
-		v.wrong(name, "expected true or false, not %q; it is taken as false", value)
+		v.wrong(name, "expected true or false, not %q; using false", value)
 	}
 	return false
 }
@@ -99,7 +99,7 @@ func (v *variables) signal(signal string) protocol {
 		case "":
 			wanted = wanted || v.lookup(exporter) == "" && (v.lookup(endpoint) != "" || v.lookup("OTEL_EXPORTER_OTLP_ENDPOINT") != "")
 		case "console":
-			v.wrong(exporter, "console is for results here; --trace shows the spans of a turn")
+			v.wrong(exporter, "the console is reserved for results; --trace shows the spans of a turn")
 		case "prometheus":
 			v.wrong(exporter, "prometheus: consort serve --health ADDRESS has /metrics")
 		default:
@@ -152,7 +152,7 @@ func (v *variables) protocol(signal string) protocol {
 		return value
 	case "":
 	default:
-		v.wrong(name, "expected grpc or http/protobuf, not %q; it is taken as http/protobuf", value)
+		v.wrong(name, "expected grpc or http/protobuf, not %q; using http/protobuf", value)
 	}
 	return overHTTP
 }
@@ -232,7 +232,7 @@ func (v *variables) number(name string, usual, most int) int {
 	}
 	number, err := strconv.Atoi(value)
 	if err != nil || number < 1 || number > most {
-		v.wrong(name, "expected a number from 1 to %d, not %q; it is taken as %d", most, value, usual)
+		v.wrong(name, "expected a number from 1 to %d, not %q; using %d", most, value, usual)
 		return usual
 	}
 	return number
@@ -246,10 +246,10 @@ func (v *variables) sampler() {
 	case "traceidratio", "parentbased_traceidratio":
 		ratio, err := strconv.ParseFloat(v.lookup(argument), 64)
 		if v.lookup(argument) != "" && (err != nil || !(ratio >= 0 && ratio <= 1)) {
-			v.wrong(argument, "expected a share between 0 and 1, such as 0.1; it is taken as 1")
+			v.wrong(argument, "expected a share between 0 and 1, such as 0.1; using 1")
 		}
 	default:
-		v.wrong(name, "expected always_on, always_off or traceidratio, or one of them with parentbased_ before it, not %q; all is sampled", value)
+		v.wrong(name, "expected always_on, always_off or traceidratio, or one of them with the prefix parentbased_, not %q; everything is sampled", value)
 	}
 }
 

@@ -141,20 +141,20 @@ func (m *Model) text(paint terminal.Palette) string {
 }
 
 // notAsked says that only the settings of a model were checked.
-const notAsked = "(its settings are right; it was not asked anything)"
+const notAsked = "(its settings are valid; it was not called)"
 
 func (h *History) text(paint terminal.Palette) string {
 	switch {
 	case h == nil:
-		return "  conversations are not kept\n"
+		return "  conversations are not stored\n"
 	case !h.Store.HasPath():
-		return paint.Good("✓") + " conversations are kept in PostgreSQL\n"
+		return paint.Good("✓") + " conversations are stored in PostgreSQL\n"
 	case h.Error != "":
-		return fmt.Sprintf("%s conversations of chat and serve cannot be kept: %s\n", paint.Bad("✗"), display.Line(h.Error))
+		return fmt.Sprintf("%s conversations of chat and serve cannot be stored: %s\n", paint.Bad("✗"), display.Line(h.Error))
 	case h.Default:
-		return fmt.Sprintf("%s conversations of chat and serve are kept in %s\n", paint.Good("✓"), terminal.ShortPath(h.Path))
+		return fmt.Sprintf("%s conversations of chat and serve are stored in %s\n", paint.Good("✓"), terminal.ShortPath(h.Path))
 	}
-	return fmt.Sprintf("%s conversations are kept in %s\n", paint.Good("✓"), terminal.ShortPath(h.Path))
+	return fmt.Sprintf("%s conversations are stored in %s\n", paint.Good("✓"), terminal.ShortPath(h.Path))
 }
 
 // servers renders a table with a row for each server.

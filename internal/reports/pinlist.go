@@ -56,7 +56,7 @@ func (l *PinList) Add(file string, entries []pins.Entry) {
 // Text renders the list for people, grouped by ensemble, followed by the changes.
 func (l *PinList) Text(paint terminal.Palette) string {
 	if len(l.Pins) == 0 {
-		return "nothing is pinned yet: tools are when they are first listed, as by consort tools\n"
+		return "nothing is pinned yet: tools are pinned when they are first listed, for example by consort tools\n"
 	}
 	var rows [][]string
 	var changes strings.Builder
@@ -64,7 +64,7 @@ func (l *PinList) Text(paint terminal.Palette) string {
 		state := "as pinned on " + pin.Pinned.Format(time.DateOnly)
 		if len(pin.Changes) > 0 {
 			state = "changed since " + pin.Pinned.Format(time.DateOnly)
-			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint("changed, first seen so on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
+			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint("changed, first seen on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
 		}
 		rows = append(rows, []string{display.Line(pin.Ensemble), display.Line(pin.Tool), state})
 	}
@@ -86,7 +86,7 @@ func (l *PinList) Text(paint terminal.Palette) string {
 // AcceptedText renders the pins that were accepted, for people.
 func (l *PinList) AcceptedText(paint terminal.Palette) string {
 	if len(l.Pins) == 0 {
-		return "nothing has changed that could be accepted\n"
+		return "there are no changes to accept\n"
 	}
 	var b strings.Builder
 	for _, pin := range l.Pins {

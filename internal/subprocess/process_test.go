@@ -457,7 +457,7 @@ func TestStartErrors(t *testing.T) {
 		"missing file":    {Command{Argv: []string{"/no/such/file", "planted"}}, "no such file; install it, or correct the path"},
 		"not executable":  {Command{Argv: []string{plain, "planted"}}, "make the file executable"},
 		"in PATH, not so": {Command{Argv: []string{"plain"}, Env: env(dir)}, "make the file executable"},
-		"no program":      {Command{Argv: []string{garbage, "planted"}}, "no program for this machine"},
+		"no program":      {Command{Argv: []string{garbage, "planted"}}, "not a program for this machine"},
 		"no interpreter":  {Command{Argv: []string{orphan}}, "the interpreter in its first line"},
 		"missing dir":     {Command{Argv: []string{"sh"}, Dir: "/no/such/dir"}, "its working directory"},
 		"dir is a file":   {Command{Argv: []string{"sh"}, Dir: plain}, "is not a directory"},

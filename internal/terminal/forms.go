@@ -61,7 +61,7 @@ func formFields(schema json.RawMessage) ([]formField, error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(form.Properties))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
-		return nil, fmt.Errorf("its properties are no object")
+		return nil, fmt.Errorf("its properties are not an object")
 	}
 	var fields []formField
 	for decoder.More() {
@@ -213,7 +213,7 @@ func (f *formField) parseList(answer string) (any, error) {
 	for part := range strings.SplitSeq(answer, ",") {
 		part = strings.TrimSpace(part)
 		if len(choices) > 0 && !slices.Contains(choices, part) {
-			return nil, fmt.Errorf("%q is none of %s", part, strings.Join(choices, ", "))
+			return nil, fmt.Errorf("%q is not one of %s", part, strings.Join(choices, ", "))
 		}
 		values = append(values, part)
 	}

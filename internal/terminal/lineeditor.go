@@ -132,7 +132,7 @@ func readPasted(editor *term.Terminal) (string, error) {
 			return text.String(), err
 		}
 		if text.Len() > maxLine {
-			return "", errors.New("what was pasted is longer than 1 MiB")
+			return "", errors.New("the pasted text is longer than 1 MiB")
 		}
 		text.WriteString("\n")
 	}

@@ -77,7 +77,7 @@ func (u *User) field(ctx context.Context, field *formField, preface string) (any
 		preface = "  " + u.screen.Notes.Bad(display.Text(err.Error()))
 	}
 	u.screen.Note("%s", preface)
-	u.screen.Note("  %s", u.screen.Notes.Faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))
+	u.screen.Note("  %s", u.screen.Notes.Faint(fmt.Sprintf("None of %d answers is valid: the server is told that its question was not answered.", maxTries)))
 	return nil, invoker.Dismiss, nil
 }
 

@@ -36,9 +36,9 @@ func SpanTree(spans []sdk.ReadOnlySpan, more int, paint Palette) string {
 	}
 	switch {
 	case more > 0:
-		fmt.Fprintf(&b, "… and %d spans more\n", more)
+		fmt.Fprintf(&b, "… and %d more spans\n", more)
 	case len(trees) == 0:
-		b.WriteString("\nthere are no spans; OTEL_TRACES_SAMPLER may leave this one out\n")
+		b.WriteString("\nno spans; OTEL_TRACES_SAMPLER may exclude this one\n")
 	}
 	return b.String()
 }

@@ -76,7 +76,7 @@ trace 00000000000000000000000000000002
 	if got := SpanTree(spans.Snapshots(), 3, paletteFor(output(t))); got != want {
 		t.Errorf("got%s\nwant%s", got, want)
 	}
-	if got := SpanTree(nil, 0, paletteFor(output(t))); !strings.Contains(got, "there are no spans") {
+	if got := SpanTree(nil, 0, paletteFor(output(t))); !strings.Contains(got, "no spans;") {
 		t.Errorf("nothing is shown as %q", got)
 	}
 }

@@ -54,9 +54,9 @@ func (u *User) Approve(ctx context.Context, ask converse.Approval) (converse.Dec
 	for line := range strings.Lines(display.JSON(ask.Arguments)) {
 		question.WriteString("  " + line)
 	}
-	choices := "y/N, or a reason why not"
+	choices := "y/N, or a reason for no"
 	if u.later != nil {
-		choices = "y/N, later, or a reason why not"
+		choices = "y/N, later, or a reason for no"
 	}
 	question.WriteString("\n  run it? [" + choices + "] ")
 	answer, err := u.editor.question(ctx, question.String())
@@ -81,7 +81,7 @@ func hintText(ask converse.Approval) string {
 	case ask.Definition == nil:
 		return ""
 	case ask.Definition.Hints.ReadOnly:
-		return ", which says that it changes nothing"
+		return ", which declares that it changes nothing"
 	case ask.Definition.Hints.MayDestroy():
 		return ", which may destroy something"
 	}

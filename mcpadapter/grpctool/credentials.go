@@ -25,7 +25,7 @@ var legalKey = regexp.MustCompile(`^[0-9a-z_.-]+$`)
 func (s *source) check() error {
 	o := &s.options
 	if s.target == "" || strings.HasPrefix(s.target, "http://") || strings.HasPrefix(s.target, "https://") {
-		return fmt.Errorf("the address %q is not of the form host:port; there is TLS unless Options.Plaintext is set", s.target)
+		return fmt.Errorf("the address %q is not of the form host:port; TLS is used unless Options.Plaintext is set", s.target)
 	}
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(o.Metadata)) {
@@ -37,22 +37,22 @@ func (s *source) check() error {
 	for _, name := range slices.Sorted(maps.Keys(o.TrustedMetadata)) {
 		wrong = append(wrong, checkKey(name))
 		if o.TrustedMetadata[name] == "" {
-			wrong = append(wrong, fmt.Errorf("the metadata %q names no trusted value", name))
+			wrong = append(wrong, fmt.Errorf("the metadata %q has no name of a trusted value", name))
 		}
 	}
 	if _, err := metadataText("authorization", "Bearer "+o.BearerToken); o.BearerToken != "" && err != nil {
-		wrong = append(wrong, errors.New("the bearer token cannot be sent: it has spaces at an end, or is not printable ASCII"))
+		wrong = append(wrong, errors.New("the bearer token cannot be sent: it has leading or trailing spaces, or is not printable ASCII"))
 	}
 	secret := s.secret || o.BearerToken != "" || o.Token != nil || len(o.Metadata) > 0 || len(o.TrustedMetadata) > 0
 	if secret && o.Plaintext && !o.PlaintextSecrets && !IsLocal(s.target) {
-		wrong = append(wrong, fmt.Errorf("tokens and metadata would go to %s without TLS, where others can read them; use TLS, or set Options.PlaintextSecrets", s.target))
+		wrong = append(wrong, fmt.Errorf("tokens and metadata would be sent unencrypted to %s; use TLS, or set Options.PlaintextSecrets", s.target))
 	}
 	return errors.Join(wrong...)
 }
 
 func checkKey(name string) error {
 	if !legalKey.MatchString(name) || strings.HasPrefix(name, "grpc-") {
-		return fmt.Errorf("metadata cannot be called %q: names are lower-case letters, digits, '-', '_' and '.', and do not begin with grpc-", name)
+		return fmt.Errorf("metadata cannot be named %q: names are lower-case letters, digits, '-', '_' and '.', and do not begin with grpc-", name)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, 
 	md := s.standing()
 	token, err := s.options.token(ctx)
 	if err != nil {
-		return nil, &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: err}
+		return nil, &invoker.Failure{Code: invoker.Unauthorized, Message: "The server requires authorization, which could not be obtained.", Cause: err}
 	}
 	if token != "" {
 		md.Set("authorization", "Bearer "+token)
@@ -107,7 +107,7 @@ func (o *Options) token(ctx context.Context) (string, error) {
 	}
 	err = contain.Error(err)
 	if err == nil && token == "" {
-		err = errors.New("Options.Token returned none")
+		err = errors.New("Options.Token returned an empty token")
 	}
 	if err == nil {
 		_, err = metadataText("authorization", token)
@@ -126,7 +126,7 @@ func (o *Options) addTrusted(ctx context.Context, md metadata.MD) error {
 			text, err = metadataText(key, text)
 		}
 		if err != nil {
-			return fmt.Errorf("the trusted value %q cannot stand in the metadata %q: %w", name, key, err)
+			return fmt.Errorf("the trusted value %q cannot be sent in the metadata %q: %w", name, key, err)
 		}
 		md.Set(key, text)
 	}
@@ -152,7 +152,7 @@ func metadataText(name, text string) (string, error) {
 	}
 	unfit := func(r rune) bool { return r < ' ' || r > '~' }
 	if text == "" || strings.ContainsFunc(text, unfit) || strings.TrimSpace(text) != text {
-		return "", errors.New("it is empty, has spaces at an end, or is not printable ASCII; metadata whose name ends in -bin takes any text")
+		return "", errors.New("it is empty, has leading or trailing spaces, or is not printable ASCII; metadata whose name ends in -bin accepts any text")
 	}
 	return text, nil
 }

@@ -42,7 +42,7 @@ func behindSidecar(application string, options *Options) *source {
 	o := options.withDefaults(application)
 	target, plaintext, err := sidecar(os.Getenv("DAPR_GRPC_ENDPOINT"), os.Getenv("DAPR_GRPC_PORT"))
 	if err == nil && application == "" {
-		err = fmt.Errorf("the Dapr application has no name")
+		err = fmt.Errorf("the name of the Dapr application is empty")
 	}
 	o.Plaintext = plaintext
 	s := newSource(target, o)
@@ -67,7 +67,7 @@ func sidecar(endpoint, port string) (target string, plaintext bool, err error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return "", false, fmt.Errorf("DAPR_GRPC_ENDPOINT is no URL")
+		return "", false, fmt.Errorf("DAPR_GRPC_ENDPOINT is not a URL")
 	}
 	plaintext = u.Query().Get("tls") != "true"
 	switch u.Scheme {
@@ -82,7 +82,7 @@ func sidecar(endpoint, port string) (target string, plaintext bool, err error) {
 		u.RawQuery = ""
 		return u.String(), plaintext, nil
 	}
-	return "", false, fmt.Errorf("DAPR_GRPC_ENDPOINT has the scheme %q; http, https, dns and unix can be used", u.Scheme)
+	return "", false, fmt.Errorf("DAPR_GRPC_ENDPOINT has the scheme %q; want http, https, dns or unix", u.Scheme)
 }
 
 func withPort(u *url.URL, port string) string {

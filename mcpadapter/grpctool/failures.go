@@ -45,15 +45,15 @@ var statusCodes = map[codes.Code]invoker.Code{
 
 // words are the messages for the model, which come before the server's own message.
 var words = map[invoker.Code]string{
-	invoker.InvalidArguments: "The server does not take the arguments",
-	invoker.NotFound:         "The server did not find what was asked for",
-	invoker.Conflict:         "What is there stands against it",
-	invoker.Unauthorized:     "The server does not allow this",
-	invoker.Unavailable:      "The server cannot take the call now",
-	invoker.Timeout:          "The server's own time was up; the call may or may not have taken effect, so find out before you repeat it",
+	invoker.InvalidArguments: "The server rejected the arguments",
+	invoker.NotFound:         "The server did not find the requested item",
+	invoker.Conflict:         "The existing state does not allow this",
+	invoker.Unauthorized:     "The server rejected this",
+	invoker.Unavailable:      "The server cannot accept the call now",
+	invoker.Timeout:          "The server's own time limit passed; the call may or may not have taken effect, so find out before you repeat it",
 	invoker.Protocol:         "The server does not know the request",
 	invoker.ExecutionFailed:  "The tool failed",
-	invoker.OutcomeUnknown:   "The server, or the way to it, is in trouble. The call may or may not have taken effect: find out before you repeat it",
+	invoker.OutcomeUnknown:   "The server, or the connection to it, failed. The call may or may not have taken effect: find out before you repeat it",
 }
 
 // exchange describes how far a failed request got.
@@ -73,7 +73,7 @@ func failureOf(err error, x exchange) *invoker.Failure {
 	}
 	switch {
 	case s.Code() == codes.ResourceExhausted && x.answered:
-		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "An answer of the server was too large to be taken. The tool may have run; ask it for less.", Cause: err}
+		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "An answer of the server was too large. The tool may have run; request less data.", Cause: err}
 	case !x.left && (code == invoker.OutcomeUnknown || code == invoker.ExecutionFailed):
 		return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: err}
 	case x.what == harmless && code == invoker.OutcomeUnknown:

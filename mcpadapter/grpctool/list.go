@@ -98,7 +98,7 @@ func (c *connection) invoker(tool *toolspb.ToolDefinition) (invoker.Invoker, err
 	if again != nil {
 		return nil, err
 	}
-	c.source.options.Logger.Warn("results of a tool are not checked", event.SchemaRefused, zap.String("tool", name), zap.Error(err))
+	c.source.options.Logger.Warn("the results of a tool are not checked against its output schema", event.SchemaRefused, zap.String("tool", name), zap.Error(err))
 	return unchecked, nil
 }
 

@@ -62,7 +62,7 @@ func DialMCP(ctx context.Context, address string, options *Options) (*MCPLink, e
 func (s *source) stream(ctx context.Context) (*MCPLink, error) {
 	err := s.wrong
 	if err == nil && len(s.options.TrustedMetadata) > 0 {
-		err = errors.New("Options.TrustedMetadata goes with each call, and MCP has one stream for all calls")
+		err = errors.New("Options.TrustedMetadata is sent with each call, but MCP has one stream for all calls")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("server %q: %w", s.options.Server, err)
@@ -115,7 +115,7 @@ func (l *MCPLink) open(ctx context.Context) error {
 	}
 	frame, err := l.stream.Recv()
 	if err == nil && len(frame.GetMessage()) > 0 {
-		err = status.Error(codes.Internal, "the server sends a message before it has admitted us")
+		err = status.Error(codes.Internal, "the server sent a message before it accepted the connection")
 	}
 	return err
 }
@@ -134,7 +134,7 @@ func (l *MCPLink) read() {
 		}
 		message, err := jsonrpc.DecodeMessage(frame.GetMessage())
 		if err != nil {
-			l.source.options.Logger.Warn("a frame that is no message", event.FrameRefused, zap.Error(err))
+			l.source.options.Logger.Warn("a frame that is not a message", event.FrameRefused, zap.Error(err))
 			continue
 		}
 		select {
@@ -247,7 +247,7 @@ func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error
 		return err
 	}
 	if limit := c.source.options.MaxMessage; len(text) > limit {
-		return fmt.Errorf("a message of %d bytes, where %d are allowed", len(text), limit)
+		return fmt.Errorf("a message of %d bytes; at most %d are allowed", len(text), limit)
 	}
 	select {
 	case c.sending <- struct{}{}:

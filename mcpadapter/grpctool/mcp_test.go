@@ -99,7 +99,7 @@ func TestMCPRefusals(t *testing.T) {
 		want    string
 	}{
 		"a wrong token":          {s.address, &grpctool.Options{Plaintext: true, BearerToken: "wrong"}, "UNAUTHORIZED"},
-		"a second stream of one": {s.address, &grpctool.Options{Plaintext: true, BearerToken: "good"}, "Too many requests of this client are under way"},
+		"a second stream of one": {s.address, &grpctool.Options{Plaintext: true, BearerToken: "good"}, "Too many requests of this client are running"},
 		"a server without MCP":   {plain, plaintext(), "PROTOCOL"},
 		"trusted metadata":       {s.address, trusting, "one stream for all calls"},
 		"nobody":                 {"127.0.0.1:1", plaintext(), "UNAVAILABLE"},

@@ -132,7 +132,7 @@ const lastAnswers = 250 * time.Millisecond
 
 // full logs that connections were closed because a limit was reached.
 func (s *Server) full(closed int, address string) {
-	s.log.Warn("there are too many connections: those without a request under way are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+	s.log.Warn("too many connections: those without a running request are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }
 
 // readinessEvery is how often the readiness of the roster is checked.

@@ -44,7 +44,7 @@ func newStreams(s *Server) *streams {
 
 // streamsFull logs that streams were ended because a limit was reached.
 func (s *Server) streamsFull(closed int, address string) {
-	s.log.Warn("there are too many requests that have not arrived, or open streams: some are ended", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+	s.log.Warn("too many incomplete requests or open streams: some are ended", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }
 
 // waiting limits streams that wait, mostly for their clients. At the limit, the address

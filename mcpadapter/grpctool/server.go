@@ -221,7 +221,7 @@ func (s *Server) shut(ctx context.Context) error {
 	case <-finished:
 		return err
 	case <-time.After(straggle):
-		return errors.Join(err, fmt.Errorf("calls have not ended %s after they were cancelled", straggle))
+		return errors.Join(err, fmt.Errorf("calls were still running %s after they were cancelled", straggle))
 	}
 }
 
@@ -231,14 +231,14 @@ func (s *Server) enter(client string, what access.Kind) (leave func(), refused *
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isClosed {
-		return nil, invoker.Failf(invoker.Unavailable, "The server is about to end.")
+		return nil, invoker.Failf(invoker.Unavailable, "The server is shutting down.")
 	}
 	if wait := s.clients.Arrive(client); wait > 0 {
 		return nil, invoker.UnavailableFor(wait, "Too many requests of this client.")
 	}
 	end := s.clients.Begin(client, what)
 	if end == nil {
-		return nil, invoker.UnavailableFor(time.Second, "Too many requests of this client are under way.")
+		return nil, invoker.UnavailableFor(time.Second, "Too many requests of this client are running.")
 	}
 	s.running.Add(1)
 	return func() {

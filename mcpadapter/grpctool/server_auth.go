@@ -30,7 +30,7 @@ type caller struct {
 	client   string          // the client whose limits apply
 }
 
-var errNoIdentity = errors.New("there is neither a bearer token nor a certificate")
+var errNoIdentity = errors.New("the request has neither a bearer token nor a certificate")
 
 // identify returns the caller of a request. The error is a status that does not reveal
 // why the credentials were rejected.
@@ -75,7 +75,7 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 		if errors.As(err, &failure) && failure.Code == invoker.Denied {
 			return nil, status.Error(codes.PermissionDenied, "the credentials do not allow this")
 		}
-		return nil, status.Error(codes.Unauthenticated, "the credentials are missing, or are not good")
+		return nil, status.Error(codes.Unauthenticated, "the credentials are missing or not valid")
 	}
 	return &verdict{values: values, token: name, identity: identity}, nil
 }

@@ -78,7 +78,7 @@ func (c *served) run() (invoker.Output, *invoker.Failure) {
 	for _, need := range def.Needs {
 		// Not every invoker checks this itself.
 		if _, ok := invoker.TrustedValue(ctx, need); !ok {
-			return invoker.Output{}, invoker.Failf(invoker.Unauthorized, "The tool acts for somebody, and the server does not know for whom this call is.")
+			return invoker.Output{}, invoker.Failf(invoker.Unauthorized, "The tool acts on behalf of a user, and the server does not know the user of this call.")
 		}
 	}
 	start := time.Now()

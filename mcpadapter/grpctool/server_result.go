@@ -29,7 +29,7 @@ func respond(output invoker.Output, failure *invoker.Failure, limit int) (*tools
 		response, content = failed(failure), failure.Content
 	}
 	if size := proto.Size(response); size > limit {
-		failure = invoker.Failf(invoker.ResultTooLarge, "The answer has %d bytes, and %d are allowed. The tool has run; ask it for less.", size, limit)
+		failure = invoker.Failf(invoker.ResultTooLarge, "The answer has %d bytes; at most %d are allowed. The tool has run; request less data.", size, limit)
 		response, content = failed(failure), nil
 	}
 	if failure != nil && len(content) == 0 {

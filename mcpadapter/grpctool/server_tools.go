@@ -92,11 +92,11 @@ func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *to
 func (s *Server) add(set *toolset, t *ensemble.Tool, name, category string) {
 	name = clean(name)
 	if set.byName[name] != nil {
-		s.log.Warn("a tool is not offered: another one has its name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		s.log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	if !t.Definition().IsForModels() {
-		s.log.Info("a tool is not offered: it is for its app alone, which a definition has no member to say", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		s.log.Info("a tool is not offered: it is only for its app, which a definition cannot express", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	tool := &offered{Tool: t, listed: definitionOf(t.Definition(), name, category)}

@@ -115,7 +115,7 @@ func toolFailed(failure *invoker.Failure) *telemetry.Fault {
 	}
 	fault.Type = toolError
 	if len(fault.Said) > 0 {
-		fault.Message = "The tool says that it failed."
+		fault.Message = "The tool reported a failure."
 	}
 	return fault
 }

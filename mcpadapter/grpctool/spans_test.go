@@ -155,8 +155,8 @@ func TestFailuresInSpans(t *testing.T) {
 		status    string
 	}{
 		{"good", within(t), "", "", ""},
-		{"refused", within(t), "tool_error", "The tool says that it failed.", ""},
-		{"status", within(t), "RESOURCE_EXHAUSTED", "The server cannot take the call now: later", "RESOURCE_EXHAUSTED"},
+		{"refused", within(t), "tool_error", "The tool reported a failure.", ""},
+		{"status", within(t), "RESOURCE_EXHAUSTED", "The server cannot accept the call now: later", "RESOURCE_EXHAUSTED"},
 		{"long", ctx, "CANCELED", "The call was interrupted. It may or may not have taken effect.", ""},
 	} {
 		seen := newSpans(t)

@@ -26,7 +26,7 @@ func TLSFiles(authorities, certificate, key string) (*tls.Config, error) {
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("TLS authorities: %s holds no certificate in PEM", authorities)
+			return nil, fmt.Errorf("TLS authorities: %s has no certificate in PEM", authorities)
 		}
 		config.RootCAs, config.ClientCAs = pool, pool
 		config.ClientAuth = tls.RequireAndVerifyClientCert

@@ -224,8 +224,8 @@ var attacks = []struct {
 	// Requests that are none.
 	{"no JSON", `{"jsonrpc":`, nil, 400, ``, false},
 	{"nothing", ``, nil, 400, ``, false},
-	{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), nil, 400, `something follows`, false},
-	{"words behind the message", calling(`{"title":"x"}`) + ` and so on`, nil, 400, `something follows`, false},
+	{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), nil, 400, `followed by something`, false},
+	{"words behind the message", calling(`{"title":"x"}`) + ` and so on`, nil, 400, `followed by something`, false},
 	{"a fraction for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":1.5`, 1), nil, 400, `neither a string nor an integer`, false},
 	{
 		"an id too large for a number", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":99999999999999999999`, 1),
@@ -246,21 +246,21 @@ var attacks = []struct {
 	{"PUT", ``, func(r *http.Request) { r.Method = http.MethodPut }, 405, ``, false},
 
 	// Tokens.
-	{"no token", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Del("Authorization") }, 401, `a bearer token is needed`, false},
-	{"a wrong token", calling(`{"title":"x"}`), bearer("eve"), 401, `the token is not good`, false},
-	{"the beginning of a token", calling(`{"title":"x"}`), bearer(ada[:len(ada)-1]), 401, `the token is not good`, false},
-	{"an expired token", calling(`{"title":"x"}`), bearer(late), 401, `the token is not good`, false},
-	{"a token without the scope", calling(`{"title":"x"}`), bearer("narrow"), 403, `not good for this`, false},
-	{"a token that breaks the check", calling(`{"title":"x"}`), bearer("panic"), 401, `the token is not good`, false},
+	{"no token", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Del("Authorization") }, 401, `a bearer token is required`, false},
+	{"a wrong token", calling(`{"title":"x"}`), bearer("eve"), 401, `the token is not valid`, false},
+	{"the beginning of a token", calling(`{"title":"x"}`), bearer(ada[:len(ada)-1]), 401, `the token is not valid`, false},
+	{"an expired token", calling(`{"title":"x"}`), bearer(late), 401, `the token is not valid`, false},
+	{"a token without the scope", calling(`{"title":"x"}`), bearer("narrow"), 403, `does not permit this`, false},
+	{"a token that breaks the check", calling(`{"title":"x"}`), bearer("panic"), 401, `the token is not valid`, false},
 	{
 		"a token of another scheme", calling(`{"title":"x"}`),
-		func(r *http.Request) { r.Header.Set("Authorization", "Basic "+ada) }, 401, `a bearer token is needed`, false,
+		func(r *http.Request) { r.Header.Set("Authorization", "Basic "+ada) }, 401, `a bearer token is required`, false,
 	},
-	{"two tokens", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+bob) }, 401, `a bearer token is needed`, false},
+	{"two tokens", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+bob) }, 401, `a bearer token is required`, false},
 	{"a token in the query alone", calling(`{"title":"x"}`), func(r *http.Request) {
 		r.Header.Del("Authorization")
 		r.URL.RawQuery = "access_token=" + ada
-	}, 401, `a bearer token is needed`, false},
+	}, 401, `a bearer token is required`, false},
 	{"bob's token", calling(`{"title":"x"}`), bearer(bob), 200, `user 2: x`, true},
 
 	// Foreign pages.
@@ -629,8 +629,8 @@ func TestAttacksOverStdio(t *testing.T) {
 		{"not JSON-RPC", `{"a":1}`, `-32700`},
 		{"too large", calling(`{"title":"` + strings.Repeat("x", 1<<20) + `"}`), `too large`},
 		{"too deep", calling(nested("[", "]", 100_000)), `nests deeper`},
-		{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), `something follows`},
-		{"words behind the message", calling(`{"title":"x"}`) + ` and so on`, `something follows`},
+		{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), `followed by something`},
+		{"words behind the message", calling(`{"title":"x"}`) + ` and so on`, `followed by something`},
 		{"a fraction for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":1.5`, 1), `neither a string nor an integer`},
 		{
 			"an id too large for a number", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":99999999999999999999`, 1),
@@ -642,7 +642,7 @@ func TestAttacksOverStdio(t *testing.T) {
 		},
 		{"null for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":null`, 1), `neither a string nor an integer`},
 		{"an object for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":{"a":1}`, 1), `neither a string nor an integer`},
-		{"a batch", `[` + calling(`{"title":"x"}`) + `]`, `batches are not taken`},
+		{"a batch", `[` + calling(`{"title":"x"}`) + `]`, `batches are not accepted`},
 		{"twice", strings.Replace(calling(`{"title":"x"}`), `"_meta"`, `"arguments":{},"_meta"`, 1), `twice`},
 		{"a number of 400 digits", calling(`{"title":"x","size":` + strings.Repeat("9", 400) + `}`), `INVALID_ARGUMENTS`},
 		{"good", calling(`{"title":"x"}`), `user 7: x`},

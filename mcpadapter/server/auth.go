@@ -122,21 +122,21 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 	if s.options.ResourceMetadata != nil {
 		challenge = append(challenge, fmt.Sprintf("resource_metadata=%q", s.options.ResourceMetadata.url()))
 	}
-	status, text := http.StatusUnauthorized, "a bearer token is needed"
+	status, text := http.StatusUnauthorized, "a bearer token is required"
 	var scope *ScopeError
 	switch {
 	case errors.As(err, &scope):
-		status, text = http.StatusForbidden, "the token is not good for this"
+		status, text = http.StatusForbidden, "the token does not permit this"
 		challenge = append(challenge, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", strings.Join(scope.Scopes, " ")))
 	case errors.Is(err, access.ErrNone):
 		if m := s.options.ResourceMetadata; m != nil && len(m.Scopes) > 0 {
 			challenge = append(challenge, fmt.Sprintf("scope=%q", strings.Join(m.Scopes, " ")))
 		}
 	default:
-		text = "the token is not good"
+		text = "the token is not valid"
 		challenge = append(challenge, `error="invalid_token"`)
 	}
-	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused: its token is not good", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused: its token is not valid", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
 	listening.Refuse(w, r, status, text)
 }

@@ -97,7 +97,7 @@ func (h *handler) refuseBody(w http.ResponseWriter, r *http.Request, err error) 
 	case errors.As(err, &large):
 		http.Error(w, "the request has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", http.StatusRequestEntityTooLarge)
 	case h.closing.Load():
-		h.later(w, r, http.StatusServiceUnavailable, "the server is about to end", 5*time.Second)
+		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request did not arrive in time", event.ServeRequestRefused, zap.Int("status", http.StatusRequestTimeout), zap.String("from", hostOf(r.RemoteAddr)))
 		http.Error(w, "the request did not arrive in "+listening.RequestTimeout.String(), http.StatusRequestTimeout)

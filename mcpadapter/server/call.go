@@ -70,7 +70,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 	}
 	release, ok := from.slot()
 	if !ok {
-		return c.answer(invoker.Output{}, invoker.UnavailableFor(time.Second, "Too many calls of this client are under way.")), nil
+		return c.answer(invoker.Output{}, invoker.UnavailableFor(time.Second, "Too many calls of this client are running.")), nil
 	}
 	defer release()
 	return c.run(req, from)
@@ -93,11 +93,11 @@ func (c *served) refused(failure *invoker.Failure, err error) error {
 // them.
 func (c *served) admitted() *invoker.Failure {
 	if c.server.closing.Load() {
-		return invoker.Failf(invoker.Unavailable, "The server is about to end.")
+		return invoker.Failf(invoker.Unavailable, "The server is shutting down.")
 	}
 	for _, need := range c.tool.def.Needs {
 		if _, ok := invoker.TrustedValue(c.ctx, need); !ok {
-			return invoker.Failf(invoker.Unauthorized, "The tool acts for somebody, and the server does not know for whom this call is.")
+			return invoker.Failf(invoker.Unauthorized, "The tool acts on behalf of a user, and the server does not know the user of this call.")
 		}
 	}
 	return nil

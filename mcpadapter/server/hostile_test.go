@@ -315,7 +315,7 @@ func TestLogsOfRefusals(t *testing.T) {
 	if n := logs.Len() - before; n > 100 {
 		t.Errorf("%d lines", n)
 	}
-	if logs.FilterMessage("a request is put off").FilterField(zap.String("reason",
+	if logs.FilterMessage("a request is delayed").FilterField(zap.String("reason",
 		"too many requests at once")).FilterField(zap.Int("status", 429)).Len() == 0 {
 		t.Errorf("the log has %v", logs.All())
 	}

@@ -88,7 +88,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if wait := h.clients.Arrive(from.client); wait > 0 {
 		listening.Abandon(w, r)
-		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
+		h.later(w, r, http.StatusTooManyRequests, "too many incomplete requests", wait)
 		return
 	}
 	memory := &bodyMemory{of: h.bodies, client: from.client}
@@ -99,7 +99,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	what := costOf(r, e)
 	if h.closing.Load() && what != access.Message { // calls under way may still get their answers
-		h.later(w, r, http.StatusServiceUnavailable, "the server is about to end", 5*time.Second)
+		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
 		return
 	}
 	end := h.clients.Begin(from.client, what)
@@ -115,7 +115,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *caller, size int) bool {
 	for range size - 1 { // the first was counted on arrival
 		if wait := h.clients.Arrive(from.client); wait > 0 {
-			h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
+			h.later(w, r, http.StatusTooManyRequests, "too many incomplete requests", wait)
 			return false
 		}
 	}
@@ -135,7 +135,7 @@ func costOf(r *http.Request, e envelope) access.Kind {
 
 // later refuses a request that the client may retry.
 func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
-	event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is put off", event.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
+	event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is delayed", event.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	http.Error(w, why, status)
 }
@@ -270,8 +270,8 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	}):
 		return true
 	}
-	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is none of the server's", event.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, wire.MaxQuoted)))
-	listening.Refuse(w, r, http.StatusForbidden, "the server does not go by this name")
+	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is not a name of the server", event.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, wire.MaxQuoted)))
+	listening.Refuse(w, r, http.StatusForbidden, "the server does not have this name")
 	return false
 }
 

@@ -131,7 +131,7 @@ func (in *inspector) run() error {
 				}
 			}
 			if in.depth == 0 && len(bytes.TrimLeft(in.text[i+1:], " \t\r\n")) > 0 {
-				return errors.New("something follows it: a body is one message")
+				return errors.New("it is followed by something else: a body must be one message")
 			}
 		case ':':
 			if err := in.checkID(in.text[i+1:]); err != nil {
@@ -182,7 +182,7 @@ func (in *inspector) string(quoted []byte) error {
 	known, isKnown := knownMembers[same]
 	switch {
 	case slices.Contains(l.seen, same):
-		return fmt.Errorf("the member %q stands in it twice", textcut.Bytes(name, wire.MaxQuoted))
+		return fmt.Errorf("the member %q occurs twice", textcut.Bytes(name, wire.MaxQuoted))
 	case len(l.seen) >= maxMembers:
 		return fmt.Errorf("it has more than %d members", maxMembers)
 	case isKnown && known != name:

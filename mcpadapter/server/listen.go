@@ -32,7 +32,7 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error {
 	o := &s.options
 	if !s.asksForTokens() && !isLoopback(hostOf(listener.Addr().String())) {
-		s.log.Warn("the server is open: everybody who reaches it may call its tools", event.ServeExposed, zap.Stringer("address", listener.Addr()))
+		s.log.Warn("the server is open: anyone who can reach it may call its tools", event.ServeExposed, zap.Stringer("address", listener.Addr()))
 	}
 	web := listening.NewServer(listener, s.mux(), listening.Options{
 		Limits:   listening.Limits{Connections: o.MaxConnections, PerAddress: o.MaxConnectionsPerAddress, Full: s.full},
@@ -65,12 +65,12 @@ func (s *Server) mux() http.Handler {
 	mux.Handle(wellKnown, handler)
 	mux.Handle(wellKnown+"/", handler)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		listening.Refuse(w, r, http.StatusNotFound, "there is nothing here; MCP is at /mcp")
+		listening.Refuse(w, r, http.StatusNotFound, "not found; MCP is served at /mcp")
 	})
 	return mux
 }
 
 // full logs that connections were closed because a limit was reached.
 func (s *Server) full(closed int, address string) {
-	s.log.Warn("there are too many connections: those without a request under way are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+	s.log.Warn("too many connections: those without a running request are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
-var errClientNotReading = errors.New("the client does not read what the server writes: its session is ended; a client must read standard output of its server until that ends")
+var errClientNotReading = errors.New("the client does not read the server's output: its session is ended; a client must read its server's standard output to the end")
 
 // output writes lines to the client of a stream. It writes in a separate goroutine,
 // because on some systems a write to standard output cannot be interrupted. The

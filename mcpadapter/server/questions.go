@@ -38,7 +38,7 @@ func offer(ctx context.Context, call *invoker.Call, ask wire.Asker, complete fun
 			}
 			result, ok := answer.(*mcp.ElicitResult)
 			if !ok {
-				return nil, invoker.Failf(invoker.Protocol, "The client answered a question to its person with something else.")
+				return nil, invoker.Failf(invoker.Protocol, "The client's answer to a question for its user is not valid.")
 			}
 			return &invoker.ElicitResult{Action: invoker.Action(result.Action), Content: result.Content}, nil
 		}
@@ -120,7 +120,7 @@ func completes(requestCtx context.Context, session *mcp.ServerSession) func(id s
 
 var (
 	errNoAnswer   = errors.New("the client has not answered in time")
-	errClientGone = errors.New("the client is gone")
+	errClientGone = errors.New("the client has disconnected")
 )
 
 // undeclared returns the error for a request that needs a capability that its client
@@ -164,13 +164,13 @@ func elicitParams(q *invoker.ElicitRequest, can *mcp.ElicitationCapabilities) (*
 	params := &mcp.ElicitParams{Mode: "form", Message: q.Message}
 	if q.URL != "" {
 		if can.URL == nil {
-			return nil, invoker.Failf(invoker.Unavailable, "The client cannot send its person to a page.")
+			return nil, invoker.Failf(invoker.Unavailable, "The client cannot send its user to a page.")
 		}
 		params.Mode, params.URL, params.ElicitationID = "url", q.URL, rand.Text()
 		return params, nil
 	}
 	if can.Form == nil && can.URL != nil {
-		return nil, invoker.Failf(invoker.Unavailable, "The client cannot show its person a form.")
+		return nil, invoker.Failf(invoker.Unavailable, "The client cannot show its user a form.")
 	}
 	schema := q.Schema
 	if len(schema) == 0 {

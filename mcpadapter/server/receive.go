@@ -70,7 +70,7 @@ type callerKey struct{}
 // session share the context of its first request.
 const requestKey = " consort request"
 
-var errUnknownCaller = errors.New("it is not known who sent the request")
+var errUnknownCaller = errors.New("the sender of the request is unknown")
 
 // callerOf returns the caller of a request. There is no default: an unidentified
 // request must not be taken for one with more rights.
@@ -128,7 +128,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 // recoverPanic turns a panic into an error of the request. It must be deferred.
 func (s *Server) recoverPanic(ctx context.Context, method string, result *mcp.Result, err *error) {
 	if p := recover(); p != nil {
-		event.Log(ctx, s.log, zapcore.ErrorLevel, "a request made the server panic", event.ServeRequestPanicked, zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		event.Log(ctx, s.log, zapcore.ErrorLevel, "a request caused a panic in the server", event.ServeRequestPanicked, zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 		*result, *err = nil, refusal(jsonrpc.CodeInternalError, "the server failed")
 	}
 }
@@ -138,7 +138,7 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 		return s.callTool(ctx, span, call, from)
 	}
 	if s.closing.Load() {
-		return nil, refusal(jsonrpc.CodeInternalError, "the server is about to end")
+		return nil, refusal(jsonrpc.CodeInternalError, "the server is shutting down")
 	}
 	switch req := req.(type) {
 	case *mcp.ListToolsRequest:

@@ -84,7 +84,7 @@ func cursorOf(params mcp.Params) string {
 }
 
 func (s *Server) unlisted(ctx context.Context, what string, err error) error {
-	event.Log(ctx, s.log, zapcore.WarnLevel, "a list cannot be had", event.ServeListFailed, zap.String("list", what), zap.Error(err))
+	event.Log(ctx, s.log, zapcore.WarnLevel, "a list is not available", event.ServeListFailed, zap.String("list", what), zap.Error(err))
 	return refusal(jsonrpc.CodeInternalError, "the %s are not available now", what)
 }
 

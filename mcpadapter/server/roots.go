@@ -22,7 +22,7 @@ import (
 func ClientRoots(ctx context.Context) ([]mcpadapter.Root, error) {
 	ask := wire.RootsAsker(ctx)
 	if ask == nil {
-		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs the roots of the client, which tells none.", Cause: errNoRoots}
+		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs the roots of the client, which provides none.", Cause: errNoRoots}
 	}
 	defer invoker.CallFrom(ctx).Hold()()
 	declared, err := wire.AskRoots(ctx, ask)
@@ -36,7 +36,7 @@ func ClientRoots(ctx context.Context) ([]mcpadapter.Root, error) {
 	return roots, nil
 }
 
-var errNoRoots = errors.New("the client tells no roots")
+var errNoRoots = errors.New("the client provides no roots")
 
 func hasRoots(caps *mcp.ClientCapabilities) bool {
 	return caps.RootsV2 != nil || caps.Roots.ListChanged

@@ -77,7 +77,7 @@ func (r *rounds) begin(ctx context.Context, f func(ctx context.Context) (mcp.Res
 // ask implements asker.
 func (r *rounds) ask(ctx context.Context, key string, request mcp.InputRequest) (mcp.InputResponse, error) {
 	if r.server.closing.Load() {
-		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is about to end.")
+		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is shutting down.")
 	}
 	q := &question{request, make(chan mcp.InputResponse, 1)}
 	id, answer := r.put(key, q)
@@ -93,7 +93,7 @@ func (r *rounds) ask(ctx context.Context, key string, request mcp.InputRequest) 
 	case <-limit.C:
 		return nil, invoker.Failf(invoker.Unavailable, "The client could not be asked: %w", errNoAnswer)
 	case <-r.server.taking.Done():
-		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is about to end.")
+		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is shutting down.")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -261,7 +261,7 @@ func (p *parked) resumed(state, what string, from *caller) (*rounds, error) {
 	defer p.mu.Unlock()
 	call, ok := p.calls[state]
 	if !ok || call.rounds.owner != from.identity || call.rounds.what != what {
-		return nil, refusal(jsonrpc.CodeInvalidParams, "there is no such call that waits for an answer")
+		return nil, refusal(jsonrpc.CodeInvalidParams, "no call with this identity waits for an answer")
 	}
 	p.remove(state)
 	return call.rounds, nil

@@ -160,7 +160,7 @@ func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured js
 		content[i] = canister.WithExtra(c, canister.Extra{})
 	}
 	if blocks, structured, err = readBlocks(content); err != nil {
-		return nil, nil, invoker.Failf(invoker.Internal, "The content cannot be given to a model behind MCP: %w", err)
+		return nil, nil, invoker.Failf(invoker.Internal, "The content cannot be sent to a model through MCP: %w", err)
 	}
 	return blocks, structured, nil
 }
@@ -187,7 +187,7 @@ func sampleContent(c canister.Content) (mcp.Content, error) {
 	default:
 	}
 	if !takes {
-		return nil, invoker.Failf(invoker.Internal, "A model behind MCP takes text, images and sound, and no %T.", c)
+		return nil, invoker.Failf(invoker.Internal, "A model through MCP accepts text, images and audio, but not %T.", c)
 	}
 	blocks, _, err := blocksFor(c)
 	if err != nil {
@@ -206,7 +206,7 @@ func sampleResult(q *invoker.SampleRequest, answer mcp.InputResponse) (*invoker.
 	case *mcp.CreateMessageWithToolsResult:
 		parts, result.Model, result.Finish = a.Content, a.Model, a.StopReason
 	default:
-		return nil, invoker.Failf(invoker.Protocol, "The client answered a question to its model with something else.")
+		return nil, invoker.Failf(invoker.Protocol, "The client's answer to a question for its model is not valid.")
 	}
 	for _, part := range parts {
 		switch part := part.(type) {
@@ -214,7 +214,7 @@ func sampleResult(q *invoker.SampleRequest, answer mcp.InputResponse) (*invoker.
 			result.Text += part.Text
 		case *mcp.ToolUseContent:
 			if len(q.Tools) == 0 {
-				return nil, invoker.Failf(invoker.Protocol, "The client's model answered with a use of the tool %q, and was offered no tools.", part.Name)
+				return nil, invoker.Failf(invoker.Protocol, "The client's model called the tool %q, but was offered no tools.", part.Name)
 			}
 			use, err := toolUseOf(part)
 			if err != nil {
@@ -222,7 +222,7 @@ func sampleResult(q *invoker.SampleRequest, answer mcp.InputResponse) (*invoker.
 			}
 			result.ToolUses = append(result.ToolUses, use)
 		default:
-			return nil, invoker.Failf(invoker.Protocol, "The client's model answered with something that is not text: %s.", fmt.Sprintf("%T", part))
+			return nil, invoker.Failf(invoker.Protocol, "The answer of the client's model is not text: %s.", fmt.Sprintf("%T", part))
 		}
 	}
 	return result, nil

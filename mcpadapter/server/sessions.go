@@ -58,10 +58,10 @@ func (s *sessions) opened(of mcp.Session, from *caller) error {
 		return nil // the SDK refuses it
 	}
 	if s.ofClient(from.client) >= s.mostPerClient && !s.endOldest(func(client string) bool { return client == from.client }) {
-		return refusal(jsonrpc.CodeInternalError, "there are too many sessions of this client")
+		return refusal(jsonrpc.CodeInternalError, "too many sessions of this client")
 	}
 	if s.ended || len(s.byID) >= s.most && !s.endOldest(s.largest()) {
-		return refusal(jsonrpc.CodeInternalError, "there are too many sessions")
+		return refusal(jsonrpc.CodeInternalError, "too many sessions")
 	}
 	opened := &session{sdk: sdk, owner: from.identity, client: from.client, used: time.Now()}
 	opened.timer = time.AfterFunc(s.idle, func() { s.expire(sdk.ID()) })

@@ -301,7 +301,7 @@ func readLine(r *bufio.Reader, most int64) (line []byte, large bool, err error) 
 func (t *stream) take(line []byte) bool {
 	e, err := inspect(line)
 	if err == nil && e.batch {
-		err = errors.New("batches are not taken")
+		err = errors.New("batches are not accepted")
 	}
 	if err != nil {
 		t.refuse(jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
@@ -309,7 +309,7 @@ func (t *stream) take(line []byte) bool {
 	}
 	message, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		t.refuse(jsonrpc.CodeParseError, "the line is no message of JSON-RPC 2.0")
+		t.refuse(jsonrpc.CodeParseError, "the line is not a JSON-RPC 2.0 message")
 		return true
 	}
 	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {

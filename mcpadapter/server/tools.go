@@ -54,7 +54,7 @@ type offeredTool struct {
 func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	catalog, err := s.roster.Catalog(ctx)
 	if err != nil {
-		event.Log(ctx, s.log, zapcore.WarnLevel, "a list cannot be had", event.ServeListFailed, zap.String("list", "tools"), zap.Error(err))
+		event.Log(ctx, s.log, zapcore.WarnLevel, "a list is not available", event.ServeListFailed, zap.String("list", "tools"), zap.Error(err))
 		return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
 	}
 	if set := s.offers.tools.Load(); set != nil && set.catalog == catalog {
@@ -138,7 +138,7 @@ var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 func (s *Server) add(set *toolset, t *ensemble.Tool, name string) {
 	if _, taken := set.byName[name]; taken {
-		s.log.Warn("a tool is not offered: another one has its name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		s.log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	tool := &offeredTool{Tool: t, name: name, def: t.Definition()}
@@ -259,7 +259,7 @@ func page[T any](size int, member string, all []T, cursor string, isModern bool,
 	if cursor != "" {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)
 		if err != nil {
-			return nil, refusal(jsonrpc.CodeInvalidParams, "the cursor is not one of this server")
+			return nil, refusal(jsonrpc.CodeInvalidParams, "the cursor is unknown to this server")
 		}
 		from, found := slices.BinarySearchFunc(all, string(last), func(t T, k string) int { return strings.Compare(key(t), k) })
 		if found {

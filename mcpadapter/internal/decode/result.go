@@ -14,7 +14,7 @@ import (
 func Output(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 	m, err := wire.Members(result)
 	if err != nil {
-		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server answered with something that is not a result of a tool.")
+		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server's answer is not a tool result.")
 	}
 	var isError bool
 	_ = json.Unmarshal(m["isError"], &isError)

@@ -70,7 +70,7 @@ func ToolFault(failure *invoker.Failure) *telemetry.Fault {
 	fault := telemetry.FaultOf(failure)
 	fault.Type = "tool_error"
 	if len(fault.Said) > 0 {
-		fault.Message = "The tool says that it failed."
+		fault.Message = "The tool reported a failure."
 	}
 	return fault
 }
