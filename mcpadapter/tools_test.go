@@ -51,7 +51,7 @@ func TestEndlessPages(t *testing.T) {
 		"p2": `{"tools":[],"nextCursor":"p3"}`,
 		"p3": `{"tools":[],"nextCursor":"p2"}`,
 	})))
-	if _, err := loop.List(mcptest.Within(t)); mcptest.CodeOf(err) != invoker.Protocol || !strings.Contains(err.Error(), "circles") {
+	if _, err := loop.List(mcptest.Within(t)); mcptest.CodeOf(err) != invoker.Protocol || !strings.Contains(err.Error(), "a cursor was repeated") {
 		t.Errorf("a list in circles: %v", err)
 	}
 	page := 0

@@ -78,7 +78,7 @@ func TestAnApprovalThatWaits(t *testing.T) {
 		t.Error("an answer alone does nothing")
 	}
 	contains(t, "standard error", consort(t, "approve", "pay", "--allow", "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "--allow and --deny exclude each other")
-	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "has answered", "already: allow")
+	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "already answered", ": allow")
 	o = consort(t, "resume", "pay", "--config", path).expect(t, exit.Done)
 	if count() != 1 || o.stdout != "Paid.\n" {
 		t.Errorf("%d effects; standard output: %q", count(), o.stdout)

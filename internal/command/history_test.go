@@ -320,7 +320,7 @@ func TestHistoryOnlyLooks(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
-	contains(t, "standard error", consort(t, "history", "list", "--config", file(t, keepsNothing)).expect(t, exit.Usage).stderr, "keeps no conversations")
+	contains(t, "standard error", consort(t, "history", "list", "--config", file(t, keepsNothing)).expect(t, exit.Usage).stderr, "stores no conversations")
 
 	path := file(t, historyTable, "[trusted]\nkey = {value = \"hunter2-4711\", secret = true}\n")
 	store := open(t, path)
@@ -396,14 +396,14 @@ func TestExportLeavesOutWhatIsDamaged(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "all.jsonl")
 	for _, args := range []string{"--all -o " + out, "bad last first"} {
 		o := consort(t, append(strings.Fields("history export "+args), "--config", path)...).expect(t, exit.Failed)
-		contains(t, args, o.stderr, "bad is left out: ", "history.jsonl")
+		contains(t, args, o.stderr, "bad is omitted: ", "history.jsonl")
 		lacks(t, args, o.stderr, "first", "last")
 	}
 	o := run{dir: t.TempDir()}.consort(t, "history", "import", out, "--history", "other.db").expect(t, exit.Done)
 	if len(strings.Fields(o.stdout)) != 2 || strings.Contains(o.stdout, "bad") {
 		t.Errorf("what can be read: %q", o.stdout)
 	}
-	contains(t, "none is left", consort(t, "history", "export", "bad", "-o", out+"2", "--config", path).expect(t, exit.Failed).stderr, "bad is left out")
+	contains(t, "none is left", consort(t, "history", "export", "bad", "-o", out+"2", "--config", path).expect(t, exit.Failed).stderr, "bad is omitted")
 	if isThere(out + "2") {
 		t.Error("an empty file was written")
 	}
@@ -467,5 +467,5 @@ func TestAListAndAnExportFindDamage(t *testing.T) {
 	contains(t, "the list", list.stdout, "good", "middle")
 	contains(t, "standard error", list.stderr, "end", "history.jsonl: line 2")
 	o := consort(t, "history", "export", "--all", "-o", os.DevNull, "--config", path).expect(t, exit.Failed)
-	contains(t, "standard error", o.stderr, "middle is left out", "history.jsonl: line 1", "end/history.jsonl: line 2")
+	contains(t, "standard error", o.stderr, "middle is omitted", "history.jsonl: line 1", "end/history.jsonl: line 2")
 }

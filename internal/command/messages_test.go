@@ -72,7 +72,7 @@ func TestTheEndOfAServerIsTold(t *testing.T) {
 
 func TestCheckSaysThatTheModelWasNotAsked(t *testing.T) {
 	path := file(t, "[model]\nname = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"k-4711\"\n")
-	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ model m at http://127.0.0.1:1/v1", "not asked")
+	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ model m at http://127.0.0.1:1/v1", "no request was sent")
 }
 
 // A prompt from a pipe has no line break at its end.
@@ -90,7 +90,7 @@ func TestContinueSaysThatTheModelIsAskedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
-	contains(t, "standard error", o.stderr, "broke off", "asked again")
+	contains(t, "standard error", o.stderr, "ended without an answer", "asked again")
 }
 
 func TestHelpNamesCompletion(t *testing.T) {

@@ -59,7 +59,7 @@ func TestChatIsKept(t *testing.T) {
 	contains(t, "the conversation", elsewhere.consort(t, "history", "show", id).expect(t, exit.Done).stdout, "4 assistant")
 	contains(t, "standard error", elsewhere.consort(t, "approve", id, "--allow").expect(t, exit.Usage).stderr, "waits for nothing")
 	contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, exit.Done).stderr, "Nothing is left to do")
-	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "kept in "+ownOf(t))
+	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "stored in "+ownOf(t))
 }
 
 // TestChatIsNotKept: where somebody says so.
@@ -100,7 +100,7 @@ func TestNothingIsMadeInPassing(t *testing.T) {
 	if isThere(placeOf(t)) {
 		t.Error("there is a store")
 	}
-	contains(t, "standard error", consort(t, "chat", "--continue", "--config", path).stderr, "no conversation yet in "+ownOf(t), "consort chat begins one")
+	contains(t, "standard error", consort(t, "chat", "--continue", "--config", path).stderr, "no conversation yet in "+ownOf(t), "start one with consort chat")
 	contains(t, "standard error", consort(t, "history", "list", "--config", path).stderr, "There is no "+ownOf(t)+" yet.")
 }
 
@@ -129,7 +129,7 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %s", name, o.stderr)
 		}
 		o = run{env: env}.consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, exit.Usage)
-		contains(t, name, o.stderr, "conversations cannot be kept: ", "--history FILE")
+		contains(t, name, o.stderr, "conversations cannot be stored: ", "--history FILE")
 	}
 	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", filepath.Join(inTheWay, "talks.db"), "--config", path).expect(t, exit.Usage)
 	contains(t, "a place that was asked for", o.stderr, "consort: --history: ", inTheWay)
@@ -142,23 +142,23 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 // TestCheckLooksAtTheOwnStore: chat and serve would go on without it, and say so.
 func TestCheckLooksAtTheOwnStore(t *testing.T) {
 	path, own := file(t, model(t)), ownOf(t)
-	contains(t, "none yet", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are kept in ")
+	contains(t, "none yet", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are stored in ")
 	if isThere(placeOf(t)) {
 		t.Fatal("there is a store")
 	}
 	openOwn(t).Close()
-	contains(t, "one", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are kept in ")
+	contains(t, "one", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are stored in ")
 	if err := os.WriteFile(own, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "none", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✗ conversations of chat and serve cannot be kept: history: "+own)
+	contains(t, "none", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✗ conversations of chat and serve cannot be stored: history: "+own)
 	contains(t, "as JSON", consort(t, "check", "--json", "--config", path).expect(t, exit.Done).stdout, `"error": "history: `+own)
 	inTheWay := filepath.Join(t.TempDir(), "file")
 	touch(inTheWay)
 	o := run{env: []string{"XDG_STATE_HOME=" + filepath.Join(inTheWay, "state")}}.consort(t, "check", "--config", path).expect(t, exit.Done)
-	contains(t, "a file in the way", o.stdout, "✗ conversations of chat and serve cannot be kept: ", inTheWay)
+	contains(t, "a file in the way", o.stdout, "✗ conversations of chat and serve cannot be stored: ", inTheWay)
 	o = run{env: []string{"XDG_STATE_HOME=", "HOME="}}.consort(t, "check", "--config", path).expect(t, exit.Done)
-	contains(t, "no home", o.stdout, "✗ conversations of chat and serve cannot be kept: ")
+	contains(t, "no home", o.stdout, "✗ conversations of chat and serve cannot be stored: ")
 }
 
 // TestAReadOnlyPlace: the file is there, and cannot be written.
@@ -237,7 +237,7 @@ func TestServedIsKept(t *testing.T) {
 	}
 	s.signal(os.Interrupt)
 	s.ends(exit.Done)
-	contains(t, "standard error", s.stderr.String(), "Conversations are not kept")
+	contains(t, "standard error", s.stderr.String(), "Conversations are not stored")
 	if n := len(all(t, openOwn(t))); n != 1 {
 		t.Errorf("%d are kept", n)
 	}

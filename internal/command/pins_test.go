@@ -79,7 +79,7 @@ func TestPinsOfARealServer(t *testing.T) {
 	contains(t, "what is accepted", run.consort(t, "pins", "accept", "files", "read").expect(t, exit.Done).stdout,
 		"files read accepted", "+ Reads. <IMPORTANT>")
 	contains(t, "the tools", run.consort(t, "tools").expect(t, exit.Done).stdout, "files__read")
-	contains(t, "the second time", run.consort(t, "pins", "accept", "files", "read").expect(t, exit.Done).stdout, "nothing has changed")
+	contains(t, "the second time", run.consort(t, "pins", "accept", "files", "read").expect(t, exit.Done).stdout, "no changes to accept")
 	contains(t, "the rest", run.consort(t, "pins", "accept", "--json").expect(t, exit.Done).stdout, `"ensemble": "other"`)
 	lacks(t, "the pins", run.consort(t, "pins").expect(t, exit.Done).stdout, "changed since")
 }

@@ -135,14 +135,14 @@ func (s *session) adviseResume() {
 	}
 	id := histories.Word(s.conversation.ID())
 	if s.other {
-		s.program.screen.Note("The turn is not done. The conversation belongs to a client of consort serve, which continues it; answer its question with: %s", s.program.location.CommandLine("approve "+id))
+		s.program.screen.Note("The turn is not finished. The conversation belongs to a client of consort serve, which continues it; answer its question with: %s", s.program.location.CommandLine("approve "+id))
 		return
 	}
 	if wait, waits := s.conversation.Next().(converse.Await); waits {
 		s.program.screen.Note("The turn waits for an answer until %s. See the question and answer it with: %s", wait.Deadline.Local().Format(time.DateTime), s.program.location.CommandLine("approve "+id))
 		return
 	}
-	s.program.screen.Note("%s", s.program.screen.Notes.Faint("The turn is not done. Continue it with: "+s.program.location.CommandLine("resume "+id)))
+	s.program.screen.Note("%s", s.program.screen.Notes.Faint("The turn is not finished. Continue it with: "+s.program.location.CommandLine("resume "+id)))
 }
 
 // warnLeft prints which pending work a new message abandons.

@@ -111,9 +111,9 @@ func TestNothingOfARunIsKeptUnlessAsked(t *testing.T) {
 	path = file(t, model(t, says("Hello.")), keepsNothing)
 	for _, args := range [][]string{{"run", "--conversation", "a", "hi"}, {"chat", "--continue"}, {"resume", "a"}, {"history", "list"}, {"approve", "a"}} {
 		o := consort(t, append(args, "--config", path)...).expect(t, exit.Usage)
-		contains(t, "standard error", o.stderr, "keeps no conversations", "[history]", "--history FILE")
+		contains(t, "standard error", o.stderr, "stores no conversations", "[history]", "--history FILE")
 		o = consort(t, append(args, "--config", path, "--history", "none")...).expect(t, exit.Usage)
-		contains(t, "standard error", o.stderr, "--history none keeps no conversations")
+		contains(t, "standard error", o.stderr, "--history none stores no conversations")
 	}
 	if isThere(placeOf(t)) {
 		t.Error("there is a store")
@@ -319,7 +319,7 @@ func TestNamesThatAreNone(t *testing.T) {
 		"run hello --conversation", "chat --conversation", "approve some --as", "history fork some --id", "history list --history",
 	} {
 		o := consort(t, append(strings.Fields(args), "", "--config", path)...).expect(t, exit.Usage)
-		contains(t, args, o.stderr, strings.Fields(args)[len(strings.Fields(args))-1]+": it is empty")
+		contains(t, args, o.stderr, strings.Fields(args)[len(strings.Fields(args))-1]+" is empty")
 	}
 	contains(t, "standard error", consort(t, "resume", "", "--config", path).expect(t, exit.Usage).stderr, "the identity of the conversation is empty")
 	contains(t, "standard error", consort(t, "chat", "--continue", "--conversation", "a", "--config", path).expect(t,

@@ -385,7 +385,7 @@ func TestChatAnswersAServersForm(t *testing.T) {
 		x.expect("row: ")
 		x.types("zero\r")
 	}
-	x.expect("None of 5 answers fits")
+	x.expect("None of 5 answers is valid")
 	x.expect("cancel")
 	x.expect("> ")
 	x.types("\x04")

@@ -62,7 +62,7 @@ func TestAnEngineThatIsAway(t *testing.T) {
 		"one that has not":        {away{err: lost}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "has not arrived", true, false},
 		"one that is waited for":  {away{err: lost}, conversetool.Message{Message: "", Conversation: "a"}, "The answer is not available at the moment", true, false},
 		"one that has failed":     {away{err: errFailed}, conversetool.Message{Message: "", Conversation: "a"}, "The assistant failed.", false, false},
-		"one that waits for them": {away{err: engine.ErrWaiting}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "accepts no message before", false, false},
+		"one that waits for them": {away{err: engine.ErrWaiting}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "accepts no message until then", false, false},
 	} {
 		if err := store.Delete(t.Context(), "a", history.AnyLength); err != nil {
 			t.Fatal(err)

@@ -251,7 +251,7 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, engine.ErrWaiting):
-		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for an answer of a person and takes no message before.", Cause: err}
+		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for an answer of a person, and accepts no message until then.", Cause: err}
 	case errors.Is(err, errSuperseded):
 		return &invoker.Failure{Code: invoker.Conflict, Cause: err, Message: t.keeps("Another program continued the conversation before the message was answered.") +
 			" To get the answer to the last message, call again with this conversation and without a message."}

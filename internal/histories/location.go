@@ -152,9 +152,9 @@ func (l *Location) Scope() (string, error) {
 // NoStore returns the error for a command that requires a store, with advice.
 func (l *Location) NoStore() error {
 	if l.Flag == None {
-		return exit.Usagef("--history none keeps no conversations; leave the flag out, or name a file")
+		return exit.Usagef("--history none stores no conversations; omit the flag, or name a file")
 	}
-	return exit.Usagef("%s keeps no conversations. Name a file for them with --history FILE, or add\n\n    [history]\n    path = \"history.db\"", l.ConfigFile)
+	return exit.Usagef("%s stores no conversations. Name a file for them with --history FILE, or add\n\n    [history]\n    path = \"history.db\"", l.ConfigFile)
 }
 
 // find sets the location of the store in the configuration. It creates a missing store

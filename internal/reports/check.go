@@ -141,7 +141,7 @@ func (m *Model) text(paint terminal.Palette) string {
 }
 
 // notAsked says that only the settings of a model were checked.
-const notAsked = "(its settings are valid; it was not called)"
+const notAsked = "(its settings are valid; no request was sent)"
 
 func (h *History) text(paint terminal.Palette) string {
 	switch {

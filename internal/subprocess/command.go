@@ -72,7 +72,7 @@ func (c Command) explainStart(path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		hint = ": make the file executable (chmod +x), and its directories accessible"
 	case strings.Contains(err.Error(), "exec format error"):
-		hint = ": the file is no program for this machine, or a script without a #! line"
+		hint = ": the file is not a program for this machine, or is a script without a #! line"
 	}
 	return fmt.Errorf("starting server %q: command %q%s: %w", c.Name, c.Argv[0], hint, err)
 }

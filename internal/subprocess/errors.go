@@ -50,12 +50,12 @@ func (p *Process) Describe() string {
 	if p.delivered.Load() == 0 {
 		switch {
 		case stdout != "":
-			text += " and has written lines to stdout that are no messages: " + stdout
+			text += " and has written lines to stdout that are not messages: " + stdout
 		case stderr != "":
 			text += " and has written no message"
 		default:
-			text += " and has written nothing: it may still install or compile something, for which it needs a longer" +
-				" time-out to connect, or wait for a variable that its small environment lacks"
+			text += " and has written nothing: it may still be installing or compiling, which needs a longer" +
+				" connect time-out, or may be waiting for an environment variable that it was not given"
 		}
 	}
 	if stderr != "" {

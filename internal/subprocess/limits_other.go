@@ -15,7 +15,7 @@ func (l Limits) supported() error {
 	if l == (Limits{}) {
 		return nil
 	}
-	return errors.New("resource limits are not supported on " + runtime.GOOS + ": leave them out, or set them in a script that starts the server")
+	return errors.New("resource limits are not supported on " + runtime.GOOS + ": omit them, or set them in a script that starts the server")
 }
 
 func (Limits) set(int) error { return nil }

@@ -354,7 +354,7 @@ func (p *Process) shutDown() error {
 	if p.awaitGone(unkillable, nil) {
 		return nil
 	}
-	return fmt.Errorf("server %q: process %d or a child of it is still there %s after SIGKILL", p.command.Name, p.cmd.Process.Pid, unkillable)
+	return fmt.Errorf("server %q: process %d or one of its children still exists %s after SIGKILL", p.command.Name, p.cmd.Process.Pid, unkillable)
 }
 
 // awaitExit reports whether the leader ended in time.

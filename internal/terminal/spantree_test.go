@@ -71,7 +71,7 @@ trace 00000000000000000000000000000001
 trace 00000000000000000000000000000002
   connect near  10.0 ms  near
   └ tools/list  0.90 ms  1 tool, 2 set aside, stdio
-… and 3 spans more
+… and 3 more spans
 `
 	if got := SpanTree(spans.Snapshots(), 3, paletteFor(output(t))); got != want {
 		t.Errorf("got%s\nwant%s", got, want)

@@ -100,9 +100,9 @@ func TestWrongDapr(t *testing.T) {
 	token := "sidecar-secret"
 	for endpoint, want := range map[string]string{
 		"ftp://sidecar":             "scheme \"ftp\"",
-		"http://[sidecar":           "no URL",
-		"http://sidecar.example:80": "without TLS",
-		"sidecar.example:4443":      "without TLS",
+		"http://[sidecar":           "not a URL",
+		"http://sidecar.example:80": "unencrypted",
+		"sidecar.example:4443":      "unencrypted",
 	} {
 		t.Setenv("DAPR_GRPC_ENDPOINT", endpoint)
 		t.Setenv("DAPR_API_TOKEN", token)
@@ -112,7 +112,7 @@ func TestWrongDapr(t *testing.T) {
 		}
 	}
 	t.Setenv("DAPR_GRPC_ENDPOINT", "")
-	if _, err := grpctool.Dapr("", nil).Open(context.Background()); err == nil || !strings.Contains(err.Error(), "no name") {
+	if _, err := grpctool.Dapr("", nil).Open(context.Background()); err == nil || !strings.Contains(err.Error(), "name of the Dapr application is empty") {
 		t.Errorf("an application without a name: %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestWrongDaprMCP(t *testing.T) {
 	clearDapr(t)
 	at := newSidecar(t, "")
 	t.Setenv("DAPR_GRPC_ENDPOINT", "http://"+at.address)
-	for name, want := range map[string]string{"mailer": "PROTOCOL", "nobody": "UNAVAILABLE", "": "no name"} {
+	for name, want := range map[string]string{"mailer": "PROTOCOL", "nobody": "UNAVAILABLE", "": "name of the Dapr application is empty"} {
 		if _, err := grpctool.DaprMCP(name, nil, nil).Open(within(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the application %q: %v", name, err)
 		}

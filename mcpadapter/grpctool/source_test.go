@@ -241,15 +241,15 @@ func TestWrongOptions(t *testing.T) {
 		address string
 		options grpctool.Options
 	}{
-		"not of the form host:port":        {"https://tools.example.com", grpctool.Options{}},
-		`address ""`:                       {"", grpctool.Options{}},
-		"without TLS":                      {"tools.example.com:443", grpctool.Options{Plaintext: true, BearerToken: secret}},
-		"set Options.PlaintextSecrets":     {"10.0.0.1:443", grpctool.Options{Plaintext: true, TrustedMetadata: map[string]string{"x-user": "user_id"}}},
-		`called "X-Key"`:                   {"localhost:1", grpctool.Options{Metadata: map[string]string{"X-Key": secret}}},
-		`called "grpc-timeout"`:            {"localhost:1", grpctool.Options{Metadata: map[string]string{"grpc-timeout": "1S"}}},
-		`the metadata "x-key" cannot`:      {"localhost:1", grpctool.Options{Metadata: map[string]string{"x-key": secret + "\n"}}},
-		"the bearer token cannot be sent":  {"localhost:1", grpctool.Options{BearerToken: secret + "\n"}},
-		`metadata "x-user" names no trust`: {"localhost:1", grpctool.Options{TrustedMetadata: map[string]string{"x-user": ""}}},
+		"not of the form host:port":         {"https://tools.example.com", grpctool.Options{}},
+		`address ""`:                        {"", grpctool.Options{}},
+		"sent unencrypted":                  {"tools.example.com:443", grpctool.Options{Plaintext: true, BearerToken: secret}},
+		"set Options.PlaintextSecrets":      {"10.0.0.1:443", grpctool.Options{Plaintext: true, TrustedMetadata: map[string]string{"x-user": "user_id"}}},
+		`named "X-Key"`:                     {"localhost:1", grpctool.Options{Metadata: map[string]string{"X-Key": secret}}},
+		`named "grpc-timeout"`:              {"localhost:1", grpctool.Options{Metadata: map[string]string{"grpc-timeout": "1S"}}},
+		`the metadata "x-key" cannot`:       {"localhost:1", grpctool.Options{Metadata: map[string]string{"x-key": secret + "\n"}}},
+		"the bearer token cannot be sent":   {"localhost:1", grpctool.Options{BearerToken: secret + "\n"}},
+		`"x-user" has no name of a trusted`: {"localhost:1", grpctool.Options{TrustedMetadata: map[string]string{"x-user": ""}}},
 	} {
 		_, err := grpctool.Source(source.address, &source.options).Open(within(t))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) {

@@ -88,7 +88,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if wait := h.clients.Arrive(from.client); wait > 0 {
 		listening.Abandon(w, r)
-		h.later(w, r, http.StatusTooManyRequests, "too many incomplete requests", wait)
+		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 		return
 	}
 	memory := &bodyMemory{of: h.bodies, client: from.client}
@@ -115,7 +115,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *caller, size int) bool {
 	for range size - 1 { // the first was counted on arrival
 		if wait := h.clients.Arrive(from.client); wait > 0 {
-			h.later(w, r, http.StatusTooManyRequests, "too many incomplete requests", wait)
+			h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 			return false
 		}
 	}

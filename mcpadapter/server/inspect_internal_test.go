@@ -46,9 +46,9 @@ func TestInspect(t *testing.T) {
 		{`[{"id":1,"method":"a"},{"method":"b","id":1}]`, "", `same id`},
 		{`[{"id":"a","method":"a"},{"method":"b","id":"\u0061"}]`, "", `same id`},
 		{"{} \r\n\t", "", ``},
-		{`{}{}`, "", `follows`},
-		{`[]{}`, "", `follows`},
-		{`{} null`, "", `follows`},
+		{`{}{}`, "", `followed`},
+		{`[]{}`, "", `followed`},
+		{`{} null`, "", `followed`},
 		{`{"a`, "", `not JSON`},
 	} {
 		e, err := inspect([]byte(test.message))

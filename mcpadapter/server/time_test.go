@@ -260,7 +260,7 @@ func TestCloseLetsReadersFinish(t *testing.T) {
 		go func() { closed <- srv.Close(t.Context()) }()
 		synctest.Wait()
 		ask("2")
-		if !lines.Scan() || !strings.Contains(lines.Text(), `"id":2`) || !strings.Contains(lines.Text(), "about to end") {
+		if !lines.Scan() || !strings.Contains(lines.Text(), `"id":2`) || !strings.Contains(lines.Text(), "shutting down") {
 			t.Errorf("the second: %s", lines.Text())
 		}
 		close(release)
