@@ -52,7 +52,7 @@ func TestEndlessLists(t *testing.T) {
 	large := described(0, 1, strings.Repeat("x", 1<<19))
 	for want, page := range map[string]func(int) (string, string){
 		"more than 1000 pages":    func(n int) (string, string) { return "[]", strconv.Itoa(n + 1) },
-		"does not end":   func(n int) (string, string) { return described(n, n+1, ""), strconv.Itoa((n + 1) % 3) },
+		"does not end":            func(n int) (string, string) { return described(n, n+1, ""), strconv.Itoa((n + 1) % 3) },
 		"more than 4194304 bytes": func(n int) (string, string) { return large, strconv.Itoa(n + 1) },
 		"the list":                func(int) (string, string) { return `{"a":1}`, "" },
 	} {
