@@ -76,24 +76,6 @@ func appendCanister(dst []byte, c Canister) ([]byte, error) {
 	return dst, nil
 }
 
-func appendContent(dst []byte, c Content) ([]byte, error) {
-	switch c := c.(type) {
-	case TextContent:
-		return appendObject(dst, c.members(), c.Unknown)
-	case ImageContent:
-		return appendObject(dst, c.members(), c.Unknown)
-	case AudioContent:
-		return appendObject(dst, c.members(), c.Unknown)
-	case ResourceContent:
-		return appendObject(dst, c.members(), c.Unknown)
-	case LinkContent:
-		return appendObject(dst, c.members(), c.Unknown)
-	case StructuredContent:
-		return appendObject(dst, c.members(), c.Unknown)
-	}
-	return nil, fmt.Errorf("%T is not one of the six types of content, held by value", c)
-}
-
 // room is the capacity for members; it is enough for most objects, so that the
 // slice stays on the stack.
 const room = 12
@@ -150,28 +132,6 @@ func readContent(raw []byte) (c Content, end int, err error) {
 	}
 	c, err = contentOf(members)
 	return c, end, err
-}
-
-func contentOf(members []rawMember) (Content, error) {
-	kind, err := readLabel(members, "type")
-	if err != nil {
-		return nil, err
-	}
-	switch kind {
-	case "text":
-		return read[TextContent](members)
-	case "image":
-		return read[ImageContent](members)
-	case "audio":
-		return read[AudioContent](members)
-	case "resource":
-		return read[ResourceContent](members)
-	case "link":
-		return read[LinkContent](members)
-	case "structured":
-		return read[StructuredContent](members)
-	}
-	return nil, fmt.Errorf("unknown content type %s: want text, image, audio, resource, link or structured", clip(kind))
 }
 
 // readLabel returns the member that determines the meaning of the others.

@@ -121,65 +121,6 @@ func (c *Answer) members() []member {
 		member{"content", (*contents)(&c.Content)})
 }
 
-func (c *TextContent) members() []member {
-	return []member{
-		{"type", label("text")},
-		{"text", (*text)(&c.Text)},
-		{"metadata", (*fields)(&c.Metadata)},
-	}
-}
-
-func (c *ImageContent) members() []member {
-	return []member{
-		{"type", label("image")},
-		{"mime", (*text)(&c.MIME)},
-		{"data", (*data)(&c.Data)},
-		{"url", (*text)(&c.URL)},
-		{"metadata", (*fields)(&c.Metadata)},
-	}
-}
-
-func (c *AudioContent) members() []member {
-	return []member{
-		{"type", label("audio")},
-		{"mime", (*text)(&c.MIME)},
-		{"data", (*data)(&c.Data)},
-		{"metadata", (*fields)(&c.Metadata)},
-	}
-}
-
-func (c *ResourceContent) members() []member {
-	return []member{
-		{"type", label("resource")},
-		{"uri", (*text)(&c.URI)},
-		{"mime", (*text)(&c.MIME)},
-		{"text", (*text)(&c.Text)},
-		{"blob", (*data)(&c.Blob)},
-		{"metadata", (*fields)(&c.Metadata)},
-	}
-}
-
-func (c *LinkContent) members() []member {
-	return []member{
-		{"type", label("link")},
-		{"uri", (*text)(&c.URI)},
-		{"name", (*text)(&c.Name)},
-		{"title", (*text)(&c.Title)},
-		{"description", (*text)(&c.Description)},
-		{"mime", (*text)(&c.MIME)},
-		{"size", &size{&c.Size}},
-		{"metadata", (*fields)(&c.Metadata)},
-	}
-}
-
-func (c *StructuredContent) members() []member {
-	return []member{
-		{"type", label("structured")},
-		{"json", (*raw)(&c.JSON)},
-		{"metadata", (*fields)(&c.Metadata)},
-	}
-}
-
 func (u *Usage) members() []member {
 	return []member{
 		{"input", (*count)(&u.Input)},

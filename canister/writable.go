@@ -8,28 +8,11 @@ func Writable(c Canister) error {
 	if contents := ContentOf(c); len(contents) > 0 {
 		light := make([]Content, len(contents))
 		for i, content := range contents {
-			light[i] = withoutData(content)
+			p := PayloadOf(content)
+			light[i] = WithPayload(content, Payload{JSON: p.JSON, Extra: p.Extra})
 		}
 		c = WithContent(c, light)
 	}
 	_, err := Marshal(c)
 	return err
-}
-
-// withoutData returns a content without the parts that can always be written.
-func withoutData(content Content) Content {
-	switch c := content.(type) {
-	case TextContent:
-		return TextContent{Extra: c.Extra}
-	case ImageContent:
-		return ImageContent{Extra: c.Extra}
-	case AudioContent:
-		return AudioContent{Extra: c.Extra}
-	case ResourceContent:
-		return ResourceContent{Extra: c.Extra}
-	case LinkContent:
-		return LinkContent{Extra: c.Extra}
-	default:
-		return content
-	}
 }

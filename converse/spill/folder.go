@@ -40,7 +40,8 @@ func NewFolder(folder string) *Folder { return &Folder{folder} }
 // Keep is for Options.Spill of a conversation. It stores contents that have text or
 // data, also for a conversation that is not in the store; only Remove deletes those.
 func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Content) (canister.LinkContent, error) {
-	data, mimeType := dataOf(whole)
+	payload := canister.PayloadOf(whole)
+	data, mimeType := payload.Bytes(), payload.MIME
 	if data == nil {
 		return canister.LinkContent{}, fmt.Errorf("%s has no data to store", bounds.Describe(whole))
 	}
@@ -121,27 +122,6 @@ func (f *Folder) Remove(conversation string) error {
 		return ignoreAbsent(err)
 	}
 	return nil
-}
-
-// dataOf returns the bytes of a content and its media type.
-func dataOf(content canister.Content) ([]byte, string) {
-	switch c := content.(type) {
-	case canister.TextContent:
-		return []byte(c.Text), "text/plain"
-	case canister.ImageContent:
-		return c.Data, c.MIME
-	case canister.AudioContent:
-		return c.Data, c.MIME
-	case canister.ResourceContent:
-		if c.Blob != nil {
-			return c.Blob, c.MIME
-		}
-		return []byte(c.Text), c.MIME
-	case canister.StructuredContent:
-		return c.JSON, "application/json"
-	default:
-		return nil, ""
-	}
 }
 
 // extension returns the file extension for a media type, or "".

@@ -59,13 +59,6 @@ func Content(content canister.Content) string {
 		return c.Text
 	case canister.StructuredContent:
 		return string(c.JSON)
-	case canister.ImageContent:
-		if c.URL != "" {
-			return fmt.Sprintf("[image at %s]", c.URL)
-		}
-		return fmt.Sprintf("[image, %s, %d bytes]", c.MIME, len(c.Data))
-	case canister.AudioContent:
-		return fmt.Sprintf("[audio, %s, %d bytes]", c.MIME, len(c.Data))
 	case canister.ResourceContent:
 		if c.Blob != nil {
 			return fmt.Sprintf("[resource %s, %s, %d bytes]", c.URI, cmp.Or(c.MIME, "of unknown type"), len(c.Blob))
@@ -73,6 +66,14 @@ func Content(content canister.Content) string {
 		return fmt.Sprintf("[resource %s]\n%s", c.URI, c.Text)
 	case canister.LinkContent:
 		return fmt.Sprintf("[link to %s: %s]", cmp.Or(c.Title, c.Name, "a resource"), c.URI)
+	default:
+		p := canister.PayloadOf(content)
+		switch {
+		case p.Type == "":
+			return fmt.Sprintf("[%T]", content)
+		case p.URI != "":
+			return fmt.Sprintf("[%s at %s]", p.Type, p.URI)
+		}
+		return fmt.Sprintf("[%s, %s, %d bytes]", p.Type, p.MIME, len(p.Data))
 	}
-	return fmt.Sprintf("[%T]", content)
 }

@@ -19,27 +19,15 @@ func Contents(contents []canister.Content, clean func(text string) string) []can
 }
 
 func content(one canister.Content, clean func(text string) string) canister.Content {
-	switch c := one.(type) {
-	case canister.TextContent:
-		c.Text, c.Extra = clean(c.Text), extra(c.Extra, clean)
-		return c
-	case canister.ImageContent:
-		c.URL, c.MIME, c.Extra = clean(c.URL), clean(c.MIME), extra(c.Extra, clean)
-		return c
-	case canister.AudioContent:
-		c.MIME, c.Extra = clean(c.MIME), extra(c.Extra, clean)
-		return c
-	case canister.ResourceContent:
+	if c, ok := one.(canister.ResourceContent); ok {
 		return Resource(c, clean)
-	case canister.LinkContent:
-		c.URI, c.Name, c.Title, c.Description = clean(c.URI), clean(c.Name), clean(c.Title), clean(c.Description)
-		c.MIME, c.Extra = clean(c.MIME), extra(c.Extra, clean)
-		return c
-	case canister.StructuredContent:
-		c.JSON, c.Extra = JSON(c.JSON, clean), extra(c.Extra, clean)
-		return c
 	}
-	return one
+	p := canister.PayloadOf(one)
+	for _, text := range []*string{&p.Text, &p.MIME, &p.URI, &p.Name, &p.Title, &p.Description} {
+		*text = clean(*text)
+	}
+	p.JSON, p.Extra = JSON(p.JSON, clean), extra(p.Extra, clean)
+	return canister.WithPayload(one, p)
 }
 
 // Resource is like [Contents] for one resource.

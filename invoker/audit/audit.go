@@ -68,7 +68,7 @@ const OK = "OK"
 func (r *Record) Ended(content []canister.Content, err error) {
 	r.Code, r.Bytes = OK, 0
 	for _, c := range content {
-		r.Bytes += size(c)
+		r.Bytes += canister.PayloadOf(c).Size()
 	}
 	failure := invoker.AsFailure(err)
 	if failure == nil {
@@ -94,25 +94,6 @@ func told(failure *invoker.Failure) string {
 		}
 	}
 	return text
-}
-
-// size returns the number of bytes of text and data in a content.
-func size(content canister.Content) int {
-	switch c := content.(type) {
-	case canister.TextContent:
-		return len(c.Text)
-	case canister.ImageContent:
-		return len(c.Data) + len(c.URL)
-	case canister.AudioContent:
-		return len(c.Data)
-	case canister.ResourceContent:
-		return len(c.Text) + len(c.Blob) + len(c.URI)
-	case canister.LinkContent:
-		return len(c.URI) + len(c.Name) + len(c.Title) + len(c.Description)
-	case canister.StructuredContent:
-		return len(c.JSON)
-	}
-	return 0
 }
 
 // Sink receives records. It may be called concurrently. Each invocation waits for

@@ -145,10 +145,6 @@ func partsOf(contents []canister.Content) []part {
 		case canister.StructuredContent:
 			text := string(c.JSON)
 			parts = append(parts, part{Type: "text", MIME: "application/json", Content: &text})
-		case canister.ImageContent:
-			parts = append(parts, filePart("image", c.MIME, c.URL, len(c.Data)))
-		case canister.AudioContent:
-			parts = append(parts, filePart("audio", c.MIME, "", len(c.Data)))
 		case canister.LinkContent:
 			parts = append(parts, part{Type: "uri", Modality: modality(c.MIME), MIME: c.MIME, Name: c.Name, URI: c.URI})
 		case canister.ResourceContent:
@@ -158,6 +154,10 @@ func partsOf(contents []canister.Content) []part {
 				p := filePart(modality(c.MIME), c.MIME, "", len(c.Blob))
 				p.URI = c.URI
 				parts = append(parts, p)
+			}
+		default:
+			if p := canister.PayloadOf(c); p.Type != "" { // image or audio, as the conventions name them
+				parts = append(parts, filePart(p.Type, p.MIME, p.URI, len(p.Data)))
 			}
 		}
 	}

@@ -61,7 +61,9 @@ func contentOf(text string) []canister.Content {
 func contentText(content []canister.Content) string {
 	bare := make([]canister.Content, len(content))
 	for i, c := range content {
-		bare[i] = withoutExtra(c)
+		p := canister.PayloadOf(c)
+		p.Extra = canister.Extra{}
+		bare[i] = canister.WithPayload(c, p)
 	}
 	line, err := canister.Marshal(canister.Result{Content: bare})
 	if err != nil {
@@ -72,30 +74,6 @@ func contentText(content []canister.Content) string {
 		return ""
 	}
 	return clean(string(form.Content))
-}
-
-func withoutExtra(c canister.Content) canister.Content {
-	switch c := c.(type) {
-	case canister.TextContent:
-		c.Extra = canister.Extra{}
-		return c
-	case canister.ImageContent:
-		c.Extra = canister.Extra{}
-		return c
-	case canister.AudioContent:
-		c.Extra = canister.Extra{}
-		return c
-	case canister.ResourceContent:
-		c.Extra = canister.Extra{}
-		return c
-	case canister.LinkContent:
-		c.Extra = canister.Extra{}
-		return c
-	case canister.StructuredContent:
-		c.Extra = canister.Extra{}
-		return c
-	}
-	return c
 }
 
 func compact(value json.RawMessage) json.RawMessage {

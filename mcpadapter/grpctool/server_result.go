@@ -81,14 +81,13 @@ func plain(content []canister.Content) string {
 			lines = append(lines, c.Text)
 		case canister.StructuredContent:
 			lines = append(lines, string(c.JSON))
-		case canister.ImageContent:
-			lines = append(lines, cmp.Or(c.URL, fmt.Sprintf("[an image, %s, %d bytes, that cannot be shown here]", c.MIME, len(c.Data))))
-		case canister.AudioContent:
-			lines = append(lines, fmt.Sprintf("[sound, %s, %d bytes, that cannot be played here]", c.MIME, len(c.Data)))
 		case canister.ResourceContent:
 			lines = append(lines, cmp.Or(c.Text, fmt.Sprintf("[the resource %s, %s, %d bytes, that cannot be shown here]", c.URI, c.MIME, len(c.Blob))))
 		case canister.LinkContent:
 			lines = append(lines, fmt.Sprintf("[the resource %s, %s]", c.URI, c.Name))
+		default:
+			p := canister.PayloadOf(c)
+			lines = append(lines, cmp.Or(p.URI, fmt.Sprintf("[%s, %s, %d bytes, that cannot be shown here]", cmp.Or(p.Type, "unknown content"), p.MIME, len(p.Data))))
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -127,14 +127,14 @@ func TestContentOverTheWire(t *testing.T) {
 			[]canister.Content{canister.Text("4 degrees"), canister.StructuredContent{JSON: json.RawMessage(`{"degrees":4}`)}}, `{"degrees":4}`,
 		},
 		"an image": {
-			[]canister.Content{canister.ImageContent{Data: []byte{1, 2}, MIME: "image/png"}}, `"[an image, image/png, 2 bytes, that cannot be shown here]"`,
+			[]canister.Content{canister.ImageContent{Data: []byte{1, 2}, MIME: "image/png"}}, `"[image, image/png, 2 bytes, that cannot be shown here]"`,
 		},
 		"the rest": {[]canister.Content{
 			canister.AudioContent{Data: []byte{1}, MIME: "audio/wav"},
 			canister.ResourceContent{URI: "file:///a", Blob: []byte{}},
 			canister.ResourceContent{URI: "file:///b", Text: "b"},
 			canister.LinkContent{URI: "file:///c", Name: "c", Size: &size},
-		}, `"[sound, audio/wav, 1 bytes, that cannot be played here]\n[the resource file:///a, , 0 bytes, that cannot be shown here]\nb\n[the resource file:///c, c]"`},
+		}, `"[audio, audio/wav, 1 bytes, that cannot be shown here]\n[the resource file:///a, , 0 bytes, that cannot be shown here]\nb\n[the resource file:///c, c]"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			says := ensembletest.NewTool("says", func(context.Context, *invoker.Call) (invoker.Output, error) {

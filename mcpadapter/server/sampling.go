@@ -157,7 +157,9 @@ func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured js
 		return blocks, structured, nil
 	}
 	for i, c := range content {
-		content[i] = canister.WithExtra(c, canister.Extra{})
+		p := canister.PayloadOf(c)
+		p.Extra = canister.Extra{}
+		content[i] = canister.WithPayload(c, p)
 	}
 	if blocks, structured, err = readBlocks(content); err != nil {
 		return nil, nil, invoker.Failf(invoker.Internal, "The content cannot be sent to a model through MCP: %w", err)

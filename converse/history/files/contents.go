@@ -41,38 +41,20 @@ type stored struct {
 // stored separately, until f returns true and replacement bytes. It returns the content
 // with the replacement and with its Extra passed through change.
 func swap(c canister.Content, f func(member string, data []byte) ([]byte, bool), change func(canister.Extra) canister.Extra) canister.Content {
-	switch c := c.(type) {
-	case canister.TextContent:
-		if data, ok := f("text", []byte(c.Text)); ok {
-			c.Text = string(data)
-		}
-		return canister.WithExtra(c, change(c.Extra))
-	case canister.ImageContent:
-		if data, ok := f("data", c.Data); ok {
-			c.Data = data
-		}
-		return canister.WithExtra(c, change(c.Extra))
-	case canister.AudioContent:
-		if data, ok := f("data", c.Data); ok {
-			c.Data = data
-		}
-		return canister.WithExtra(c, change(c.Extra))
-	case canister.ResourceContent:
-		if data, ok := f("blob", c.Blob); ok {
-			c.Blob = data
-		} else if data, ok := f("text", []byte(c.Text)); ok {
-			c.Text = string(data)
-		}
-		return canister.WithExtra(c, change(c.Extra))
-	case canister.StructuredContent:
-		if data, ok := f("json", c.JSON); ok {
-			c.JSON = data
-		}
-		return canister.WithExtra(c, change(c.Extra))
-	case canister.LinkContent:
-		return canister.WithExtra(c, change(c.Extra))
+	p := canister.PayloadOf(c)
+	data := "data"
+	if p.Type == "resource" {
+		data = "blob"
 	}
-	return c
+	if swapped, ok := f(data, p.Data); ok {
+		p.Data = swapped
+	} else if swapped, ok := f("json", p.JSON); ok {
+		p.JSON = swapped
+	} else if swapped, ok := f("text", []byte(p.Text)); ok {
+		p.Text = string(swapped)
+	}
+	p.Extra = change(p.Extra)
+	return canister.WithPayload(c, p)
 }
 
 // split returns c without the contents to store separately, and those contents by their
@@ -131,7 +113,7 @@ var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // storedIn returns the stored value in a content's metadata, or nil if it has none.
 func storedIn(content canister.Content) (*stored, error) {
-	value, ok := canister.ExtraOf(content).Metadata[storedName]
+	value, ok := canister.PayloadOf(content).Metadata[storedName]
 	if !ok {
 		return nil, nil
 	}

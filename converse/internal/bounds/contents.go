@@ -72,24 +72,19 @@ func cutLine(out string, limit int) string {
 	return fmt.Sprintf("[cut: %s omitted, because a result may have at most %d bytes]", out, limit)
 }
 
-// ByValue replaces everything that is not one of the six contents, held by value, by a
-// line, and structured content that is not JSON by its text: a history with either
+// ByValue replaces everything that is not a content, held by value, by a line, and structured content that is not JSON by its text: a history with either
 // could not be encoded.
 func ByValue(contents []canister.Content) []canister.Content {
 	copied := false
 	for i, c := range contents {
 		var text string
-		switch c := c.(type) {
-		case canister.TextContent, canister.ImageContent, canister.AudioContent,
-			canister.ResourceContent, canister.LinkContent:
-			continue
-		case canister.StructuredContent:
-			if hasForm(canister.StructuredContent{JSON: c.JSON}) && len(c.JSON) > 0 {
-				continue
-			}
-			text = string(c.JSON)
-		default:
+		switch p := canister.PayloadOf(c); {
+		case p.Type == "":
 			text = fmt.Sprintf("[omitted: %T is not a content]", c)
+		case p.Type == "structured" && (len(p.JSON) == 0 || !hasForm(canister.StructuredContent{JSON: p.JSON})):
+			text = string(p.JSON)
+		default:
+			continue
 		}
 		if !copied {
 			contents, copied = slices.Clone(contents), true
@@ -103,21 +98,7 @@ func ByValue(contents []canister.Content) []canister.Content {
 // size, so that the number of contents is bounded too.
 func Size(c canister.Content) int {
 	const least = 16
-	switch c := c.(type) {
-	case canister.TextContent:
-		return max(least, len(c.Text))
-	case canister.ImageContent:
-		return max(least, len(c.Data)+len(c.URL))
-	case canister.AudioContent:
-		return max(least, len(c.Data))
-	case canister.ResourceContent:
-		return max(least, len(c.Text)+len(c.Blob)+len(c.URI))
-	case canister.LinkContent:
-		return max(least, len(c.URI)+len(c.Name)+len(c.Title)+len(c.Description))
-	case canister.StructuredContent:
-		return max(least, len(c.JSON))
-	}
-	return least
+	return max(least, canister.PayloadOf(c).Size())
 }
 
 // Describe describes a content for a person or a model.

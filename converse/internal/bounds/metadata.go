@@ -18,22 +18,12 @@ const maxMIME = 255
 
 // boundMIME cuts the media type of a content to maxMIME bytes.
 func boundMIME(content canister.Content) canister.Content {
-	switch c := content.(type) {
-	case canister.ImageContent:
-		c.MIME = textcut.Prefix(c.MIME, maxMIME)
-		return c
-	case canister.AudioContent:
-		c.MIME = textcut.Prefix(c.MIME, maxMIME)
-		return c
-	case canister.ResourceContent:
-		c.MIME = textcut.Prefix(c.MIME, maxMIME)
-		return c
-	case canister.LinkContent:
-		c.MIME = textcut.Prefix(c.MIME, maxMIME)
-		return c
-	default:
+	p := canister.PayloadOf(content)
+	if len(p.MIME) <= maxMIME {
 		return content
 	}
+	p.MIME = textcut.Prefix(p.MIME, maxMIME)
+	return canister.WithPayload(content, p)
 }
 
 // fieldsSize returns the size of fields in bytes.
@@ -51,12 +41,13 @@ func Writable(contents []canister.Content, metadata canister.Fields) ([]canister
 	var out []string
 	for i, c := range contents {
 		if c = boundMIME(c); !hasForm(c) {
-			extra := canister.ExtraOf(c)
-			extra.Metadata, out = writableFields(extra.Metadata, out)
-			extra.Unknown, out = writableFields(extra.Unknown, out)
-			if c = canister.WithExtra(c, extra); !hasForm(c) { // names that the JSON form itself uses
-				out = append(out, slices.Sorted(maps.Keys(extra.Unknown))...)
-				c = canister.WithExtra(c, canister.Extra{Metadata: extra.Metadata})
+			p := canister.PayloadOf(c)
+			p.Metadata, out = writableFields(p.Metadata, out)
+			p.Unknown, out = writableFields(p.Unknown, out)
+			if c = canister.WithPayload(c, p); !hasForm(c) { // names that the JSON form itself uses
+				out = append(out, slices.Sorted(maps.Keys(p.Unknown))...)
+				p.Unknown = nil
+				c = canister.WithPayload(c, p)
 			}
 		}
 		contents[i] = c
@@ -118,14 +109,14 @@ func Metadata(contents []canister.Content, metadata canister.Fields, limit int, 
 	var whole []canister.Fields
 	kept := slices.Clone(contents)
 	for i, c := range kept {
-		extra := canister.ExtraOf(c)
-		for _, fields := range []*canister.Fields{&extra.Metadata, &extra.Unknown} {
+		p := canister.PayloadOf(c)
+		for _, fields := range []*canister.Fields{&p.Metadata, &p.Unknown} {
 			if !fits(*fields) {
 				whole = append(whole, *fields)
 				*fields = nil
 			}
 		}
-		kept[i] = canister.WithExtra(c, extra)
+		kept[i] = canister.WithPayload(c, p)
 	}
 	if !fits(metadata) {
 		whole, metadata = append(whole, metadata), nil

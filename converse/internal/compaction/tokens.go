@@ -39,16 +39,13 @@ func TokensOf(c canister.Canister) int64 {
 
 func textTokens(bytes int) int64 { return int64(bytes+BytesPerToken-1) / BytesPerToken }
 
-// IsMedia reports whether a content is an image or audio.
+// IsMedia reports whether a content is an image, audio or the like.
 func IsMedia(c canister.Content) bool {
-	switch c := c.(type) {
-	case canister.ImageContent, canister.AudioContent:
-		return true
-	case canister.ResourceContent:
-		return c.Blob != nil && (strings.HasPrefix(c.MIME, "image/") || strings.HasPrefix(c.MIME, "audio/"))
-	default:
-		return false
+	p := canister.PayloadOf(c)
+	if p.Type == "resource" {
+		return p.Data != nil && (strings.HasPrefix(p.MIME, "image/") || strings.HasPrefix(p.MIME, "audio/"))
 	}
+	return p.Type == "image" || p.Data != nil
 }
 
 // RequestTokens estimates the tokens of the next request: the tokens of the last request and its
