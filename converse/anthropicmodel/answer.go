@@ -11,7 +11,6 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/internal/textcut"
 	"github.com/tidwall/gjson"
 )
 
@@ -247,15 +246,11 @@ func (b *block) raw() []byte {
 	return text
 }
 
-// cutOffInput replaces the arguments of a call that was cut off before them. It is not JSON,
-// so that the tool does not run as if it had been called without arguments.
-const cutOffInput = "[cut off before the arguments]"
-
 // reply returns the complete answer.
 func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 	reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Model: a.model, Usage: a.usage}}
 	var kept []modelapi.Item
-	taken := map[string]bool{}
+	calls := modelapi.NewCalls(request, reply.Message.ID)
 	plain := true // text and calls alone, which the canisters hold whole
 	for i, b := range a.blocks {
 		item := modelapi.Item{Type: b.kind}
@@ -270,7 +265,10 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 			}
 			reply.Message.Content = append(reply.Message.Content, canister.Text(string(b.text)))
 		case "tool_use":
-			reply.Invocations = append(reply.Invocations, a.invocation(b, request, reply.Message.ID, taken, i == len(a.blocks)-1))
+			call := calls.Add(b.id, b.name, string(b.input))
+			if i == len(a.blocks)-1 && a.cutOff() {
+				markCutOff(call)
+			}
 		case "thinking", "redacted_thinking":
 			if b.kind == "thinking" && len(b.signature) == 0 {
 				continue // the server could not verify it
@@ -284,6 +282,7 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 		}
 		kept = append(kept, item)
 	}
+	reply.Invocations = calls.Invocations
 	reply.Message.Finish = a.finish(len(reply.Invocations))
 	if !plain || len(reply.Message.Content) > 1 {
 		reply.Message.Metadata = m.server.KeepItems(contentKey, m.name, kept)
@@ -291,25 +290,14 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 	return reply
 }
 
-// invocation returns the invocation of a call.
-func (a *answer) invocation(b *block, request *converse.Request, message string, taken map[string]bool, last bool) canister.Invocation {
-	id := request.NewID()
-	call := canister.Invocation{
-		Head: canister.Head{ID: id}, Message: message, CallID: b.id, Name: modelapi.ToolName(request.Tools, b.name), Arguments: string(b.input),
+// markCutOff makes the arguments of a call that was cut off invalid, so that the tool does
+// not run with half of them.
+func markCutOff(call *canister.Invocation) {
+	if call.Arguments == "{}" {
+		call.Arguments = modelapi.CutOffArguments
+		return
 	}
-	if call.CallID == "" || taken[call.CallID] {
-		call.CallID = modelapi.MadeCallID(id)
-	}
-	taken[call.CallID] = true
-	switch empty := strings.TrimSpace(call.Arguments) == "" || call.Arguments == "{}"; {
-	case last && a.cutOff() && empty:
-		call.Arguments = cutOffInput
-	case last && a.cutOff():
-		call.Arguments += " [cut off]"
-	case empty:
-		call.Arguments = "{}"
-	}
-	return call
+	call.Arguments += " [cut off]"
 }
 
 // cutOff reports whether the answer ended before the model was done.
@@ -334,5 +322,5 @@ func (a *answer) finish(calls int) canister.Finish {
 		}
 		return canister.FinishStop
 	}
-	return canister.Finish(textcut.Bytes(strings.ToValidUTF8(a.stop, "\uFFFD"), 100))
+	return modelapi.OtherFinish(a.stop)
 }

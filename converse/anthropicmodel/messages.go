@@ -63,10 +63,10 @@ func leading(history []canister.Canister) (system, rest []canister.Canister) {
 // system prompt, the fields and the tools.
 func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Canister, fields string) []byte {
 	if len(r.paused) > 0 {
-		dst = append(jsontext.AppendMember(append(comma(dst), '{'), "role", "assistant"), `,"content":[`...)
+		dst = append(jsontext.AppendMember(append(jsontext.AppendComma(dst), '{'), "role", "assistant"), `,"content":[`...)
 		for _, b := range r.paused {
 			if b.canBeSent() {
-				dst = append(comma(dst), b.raw()...)
+				dst = append(jsontext.AppendComma(dst), b.raw()...)
 			}
 		}
 		dst = append(dst, "]}"...)
@@ -76,12 +76,12 @@ func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Ca
 		dst = append(dst, `,"system":[`...)
 		for _, c := range system {
 			text := w.render.Text(c.(canister.Supervisor).Content)
-			dst = appendText(comma(dst), text)
+			dst = appendText(jsontext.AppendComma(dst), text)
 		}
 		dst = append(dst, ']')
 	}
 	dst = append(dst, fields...)
-	tools := r.m.encode(r.ctx, r.request)
+	tools := r.transcript.Tools(r.ctx, r.m.tools, r.request)
 	if tools == nil {
 		return append(dst, '}')
 	}

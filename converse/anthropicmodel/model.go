@@ -52,8 +52,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -61,12 +59,10 @@ import (
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/converse/internal/toolschema"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // Model is a language model behind the Messages API. It is safe for concurrent use.
@@ -76,11 +72,9 @@ type Model struct {
 	server *modelapi.Server
 	client anthropic.Client
 	own    *http.Transport // nil if the caller supplied an HTTP client
-	log    *zap.Logger
-	info   telemetry.ModelInfo
+	api    modelapi.Model
+	tools  *modelapi.Tools
 	limits modelapi.Limits
-	hosted [][]byte // tools that the server runs
-	tools  toolCache
 }
 
 var (
@@ -100,13 +94,9 @@ func New(name string, options *Options) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
-	m := &Model{name: name, opts: opts, log: opts.Logger.With(zap.String("model", name))}
-	for _, tool := range opts.HostedTools {
-		text, err := jsontext.Canonical(tool)
-		if err != nil {
-			return nil, fmt.Errorf("anthropicmodel: a hosted tool: %w", err)
-		}
-		m.hosted = append(m.hosted, text)
+	m := &Model{name: name, opts: opts}
+	if m.tools, err = modelapi.NewTools(opts.HostedTools, m.appendTool, opts.Logger.With(zap.String("model", name))); err != nil {
+		return nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
 	m.server = &modelapi.Server{
 		Package: "anthropicmodel", Host: base.Host, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
@@ -117,10 +107,10 @@ func New(name string, options *Options) (*Model, error) {
 	if provider == "" {
 		provider = "anthropic"
 	}
-	m.info = telemetry.ModelInfo{
+	m.api = modelapi.Model{Server: m.server, NewRequest: m.newRequest, Info: telemetry.ModelInfo{
 		Provider: provider, Name: name, Address: base.Hostname(), Port: modelapi.PortOf(base), Whole: opts.NoStream,
 		JSON: len(opts.OutputSchema) > 0, MaxTokens: int64(opts.MaxTokens), Temperature: opts.Temperature, TopP: opts.TopP, Stop: opts.Stop,
-	}
+	}}
 	m.limits = modelapi.LimitsOf(provider).With(opts.MaxTools, opts.MaxDescription)
 	m.client = anthropic.Client{Options: m.clientOptions(base)}
 	return m, nil
@@ -139,10 +129,10 @@ func (m *Model) Close() error {
 }
 
 // Describe returns the description of the model for traces; see [converse.Describer].
-func (m *Model) Describe() telemetry.ModelInfo { return m.info }
+func (m *Model) Describe() telemetry.ModelInfo { return m.api.Info }
 
 // MaxTools returns how many tools the server accepts in a request; 0 if no limit is known.
-func (m *Model) MaxTools() int { return m.limits.Tools }
+func (m *Model) MaxTools() int { return m.tools.Room(m.limits.Tools) }
 
 // Shortened describes what is shortened in a tool for the server, as a clause. It returns
 // "" if the whole tool is sent.
@@ -159,45 +149,17 @@ func (m *Model) Screen(definition *invoker.Definition) error {
 
 // Exchange sends a request and yields the answer; see [converse.Model].
 func (m *Model) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
-	return func(yield func(converse.ModelEvent, error) bool) {
-		m.exchange(ctx, request, new(modelapi.Transcript), yield)
-	}
+	return m.api.Exchange(ctx, request)
 }
 
 // Bind returns a model for one conversation. It keeps the encoded messages that it has
 // sent, so that an exchange only encodes the new ones. It uses about as many bytes as the
 // largest request.
-func (m *Model) Bind() converse.Model { return &bound{model: m} }
+func (m *Model) Bind() converse.Model { return m.api.Bind() }
 
-// bound is a [Model] for one conversation.
-type bound struct {
-	model      *Model
-	busy       atomic.Bool
-	transcript modelapi.Transcript // belongs to the exchange that holds busy
-}
-
-// Describe describes the underlying model.
-func (b *bound) Describe() telemetry.ModelInfo { return b.model.Describe() }
-
-// Exchange is like [Model.Exchange] but reuses the transcript. If two exchanges run at the
-// same time, which the contract of Bind does not require, one runs without the transcript.
-func (b *bound) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
-	return func(yield func(converse.ModelEvent, error) bool) {
-		if !b.busy.CompareAndSwap(false, true) {
-			b.model.exchange(ctx, request, new(modelapi.Transcript), yield)
-			return
-		}
-		defer b.busy.Store(false)
-		b.model.exchange(ctx, request, &b.transcript, yield)
-	}
-}
-
-func (m *Model) exchange(ctx context.Context, request *converse.Request, t *modelapi.Transcript, yield func(converse.ModelEvent, error) bool) {
-	if request == nil || request.NewID == nil {
-		yield(nil, errors.New("anthropicmodel: the request, or its NewID, is nil"))
-		return
-	}
-	m.server.Exchange(ctx, &messages{ctx: ctx, m: m, request: request, transcript: t}, yield)
+// newRequest returns a request to the API.
+func (m *Model) newRequest(ctx context.Context, request *converse.Request, t *modelapi.Transcript) modelapi.API {
+	return &messages{ctx: ctx, m: m, request: request, transcript: t}
 }
 
 // clientOptions configures the SDK's client. The client is created without its constructor,
@@ -221,79 +183,6 @@ func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
 		options = append(options, option.WithHeader(name, value))
 	}
 	return options
-}
-
-// maxToolCache limits the number of cached toolsets.
-const maxToolCache = 8
-
-// toolCache caches the encoded forms of recent toolsets.
-type toolCache struct {
-	mu      sync.Mutex
-	entries []encodedTools // newest last
-}
-
-// encodedTools is the tools member of a request for one toolset.
-type encodedTools struct {
-	set  *converse.Toolset
-	text []byte // begins with a comma
-}
-
-// noTools is the toolset of a request without one, so that it has one place in the cache.
-var noTools = &converse.Toolset{}
-
-// encode returns the tools member of a request; nil if no tools are offered. The tools of a
-// sampling request are new each time and are not cached.
-func (m *Model) encode(ctx context.Context, request *converse.Request) []byte {
-	set := request.Tools
-	if set == nil {
-		set = noTools
-	}
-	if request.Purpose == converse.PurposeSampling {
-		return m.appendTools(ctx, nil, set, nil) // a server's request uses no tools of the model's server
-	}
-	m.tools.mu.Lock()
-	defer m.tools.mu.Unlock()
-	for _, entry := range m.tools.entries {
-		if entry.set == set {
-			return entry.text
-		}
-	}
-	text := m.appendTools(ctx, nil, set, m.hosted)
-	if len(m.tools.entries) == maxToolCache {
-		m.tools.entries = m.tools.entries[1:]
-	}
-	m.tools.entries = append(m.tools.entries, encodedTools{set, text})
-	return text
-}
-
-// appendTools appends the tools member for a set. A tool that Screen rejects but that is
-// offered anyway is left out and logged, because a request with it would fail as a whole.
-func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Toolset, hosted [][]byte) []byte {
-	dst = append(dst, `,"tools":[`...)
-	empty := len(dst)
-	for _, tool := range hosted {
-		dst = append(comma(dst), tool...)
-	}
-	for _, definition := range set.Definitions {
-		longer, err := m.appendTool(comma(dst), definition)
-		if err != nil {
-			event.Log(ctx, m.log, zapcore.WarnLevel, "a tool is set aside", event.ToolRefused, zap.String("tool", definition.Name), zap.Error(err))
-			continue
-		}
-		dst = longer
-	}
-	if len(dst) == empty {
-		return nil
-	}
-	return append(dst, ']')
-}
-
-// comma appends a comma unless a list has just begun.
-func comma(dst []byte) []byte {
-	if dst[len(dst)-1] != '[' {
-		dst = append(dst, ',')
-	}
-	return dst
 }
 
 // appendTool appends one tool with its adapted schema.

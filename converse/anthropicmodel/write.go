@@ -57,7 +57,7 @@ func (w *messageWriter) one(c canister.Canister, group *modelapi.Group) {
 
 // begin opens a message up to its blocks.
 func (w *messageWriter) begin(role string) {
-	w.dst = append(jsontext.AppendMember(append(comma(w.dst), '{'), "role", role), `,"content":[`...)
+	w.dst = append(jsontext.AppendMember(append(jsontext.AppendComma(w.dst), '{'), "role", role), `,"content":[`...)
 }
 
 func (w *messageWriter) end() { w.dst = append(w.dst, "]}"...) }
@@ -77,7 +77,7 @@ func (w *messageWriter) parts(parts []modelapi.Part) {
 		if p.IsText() && strings.TrimSpace(p.Text) == "" {
 			continue
 		}
-		w.dst = appendPart(comma(w.dst), p)
+		w.dst = appendPart(jsontext.AppendComma(w.dst), p)
 	}
 	if len(w.dst) == start {
 		w.dst = appendText(w.dst, "")
@@ -133,7 +133,7 @@ func (w *messageWriter) group(g *modelapi.Group) {
 	}
 	w.begin("user")
 	for i, result := range g.Results {
-		w.dst = jsontext.AppendMember(append(comma(w.dst), `{"type":"tool_result"`...), "tool_use_id", callID(g.Invocations[i]))
+		w.dst = jsontext.AppendMember(append(jsontext.AppendComma(w.dst), `{"type":"tool_result"`...), "tool_use_id", callID(g.Invocations[i]))
 		if result.Failed() {
 			w.dst = append(w.dst, `,"is_error":true`...)
 		}
@@ -167,12 +167,12 @@ func (w *messageWriter) replay(g *modelapi.Group) bool {
 		switch {
 		case isServerCall(item.Type) && !answered[gjson.GetBytes(item.Item, "id").String()]:
 		case len(item.Item) > 0:
-			w.dst = append(comma(w.dst), item.Item...)
+			w.dst = append(jsontext.AppendComma(w.dst), item.Item...)
 		case item.Type == "tool_use":
 			w.call(open[0])
 			open = open[1:]
 		default:
-			w.dst = appendText(comma(w.dst), w.render.Text(own))
+			w.dst = appendText(jsontext.AppendComma(w.dst), w.render.Text(own))
 		}
 	}
 	return len(w.dst) > start
@@ -184,7 +184,7 @@ func isServerCall(kind string) bool { return kind == "server_tool_use" || kind =
 
 // call writes one call of the model.
 func (w *messageWriter) call(call canister.Invocation) {
-	w.dst = jsontext.AppendMember(append(comma(w.dst), `{"type":"tool_use"`...), "id", callID(call))
+	w.dst = jsontext.AppendMember(append(jsontext.AppendComma(w.dst), `{"type":"tool_use"`...), "id", callID(call))
 	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
 	w.dst = append(append(jsontext.AppendName(w.dst, "input"), input(call.Arguments)...), '}')
 }
@@ -231,11 +231,8 @@ func (w *messageWriter) result(r canister.Result) []modelapi.Part {
 			parts = append(parts, p)
 		}
 	}
-	switch {
-	case !empty:
-		return parts
-	case r.Failed():
-		return []modelapi.Part{{Text: "[the call failed without an explanation: " + r.Code + "]"}}
+	if empty {
+		return []modelapi.Part{{Text: modelapi.EmptyResult(r)}}
 	}
-	return []modelapi.Part{{Text: "[the tool succeeded and returned nothing]"}}
+	return parts
 }

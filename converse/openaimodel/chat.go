@@ -4,7 +4,6 @@ package openaimodel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,35 +15,21 @@ import (
 
 const opening = `{"messages":[`
 
-// transcript is a conversation in the form in which it is sent, with the encoded tools of
-// the previous exchange. They are kept here because the model's cache is too small for
-// many rosters.
-type transcript struct {
-	messages modelapi.Transcript
-	offered  *converse.Toolset
-	tools    *encodedTools
-}
-
 // chat is one request to Chat Completions.
 type chat struct {
 	ctx        context.Context
 	m          *Model
 	request    *converse.Request
-	transcript *transcript
+	transcript *modelapi.Transcript
 	usage      bool // the last request has asked for the usage of a stream
 }
 
-// exchange runs one exchange from the request to the reply.
-func (m *Model) exchange(ctx context.Context, request *converse.Request, t *transcript, yield func(converse.ModelEvent, error) bool) {
-	if request == nil || request.NewID == nil {
-		yield(nil, errors.New("openaimodel: the request, or its NewID, is nil"))
-		return
-	}
-	var api modelapi.API = &chat{ctx: ctx, m: m, request: request, transcript: t}
+// newRequest returns a request to the API of the model.
+func (m *Model) newRequest(ctx context.Context, request *converse.Request, t *modelapi.Transcript) modelapi.API {
 	if m.opts.API == apiResponses {
-		api = &responses{ctx: ctx, m: m, request: request, transcript: t}
+		return &responses{ctx: ctx, m: m, request: request, transcript: t}
 	}
-	m.server.Exchange(ctx, api, yield)
+	return &chat{ctx: ctx, m: m, request: request, transcript: t}
 }
 
 // Encode implements [modelapi.API].
@@ -54,13 +39,9 @@ func (c *chat) Encode() ([]byte, *modelapi.BodyRef, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	t := c.transcript
-	if t.offered != c.request.Tools {
-		t.offered, t.tools = c.request.Tools, c.m.encode(c.ctx, c.request)
-	}
 	writer := &messageWriter{m: c.m, render: modelapi.Renderer{NoImages: c.m.opts.NoImages, Audio: c.m.opts.Audio}}
-	return t.messages.Body(c.request.History, opening, writer.write, func(dst []byte) []byte {
-		return c.m.appendTail(dst, c.request, fields, t.tools)
+	return c.transcript.Body(c.request.History, opening, writer.write, func(dst []byte) []byte {
+		return c.m.appendTail(dst, c.request, fields, c.transcript.Tools(c.ctx, c.m.tools, c.request))
 	})
 }
 
@@ -76,7 +57,7 @@ func (c *chat) Read(x *modelapi.Exchange, res *http.Response) (converse.Reply, e
 	if err := x.Read(res, answer); err != nil || x.Left() {
 		return converse.Reply{}, err
 	}
-	reply, err := answer.reply(c.m.server, c.request.NewID)
+	reply, err := answer.reply(c.m.server, c.request)
 	if err != nil {
 		return reply, x.Broken(res, false, "%w", err)
 	}

@@ -128,20 +128,14 @@ func (w *messageWriter) message(role string, parts []modelapi.Part) {
 		if p.IsText() && p.Text == "" {
 			continue // servers reject an empty text part
 		}
-		if w.dst[len(w.dst)-1] != '[' {
-			w.dst = append(w.dst, ',')
-		}
-		w.dst = appendPart(w.dst, p)
+		w.dst = appendPart(jsontext.AppendComma(w.dst), p)
 	}
 	w.dst = append(w.dst, "]}"...)
 }
 
 // begin opens a message.
 func (w *messageWriter) begin(role string) {
-	if w.dst[len(w.dst)-1] != '[' {
-		w.dst = append(w.dst, ',')
-	}
-	w.dst = jsontext.AppendMember(append(w.dst, '{'), "role", role)
+	w.dst = jsontext.AppendMember(append(jsontext.AppendComma(w.dst), '{'), "role", role)
 }
 
 // result returns the text of a tool message, which can only contain text, and the parts
@@ -168,10 +162,7 @@ func (w *messageWriter) result(call canister.Invocation, r canister.Result) (str
 	if text := strings.Join(texts, "\n"); text != "" {
 		return text, shown
 	}
-	if r.Failed() {
-		return "[the call failed without an explanation: " + r.Code + "]", nil
-	}
-	return "[the tool succeeded and returned nothing]", nil
+	return modelapi.EmptyResult(r), nil
 }
 
 // appendPart appends a part in the form of the API.

@@ -3,6 +3,7 @@
 package openaimodel
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"strings"
@@ -11,21 +12,15 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/internal/textcut"
 )
 
-// noArguments replaces the arguments of a call that was cut off before them. It is not
-// JSON, so that the tool does not run as if it had been called without arguments, and the
-// model learns that its call was cut off.
-const noArguments = "[cut off before the arguments]"
-
 // reply returns the complete answer.
-func (a *accumulator) reply(server *modelapi.Server, newID func() string) (converse.Reply, error) {
+func (a *accumulator) reply(server *modelapi.Server, request *converse.Request) (converse.Reply, error) {
 	if a.overflown {
 		return converse.Reply{}, errors.New("the answer holds more than 512 calls")
 	}
 	message := canister.Assistant{
-		Head:   canister.Head{ID: newID()},
+		Head:   canister.Head{ID: request.NewID()},
 		Model:  a.model,
 		Finish: a.reason(),
 		Usage:  a.usage,
@@ -45,32 +40,17 @@ func (a *accumulator) reply(server *modelapi.Server, newID func() string) (conve
 		maps.Copy(message.Metadata, server.Keep(detailsKey, "", text))
 	}
 	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
-	reply := converse.Reply{Message: message}
-	taken := make(map[string]bool, len(a.calls))
+	calls := modelapi.NewCalls(request, message.ID)
 	for i, c := range a.calls {
-		call := canister.Invocation{
-			Head:      canister.Head{ID: newID()},
-			Message:   message.ID,
-			CallID:    strings.Clone(c.id),
-			Name:      modelapi.ToolName(a.tools, c.name),
-			Arguments: string(c.arguments),
-		}
-		if call.CallID == "" || taken[call.CallID] {
-			call.CallID = modelapi.MadeCallID(call.ID)
-		}
-		taken[call.CallID] = true
-		if strings.TrimSpace(call.Arguments) == "" {
-			call.Arguments = "{}"
-			if cutOff && i == len(a.calls)-1 {
-				call.Arguments = noArguments
-			}
+		call := calls.Add(strings.Clone(c.id), c.name, string(c.arguments))
+		if cutOff && i == len(a.calls)-1 && len(bytes.TrimSpace(c.arguments)) == 0 {
+			call.Arguments = modelapi.CutOffArguments
 		}
 		if c.extra != "" {
 			call.Metadata = server.Keep(extraKey, "", []byte(c.extra))
 		}
-		reply.Invocations = append(reply.Invocations, call)
 	}
-	return reply, nil
+	return converse.Reply{Message: message, Invocations: calls.Invocations}, nil
 }
 
 // reason returns the reason why the model stopped. If there are calls, it is
@@ -92,5 +72,5 @@ func (a *accumulator) reason() canister.Finish {
 	case "", "stop", "eos", "end_turn", "stop_sequence", "tool_calls", "function_call":
 		return canister.FinishStop
 	}
-	return canister.Finish(textcut.Bytes(strings.ToValidUTF8(a.finish, "\uFFFD"), 100))
+	return modelapi.OtherFinish(a.finish)
 }

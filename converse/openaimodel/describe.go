@@ -11,10 +11,7 @@ import (
 
 // Describe returns the description of the model for traces: its name, provider, address
 // and settings. See [Options].Provider.
-func (m *Model) Describe() telemetry.ModelInfo { return m.info }
-
-// Describe describes the underlying model.
-func (b *bound) Describe() telemetry.ModelInfo { return b.model.Describe() }
+func (m *Model) Describe() telemetry.ModelInfo { return m.api.Info }
 
 // describe builds the description from the options.
 func (m *Model) describe(base *url.URL) telemetry.ModelInfo {

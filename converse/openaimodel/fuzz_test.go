@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/tidwall/gjson"
 )
 
@@ -35,7 +36,7 @@ func FuzzAccumulator(f *testing.F) {
 			}
 		}
 		n := 0
-		reply, err := answer.reply(model.server, func() string { n++; return fmt.Sprint(n) })
+		reply, err := answer.reply(model.server, &converse.Request{NewID: func() string { n++; return fmt.Sprint(n) }})
 		if err != nil {
 			return
 		}
@@ -78,7 +79,7 @@ func FuzzResponses(f *testing.F) {
 			}
 		}
 		n := 0
-		reply, err := answer.reply(model, func() string { n++; return fmt.Sprint(n) })
+		reply, err := answer.reply(model, &converse.Request{NewID: func() string { n++; return fmt.Sprint(n) }})
 		if err != nil {
 			return
 		}
@@ -128,9 +129,9 @@ func FuzzMessages(f *testing.F) {
 func sendable(t *testing.T, model *Model, history []canister.Canister) {
 	t.Helper()
 	request := &converse.Request{History: history}
-	body, _, err := encode(t, new(transcript), model, request)
+	body, _, err := encode(t, new(modelapi.Transcript), model, request)
 	if model.opts.API == apiResponses {
-		body, _, err = (&responses{ctx: t.Context(), m: model, request: request, transcript: new(transcript)}).Encode()
+		body, _, err = (&responses{ctx: t.Context(), m: model, request: request, transcript: new(modelapi.Transcript)}).Encode()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -138,4 +139,10 @@ func sendable(t *testing.T, model *Model, history []canister.Canister) {
 	if !json.Valid(body) || !utf8.Valid(body) {
 		t.Fatalf("not JSON: %s", body)
 	}
+}
+
+// encode returns the body of a request.
+func encode(t *testing.T, in *modelapi.Transcript, model *Model, request *converse.Request) ([]byte, *modelapi.BodyRef, error) {
+	t.Helper()
+	return (&chat{ctx: t.Context(), m: model, request: request, transcript: in}).Encode()
 }

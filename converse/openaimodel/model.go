@@ -9,14 +9,11 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"sync"
 	"sync/atomic"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"go.uber.org/zap"
@@ -30,19 +27,16 @@ type Model struct {
 	server *modelapi.Server
 	client openai.Client
 	own    *http.Transport // nil if the caller supplied an HTTP client
-	log    *zap.Logger
-	info   telemetry.ModelInfo
-
+	api    modelapi.Model
+	tools  *modelapi.Tools
 	limits modelapi.Limits
-	modern bool     // the server is OpenAI's or Azure's
-	hosted [][]byte // tools that the server runs
+	modern bool // the server is OpenAI's or Azure's
 	// includeRefused is set when the server has said that the model has no encrypted
 	// reasoning.
 	includeRefused atomic.Bool
 	// usageRefused is set when the server has rejected stream_options.
 	usageRefused atomic.Bool
 	fields       string // members of a request without settings of its own
-	tools        toolCache
 }
 
 var (
@@ -62,24 +56,21 @@ func New(name string, options *Options) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	m := &Model{name: name, opts: opts, log: opts.Logger.With(zap.String("model", name))}
+	m := &Model{name: name, opts: opts}
 	m.modern = isOpenAI(base) || isAzure(base)
 	if m.fields, err = m.opts.fields(name); err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	for _, tool := range opts.HostedTools {
-		text, err := jsontext.Canonical(tool)
-		if err != nil {
-			return nil, fmt.Errorf("openaimodel: a hosted tool: %w", err)
-		}
-		m.hosted = append(m.hosted, text)
+	if m.tools, err = modelapi.NewTools(opts.HostedTools, m.appendTool, opts.Logger.With(zap.String("model", name))); err != nil {
+		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	m.server = &modelapi.Server{
 		Package: "openaimodel", Host: base.Host, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
 		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
 		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
 	}
-	m.info, m.limits = m.describe(base), modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
+	m.api = modelapi.Model{Server: m.server, Info: m.describe(base), NewRequest: m.newRequest}
+	m.limits = modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
 	m.client = openai.Client{Options: m.clientOptions(base)}
 	return m, nil
 }
@@ -98,36 +89,13 @@ func (m *Model) Close() error {
 
 // Exchange sends a request and yields the answer; see [converse.Model].
 func (m *Model) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
-	return func(yield func(converse.ModelEvent, error) bool) {
-		m.exchange(ctx, request, new(transcript), yield)
-	}
+	return m.api.Exchange(ctx, request)
 }
 
 // Bind returns a model for one conversation. It keeps the encoded messages that it has
 // sent, so that an exchange only encodes the new ones. It uses about as many bytes as the
 // largest request.
-func (m *Model) Bind() converse.Model { return &bound{model: m} }
-
-// bound is a [Model] for one conversation.
-type bound struct {
-	model      *Model
-	busy       atomic.Bool
-	transcript transcript // belongs to the exchange that holds busy
-}
-
-// Exchange is like [Model.Exchange] but reuses the transcript. If two exchanges run at
-// the same time, which the contract of Bind does not require, one runs without the
-// transcript.
-func (b *bound) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
-	return func(yield func(converse.ModelEvent, error) bool) {
-		if !b.busy.CompareAndSwap(false, true) {
-			b.model.exchange(ctx, request, new(transcript), yield)
-			return
-		}
-		defer b.busy.Store(false)
-		b.model.exchange(ctx, request, &b.transcript, yield)
-	}
-}
+func (m *Model) Bind() converse.Model { return m.api.Bind() }
 
 // Screen returns the reason why the model cannot be offered a tool: its input schema
 // cannot be adapted, or the server does not accept its name. See the package comment.
@@ -170,21 +138,10 @@ func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
 
 // MaxTools returns how many tools the server accepts in a request; 0 if no limit is
 // known. See [Options].MaxTools.
-func (m *Model) MaxTools() int {
-	if m.limits.Tools == 0 {
-		return 0
-	}
-	return max(1, m.limits.Tools-len(m.hosted))
-}
+func (m *Model) MaxTools() int { return m.tools.Room(m.limits.Tools) }
 
 // Shortened describes what is shortened in a tool for the server, as a clause. It returns
 // "" if the whole tool is sent.
 func (m *Model) Shortened(definition *invoker.Definition) string {
 	return m.limits.Shortened(definition, *m.opts.InlineRefs)
-}
-
-// toolCache caches the encoded forms of recent toolsets.
-type toolCache struct {
-	mu      sync.Mutex
-	entries []*encodedTools // newest last
 }

@@ -4,19 +4,13 @@ package openaimodel
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/toolschema"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -103,12 +97,12 @@ func (f *ResponseFormat) field() any {
 
 // appendTail appends the rest of a body after its messages, beginning with fields. tools
 // is nil if no tools are offered.
-func (m *Model) appendTail(dst []byte, request *converse.Request, fields string, tools *encodedTools) []byte {
+func (m *Model) appendTail(dst []byte, request *converse.Request, fields string, tools []byte) []byte {
 	dst = append(append(dst, ']'), fields...)
 	if tools == nil {
 		return append(dst, '}')
 	}
-	dst = append(dst, tools.text...)
+	dst = append(dst, tools...)
 	o := m.optionsFor(request.Purpose)
 	if o.ParallelToolCalls != nil && !o.extra("parallel_tool_calls") {
 		dst = strconv.AppendBool(jsontext.AppendName(dst, "parallel_tool_calls"), *o.ParallelToolCalls)
@@ -121,91 +115,14 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 		dst = jsontext.AppendMember(dst, "tool_choice", "required")
 	case choice == "auto" || choice == "none" || choice == "required":
 		dst = jsontext.AppendMember(dst, "tool_choice", choice)
+	case choice != "" && m.opts.API == apiResponses:
+		dst = jsontext.AppendMember(append(jsontext.AppendName(dst, "tool_choice"), `{"type":"function"`...), "name", choice)
+		dst = append(dst, '}')
 	case choice != "":
 		dst = jsontext.AppendMember(append(jsontext.AppendName(dst, "tool_choice"), `{"type":"function","function":{`...), "name", choice)
 		dst = append(dst, "}}"...)
 	}
 	return append(dst, '}')
-}
-
-// maxToolCache limits the number of cached toolsets. A model that serves several rosters
-// uses a few at a time.
-const maxToolCache = 8
-
-// encodedTools is the tools member of a request for one toolset.
-type encodedTools struct {
-	set  *converse.Toolset
-	text []byte // begins with a comma
-}
-
-// encode returns the encoded tools of a request; nil if there are none. The tools of a
-// sampling request are new each time. They are not cached, because they would displace
-// the toolsets of conversations.
-func (m *Model) encode(ctx context.Context, request *converse.Request) *encodedTools {
-	set := request.Tools
-	if set == nil {
-		set = &converse.Toolset{}
-	}
-	if len(set.Definitions) == 0 && len(m.hosted) == 0 {
-		return nil
-	}
-	encoded := &encodedTools{set: set}
-	if request.Purpose == converse.PurposeSampling {
-		encoded.text = m.appendTools(ctx, nil, set, nil) // a server's request uses no tools of the model's server
-	} else {
-		encoded = m.tools.of(ctx, m, set)
-	}
-	if len(encoded.text) == 0 {
-		return nil
-	}
-	return encoded
-}
-
-// of returns the encoded form of a toolset. Toolsets with equal definitions share an
-// entry.
-func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *encodedTools {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.entries, func(e *encodedTools) bool {
-		return e.set == set || slices.Equal(e.set.Definitions, set.Definitions)
-	})
-	if i < 0 {
-		if len(c.entries) == maxToolCache {
-			c.entries = slices.Delete(c.entries, 0, 1)
-		}
-		c.entries = append(c.entries, &encodedTools{set: set, text: m.appendTools(ctx, nil, set, m.hosted)})
-		i = len(c.entries) - 1
-	}
-	return c.entries[i]
-}
-
-// appendTools appends the tools member for a set. A tool that Screen rejects but that is
-// offered anyway is left out and logged, because a request with it would fail as a whole.
-func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Toolset, hosted [][]byte) []byte {
-	dst = append(dst, `,"tools":[`...)
-	empty := len(dst)
-	for _, tool := range hosted {
-		if len(dst) > empty {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, tool...)
-	}
-	for _, definition := range set.Definitions {
-		longer := dst
-		if len(dst) > empty {
-			longer = append(longer, ',')
-		}
-		longer, err := m.appendTool(longer, definition)
-		if err != nil {
-			event.Log(ctx, m.log, zapcore.WarnLevel, "a tool is set aside", event.ToolRefused, zap.String("tool", definition.Name), zap.Error(err))
-			continue
-		}
-		dst = longer
-	}
-	if len(dst) == empty {
-		return nil
-	}
-	return append(dst, ']')
 }
 
 // appendTool appends one tool with its adapted schema. strict is never sent, as it would

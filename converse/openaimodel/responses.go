@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/consort-go/consort/converse"
@@ -23,7 +22,7 @@ type responses struct {
 	ctx        context.Context
 	m          *Model
 	request    *converse.Request
-	transcript *transcript
+	transcript *modelapi.Transcript
 	included   bool // the last request has asked for encrypted reasoning
 }
 
@@ -36,12 +35,9 @@ func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	t := r.transcript
-	if t.offered != r.request.Tools {
-		t.offered, t.tools = r.request.Tools, r.m.encode(r.ctx, r.request)
-	}
-	writer := &inputWriter{m: r.m, plain: t.messages.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
-	return t.messages.Body(r.request.History, `{"input":[`, writer.write, func(dst []byte) []byte {
-		return r.appendTail(dst, fields, t.tools)
+	writer := &inputWriter{m: r.m, plain: t.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
+	return t.Body(r.request.History, `{"input":[`, writer.write, func(dst []byte) []byte {
+		return r.m.appendTail(dst, r.request, fields, t.Tools(r.ctx, r.m.tools, r.request))
 	})
 }
 
@@ -60,7 +56,7 @@ func (r *responses) Read(x *modelapi.Exchange, res *http.Response) (converse.Rep
 	if !answer.ended {
 		return converse.Reply{}, x.Broken(res, true, "the stream ended before response.completed")
 	}
-	reply, err := answer.reply(r.m, r.request.NewID)
+	reply, err := answer.reply(r.m, r.request)
 	if err != nil {
 		return reply, x.Broken(res, false, "%w", err)
 	}
@@ -82,7 +78,7 @@ func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) boo
 		}
 		r.m.includeRefused.Store(true)
 	case failed.Code == "invalid_encrypted_content", strings.Contains(said, "encrypted content") && strings.Contains(said, "could not be verified"):
-		if !r.transcript.messages.Forget() {
+		if !r.transcript.Forget() {
 			return false
 		}
 	default:
@@ -182,31 +178,4 @@ func (r *responses) cacheKey() string {
 		return o.PromptCacheKey
 	}
 	return modelapi.MadeCallID(r.request.History[0].Header().ID)
-}
-
-// appendTail appends the rest of a body after its input, beginning with fields. tools is
-// nil if no tools are offered.
-func (r *responses) appendTail(dst []byte, fields string, tools *encodedTools) []byte {
-	dst = append(append(dst, ']'), fields...)
-	if tools == nil {
-		return append(dst, '}')
-	}
-	dst = append(dst, tools.text...)
-	o := r.m.optionsFor(r.request.Purpose)
-	if o.ParallelToolCalls != nil && !o.extra("parallel_tool_calls") {
-		dst = strconv.AppendBool(jsontext.AppendName(dst, "parallel_tool_calls"), *o.ParallelToolCalls)
-	}
-	switch choice := o.ToolChoice; {
-	case o.extra("tool_choice") && !r.request.NoInvocations:
-	case r.request.NoInvocations:
-		dst = jsontext.AppendMember(dst, "tool_choice", "none")
-	case r.request.RequireInvocation:
-		dst = jsontext.AppendMember(dst, "tool_choice", "required")
-	case choice == "auto" || choice == "none" || choice == "required":
-		dst = jsontext.AppendMember(dst, "tool_choice", choice)
-	case choice != "":
-		dst = jsontext.AppendMember(append(jsontext.AppendName(dst, "tool_choice"), `{"type":"function"`...), "name", choice)
-		dst = append(dst, '}')
-	}
-	return append(dst, '}')
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/internal/textcut"
 	"github.com/tidwall/gjson"
 )
 
@@ -312,13 +311,13 @@ func (a *responseAnswer) think(item *responseItem, part *responsePart, text stri
 }
 
 // reply returns the complete answer.
-func (a *responseAnswer) reply(m *Model, newID func() string) (converse.Reply, error) {
+func (a *responseAnswer) reply(m *Model, request *converse.Request) (converse.Reply, error) {
 	if a.overflown {
 		return converse.Reply{}, errors.New("the answer holds more than 1,024 items")
 	}
-	reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: newID()}, Model: a.model, Usage: a.usage}}
+	reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Model: a.model, Usage: a.usage}}
 	var kept []modelapi.Item
-	taken := map[string]bool{}
+	calls := modelapi.NewCalls(request, reply.Message.ID)
 	for _, item := range a.items {
 		entry := modelapi.Item{Type: item.kind, Phase: item.phase}
 		switch item.kind {
@@ -337,7 +336,7 @@ func (a *responseAnswer) reply(m *Model, newID func() string) (converse.Reply, e
 				continue
 			}
 		case "function_call":
-			reply.Invocations = append(reply.Invocations, a.invocation(item, reply.Message.ID, newID(), taken))
+			calls.Add(item.callID, item.name, string(item.arguments))
 		case "reasoning":
 			if entry.Item = reasoningItem(item.raw); entry.Item == nil {
 				continue
@@ -351,26 +350,11 @@ func (a *responseAnswer) reply(m *Model, newID func() string) (converse.Reply, e
 		}
 		kept = append(kept, entry)
 	}
+	reply.Invocations = calls.Invocations
 	reply.Message.Finish = a.finishReason(kept, len(reply.Invocations))
 	a.markCutOff(&reply)
 	reply.Message.Metadata = m.server.KeepItems(outputKey, m.name, kept)
 	return reply, nil
-}
-
-// invocation returns the invocation of a call.
-func (a *responseAnswer) invocation(item *responseItem, message, id string, taken map[string]bool) canister.Invocation {
-	call := canister.Invocation{
-		Head: canister.Head{ID: id}, Message: message, CallID: item.callID,
-		Name: modelapi.ToolName(a.tools, item.name), Arguments: string(item.arguments),
-	}
-	if call.CallID == "" || taken[call.CallID] {
-		call.CallID = modelapi.MadeCallID(id)
-	}
-	taken[call.CallID] = true
-	if strings.TrimSpace(call.Arguments) == "" {
-		call.Arguments = "{}"
-	}
-	return call
 }
 
 // markCutOff replaces the arguments of a last call that was cut off before them.
@@ -380,7 +364,7 @@ func (a *responseAnswer) markCutOff(reply *converse.Reply) {
 		return
 	}
 	if len(a.items[len(a.items)-1].arguments) == 0 {
-		reply.Invocations[n-1].Arguments = noArguments
+		reply.Invocations[n-1].Arguments = modelapi.CutOffArguments
 	}
 }
 
@@ -393,7 +377,7 @@ func (a *responseAnswer) finishReason(items []modelapi.Item, calls int) canister
 		return canister.FinishContentFilter
 	case "":
 	default:
-		return canister.Finish(textcut.Bytes(strings.ToValidUTF8(a.reason, "\uFFFD"), 100))
+		return modelapi.OtherFinish(a.reason)
 	}
 	if calls > 0 {
 		return canister.FinishInvocations

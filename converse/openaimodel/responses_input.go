@@ -66,10 +66,7 @@ func (w *inputWriter) contents(parts []modelapi.Part) {
 		if p.IsText() && p.Text == "" {
 			continue
 		}
-		if w.dst[len(w.dst)-1] != '[' {
-			w.dst = append(w.dst, ',')
-		}
-		w.dst = appendInput(w.dst, p)
+		w.dst = appendInput(jsontext.AppendComma(w.dst), p)
 	}
 	w.dst = append(w.dst, ']')
 }
@@ -96,10 +93,7 @@ func appendInput(dst []byte, p modelapi.Part) []byte {
 
 // begin opens an item.
 func (w *inputWriter) begin() {
-	if w.dst[len(w.dst)-1] != '[' {
-		w.dst = append(w.dst, ',')
-	}
-	w.dst = append(w.dst, '{')
+	w.dst = append(jsontext.AppendComma(w.dst), '{')
 }
 
 // group writes what the model produced, and an output for each of its calls.
@@ -155,13 +149,10 @@ func (w *inputWriter) result(r canister.Result) []modelapi.Part {
 			parts = append(parts, p)
 		}
 	}
-	switch {
-	case !empty:
-		return parts
-	case r.Failed():
-		return []modelapi.Part{{Text: "[the call failed without an explanation: " + r.Code + "]"}}
+	if empty {
+		return []modelapi.Part{{Text: modelapi.EmptyResult(r)}}
 	}
-	return []modelapi.Part{{Text: "[the tool succeeded and returned nothing]"}}
+	return parts
 }
 
 // replay writes the items of an answer as the server sent them, in their order. It returns

@@ -75,6 +75,14 @@ func AppendName(dst []byte, name string) []byte {
 	return append(dst, ':')
 }
 
+// AppendComma appends a comma unless a list has just begun.
+func AppendComma(dst []byte) []byte {
+	if dst[len(dst)-1] != '[' {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
 // Canonical returns the JSON encoding of v, the same for equal values: sorted members, no
 // spaces, no unnecessary escapes.
 func Canonical(v any) ([]byte, error) {

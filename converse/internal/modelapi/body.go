@@ -8,17 +8,23 @@ import (
 	"sync/atomic"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
 )
 
 // Transcript is a conversation in the form in which it is sent. It keeps the messages of
-// earlier exchanges, so that the next exchange appends only new ones. The rest of the body
-// after the messages is rewritten each time in the same buffer. The zero value is empty.
+// earlier exchanges, so that the next exchange appends only new ones, and the encoded tools
+// of the last one. The rest of the body after the messages is rewritten each time in the
+// same buffer. The zero value is empty.
 // A Transcript must not be used concurrently.
 type Transcript struct {
 	marks []mark // the canisters in text, in order
 	text  []byte // the beginning of the body and the messages
 	body  *BodyRef
 	plain bool // see Forget
+
+	offered  *converse.Toolset
+	sampling bool
+	tools    []byte // for offered and sampling; see Tools
 }
 
 // Forget makes the next request encode the whole history again, without the opaque data

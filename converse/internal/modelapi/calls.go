@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -61,6 +62,58 @@ func CallID(call canister.Invocation) string {
 func MadeCallID(identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	return "call_" + hex.EncodeToString(sum[:12])
+}
+
+// Calls builds the invocations of an answer.
+type Calls struct {
+	request *converse.Request
+	message string          // the ID of the Assistant
+	taken   map[string]bool // call IDs
+
+	Invocations []canister.Invocation
+}
+
+// NewCalls returns a builder for the answer to a request, whose Assistant has that ID.
+func NewCalls(request *converse.Request, message string) *Calls {
+	return &Calls{request: request, message: message}
+}
+
+// Add adds a call with the ID and the name that the server gave it. Calls without an ID of
+// their own get one. It returns the invocation, which is valid until the next call of Add.
+func (c *Calls) Add(callID, name, arguments string) *canister.Invocation {
+	id := c.request.NewID()
+	if callID == "" || c.taken[callID] {
+		callID = MadeCallID(id)
+	}
+	if c.taken == nil {
+		c.taken = map[string]bool{}
+	}
+	c.taken[callID] = true
+	if strings.TrimSpace(arguments) == "" {
+		arguments = "{}"
+	}
+	c.Invocations = append(c.Invocations, canister.Invocation{
+		Head: canister.Head{ID: id}, Message: c.message, CallID: callID, Name: ToolName(c.request.Tools, name), Arguments: arguments,
+	})
+	return &c.Invocations[len(c.Invocations)-1]
+}
+
+// CutOffArguments replaces the arguments of a call that was cut off before them. It is not
+// JSON, so that the tool does not run as if it had been called without arguments, and the
+// model learns that its call was cut off.
+const CutOffArguments = "[cut off before the arguments]"
+
+// OtherFinish returns a reason to stop that has no constant, in the server's word.
+func OtherFinish(word string) canister.Finish {
+	return canister.Finish(textcut.Bytes(strings.ToValidUTF8(word, "\uFFFD"), 100))
+}
+
+// EmptyResult returns the text that the model is sent for a result without content.
+func EmptyResult(r canister.Result) string {
+	if r.Failed() {
+		return "[the call failed without an explanation: " + r.Code + "]"
+	}
+	return "[the tool succeeded and returned nothing]"
 }
 
 // LegalName returns the name of a called tool in a form that the API accepts. Only names
