@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,10 +60,13 @@ func leading(history []canister.Canister) (system, rest []canister.Canister) {
 	return history, nil
 }
 
-// appendTail appends the rest of a body after its messages: what the server paused, the
-// system prompt, the fields and the tools.
+// appendTail appends the rest of a body after its messages: what the server paused, or a
+// request to go on with an answer, the system prompt, the fields and the tools.
 func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Canister, fields string) []byte {
-	if len(r.paused) > 0 {
+	switch {
+	case len(r.paused) == 0 && endsWithAnswer(r.request.History):
+		dst = append(appendText(append(jsontext.AppendComma(dst), `{"role":"user","content":[`...), "[continue]"), "]}"...)
+	case len(r.paused) > 0:
 		dst = append(jsontext.AppendMember(append(jsontext.AppendComma(dst), '{'), "role", "assistant"), `,"content":[`...)
 		for _, b := range r.paused {
 			if b.canBeSent() {
@@ -91,6 +95,16 @@ func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Ca
 		dst = append(jsontext.AppendName(dst, "tool_choice"), text...)
 	}
 	return append(dst, '}')
+}
+
+// endsWithAnswer reports whether a history ends with a message of the model without calls.
+// The API does not go on with one.
+func endsWithAnswer(history []canister.Canister) bool {
+	if len(history) == 0 {
+		return false
+	}
+	_, answer := history[len(history)-1].(canister.Assistant)
+	return answer
 }
 
 // toolChoice returns the value of tool_choice; nil leaves it to the server.
@@ -172,21 +186,15 @@ func (r *messages) fields() (string, error) {
 		limit = min(n, math.MaxInt32)
 	}
 	fields := map[string]any{"max_tokens": limit}
-	if temperature := r.request.Temperature; temperature != nil {
-		fields["temperature"] = min(*temperature, 1) // 1 is the most that the API takes
-	} else if o.Temperature != nil {
-		fields["temperature"] = *o.Temperature
+	thinking := r.thinking(o, limit)
+	if thinking != nil {
+		fields["thinking"] = thinking
 	}
-	if o.TopP != nil {
-		fields["top_p"] = *o.TopP
-	}
-	if stop := r.request.Stop; len(stop) > 0 {
+	maps.Copy(fields, r.sampling(o, thinking != nil && thinking["type"] != "disabled"))
+	if stop := slices.DeleteFunc(slices.Clone(r.request.Stop), isBlank); len(stop) > 0 {
 		fields["stop_sequences"] = stop
 	} else if len(o.Stop) > 0 {
 		fields["stop_sequences"] = o.Stop
-	}
-	if thinking := r.thinking(o, limit); thinking != nil {
-		fields["thinking"] = thinking
 	}
 	output := map[string]any{}
 	if o.Effort != "" {
@@ -210,6 +218,25 @@ func (r *messages) fields() (string, error) {
 		fields["stream"] = true
 	}
 	return jsontext.Fields(fields)
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// sampling returns the members that control randomness. The API takes a temperature neither
+// together with top_p nor, unless it is 1, while the model thinks.
+func (r *messages) sampling(o *Options, thinks bool) map[string]any {
+	members := map[string]any{}
+	temperature, topP := o.Temperature, o.TopP
+	if r.request.Temperature != nil {
+		temperature, topP = new(min(*r.request.Temperature, 1)), nil // 1 is the most that the API takes
+	}
+	if temperature != nil && (!thinks || *temperature == 1) {
+		members["temperature"] = *temperature
+	}
+	if topP != nil {
+		members["top_p"] = *topP
+	}
+	return members
 }
 
 // minThinking is the least budget of thinking that the API takes, in tokens.
@@ -237,22 +264,19 @@ func (r *messages) thinking(o *Options, limit int64) map[string]any {
 	return map[string]any{"type": "enabled", "budget_tokens": budget}
 }
 
-// callsWithoutThinking reports whether the history ends with calls, and their results,
-// whose message has no thinking that the server would see again.
+// callsWithoutThinking reports whether the last message of the model has calls, and no
+// thinking that the server would see again.
 func (r *messages) callsWithoutThinking() bool {
 	for i := len(r.request.History) - 1; i >= 0; i-- {
-		switch r.request.History[i].(type) {
-		case canister.Invocation, canister.Result:
+		if _, ok := r.request.History[i].(canister.Assistant); !ok {
 			continue
-		case canister.Assistant:
-			group, err := modelapi.GroupAt(r.request.History, i)
-			if err != nil || len(group.Invocations) == 0 {
-				return false
-			}
-			items := r.m.server.KeptItems(group, contentKey, r.m.name, "tool_use")
-			return r.transcript.IsPlain() || len(items) == 0 || items[0].Type != "thinking" && items[0].Type != "redacted_thinking"
 		}
-		return false
+		group, err := modelapi.GroupAt(r.request.History, i)
+		if err != nil || len(group.Invocations) == 0 {
+			return false
+		}
+		items := r.m.server.KeptItems(group, contentKey, r.m.name, "tool_use")
+		return r.transcript.IsPlain() || len(items) == 0 || items[0].Type != "thinking" && items[0].Type != "redacted_thinking"
 	}
 	return false
 }
@@ -268,6 +292,9 @@ func (o *Options) checkThinking() error {
 		if err != nil || budget < minThinking || budget >= o.MaxTokens {
 			return fmt.Errorf("the option Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
 		}
+	}
+	if o.Temperature != nil && *o.Temperature != 1 || o.TopP != nil && *o.TopP < 0.95 {
+		return errors.New("while the model thinks, the API takes only 1 for the option Temperature, and only 0.95 or more for TopP; leave them out, or set Thinking to off")
 	}
 	if o.ToolChoice != "" && o.ToolChoice != "auto" && o.ToolChoice != "none" {
 		return errors.New("the option ToolChoice forces a call, which the API does not allow while the model thinks; set Thinking to off, or ToolChoice to auto")

@@ -352,6 +352,54 @@ func TestWhatTheAPIWouldRefuse(t *testing.T) {
 	}
 }
 
+// TestSampling: a request of an MCP server has what the API does not take: white space to
+// stop at, a temperature while the model thinks or beside top_p, and an answer at its end.
+func TestSampling(t *testing.T) {
+	half, most := 0.5, 0.97
+	for _, options := range []anthropicmodel.Options{{Thinking: "adaptive"}, {Thinking: "2048"}, {TopP: &most}} {
+		server, model := once(t, options, openaiserver.Message{Text: "Fine."})
+		sampling := request(user("u", "Hi"), canister.Assistant{Head: canister.Head{ID: "a"}, Content: canister.Texts("Well, ")})
+		sampling.Temperature, sampling.Stop = &half, []string{"\n", "END"}
+		if _, _, err := run(t.Context(), model, sampling); err != nil {
+			t.Errorf("%+v: %v", options, err)
+			continue
+		}
+		sent := gjson.ParseBytes(server.Requests()[0].Body)
+		if got := sent.Get("stop_sequences").Raw; got != `["END"]` {
+			t.Errorf("stop_sequences is %s", got)
+		}
+		if got := sent.Get("temperature").Exists(); got != (options.Thinking == "") {
+			t.Errorf("with thinking %q there is a temperature: %t", options.Thinking, got)
+		}
+		if got := sent.Get("messages.2.content.0.text").Str; got != "[continue]" {
+			t.Errorf("the last message is %q", got)
+		}
+	}
+	for says, options := range map[string]anthropicmodel.Options{
+		"white space": {Stop: []string{"END", " \n"}}, "only 1 for": {Thinking: "adaptive", Temperature: &half}, "only 0.95": {Thinking: "2048", TopP: &half},
+	} {
+		if _, err := anthropicmodel.New("m", &options); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want %q", options, err, says)
+		}
+	}
+}
+
+// TestThinkingAfterCallsWithoutIt: thinking with a budget does not start after calls that
+// were made without it, also if another message has followed.
+func TestThinkingAfterCallsWithoutIt(t *testing.T) {
+	server, model := once(t, anthropicmodel.Options{Thinking: "2048"}, openaiserver.Message{Text: "Fine."})
+	if _, _, err := run(t.Context(), model, request(
+		user("u", "Hi"), canister.Assistant{Head: canister.Head{ID: "a"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "call_0", Name: "f", Arguments: `{}`},
+		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Content: canister.Texts("Done.")}, user("v", "And?"),
+	)); err != nil {
+		t.Fatal(err)
+	}
+	if body := server.Requests()[0].Body; gjson.GetBytes(body, "thinking").Exists() {
+		t.Errorf("%s", body)
+	}
+}
+
 // TestRejectedThinking: after the server has rejected thinking of its own, the conversation
 // goes on without it.
 func TestRejectedThinking(t *testing.T) {

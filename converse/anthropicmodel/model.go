@@ -23,7 +23,8 @@
 // becomes a line of text. Supervisors at the beginning of a history are the system prompt;
 // a later one is a user message with a frame, as a Document is. An Assistant and its
 // Invocations are one assistant message, and their Results one user message, in the order
-// of the calls, with images and PDF files inside.
+// of the calls, with images and PDF files inside. The API does not go on with an answer: if
+// a history ends with one, a last user message asks it to.
 //
 // Thinking and its signature, and what tools of the server did, are stored in the metadata
 // of the Assistant as anthropicmodel.content, together with the host and the model, and

@@ -53,9 +53,10 @@ type Options struct {
 	// too, the lower one is sent.
 	MaxTokens int
 	// Temperature and TopP control the randomness of the sampling. A temperature in a
-	// request takes precedence.
+	// request replaces both, and is left out while the model thinks.
 	Temperature, TopP *float64
-	// Stop are texts at which the model stops. The Stop of a request replaces them.
+	// Stop are texts at which the model stops. The Stop of a request replaces them. The API
+	// takes no text that is only white space.
 	Stop []string
 	// ToolChoice is auto, any, none or the name of a tool that must be called. Empty leaves
 	// it to the server, which means auto.
@@ -178,6 +179,9 @@ func (o *Options) check() error {
 	}
 	if len(o.OutputSchema) > 0 && !json.Valid(o.OutputSchema) {
 		add("OutputSchema is not valid JSON")
+	}
+	if slices.ContainsFunc(o.Stop, isBlank) {
+		add("Stop has a text that is only white space, which the API does not take")
 	}
 	for i, tool := range o.HostedTools {
 		if kind, _ := tool["type"].(string); kind == "" || kind == "custom" {

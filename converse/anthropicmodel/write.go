@@ -91,13 +91,6 @@ func appendPart(dst []byte, p modelapi.Part) []byte {
 		dst = append(dst, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"`...)
 		dst = append(base64.StdEncoding.AppendEncode(dst, p.Data), `"}`...)
 		return append(jsontext.AppendMember(dst, "title", p.Name), '}')
-	case strings.HasPrefix(p.URL, "data:"):
-		kind, data, ok := strings.Cut(strings.TrimPrefix(p.URL, "data:"), ";base64,")
-		if !ok {
-			return appendText(dst, "[image, left out: its data URL is not base64]")
-		}
-		dst = append(dst, `{"type":"image","source":{"type":"base64"`...)
-		return append(jsontext.AppendMember(jsontext.AppendMember(dst, "media_type", kind), "data", data), "}}"...)
 	case p.URL != "":
 		dst = append(dst, `{"type":"image","source":{"type":"url"`...)
 		return append(jsontext.AppendMember(dst, "url", p.URL), "}}"...)

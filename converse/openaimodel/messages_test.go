@@ -45,7 +45,7 @@ func messages(t *testing.T, options openaimodel.Options, history ...canister.Can
 }
 
 func TestMessages(t *testing.T) {
-	png := canister.ImageContent{Data: []byte("PNG"), MIME: "image/png"}
+	png := canister.ImageContent{Data: []byte("\x89PNG\r\n\x1a\n"), MIME: "image/png"}
 	wav := canister.AudioContent{Data: []byte("WAV"), MIME: "audio/x-wav"}
 	for _, test := range []struct {
 		name    string
@@ -65,7 +65,7 @@ func TestMessages(t *testing.T) {
 			name:    "developer",
 			options: openaimodel.Options{SupervisorRole: "developer"},
 			history: []canister.Canister{canister.Supervisor{Head: head("s"), Content: []canister.Content{png}}},
-			want:    `[{"role":"developer","content":"[image/png, 3 bytes, omitted: such a message can only have text]"}]`,
+			want:    `[{"role":"developer","content":"[image/png, 8 bytes, omitted: such a message can only have text]"}]`,
 		},
 		{
 			name: "user with everything",
@@ -73,17 +73,17 @@ func TestMessages(t *testing.T) {
 				canister.Text("Look:"), png, canister.ImageContent{URL: "https://x/y.png"},
 				canister.ImageContent{Data: make([]byte, 12<<10), MIME: "image/tiff"}, wav,
 				canister.ResourceContent{URI: "file:///a", MIME: "text/plain", Text: "words"},
-				canister.ResourceContent{URI: "file:///b", MIME: "image/gif", Blob: []byte("GIF")},
+				canister.ResourceContent{URI: "file:///b", MIME: "image/gif", Blob: []byte("GIF89a")},
 				canister.ResourceContent{URI: "file:///c", Blob: []byte{}},
 				canister.LinkContent{URI: "file:///d", Name: "d", Size: new(int64(3))},
 				canister.StructuredContent{JSON: json.RawMessage(`{"a":1}`)},
 			}}},
-			want: `[{"role":"user","content":[{"type":"text","text":"Look:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,UE5H"}},` +
+			want: `[{"role":"user","content":[{"type":"text","text":"Look:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}},` +
 				`{"type":"image_url","image_url":{"url":"https://x/y.png"}},` +
 				`{"type":"text","text":"[image/tiff, 12 KiB, omitted: the model's API cannot carry it]"},` +
 				`{"type":"text","text":"[audio/x-wav, 3 bytes, omitted: the model cannot hear]"},` +
 				`{"type":"text","text":"[resource file:///a, text/plain]\nwords"},` +
-				`{"type":"text","text":"[resource file:///b]"},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG"}},` +
+				`{"type":"text","text":"[resource file:///b]"},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lGODlh"}},` +
 				`{"type":"text","text":"[resource file:///c: data of unknown type, 0 bytes, omitted: the model's API cannot carry it]"},` +
 				`{"type":"text","text":"[link file:///d, d, 3 bytes]"},{"type":"text","text":"{\"a\":1}"}]}]`,
 		},
@@ -93,18 +93,20 @@ func TestMessages(t *testing.T) {
 			history: []canister.Canister{canister.User{
 				Head: head("u"), Content: []canister.Content{png, wav, canister.ImageContent{URL: "data:image/png;base64,AAAA"}},
 			}},
-			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 3 bytes, omitted: the model cannot see]"},` +
-				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image data:image/png;base64, omitted: the model cannot see]"}]}]`,
+			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 8 bytes, omitted: the model cannot see]"},` +
+				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image/png, 3 bytes, omitted: the model cannot see]"}]}]`,
 		},
 		{
 			name:    "media that servers refuse",
 			options: openaimodel.Options{Audio: true},
 			history: []canister.Canister{canister.User{Head: head("u"), Content: []canister.Content{
 				canister.ImageContent{MIME: "image/png"}, canister.ImageContent{URL: "file:///a.png"},
-				canister.ImageContent{URL: "DATA:image/png;base64,AAAA"}, canister.AudioContent{MIME: "audio/wav"},
+				canister.ImageContent{URL: "DATA:image/png;base64,AAAA"}, canister.ImageContent{URL: "data:image/png;base64,R0lGODlh"},
+				canister.AudioContent{MIME: "audio/wav"},
 			}}},
 			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 0 bytes, omitted: the model's API cannot carry it]"},` +
-				`{"type":"text","text":"[image file:///a.png, omitted: the model's server cannot fetch it]"},{"type":"image_url","image_url":{"url":"DATA:image/png;base64,AAAA"}},` +
+				`{"type":"text","text":"[image file:///a.png, omitted: the model's server cannot fetch it]"},` +
+				`{"type":"text","text":"[image/png, 3 bytes, omitted: its data is not an image]"},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lGODlh"}},` +
 				`{"type":"text","text":"[audio/wav, 0 bytes, omitted: the model's API cannot carry it]"}]}]`,
 		},
 		{
@@ -158,7 +160,7 @@ func TestMessages(t *testing.T) {
 			want: `[{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
 				`{"role":"tool","tool_call_id":"c1","content":"Here:\n[image 1 of the result of call c1 (f) follows in the next user message]\n{\"n\":1}"},` +
 				`{"role":"tool","tool_call_id":"c2","content":"[the tool succeeded and returned nothing]"},` +
-				`{"role":"user","content":[{"type":"text","text":"[image 1 of the result of call c1 (f)]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,UE5H"}}]}]`,
+				`{"role":"user","content":[{"type":"text","text":"[image 1 of the result of call c1 (f)]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}]`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -400,7 +400,11 @@ func reasoningItem(raw []byte) json.RawMessage {
 	}
 	kept := map[string]json.RawMessage{"type": json.RawMessage(`"reasoning"`), "summary": json.RawMessage("[]")}
 	for _, name := range []string{"id", "summary", "content", "encrypted_content"} {
-		if value := item.Get(name); value.Exists() && value.Type != gjson.Null {
+		value := item.Get(name)
+		if name == "id" && len(value.String()) > maxID {
+			continue // OpenAI refuses long IDs, and needs none with encrypted content
+		}
+		if value.Exists() && value.Type != gjson.Null {
 			kept[name] = json.RawMessage(value.Raw)
 		}
 	}

@@ -127,13 +127,13 @@ func (w *inputWriter) call(call canister.Invocation) {
 	w.dst = append(jsontext.AppendMember(w.dst, "arguments", modelapi.LegalArguments(call.Arguments)), '}')
 }
 
-// maxCallID is the longest ID of a call that Responses takes. Other servers give longer
-// ones.
-const maxCallID = 64
+// maxID is the longest ID of an item or a call that Responses takes. Other servers give
+// longer ones.
+const maxID = 64
 
 // responseCallID returns the ID that links a call and its output.
 func responseCallID(call canister.Invocation) string {
-	if id := modelapi.CallID(call); len(id) <= maxCallID {
+	if id := modelapi.CallID(call); len(id) <= maxID {
 		return id
 	}
 	return modelapi.MadeCallID(call.ID)

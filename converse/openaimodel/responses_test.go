@@ -272,7 +272,7 @@ func TestResultsWithImagesAndFiles(t *testing.T) {
 		canister.Assistant{Head: canister.Head{ID: "a"}},
 		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "f", Arguments: "{}"},
 		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Content: []canister.Content{
-			canister.Text("Here:"), canister.ImageContent{Data: []byte("png"), MIME: "image/png"},
+			canister.Text("Here:"), canister.ImageContent{Data: []byte("\x89PNG\r\n\x1a\n"), MIME: "image/png"},
 			canister.ResourceContent{URI: "file:///a/report.pdf", MIME: "application/pdf", Blob: []byte("%PDF-1.7")},
 			canister.ResourceContent{URI: "file:///a/x.bin", MIME: "application/zip", Blob: []byte("PK")},
 		}},
@@ -282,7 +282,7 @@ func TestResultsWithImagesAndFiles(t *testing.T) {
 	}
 	output := gjson.GetBytes(server.Requests()[0].Body, "input.2.output")
 	for path, want := range map[string]string{
-		"0.text": "Here:", "1.image_url": "data:image/png;base64,cG5n", "3.filename": "report.pdf", "3.file_data": "data:application/pdf;base64,JVBERi0xLjc=",
+		"0.text": "Here:", "1.image_url": "data:image/png;base64,iVBORw0KGgo=", "3.filename": "report.pdf", "3.file_data": "data:application/pdf;base64,JVBERi0xLjc=",
 		"4.text": "[resource file:///a/x.bin: application/zip, 2 bytes, omitted: the model's API cannot carry it]",
 	} {
 		if got := output.Get(path).Str; got != want {

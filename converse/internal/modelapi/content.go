@@ -4,6 +4,7 @@ package modelapi
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"mime"
 	"net/http"
@@ -51,8 +52,8 @@ func OnlyText(parts []Part) (string, bool) {
 	return strings.Join(texts, "\n"), true
 }
 
-// fetched matches the image URLs that servers accept.
-var fetched = regexp.MustCompile(`(?i)^(https?://|data:image/)`)
+// fetched matches the URLs that servers fetch an image from.
+var fetched = regexp.MustCompile(`(?i)^https?://`)
 
 // imageTypes are the image types that the API accepts.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
@@ -157,8 +158,22 @@ func (r Renderer) Document(d canister.Document) []Part {
 	return append(parts, Part{Text: "</document>"})
 }
 
+// inline returns an image whose data is in its URL as one with data.
+func inline(c canister.ImageContent) canister.ImageContent {
+	head, text, ok := strings.Cut(c.URL, ";base64,")
+	if !ok || !strings.EqualFold(head[:min(len(head), len("data:"))], "data:") {
+		return c
+	}
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return c
+	}
+	return canister.ImageContent{Data: data, MIME: head[len("data:"):]}
+}
+
 func (r Renderer) image(c canister.ImageContent) Part {
-	switch kind := mediaType(c.MIME); {
+	c = inline(c)
+	switch kind, is := mediaType(c.MIME), http.DetectContentType(c.Data); {
 	case c.URL != "" && r.NoImages:
 		return Part{Text: "[image " + shortURL(c.URL) + ", omitted: the model cannot see]"}
 	case c.URL != "" && !fetched.MatchString(c.URL):
@@ -169,11 +184,10 @@ func (r Renderer) image(c canister.ImageContent) Part {
 		return Part{Text: leftOut(c.MIME, len(c.Data), "the model cannot see")}
 	case !imageTypes[kind] || len(c.Data) == 0: // servers would reject the whole history
 		return Part{Text: leftOut(c.MIME, len(c.Data), "the model's API cannot carry it")}
+	case !imageTypes[is]:
+		return Part{Text: leftOut(c.MIME, len(c.Data), "its data is not an image")}
 	default:
-		if is := http.DetectContentType(c.Data); imageTypes[is] {
-			kind = is // servers reject an image of another type than the declared one
-		}
-		return Part{Data: c.Data, MIME: kind}
+		return Part{Data: c.Data, MIME: is} // servers reject an image of another type than the declared one
 	}
 }
 

@@ -56,6 +56,17 @@ type responsesTool struct {
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 	Strict      *bool           `json:"strict"`
+	members     map[string]json.RawMessage
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts unknown members: which ones a tool
+// may have depends on its type.
+func (t *responsesTool) UnmarshalJSON(data []byte) error {
+	type plain responsesTool
+	if err := json.Unmarshal(data, (*plain)(t)); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, &t.members)
 }
 
 // inputItem is one item of an input.
@@ -71,6 +82,7 @@ type inputItem struct {
 	Output    json.RawMessage `json:"output"`
 	Summary   json.RawMessage `json:"summary"`
 	Encrypted *string         `json:"encrypted_content"`
+	members   map[string]json.RawMessage
 }
 
 // isModels reports whether the model produced the item.
@@ -85,7 +97,7 @@ func parseResponses(body []byte, header http.Header, trust bool) (*Request, *Fai
 	if failure := decodeStrictly(body, &wire); failure != nil {
 		return nil, failure
 	}
-	items, failure := readInput(wire.Input)
+	items, failure := readInput(wire.Input, !trust)
 	if failure != nil {
 		return nil, failure
 	}
@@ -125,8 +137,9 @@ func decodeStrictly(body []byte, into *responsesRequest) *Failure {
 	return invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON payload.)")
 }
 
-// readInput reads the items of an input, which is a text or a list.
-func readInput(raw json.RawMessage) ([]inputItem, *Failure) {
+// readInput reads the items of an input, which is a text or a list, and, if asked, the names
+// of their members.
+func readInput(raw json.RawMessage, members bool) ([]inputItem, *Failure) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		content, _ := json.Marshal(text)
@@ -136,9 +149,16 @@ func readInput(raw json.RawMessage) ([]inputItem, *Failure) {
 	if absent(raw) || json.Unmarshal(raw, &items) != nil {
 		return nil, invalid("input", "missing_required_parameter", "Missing required parameter: 'input'.")
 	}
+	var all []map[string]json.RawMessage
+	if members {
+		_ = json.Unmarshal(raw, &all) // they are objects, as read before
+	}
 	for i := range items {
 		if items[i].Type == "" && items[i].Role != "" {
 			items[i].Type = "message"
+		}
+		if members {
+			items[i].members = all[i]
 		}
 	}
 	return items, nil

@@ -3,14 +3,15 @@
 package openaiserver
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
+
+// This file has the rules of Responses about a request as a whole. Their sources are the API
+// reference (platform.openai.com/docs/api-reference/responses/create, looked up on
+// 2026-11-22) or the report that a comment names, which quotes the message of OpenAI.
 
 // validateResponses refuses requests that OpenAI would refuse.
 func validateResponses(w *responsesRequest, items []inputItem) *Failure {
@@ -26,6 +27,7 @@ func validateResponses(w *responsesRequest, items []inputItem) *Failure {
 		}
 	}
 	for _, check := range []func() *Failure{
+		func() *Failure { return validateIDs(items) },
 		func() *Failure { return validateCallOutputs(items) },
 		func() *Failure { return validateReasoning(w, items) },
 		w.validateTools, w.validateToolChoice, w.validateFormat, w.validateSettings,
@@ -35,174 +37,6 @@ func validateResponses(w *responsesRequest, items []inputItem) *Failure {
 		}
 	}
 	return nil
-}
-
-// hostedItems are the items of tools that the server runs.
-var hostedItems = []string{
-	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call", "mcp_list_tools", "mcp_approval_request",
-}
-
-// inputParts are the parts that a message of each role may hold.
-var inputParts = map[string][]string{
-	"developer": {"input_text", "input_image", "input_file"},
-	"system":    {"input_text", "input_image", "input_file"},
-	"user":      {"input_text", "input_image", "input_file"},
-	"assistant": {"output_text", "refusal"},
-}
-
-// validateItem checks one item by itself.
-func validateItem(i int, item *inputItem) *Failure {
-	where := at("input[%d]", i)
-	missing := func(name string) *Failure {
-		return invalid(where+"."+name, "missing_required_parameter", "Missing required parameter: '%s.%s'.", where, name)
-	}
-	switch {
-	case item.Type == "message":
-		kinds, known := inputParts[item.Role]
-		if !known {
-			return invalid(where+".role", "invalid_value", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", item.Role)
-		}
-		return validateParts(where+".content", item.Content, kinds)
-	case item.Type == "function_call":
-		switch {
-		case item.CallID == "":
-			return missing("call_id")
-		case !legalName.MatchString(item.Name):
-			return badName(where+".name", item.Name)
-		case item.Arguments == nil:
-			return missing("arguments")
-		}
-	case item.Type == "function_call_output":
-		if item.CallID == "" {
-			return missing("call_id")
-		}
-		return validateParts(where+".output", item.Output, inputParts["user"])
-	case item.Type == "reasoning":
-		if absent(item.Summary) {
-			return missing("summary")
-		}
-	case !slices.Contains(hostedItems, item.Type):
-		return invalid(where+".type", "invalid_value", "Invalid value: '%s'. Supported values are: 'message', 'reasoning', 'function_call', and 'function_call_output'.", item.Type)
-	}
-	return nil
-}
-
-// validateParts checks a content that is a text or a list of parts.
-func validateParts(where string, raw json.RawMessage, kinds []string) *Failure {
-	if absent(raw) {
-		return invalid(where, "missing_required_parameter", "Missing required parameter: '%s'.", where)
-	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return nil
-	}
-	var parts []struct {
-		Type     string  `json:"type"`
-		Text     *string `json:"text"`
-		Refusal  *string `json:"refusal"`
-		ImageURL string  `json:"image_url"`
-		FileData string  `json:"file_data"`
-		FileID   string  `json:"file_id"`
-		FileURL  string  `json:"file_url"`
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return invalid(where, "invalid_type", "Invalid type for '%s': expected one of a string or array of objects.", where)
-	}
-	if len(parts) == 0 {
-		return invalid(where, "empty_array", "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", where)
-	}
-	for k, p := range parts {
-		at := at("%s[%d]", where, k)
-		switch {
-		case !slices.Contains(kinds, p.Type):
-			return invalid(at+".type", "invalid_value", "Invalid value: '%s'. Supported values are: '%s'.", p.Type, strings.Join(kinds, "', '"))
-		case p.Type == "input_image" && !strings.HasPrefix(p.ImageURL, "data:image/") && !strings.HasPrefix(p.ImageURL, "http"):
-			return invalid(at+".image_url", "invalid_value", "Invalid '%s.image_url'. Expected a valid URL, but got a value with an invalid format.", at)
-		case p.Type == "input_file" && p.FileData == "" && p.FileID == "" && p.FileURL == "",
-			strings.HasSuffix(p.Type, "_text") && p.Text == nil, p.Type == "refusal" && p.Refusal == nil:
-			return invalid(at, "missing_required_parameter", "Missing required parameter: '%s.%s'.", at, p.Type)
-		}
-	}
-	return nil
-}
-
-// validateCallOutputs checks that each call has one output, after it.
-func validateCallOutputs(items []inputItem) *Failure {
-	answered := map[string]bool{}
-	var order []string
-	for i, item := range items {
-		switch item.Type {
-		case "function_call":
-			if _, twice := answered[item.CallID]; twice {
-				return invalid(at("input[%d].call_id", i), "", "Duplicate function call with call_id %s.", item.CallID)
-			}
-			answered[item.CallID] = false
-			order = append(order, item.CallID)
-		case "function_call_output":
-			done, known := answered[item.CallID]
-			if !known {
-				return invalid("input", "", "No tool call found for function call output with call_id %s.", item.CallID)
-			}
-			if done {
-				return invalid("input", "", "Duplicate function call output with call_id %s.", item.CallID)
-			}
-			answered[item.CallID] = true
-		}
-	}
-	for _, id := range order {
-		if !answered[id] {
-			return invalid("input", "", "No tool output found for function call %s.", id)
-		}
-	}
-	return nil
-}
-
-// seal returns the encrypted content of a reasoning. It holds what OpenAI checks: the model,
-// and the item that followed.
-func seal(model, next string) string {
-	sum := sha256.Sum256([]byte(model + "\x00" + next))
-	return base64.StdEncoding.EncodeToString([]byte("sealed:" + hex.EncodeToString(sum[:])))
-}
-
-// validateReasoning checks that each reasoning is one of this server and model, and stands
-// before the item that it was made with.
-func validateReasoning(w *responsesRequest, items []inputItem) *Failure {
-	stored := w.Store == nil || *w.Store
-	for i, item := range items {
-		if item.Type != "reasoning" {
-			continue
-		}
-		if item.Encrypted == nil || *item.Encrypted == "" {
-			if stored {
-				continue
-			}
-			return invalid("input", "", "Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", item.ID)
-		}
-		text, err := base64.StdEncoding.DecodeString(*item.Encrypted)
-		if err != nil || !bytes.HasPrefix(text, []byte("sealed:")) {
-			return unverified(item)
-		}
-		if i+1 == len(items) || !items[i+1].isModels() {
-			return invalid("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", item.ID)
-		}
-		if items[i+1].Type != "reasoning" && *item.Encrypted != seal(w.Model, nextMark(&items[i+1])) {
-			return unverified(item)
-		}
-	}
-	return nil
-}
-
-func unverified(item inputItem) *Failure {
-	return invalid("input", "invalid_encrypted_content", "The encrypted content for item %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", item.ID)
-}
-
-// nextMark returns what identifies the item after a reasoning: a call by its ID, a message
-// by its beginning.
-func nextMark(item *inputItem) string {
-	if item.Type == "function_call" {
-		return item.CallID
-	}
-	return "message"
 }
 
 // validateTools checks the names and schemas of the tools. A function is strict unless it
@@ -226,12 +60,21 @@ func (w *responsesRequest) validateTools() *Failure {
 			return invalid("tools", "", "Tool names must be unique: '%s' is there twice.", t.Name)
 		}
 		seen[t.Name] = true
+		if name := unknownMember(t.members, responsesToolMembers); name != "" {
+			return invalid(where+"."+name, "unknown_parameter", "Unknown parameter: '%s.%s'.", where, name)
+		}
 		if reason := checkParameters(t.Parameters, t.Strict == nil || *t.Strict); reason != "" {
 			return invalid(where+".parameters", "invalid_function_parameters", "Invalid schema for function '%s': %s", t.Name, reason)
+		}
+		if place := findLookaround(t.Parameters); place != "" {
+			return invalid("tools", "invalid_json_schema", "Invalid JSON schema: regex lookaround is not supported. Found at %s.", place)
 		}
 	}
 	return nil
 }
+
+// responsesToolMembers are the members of a function.
+var responsesToolMembers = strings.Fields("type name description parameters strict output_schema defer_loading allowed_callers")
 
 // validateToolChoice checks the members that require tools.
 func (w *responsesRequest) validateToolChoice() *Failure {
@@ -280,12 +123,28 @@ func (w *responsesRequest) validateFormat() *Failure {
 	if reason := checkParameters(f.Schema, f.Strict != nil && *f.Strict); reason != "" {
 		return invalid("text.format.schema", "invalid_json_schema", "Invalid schema for response_format '%s': %s", f.Name, reason)
 	}
+	if place := findLookaround(f.Schema); place != "" {
+		return invalid("text.format.schema", "invalid_json_schema", "Invalid JSON schema: regex lookaround is not supported. Found at %s.", place)
+	}
 	return nil
+}
+
+// reasoningModels are the names of models that reason by default.
+var reasoningModels = regexp.MustCompile(`^(o[0-9]|gpt-5)`)
+
+// reasons reports whether the model reasons in the answer.
+func (w *responsesRequest) reasons() bool {
+	off := w.Reasoning != nil && w.Reasoning.Effort != nil && *w.Reasoning.Effort == "none"
+	return reasoningModels.MatchString(w.Model) && !off
 }
 
 // validateSettings checks the other members.
 func (w *responsesRequest) validateSettings() *Failure {
 	switch {
+	case w.Temperature != nil && w.reasons(): // github.com/OpenHands/software-agent-sdk/issues/1837
+		return invalid("temperature", "unsupported_parameter", "Unsupported parameter: 'temperature' is not supported with this model.")
+	case w.TopP != nil && w.reasons():
+		return invalid("top_p", "unsupported_parameter", "Unsupported parameter: 'top_p' is not supported with this model.")
 	case w.MaxOutputTokens != nil && *w.MaxOutputTokens < 16:
 		return invalid("max_output_tokens", "integer_below_min_value", "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got %d instead.", *w.MaxOutputTokens)
 	case w.Temperature != nil && (*w.Temperature < 0 || *w.Temperature > 2):

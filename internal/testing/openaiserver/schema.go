@@ -5,6 +5,7 @@ package openaiserver
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -43,6 +44,11 @@ func checkSchema(schema map[string]any, path []string, strict bool) string {
 			return inContext(path, "array schema missing items.")
 		}
 	}
+	if strict {
+		if reason := checkKeywords(schema, path); reason != "" {
+			return reason
+		}
+	}
 	if strict && hasType(schema, "object") {
 		if reason := checkStrict(schema, path); reason != "" {
 			return reason
@@ -79,6 +85,79 @@ func checkSub(value any, path []string, strict bool) string {
 		return "" // true, false, absent, or an old-style list of items
 	}
 	return checkSchema(schema, path, strict)
+}
+
+// refusedInStrict are keywords, and formats are the values of format that are left, in a
+// strict schema (Structured Outputs, Supported schemas;
+// github.com/can1357/oh-my-pi/issues/920, github.com/cyanheads/git-mcp-server/issues/47).
+var (
+	refusedInStrict = strings.Fields("oneOf allOf not if then else dependentRequired dependentSchemas patternProperties propertyNames " +
+		"unevaluatedProperties unevaluatedItems contains minContains maxContains uniqueItems minProperties maxProperties default prefixItems")
+	formats = strings.Fields("date-time time date duration email hostname ipv4 ipv6 uuid")
+)
+
+// maxStrictDepth is how deep objects may be nested in a strict schema.
+const maxStrictDepth = 10
+
+// checkKeywords checks the keywords of a strict schema.
+func checkKeywords(schema map[string]any, path []string) string {
+	for _, keyword := range refusedInStrict {
+		if _, there := schema[keyword]; there {
+			return inContext(path, fmt.Sprintf("'%s' is not permitted.", keyword))
+		}
+	}
+	if format, ok := schema["format"].(string); ok && !slices.Contains(formats, format) {
+		return inContext(path, fmt.Sprintf("'%s' is not a valid format.", format))
+	}
+	typed := false
+	for _, keyword := range []string{"type", "anyOf", "$ref", "enum", "const"} {
+		_, there := schema[keyword]
+		typed = typed || there
+	}
+	if !typed {
+		return inContext(path, "schema must have a 'type' key.")
+	}
+	if depth := strings.Count(strings.Join(path, "/")+"/", "properties/"); depth > maxStrictDepth {
+		return fmt.Sprintf("%d levels of nesting exceeds limit of %d.", depth, maxStrictDepth)
+	}
+	return ""
+}
+
+// lookaround matches patterns that OpenAI refuses in every schema, strict or not
+// (github.com/vercel/ai/pull/21037, github.com/decolua/9router/issues/1556).
+var lookaround = regexp.MustCompile(`\(\?<?[=!]`)
+
+// findLookaround returns the place of a pattern that uses lookaround, or "".
+func findLookaround(raw json.RawMessage) string {
+	if absent(raw) || !lookaround.Match(raw) {
+		return ""
+	}
+	var schema any
+	if json.Unmarshal(raw, &schema) != nil {
+		return ""
+	}
+	return lookaroundIn(schema, "$")
+}
+
+func lookaroundIn(value any, place string) string {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range sortedKeys(value) {
+			if pattern, ok := value[name].(string); ok && name == "pattern" && lookaround.MatchString(pattern) {
+				return place + ".pattern"
+			}
+			if found := lookaroundIn(value[name], place+"."+name); found != "" {
+				return found
+			}
+		}
+	case []any:
+		for i, one := range value {
+			if found := lookaroundIn(one, fmt.Sprintf("%s[%d]", place, i)); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 func checkStrict(schema map[string]any, path []string) string {
