@@ -112,9 +112,13 @@ func (s *stream) work(ctx context.Context, model Model, request *Request) {
 		return
 	}
 	events(func(event ModelEvent, err error) bool {
-		if retry, ok := event.(Retry); ok {
-			retry.Err = contain.Error(retry.Err)
-			event = retry
+		switch e := event.(type) {
+		case Retry:
+			e.Err = contain.Error(e.Err)
+			event = e
+		case Fallback:
+			e.Err = contain.Error(e.Err)
+			event = e
 		}
 		select {
 		case s.events <- streamed{event, contain.Error(err)}:

@@ -122,6 +122,9 @@ func (c *Conversation) bind() (err error) {
 // describe returns a model's description of itself, if it has one.
 func describe(model Model) (info telemetry.ModelInfo, err error) {
 	defer foreign.Caught("Model.Describe", &err)
+	if chain, ok := model.(*ModelChain); ok && chain.err != nil {
+		return info, chain.err
+	}
 	if describer, ok := model.(Describer); ok {
 		info = describer.Describe()
 	}

@@ -15,7 +15,7 @@ import (
 // [MessageStarted], [TextDelta], [ReasoningDelta], [MessageCompleted],
 // [InvocationAnnounced], [InvocationRequested], [InvocationStarted], [InvocationProgressed],
 // [InvocationCompleted], [WaitStarted], [WaitEnded], [ExchangeRetried],
-// [ExchangeCompleted], [CompactionCompleted] or [TurnCompleted]. The set is closed.
+// [ExchangeMoved], [ExchangeCompleted], [CompactionCompleted] or [TurnCompleted]. The set is closed.
 type Event interface{ event() }
 
 // TurnStarted opens the work of a Send, Continue or Step.
@@ -110,6 +110,10 @@ type WaitEnded struct {
 // ExchangeRetried reports that the model could not be reached and will be tried again.
 type ExchangeRetried struct{ Retry }
 
+// ExchangeMoved reports that a model of a [Chain] is unavailable, and that another one is
+// asked. Nothing of an answer was shown before it.
+type ExchangeMoved struct{ Fallback }
+
 // ExchangeCompleted closes an exchange with the model.
 type ExchangeCompleted struct {
 	Finish   canister.Finish
@@ -200,6 +204,7 @@ func (InvocationCompleted) event()  {}
 func (WaitStarted) event()          {}
 func (WaitEnded) event()            {}
 func (ExchangeRetried) event()      {}
+func (ExchangeMoved) event()        {}
 func (ExchangeCompleted) event()    {}
 func (CompactionCompleted) event()  {}
 func (TurnCompleted) event()        {}

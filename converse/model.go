@@ -16,8 +16,8 @@ import (
 // Model is one language model with one API. Test an implementation with the suite of
 // package conversetest. Exchange may be called concurrently.
 type Model interface {
-	// Exchange sends a request and yields the response: any number of [Delta] and
-	// [Retry] events, and finally one [Reply], which ends the sequence. A failure ends
+	// Exchange sends a request and yields the response: any number of [Delta], [Retry]
+	// and [Fallback] events, and finally one [Reply], which ends the sequence. A failure ends
 	// the sequence with an error, a [*ModelError] if it came from the API; everything
 	// yielded before is then not part of the history. Leaving the loop, or the end of
 	// ctx, cancels the exchange and frees everything it holds.
@@ -136,8 +136,8 @@ type Toolset struct {
 	Definitions []*invoker.Definition
 }
 
-// ModelEvent is an event of an exchange: [Delta], [Retry] or [Reply]. The set is
-// closed.
+// ModelEvent is an event of an exchange: [Delta], [Retry], [Fallback] or [Reply]. The set
+// is closed.
 type ModelEvent interface{ modelEvent() }
 
 // Delta is a piece of the answer as it streams in.
@@ -160,6 +160,13 @@ type Retry struct {
 	Err     error         // why it failed
 }
 
+// Fallback reports that a model of a [Chain] is unavailable, and that the exchange goes
+// on with another one.
+type Fallback struct {
+	From, To string // the names of the models
+	Err      error  // why From is unavailable
+}
+
 // Reply is the whole answer.
 type Reply struct {
 	// Message is the answer, with Head.ID from Request.NewID; its time is set
@@ -171,6 +178,7 @@ type Reply struct {
 	Invocations []canister.Invocation
 }
 
-func (Delta) modelEvent() {}
-func (Retry) modelEvent() {}
-func (Reply) modelEvent() {}
+func (Delta) modelEvent()    {}
+func (Retry) modelEvent()    {}
+func (Fallback) modelEvent() {}
+func (Reply) modelEvent()    {}

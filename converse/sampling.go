@@ -295,14 +295,15 @@ func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, erro
 // attempt asks the model as it was passed to New, because the model that is bound to
 // the conversation expects another history.
 func (s *sampling) attempt(ctx context.Context, request *Request) (*Reply, error) {
-	return s.batch.turn.asker.aside(ctx, s.batch.turn.conv.origin, s.batch.turn.conv.info, request, func(Retry) {})
+	return s.batch.turn.asker.aside(ctx, s.batch.turn.conv.origin, s.batch.turn.conv.info, request, func(ModelEvent) {})
 }
 
-// aside runs an exchange outside the conversation and discards its deltas.
-func (a *asker) aside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, retried func(Retry)) (*Reply, error) {
-	ctx, asking := a.startChat(ctx, info, request)
+// aside runs an exchange outside the conversation and discards its deltas. It calls
+// another for each [Retry] and [Fallback].
+func (a *asker) aside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, another func(ModelEvent)) (*Reply, error) {
+	asking := a.newExchange(request, false)
 	defer asking.end()
-	for event, err := range a.pay(ctx, model, info, request, false) {
+	for event, err := range asking.events(ctx, model, info) {
 		if err != nil {
 			asking.err = err
 			return nil, err
@@ -315,7 +316,10 @@ func (a *asker) aside(ctx context.Context, model Model, info telemetry.ModelInfo
 			asking.streamed()
 		case Retry:
 			asking.retried(event)
-			retried(event)
+			another(event)
+		case Fallback:
+			asking.moved(ctx, event)
+			another(event)
 		}
 	}
 	asking.err = &ModelError{Message: "the exchange ended without a reply"}

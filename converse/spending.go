@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,15 +99,20 @@ func limitHold(ctx context.Context, hold *budget.Hold) (context.Context, context
 
 // pay runs an exchange within the budget: it reserves the maximum cost before, and
 // settles the real cost afterwards. Own means that the exchange belongs to the
-// conversation, with its history and its tools.
-func (a *asker) pay(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, own bool) iter.Seq2[ModelEvent, error] {
+// conversation, with its history and its tools. Chained means that other models may have
+// answered before.
+func (a *asker) pay(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, own, chained bool) iter.Seq2[ModelEvent, error] {
 	if a.opts.Budget == nil {
 		return a.exchangeWith(ctx, model, request)
 	}
 	return func(yield func(ModelEvent, error) bool) {
+		counts := ""
+		if chained {
+			counts = info.Name
+		}
 		hold, err := a.account.reserve(ctx, budget.Need{
 			ID: "answer to " + lastID(request.History), Model: info.Name, Exchange: true,
-			Input: a.mostTokens(request, own), Answer: least(info.MaxTokens, request.MaxTokens),
+			Input: a.mostTokens(request, own, counts), Answer: least(info.MaxTokens, request.MaxTokens),
 			Time: a.opts.Budget.LimitsTime() && !a.account.timed.Load(),
 		})
 		if err != nil {
@@ -186,8 +192,9 @@ const (
 
 // mostTokens returns an upper bound of the tokens of a request: a token has at least
 // one byte. For earlier messages of the conversation it uses the count of the server;
-// other tools may have been on offer then than now.
-func (a *asker) mostTokens(request *Request, own bool) int64 {
+// other tools may have been on offer then than now. Models count differently: unless
+// counter is empty, it is the only model whose count is used.
+func (a *asker) mostTokens(request *Request, own bool, counter string) int64 {
 	tokens := int64(mostPerRequest)
 	counted := 0 // the tools already counted; new ones are at the end
 	if own {
@@ -198,7 +205,7 @@ func (a *asker) mostTokens(request *Request, own bool) int64 {
 	}
 	for i := len(request.History) - 1; i >= 0; i-- {
 		said, ok := request.History[i].(canister.Assistant)
-		if own && ok && said.Usage != nil && said.Usage.Input > 0 && said.Usage.Output >= 0 {
+		if own && ok && strings.HasPrefix(said.Model, counter) && said.Usage != nil && said.Usage.Input > 0 && said.Usage.Output >= 0 {
 			return budget.Sum(tokens, budget.Sum(said.Usage.Input, said.Usage.Output))
 		}
 		tokens += mostOf(request.History[i])
@@ -264,16 +271,20 @@ func (c *Conversation) checkBudget() error {
 	if c.opts.Budget == nil {
 		return nil
 	}
-	if err := c.opts.Budget.Check(c.info.Name); err != nil {
-		return fmt.Errorf("converse: Options.Budget: %w", err)
+	for _, name := range names(c.origin, c.info) {
+		if err := c.opts.Budget.Check(name); err != nil {
+			return fmt.Errorf("converse: Options.Budget: %w", err)
+		}
 	}
 	if compaction := c.opts.Compaction; compaction != nil && compaction.Model != nil {
 		info, err := describe(compaction.Model)
 		if err != nil {
 			return err
 		}
-		if err := c.opts.Budget.Check(info.Name); err != nil {
-			return fmt.Errorf("converse: Options.Budget, for the model of Compaction: %w", err)
+		for _, name := range names(compaction.Model, info) {
+			if err := c.opts.Budget.Check(name); err != nil {
+				return fmt.Errorf("converse: Options.Budget, for the model of Compaction: %w", err)
+			}
 		}
 	}
 	return nil

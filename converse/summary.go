@@ -76,10 +76,7 @@ func (t *turn) summarize(ctx context.Context, model Model, request *Request) (*R
 	} else {
 		info = described
 	}
-	reply, err := t.asker.aside(ctx, model, info, request, func(retry Retry) {
-		retry.Err = t.guard.clean.error(retry.Err)
-		t.emit(ExchangeRetried{Retry: retry})
-	})
+	reply, err := t.asker.aside(ctx, model, info, request, t.emitAttempt)
 	if err != nil {
 		return nil, err
 	}

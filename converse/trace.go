@@ -6,12 +6,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"strconv"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // spending is the use of the model and tools by a piece of work, including its tools'
@@ -62,29 +66,54 @@ func (t *turn) endTrace() {
 	t.agent.End(result)
 }
 
-// exchangeSpan is an exchange with the model for the traces.
+// exchangeSpan is an exchange with the model for the traces. A chain of models has a span
+// for each model that it asks.
 type exchangeSpan struct {
-	asker *asker
-	info  telemetry.ModelInfo
-	chat  *telemetry.Chat
-	reply *Reply // set even if it cannot be used
-	err   error
+	asker   *asker
+	request *Request
+	own     bool                // the exchange belongs to the conversation
+	info    telemetry.ModelInfo // of the model that is asked
+	chat    *telemetry.Chat
+	reply   *Reply // set even if it cannot be used
+	err     error
 }
 
-// startChat begins the span of an exchange. The caller must end it with [exchangeSpan.end].
-func (a *asker) startChat(ctx context.Context, info telemetry.ModelInfo, request *Request) (context.Context, exchangeSpan) {
-	if !request.Purpose.Answers() { // see Purpose.Answers
-		info.JSON, info.Stop = false, nil
+// newExchange returns the span of an exchange, which begins when its events are read. The
+// caller must end it with [exchangeSpan.end].
+func (a *asker) newExchange(request *Request, own bool) *exchangeSpan {
+	return &exchangeSpan{asker: a, request: request, own: own, err: errPanicked}
+}
+
+// events asks a model, or the models of a chain, within the budget.
+func (s *exchangeSpan) events(ctx context.Context, model Model, info telemetry.ModelInfo) iter.Seq2[ModelEvent, error] {
+	chain, ok := model.(*ModelChain)
+	if !ok {
+		return s.asker.pay(s.start(ctx, info, 0), model, info, s.request, s.own, false)
 	}
-	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
-		Model:       info,
-		MaxTokens:   request.MaxTokens,
-		Temperature: request.Temperature,
-		Stop:        request.Stop,
-		History:     request.History,
-		Tools:       request.Tools.Definitions,
+	return func(yield func(ModelEvent, error) bool) {
+		chain.walk(ctx, func(l *link) iter.Seq2[ModelEvent, error] {
+			return s.asker.pay(s.start(ctx, l.info, l.position), l.model, l.info, s.request, s.own, true)
+		}, yield)
+	}
+}
+
+// start begins the span for a model, and ends that of the model that was asked before.
+func (s *exchangeSpan) start(ctx context.Context, info telemetry.ModelInfo, position int) context.Context {
+	s.endChat()
+	if s.info = info; !s.request.Purpose.Answers() { // see Purpose.Answers
+		s.info.JSON, s.info.Stop = false, nil
+	}
+	ctx, s.chat = telemetry.StartChat(ctx, telemetry.ChatRequest{
+		Model:       s.info,
+		Fallback:    position,
+		MaxTokens:   s.request.MaxTokens,
+		Temperature: s.request.Temperature,
+		Stop:        s.request.Stop,
+		History:     s.request.History,
+		Tools:       s.request.Tools.Definitions,
 	})
-	return ctx, exchangeSpan{asker: a, info: info, chat: chat, err: errPanicked}
+	s.err = errPanicked
+	return ctx
 }
 
 // streamed records a piece of the answer.
@@ -101,9 +130,27 @@ func (s *exchangeSpan) retried(retry Retry) {
 	}
 }
 
+// moved records that the model is unavailable and another one is asked.
+func (s *exchangeSpan) moved(ctx context.Context, to Fallback) {
+	var cause string
+	if s.err = to.Err; s.err != nil {
+		cause = s.asker.guard.logged(s.err.Error())
+	}
+	event.Log(ctx, s.asker.guard.log, zapcore.WarnLevel, "a model is unavailable, and the next one of the chain is asked", event.ModelMoved,
+		zap.String("from", to.From), zap.String("to", to.To), zap.String("error", cause))
+}
+
 func (s *exchangeSpan) end() {
+	if message, ended := s.endChat(); ended {
+		s.asker.spent.exchange(message)
+	}
+}
+
+// endChat ends the span of the model that was asked last, if there is one, and returns
+// the model's message.
+func (s *exchangeSpan) endChat() (canister.Assistant, bool) {
 	if s.chat == nil {
-		return
+		return canister.Assistant{}, false
 	}
 	var result telemetry.ChatResult
 	if s.reply != nil {
@@ -113,7 +160,8 @@ func (s *exchangeSpan) end() {
 		result.Fault = s.asker.guard.fault(s.err)
 	}
 	s.chat.End(result)
-	s.asker.spent.exchange(result.Message)
+	s.chat = nil
+	return result.Message, true
 }
 
 // startTool begins the span of an invocation.

@@ -377,9 +377,9 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 	if t.over() {
 		return nil, nil
 	}
-	ctx, asking := t.asker.startChat(ctx, t.conv.info, request)
+	asking := t.asker.newExchange(request, true)
 	defer asking.end()
-	for event, err := range t.asker.pay(ctx, t.conv.model, t.conv.info, request, true) {
+	for event, err := range asking.events(ctx, t.conv.model, t.conv.info) {
 		if err != nil {
 			if asking.err = err; !t.tooLong(err, &t.conv.refused, compaction.RequestTokens(t.conv.history)) {
 				asking.err = t.failExchange(ctx, advised(t.opts, err))
@@ -403,8 +403,10 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 			t.emitDelta(event)
 		case Retry:
 			asking.retried(event)
-			event.Err = t.guard.clean.error(event.Err)
-			t.emit(ExchangeRetried{Retry: event})
+			t.emitAttempt(event)
+		case Fallback:
+			asking.moved(ctx, event)
+			t.emitAttempt(event)
 		}
 		if t.progress.phase == phaseLeft {
 			asking.err = errLeft
@@ -413,6 +415,18 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 	}
 	asking.err = t.failExchange(ctx, &ModelError{Message: "the exchange ended without a reply"})
 	return nil, nil
+}
+
+// emitAttempt reports that an attempt to get an answer failed and that another follows.
+func (t *turn) emitAttempt(event ModelEvent) {
+	switch event := event.(type) {
+	case Retry:
+		event.Err = t.guard.clean.error(event.Err)
+		t.emit(ExchangeRetried{Retry: event})
+	case Fallback:
+		event.Err = t.guard.clean.error(event.Err)
+		t.emit(ExchangeMoved{Fallback: event})
+	}
 }
 
 func (t *turn) emitDelta(delta Delta) {

@@ -239,6 +239,8 @@ func report(to *conversetool.Progress, event converse.Event) {
 		to.Report("")
 	case converse.ExchangeRetried:
 		to.Report("the model did not answer, trying again")
+	case converse.ExchangeMoved:
+		to.Report("the model did not answer, asking another one")
 	case converse.InvocationStarted:
 		to.Report("calling " + textcut.Bytes(e.Invocation.Name, 200))
 	case converse.InvocationProgressed:

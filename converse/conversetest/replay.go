@@ -122,6 +122,7 @@ type eventForm struct {
 	Text       string
 	Attempt    int
 	Error      string
+	From, To   string
 	Invocation string
 	Done       float64
 	Total      float64
@@ -231,6 +232,8 @@ func (e eventForm) modelEvents() []converse.ModelEvent {
 		return []converse.ModelEvent{converse.Delta{Invocation: e.Name}}
 	case "exchange_retried":
 		return []converse.ModelEvent{converse.Retry{Attempt: e.Attempt, Err: errors.New(e.Error)}}
+	case "exchange_moved":
+		return []converse.ModelEvent{converse.Fallback{From: e.From, To: e.To, Err: errors.New(e.Error)}}
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func (s *subject) exchange(ctx context.Context, model converse.Model, request *c
 		case converse.Reply:
 			x.reply = event
 			x.replies++
-		case converse.Retry:
+		case converse.Retry, converse.Fallback:
 		default:
 			x.err = fmt.Errorf("the model yields a %T", event)
 		}

@@ -46,7 +46,7 @@ func (p *Publisher) Observe(ctx context.Context, conv *converse.Conversation, ev
 	var delta Delta
 	switch event.(type) {
 	case converse.TextDelta, converse.ReasoningDelta, converse.InvocationAnnounced,
-		converse.InvocationStarted, converse.InvocationProgressed, converse.ExchangeRetried:
+		converse.InvocationStarted, converse.InvocationProgressed, converse.ExchangeRetried, converse.ExchangeMoved:
 		form, err := eventjson.Marshal(event)
 		if err != nil {
 			return

@@ -159,6 +159,8 @@ func formOf(event converse.Event) (form eventForm, err error) {
 		}
 	case converse.ExchangeRetried:
 		form = retriedForm(e)
+	case converse.ExchangeMoved:
+		form = eventForm{Event: "exchange_moved", From: e.From, To: e.To, Error: words(e.Err)}
 	case converse.ExchangeCompleted:
 		form = eventForm{Event: "exchange_completed", Finish: e.Finish, Duration: milliseconds(e.Duration)}
 		form.Usage = usageOf(e.Usage)

@@ -60,6 +60,7 @@ var (
 	InvocationFailed    = named("invocation.failed")
 	ToolSaid            = named("tool.said")
 	ToolRefused         = named("model.tool.refused")
+	ModelMoved          = named("model.moved")
 	ApprovalFailed      = named("approval.failed")
 	SpillFailed         = named("result.spill.failed")
 	FunctionPanicked    = named("function.panicked")

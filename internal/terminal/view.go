@@ -78,6 +78,8 @@ func (v *View) Show(event converse.Event) error {
 		v.invocationCompleted(e)
 	case converse.ExchangeRetried:
 		v.tell(v.paint().Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), display.Line(e.Err.Error()))))
+	case converse.ExchangeMoved:
+		v.tell(v.paint().Faint(fmt.Sprintf("  %s did not answer, asking %s: %s", display.Line(e.From), display.Line(e.To), display.Line(e.Err.Error()))))
 	case converse.TurnCompleted:
 		v.Done()
 	default: // the other events are not shown

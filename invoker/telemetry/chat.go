@@ -24,6 +24,7 @@ type Chat struct {
 // ChatRequest is the input of a model.
 type ChatRequest struct {
 	Model       ModelInfo
+	Fallback    int      // the model's place among the fallbacks, from 1; 0 if it is none
 	MaxTokens   int64    // 0 if not set
 	Temperature *float64 // nil if not set
 	Stop        []string
@@ -53,6 +54,9 @@ func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat
 		name += " " + request.Model.Name
 	}
 	more := append(conversationOf(ctx), request.settings()...)
+	if request.Fallback > 0 {
+		more = append(more, keyFallback.Int(request.Fallback))
+	}
 	if !request.Model.Whole {
 		more = append(more, keyStream.Bool(true))
 	}

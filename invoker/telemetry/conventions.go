@@ -81,6 +81,7 @@ const (
 	keyAttempt   = attribute.Key("consort.retry.attempt")
 	keyWait      = attribute.Key("consort.retry.wait") // seconds
 	keyErrorText = attribute.Key("consort.error.message")
+	keyFallback  = attribute.Key("consort.fallback")
 )
 
 // exceptionEvent is the name of the span event with the cause of a failure.
