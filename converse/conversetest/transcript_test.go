@@ -29,6 +29,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 // scenario is a conversation that a file in testdata holds.
 type scenario struct {
 	name    string
+	down    error // of a model that is asked first
 	lines   []conversetest.Line
 	options converse.Options
 	// hold plays the conversation through the recorder; nil sends one message.
@@ -175,6 +176,11 @@ func scenarios() []scenario {
 			options: converse.Options{Limits: converse.Limits{Time: time.Minute / 4}},
 		},
 		{
+			name:  "fallback",
+			down:  &converse.ModelError{Message: "overloaded", Status: 529, Retryable: true},
+			lines: []conversetest.Line{{Text: "Whole."}},
+		},
+		{
 			name: "model-error",
 			lines: []conversetest.Line{
 				{
@@ -239,7 +245,11 @@ func testRoster(t *testing.T) *ensemble.Roster {
 func (s scenario) play(t *testing.T) *conversetest.Transcript {
 	t.Helper()
 	script, roster := conversetest.NewScript(s.lines...), testRoster(t)
-	talk := converse.New(script, roster, &s.options)
+	model := converse.Model(script)
+	if s.down != nil {
+		model = converse.Chain(conversetest.NewScript(conversetest.Line{Err: s.down}), script)
+	}
+	talk := converse.New(model, roster, &s.options)
 	record := conversetest.Record(talk, roster)
 	if s.hold != nil {
 		s.hold(t, talk, record)

@@ -104,6 +104,9 @@ func documentedEvents() []converse.Event {
 		converse.ExchangeRetried{Retry: converse.Retry{
 			Attempt: 1, Wait: 500 * time.Millisecond, Err: &converse.ModelError{Message: "overloaded", Status: 503},
 		}},
+		converse.ExchangeMoved{Fallback: converse.Fallback{
+			From: "gpt-5.6", To: "claude-opus-5", Err: &converse.ModelError{Message: "overloaded", Status: 503},
+		}},
 		converse.CompactionCompleted{
 			Document: canister.Document{Head: canister.Head{ID: "c99"}, Title: "Summary", Content: canister.Texts("The user travels to Oslo.")},
 			From:     "c1", To: "c90", Before: 6600, After: 1310,

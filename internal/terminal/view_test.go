@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -19,6 +20,21 @@ func output(t *testing.T) *os.File {
 	}
 	t.Cleanup(func() { file.Close() })
 	return file
+}
+
+// What a person sees of a model that is unavailable is one line.
+func TestTheModelIsUnavailable(t *testing.T) {
+	notes := output(t)
+	v := NewView(NewScreen(output(t), notes))
+	defer v.screen.Close()
+	moved := converse.ExchangeMoved{Fallback: converse.Fallback{From: "first", To: "second\x1b", Err: errors.New("overloaded")}}
+	if err := v.Show(moved); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(notes.Name())
+	if want := "  first did not answer, asking second<U+001B>: overloaded\n"; err != nil || string(text) != want {
+		t.Errorf("the notes are %q, want %q, %v", text, want, err)
+	}
 }
 
 // The line of a model says that it thinks, and goes when a tool is at work.
