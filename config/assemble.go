@@ -88,9 +88,10 @@ type Assembly struct {
 	// use it already. Use it for calls that the program makes itself ([telemetry.With]).
 	Telemetry *telemetry.Telemetry
 
-	tool      *agenttool.Tool   // nil if the tool is not served
-	certified [][]invoker.Value // per client that is identified by a certificate
-	closers   []func() error    // run in reverse order, after the roster is closed
+	fallbacks *converse.ModelChain // of the model; nil if it has none
+	tool      *agenttool.Tool      // nil if the tool is not served
+	certified [][]invoker.Value    // per client that is identified by a certificate
+	closers   []func() error       // run in reverse order, after the roster is closed
 
 	opening     sync.Mutex // guards history and openHistory
 	history     history.Store

@@ -104,8 +104,14 @@ func checkBudgets(p *budget.Policy, r *reader, n *node, model *Model) {
 	if model == nil || !paid {
 		return
 	}
-	if _, priced := p.Prices[model.Name.Reveal()]; !priced {
-		r.missing(n, "prices", "missing: expected the price of the model of [model], which a cap of money needs")
+	for _, one := range model.models() {
+		if _, priced := p.Prices[one.Name.Reveal()]; !priced {
+			table := "[model]"
+			if one != model {
+				table = "[[model.fallback]]"
+			}
+			r.missing(n, "prices", "missing: expected the price of the model of %s, which a cap of money needs", table)
+		}
 	}
 }
 
@@ -163,12 +169,12 @@ func (a *Assembly) assembleBudgets(config *Config, _ *AssembleOptions) error {
 	default:
 		policy.Ledger = budget.NewMemory()
 	}
-	model := ""
 	if config.Model != nil {
-		model = config.Model.Name.Reveal()
-	}
-	if err := policy.Check(model); err != nil && config.Model != nil {
-		return about("budgets", err)
+		for _, m := range config.Model.models() {
+			if err := policy.Check(m.Name.Reveal()); err != nil {
+				return about("budgets", err)
+			}
+		}
 	}
 	a.Options.Budget = &policy
 	return nil

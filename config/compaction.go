@@ -53,5 +53,8 @@ func (a *Assembly) assembleCompaction(config *Config, o *AssembleOptions) error 
 		return about("compaction.model", err)
 	}
 	compaction.Model = model
+	if a.fallbacks != nil {
+		compaction.Model = converse.Chain(model, a.fallbacks)
+	}
 	return nil
 }

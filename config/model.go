@@ -46,6 +46,9 @@ type Model struct {
 	NoCache  bool
 	// ExtraBody holds additional members of the request, for other servers.
 	ExtraBody Table
+	// Fallbacks are asked, in this order, when the models before them are unavailable;
+	// see [converse.Chain]. They have no Fallbacks themselves.
+	Fallbacks []Model
 }
 
 // ResponseFormat makes the model answer in JSON.
@@ -55,6 +58,11 @@ type ResponseFormat struct {
 }
 
 func (m *Model) fields() []field {
+	return append(m.ownFields(), field{"fallback", fallbacks(&m.Fallbacks)})
+}
+
+// ownFields returns the fields of one model.
+func (m *Model) ownFields() []field {
 	return []field{
 		{"name", expanded(&m.Name)},
 		{"base_url", baseURL(&m.BaseURL)},
@@ -109,6 +117,11 @@ func (m *Model) check(r *reader, n *node) {
 	for key, advice := range m.missingKeys() {
 		if set := n.member(key); set != nil {
 			r.wrong(set, "the API of the model does not have it: leave it out%s", advice)
+		}
+	}
+	if elements, ok := n.member("fallback").asList(); ok {
+		for i := range m.Fallbacks {
+			m.Fallbacks[i].inherit(m, elements[i])
 		}
 	}
 }
@@ -227,16 +240,6 @@ func (a *Assembly) openModel(m *Model, name string, o *AssembleOptions) (convers
 	}
 	a.closers = append(a.closers, model.Close)
 	return model, nil
-}
-
-func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) (err error) {
-	if config.Model == nil {
-		return nil
-	}
-	if a.Model, err = a.openModel(config.Model, config.Model.Name.Reveal(), o); err != nil {
-		return about("model", err)
-	}
-	return nil
 }
 
 func openAnthropic(m *Model, name string, logger *zap.Logger) (closableModel, error) {

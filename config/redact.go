@@ -18,21 +18,9 @@ import (
 // public, and values in the file where credentials belong.
 func (c *Config) secrets() []string {
 	s := &secrets{public: c.PublicVariables}
-	if m := c.Model; m != nil {
-		s.add(m.Name, m.BaseURL, m.Organization, m.Project)
-		s.address(m.BaseURL)
-		s.add(m.APIKey)
-		s.credential(m.APIKey.Reveal())
-		if variable := m.keyVariable(); variable != "" && m.APIKey.Reveal() == "" {
-			s.texts = append(s.texts, os.Getenv(variable)) // the model reads it from the environment
-		}
-		s.named(m.Headers)
-		s.table(m.ExtraBody)
-		for _, tool := range m.HostedTools {
-			s.table(tool)
-		}
-		if m.ResponseFormat != nil {
-			s.table(m.ResponseFormat.Schema)
+	if c.Model != nil {
+		for _, m := range c.Model.models() {
+			s.model(m)
 		}
 	}
 	for _, server := range c.MCP {
@@ -67,6 +55,25 @@ func (c *Config) secrets() []string {
 	}
 	s.serve(c.Serve)
 	return s.texts
+}
+
+// model adds the secrets of a model.
+func (s *secrets) model(m *Model) {
+	s.add(m.Name, m.BaseURL, m.Organization, m.Project)
+	s.address(m.BaseURL)
+	s.add(m.APIKey)
+	s.credential(m.APIKey.Reveal())
+	if variable := m.keyVariable(); variable != "" && m.APIKey.Reveal() == "" {
+		s.texts = append(s.texts, os.Getenv(variable)) // the model reads it from the environment
+	}
+	s.named(m.Headers)
+	s.table(m.ExtraBody)
+	for _, tool := range m.HostedTools {
+		s.table(tool)
+	}
+	if m.ResponseFormat != nil {
+		s.table(m.ResponseFormat.Schema)
+	}
 }
 
 // secrets collects texts that must not be shown.

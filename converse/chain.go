@@ -52,7 +52,7 @@ type link struct {
 //
 // A tool is offered if all models accept it, and at most as many as all accept. Options
 // that the models were made with apply to their own exchanges. If every model fails, the
-// error is that of the last one, and also says how the others failed.
+// error of the last one is returned, with the errors of the others in its message.
 //
 // Without models, or with a nil one, every exchange returns an error.
 func Chain(models ...Model) *ModelChain {
@@ -161,8 +161,8 @@ func (l *link) pass(events iter.Seq2[ModelEvent, error], yield func(ModelEvent, 
 	return nil, spoken
 }
 
-// order returns the models in the order in which an exchange asks them: those that were
-// unavailable a short time ago come last.
+// order returns the models in the order of an exchange: a model that was unavailable a
+// short time ago comes last.
 func (c *ModelChain) order() []*link {
 	now, late := time.Now(), []*link(nil)
 	order := make([]*link, 0, len(c.links))
@@ -201,7 +201,7 @@ func (f *chainFailures) explain(err error) error {
 	return &told
 }
 
-// The shortest and the longest time for which a model is asked after the others.
+// How long a model is asked after the others, at least and at most.
 const (
 	shortOutage = time.Minute
 	longOutage  = 15 * time.Minute
@@ -283,7 +283,7 @@ func (c *ModelChain) MaxTools() int {
 	return most
 }
 
-// Shortened returns what the first model that leaves out a part of a tool leaves out.
+// Shortened returns the clause of the first model that leaves out a part of a tool.
 func (c *ModelChain) Shortened(definition *invoker.Definition) string {
 	for _, l := range c.links {
 		if limiter, ok := l.model.(Limiter); ok {
@@ -296,7 +296,7 @@ func (c *ModelChain) Shortened(definition *invoker.Definition) string {
 }
 
 // Describe returns the description of the first model. Spans and metrics of an exchange
-// have that of the model that was asked.
+// describe the model that was asked.
 func (c *ModelChain) Describe() telemetry.ModelInfo {
 	if len(c.links) == 0 {
 		return telemetry.ModelInfo{}
@@ -338,7 +338,7 @@ func names(model Model, info telemetry.ModelInfo) []string {
 //
 // The other errors of status 400 to 499 are not of this kind, nor are requests that are
 // too long, answers that were held back, and certificates that cannot be verified. The
-// table in docs/models.md lists what a [Chain] does.
+// table in docs/models.md lists all cases.
 func (e *ModelError) Unavailable() bool {
 	switch e.Code {
 	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error":
@@ -353,5 +353,5 @@ func (e *ModelError) Unavailable() bool {
 	if e.Status >= http.StatusBadRequest {
 		return e.Status >= http.StatusInternalServerError
 	}
-	return e.Retryable // there was no response, or it broke off
+	return e.Retryable // the server did not respond, or the answer broke off
 }

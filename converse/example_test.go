@@ -258,3 +258,27 @@ func Example_log() {
 	// It rains.
 	// Then take an umbrella. 4
 }
+
+// A chain asks the next model when one is unavailable.
+func ExampleChain() {
+	first := conversetest.NewScript(conversetest.Line{Err: &converse.ModelError{Message: "overloaded", Status: 529}})
+	second := conversetest.NewScript(conversetest.Line{Text: "Hello."})
+	models := converse.Chain(first, second)
+	defer models.Close()
+
+	talk := converse.New(models, nil, nil)
+	for event, err := range talk.Send(context.Background(), canister.Text("Good morning.")) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch event := event.(type) {
+		case converse.ExchangeMoved:
+			fmt.Println("moved:", event.Err)
+		case converse.MessageCompleted:
+			fmt.Println(canister.TextOf(event.Message.Content))
+		}
+	}
+	// Output:
+	// moved: model: overloaded (status 529)
+	// Hello.
+}

@@ -97,7 +97,7 @@ func (s *exchangeSpan) events(ctx context.Context, model Model, info telemetry.M
 	}
 }
 
-// start begins the span for a model, and ends that of the model that was asked before.
+// start begins the span for a model, and ends the span of the previous model.
 func (s *exchangeSpan) start(ctx context.Context, info telemetry.ModelInfo, position int) context.Context {
 	s.endChat()
 	if s.info = info; !s.request.Purpose.Answers() { // see Purpose.Answers

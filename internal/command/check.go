@@ -130,6 +130,9 @@ func examineModel(p *program, cfg *config.Config) (*reports.Model, error) {
 		return nil, nil
 	}
 	m := &reports.Model{Name: cfg.Model.Name.Reveal(), BaseURL: cfg.Model.BaseURL.Reveal()}
+	for _, f := range cfg.Model.Fallbacks {
+		m.Fallbacks = append(m.Fallbacks, reports.Model{Name: f.Name.Reveal(), BaseURL: f.BaseURL.Reveal()})
+	}
 	alone := *cfg
 	alone.MCP, alone.GRPC, alone.Audit = nil, nil, nil
 	assembly, err := p.assemble(&alone, interaction{})

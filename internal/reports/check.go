@@ -44,6 +44,9 @@ type Model struct {
 	Name    string `json:"name"`
 	BaseURL string `json:"base_url,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Fallbacks are asked when the model is unavailable. They have no Fallbacks and no
+	// Error.
+	Fallbacks []Model `json:"fallbacks,omitempty"`
 }
 
 // History says where chat and serve keep conversations.
@@ -134,10 +137,21 @@ func (m *Model) text(paint terminal.Palette) string {
 		return "  no [model]: tools and call work, chat and run do not\n"
 	case m.Error != "":
 		return fmt.Sprintf("%s model %s: %s\n", paint.Bad("✗"), display.Text(m.Name), display.Text(m.Error))
-	case m.BaseURL != "":
-		return fmt.Sprintf("%s model %s at %s %s\n", paint.Good("✓"), display.Text(m.Name), display.Text(m.BaseURL), notAsked)
 	}
-	return fmt.Sprintf("%s model %s %s\n", paint.Good("✓"), display.Text(m.Name), notAsked)
+	text := m.line("model", paint)
+	for _, fallback := range m.Fallbacks {
+		text += fallback.line("fallback", paint)
+	}
+	return text
+}
+
+// line renders one model whose settings are right.
+func (m *Model) line(what string, paint terminal.Palette) string {
+	at := ""
+	if m.BaseURL != "" {
+		at = " at " + display.Text(m.BaseURL)
+	}
+	return fmt.Sprintf("%s %s %s%s %s\n", paint.Good("✓"), what, display.Text(m.Name), at, notAsked)
 }
 
 // notAsked says that only the settings of a model were checked.

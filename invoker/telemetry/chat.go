@@ -24,7 +24,7 @@ type Chat struct {
 // ChatRequest is the input of a model.
 type ChatRequest struct {
 	Model       ModelInfo
-	Fallback    int      // the model's place among the fallbacks, from 1; 0 if it is none
+	Fallback    int      // the model's place among the fallbacks, from 1; 0 for the first model
 	MaxTokens   int64    // 0 if not set
 	Temperature *float64 // nil if not set
 	Stop        []string
