@@ -39,50 +39,50 @@ var dialogue = []Line{
 
 // cases are the rules that every model must follow.
 var cases = []testCase{
-	{"Answer/text", "an answer's deltas, one after another, are its text, and one Reply comes last", texts, answerText},
-	{"Answer/streamed", "a delta is yielded when it comes in, not when the answer is whole", []Line{{Text: half, Wait: never}}, answerStreamed},
-	{"Answer/empty", "an answer of nothing is a Reply without content", []Line{{}}, answerEmpty},
-	{"Answer/calls", "calls keep their order, their names and the text of their arguments, beside text and without", []Line{
+	{"Answer/text", "the deltas of an answer, concatenated, are its text, and one Reply comes last", texts, answerText},
+	{"Answer/streamed", "a delta is yielded when it arrives, not when the answer is complete", []Line{{Text: half, Wait: never}}, answerStreamed},
+	{"Answer/empty", "an empty answer is a Reply without content", []Line{{}}, answerEmpty},
+	{"Answer/calls", "calls keep their order, their names and the text of their arguments, with and without other text", []Line{
 		{Calls: calls}, {Text: "One moment.", Calls: calls},
 	}, answerCalls},
-	{"Answer/identities", "the message and each call have identities of their own from NewID, and calls name the message", dialogue, answerIdentities},
-	{"Answer/call-ids", "calls keep the CallID that the server gives, and get one where it gives none or the same twice", []Line{
+	{"Answer/identities", "the message and each call have identities from NewID, and calls refer to the message", dialogue, answerIdentities},
+	{"Answer/call-ids", "calls keep the CallID of the server, and get one if it is missing or repeated", []Line{
 		{Calls: []Call{{Name: "a", Arguments: "{}", CallID: "call_x"}, {Name: "b", Arguments: "{}", CallID: "call_y"}}},
 		{Calls: []Call{{Name: "a", Arguments: "{}"}, {Name: "b", Arguments: "{}"}}},
 		{Calls: []Call{{Name: "a", Arguments: "{}", CallID: "call_x"}, {Name: "b", Arguments: "{}", CallID: "call_x"}}},
 	}, answerCallIDs},
-	{"Answer/finish", "why the model stopped is told apart", []Line{
+	{"Answer/finish", "the reasons why the model stopped are distinct", []Line{
 		{Text: "Done.", Finish: canister.FinishStop},
 		{Text: "The first of", Finish: canister.FinishLength},
 		{Text: "The", Finish: canister.FinishContentFilter},
 		{Text: "I cannot help with that.", Finish: canister.FinishRefusal},
 		{Calls: calls, Finish: canister.FinishInvocations},
 	}, answerFinish},
-	{"Answer/usage", "usage is what the server says, and nil when it does not", []Line{
+	{"Answer/usage", "usage is what the server reports, and nil if it reports none", []Line{
 		{Text: "a", Usage: &canister.Usage{Input: 12, Cached: 4, CacheWritten: 5, Output: 3, Reasoning: 1}}, {Text: "b"},
 	}, answerUsage},
-	{"Request/history", "a history of every kind of canister reaches the server, with results and tools", dialogue, requestHistory},
-	{"Request/no-invocations", "NoInvocations changes the request, and leaves the tools in it", dialogue, requestNoInvocations},
-	{"Request/settings", "MaxTokens reaches the server, Temperature and Stop do no harm, and none of them stays for the next request", dialogue, requestSettings},
-	{"Request/stable", "the same request is the same bytes, and no tools are fine", dialogue, requestStable},
-	{"Request/unchanged", "the request is not changed", dialogue, requestUnchanged},
-	{"Request/concurrent", "many exchanges at the same time get each its own answer", dialogue, requestConcurrent},
-	{"Error/refused", "a server that refuses for good is a ModelError that is not retryable, with its words", []Line{
+	{"Request/history", "a history with every kind of canister is sent to the server, with results and tools", dialogue, requestHistory},
+	{"Request/no-invocations", "NoInvocations changes the request, and keeps the tools in it", dialogue, requestNoInvocations},
+	{"Request/settings", "MaxTokens is sent to the server, Temperature and Stop cause no error, and none of them affects the next request", dialogue, requestSettings},
+	{"Request/stable", "the same request is sent as the same bytes, also without tools", dialogue, requestStable},
+	{"Request/unchanged", "Exchange does not change the request", dialogue, requestUnchanged},
+	{"Request/concurrent", "many concurrent exchanges each get their own answer", dialogue, requestConcurrent},
+	{"Error/refused", "a permanent refusal is a ModelError that is not retryable, with the server's message", []Line{
 		{Err: &converse.ModelError{Message: "the request is too odd", Status: 400}},
 	}, errorRefused},
-	{"Error/busy", "a server that cannot answer now is a ModelError that is retryable", []Line{
+	{"Error/busy", "a temporary refusal is a retryable ModelError", []Line{
 		{Err: &converse.ModelError{Message: "too many at once", Status: 503, Retryable: true}},
 	}, errorBusy},
-	{"Error/broken", "an answer that breaks off is a retryable ModelError, and no Reply", []Line{
+	{"Error/broken", "an incomplete answer is a retryable ModelError without a Reply", []Line{
 		{Text: half, Err: &converse.ModelError{Message: "the connection is gone", Retryable: true}},
 	}, errorBroken},
 	{"End/before", "an exchange with a context that has ended fails soon, with the context's error", dialogue, endBefore},
-	{"End/during", "the end of the context ends an exchange soon, with the context's error", []Line{{Text: half, Wait: never}}, endDuring},
-	{"End/left", "leaving the loop ends the exchange soon, and others go on", []Line{{Text: half, Wait: never}, {Text: "Here."}}, endLeft},
-	{"End/leaves-nothing", "nothing is left when an exchange is over, however it ended", []Line{{Text: half, Wait: never}, {Text: "Here."}}, endLeavesNothing},
-	{"Bind/same", "a bound model gives the same answers to the same requests, and sends the same", dialogue, bindSame},
-	{"Screen/same", "Screen says the same of the same definition, has nothing against plain ones, and changes nothing", dialogue, screenSame},
-	{"Describe/same", "Describe names the model, and a bound one is the same", dialogue, describeSame},
+	{"End/during", "an exchange ends soon after its context, with the context's error", []Line{{Text: half, Wait: never}}, endDuring},
+	{"End/left", "leaving the loop ends the exchange soon, and others continue", []Line{{Text: half, Wait: never}, {Text: "Here."}}, endLeft},
+	{"End/leaves-nothing", "an exchange leaves no goroutine behind, however it ended", []Line{{Text: half, Wait: never}, {Text: "Here."}}, endLeavesNothing},
+	{"Bind/same", "a bound model sends the same requests and returns the same answers", dialogue, bindSame},
+	{"Screen/same", "Screen returns the same for the same definition, accepts plain ones, and changes nothing", dialogue, screenSame},
+	{"Describe/same", "Describe names the model, and a bound model has the same description", dialogue, describeSame},
 }
 
 var texts = []Line{
@@ -112,7 +112,7 @@ func answerText(s *subject) {
 			continue
 		}
 		if x.text != line.Text {
-			s.Errorf("the deltas say %s, want %s", suite.Quote(x.text), suite.Quote(line.Text))
+			s.Errorf("the deltas are %s, want %s", suite.Quote(x.text), suite.Quote(line.Text))
 		}
 		if !s.Whole && len(line.Text) >= len(half) && x.deltas < 2 {
 			s.Errorf("an answer of %d bytes came in %d deltas", len(line.Text), x.deltas)
@@ -125,7 +125,7 @@ func answerStreamed(s *subject) {
 		s.Skip("the model does not stream")
 	}
 	var text string
-	s.soon("the text of an answer whose end does not come", func() {
+	s.soon("the text of an answer that does not end", func() {
 		ctx := s.context()
 		for event, err := range s.Model.Exchange(ctx, s.request(0)) {
 			if err == nil {
@@ -148,7 +148,7 @@ func answerStreamed(s *subject) {
 func answerEmpty(s *subject) {
 	x := s.answer(s.Model, s.request(0))
 	if len(x.reply.Message.Content) != 0 || len(x.reply.Invocations) != 0 || x.text != "" {
-		s.Errorf("an empty answer comes as %+v, with deltas %q", x.reply, x.text)
+		s.Errorf("an empty answer is %+v, with deltas %q", x.reply, x.text)
 	}
 	if x.reply.Message.ID == "" {
 		s.Error("the message has no identity")
@@ -160,7 +160,7 @@ func answerCalls(s *subject) {
 		x := s.answer(s.Model, s.request(n))
 		s.compare(x.reply, line)
 		if x.reply.Message.Finish != canister.FinishInvocations {
-			s.Errorf("an answer with calls finishes with %q", x.reply.Message.Finish)
+			s.Errorf("an answer with calls has the finish %q", x.reply.Message.Finish)
 		}
 	}
 }
@@ -173,12 +173,12 @@ func answerIdentities(s *subject) {
 		for _, invocation := range x.reply.Invocations {
 			made = append(made, invocation.ID)
 			if invocation.Message != x.reply.Message.ID {
-				s.Errorf("a call names the message %q, want %q", invocation.Message, x.reply.Message.ID)
+				s.Errorf("a call refers to the message %q, want %q", invocation.Message, x.reply.Message.ID)
 			}
 		}
 		for _, id := range made {
 			if !strings.HasPrefix(id, "made-") || taken[id] {
-				s.Errorf("the identity %q is not from NewID, or there twice", id)
+				s.Errorf("the identity %q is not from NewID, or occurs twice", id)
 			}
 			taken[id] = true
 		}
@@ -194,7 +194,7 @@ func answerCallIDs(s *subject) {
 		taken := map[string]bool{}
 		for i, invocation := range x.reply.Invocations {
 			if invocation.CallID == "" || taken[invocation.CallID] {
-				s.Errorf("line %d: the CallID %q is empty or there twice", n, invocation.CallID)
+				s.Errorf("line %d: the CallID %q is empty or occurs twice", n, invocation.CallID)
 			}
 			taken[invocation.CallID] = true
 			if n == 0 && invocation.CallID != line.Calls[i].CallID {
@@ -234,11 +234,11 @@ func requestHistory(s *subject) {
 		"Report the weather", "name of a city", // tool
 	} {
 		if !strings.Contains(received, piece) {
-			s.Errorf("the server did not get %q", piece)
+			s.Errorf("the server did not receive %q", piece)
 		}
 	}
 	if strings.Contains(received, "for programs alone") {
-		s.Error("the server got metadata")
+		s.Error("the server received metadata")
 	}
 }
 
@@ -279,13 +279,13 @@ func requestSettings(s *subject) {
 	request := withSettings(s.request(2))
 	set := send(request)
 	if s.Received != nil && (strings.Contains(plain, "4321") || !strings.Contains(set, "4321")) {
-		s.Error("the server did not get MaxTokens")
+		s.Error("the server did not receive MaxTokens")
 	}
 	if want := withSettings(s.request(2)); request.MaxTokens != want.MaxTokens || *request.Temperature != *want.Temperature || !slices.Equal(request.Stop, want.Stop) {
 		s.Error("the model changed the settings of the request")
 	}
 	if plain != send(s.request(2)) {
-		s.Error("the settings of a request change the one after it")
+		s.Error("the settings of a request change the next one")
 	}
 }
 
@@ -302,7 +302,7 @@ func requestStable(s *subject) {
 			request = &converse.Request{History: historyOf(2), Tools: &converse.Toolset{Definitions: request.Tools.Definitions}, NewID: s.newID}
 		}
 		if len(slices.Compact(sent)) > 1 {
-			s.Error("the same request is sent as different bytes")
+			s.Error("repeated requests are sent as different bytes")
 		}
 	}
 }
@@ -325,7 +325,7 @@ func requestConcurrent(s *subject) {
 			n := i % len(s.lines)
 			x := s.exchange(s.context(), s.Model, s.request(n))
 			if x.err != nil {
-				s.Errorf("an exchange failed beside others: %v", x.err)
+				s.Errorf("a concurrent exchange failed: %v", x.err)
 				return
 			}
 			s.compare(x.reply, s.lines[n])
@@ -337,7 +337,7 @@ func requestConcurrent(s *subject) {
 func errorRefused(s *subject) {
 	failed := s.modelError(s.lines[0])
 	if want := s.lines[0].Err.(*converse.ModelError); failed.Status != want.Status || !strings.Contains(failed.Message, want.Message) {
-		s.Errorf("the error has the status %d and says %q, want %d and %q", failed.Status, failed.Message, want.Status, want.Message)
+		s.Errorf("the error has the status %d and the message %q, want %d and %q", failed.Status, failed.Message, want.Status, want.Message)
 	}
 }
 
@@ -356,7 +356,7 @@ func (s *subject) modelError(line Line) *converse.ModelError {
 	err := s.failure(s.context(), s.request(0))
 	var failed *converse.ModelError
 	if !errors.As(err, &failed) {
-		s.Fatalf("the error is no ModelError: %v", err)
+		s.Fatalf("the error is not a ModelError: %v", err)
 	}
 	if want := line.Err.(*converse.ModelError).Retryable; failed.Retryable != want {
 		s.Errorf("the error is retryable: %t, want %t", failed.Retryable, want)
@@ -444,7 +444,7 @@ func endLeavesNothing(s *subject) {
 func bindSame(s *subject) {
 	binder, ok := s.Model.(converse.Binder)
 	if !ok {
-		s.Skip("the model is no Binder")
+		s.Skip("the model is not a Binder")
 	}
 	bound := binder.Bind()
 	other := &converse.Request{History: []canister.Canister{
@@ -463,7 +463,7 @@ func bindSame(s *subject) {
 		sent := s.Received()
 		s.answer(s.Model, request)
 		if sent != s.Received() {
-			s.Errorf("a bound model sends other bytes for the request of line %d", n)
+			s.Errorf("a bound model sends different bytes for the request of line %d", n)
 		}
 	}
 }
@@ -471,7 +471,7 @@ func bindSame(s *subject) {
 func screenSame(s *subject) {
 	screener, ok := s.Model.(converse.Screener)
 	if !ok {
-		s.Skip("the model is no Screener")
+		s.Skip("the model is not a Screener")
 	}
 	odd := []*invoker.Definition{
 		{Name: "odd", InputSchema: json.RawMessage(`{"type":"string"}`)},
@@ -488,12 +488,12 @@ func screenSame(s *subject) {
 		all.Go(func() {
 			for i, definition := range odd {
 				if again := fmt.Sprint(screener.Screen(definition)); again != first[i] {
-					s.Errorf("Screen says %q and then %q", first[i], again)
+					s.Errorf("Screen returns %q and then %q", first[i], again)
 				}
 			}
 			for _, definition := range plain {
 				if err := screener.Screen(definition); err != nil {
-					s.Errorf("Screen has something against %s: %v", definition.Name, err)
+					s.Errorf("Screen refuses %s: %v", definition.Name, err)
 				}
 			}
 		})
@@ -507,7 +507,7 @@ func screenSame(s *subject) {
 func describeSame(s *subject) {
 	describer, ok := s.Model.(converse.Describer)
 	if !ok {
-		s.Skip("the model is no Describer")
+		s.Skip("the model is not a Describer")
 	}
 	info := describer.Describe()
 	if info.Name == "" || info.Provider == "" {

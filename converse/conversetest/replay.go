@@ -56,7 +56,7 @@ func (t *Transcript) Replay(ctx context.Context, roster *ensemble.Roster, option
 	for i, turn := range t.turns {
 		if len(turn.given) > 0 {
 			if err := conversation.Add(ctx, turn.given...); err != nil {
-				return nil, fmt.Errorf("conversetest: what was given for turn %d: %w", i+1, err)
+				return nil, fmt.Errorf("conversetest: the input of turn %d: %w", i+1, err)
 			}
 		}
 		playTurn(ctx, recorder, turn)

@@ -119,14 +119,14 @@ func (s *Script) take(request *converse.Request) (Line, int, error) {
 
 func (s *Script) check(number int, request *converse.Request) error {
 	for _, problem := range canister.Check(request.History) {
-		return fmt.Errorf("conversetest: exchange %d was given a broken history: %v", number, problem)
+		return fmt.Errorf("conversetest: exchange %d received an invalid history: %v", number, problem)
 	}
 	if number > len(s.lines) {
 		return fmt.Errorf("conversetest: exchange %d is not in the script, which has %d lines", number, len(s.lines))
 	}
 	if expect := s.lines[number-1].Expect; expect != nil {
 		if err := expect(request); err != nil {
-			return fmt.Errorf("conversetest: exchange %d departs from the script: %w", number, err)
+			return fmt.Errorf("conversetest: exchange %d differs from the script: %w", number, err)
 		}
 	}
 	return nil

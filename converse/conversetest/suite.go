@@ -192,7 +192,7 @@ func (s *subject) compare(reply converse.Reply, line Line) {
 		s.Errorf("the answer is %s, want %s", suite.Quote(text), suite.Quote(line.Text))
 	}
 	if line.Finish != "" && reply.Message.Finish != line.Finish {
-		s.Errorf("the answer finishes with %q, want %q", reply.Message.Finish, line.Finish)
+		s.Errorf("the finish is %q, want %q", reply.Message.Finish, line.Finish)
 	}
 	var got []Call
 	for _, invocation := range reply.Invocations {

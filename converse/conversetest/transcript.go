@@ -176,11 +176,11 @@ func Diff(want, got *Transcript) string {
 	for i := range max(len(wanted), len(found)) {
 		switch {
 		case i >= len(wanted):
-			return fmt.Sprintf("there is a section %q that is not wanted", found[i].Name)
+			return fmt.Sprintf("there is an unexpected section %q", found[i].Name)
 		case i >= len(found):
 			return fmt.Sprintf("there is no section %q", wanted[i].Name)
 		case wanted[i].Name != found[i].Name:
-			return fmt.Sprintf("there is a section %q in place of %q", found[i].Name, wanted[i].Name)
+			return fmt.Sprintf("there is a section %q instead of %q", found[i].Name, wanted[i].Name)
 		}
 		if line, a, b := firstDifference(wanted[i].Data, found[i].Data); line > 0 {
 			return fmt.Sprintf("section %q, line %d:\nwant %s\n got %s", wanted[i].Name, line, a, b)
@@ -234,6 +234,6 @@ func CompareFile(t testing.TB, path string, got *Transcript, update bool) {
 		t.Fatalf("%s: %v", path, err)
 	}
 	if difference := Diff(want, got); difference != "" {
-		t.Errorf("%s (run the test with -update if this is as it should be): %s", path, difference)
+		t.Errorf("%s (run the test with -update if the change is intended): %s", path, difference)
 	}
 }

@@ -396,9 +396,9 @@ func TestDiff(t *testing.T) {
 	for _, test := range []struct{ want, got, difference string }{
 		{one, one, ""},
 		{"Prose.\n" + one, "Other prose.\n\n" + one, ""},
-		{one, one + two, `there is a section "turn 2/events" that is not wanted`},
+		{one, one + two, `there is an unexpected section "turn 2/events"`},
 		{one + two, one, `there is no section "turn 2/events"`},
-		{given + one, one, `there is a section "turn 1/events" in place of "turn 1/given"`},
+		{given + one, one, `there is a section "turn 1/events" instead of "turn 1/given"`},
 		{one, "-- turn 1/events --\n{}\n\n{\"event\":\"x\"}\n", "section \"turn 1/events\", line 2:\nwant (nothing)\n got {\"event\":\"x\"}"},
 		{one, "-- turn 1/events --\n", "section \"turn 1/events\", line 1:\nwant {}\n got (nothing)"},
 	} {

@@ -86,7 +86,7 @@ func (f workerForm) openStore() (history.Store, error) {
 // open makes conversations.
 func (f workerForm) open(store history.Store, roster *ensemble.Roster) converse.OpenFunc {
 	return func(_ context.Context, id string) (*converse.Conversation, error) {
-		opts := &converse.Options{ID: id, Log: store, Instructions: "Do as you are told."}
+		opts := &converse.Options{ID: id, Log: store, Instructions: "Follow the instructions."}
 		if f.Approve {
 			opts.Approve = func(context.Context, converse.Approval) (converse.Decision, error) {
 				return converse.Defer(24*time.Hour, ""), nil

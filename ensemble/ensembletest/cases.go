@@ -22,28 +22,28 @@ import (
 
 // cases are the rules that every source must follow.
 var cases = []testCase{
-	{"Open/fresh", "each Open makes a connection of its own, and closing one leaves the others alone", nothing, openFresh},
+	{"Open/fresh", "each Open makes a separate connection, and closing one does not affect the others", nothing, openFresh},
 	{"Open/outlives", "the connection outlives the context of Open", nothing, openOutlives},
 	{"Open/ended", "Open returns an error soon when its context has ended", nothing, openEnded},
-	{"Open/leaves-nothing", "nothing is left when a connection was closed", nothing, openLeavesNothing},
+	{"Open/leaves-nothing", "a closed connection leaves no goroutine behind", nothing, openLeavesNothing},
 	{"List/complete", "List returns all tools with their definitions, every time", nothing, listComplete},
 	{"List/ended", "List returns an error soon when its context has ended", nothing, listEnded},
-	{"List/changed", "when the tools change, Changed says so, List follows and a tool that is gone fails", change, listChanged},
-	{"Invoke/echo", "arguments and text arrive as they were sent", nothing, invokeEcho},
-	{"Invoke/no-arguments", "arguments that are empty mean {}", nothing, invokeNoArguments},
-	{"Invoke/fail", "a tool's own failure is a Failure with the code EXECUTION_FAILED and what the tool said", nothing, invokeFail},
+	{"List/changed", "when the tools change, Changed reports it, List returns the new tools, and a removed tool fails", change, listChanged},
+	{"Invoke/echo", "arguments and text arrive unchanged", nothing, invokeEcho},
+	{"Invoke/no-arguments", "empty arguments mean {}", nothing, invokeNoArguments},
+	{"Invoke/fail", "a failure that a tool reports is a Failure with the code EXECUTION_FAILED and the tool's text", nothing, invokeFail},
 	{"Invoke/ended", "Invoke returns an error soon when its context has ended", nothing, invokeEnded},
-	{"Invoke/concurrent", "many calls at the same time get each its own answer", nothing, invokeConcurrent},
-	{"Invoke/progress", "all reports arrive, in order, before Invoke returns and none after", progress, invokeProgress},
-	{"Invoke/cancel", "the end of a call's context ends the call soon, as CANCELED or TIMEOUT, and no other", nothing, invokeCancel},
-	{"Ping/answered", "a connection that can ping gets an answer while it lives, and an error soon when its context or itself has ended", nothing, pingAnswered},
+	{"Invoke/concurrent", "many concurrent calls each get their own answer", nothing, invokeConcurrent},
+	{"Invoke/progress", "all reports arrive in order before Invoke returns, and none after it", progress, invokeProgress},
+	{"Invoke/cancel", "a call ends soon after its context, as CANCELED or TIMEOUT, and other calls continue", nothing, invokeCancel},
+	{"Ping/answered", "a ping succeeds while the connection is open, and fails soon when its context or the connection has ended", nothing, pingAnswered},
 	{"Close/ends", "after Close, Lost is closed, Err is nil, and List and Invoke fail", nothing, closeEnds},
-	{"Close/again", "Close may be called again and at the same time, and returns the same", nothing, closeAgain},
-	{"Close/in-flight", "Close ends the calls that are in flight and does not wait for answers", nothing, closeInFlight},
-	{"Close/ended", "Close returns soon when its context has ended, with the connection gone", nothing, closeEnded},
-	{"Lost/noticed", "a loss closes Lost soon, Err says why and goes on saying so after Close, and List and Invoke fail", loss, lostNoticed},
-	{"Lost/in-flight", "a loss ends the calls in flight soon, as OUTCOME_UNKNOWN: they may have taken effect", loss, lostInFlight},
-	{"Lost/reopened", "after a loss, Open makes a fresh connection that works", loss, lostReopened},
+	{"Close/again", "Close may be called repeatedly and concurrently, and returns the same", nothing, closeAgain},
+	{"Close/in-flight", "Close ends running calls without waiting for their answers", nothing, closeInFlight},
+	{"Close/ended", "Close returns soon when its context has ended, and the connection is closed", nothing, closeEnded},
+	{"Lost/noticed", "a loss closes Lost soon, Err returns the reason, also after Close, and List and Invoke fail", loss, lostNoticed},
+	{"Lost/in-flight", "a loss ends running calls soon, as OUTCOME_UNKNOWN: they may have taken effect", loss, lostInFlight},
+	{"Lost/reopened", "after a loss, Open makes a new connection that works", loss, lostReopened},
 }
 
 func openFresh(s *subject) {
@@ -159,7 +159,7 @@ func listChanged(s *subject) {
 		}
 	}
 	if _, err := fail.Invoke(s.context(), textCall("gone")); err == nil {
-		s.Error("a tool that is gone answered")
+		s.Error("a removed tool answered")
 	}
 	s.echoes(s.tool(connection, "echo"), "the others still work")
 }
@@ -184,7 +184,7 @@ func invokeFail(s *subject) {
 	_, err := s.tool(connection, "fail").Invoke(s.context(), textCall("no such city"))
 	var failure *invoker.Failure
 	if !errors.As(err, &failure) {
-		s.Fatalf("fail returned %v, which is no Failure", err)
+		s.Fatalf("fail returned %v, which is not a Failure", err)
 	}
 	if failure.Code != invoker.ExecutionFailed || !strings.Contains(failure.Message+canister.TextOf(failure.Content), "no such city") {
 		s.Errorf("fail returned %v", failure)
@@ -279,7 +279,7 @@ func pingAnswered(s *subject) {
 	}
 	for range 3 {
 		if err := ping(s.context()); err != nil {
-			s.Errorf("Ping of a connection that lives: %v", err)
+			s.Errorf("Ping of an open connection: %v", err)
 		}
 	}
 	if ping(s.expired()) == nil {
@@ -367,7 +367,7 @@ func lostInFlight(s *subject) {
 	call := s.wait(connection)
 	s.Lose()
 	if failure := s.failed(call); failure.Code != invoker.OutcomeUnknown {
-		s.Errorf("a call in flight when the connection was lost returned %v, want OUTCOME_UNKNOWN", failure)
+		s.Errorf("a call that ran when the connection was lost returned %v, want OUTCOME_UNKNOWN", failure)
 	}
 }
 

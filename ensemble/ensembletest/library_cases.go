@@ -16,14 +16,14 @@ import (
 // libraryCases are the rules for connections that offer resources and prompts.
 var libraryCases = []testCase{
 	{"Library/list", "all resources, templates and prompts are listed as the server describes them", library, libraryList},
-	{"Library/read", "a resource is read as it is, text and bytes, also one of a template", library, libraryRead},
-	{"Library/vanished", "a resource that is not there is NOT_FOUND, and the connection still works", library, libraryVanished},
-	{"Library/prompt", "a prompt comes with its messages, and fails without what it requires", library, libraryPrompt},
-	{"Library/complete", "completions know the beginning and the other arguments", library, libraryComplete},
+	{"Library/read", "a resource is read unchanged, text and bytes, also one of a template", library, libraryRead},
+	{"Library/vanished", "a resource that does not exist is NOT_FOUND, and the connection still works", library, libraryVanished},
+	{"Library/prompt", "Get returns the messages of a prompt, and fails without its required arguments", library, libraryPrompt},
+	{"Library/complete", "completions depend on the prefix and on the other arguments", library, libraryComplete},
 	{"Library/ended", "each request returns an error soon when its context, or the connection, has ended", library, libraryEnded},
-	{"Library/updated", "updates are told while there is a subscription, and changes of tools also after it has ended", update, libraryUpdated},
-	{"Library/changed", "when the resources change, the connection says so and the list follows", libraryChange, libraryChanged},
-	{"Library/lost", "requests of a lost connection are UNAVAILABLE, so that they are made again", libraryLoss, libraryLost},
+	{"Library/updated", "updates are reported during a subscription, and changes of tools also after it has ended", update, libraryUpdated},
+	{"Library/changed", "when the resources change, the connection reports it and the list is updated", libraryChange, libraryChanged},
+	{"Library/lost", "requests of a lost connection are UNAVAILABLE, so that they are retried", libraryLoss, libraryLost},
 }
 
 // library opens a connection and returns its library.
@@ -89,7 +89,7 @@ func libraryVanished(s *subject) {
 	connection, library := s.library(deaf)
 	_, err := library.Read(s.context(), "test://nothing/here")
 	if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.NotFound {
-		s.Errorf("Read of what is not there: %v, want NOT_FOUND", err)
+		s.Errorf("Read of an unknown resource: %v, want NOT_FOUND", err)
 	}
 	s.echoes(s.tool(connection, "echo"), "the connection still works")
 }
@@ -106,10 +106,10 @@ func libraryPrompt(s *subject) {
 		}
 	}
 	if _, err := library.Get(s.context(), "review", nil); err == nil {
-		s.Error("Get without what is required succeeded")
+		s.Error("Get without a required argument succeeded")
 	}
 	if _, err := library.Get(s.context(), "nothing", nil); err == nil {
-		s.Error("Get of what is not there succeeded")
+		s.Error("Get of an unknown prompt succeeded")
 	}
 	s.echoes(s.tool(connection, "echo"), "the connection still works")
 }
@@ -205,7 +205,7 @@ func (s *subject) changedTo(connection ensemble.Connection, name string) {
 		select {
 		case <-connection.Changed():
 		case <-deadline:
-			s.Fatalf("no word of the tool %q within %v", name, s.Patience)
+			s.Fatalf("the change of the tool %q was not reported within %v", name, s.Patience)
 		}
 		if s.tools(connection)[name] != nil {
 			return
@@ -224,7 +224,7 @@ func (s *subject) hears(news <-chan ensemble.News, want ensemble.News) {
 				return
 			}
 		case <-deadline:
-			s.Fatalf("no news %+v within %v", want, s.Patience)
+			s.Fatalf("%+v was not reported within %v", want, s.Patience)
 		}
 	}
 }
@@ -258,6 +258,6 @@ func libraryLost(s *subject) {
 	}
 	_, again := s.library(deaf)
 	if _, err := again.Read(s.context(), "test://greeting"); err != nil {
-		s.Errorf("Read over a fresh connection: %v", err)
+		s.Errorf("Read over a new connection: %v", err)
 	}
 }

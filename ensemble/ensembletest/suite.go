@@ -180,7 +180,7 @@ func (s *subject) tool(connection ensemble.Connection, name string) invoker.Invo
 	s.Helper()
 	tool, ok := s.tools(connection)[name]
 	if !ok {
-		s.Fatalf("List does not hold the tool %q", name)
+		s.Fatalf("List does not contain the tool %q", name)
 	}
 	return tool
 }
@@ -218,7 +218,7 @@ func (s *subject) wait(connection ensemble.Connection) *waiting {
 	case <-begun:
 	case <-guess:
 	case <-w.done:
-		s.Fatalf("the call of wait returned at once: %v", w.err)
+		s.Fatalf("the call of wait returned immediately: %v", w.err)
 	case <-time.After(s.Patience):
 		s.Fatalf("the call of wait reported nothing within %v", s.Patience)
 	}

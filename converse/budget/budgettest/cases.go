@@ -19,28 +19,28 @@ import (
 
 // ledgerCases are the rules that apply to every ledger.
 var ledgerCases = []ledgerCase{
-	{"Reserve/most", "", "a line is granted the most, or what is left if that is less", reserveMost},
-	{"Reserve/least", "", "a line with less than the least left is denied, and the error says why", reserveLeast},
-	{"Reserve/all", "", "a reservation is on all accounts or on none", reserveAll},
-	{"Reserve/again", "", "a reservation that is made again counts once, and may be another one", reserveAgain},
-	{"Reserve/nothing", "", "a reservation of no lines, or of nothing, is one", reserveNothing},
-	{"Reserve/bad", "", "what makes no sense is an error that is no denial, and nothing happens", reserveBad},
-	{"Settle/less", "", "what was spent takes the place of what was reserved, and the rest is free", settleLess},
-	{"Settle/more", "", "who has spent more than was reserved is in debt", settleMore},
-	{"Settle/as-reserved", "", "an account that is not named has spent what was reserved", settleAsReserved},
-	{"Settle/twice", "", "a second Settle, and one of what was never reserved, counts for nothing", settleTwice},
-	{"Settle/bad", "", "amounts below zero and above the most are errors, and nothing happens", settleBad},
-	{"Expire", "", "a reservation that nobody settled is spent in the end, and cannot be settled then", expires},
-	{"Ends", "", "an account is there for budget.Keep after its end", accountEnds},
-	{"Amounts/large", "", "an account holds no more than the most, and no sum overflows", amountsLarge},
-	{"Names/odd", "", "accounts and reservations with odd names are kept apart", namesOdd},
-	{"End/context", "", "with a context that has ended nothing is done, and its error is returned", ledgerContext},
-	{"Race/limit", "", "who reserves side by side is together not granted more than the limit", func(s *ledgerSubject) { s.race(s.ledger) }},
-	{"Race/limit-of-two", shared, "the same between two that have the ledger open", func(s *ledgerSubject) { s.race(s.ledger, s.open()) }},
-	{"Race/same", "", "a reservation that several make side by side counts once", raceSame},
-	{"Shared/seen", shared, "what one does who has the ledger open, another sees at once", ledgerSeen},
-	{"Random", "", "a ledger does in any order what one in memory does", func(s *ledgerSubject) { s.random(func() budget.Ledger { return s.ledger }) }},
-	{"Random/reopened", shared, "the same when it is opened again and again", func(s *ledgerSubject) { s.random(s.open) }},
+	{"Reserve/most", "", "a line is granted its maximum, or the rest of the limit if that is less", reserveMost},
+	{"Reserve/least", "", "a line is denied if the rest is less than its minimum, and the error explains why", reserveLeast},
+	{"Reserve/all", "", "a reservation counts on all accounts or on none", reserveAll},
+	{"Reserve/again", "", "a repeated reservation counts once, and may differ from the first", reserveAgain},
+	{"Reserve/nothing", "", "a reservation without lines, or of zero, is valid", reserveNothing},
+	{"Reserve/bad", "", "an invalid reservation is an error other than a denial, without an effect", reserveBad},
+	{"Settle/less", "", "Settle replaces the reserved amount by the spent one, and releases the rest", settleLess},
+	{"Settle/more", "", "spending more than was reserved makes a debt", settleMore},
+	{"Settle/as-reserved", "", "Settle without an account counts its reserved amount as spent", settleAsReserved},
+	{"Settle/twice", "", "a second Settle, and one without a reservation, has no effect", settleTwice},
+	{"Settle/bad", "", "amounts below zero or above the maximum are errors without an effect", settleBad},
+	{"Expire", "", "a reservation that is not settled in time counts as spent, and can no longer be settled", expires},
+	{"Ends", "", "an account is kept for budget.Keep after its end", accountEnds},
+	{"Amounts/large", "", "an account never exceeds the maximum, and no sum overflows", amountsLarge},
+	{"Names/odd", "", "accounts and reservations with unusual names are distinct", namesOdd},
+	{"End/context", "", "calls with a context that has ended have no effect and return its error", ledgerContext},
+	{"Race/limit", "", "concurrent reservations are together not granted more than the limit", func(s *ledgerSubject) { s.race(s.ledger) }},
+	{"Race/limit-of-two", shared, "the same between two open ledgers", func(s *ledgerSubject) { s.race(s.ledger, s.open()) }},
+	{"Race/same", "", "a reservation that is made several times concurrently counts once", raceSame},
+	{"Shared/seen", shared, "changes by one open ledger are visible in another at once", ledgerSeen},
+	{"Random", "", "a random sequence of calls gives the same results as the ledger in memory", func(s *ledgerSubject) { s.random(func() budget.Ledger { return s.ledger }) }},
+	{"Random/reopened", shared, "the same when the ledger is reopened repeatedly", func(s *ledgerSubject) { s.random(s.open) }},
 }
 
 func reserveMost(s *ledgerSubject) {
@@ -107,11 +107,11 @@ func reserveBad(s *ledgerSubject) {
 		"a long identity":           reservation(strings.Repeat("r", 257), good),
 		"no account":                reservation("r", good, line("", 100, 1, 10)),
 		"an account twice":          reservation("r", good, good),
-		"less than nothing":         reservation("r", good, line("b", 100, -1, 10)),
-		"more at least than most":   reservation("r", good, line("b", 100, 11, 10)),
-		"more than the most of all": reservation("r", good, line("b", 100, 1, budget.MaxAmount+1)),
-		"a limit below nothing":     reservation("r", good, line("b", -1, 0, 10)),
-		"a limit above the most":    reservation("r", good, line("b", budget.MaxAmount+1, 0, 10)),
+		"a negative amount":         reservation("r", good, line("b", 100, -1, 10)),
+		"a minimum above the maximum":   reservation("r", good, line("b", 100, 11, 10)),
+		"an amount above budget.Max": reservation("r", good, line("b", 100, 1, budget.MaxAmount+1)),
+		"a negative limit":     reservation("r", good, line("b", -1, 0, 10)),
+		"a limit above budget.Max":    reservation("r", good, line("b", budget.MaxAmount+1, 0, 10)),
 	} {
 		_, err := s.ledger.Reserve(s.context(), r)
 		if denied := new(budget.DeniedError); err == nil || errors.As(err, &denied) {
@@ -162,7 +162,7 @@ func settleBad(s *ledgerSubject) {
 	s.reserves(reservation("r1", line("a", 100, 10, 20)), 20)
 	for _, amount := range []int64{-1, budget.MaxAmount + 1} {
 		if err := s.ledger.Settle(s.context(), "r1", map[string]int64{"a": amount}); err == nil {
-			s.Errorf("Settle takes that %d was spent", amount)
+			s.Errorf("Settle accepts a spent amount of %d", amount)
 		}
 	}
 	s.holds("a", 0, 20)
@@ -292,7 +292,7 @@ func (s *ledgerSubject) race(ledgers ...budget.Ledger) {
 	wait.Wait()
 	for place := range held {
 		if most[place].Load() > limit {
-			s.Errorf("of %d, %d were held at once", limit, most[place].Load())
+			s.Errorf("%[2]d of a limit of %[1]d were reserved at the same time", limit, most[place].Load())
 		}
 		s.holds(fmt.Sprint("race", place), spent[place].Load(), 0)
 	}

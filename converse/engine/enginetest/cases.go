@@ -21,42 +21,42 @@ import (
 
 // engineCases are the rules that apply to every engine.
 var engineCases = []engineCase{
-	{"Send/answered", false, "a message begins a conversation, behind its instructions, and is answered", sendAnswered},
-	{"Send/log-first", false, "when Send returns the message is in the log, also if the process dies then, and is answered", sendLogFirst},
-	{"Send/again", false, "a message that is sent again, also at the same time and to another process, is there once", sendAgain},
-	{"Send/queued", false, "messages for a conversation at work wait, enter in their order, and none is lost", sendQueued},
-	{"Send/waiting", false, "a message for a conversation that waits for an answer is refused with ErrWaiting", sendWaiting},
-	{"Send/bad", false, "what cannot be sent is an error, and nothing is in the log", sendBad},
-	{"Send/side-by-side", false, "many conversations are at work at the same time, and none is in the way of another", sendSideBySide},
-	{"Fail/retried", false, "a turn that fails and can succeed later is tried again, and nothing of the failure is in the log", failRetried},
-	{"Fail/ends", false, "a turn that cannot succeed ends with an error that Watch tells, and the next message is answered", failEnds},
-	{"Fail/panic", false, "a model that panics is the failure of one conversation", failPanic},
-	{"Answer/allow", false, "a call that waits for an approval is made when it is given, once, and the same answer given again is no error", answerAllow},
-	{"Answer/deny", false, "a call that is denied is not made, and the turn goes on", answerDeny},
-	{"Answer/nobody", false, "an answer that nobody waits for is ErrNotWaiting", answerNobody},
-	{"Answer/beside", false, "an answer takes nothing away from the calls beside the one that waited", answerBeside},
-	{"Answer/restart", false, "a wait outlives its process: an answer given to the next one, or to the log while there is none, is heeded", answerRestart},
-	{"Deadline/passes", false, "a wait that nobody answers ends at its deadline, and the turn goes on by itself", deadlinePasses},
-	{"Deadline/restart", false, "the same if the process died before", deadlineRestart},
-	{"Cancel/exchange", false, "a cancelled exchange leaves no text; it is not carried on, also after a restart, and the next message is answered", cancelExchange},
-	{"Cancel/call", false, "a cancelled call ends, is answered as interrupted, and its turn is not carried on", cancelCall},
-	{"Cancel/waiting", false, "a conversation that waits can be cancelled, and takes messages then", cancelWaiting},
-	{"Cancel/nothing", false, "to cancel when nothing is under way, or there is no conversation, changes nothing", cancelNothing},
-	{"Watch/order", false, "every canister is told once, in order, with its place, from any place on", watchOrder},
+	{"Send/answered", false, "a message starts a conversation, after the instructions, and is answered", sendAnswered},
+	{"Send/log-first", false, "when Send returns, the message is in the log and will be answered, even if the process dies then", sendLogFirst},
+	{"Send/again", false, "a message that is sent again, also concurrently or to another process, is stored once", sendAgain},
+	{"Send/queued", false, "messages for a conversation with a running turn wait, enter in order, and none is lost", sendQueued},
+	{"Send/waiting", false, "a message to a conversation that waits for an answer is refused with ErrWaiting", sendWaiting},
+	{"Send/bad", false, "an invalid message is an error, and nothing is written to the log", sendBad},
+	{"Send/side-by-side", false, "many conversations run concurrently without delaying each other", sendSideBySide},
+	{"Fail/retried", false, "a turn that fails temporarily is retried, and the failure leaves nothing in the log", failRetried},
+	{"Fail/ends", false, "a turn that cannot succeed ends with an error that Watch reports, and the next message is answered", failEnds},
+	{"Fail/panic", false, "a model that panics fails only its conversation", failPanic},
+	{"Answer/allow", false, "a call that waits for an approval is made once after the approval; repeating the same answer is not an error", answerAllow},
+	{"Answer/deny", false, "a denied call is not made, and the turn continues", answerDeny},
+	{"Answer/nobody", false, "an answer without a matching wait is ErrNotWaiting", answerNobody},
+	{"Answer/beside", false, "an answer does not affect other calls that run at the same time as the waiting one", answerBeside},
+	{"Answer/restart", false, "a wait outlives its process: an answer is used if it is given to the next process, or to the log while there is no process", answerRestart},
+	{"Deadline/passes", false, "a wait without an answer ends at its deadline, and the turn continues by itself", deadlinePasses},
+	{"Deadline/restart", false, "the same if the process died before the deadline", deadlineRestart},
+	{"Cancel/exchange", false, "a cancelled exchange leaves no text; it is not continued, not even after a restart, and the next message is answered", cancelExchange},
+	{"Cancel/call", false, "a cancelled call ends, is answered as interrupted, and its turn is not continued", cancelCall},
+	{"Cancel/waiting", false, "a waiting conversation can be cancelled, and accepts messages afterwards", cancelWaiting},
+	{"Cancel/nothing", false, "Cancel changes nothing if no turn runs or the conversation does not exist", cancelNothing},
+	{"Watch/order", false, "every canister is delivered once, in order, with its position, starting at any position", watchOrder},
 	{"Watch/before", false, "a conversation that does not exist yet can be watched", watchBefore},
-	{"Watch/late", false, "who comes when a turn has ended is told so", watchLate},
-	{"Watch/deltas", false, "the text of a message is told while it is written, in order, before the message", watchDeltas},
-	{"Watch/attempts", false, "what an attempt has said that failed can be told from what the next one says", watchAttempts},
-	{"Watch/deleted", false, "who watches a conversation that is deleted, at work or idle, is told so, and nothing brings it back", watchDeleted},
-	{"Watch/superseded", false, "who waits for the end of a turn is told when another process goes on with the conversation before", watchSuperseded},
-	{"Watch/ends", false, "a Watch ends with its context, with its loop, and with the engine", watchEnds},
-	{"Close/finishes", false, "Close lets a turn go on that is under way, takes no message, and can be called again", closeFinishes},
-	{"Close/suspends", false, "what has not ended when the context of Close does is put down, and the next process carries it on", closeSuspends},
-	{"Crash/exchange", false, "an exchange that a process died over is made again, and the answer is there once", crashExchange},
-	{"Crash/call", false, "a call that a process died over is not made again if its tool does not allow that, and has a result", crashCall},
-	{"Crash/many", false, "many conversations that a process died over all end, with no effect twice", crashMany},
-	{"Two/split", true, "two engines on one store, each with conversations of its own, answer them all", twoSplit},
-	{"Two/one", true, "two engines that are sent messages of one conversation answer them all, say each once, and do nothing twice", twoOne},
+	{"Watch/late", false, "a watcher that starts after a turn has ended receives its end", watchLate},
+	{"Watch/deltas", false, "the text of a message is delivered while it is generated, in order, before the message", watchDeltas},
+	{"Watch/attempts", false, "the text of a failed attempt can be distinguished from the text of the next attempt", watchAttempts},
+	{"Watch/deleted", false, "watchers of a deleted conversation, running or idle, are notified, and nothing recreates it", watchDeleted},
+	{"Watch/superseded", false, "a watcher that waits for the end of a turn is notified if another process continues the conversation first", watchSuperseded},
+	{"Watch/ends", false, "Watch ends with its context, with its loop, and with the engine", watchEnds},
+	{"Close/finishes", false, "Close lets a running turn continue, accepts no messages, and can be called again", closeFinishes},
+	{"Close/suspends", false, "turns that still run when the context of Close ends are stopped, and the next process continues them", closeSuspends},
+	{"Crash/exchange", false, "an exchange that the death of a process interrupted is repeated, and its answer is stored once", crashExchange},
+	{"Crash/call", false, "a call that the death of a process interrupted is not repeated unless its tool allows it, and has a result", crashCall},
+	{"Crash/many", false, "many conversations that the death of a process interrupted all end, and no effect happens twice", crashMany},
+	{"Two/split", true, "two engines on one store, each with its own conversations, answer all of them", twoSplit},
+	{"Two/one", true, "two engines that receive messages of one conversation answer all of them, once each, and repeat no effect", twoOne},
 }
 
 const talk = "talk"
@@ -79,7 +79,7 @@ func sendLogFirst(s *engineSubject) {
 		conversation := fmt.Sprint(talk, i)
 		s.send(conversation, "m1", "say hello")
 		if got := wordsOf(s.log(conversation)); len(got) == 0 || got[0] != "say hello" {
-			s.Fatalf("Send has returned, and the log says %q", got)
+			s.Fatalf("Send has returned, and the log contains %q", got)
 		}
 		s.restart()
 		s.answered(conversation, "m1")
@@ -267,7 +267,7 @@ func answerNobody(s *engineSubject) {
 		s.Helper()
 		err := s.process.Engine.Answer(s.context(), conversation, canister.Answer{Wait: wait, Verdict: canister.VerdictAllow, By: "ada"})
 		if !errors.Is(err, waits.ErrNotOpen) {
-			s.Errorf("Answer to what nobody waits for is %v, want ErrNotWaiting", err)
+			s.Errorf("Answer without a matching wait is %v, want ErrNotWaiting", err)
 		}
 	}
 	nobody("none", "w1")
@@ -292,7 +292,7 @@ func answerBeside(s *engineSubject) {
 			}
 		}
 	}
-	err := s.soon("Answer beside a call that is under way", func() error {
+	err := s.soon("Answer while another call runs", func() error {
 		return s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictAllow))
 	})
 	if err != nil {
@@ -372,7 +372,7 @@ func cancelExchange(s *engineSubject) {
 	s.cancelled(talk, "m1")
 	s.stays(talk)
 	if said := strings.Join(wordsOf(s.log(talk)), " "); strings.Count(said, "what was never said") != 1 {
-		s.Errorf("the log says %q, which was cancelled", said)
+		s.Errorf("the log contains %q, which was cancelled", said)
 	}
 	s.send(talk, "m2", "say hello")
 	s.answered(talk, "m2")
@@ -414,6 +414,6 @@ func cancelNothing(s *engineSubject) {
 	s.cancel(talk)
 	s.cancel(talk)
 	if now := len(s.log(talk)); now != length {
-		s.Errorf("the log has %d canisters, had %d, and nothing was to cancel", now, length)
+		s.Errorf("the log has %d canisters and had %d, although there was nothing to cancel", now, length)
 	}
 }

@@ -54,7 +54,7 @@ func TestEngine(t *testing.T, newHarness func(t *testing.T) Harness) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &engineSubject{T: t, Harness: newHarness(t), stage: newStage(t)}
 			if c.several && s.Alone {
-				t.Skip("the engine is to be alone with its store")
+				t.Skip("the harness says that the engine does not share its store")
 			}
 			s.Patience = cmp.Or(s.Patience, 30*time.Second)
 			s.process = s.start()
@@ -159,7 +159,7 @@ func wordsOf(list []canister.Canister) []string {
 func (s *engineSubject) said(conversation string, want ...string) {
 	s.Helper()
 	if got := wordsOf(s.log(conversation)); !slices.Equal(got, want) {
-		s.Errorf("the log of %s says %q, want %q", conversation, got, want)
+		s.Errorf("the log of %s contains %q, want %q", conversation, got, want)
 	}
 }
 
@@ -249,7 +249,7 @@ func (s *engineSubject) queued(w *waiter) bool {
 	case <-w.at:
 		return true
 	case <-time.After(s.Patience):
-		s.Errorf("Send waits, and has not asked for the end of its context within %v", s.Patience)
+		s.Errorf("Send waits, and has not called Done of its context within %v", s.Patience)
 		return false
 	}
 }
@@ -260,7 +260,7 @@ func (s *engineSubject) reached(what string) {
 	select {
 	case <-s.stage.started(what):
 	case <-time.After(s.Patience):
-		s.Fatalf("%q has not begun within %v", what, s.Patience)
+		s.Fatalf("%q has not started within %v", what, s.Patience)
 	}
 }
 

@@ -82,7 +82,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) opens(log history.Log) converse.OpenFunc {
 	return func(_ context.Context, id string) (*converse.Conversation, error) {
 		return converse.New(s, s.roster, &converse.Options{
-			ID: id, Log: log, Instructions: "Do as you are told.", Approve: approveOnStage, Limits: converse.Limits{Exchanges: 3},
+			ID: id, Log: log, Instructions: "Follow the instructions.", Approve: approveOnStage, Limits: converse.Limits{Exchanges: 3},
 		}), nil
 	}
 }

@@ -29,7 +29,7 @@ func watchOrder(s *engineSubject) {
 		if added, ok := event.(engine.Added); ok {
 			got = append(got, added.Canister)
 			if added.Place != len(got) {
-				s.Fatalf("canister %d is told with the place %d", len(got), added.Place)
+				s.Fatalf("canister %d is delivered with the position %d", len(got), added.Place)
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func sameIDs(s *engineSubject, got, want []canister.Canister) {
 	s.Helper()
 	same := func(a, b canister.Canister) bool { return a.Header().ID == b.Header().ID && a.Kind() == b.Kind() }
 	if !slices.EqualFunc(got, want, same) {
-		s.Errorf("Watch told %s, want %s", describe(got), describe(want))
+		s.Errorf("Watch yields %s, want %s", describe(got), describe(want))
 	}
 }
 
@@ -86,7 +86,7 @@ func watchBefore(s *engineSubject) {
 				return
 			}
 		case <-ctx.Done():
-			s.Fatal("who watched before the conversation began is not told of the end of its first turn")
+			s.Fatal("a watcher that started before the conversation did not receive the end of its first turn")
 		}
 	}
 }
@@ -100,7 +100,7 @@ func watchLate(s *engineSubject) {
 	s.restart()
 	s.answered(talk, "m1")
 	if ended, _ := s.ended("other", "m1", true); ended.Reason != converse.ReasonWaiting || len(ended.Waits) != 1 {
-		s.Errorf("who comes late to what waits is told %+v", ended)
+		s.Errorf("a watcher that starts while the conversation waits receives %+v", ended)
 	}
 }
 
@@ -112,7 +112,7 @@ func watchDeltas(s *engineSubject) {
 		switch e := event.(type) {
 		case engine.Delta:
 			if done || e.Turn != "m1" || e.Ended != nil || e.Event == nil || e.Index <= index {
-				s.Fatalf("a delta is %+v behind number %d of m1; the message is complete: %v", e, index, done)
+				s.Fatalf("a delta is %+v after number %d of m1; the message is complete: %v", e, index, done)
 			}
 			index = e.Index
 			if text.WriteString(e.Text()); text.String() == words {
@@ -121,7 +121,7 @@ func watchDeltas(s *engineSubject) {
 		case engine.Added:
 			done = e.Canister.Kind() == canister.KindAssistant
 			if done && text.String() != words {
-				s.Errorf("the message came, and before it only %q", text.String())
+				s.Errorf("before the message came only %q", text.String())
 			}
 		case engine.Ended:
 			if done {
@@ -143,7 +143,7 @@ func watchAttempts(s *engineSubject) {
 				continue
 			}
 			if e.Attempt < last {
-				s.Errorf("a delta of attempt %d comes behind one of attempt %d", e.Attempt, last)
+				s.Errorf("a delta of attempt %d comes after one of attempt %d", e.Attempt, last)
 			}
 			last = e.Attempt
 			texts[last] += e.Text()
@@ -166,7 +166,7 @@ func (s *engineSubject) attempts(texts map[int64]string, words string) {
 		}
 	}
 	if len(texts) == 0 {
-		s.Error("no attempt was told of")
+		s.Error("no attempt was reported")
 	}
 }
 
@@ -213,14 +213,14 @@ func watchDeleted(s *engineSubject) {
 		if !errors.Is(err, history.ErrNotFound) {
 			s.Errorf("Watch of the conversation %s, which was deleted, ends with %v, want ErrNotFound", conversation, err)
 		}
-		err = s.soon("Watch from a place that there is not any more", func() error {
+		err = s.soon("Watch from a position that no longer exists", func() error {
 			for _, err := range s.process.Engine.Watch(s.context(), conversation, 1) {
 				return err
 			}
 			return nil
 		})
 		if !errors.Is(err, history.ErrNotFound) {
-			s.Errorf("Watch of the conversation %s, from a place that it had, is %v, want ErrNotFound", conversation, err)
+			s.Errorf("Watch of the conversation %s, from a former position, is %v, want ErrNotFound", conversation, err)
 		}
 	}
 	s.stage.open("one")
@@ -248,7 +248,7 @@ func watchSuperseded(s *engineSubject) {
 	s.stage.open("one")
 	s.answered(talk, "m2")
 	if ended, _ := s.ended(talk, "m1", false); ended.Superseded != "m2" {
-		s.Errorf("who comes late is told %+v, want m1 superseded by m2", ended)
+		s.Errorf("a late watcher receives %+v, want m1 superseded by m2", ended)
 	}
 	s.effects("one", 1)
 }
@@ -370,7 +370,7 @@ func crashCall(s *engineSubject) {
 	s.answered(talk, "m1")
 	s.effects("one", 1)
 	if got := s.stage.count("two"); got > 1 {
-		s.Errorf("the effect of the call beside happened %d times", got)
+		s.Errorf("the effect of the other call happened %d times", got)
 	}
 	if pending := canister.Pending(s.log(talk)); len(pending) > 0 {
 		s.Errorf("the call has no result: %s", describe(s.log(talk)))
@@ -401,7 +401,7 @@ func crashMany(s *engineSubject) {
 			}
 		}
 		if said := wordsOf(s.log(name(i))); said[len(said)-1] != "done" {
-			s.Errorf("the log of %s says %q", name(i), said)
+			s.Errorf("the log of %s contains %q", name(i), said)
 		}
 	}
 }
@@ -448,7 +448,7 @@ func twoOne(s *engineSubject) {
 	for i := range 2 {
 		for n := range 3 {
 			if text := fmt.Sprintf("call effect e%d-%d", i, n); len(slices.DeleteFunc(slices.Clone(said), func(t string) bool { return t != text })) != 1 {
-				s.Errorf("the log does not say %q once: %q", text, said)
+				s.Errorf("the log does not contain %q exactly once: %q", text, said)
 			}
 			if got := s.stage.count(fmt.Sprintf("e%d-%d", i, n)); got > 1 {
 				s.Errorf("the effect e%d-%d happened %d times", i, n, got)

@@ -22,46 +22,46 @@ import (
 
 // storeCases are the rules that apply to every store.
 var storeCases = []storeCase{
-	{"Append/read", "", "what is appended is read, from any place on", appendRead},
-	{"Append/nothing", "", "an append of nothing makes no conversation", appendNothing},
-	{"Append/compare", "", "an append with another length than there is changes nothing and is a conflict that names both", appendCompare},
-	{"Append/again", "", "canisters that are there already are not appended again; part of them, or others, are a conflict", appendAgain},
-	{"Append/whole", "", "an append with a canister that has no JSON form appends none, and is no conflict", appendWhole},
-	{"Append/race", "", "of appends at the same time with the same length one wins, and the others are conflicts", func(s *storeSubject) { s.race(s.store) }},
-	{"Append/race-of-two", shared, "the same between two that have the conversations open", func(s *storeSubject) { s.race(s.store, s.open()) }},
-	{"Append/race-of-same", "", "the same canisters, appended at the same time, are there once, and nobody is told otherwise", appendSame},
-	{"Append/many", "", "many writers that try again lose nothing, and keep their order", appendMany},
-	{"Read/prefix", "", "who reads while others append sees all of the first appends, and nothing of the rest", func(s *storeSubject) { s.prefix(s.store) }},
-	{"Read/prefix-of-two", shared, "the same of what others append that have the conversations open", func(s *storeSubject) { s.prefix(s.open()) }},
-	{"Read/snapshot", "", "a loop ends with what there was when it began, and can be left", readSnapshot},
-	{"Read/long", "", "the end of a long conversation is read as quickly as that of a short one", readLong},
-	{"Canisters/golden", "", "canisters of every version of the form come back equal", canistersGolden},
-	{"Canisters/odd", "", "unknown members, bytes that are no UTF-8 and values of others come back equal", canistersOdd},
-	{"Canisters/large", "", "contents of every type and size come back equal", canistersLarge},
-	{"Histories/whole", "", "what a loop writes, whatever happens to it, is read as it was written, and the same comes next", histories},
-	{"Histories/torn", "", "an append that a crash has torn is there or not, as a whole, and can be done again", historiesTorn},
-	{"List/order", "", "what was changed last comes first", listOrder},
-	{"List/filter", "", "tags, owner, open ones and times are filtered, all together", listFilter},
-	{"List/search", "", "a search finds words of the title and of all that is said, in any order and any case", listSearch},
-	{"List/limit", "", "a limit keeps the first, and the loop can be left", listLimit},
-	{"Describe", "", "title, tags and owner change one by one, tags are sorted, and no canister is touched", describeInfo},
-	{"Info", "", "length, last kind and times follow the appends", infoFollows},
-	{"Fork/anywhere", "", "a fork begins with the first canisters of another, wherever the cut, and both go on alone", forkAnywhere},
-	{"Fork/of-fork", "", "a fork lasts when what it came from is deleted, and so does a fork of it", forkOfFork},
-	{"Fork/errors", "", "a fork of what is not there is ErrNotFound, one to what is there ErrExists, and neither changes anything", forkErrors},
-	{"Delete/compare", "", "a delete with another length than there is removes nothing and is a conflict that names both", deleteCompare},
-	{"Delete/race", "", "of an append and deletes at the same time with the same length one wins, and the others are told", func(s *storeSubject) { s.raceDeletes(s.store, s.store) }},
-	{"Delete/race-of-two", shared, "the same between two that have the conversations open", func(s *storeSubject) { s.raceDeletes(s.store, s.open()) }},
-	{"Delete/frees", "", "a deleted conversation is gone, and its identity is free", deleteFrees},
-	{"Identities/odd", "", "conversations with odd identities are kept apart", identitiesOdd},
-	{"Identities/bad", "", "what is no identity is an error, and nothing happens", identitiesBad},
-	{"Errors/not-found", "", "what is said of a conversation that does not exist is ErrNotFound", errorsNotFound},
-	{"End/context", "", "with a context that has ended nothing is done, and its error is returned", endContext},
-	{"End/during", "", "a context that ends while a loop goes over canisters ends the loop with its error", endDuringRead},
-	{"End/close", "", "a store that was closed says so, and can be closed again", endClose},
-	{"Durable/all", durable, "all of it is there when the store is opened again", durableAll},
-	{"Durable/appends", durable, "every append that has returned is there when the store is opened again", durableAppends},
-	{"Shared/seen", shared, "what one does who has the conversations open, another sees at once", sharedSeen},
+	{"Append/read", "", "appended canisters are read back, starting at any index", appendRead},
+	{"Append/nothing", "", "an append of nothing creates no conversation", appendNothing},
+	{"Append/compare", "", "an append that expects another length changes nothing and is a conflict with both lengths", appendCompare},
+	{"Append/again", "", "canisters that are already stored are not appended again; a part of them, or others, are a conflict", appendAgain},
+	{"Append/whole", "", "an append with a canister that cannot be marshaled appends none, and is not a conflict", appendWhole},
+	{"Append/race", "", "of concurrent appends that expect the same length one succeeds, and the others are conflicts", func(s *storeSubject) { s.race(s.store) }},
+	{"Append/race-of-two", shared, "the same between two open stores", func(s *storeSubject) { s.race(s.store, s.open()) }},
+	{"Append/race-of-same", "", "the same canisters, appended concurrently, are stored once, and every append succeeds", appendSame},
+	{"Append/many", "", "many writers that retry lose nothing and keep their order", appendMany},
+	{"Read/prefix", "", "a reader sees a prefix of whole appends while others append", func(s *storeSubject) { s.prefix(s.store) }},
+	{"Read/prefix-of-two", shared, "the same if another open store appends", func(s *storeSubject) { s.prefix(s.open()) }},
+	{"Read/snapshot", "", "a loop yields the canisters that existed when it started, and can be left early", readSnapshot},
+	{"Read/long", "", "the end of a long conversation is read as fast as the end of a short one", readLong},
+	{"Canisters/golden", "", "canisters of every version of the format are read back equal", canistersGolden},
+	{"Canisters/odd", "", "unknown members, invalid UTF-8 and values of other programs are read back equal", canistersOdd},
+	{"Canisters/large", "", "contents of every type and size are read back equal", canistersLarge},
+	{"Histories/whole", "", "the log of a conversation is read back as it was written, whatever interrupted it, and has the same next step", histories},
+	{"Histories/torn", "", "an append that a crash interrupted is stored completely or not at all, and can be repeated", historiesTorn},
+	{"List/order", "", "the most recently changed conversation comes first", listOrder},
+	{"List/filter", "", "List filters by tags, owner, open turns and times, also in combination", listFilter},
+	{"List/search", "", "a search finds words of the title and of all messages, in any order and case", listSearch},
+	{"List/limit", "", "a limit returns the first ones, and the loop can be left early", listLimit},
+	{"Describe", "", "title, tags and owner change independently, tags are sorted, and no canister changes", describeInfo},
+	{"Info", "", "length, last kind and times are updated by appends", infoFollows},
+	{"Fork/anywhere", "", "a fork starts with the first canisters of another conversation, of any number, and both continue independently", forkAnywhere},
+	{"Fork/of-fork", "", "a fork remains when its origin is deleted, and so does a fork of the fork", forkOfFork},
+	{"Fork/errors", "", "a fork of an unknown conversation is ErrNotFound, one to an existing conversation ErrExists, and neither changes anything", forkErrors},
+	{"Delete/compare", "", "a delete that expects another length removes nothing and is a conflict with both lengths", deleteCompare},
+	{"Delete/race", "", "of an append and deletes that run concurrently and expect the same length one succeeds, and the others fail", func(s *storeSubject) { s.raceDeletes(s.store, s.store) }},
+	{"Delete/race-of-two", shared, "the same between two open stores", func(s *storeSubject) { s.raceDeletes(s.store, s.open()) }},
+	{"Delete/frees", "", "a deleted conversation no longer exists, and its identity can be used again", deleteFrees},
+	{"Identities/odd", "", "conversations with unusual identities are distinct", identitiesOdd},
+	{"Identities/bad", "", "an invalid identity is an error without an effect", identitiesBad},
+	{"Errors/not-found", "", "calls for a conversation that does not exist return ErrNotFound", errorsNotFound},
+	{"End/context", "", "calls with a context that has ended have no effect and return its error", endContext},
+	{"End/during", "", "a loop over canisters ends with the error of its context when that ends", endDuringRead},
+	{"End/close", "", "a closed store returns ErrClosed, and can be closed again", endClose},
+	{"Durable/all", durable, "everything is still there when the store is opened again", durableAll},
+	{"Durable/appends", durable, "every append that has returned is still there when the store is opened again", durableAppends},
+	{"Shared/seen", shared, "changes by one open store are visible in another at once", sharedSeen},
 }
 
 func appendRead(s *storeSubject) {
@@ -116,7 +116,7 @@ func appendAgain(s *storeSubject) {
 	s.conflict("talk", 4, 1, all[0])
 	s.holds("talk", all...)
 
-	anonymous := canister.User{Content: canister.Texts("I have no identity")}
+	anonymous := canister.User{Content: canister.Texts("A message without an identity.")}
 	s.append("talk", 4, anonymous)
 	s.conflict("talk", 5, 4, anonymous)
 	s.append("talk", 5, anonymous)
@@ -169,7 +169,7 @@ func (s *storeSubject) race(stores ...history.Store) {
 			}
 		})
 		if won.Load() != 1 {
-			s.Fatalf("%d of 8 appends at %d have won", won.Load(), 2*round)
+			s.Fatalf("%d of 8 appends at %d have succeeded", won.Load(), 2*round)
 		}
 		for _, store := range stores {
 			list, err := suite.Collect(store.Read(ctx, "talk", 2*round))
@@ -221,13 +221,13 @@ func appendMany(s *storeSubject) {
 	for _, c := range s.read("talk", 0) {
 		var writer, n int
 		if _, err := fmt.Sscanf(c.Header().ID, "w%d-%d", &writer, &n); err != nil || n != next[writer] {
-			s.Fatalf("%s stands where %d of this writer ought to: %v", c.Header().ID, next[writer], err)
+			s.Fatalf("got %s, want number %d of this writer: %v", c.Header().ID, next[writer], err)
 		}
 		next[writer]++
 	}
 	for i, n := range next {
 		if n != each {
-			s.Errorf("of %d canisters of writer %d there are %d", each, i, n)
+			s.Errorf("want %d canisters of writer %d, got %d", each, i, n)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (s *storeSubject) prefix(reader history.Store) {
 			s.Fatalf("Read: %v", err)
 		}
 		if len(list)%3 != 0 || len(list) < max(least, seen) {
-			s.Fatalf("there are %d canisters, of which %d were appended in threes before", len(list), max(least, seen))
+			s.Fatalf("got %d canisters; %d were appended before in threes", len(list), max(least, seen))
 		}
 		s.equal("talk", list, numbered(0, len(list)))
 		seen = len(list)
@@ -271,7 +271,7 @@ func readSnapshot(s *storeSubject) {
 			s.Fatalf("Read: %v", err)
 		}
 		if length == 10 {
-			s.Fatal("the loop goes on to what was appended in it")
+			s.Fatal("the loop yields a canister that was appended inside it")
 		}
 		s.append("talk", length, numbered(length, length+1)...)
 		length++
@@ -314,7 +314,7 @@ func readLong(s *storeSubject) {
 	fill("long", many)
 	short, long := quickest("short", few), quickest("long", many)
 	if long > 8*short+2*time.Millisecond {
-		s.Errorf("the last %d canisters of %d take %v to read, those of %d take %v", tail, many, long, few, short)
+		s.Errorf("reading the last %d canisters of %d takes %v, and of %d takes %v", tail, many, long, few, short)
 	}
 	count := 0
 	for c, err := range s.store.Read(context.Background(), "long", 0) {
@@ -349,7 +349,7 @@ func canistersGolden(s *storeSubject) {
 		s.holds(file.Name(), want...)
 		var again bytes.Buffer
 		if err := canister.Encode(&again, s.read(file.Name(), 0)...); err != nil || !bytes.Equal(again.Bytes(), text) {
-			s.Errorf("%s does not come back to the byte: %v", file.Name(), err)
+			s.Errorf("%s is not read back byte for byte: %v", file.Name(), err)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func deleteCompare(s *storeSubject) {
 	}
 	s.append("talk", 0, numbered(0, 2)...)
 	if err := s.store.Delete(s.context(), "talk", -2); err != nil {
-		s.Errorf("Delete of whatever there is: %v", err)
+		s.Errorf("Delete of any length: %v", err)
 	}
 	s.missing("talk")
 }
@@ -66,14 +66,14 @@ func (s *storeSubject) raceDeletes(here, there history.Store) {
 		if appended == nil {
 			landed++
 			for _, err := range deleted {
-				s.conflicted("a delete of 2 canisters, while an append has landed,", err, 4)
+				s.conflicted("a delete of 2 canisters, after an append succeeded,", err, 4)
 			}
 			s.holds("talk", numbered(0, 4)...)
 			s.remove("talk")
 		} else {
-			s.conflicted("an append behind 2 canisters, which has not landed,", appended, 0)
+			s.conflicted("an append after 2 canisters, which did not succeed,", appended, 0)
 			if err := errors.Join(deleted[:]...); err != nil { // the second one finds nothing
-				s.Errorf("no append has landed, and a delete of 2 canisters is %v", err)
+				s.Errorf("no append succeeded, and a delete of 2 canisters is %v", err)
 			}
 			s.missing("talk")
 		}
@@ -81,7 +81,7 @@ func (s *storeSubject) raceDeletes(here, there history.Store) {
 			return
 		}
 	}
-	s.Logf("%d of %d appends have landed", landed, rounds)
+	s.Logf("%d of %d appends succeeded", landed, rounds)
 }
 
 // conflicted checks that an error says that the conversation talk has length canisters

@@ -114,7 +114,7 @@ func (s *storeSubject) cutShort(name string, length int, canisters []canister.Ca
 	}()
 	err := s.store.Append(ctx, name, length, canisters...)
 	if cancel(); err != nil && !errors.Is(err, context.Canceled) {
-		s.Errorf("an append that was cut short: %v", err)
+		s.Errorf("an interrupted append: %v", err)
 	}
 	<-gone
 }
@@ -127,7 +127,7 @@ func (s *storeSubject) sameNext(name string, h *held, n int) {
 	s.holds(name, want...)
 	got := s.read(name, 0)
 	if is, was := converse.Next(got, h.policy, h.now), converse.Next(want, h.policy, h.now); !reflect.DeepEqual(is, was) {
-		s.Errorf("what comes next in %s is %+v, and was %+v", name, is, was)
+		s.Errorf("the next step of %s is %+v, and was %+v", name, is, was)
 	}
 	if is, was := waits.Open("", got, h.now), waits.Open("", want, h.now); !reflect.DeepEqual(is, was) {
 		s.Errorf("%s waits for %+v, and waited for %+v", name, is, was)
@@ -138,7 +138,7 @@ func (s *storeSubject) sameNext(name string, h *held, n int) {
 // its own store, because tearing an append affects the whole store.
 func historiesTorn(s *storeSubject) {
 	if s.Torn == nil {
-		s.Skip("nobody can tear an append of this store")
+		s.Skip("the harness cannot interrupt an append of this store")
 	}
 	own := func(keeper *storeSubject) {
 		keeper.Harness = s.newHarness(keeper.T)

@@ -30,7 +30,7 @@ func listOrder(s *storeSubject) {
 	s.lists(history.Filter{}, "c", "a", "b")
 	s.changed("b")
 	s.lists(history.Filter{}, "b", "c", "a")
-	s.describe("a", history.Change{Title: ptr("a title changes no order")})
+	s.describe("a", history.Change{Title: ptr("a title does not change the order")})
 	s.lists(history.Filter{}, "b", "c", "a")
 }
 
@@ -154,13 +154,13 @@ func describeInfo(s *storeSubject) {
 	for _, bad := range []string{"\xff", "a\x00b"} {
 		for _, change := range []history.Change{{Title: &bad}, {Owner: &bad}, {Tags: &[]string{"good", bad}}} {
 			if err := s.store.Describe(s.context(), "talk", change); err == nil {
-				s.Errorf("Describe with %q is taken", bad)
+				s.Errorf("Describe accepts %q", bad)
 			}
 		}
 	}
 	long := strings.Repeat("é", history.MaxID/2)
 	if err := s.store.Describe(s.context(), "talk", history.Change{Owner: ptr(long + "x")}); err == nil {
-		s.Errorf("Describe with an owner of %d bytes is taken", history.MaxID+1)
+		s.Errorf("Describe accepts an owner of %d bytes", history.MaxID+1)
 	}
 	s.sameInfo(s.info("talk"), want)
 	s.describe("talk", history.Change{Owner: &long})
@@ -175,7 +175,7 @@ func describeInfo(s *storeSubject) {
 func infoFollows(s *storeSubject) {
 	first := s.changed("talk")
 	if first.Created.IsZero() || first.Changed.Before(first.Created) {
-		s.Errorf("it was made at %v and changed at %v", first.Created, first.Changed)
+		s.Errorf("it was created at %v and changed at %v", first.Created, first.Changed)
 	}
 	if age := time.Since(first.Changed).Abs(); age > time.Hour {
 		s.Errorf("it changed %v from now", age)
@@ -215,7 +215,7 @@ func forkAnywhere(s *storeSubject) {
 		}
 		s.sameInfo(info, want)
 		if info.Created.Before(s.info("talk").Created) || info.Changed.Before(info.Created) {
-			s.Errorf("the fork was made at %v and changed at %v", info.Created, info.Changed)
+			s.Errorf("the fork was created at %v and changed at %v", info.Created, info.Changed)
 		}
 		s.append(to, length, says("own", to))
 		s.holds(to, append(slices.Clone(all[:length]), says("own", to))...)
@@ -225,7 +225,7 @@ func forkAnywhere(s *storeSubject) {
 	s.holds("talk", append(all, says("on", "and on"))...)
 	s.holds("fork6", append(slices.Clone(all), says("own", "fork6"))...)
 	if info := s.info("talk"); info.Title != "look" || !slices.Equal(info.Tags, []string{"t"}) {
-		s.Errorf("a change of the fork reaches %+v", info)
+		s.Errorf("a change of the fork also changed %+v", info)
 	}
 }
 
@@ -290,7 +290,7 @@ func deleteFrees(s *storeSubject) {
 	s.append("talk", 0, says("c0", "anew"))
 	s.holds("talk", says("c0", "anew"))
 	if info := s.info("talk"); info.Title != "" || len(info.Tags) > 0 || info.Length != 1 {
-		s.Errorf("what begins anew is %+v", info)
+		s.Errorf("a new conversation with the identity of a deleted one is %+v", info)
 	}
 }
 
@@ -313,7 +313,7 @@ func identitiesOdd(s *storeSubject) {
 	}
 	infos, err := suite.Collect(s.store.List(s.context(), history.Filter{}))
 	if err != nil || len(infos) != len(odd) {
-		s.Errorf("of %d conversations %d are listed: %v", len(odd), len(infos), err)
+		s.Errorf("want %d conversations in the list, got %d: %v", len(odd), len(infos), err)
 	}
 	for _, conversation := range odd {
 		s.remove(conversation)
@@ -326,16 +326,16 @@ func identitiesBad(s *storeSubject) {
 	s.append("talk", 0, numbered(0, 2)...)
 	for _, bad := range []string{"", "a\x00b", "\x00", "a\nb", "\x1b[2J", "\u0085", "\xff", strings.Repeat("x", history.MaxID+1)} {
 		if err := s.store.Append(s.context(), bad, 0, says("c0", "bad")); err == nil {
-			s.Errorf("Append to %s is taken", suite.Quote(bad))
+			s.Errorf("Append to %s succeeded", suite.Quote(bad))
 		}
 		if err := s.store.Fork(s.context(), "talk", 1, bad); err == nil {
-			s.Errorf("Fork to %s is taken", suite.Quote(bad))
+			s.Errorf("Fork to %s succeeded", suite.Quote(bad))
 		}
 		if err := s.store.Fork(s.context(), bad, 0, "new"); err == nil {
-			s.Errorf("Fork of %s is taken", suite.Quote(bad))
+			s.Errorf("Fork of %s succeeded", suite.Quote(bad))
 		}
 		if _, err := s.store.Info(s.context(), bad); err == nil {
-			s.Errorf("Info of %s is given", suite.Quote(bad))
+			s.Errorf("Info of %s succeeded", suite.Quote(bad))
 		}
 		if list, _ := suite.Collect(s.store.Read(s.context(), bad, 0)); len(list) > 0 {
 			s.Errorf("Read of %s yields %s", suite.Quote(bad), identities(list))
@@ -397,7 +397,7 @@ func endDuringRead(s *storeSubject) {
 	count, failed := 0, error(nil)
 	for _, err := range s.store.Read(ctx, "talk", 0) {
 		if failed != nil {
-			s.Fatalf("after the error %v the loop goes on", failed)
+			s.Fatalf("the loop continues after the error %v", failed)
 		}
 		if failed = err; err == nil {
 			count++

@@ -274,7 +274,7 @@ func (s *storeSubject) changed(conversation string) history.Info {
 			return info
 		}
 	}
-	s.Fatalf("%s was appended to for %v and has not changed after the others", suite.Quote(conversation), s.Patience)
+	s.Fatalf("%s received appends for %v, and is not listed as changed after the others", suite.Quote(conversation), s.Patience)
 	return history.Info{}
 }
 

@@ -33,7 +33,7 @@ func TestGoldenLinesAreThoseOfPackageCanister(t *testing.T) {
 		}
 		got, err := os.ReadFile(filepath.Join("golden", filepath.Base(file)))
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the suite has: %v", file, err)
+			t.Errorf("%s differs from the canisters of the suite: %v", file, err)
 		}
 	}
 }

@@ -12,17 +12,17 @@ import (
 // answerKinds returns the faults of answers as messages, independent of their content.
 func answerKinds() []kind {
 	return []kind{
-		{Info{"answer-twice", "The same answer is sent two times.",
+		{Info{"answer-twice", "The answer is sent twice.",
 			answering(), answering()}, answerTwice},
 		{Info{"answer-late", "The answer is sent after the client cancelled the request, or after Delay (30s) if it did not. Over HTTP, when the client has also left the response, it is sent on the stream that the client keeps open.",
 			[]Place{"before-effect", "after-effect"}, []Place{"before-effect", "after-effect"}}, answerLate},
-		{Info{"wrong-id", "The answer bears an id that was never used. The right one never comes.",
+		{Info{"wrong-id", "The answer has an id that was never used. The right answer is never sent.",
 			answering(), answering()}, wrongID},
-		{Info{"broken-json", "In place of the answer comes its first half, as if it were whole.",
+		{Info{"broken-json", "The first half of the answer is sent as if it were complete.",
 			answering(), answering()}, brokenJSON},
-		{Info{"half-then-die", "Half of the answer, without an end, and then as \"die\".",
+		{Info{"half-then-die", "Half of the answer is sent without an end; then as \"die\".",
 			answering(), answering()}, halfThenDie},
-		{Info{"half-then-silence", "Half of the answer, without an end, and then nothing. Over stdio nothing is ever written again; over HTTP the response stays open.",
+		{Info{"half-then-silence", "Half of the answer is sent without an end, and then nothing. Over stdio nothing is written again; over HTTP the response stays open.",
 			answering(), answering()}, halfThenSilence},
 	}
 }

@@ -15,25 +15,25 @@ func httpKinds() []kind {
 		return kind{Info{f, about, nil, asked()}, func(o *occasion) bool { return o.refuse(code) }}
 	}
 	return []kind{
-		{Info{"expire-session", "All sessions so far are forgotten: their requests are answered 404, the one at hand among them, and their streams end. initialize makes a new one.",
+		{Info{"expire-session", "All existing sessions are forgotten: their requests, including this one, are answered with 404, and their streams end. initialize makes a new session.",
 			nil, []Place{"list", "after-list", "before-effect", "after-effect", "between-calls"}}, expireSession},
-		{Info{"drop-stream", "TCP is cut in the middle of an SSE event of the response; after a list or between calls, of the streams that clients keep open.",
+		{Info{"drop-stream", "TCP is cut in the middle of an SSE event of the response; after a list or between calls, in the streams that clients keep open.",
 			nil, connected()}, dropStream},
 		status("unauthorized", "Status 401, with a WWW-Authenticate header.", http.StatusUnauthorized),
 		status("forbidden", "Status 403.", http.StatusForbidden),
-		status("not-found", "Status 404, though the session is known and stays so.", http.StatusNotFound),
+		status("not-found", "Status 404, although the session is known and stays known.", http.StatusNotFound),
 		status("too-many-requests", "Status 429, with a Retry-After header of Delay (1s) in whole seconds, rounded up.", http.StatusTooManyRequests),
 		status("internal-error", "Status 500.", http.StatusInternalServerError),
 		status("unavailable", "Status 503, with a Retry-After header if there is a Delay.", http.StatusServiceUnavailable),
-		{Info{"redirect-same-host", "Status 307 to another path of the same origin, which serves. Requests there are not redirected again.",
+		{Info{"redirect-same-host", "Status 307 to another path of the same origin, where requests are served and not redirected again.",
 			nil, asked()}, redirectSameHost},
-		{Info{"redirect-other-host", "Status 307 to another origin, at which KindElsewhere in the ledger tells who followed.",
+		{Info{"redirect-other-host", "Status 307 to another origin; KindElsewhere in the ledger records the requests that follow it.",
 			nil, asked()}, redirectOtherHost},
-		{Info{"html", "Status 200 and a page of HTML, as of a proxy that wants a login.",
+		{Info{"html", "Status 200 and an HTML page, like that of a proxy that requires a login.",
 			nil, asked()}, html},
-		{Info{"wrong-content-type", "The right answer, as text/plain.",
+		{Info{"wrong-content-type", "The right answer, with the content type text/plain.",
 			nil, answering()}, wrongContentType},
-		{Info{"self-signed", "TLS with a certificate that nobody vouches for. A script with this fault makes the server speak TLS, see Server.Roots, also when the fault does not strike.",
+		{Info{"self-signed", "TLS with a certificate of an unknown authority. With this fault in its script the server always uses TLS, see Server.Roots, also when the fault does not occur.",
 			nil, []Place{"start"}}, selfSigned},
 	}
 }

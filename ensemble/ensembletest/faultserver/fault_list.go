@@ -12,15 +12,15 @@ import (
 func listKinds() []kind {
 	at := []Place{"list"}
 	return []kind{
-		{Info{"huge-schema", "There is one tool more, huge_schema, whose schema has Size bytes (1 MiB).",
+		{Info{"huge-schema", "There is one more tool, huge_schema, whose schema has Size bytes (1 MiB).",
 			at, at}, hugeSchema},
-		{Info{"deep-schema", "There is one tool more, deep_schema, whose schema has Count levels (10000).",
+		{Info{"deep-schema", "There is one more tool, deep_schema, whose schema has Count levels (10000).",
 			at, at}, deepSchema},
-		{Info{"many-tools", "There are Count tools more (5000): many_1, many_2 and so on.",
+		{Info{"many-tools", "There are Count more tools (5000): many_1, many_2 and so on.",
 			at, at}, manyTools},
-		{Info{"endless-pages", "Each page of the list names a next one, with a tool more: page_1, page_2 and so on.",
+		{Info{"endless-pages", "Each page of the list names a next page, with one more tool: page_1, page_2 and so on.",
 			at, at}, endlessPages},
-		{Info{"cursor-loop", "Each page of the list names the same next one, which has the same tools.",
+		{Info{"cursor-loop", "Each page of the list names the same next page, which has the same tools.",
 			at, at}, cursorLoop},
 	}
 }

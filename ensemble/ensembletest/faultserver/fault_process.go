@@ -18,21 +18,21 @@ import (
 // processKinds returns the faults of the process as a whole.
 func processKinds() []kind {
 	return []kind{
-		{Info{"die", "The process ends with Status, after Text on stderr. A Server in the same process goes off the air: it refuses connections and cuts those there are, until Restart.",
+		{Info{"die", "The process writes Text to stderr and ends with Status. A Server in the same process stops serving: it refuses new connections and cuts existing ones, until Restart.",
 			anywhere(), anywhere()}, (*occasion).die},
-		{Info{"silence", "The request is never answered. At the start nothing ever is.",
+		{Info{"silence", "The request is never answered. At the start: no request is ever answered.",
 			append(asked(), "start"), append(asked(), "start")}, (*occasion).hang},
-		{Info{"slow", "The server goes on after Delay (1s), unless the client cancelled. At the start this is a slow start.",
+		{Info{"slow", "The server continues after Delay (1s), unless the client cancelled. At the start: a slow start.",
 			append(asked(), "start"), append(asked(), "start")}, slow},
-		{Info{"flood-stderr", "Size bytes (10 MiB) are written on stderr.",
+		{Info{"flood-stderr", "Size bytes (10 MiB) are written to stderr.",
 			anywhere(), nil}, floodStderr},
-		{Info{"ignore-term", "From now on neither SIGTERM, nor an interrupt, nor the end of stdin ends the process. Children that it leaves later ignore the signals too.",
+		{Info{"ignore-term", "From now on neither SIGTERM, nor an interrupt, nor the end of stdin ends the process. Children that it starts later ignore the signals too.",
 			anywhere(), nil}, ignoreTerm},
-		{Info{"stop-reading", "No more of stdin is read, and its end goes unnoticed.",
+		{Info{"stop-reading", "Stdin is no longer read, and its end is not noticed.",
 			anywhere(), nil}, stopReading},
-		{Info{"leave-child", "A child process of the same process group, with no pipes, lives for Delay (1m) whatever becomes of the server. The ledger has its id. It runs the command sleep.",
+		{Info{"leave-child", "A child process in the same process group, without the pipes, lives for Delay (1m) regardless of the server. The ledger contains its id. It runs the command sleep.",
 			anywhere(), nil}, leaveChild},
-		{Info{"leave-child-holding-pipes", "The same, and the child holds stdin, stdout and stderr of the server, so that those do not end with it.",
+		{Info{"leave-child-holding-pipes", "The same, and the child inherits stdin, stdout and stderr of the server, so that they stay open when the server ends.",
 			anywhere(), nil}, leaveChildHoldingPipes},
 	}
 }

@@ -8,13 +8,13 @@ import "io"
 func resourceKinds() []kind {
 	at := []Place{"read"}
 	return []kind{
-		{Info{"hanging-read", "The resource is never read to its end.",
+		{Info{"hanging-read", "The request to read the resource is never answered.",
 			at, at}, func(o *occasion) bool { return o.hang() }},
 		{Info{"vanished-resource", "The resource that was listed is not found (error -32002).",
 			at, at}, vanishedResource},
 		{Info{"huge-resource", "The resource is a text of Size bytes (64 MiB).",
 			at, at}, hugeResource},
-		{Info{"resources-changed-storm", "Count notifications (1000) come first, that the list of resources changed.",
+		{Info{"resources-changed-storm", "Count notifications (1000) of a changed list of resources are sent first.",
 			at, at}, resourcesChangedStorm},
 	}
 }
@@ -23,7 +23,7 @@ func resourceKinds() []kind {
 const noteURI = "fault://note"
 
 func vanishedResource(o *occasion) bool {
-	o.answer.result, o.answer.failure = nil, failf(codeResourceNotFound, "there is no resource %q", noteURI).failure
+	o.answer.result, o.answer.failure = nil, failf(codeResourceNotFound, "unknown resource %q", noteURI).failure
 	return true
 }
 
@@ -53,7 +53,7 @@ func resources() *answer {
 
 func (x *exchange) read() *answer {
 	if x.request.Params.URI != noteURI {
-		return failf(codeResourceNotFound, "there is no resource %q", x.request.Params.URI)
+		return failf(codeResourceNotFound, "unknown resource %q", x.request.Params.URI)
 	}
 	return &answer{result: text(`{"contents":[{"uri":` + quote(noteURI) + `,"mimeType":"text/plain","text":"a note"}]}`)}
 }

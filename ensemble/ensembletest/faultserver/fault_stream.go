@@ -12,17 +12,17 @@ import (
 // streamKinds returns the faults of messages other than answers.
 func streamKinds() []kind {
 	return []kind{
-		{Info{"junk", "Lines that are no messages, Size bytes in all (200), come first. Over HTTP they are fields of events that no client knows.",
+		{Info{"junk", "Lines that are not messages, of Size bytes in total (200), are sent first. Over HTTP they are unknown fields of events.",
 			anywhere(), connected()}, junkFirst(200)},
 		{Info{"flood-stdout", `As "junk", of 10 MiB.`,
 			anywhere(), connected()}, junkFirst(10 << 20)},
-		{Info{"endless-line", "A line of Size bytes (100 MiB) without an end comes, and then nothing ever again; over HTTP within the response.",
+		{Info{"endless-line", "A line of Size bytes (100 MiB) without an end is sent, and then nothing more; over HTTP within the response.",
 			anywhere(), connected()}, endlessLine},
-		{Info{"list-changed-storm", "Count notifications (1000) come first, that the list of tools changed.",
+		{Info{"list-changed-storm", "Count notifications (1000) of a changed list of tools are sent first.",
 			connected(), connected()}, listChangedStorm},
-		{Info{"progress-storm", "Count notifications (10000) of progress come first: of the call, or of something else when it asked for none.",
+		{Info{"progress-storm", "Count progress notifications (10000) are sent first: for the call, or with an unknown token if the call did not ask for progress.",
 			[]Place{"before-effect", "after-effect"}, []Place{"before-effect", "after-effect"}}, progressStorm},
-		{Info{"log-storm", "Count log messages (10000) come first.",
+		{Info{"log-storm", "Count log messages (10000) are sent first.",
 			connected(), connected()}, logStorm},
 	}
 }

@@ -258,7 +258,7 @@ func startElsewhere(r *recorder) (*elsewhere, error) {
 		if err := r.add(Entry{Kind: KindElsewhere, Text: request.Method + " " + headerNames(request.Header)}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		http.Error(w, "nothing is here", http.StatusNotFound)
+		http.Error(w, "not found", http.StatusNotFound)
 	})
 	e.server.ReadHeaderTimeout = requestTimeout
 	go func() {

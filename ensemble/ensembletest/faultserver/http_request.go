@@ -32,7 +32,7 @@ func (life *httpLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case life.core.hasEnded() || r.Context().Err() != nil:
 		panic(http.ErrAbortHandler)
 	case r.URL.Path != "/mcp" && r.URL.Path != movedPath:
-		refuseHTTP(w, http.StatusNotFound, "nothing is at %s", r.URL.Path)
+		refuseHTTP(w, http.StatusNotFound, "%s does not exist", r.URL.Path)
 	case r.Method == http.MethodPost:
 		life.post(w, r)
 	case r.Method == http.MethodGet:
@@ -40,7 +40,7 @@ func (life *httpLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete:
 		life.endSession(r.Header.Get(sessionHeader))
 	default:
-		refuseHTTP(w, http.StatusMethodNotAllowed, "%s is not served", r.Method)
+		refuseHTTP(w, http.StatusMethodNotAllowed, "the method %s is not supported", r.Method)
 	}
 }
 
@@ -56,7 +56,7 @@ func (life *httpLife) post(w http.ResponseWriter, r *http.Request) {
 	}
 	message, err := parseRequest(body)
 	if err != nil {
-		refuseHTTP(w, http.StatusBadRequest, "this is no message: %v", err)
+		refuseHTTP(w, http.StatusBadRequest, "not a message: %v", err)
 		return
 	}
 	session := r.Header.Get(sessionHeader)
@@ -66,10 +66,10 @@ func (life *httpLife) post(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(sessionHeader, session)
 	case message.Method == "server/discover": // sent before there are sessions
 	case session == "":
-		refuseHTTP(w, http.StatusBadRequest, "a session is needed")
+		refuseHTTP(w, http.StatusBadRequest, "a session is required")
 		return
 	case life.session(session) == nil:
-		refuseHTTP(w, http.StatusNotFound, "the session is not known")
+		refuseHTTP(w, http.StatusNotFound, "unknown session")
 		return
 	}
 	if message.isNotification() || message.Method == "" {
@@ -87,7 +87,7 @@ func (life *httpLife) post(w http.ResponseWriter, r *http.Request) {
 func (life *httpLife) listen(w http.ResponseWriter, r *http.Request) {
 	end := life.session(r.Header.Get(sessionHeader))
 	if end == nil {
-		refuseHTTP(w, http.StatusNotFound, "the session is not known")
+		refuseHTTP(w, http.StatusNotFound, "unknown session")
 		return
 	}
 	stream := newEventStream(w)

@@ -240,7 +240,7 @@ func TestTools(t *testing.T) {
 				{"big", `{"bytes":5}`, `"text":"aaaaa"`},
 				{"big", `{}`, `"code":-32602`},
 				{"fail", `{"text":"no"}`, `"isError":true,"content":[{"type":"text","text":"no"}]`},
-				{"nothing", `{}`, `there is no tool`},
+				{"nothing", `{}`, `unknown tool`},
 			} {
 				id := fmt.Sprint(50 + i)
 				c.send(request(50+i, "tools/call", `{"name":"`+test.tool+`","arguments":`+test.arguments+`,"_meta":{"progressToken":1}}`))

@@ -82,7 +82,7 @@ func (o *occasion) die() bool {
 
 // junk writes lines that are not messages.
 func junk(size int64) writer {
-	const line = "INFO this line is a log message that has no place here\n"
+	const line = "INFO this line is a log message on the wrong stream\n"
 	return func(w io.Writer) error {
 		for ; size > 0; size -= int64(len(line)) {
 			if _, err := io.WriteString(w, line); err != nil {

@@ -157,13 +157,13 @@ func (r *Rule) check(transports []transport) error {
 	k, ok := findKind(r.Fault)
 	switch {
 	case !ok:
-		return fmt.Errorf("there is no fault %q%s", r.Fault, hint(string(r.Fault)))
+		return fmt.Errorf("unknown fault %q%s", r.Fault, hint(string(r.Fault)))
 	case !slices.ContainsFunc(transports, func(t transport) bool { return slices.Contains(k.places(t), r.At) }):
-		return fmt.Errorf("%s cannot strike at %q: over stdio only at [%s], over HTTP only at [%s]", r.Fault, r.At, join(k.Stdio), join(k.HTTP))
+		return fmt.Errorf("%s cannot occur at %q: over stdio only at [%s], over HTTP only at [%s]", r.Fault, r.At, join(k.Stdio), join(k.HTTP))
 	case r.Tool != "" && r.At != "before-effect" && r.At != "after-effect" && r.At != "between-calls":
-		return fmt.Errorf("tool %q: at %q there are no calls", r.Tool, r.At)
+		return fmt.Errorf("tool %q: no tool is called at %q", r.Tool, r.At)
 	case r.Nth < 0 || r.Times < Always || r.Status < 0 || r.Count < 0 || r.Size < 0 || r.Delay < 0:
-		return errors.New("a number is negative (times alone may be -1)")
+		return errors.New("a number is negative (only times may be -1)")
 	}
 	return nil
 }

@@ -46,10 +46,10 @@ func TestParseScriptSaysWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`: "the script",
 		`{"rules":[{"fault":"die","at":"start","colour":1}]}`:           "colour",
-		`{"rules":[{"fault":"dye","at":"start"}]}`:                      `rule 1: there is no fault "dye"; did you mean "die"?`,
-		`{"rules":[{"fault":"die","at":"noon"}]}`:                       `cannot strike at "noon"`,
+		`{"rules":[{"fault":"dye","at":"start"}]}`:                      `rule 1: unknown fault "dye"; did you mean "die"?`,
+		`{"rules":[{"fault":"die","at":"noon"}]}`:                       `cannot occur at "noon"`,
 		`{"rules":[{"fault":"html","at":"start"}]}`:                     "over HTTP only at [initialize",
-		`{"rules":[{"fault":"die","at":"list","tool":"echo"}]}`:         "there are no calls",
+		`{"rules":[{"fault":"die","at":"list","tool":"echo"}]}`:         "no tool is called",
 		`{"rules":[{"fault":"die","at":"list","times":-2}]}`:            "negative",
 		`{"rules":[{"fault":"slow","at":"list","delay":"soon"}]}`:       "duration",
 		`{"rules":[{"fault":"die","at":"list"},{"fault":"","at":"x"}]}`: "rule 2",

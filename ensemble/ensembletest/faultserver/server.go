@@ -267,7 +267,7 @@ func (x *exchange) perform() *answer {
 	case "resources/read":
 		return x.read()
 	default: // including server/discover: clients fall back to initialize
-		return failf(codeMethodNotFound, "there is no method %q", r.Method)
+		return failf(codeMethodNotFound, "unknown method %q", r.Method)
 	}
 }
 
@@ -275,7 +275,7 @@ func (x *exchange) perform() *answer {
 func (x *exchange) list() *answer {
 	x.listing = &listing{tools: toolDefinitions()}
 	if cursor := x.request.Params.Cursor; cursor != "" && !x.listing.turn(cursor) {
-		return failf(codeInvalidParams, "there is no page %q", cursor)
+		return failf(codeInvalidParams, "unknown page %q", cursor)
 	}
 	return &answer{result: x.listing.write}
 }
@@ -284,7 +284,7 @@ func (x *exchange) list() *answer {
 func (x *exchange) call() *answer {
 	run, ok := toolFunctions()[x.request.Params.Name]
 	if !ok {
-		return failf(codeInvalidParams, "there is no tool %q", x.request.Params.Name)
+		return failf(codeInvalidParams, "unknown tool %q", x.request.Params.Name)
 	}
 	arguments := x.request.Params.Arguments
 	if len(arguments) == 0 {

@@ -51,7 +51,7 @@ func (s *server) serveStdio(stdin io.Reader, out *stdioLink) {
 func (s *server) serveLine(line []byte, out *stdioLink, tickets chan struct{}) {
 	r, err := parseRequest(line)
 	if err != nil {
-		a := failf(codeParse, "this is no message: %v", err)
+		a := failf(codeParse, "not a message: %v", err)
 		a.id = []byte("null")
 		_ = out.message(a.write)
 		return

@@ -21,11 +21,11 @@ func toolDefinitions() []string {
 	)
 	return []string{
 		`{"name":"echo","description":"Answers with the text.",` + textInput + `,` + reads + `}`,
-		`{"name":"effect","description":"Has an effect, each time anew.",` + keyInput + `,` + writes + `}`,
-		`{"name":"idempotent_effect","description":"Has an effect that may safely happen again.",` + keyInput + `,` + twice + `}`,
+		`{"name":"effect","description":"Has an effect each time it is called.",` + keyInput + `,` + writes + `}`,
+		`{"name":"idempotent_effect","description":"Has an effect that may safely be repeated.",` + keyInput + `,` + twice + `}`,
 		`{"name":"wait","description":"Waits until it is cancelled.",` + noInput + `,` + reads + `}`,
 		`{"name":"progress","description":"Reports each of some steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"integer","minimum":1}}},` + reads + `}`,
-		`{"name":"big","description":"Answers with a text of so many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer","minimum":0}},"required":["bytes"]},` + reads + `}`,
+		`{"name":"big","description":"Answers with a text of the given number of bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer","minimum":0}},"required":["bytes"]},` + reads + `}`,
 		`{"name":"fail","description":"Fails with the text.",` + textInput + `,` + reads + `}`,
 	}
 }

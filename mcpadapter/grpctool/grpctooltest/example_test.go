@@ -98,14 +98,14 @@ func ExampleServer_Script() {
 func ExampleFaults() {
 	for _, info := range grpctooltest.Faults() {
 		if len(info.Places) == 1 {
-			fmt.Println(info.Fault, "strikes at", info.Places[0], "alone")
+			fmt.Println(info.Fault, "occurs only at", info.Places[0])
 		}
 	}
 	// Output:
-	// junk strikes at connect alone
-	// many-tools strikes at list alone
-	// odd-tools strikes at list alone
-	// expired strikes at connect alone
-	// other-name strikes at connect alone
-	// self-signed strikes at connect alone
+	// junk occurs only at connect
+	// many-tools occurs only at list
+	// odd-tools occurs only at list
+	// expired occurs only at connect
+	// other-name occurs only at connect
+	// self-signed occurs only at connect
 }

@@ -21,12 +21,12 @@ import (
 func connectionKinds() []kind {
 	return []kind{
 		{
-			Info:    Info{"silence", "Says nothing for ever: to the connection, or in answer to the request.", anywhere()},
+			Info:    Info{"silence", "Sends nothing: on the connection, or in answer to the request.", anywhere()},
 			connect: func(w *wire, _ Rule) bool { return ignored(w) },
 			request: func(r *request, _ Rule) (bool, error) { return r.silent() },
 		},
 		{
-			Info: Info{"slow", "Waits Delay (1 s) and goes on.", anywhere()},
+			Info: Info{"slow", "Waits Delay (1 s) and continues.", anywhere()},
 			connect: func(w *wire, rule Rule) bool {
 				select {
 				case <-time.After(cmp.Or(rule.Delay, time.Second)):
@@ -38,7 +38,7 @@ func connectionKinds() []kind {
 			request: slow,
 		},
 		{
-			Info: Info{"drip", "Goes on, and sends all that comes on the connection from there on byte by byte, Delay (10 ms) apart.", append([]Place{"connect"}, answering()...)},
+			Info: Info{"drip", "Continues, and sends everything on the connection from then on byte by byte, Delay (10 ms) apart.", append([]Place{"connect"}, answering()...)},
 			connect: func(w *wire, rule Rule) bool {
 				w.slow(cmp.Or(rule.Delay, 10*time.Millisecond))
 				return true
@@ -49,12 +49,12 @@ func connectionKinds() []kind {
 			},
 		},
 		{
-			Info:    Info{"cut", "Resets the TCP connection. The server lives on.", anywhere()},
+			Info:    Info{"cut", "Resets the TCP connection. The server continues.", anywhere()},
 			connect: func(w *wire, _ Rule) bool { w.cut(); return false },
 			request: func(r *request, _ Rule) (bool, error) { r.wire.cut(); return r.silent() },
 		},
 		{
-			Info: Info{"die", "Goes off the air, as Server.Stop does, until Server.Start.", anywhere()},
+			Info: Info{"die", "Stops serving, as Server.Stop does, until Server.Start.", anywhere()},
 			connect: func(w *wire, _ Rule) bool {
 				w.server.work.Go(w.server.Stop)
 				return ignored(w)
@@ -71,22 +71,22 @@ func connectionKinds() []kind {
 func byteKinds() []kind {
 	return []kind{
 		{
-			Info:    Info{"half", "Sends half an answer, and resets the TCP connection.", answering()},
+			Info:    Info{"half", "Sends half of an answer, and resets the TCP connection.", answering()},
 			request: func(r *request, _ Rule) (bool, error) { r.enlarge(1 << 20); r.wire.halve(r.wire.cut); return true, nil },
 		},
 		{
-			Info:    Info{"half-then-silence", "Sends half an answer, and nothing more on the connection.", answering()},
+			Info:    Info{"half-then-silence", "Sends half of an answer, and nothing more on the connection.", answering()},
 			request: func(r *request, _ Rule) (bool, error) { r.enlarge(1 << 20); r.wire.halve(func() {}); return true, nil },
 		},
 		{
-			Info: Info{"junk", "Sends Size (1 KiB) bytes that are no HTTP/2, and closes the connection.", []Place{"connect"}},
+			Info: Info{"junk", "Sends Size (1 KiB) bytes that are not HTTP/2, and closes the connection.", []Place{"connect"}},
 			connect: func(w *wire, rule Rule) bool {
 				_, _ = io.WriteString(w.socket, strings.Repeat("\xde\xad\xbe\xef", cmp.Or(rule.Size, 1<<10)/4))
 				return drained(w)
 			},
 		},
 		{
-			Info: Info{"bad-gateway", "Answers as a proxy does behind which nobody is: with the status 502 and a page of HTML, over HTTP/1.1 at " + string("connect") + " and over HTTP/2 elsewhere.", anywhere()},
+			Info: Info{"bad-gateway", "Answers like a proxy without a backend: with the status 502 and an HTML page, over HTTP/1.1 at " + string("connect") + " and over HTTP/2 elsewhere.", anywhere()},
 			connect: func(w *wire, _ Rule) bool {
 				_, _ = fmt.Fprintf(w.socket, "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(page), page)
 				return drained(w)
@@ -102,18 +102,18 @@ const page = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 func answerKinds() []kind {
 	return []kind{
 		{
-			Info:    Info{"huge-headers", "Sends metadata of Size (100 kB) before the answer, and again after it.", answering()},
+			Info:    Info{"huge-headers", "Sends metadata of Size (100 kB) before the answer and again after it.", answering()},
 			request: hugeHeaders,
 		},
 		{
-			Info: Info{"huge-result", "Answers with Size (20 MiB) bytes more.", answering()},
+			Info: Info{"huge-result", "Answers with Size (20 MiB) additional bytes.", answering()},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.enlarge(cmp.Or(rule.Size, 20<<20))
 				return true, nil
 			},
 		},
 		{
-			Info: Info{"bomb", "Answers with Size (64 MiB) bytes more, and compresses them to a small part of it.", answering()},
+			Info: Info{"bomb", "Answers with Size (64 MiB) additional bytes, compressed to a small fraction.", answering()},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.enlarge(cmp.Or(rule.Size, 64<<20))
 				r.compress = true
@@ -121,14 +121,14 @@ func answerKinds() []kind {
 			},
 		},
 		{
-			Info: Info{"broken-message", "Answers with bytes that are no message.", answering()},
+			Info: Info{"broken-message", "Answers with bytes that are not a message.", answering()},
 			request: func(r *request, _ Rule) (bool, error) {
-				r.raw = []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff this is no message")
+				r.raw = []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff not a message")
 				return true, nil
 			},
 		},
 		{
-			Info: Info{"many-tools", "Lists Count (10,000) tools more: many0, many1 and so on.", []Place{"list"}},
+			Info: Info{"many-tools", "Lists Count (10,000) additional tools: many0, many1 and so on.", []Place{"list"}},
 			request: func(r *request, rule Rule) (bool, error) {
 				for i := range cmp.Or(rule.Count, 10_000) {
 					r.tools(&toolspb.ToolDefinition{Name: fmt.Sprintf("many%d", i), Description: "One of many.", InputSchemaJson: `{"type":"object"}`})
@@ -137,7 +137,7 @@ func answerKinds() []kind {
 			},
 		},
 		{
-			Info:    Info{"odd-tools", "Lists more tools: two without a name, one whose name has Size (10 kB) letters, two with the name twice, one with a schema that is no JSON, one with a schema that is no schema, and one with an odd output schema.", []Place{"list"}},
+			Info:    Info{"odd-tools", "Lists additional tools: two without a name, one whose name has Size (10 kB) letters, two with the name twice, one with a schema that is not JSON, one with an invalid schema, and one with an odd output schema.", []Place{"list"}},
 			request: oddTools,
 		},
 	}
@@ -147,34 +147,34 @@ func answerKinds() []kind {
 func streamKinds() []kind {
 	return []kind{
 		{
-			Info: Info{"html", "Answers with the status 200 and a page of HTML, as some proxies do.", asked()},
+			Info: Info{"html", "Answers with the status 200 and an HTML page, like some proxies.", asked()},
 			request: func(r *request, _ Rule) (bool, error) {
 				r.wire.page(r.id, "200", page)
 				return r.silent()
 			},
 		},
 		{
-			Info: Info{"status", "Answers with a status alone: Code (UNAVAILABLE) and Text.", asked()},
+			Info: Info{"status", "Answers with only a status: Code (UNAVAILABLE) and Text.", asked()},
 			request: func(_ *request, rule Rule) (bool, error) {
-				return false, status.Error(cmp.Or(rule.Code, codes.Unavailable), cmp.Or(rule.Text, "so says the script"))
+				return false, status.Error(cmp.Or(rule.Code, codes.Unavailable), cmp.Or(rule.Text, "the script says so"))
 			},
 		},
 		{
-			Info: Info{"reset", "Resets the stream (RST_STREAM) with Reason (8, CANCEL). 7, REFUSED_STREAM, says that nothing was done, which is true before the effect alone.", asked()},
+			Info: Info{"reset", "Resets the stream (RST_STREAM) with Reason (8, CANCEL). 7, REFUSED_STREAM, states that nothing was done, which is true only before the effect.", asked()},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.wire.reset(r.id, cmp.Or(rule.Reason, 8))
 				return r.silent()
 			},
 		},
 		{
-			Info: Info{"goaway", "Winds the connection up with Reason (0, NO_ERROR): it takes no new requests, and those that there are go on.", asked()},
+			Info: Info{"goaway", "Sends GOAWAY with Reason (0, NO_ERROR): the connection accepts no new requests, and running ones continue.", asked()},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.wire.goAway(lastStream, rule.Reason)
 				return true, nil
 			},
 		},
 		{
-			Info: Info{"goaway-unseen", "Winds the connection up with Reason (0, NO_ERROR), and says that neither this request nor a later one was looked at. That is true as long as the client makes one at a time.", []Place{"list", "before-effect"}},
+			Info: Info{"goaway-unseen", "Sends GOAWAY with Reason (0, NO_ERROR), which states that neither this request nor a later one was processed. That is true as long as the client makes one request at a time.", []Place{"list", "before-effect"}},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.wire.goAway(max(r.id, 2)-2, rule.Reason)
 				return r.silent()
@@ -195,9 +195,9 @@ func certificateKinds() []kind {
 		}
 	}
 	return []kind{
-		shows("expired", "Shows a certificate that has expired. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.expired }),
-		shows("other-name", "Shows a certificate for another host. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.otherName }),
-		shows("self-signed", "Shows a certificate that nobody vouches for. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.selfSigned }),
+		shows("expired", "Uses an expired certificate. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.expired }),
+		shows("other-name", "Uses a certificate for another host. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.otherName }),
+		shows("self-signed", "Uses a certificate of an unknown authority. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.selfSigned }),
 	}
 }
 

@@ -56,15 +56,15 @@ func (r *Rule) check(withTLS bool) error {
 	kind, ok := findKind(r.Fault)
 	switch {
 	case !ok:
-		return fmt.Errorf("grpctooltest: there is no fault %q%s", r.Fault, hint(string(r.Fault)))
+		return fmt.Errorf("grpctooltest: unknown fault %q%s", r.Fault, hint(string(r.Fault)))
 	case !slices.Contains(kind.Places, r.At):
-		return fmt.Errorf("grpctooltest: the fault %q strikes at %q, and never at %q", r.Fault, kind.Places, r.At)
+		return fmt.Errorf("grpctooltest: the fault %q occurs at %q, not at %q", r.Fault, kind.Places, r.At)
 	case kind.tls && !withTLS:
 		return fmt.Errorf("grpctooltest: the fault %q needs Options.TLS", r.Fault)
 	case r.Tool != "" && r.At != "before-effect" && r.At != "after-effect":
-		return fmt.Errorf("grpctooltest: at %q there is no tool", r.At)
+		return fmt.Errorf("grpctooltest: no tool is called at %q", r.At)
 	case r.Nth < 0 || r.Times < Always || r.Delay < 0 || r.Count < 0 || r.Size < 0:
-		return fmt.Errorf("grpctooltest: the rule for %q has a number below 0", r.Fault)
+		return fmt.Errorf("grpctooltest: the rule for %q has a negative number", r.Fault)
 	}
 	return nil
 }

@@ -257,16 +257,16 @@ func TestRulesThatCannotStrike(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, rule := range map[string]Rule{
-		`no fault "nonsense"`:    {Fault: "nonsense", At: "list"},
-		`never at "connect"`:     {Fault: "status", At: "connect"},
-		`never at ""`:            {Fault: "cut"},
-		"needs Options.TLS":      {Fault: "expired", At: "connect"},
-		"there is no tool":       {Fault: "cut", At: "list", Tool: "tool"},
-		`"cut" has a number`:     {Fault: "cut", At: "list", Nth: -1},
-		`"slow" has a number`:    {Fault: "slow", At: "list", Delay: -1},
-		`"half" has a number`:    {Fault: "half", At: "list", Times: -2},
-		`"bomb" has a number`:    {Fault: "bomb", At: "list", Size: -1},
-		`"many-tools" has a num`: {Fault: "many-tools", At: "list", Count: -1},
+		`unknown fault "nonsense"`: {Fault: "nonsense", At: "list"},
+		`not at "connect"`:         {Fault: "status", At: "connect"},
+		`not at ""`:                {Fault: "cut"},
+		"needs Options.TLS":        {Fault: "expired", At: "connect"},
+		"no tool is called":        {Fault: "cut", At: "list", Tool: "tool"},
+		`"cut" has a negative`:     {Fault: "cut", At: "list", Nth: -1},
+		`"slow" has a negative`:    {Fault: "slow", At: "list", Delay: -1},
+		`"half" has a negative`:    {Fault: "half", At: "list", Times: -2},
+		`"bomb" has a negative`:    {Fault: "bomb", At: "list", Size: -1},
+		`"many-tools" has a num`:   {Fault: "many-tools", At: "list", Count: -1},
 	} {
 		if err := fake.Script(rule); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", rule, err, want)
