@@ -266,7 +266,7 @@ func TestRulesThatCannotStrike(t *testing.T) {
 		`"slow" has a negative`:    {Fault: "slow", At: "list", Delay: -1},
 		`"half" has a negative`:    {Fault: "half", At: "list", Times: -2},
 		`"bomb" has a negative`:    {Fault: "bomb", At: "list", Size: -1},
-		`"many-tools" has a num`:   {Fault: "many-tools", At: "list", Count: -1},
+		`"many-tools" has a neg`:   {Fault: "many-tools", At: "list", Count: -1},
 	} {
 		if err := fake.Script(rule); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", rule, err, want)
