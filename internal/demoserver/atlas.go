@@ -39,8 +39,8 @@ type weatherReport struct {
 }
 
 type timeQuery struct {
-	From string `json:"from" jsonschema:"city whose time is given"`
-	To   string `json:"to" jsonschema:"city whose time is wanted"`
+	From string `json:"from" jsonschema:"city of the given time"`
+	To   string `json:"to" jsonschema:"city of the wanted time"`
 	Time string `json:"time" jsonschema:"time of day in the first city, as 15:04"`
 }
 
@@ -56,7 +56,7 @@ func Atlas(pace time.Duration) *mcp.Server {
 	readOnly := &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(bool)}
 	mcp.AddTool(server, &mcp.Tool{
 		Name: "weather", Title: "Weather", Annotations: readOnly,
-		Description: "Report the weather of tomorrow in a city.",
+		Description: "Report tomorrow's weather in a city.",
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, q weatherQuery) (*mcp.CallToolResult, weatherReport, error) {
 		if err := pause(ctx, pace); err != nil {
 			return nil, weatherReport{}, err
@@ -69,7 +69,7 @@ func Atlas(pace time.Duration) *mcp.Server {
 	})
 	mcp.AddTool(server, &mcp.Tool{
 		Name: "local_time", Title: "Local time", Annotations: readOnly,
-		Description: "Tell what time it is in one city when it is a given time in another.",
+		Description: "Convert a time of day in one city to the time in another.",
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, q timeQuery) (*mcp.CallToolResult, timeAnswer, error) {
 		if err := pause(ctx, pace); err != nil {
 			return nil, timeAnswer{}, err

@@ -25,11 +25,11 @@ type satchel struct {
 }
 
 type itemsQuery struct {
-	Items []string `json:"items" jsonschema:"what to put in or take out"`
+	Items []string `json:"items" jsonschema:"the items to put in or take out"`
 }
 
 type contents struct {
-	Items []string `json:"items" jsonschema:"what is in the satchel now"`
+	Items []string `json:"items" jsonschema:"the items now in the satchel"`
 }
 
 type inspection struct {
@@ -45,7 +45,7 @@ func Satchel(pace time.Duration) *mcp.Server {
 	changes := &mcp.ToolAnnotations{IdempotentHint: true, DestructiveHint: new(bool), OpenWorldHint: new(bool)}
 	mcp.AddTool(server, &mcp.Tool{
 		Name: "pack", Title: "Pack", Annotations: changes,
-		Description: "Put items into the satchel. What is in it already stays as it is.",
+		Description: "Put items into the satchel. Items already in it stay.",
 	}, s.change(s.put))
 	mcp.AddTool(server, &mcp.Tool{
 		Name: "unpack", Title: "Unpack", Annotations: changes,
@@ -53,7 +53,7 @@ func Satchel(pace time.Duration) *mcp.Server {
 	}, s.change(s.take))
 	mcp.AddTool(server, &mcp.Tool{
 		Name: "weigh", Title: "Weigh", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)},
-		Description: "Weigh what is in the satchel, item by item.",
+		Description: "Weigh the items in the satchel, one by one.",
 	}, s.weigh)
 	return server
 }
@@ -75,7 +75,7 @@ func (s *satchel) change(how func([]string) error) mcp.ToolHandlerFor[itemsQuery
 
 func (s *satchel) put(items []string) error {
 	if len(s.items)+len(items) > maxItems {
-		return fmt.Errorf("the satchel holds %d items at most", maxItems)
+		return fmt.Errorf("the satchel holds at most %d items", maxItems)
 	}
 	for _, item := range items {
 		if !slices.Contains(s.items, item) {

@@ -48,11 +48,11 @@ type waiting struct {
 }
 
 func (c *conversations) tool() (invoker.Invoker, error) {
-	return invoker.New(conversetool.Name, conversetool.Description+"Conversations are stored and do not expire with the connection.", c.say, nil)
+	return invoker.New(conversetool.Name, conversetool.Description+"Conversations are stored and do not expire with the connection.", c.call, nil)
 }
 
-// say handles one call of the tool.
-func (c *conversations) say(ctx context.Context, m conversetool.Message) (reply, error) {
+// call handles one call of the tool.
+func (c *conversations) call(ctx context.Context, m conversetool.Message) (reply, error) {
 	known, err := c.owner(ctx)
 	if err == nil {
 		err = m.Check()
@@ -61,7 +61,7 @@ func (c *conversations) say(ctx context.Context, m conversetool.Message) (reply,
 		return reply{}, err
 	}
 	owner := c.store.Owner(known)
-	turn := &servedTurn{tool: c, id: m.Conversation, report: conversetool.Begin(invoker.CallFrom(ctx)), answers: m.Message == ""}
+	turn := &servedTurn{tool: c, id: m.Conversation, report: conversetool.Begin(invoker.CallFrom(ctx)), waitsOnly: m.Message == ""}
 	defer turn.report.End()
 	if m.Conversation == "" {
 		err = turn.begin(ctx, owner, m.Message)
@@ -85,9 +85,9 @@ type servedTurn struct {
 	id     string // of the conversation
 	turn   string // ID of the first message of the turn
 	after  int    // number of canisters before the turn
-	ours   bool   // this call sent the message, and the log has it
-	// answers is set if the call sends no message and only waits for an answer.
-	answers bool
+	sent   bool   // this call sent the message, and the log has it
+	// waitsOnly is set if the call sends no message and only waits for an answer.
+	waitsOnly bool
 
 	canisters []canister.Canister // of the turn
 	answer    string
@@ -106,7 +106,7 @@ func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
 		t.turn = "" // a conversation without an owner is not continued and need not be looked for
 		return err
 	}
-	t.ours = true
+	t.sent = true
 	return t.tool.engine.Send(ctx, t.id, message)
 }
 
@@ -121,21 +121,21 @@ func (t *servedTurn) continueWith(ctx context.Context, owner, text string) error
 		return err
 	}
 	if text == "" {
-		last, place, err := lastMessage(ctx, t.tool.store, t.id)
-		t.turn, t.after = last.ID, place-1
+		last, position, err := lastMessage(ctx, t.tool.store, t.id)
+		t.turn, t.after = last.ID, position-1
 		if err == nil && info.Last != canister.KindAssistant {
-			_ = t.tool.nudge(ctx, t.id, last) // a process that died may have left it; if this fails, the turn continues later
+			_ = t.tool.recheck(ctx, t.id, last) // the process of its turn may have died; if this fails, the turn continues later
 		}
 		return err
 	}
 	t.after, t.turn = info.Length, rand.Text()
 	err = t.tool.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)})
-	t.ours = err == nil || errors.Is(err, engine.ErrKept)
+	t.sent = err == nil || errors.Is(err, engine.ErrKept)
 	return err
 }
 
-// lastMessage returns the last message of the user and its place in the log.
-func lastMessage(ctx context.Context, store history.Log, id string) (last canister.User, place int, err error) {
+// lastMessage returns the last message of the user and its position in the log.
+func lastMessage(ctx context.Context, store history.Log, id string) (last canister.User, position int, err error) {
 	before, canisters, err := engine.LastTurn(ctx, store, id, time.Now())
 	if err != nil {
 		return last, 0, err
@@ -164,7 +164,7 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 			switch {
 			case e.Turn != t.turn:
 				continue
-			case e.Superseded != "" && t.saysOnly():
+			case e.Superseded != "" && t.onlyUser():
 				t.turn = e.Superseded // that turn answers both messages
 				continue
 			case e.Superseded != "":
@@ -176,7 +176,7 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 			if e.Again.IsZero() {
 				return e, errFailed
 			}
-			t.report.Report("that failed and is tried again")
+			t.report.Report("the turn failed and will be retried")
 		}
 	}
 	return engine.Ended{}, engine.ErrClosed
@@ -188,8 +188,8 @@ var errFailed = errors.New("the turn has failed")
 // errSuperseded says that another process continued the conversation.
 var errSuperseded = errors.New("another process continued the conversation")
 
-// saysOnly reports whether the turn has only user messages so far.
-func (t *servedTurn) saysOnly() bool {
+// onlyUser reports whether the turn has only user messages so far.
+func (t *servedTurn) onlyUser() bool {
 	return !slices.ContainsFunc(t.canisters, func(c canister.Canister) bool { return c.Kind() != canister.KindUser })
 }
 
@@ -199,7 +199,7 @@ func (t *servedTurn) add(c canister.Canister) {
 		if c.ID != t.turn {
 			return
 		}
-		if !t.saysOnly() {
+		if !t.onlyUser() {
 			t.canisters, t.answer = nil, ""
 		}
 	case canister.Assistant:
@@ -240,53 +240,53 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 	known := new(invoker.Failure)
 	switch {
 	case ctx.Err() != nil && t.tool.ending.Err() == nil:
-		if t.ours {
+		if t.sent {
 			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 			defer cancel()
 			err = errors.Join(ctx.Err(), t.tool.engine.Cancel(bounded, t.id))
 		}
 		return err
 	case ctx.Err() != nil, errors.Is(err, engine.ErrClosed):
-		return &invoker.Failure{Code: invoker.Canceled, Message: t.keeps("The program is shutting down."), Cause: err}
+		return &invoker.Failure{Code: invoker.Canceled, Message: t.andStored("The program is shutting down."), Cause: err}
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, engine.ErrWaiting):
 		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for an answer of a person, and accepts no message until then.", Cause: err}
 	case errors.Is(err, errSuperseded):
-		return &invoker.Failure{Code: invoker.Conflict, Cause: err, Message: t.keeps("Another program continued the conversation before the message was answered.") +
+		return &invoker.Failure{Code: invoker.Conflict, Cause: err, Message: t.andStored("Another program continued the conversation before the message was answered.") +
 			" To get the answer to the last message, call again with this conversation and without a message."}
 	case errors.Is(err, history.ErrNotFound):
 		return &invoker.Failure{Code: invoker.NotFound, Cause: err, Pointer: "/conversation",
 			Message: "The conversation was deleted before the message was answered. Omit it to start a new one."}
 	case errors.Is(err, errFailed):
-		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: t.keeps("The assistant failed."), Cause: err}
+		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: t.andStored("The assistant failed."), Cause: err}
 	}
-	return t.away(ctx, err)
+	return t.unreachable(ctx, err)
 }
 
-// away returns the error for an unreachable engine or store. It says whether the message
-// arrived and what to do. The caller may repeat the message only if it has not arrived.
-func (t *servedTurn) away(ctx context.Context, cause error) error {
-	told := &invoker.Failure{Code: invoker.Unavailable, Cause: cause}
-	const ask = " To get the answer, call again with this conversation and without a message."
-	there, err := t.arrived(ctx)
+// unreachable returns the error for an unreachable engine or store. It says whether the
+// message arrived and what to do. The caller may repeat the message only if it has not arrived.
+func (t *servedTurn) unreachable(ctx context.Context, cause error) error {
+	failure := &invoker.Failure{Code: invoker.Unavailable, Cause: cause}
+	const advice = " To get the answer, call again with this conversation and without a message."
+	arrived, err := t.arrived(ctx)
 	switch {
-	case there:
-		told.Message = t.keeps("The message has arrived and will be answered, but the engine of the conversations cannot be reached at the moment.") + ask
-	case t.answers:
-		told.Message, told.Retryable = t.keeps("The answer is not available at the moment.")+ask, true
+	case arrived:
+		failure.Message = t.andStored("The message has arrived and will be answered, but the engine of the conversations cannot be reached at the moment.") + advice
+	case t.waitsOnly:
+		failure.Message, failure.Retryable = t.andStored("The answer is not available at the moment.")+advice, true
 	case err != nil:
-		told.Message = t.keeps("It is not known at the moment whether the message has arrived.") + " To find out, call again later with this conversation and without a message."
+		failure.Message = t.andStored("It is not known at the moment whether the message has arrived.") + " To find out, call again later with this conversation and without a message."
 	default:
-		told.Message, told.Retryable = "The message has not arrived, because the conversations cannot be reached at the moment. Send it again later.", true
+		failure.Message, failure.Retryable = "The message has not arrived, because the conversations cannot be reached at the moment. Send it again later.", true
 	}
-	return told
+	return failure
 }
 
 // arrived reports whether the log contains the message of this call.
 func (t *servedTurn) arrived(ctx context.Context) (bool, error) {
-	if t.ours || t.answers || t.turn == "" {
-		return t.ours, nil
+	if t.sent || t.waitsOnly || t.turn == "" {
+		return t.sent, nil
 	}
 	for c, err := range t.tool.store.Read(ctx, t.id, t.after) {
 		if err != nil || c.Header().ID == t.turn {
@@ -296,8 +296,8 @@ func (t *servedTurn) arrived(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// keeps appends to a text that the conversation is stored.
-func (t *servedTurn) keeps(text string) string {
+// andStored appends to a text that the conversation is stored.
+func (t *servedTurn) andStored(text string) string {
 	form, _ := json.Marshal(t.id) // marshaling a string never fails
 	return text + " The conversation " + string(form) + " is stored."
 }

@@ -33,10 +33,10 @@ func (m thinking) Exchange(ctx context.Context, request *converse.Request) iter.
 	return m.Model.Exchange(ctx, request)
 }
 
-// TestServedTurnsGiveSignsOfLife: whoever calls the tool converse hears that the turn
-// is at work while its model thinks, and what its tools report; who does not listen
-// costs nothing.
-func TestServedTurnsGiveSignsOfLife(t *testing.T) {
+// TestServedTurnsReportProgress: a caller of the tool converse receives progress while
+// the model works, and the reports of its tools; without a progress token nothing is
+// computed.
+func TestServedTurnsReportProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counts, err := invoker.New("counts", "Counts.", func(ctx context.Context, _ struct{}) (string, error) {
 			for i := range 3 {

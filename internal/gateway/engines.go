@@ -77,7 +77,7 @@ func EngineNamed(engines []Engine, name string) (Engine, error) {
 	if name == Temporal {
 		return Engine{}, exit.Usagef("this program was built without the engine temporal. To build one that has it, in a copy of the repository:\n\n    go install -C converse/temporal ./cmd/consort")
 	}
-	return Engine{}, exit.Usagef("there is no engine %q; leave --engine out to run conversations in this process", name)
+	return Engine{}, exit.Usagef("there is no engine %q; omit --engine to run conversations in this process", name)
 }
 
 // NewParts returns the resources for an engine.
@@ -92,9 +92,9 @@ func NewParts(assembly *config.Assembly, store histories.ClientsOnly) Parts {
 }
 
 // openEngine returns the engine that the options name, or else the engine of this process.
-func openEngine(ctx context.Context, o *Options, with Parts) (engine.Engine, error) {
+func openEngine(ctx context.Context, o *Options, parts Parts) (engine.Engine, error) {
 	if o.Engine == "" {
-		return engine.NewLocal(with.Store, with.Open, &engine.Options{Values: with.Values, Others: others(o.Config), Logger: with.Logger})
+		return engine.NewLocal(parts.Store, parts.Open, &engine.Options{Values: parts.Values, Others: others(o.Config), Logger: parts.Logger})
 	}
 	e, err := EngineNamed(o.Engines, o.Engine)
 	if err != nil {
@@ -105,7 +105,7 @@ func openEngine(ctx context.Context, o *Options, with Parts) (engine.Engine, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	return e.Open(bounded, o.Address, with)
+	return e.Open(bounded, o.Address, parts)
 }
 
 // others returns how long another process may work on a conversation without a sign of

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gateway serves the tools, resources and prompts of a roster to other MCP hosts:
-// over standard input and output, streamable HTTP and gRPC, with the health of its
-// servers beside them, and a tool that holds stored conversations.
+// over standard input and output, streamable HTTP and gRPC. It also serves the health of
+// the servers, and a tool that runs stored conversations.
 package gateway
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	Config   *config.Config // its Serve is not nil
 	Assembly *config.Assembly
 	Location *histories.Location // of the conversations, if Serve.Converse is set
-	Metrics  http.Handler        // serves /metrics beside the health
+	Metrics  http.Handler        // serves /metrics next to the health
 
 	Engines []Engine // to choose from
 	Engine  string   // the name of the engine; empty means this process
@@ -43,7 +43,7 @@ type Options struct {
 type server struct {
 	Options
 	settings *config.Serve
-	ending   context.Context // ends when the process is about to end
+	ending   context.Context // ends when the process shuts down
 	end      context.CancelFunc
 }
 
@@ -80,7 +80,7 @@ func Run(ctx context.Context, options Options) (err error) {
 		if err != nil {
 			return s.Location.OpenError(err)
 		}
-		defer sweeps(ctx, store, retention, s.Assembly.Logger)()
+		defer startRetention(ctx, store, retention, s.Assembly.Logger)()
 	}
 	defer watched.connectAll(ctx)()
 	if s.settings.AnswersOnlyLoopbackNames() {
@@ -99,7 +99,7 @@ func Run(ctx context.Context, options Options) (err error) {
 // offerConversations offers the tool converse with stored conversations. The function stop ends
 // the engine and leaves running turns for later.
 func (s *server) offerConversations(ctx context.Context) (stop func() error, err error) {
-	kept, err := s.Assembly.History(ctx)
+	opened, err := s.Assembly.History(ctx)
 	if err != nil {
 		return nil, s.Location.OpenError(err)
 	}
@@ -107,25 +107,25 @@ func (s *server) offerConversations(ctx context.Context) (stop func() error, err
 	if err != nil {
 		return nil, err
 	}
-	store := histories.ClientsOnly{Store: kept, Scope: scope}
-	with := NewParts(s.Assembly, store)
-	carries, err := openEngine(ctx, &s.Options, with)
+	store := histories.ClientsOnly{Store: opened, Scope: scope}
+	parts := NewParts(s.Assembly, store)
+	eng, err := openEngine(ctx, &s.Options, parts)
 	if err != nil {
 		return nil, err
 	}
-	c := &conversations{engine: carries, store: store, open: with.Open, owner: s.Assembly.OwnerOf, ending: s.ending}
+	c := &conversations{engine: eng, store: store, open: parts.Open, owner: s.Assembly.OwnerOf, ending: s.ending}
 	tool, err := c.tool()
 	if err != nil {
-		return nil, errors.Join(err, carries.Close(ctx))
+		return nil, errors.Join(err, eng.Close(ctx))
 	}
 	s.Assembly.Serve.Tools = append(s.Assembly.Serve.Tools, tool)
 	s.Assembly.ServeGRPC.Tools = append(s.Assembly.ServeGRPC.Tools, tool)
-	end := c.wakes(s.Assembly.Logger)
+	end := c.pollAnswers(s.Assembly.Logger)
 	return func() error {
 		end()
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
-		return carries.Close(now)
+		return eng.Close(now)
 	}, nil
 }
 

@@ -99,7 +99,7 @@ func (m *Manager) Describe(ctx context.Context, id string, change history.Change
 	return m.store.Describe(ctx, id, change)
 }
 
-// Delete deletes a conversation, for good. A damaged one is deleted too.
+// Delete deletes a conversation permanently. A damaged one is deleted too.
 func (m *Manager) Delete(ctx context.Context, id string) error {
 	_, err := Known(ctx, m.store, id)
 	_, damaged := errors.AsType[*history.CorruptError](err)

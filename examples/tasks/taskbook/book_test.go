@@ -172,17 +172,17 @@ func TestTitles(t *testing.T) {
 	}
 	before := list(t, book, 1)
 	for name, test := range map[string]struct{ title, want string }{
-		"none":                           {"", "empty"},
-		"only spaces":                    {" \t\r\n\u00a0\u2003\u3000", "empty"},
-		"one too long":                   {strings.Repeat("x", 501), "501 characters; 500"},
-		"one too long, combining":        {strings.Repeat("e\u0301", 250) + "!", "501 characters"},
-		"ten thousand":                   {strings.Repeat("x", 10_000), "10000 characters"},
-		"only zero-width":                {"\u200b\u200d\ufeff", "can be seen"},
-		"only controls":                  {"\x00\x01\x1b", "can be seen"},
-		"zero-width and spaces":          {"\u200b \u200b", "can be seen"},
-		"only directions":                {"\u202e\u2066", "can be seen"},
-		"not UTF-8":                      {"caf\xe9", "UTF-8"},
-		"not UTF-8, and nothing besides": {"\xff\xfe", "UTF-8"},
+		"none":                    {"", "empty"},
+		"only spaces":             {" \t\r\n\u00a0\u2003\u3000", "empty"},
+		"one too long":            {strings.Repeat("x", 501), "501 characters; at most 500"},
+		"one too long, combining": {strings.Repeat("e\u0301", 250) + "!", "501 characters"},
+		"ten thousand":            {strings.Repeat("x", 10_000), "10000 characters"},
+		"only zero-width":         {"\u200b\u200d\ufeff", "no visible character"},
+		"only controls":           {"\x00\x01\x1b", "no visible character"},
+		"zero-width and spaces":   {"\u200b \u200b", "no visible character"},
+		"only directions":         {"\u202e\u2066", "no visible character"},
+		"not UTF-8":               {"caf\xe9", "UTF-8"},
+		"only invalid UTF-8":      {"\xff\xfe", "UTF-8"},
 	} {
 		_, err := book.AddTask(as(t, 1), NewTask{test.title})
 		_, update := book.UpdateTask(as(t, 1), Retitle{before[0].ID, test.title})

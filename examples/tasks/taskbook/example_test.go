@@ -45,7 +45,7 @@ func ExampleTools() {
 	// Output:
 	// add_task [user_id] Add a task to the user's list.
 	// complete_task [user_id] Mark a task of the user as completed.
-	// delete_task [user_id] Delete a task of the user for good.
-	// list_tasks [user_id] List the user's tasks, the oldest first.
-	// update_task [user_id] Give a task of the user another title.
+	// delete_task [user_id] Delete a task of the user permanently.
+	// list_tasks [user_id] List the user's tasks, oldest first.
+	// update_task [user_id] Change the title of a task of the user.
 }

@@ -34,7 +34,7 @@ func failed(ctx context.Context, err error, id int64) error {
 		failure.Message = "The task book cannot be used at the moment. Nothing was changed."
 	default:
 		failure.Code = invoker.ExecutionFailed
-		failure.Message = "The task book failed. What was asked for may or may not have been done."
+		failure.Message = "The task book failed. The request may or may not have been carried out."
 	}
 	return failure
 }

@@ -34,7 +34,7 @@ func (b *Book) migrate(ctx context.Context) error {
 		case err != nil:
 			return err
 		case version > len(steps):
-			return fmt.Errorf("the database has version %d, and this program knows versions up to %d; use a newer program", version, len(steps))
+			return fmt.Errorf("the database has version %d, but this program supports versions up to %d; use a newer program", version, len(steps))
 		case version == len(steps):
 			return nil
 		}

@@ -153,7 +153,7 @@ func TestFilesThatAreNoTaskBook(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"":                     "path of the database is empty",
-		file("future"):         "version 99, and this program knows versions up to 2; use a newer program",
+		file("future"):         "version 99, but this program supports versions up to 2; use a newer program",
 		file("foreign"):        "another program",
 		file("marked"):         "another program",
 		file("text"):           "not a database",

@@ -33,29 +33,29 @@ type One struct {
 // Page is the result of list_tasks.
 type Page struct {
 	Tasks []Task `json:"tasks"`
-	More  bool   `json:"more,omitempty" jsonschema:"true if there are more: list again, after the last id"`
+	More  bool   `json:"more,omitempty" jsonschema:"true if there are more: list again with after set to the last id"`
 }
 
 // NewTask holds the arguments of add_task.
 type NewTask struct {
-	Title string `json:"title" minLength:"1" jsonschema:"what is to be done; 1 to 500 characters"`
+	Title string `json:"title" minLength:"1" jsonschema:"the text of the task; 1 to 500 characters"`
 }
 
 // Filter holds the arguments of list_tasks.
 type Filter struct {
-	Completed *bool `json:"completed,omitempty" jsonschema:"true for the completed tasks only, false for the open ones only"`
+	Completed *bool `json:"completed,omitempty" jsonschema:"true for only the completed tasks, false for only the open ones"`
 	After     int64 `json:"after,omitempty" jsonschema:"only tasks with a greater id than this one"`
 }
 
 // Retitle holds the arguments of update_task.
 type Retitle struct {
-	TaskID int64  `json:"task_id" jsonschema:"the id, as list_tasks tells it"`
-	Title  string `json:"title" minLength:"1" jsonschema:"what is to be done; 1 to 500 characters"`
+	TaskID int64  `json:"task_id" jsonschema:"the id, as returned by list_tasks"`
+	Title  string `json:"title" minLength:"1" jsonschema:"the text of the task; 1 to 500 characters"`
 }
 
 // Which holds the arguments of complete_task and delete_task.
 type Which struct {
-	TaskID int64 `json:"task_id" jsonschema:"the id, as list_tasks tells it"`
+	TaskID int64 `json:"task_id" jsonschema:"the id, as returned by list_tasks"`
 }
 
 // AddTask adds a task for the user in ctx.
@@ -158,7 +158,7 @@ func (b *Book) change(ctx context.Context, id int64, statement string, arguments
 func userOf(ctx context.Context) (sql.NamedArg, error) {
 	user, ok := User.From(ctx)
 	if !ok {
-		return sql.NamedArg{}, invoker.Failf(invoker.Unauthorized, "it is not known whose tasks these are")
+		return sql.NamedArg{}, invoker.Failf(invoker.Unauthorized, "the user of the tasks is unknown")
 	}
 	return sql.Named("user", user), nil
 }

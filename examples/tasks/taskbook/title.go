@@ -21,11 +21,11 @@ func cleanTitle(title string) (string, error) {
 	case n == 0:
 		return "", invoker.Invalid("/title", "the title is empty")
 	case n > MaxTitle:
-		return "", invoker.Invalid("/title", "the title has %d characters; %d are the most", n, MaxTitle)
+		return "", invoker.Invalid("/title", "the title has %d characters; at most %d are allowed", n, MaxTitle)
 	case !utf8.ValidString(title):
 		return "", invoker.Invalid("/title", "the title is not UTF-8")
 	case !strings.ContainsFunc(title, visible):
-		return "", invoker.Invalid("/title", "the title has no character that can be seen")
+		return "", invoker.Invalid("/title", "the title has no visible character")
 	}
 	return title, nil
 }

@@ -16,9 +16,9 @@ func Tools(book *Book) []invoker.Invoker {
 	return []invoker.Invoker{
 		tool("add_task", "Add a task to the user's list.", invoker.Hints{Destructive: &no}, book.AddTask),
 		tool("complete_task", "Mark a task of the user as completed.", invoker.Hints{Idempotent: true, Destructive: &no}, book.CompleteTask),
-		tool("delete_task", "Delete a task of the user for good.", invoker.Hints{Idempotent: true}, book.DeleteTask),
-		tool("list_tasks", "List the user's tasks, the oldest first.", invoker.Hints{ReadOnly: true}, book.ListTasks),
-		tool("update_task", "Give a task of the user another title.", invoker.Hints{Idempotent: true}, book.UpdateTask),
+		tool("delete_task", "Delete a task of the user permanently.", invoker.Hints{Idempotent: true}, book.DeleteTask),
+		tool("list_tasks", "List the user's tasks, oldest first.", invoker.Hints{ReadOnly: true}, book.ListTasks),
+		tool("update_task", "Change the title of a task of the user.", invoker.Hints{Idempotent: true}, book.UpdateTask),
 	}
 }
 

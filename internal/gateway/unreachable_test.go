@@ -22,27 +22,27 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// away is an engine that cannot be reached.
-type away struct {
-	engine.Engine // what is not called
+// unreachable is an engine that cannot be reached.
+type unreachable struct {
+	engine.Engine // nil; its other methods are not called
 	err           error
-	before        func(id string, user canister.User) // Send fails
+	beforeSend    func(id string, user canister.User) // called before Send fails
 }
 
-func (a away) Send(_ context.Context, id string, user canister.User) error {
-	if a.before != nil {
-		a.before(id, user)
+func (u unreachable) Send(_ context.Context, id string, user canister.User) error {
+	if u.beforeSend != nil {
+		u.beforeSend(id, user)
 	}
-	return a.err
+	return u.err
 }
 
-func (a away) Watch(context.Context, string, int) iter.Seq2[engine.Event, error] {
-	return func(yield func(engine.Event, error) bool) { yield(nil, a.err) }
+func (u unreachable) Watch(context.Context, string, int) iter.Seq2[engine.Event, error] {
+	return func(yield func(engine.Event, error) bool) { yield(nil, u.err) }
 }
 
-// TestAnEngineThatIsAway: whoever has said something is told whether it has
-// arrived, and what to do, and may say it again only if it has not.
-func TestAnEngineThatIsAway(t *testing.T) {
+// TestUnreachableEngine: the error says whether the message has arrived and what to do,
+// and allows repeating the message only if it has not arrived.
+func TestUnreachableEngine(t *testing.T) {
 	store, lost := history.NewMemory(), errors.New("connection refused at 10.0.0.7")
 	enters := func(id string, user canister.User) {
 		if err := store.Append(t.Context(), id, 1, user); err != nil {
@@ -51,18 +51,18 @@ func TestAnEngineThatIsAway(t *testing.T) {
 	}
 	kept := "arrived and will be answered"
 	for name, test := range map[string]struct {
-		engine       away
-		said         conversetool.Message
-		want         string
-		again, fresh bool
+		engine           unreachable
+		said             conversetool.Message
+		want             string
+		retryable, fresh bool
 	}{
-		"a new one":               {away{err: fmt.Errorf("%w: %w", engine.ErrKept, lost)}, conversetool.Message{Message: "Hi."}, kept, false, true},
-		"one that goes on":        {away{err: fmt.Errorf("%w: %w", engine.ErrKept, lost), before: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
-		"one that has arrived":    {away{err: lost, before: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
-		"one that has not":        {away{err: lost}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "has not arrived", true, false},
-		"one that is waited for":  {away{err: lost}, conversetool.Message{Message: "", Conversation: "a"}, "The answer is not available at the moment", true, false},
-		"one that has failed":     {away{err: errFailed}, conversetool.Message{Message: "", Conversation: "a"}, "The assistant failed.", false, false},
-		"one that waits for them": {away{err: engine.ErrWaiting}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "accepts no message until then", false, false},
+		"a new one":             {unreachable{err: fmt.Errorf("%w: %w", engine.ErrKept, lost)}, conversetool.Message{Message: "Hi."}, kept, false, true},
+		"one that continues":    {unreachable{err: fmt.Errorf("%w: %w", engine.ErrKept, lost), beforeSend: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
+		"one that has arrived":  {unreachable{err: lost, beforeSend: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
+		"one that has not":      {unreachable{err: lost}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "has not arrived", true, false},
+		"only a wait":           {unreachable{err: lost}, conversetool.Message{Message: "", Conversation: "a"}, "The answer is not available at the moment", true, false},
+		"one that has failed":   {unreachable{err: errFailed}, conversetool.Message{Message: "", Conversation: "a"}, "The assistant failed.", false, false},
+		"one with an open wait": {unreachable{err: engine.ErrWaiting}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "accepts no message until then", false, false},
 	} {
 		if err := store.Delete(t.Context(), "a", history.AnyLength); err != nil {
 			t.Fatal(err)
@@ -76,9 +76,9 @@ func TestAnEngineThatIsAway(t *testing.T) {
 		}
 		served := &conversations{engine: test.engine, store: histories.ClientsOnly{Store: store}, ending: t.Context(),
 			owner: func(context.Context) (string, error) { return owner, nil }}
-		_, err := served.say(t.Context(), test.said)
+		_, err := served.call(t.Context(), test.said)
 		failure, ok := errors.AsType[*invoker.Failure](err)
-		if !ok || !strings.Contains(failure.Message, test.want) || failure.Retryable != test.again || strings.Contains(failure.Message, "10.0.0.7") {
+		if !ok || !strings.Contains(failure.Message, test.want) || failure.Retryable != test.retryable || strings.Contains(failure.Message, "10.0.0.7") {
 			t.Errorf("%s: %+v, %v", name, err, errors.Unwrap(failure))
 			continue
 		}
@@ -91,9 +91,10 @@ func TestAnEngineThatIsAway(t *testing.T) {
 	}
 }
 
-// TestWhoAsksForTheAnswerHasItCarriedOn: what a process has left that died is
-// found after a while, where others may be at work, and at once by who asks.
-func TestWhoAsksForTheAnswerHasItCarriedOn(t *testing.T) {
+// TestAskingForAnAnswerContinuesTheTurn: if other processes may run turns, the engine
+// continues the turn of a process that died only after a while; a call that asks for the
+// answer continues it immediately.
+func TestAskingForAnAnswerContinuesTheTurn(t *testing.T) {
 	store, owner := histories.ClientsOnly{Store: history.NewMemory(), Scope: "scope-"}, config.OwnerPrefix+"ada"
 	kept := store.Owner(owner)
 	if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("Are you there?")}); err != nil {
@@ -105,15 +106,15 @@ func TestWhoAsksForTheAnswerHasItCarriedOn(t *testing.T) {
 	open := func(_ context.Context, id string) (*converse.Conversation, error) {
 		return converse.New(conversetest.NewScript(conversetest.Line{Text: "Here I am."}), nil, &converse.Options{ID: id, Log: store}), nil
 	}
-	carries, err := engine.NewLocal(store, open, &engine.Options{Others: time.Hour})
+	local, err := engine.NewLocal(store, open, &engine.Options{Others: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer carries.Close(t.Context())
-	served := &conversations{engine: carries, store: store, open: open, ending: t.Context(), owner: func(context.Context) (string, error) { return owner, nil }}
+	defer local.Close(t.Context())
+	served := &conversations{engine: local, store: store, open: open, ending: t.Context(), owner: func(context.Context) (string, error) { return owner, nil }}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if h, err := served.say(ctx, conversetool.Message{Conversation: "a"}); err != nil || h.Answer != "Here I am." {
+	if h, err := served.call(ctx, conversetool.Message{Conversation: "a"}); err != nil || h.Answer != "Here I am." {
 		t.Errorf("%+v, %v", h, err)
 	}
 }

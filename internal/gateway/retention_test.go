@@ -22,9 +22,9 @@ func (undeletable) Delete(context.Context, string, int) error {
 	return errors.New("the disk is read-only")
 }
 
-// TestSweeps: what is too old goes within the hour, what cannot be deleted is told,
-// and nothing is left when it ends.
-func TestSweeps(t *testing.T) {
+// TestRetention: expired conversations are deleted within an hour, failures are logged,
+// and nothing runs after stop.
+func TestRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, seen := observer.New(zap.InfoLevel)
 		store := history.NewMemory()
@@ -42,14 +42,14 @@ func TestSweeps(t *testing.T) {
 			t.Fatal(err)
 		}
 		retention := history.Retention{Keep: 90 * time.Minute}
-		stop := sweeps(t.Context(), store, retention, zap.New(core))
+		stop := startRetention(t.Context(), store, retention, zap.New(core))
 		time.Sleep(time.Hour + time.Minute)
 		if synctest.Wait(); left() != 1 {
-			t.Error("it is gone too early")
+			t.Error("it was deleted too early")
 		}
 		time.Sleep(time.Hour)
 		if synctest.Wait(); left() != 0 {
-			t.Error("it is still there")
+			t.Error("it was not deleted")
 		}
 		stop()
 		if lines := seen.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["event"] != "history.pruned" ||
@@ -61,13 +61,13 @@ func TestSweeps(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		if left() != 1 {
-			t.Error("it goes on after its end")
+			t.Error("it continues after its end")
 		}
-		sweeps(t.Context(), undeletable{store}, retention, zap.New(core))()
+		startRetention(t.Context(), undeletable{store}, retention, zap.New(core))()
 		if lines := seen.TakeAll(); len(lines) > 1 || len(lines) == 1 && lines[0].ContextMap()["event"] != "history.prune.failed" {
 			t.Errorf("the log: %v", lines)
 		}
-		sweep(t.Context(), undeletable{store}, retention, zap.New(core))
+		deleteExpired(t.Context(), undeletable{store}, retention, zap.New(core))
 		if lines := seen.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["event"] != "history.prune.failed" {
 			t.Errorf("the log: %v", lines)
 		}
