@@ -101,16 +101,16 @@ func reserveNothing(s *ledgerSubject) {
 func reserveBad(s *ledgerSubject) {
 	good := line("a", 100, 1, 10)
 	for what, r := range map[string]budget.Reservation{
-		"no identity":               reservation("", good),
-		"a control character":       reservation("r\x00", good),
-		"no UTF-8":                  reservation("r\xff", good),
-		"a long identity":           reservation(strings.Repeat("r", 257), good),
-		"no account":                reservation("r", good, line("", 100, 1, 10)),
-		"an account twice":          reservation("r", good, good),
-		"a negative amount":         reservation("r", good, line("b", 100, -1, 10)),
-		"a minimum above the maximum":   reservation("r", good, line("b", 100, 11, 10)),
-		"an amount above budget.Max": reservation("r", good, line("b", 100, 1, budget.MaxAmount+1)),
-		"a negative limit":     reservation("r", good, line("b", -1, 0, 10)),
+		"no identity":                 reservation("", good),
+		"a control character":         reservation("r\x00", good),
+		"no UTF-8":                    reservation("r\xff", good),
+		"a long identity":             reservation(strings.Repeat("r", 257), good),
+		"no account":                  reservation("r", good, line("", 100, 1, 10)),
+		"an account twice":            reservation("r", good, good),
+		"a negative amount":           reservation("r", good, line("b", 100, -1, 10)),
+		"a minimum above the maximum": reservation("r", good, line("b", 100, 11, 10)),
+		"an amount above budget.Max":  reservation("r", good, line("b", 100, 1, budget.MaxAmount+1)),
+		"a negative limit":            reservation("r", good, line("b", -1, 0, 10)),
 		"a limit above budget.Max":    reservation("r", good, line("b", budget.MaxAmount+1, 0, 10)),
 	} {
 		_, err := s.ledger.Reserve(s.context(), r)
