@@ -48,7 +48,7 @@ func (a *Assembly) assembleCompaction(config *Config, o *AssembleOptions) error 
 	if err := config.Model.checkKey(); err != nil {
 		return about("compaction.model", errors.New("the summary uses the API of the conversation's model, which is misconfigured"))
 	}
-	model, err := a.openModel(config.Model, c.Model.Reveal(), o)
+	model, err := a.openModel(config.Model, c.Model.Reveal(), config.placer(config.Model, "model", "compaction.model"), o)
 	if err != nil {
 		return about("compaction.model", err)
 	}

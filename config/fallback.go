@@ -49,12 +49,13 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 	if config.Model == nil {
 		return nil
 	}
-	first, err := a.openModel(config.Model, config.Model.Name.Reveal(), o)
+	first, err := a.openModel(config.Model, config.Model.Name.Reveal(), config.placer(config.Model, "model", "model.name"), o)
 	errs := []error{about("model", err)}
 	var others []converse.Model
 	for i, m := range config.Model.models()[1:] {
-		model, err := a.openModel(m, m.Name.Reveal(), o)
-		errs = append(errs, about("model", about(fmt.Sprintf("fallback[%d]", i), err)))
+		table := fmt.Sprintf("model.fallback[%d]", i)
+		model, err := a.openModel(m, m.Name.Reveal(), config.placer(m, table, table+".name"), o)
+		errs = append(errs, about(table, err))
 		others = append(others, model)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -71,7 +71,7 @@ func TestFallbackProblems(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	const head = "[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\n"
 	for text, says := range map[string]string{
-		"[[model.fallback]]\nname = \"claude-x\"\nseed = 7\n":                    "consort.toml:6:8: model.fallback[0].seed: the API of the model does not have it",
+		"[[model.fallback]]\nname = \"claude-x\"\nseed = 7\n":                    "consort.toml:6:8: model.fallback[0].seed: Anthropic's Messages API does not have it",
 		"[[model.fallback]]\nname = \"claude-x\"\napi_keys = \"x\"\n":            `consort.toml:6:1: model.fallback[0].api_keys: unknown key; did you mean "api_key"?`,
 		"[[model.fallback]]\nbase_url = \"http://localhost:1/v1\"\n":             "model.fallback[0].name: missing",
 		"[[model.fallback]]\nname = \"x\"\nfallback = []\n":                      "consort.toml:6:1: model.fallback[0].fallback: unknown key",
@@ -79,7 +79,7 @@ func TestFallbackProblems(t *testing.T) {
 		"[[model.fallback]]\nname = \"x\"\n[[model.fallback]]\nname=\"m\"\n":     "consort.toml:4:9: model.fallback[0].api_key: OpenAI requires a key; set OPENAI_API_KEY",
 		"[[model.fallback]]\nname = \"claude-x\"\n":                              "model.fallback[0].api_key: Anthropic requires a key; set ANTHROPIC_API_KEY",
 		"[[model.fallback]]\nname = \"claude-x\"\napi_key = \"a\\nb\"\n":         "consort.toml:6:11: model.fallback[0].api_key: ",
-		"[[model.fallback]]\nname = \"claude-x\"\napi_key=\"k\"\nthinking=\"x\"": "model.fallback[0]: ",
+		"[[model.fallback]]\nname = \"claude-x\"\napi_key=\"k\"\nthinking=\"x\"": "consort.toml:7:1: model.fallback[0].thinking: ",
 		"[[model.fallback]]\nname = \"claude-x\"\napi_key = \"k\"\n[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"conversation\", money = \"1\"}]\nprices = {m = {input = \"1\", output = \"1\"}}\n": "budgets.prices: missing: expected the price of the model of [[model.fallback]]",
 	} {
 		c, err := config.Parse("consort.toml", []byte(head+text), &config.Options{Lookup: func(string) (string, bool) { return "", false }})

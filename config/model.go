@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -114,9 +115,19 @@ func (m *Model) check(r *reader, n *node) {
 			m.APIKey = Hidden(key)
 		}
 	}
+	if wrong := m.wrongProvider(); wrong.key != "" {
+		r.wrong(cmp.Or(n.member(wrong.key), n), "%s", wrong.advice)
+		return // the other keys fit the right provider
+	}
 	for key, advice := range m.missingKeys() {
-		if set := n.member(key); set != nil {
-			r.wrong(set, "the API of the model does not have it: leave it out%s", advice)
+		set := n
+		for part := range strings.SplitSeq(key, ".") {
+			if set != nil {
+				set = set.member(part)
+			}
+		}
+		if set != nil {
+			r.wrong(set, "%s does not have it: remove %s%s", m.apiName(), key, advice)
 		}
 	}
 	if elements, ok := n.member("fallback").asList(); ok {
@@ -124,6 +135,50 @@ func (m *Model) check(r *reader, n *node) {
 			m.Fallbacks[i].inherit(m, elements[i])
 		}
 	}
+}
+
+// wrongProvider returns the key that contradicts the name or the address of the model, and
+// what to do about it. Servers other than OpenAI's and Anthropic's can have any model.
+func (m *Model) wrongProvider() (wrong struct{ key, advice string }) {
+	name, address := m.Name.Reveal(), m.BaseURL.Reveal()
+	claude := strings.HasPrefix(name, "claude")
+	gpt := strings.HasPrefix(name, "gpt-") || strings.HasPrefix(name, "o1") || strings.HasPrefix(name, "o3") || strings.HasPrefix(name, "o4")
+	base, _ := url.Parse(address)
+	atAnthropic := base != nil && strings.EqualFold(base.Hostname(), "api.anthropic.com")
+	set := func(key, advice string) { wrong.key, wrong.advice = key, advice }
+	switch {
+	case m.Kind == providerAnthropic && address != "" && m.isOpenAI():
+		set("provider", `the base_url is OpenAI's: set provider = "openai", or remove base_url`)
+	case claude && m.Kind == providerOpenAI && address == "":
+		set("provider", `the model is one of Anthropic: set provider = "anthropic", or remove provider`)
+	case gpt && m.Kind == providerAnthropic && address == "":
+		set("provider", `the model is one of OpenAI: set provider = "openai", or remove provider`)
+	case claude && address != "" && m.isOpenAI():
+		set("base_url", `the address is OpenAI's, and the model is one of Anthropic: remove base_url`)
+	case gpt && atAnthropic:
+		set("base_url", `the address is Anthropic's, and the model is one of OpenAI: remove base_url`)
+	}
+	return wrong
+}
+
+// apiName names the API of the model.
+func (m *Model) apiName() string {
+	switch {
+	case m.provider() == providerAnthropic:
+		return "Anthropic's Messages API"
+	case m.usesResponses():
+		return "OpenAI's Responses API"
+	}
+	return "the Chat Completions API"
+}
+
+// usesResponses reports whether a model of the provider OpenAI is asked in Responses.
+func (m *Model) usesResponses() bool {
+	base, err := url.Parse(cmp.Or(m.BaseURL.Reveal(), "https://api.openai.com/v1"))
+	if err != nil || m.API == "responses" || m.API == "chat" {
+		return m.API == "responses"
+	}
+	return openaimodel.DefaultAPI(base) == "responses"
 }
 
 // missingKeys returns the keys that the API of the model does not have, with what to do
@@ -137,18 +192,16 @@ func (m *Model) missingKeys() map[string]string {
 		return missing
 	}
 	if m.provider() == providerAnthropic {
-		return all("", "api", "organization", "project", "max_tokens_field", "seed", "reasoning_summary", "prompt_cache_key",
-			"stream_usage", "audio", "inline_refs", "supervisor_role")
+		missing := all("", "organization", "project", "max_tokens_field", "seed", "reasoning_summary", "prompt_cache_key",
+			"stream_usage", "audio", "inline_refs", "supervisor_role", "response_format.name", "response_format.description")
+		missing["api"] = `, or set provider = "openai" for a server that speaks OpenAI's APIs`
+		return missing
 	}
-	responses := m.API == "responses"
-	if base, err := url.Parse(cmp.Or(m.BaseURL.Reveal(), "https://api.openai.com/v1")); err == nil && m.API != "responses" && m.API != "chat" {
-		responses = openaimodel.DefaultAPI(base) == "responses"
+	missing := all(`, or set api = "responses"`, "hosted_tools", "reasoning_summary")
+	if m.usesResponses() {
+		missing = all(`, or set api = "chat"`, "stop", "seed", "audio", "max_tokens_field", "stream_usage")
 	}
-	missing := all(`, or set model.api = "responses"`, "hosted_tools", "reasoning_summary")
-	if responses {
-		missing = all(`, or set model.api = "chat"`, "stop", "seed", "audio", "max_tokens_field")
-	}
-	maps.Copy(missing, all(`, or set model.provider = "anthropic"`, "thinking", "cache"))
+	maps.Copy(missing, all(`, or set provider = "anthropic"`, "thinking", "cache"))
 	return missing
 }
 
@@ -185,6 +238,12 @@ func extraBody(to *Table) value {
 	}}
 }
 
+// The variables with the keys of providers.
+const (
+	openAIKey    = "OPENAI_API_KEY"
+	anthropicKey = "ANTHROPIC_API_KEY"
+)
+
 // The providers of models.
 const (
 	providerOpenAI    = "openai"
@@ -219,9 +278,9 @@ func (m *Model) keyVariable() string {
 	own := m.BaseURL.Reveal() == "" || err == nil && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com")
 	switch {
 	case m.provider() == providerAnthropic && own:
-		return "ANTHROPIC_API_KEY"
+		return anthropicKey
 	case m.provider() == providerOpenAI && m.isOpenAI():
-		return "OPENAI_API_KEY"
+		return openAIKey
 	}
 	return ""
 }
@@ -232,11 +291,13 @@ type closableModel interface {
 	Close() error
 }
 
-// openModel opens a model of the API that m has.
-func (a *Assembly) openModel(m *Model, name string, o *AssembleOptions) (converse.Model, error) {
-	model, err := providers[m.provider()](m, name, o.Logger)
+// openModel opens a model of the API that m has. place says where its options are set.
+func (a *Assembly) openModel(m *Model, name string, place placer, o *AssembleOptions) (converse.Model, error) {
+	with := *m
+	with.Place = place
+	model, err := providers[m.provider()](&with, name, o.Logger)
 	if err != nil {
-		return nil, err
+		return nil, m.optionErrors(err)
 	}
 	a.closers = append(a.closers, model.Close)
 	return model, nil
@@ -254,6 +315,7 @@ func openAnthropic(m *Model, name string, logger *zap.Logger) (closableModel, er
 		Thinking: m.Thinking, Effort: o.ReasoningEffort, ServiceTier: o.ServiceTier, NoCache: m.NoCache, ExtraBody: m.ExtraBody.Reveal(),
 		NoImages: o.NoImages, MaxTools: o.MaxTools, MaxDescription: o.MaxDescription, MaxRetries: o.MaxRetries,
 		ResponseTimeout: o.ResponseTimeout, IdleTimeout: o.IdleTimeout, Logger: logger,
+		Place: o.Place,
 	}
 	if options.ToolChoice == "required" {
 		options.ToolChoice = "any"
@@ -262,6 +324,9 @@ func openAnthropic(m *Model, name string, logger *zap.Logger) (closableModel, er
 		options.HostedTools = append(options.HostedTools, tool.Reveal())
 	}
 	if m.ResponseFormat != nil {
+		if m.ResponseFormat.Schema.Reveal() == nil {
+			return nil, about("response_format.schema", errors.New("missing: Anthropic's Messages API only has answers with a schema; set response_format.schema, or remove response_format"))
+		}
 		schema, err := json.Marshal(m.ResponseFormat.Schema.Reveal())
 		if err != nil {
 			return nil, about("response_format.schema", err)
@@ -278,8 +343,16 @@ func openAnthropic(m *Model, name string, logger *zap.Logger) (closableModel, er
 // checkKey reports that the API of a provider has no key.
 func (m *Model) checkKey() error {
 	if variable := m.keyVariable(); variable != "" && !m.hasCredentials(variable) {
-		name := map[string]string{providerOpenAI: "OpenAI", providerAnthropic: "Anthropic"}[m.provider()]
-		return about("api_key", fmt.Errorf("%s requires a key; set %s, api_key, or the base_url of another server", name, variable))
+		name, other := "OpenAI", ""
+		if variable == anthropicKey {
+			name = "Anthropic"
+		}
+		for of, model := range map[string]string{openAIKey: `"gpt-…"`, anthropicKey: `"claude-…"`} {
+			if of != variable && os.Getenv(of) != "" {
+				other = fmt.Sprintf("; %s is set, which is for name = %s", of, model)
+			}
+		}
+		return about("api_key", fmt.Errorf(`%s requires a key; set %s, or api_key = "env:NAME" in this table, or the base_url of another server%s`, name, variable, other))
 	}
 	return nil
 }

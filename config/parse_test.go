@@ -516,9 +516,9 @@ func TestTOMLShapes(t *testing.T) {
 // place, and with the line to change.
 func TestKeysOfAnAPI(t *testing.T) {
 	for text, says := range map[string]string{
-		"[model]\nname = \"m\"\nseed = 7\n": `consort.toml:3:8: model.seed: the API of the model does not have it: leave it out, or set model.api = "chat"`,
-		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\nhosted_tools = [{type = \"web_search\"}]\n": `model.api = "responses"`,
-		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\napi = \"responses\"\nstop = [\"x\"]\n":      `model.api = "chat"`,
+		"[model]\nname = \"m\"\nseed = 7\n": `consort.toml:3:8: model.seed: OpenAI's Responses API does not have it: remove seed, or set api = "chat"`,
+		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\nhosted_tools = [{type = \"web_search\"}]\n": `remove hosted_tools, or set api = "responses"`,
+		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\napi = \"responses\"\nstop = [\"x\"]\n":      `remove stop, or set api = "chat"`,
 	} {
 		if _, err := config.Parse("consort.toml", []byte(text), nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s\n%v, want %q", text, err, says)

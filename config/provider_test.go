@@ -71,8 +71,8 @@ func TestProviders(t *testing.T) {
 // TestKeysOfAProvider: what a provider does not have is an error with its place.
 func TestKeysOfAProvider(t *testing.T) {
 	for text, says := range map[string]string{
-		"[model]\nname = \"claude-x\"\nseed = 7\n":              "consort.toml:3:8: model.seed: the API of the model does not have it: leave it out",
-		"[model]\nname = \"gpt-x\"\nthinking = \"adaptive\"\n":  `model.provider = "anthropic"`,
+		"[model]\nname = \"claude-x\"\nseed = 7\n":              "consort.toml:3:8: model.seed: Anthropic's Messages API does not have it: remove seed",
+		"[model]\nname = \"gpt-x\"\nthinking = \"adaptive\"\n":  `set provider = "anthropic"`,
 		"[model]\nname = \"claude-x\"\norganization = \"o\"\n":  "model.organization",
 		"[model]\nname = \"claude-x\"\nprovider = \"google\"\n": `"openai" or "anthropic"`,
 	} {

@@ -341,7 +341,7 @@ func names(model Model, info telemetry.ModelInfo) []string {
 // table in docs/models.md lists all cases.
 func (e *ModelError) Unavailable() bool {
 	switch e.Code {
-	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error":
+	case CodeQuota:
 		return true
 	case CodeContextLength, "content_filter":
 		return false

@@ -21,11 +21,37 @@ var ErrClosed = errors.New("converse: the conversation is closed")
 // was interrupted. Continue takes them up.
 var ErrSuspended = errors.New("converse: the work was suspended")
 
-// CodeContextLength is the Code of a [ModelError] for a request that is longer than the
-// model accepts, whatever name its server has for that. A conversation with
-// Options.Compaction is then shortened and goes on; a [Model] must report this code for
-// that to work.
-const CodeContextLength = "context_length_exceeded"
+// The Codes of a [ModelError] that mean the same with every server. Any other Code is the
+// server's own name for the failure. docs/failures.md says what to do about each.
+const (
+	// CodeContextLength is for a request that is longer than the model accepts. A
+	// conversation with Options.Compaction is then shortened and goes on; a [Model] must
+	// report this code for that to work.
+	CodeContextLength = "context_length_exceeded"
+	// CodeModelNotFound is for a model that the server does not have, or that the account
+	// may not use.
+	CodeModelNotFound = "model_not_found"
+	// CodeAPI is for a model that must be asked in another API of its server.
+	CodeAPI = "unsupported_api"
+	// CodeTools is for a model or a server that takes no tools.
+	CodeTools = "unsupported_tools"
+	// CodeParameter is for a member of the request, or a value, that the model or the
+	// server does not take.
+	CodeParameter = "unsupported_parameter"
+	// CodeImage is for an image that the model does not take, for example because it is too
+	// large.
+	CodeImage = "unsupported_image"
+	// CodeKey is for a key that is missing or not valid.
+	CodeKey = "invalid_api_key"
+	// CodeQuota is for an account without credit. Waiting does not help.
+	CodeQuota = "insufficient_quota"
+	// CodeUnverified is for an account that must be verified first.
+	CodeUnverified = "organization_not_verified"
+	// CodeRegion is for a provider that does not serve the caller's country or region.
+	CodeRegion = "unsupported_country_region_territory"
+	// CodeAddress is for a server that does not have the API at this address.
+	CodeAddress = "wrong_address"
+)
 
 // ModelError is a failed exchange with a model.
 type ModelError struct {
@@ -34,9 +60,12 @@ type ModelError struct {
 	Message string
 	// Status is the HTTP status, or 0 when there was no response.
 	Status int
-	// Code is the server's name for the failure, or [CodeContextLength]; may be
-	// empty.
+	// Code is [CodeContextLength] or another of the Code constants, or the server's own
+	// name for the failure; may be empty.
 	Code string
+	// Advice says what to do about it, such as which option of the model to change; may be
+	// empty. It holds no credentials.
+	Advice string
 	// RequestID is the server's name for the request; may be empty.
 	RequestID string
 	// Retryable says that the same exchange can succeed later.
@@ -45,7 +74,8 @@ type ModelError struct {
 	Err error
 }
 
-// Error returns the message with the status, the code and the request ID, if known.
+// Error returns the message with the status, the code and the request ID, if known, and
+// the advice, if there is any, in a line of its own.
 func (e *ModelError) Error() string {
 	var facts []string
 	if e.Status != 0 {
@@ -57,10 +87,14 @@ func (e *ModelError) Error() string {
 	if e.RequestID != "" {
 		facts = append(facts, "request "+e.RequestID)
 	}
-	if len(facts) == 0 {
-		return "model: " + e.Message
+	text := "model: " + e.Message
+	if len(facts) > 0 {
+		text += " (" + strings.Join(facts, ", ") + ")"
 	}
-	return "model: " + e.Message + " (" + strings.Join(facts, ", ") + ")"
+	if e.Advice != "" {
+		text += "\n" + e.Advice
+	}
+	return text
 }
 
 // Unwrap returns the cause.

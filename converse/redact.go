@@ -83,6 +83,7 @@ func (r redaction) error(err error) error {
 	if failed, ok := err.(*ModelError); ok && failed != nil {
 		cleaned := *failed
 		cleaned.Message, cleaned.Code, cleaned.RequestID = r(failed.Message), r(failed.Code), r(failed.RequestID)
+		cleaned.Advice = r(failed.Advice)
 		cleaned.Err = redact.Error(failed.Err, r)
 		return &cleaned
 	}

@@ -4,7 +4,6 @@ package anthropicmodel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -281,25 +280,27 @@ func (r *messages) callsWithoutThinking() bool {
 	return false
 }
 
-// checkThinking returns what is wrong with the option.
-func (o *Options) checkThinking() error {
+// checkThinking adds what is wrong with the option.
+func (o *Options) checkThinking(add func(option, format string, args ...any)) {
 	switch o.Thinking {
 	case "", "off":
-		return nil
+		return
 	case "adaptive":
 	default:
 		budget, err := strconv.Atoi(o.Thinking)
 		if err != nil || budget < minThinking || budget >= o.MaxTokens {
-			return fmt.Errorf("the option Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
+			add("Thinking", "the option Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
 		}
 	}
-	if o.Temperature != nil && *o.Temperature != 1 || o.TopP != nil && *o.TopP < 0.95 {
-		return errors.New("while the model thinks, the API takes only 1 for the option Temperature, and only 0.95 or more for TopP; leave them out, or set Thinking to off")
+	if o.Temperature != nil && *o.Temperature != 1 {
+		add("Temperature", "while the model thinks, the API takes only 1 for the option Temperature; remove it, or set Thinking to off")
+	}
+	if o.TopP != nil && *o.TopP < 0.95 {
+		add("TopP", "while the model thinks, the API takes only 0.95 or more for the option TopP; remove it, or set Thinking to off")
 	}
 	if o.ToolChoice != "" && o.ToolChoice != "auto" && o.ToolChoice != "none" {
-		return errors.New("the option ToolChoice forces a call, which the API does not allow while the model thinks; set Thinking to off, or ToolChoice to auto")
+		add("ToolChoice", "the option ToolChoice forces a call, which the API does not allow while the model thinks; set Thinking to off, or ToolChoice to auto")
 	}
-	return nil
 }
 
 // answerMembers are the members that are sent only in requests for an answer of the

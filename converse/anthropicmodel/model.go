@@ -100,7 +100,8 @@ func New(name string, options *Options) (*Model, error) {
 		return nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
 	m.server = &modelapi.Server{
-		Package: "anthropicmodel", Host: base.Host, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
+		Package: "anthropicmodel", Base: base, API: "messages", Model: name, Options: &m.opts, Place: opts.Place,
+		KeyVariable: keyVariable(options, &opts), Members: members, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
 		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
 		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
 	}

@@ -20,6 +20,9 @@ import (
 	"go.uber.org/zap"
 )
 
+// keyName is the variable with Anthropic's key.
+const keyName = "ANTHROPIC_API_KEY"
+
 // The defaults of [Options].
 const (
 	defaultBaseURL         = "https://api.anthropic.com"
@@ -104,6 +107,9 @@ type Options struct {
 	// TraceHeaders sends the trace context with each request (W3C Trace Context).
 	TraceHeaders bool
 
+	// Place describes an option for the advice of errors; see openaimodel.Options.
+	Place func(option string, value any) (where, what string)
+
 	// HTTPClient sends the requests. The default has its own connections, which
 	// [Model.Close] closes. A given client is copied, and follows redirects only within the
 	// origin of BaseURL. Its Timeout, if set, cuts long answers off.
@@ -135,7 +141,7 @@ func settle(name string, given *Options) (Options, *url.URL, error) {
 		return o, nil, err
 	}
 	if o.APIKey == "" && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com") {
-		o.APIKey = os.Getenv("ANTHROPIC_API_KEY")
+		o.APIKey = os.Getenv(keyName)
 	}
 	if o.MaxTokens == 0 {
 		o.MaxTokens = defaultMaxTokens
@@ -154,48 +160,69 @@ func settle(name string, given *Options) (Options, *url.URL, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	return o, base, o.check()
+	return o, base, o.check(base)
+}
+
+// keyVariable returns the variable that has the key; empty if the key is an option.
+func keyVariable(given, settled *Options) string {
+	if settled.APIKey == "" || given != nil && given.APIKey != "" {
+		return ""
+	}
+	return keyName
+}
+
+// members has the changes that leave members out of a request.
+var members = map[string]modelapi.Change{
+	"temperature": {Option: "Temperature"}, "top_p": {Option: "TopP"}, "stop_sequences": {Option: "Stop"}, "tool_choice": {Option: "ToolChoice"},
+	"thinking": {Option: "Thinking"}, "output_config": {Option: "Effort"}, "output_config.effort": {Option: "Effort"}, "output_config.format": {Option: "OutputSchema"},
+	"service_tier": {Option: "ServiceTier"}, "cache_control": {Option: "NoCache", Value: true}, "stream": {Option: "NoStream", Value: true},
 }
 
 // check returns all problems of the options as one error.
-func (o *Options) check() error {
+func (o *Options) check(base *url.URL) error {
 	var wrong []error
-	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	add := func(option, format string, args ...any) {
+		wrong = append(wrong, &modelapi.OptionError{Name: option, Err: fmt.Errorf(format, args...)})
+	}
+	if err := modelapi.CheckBase(base); err != nil {
+		wrong = append(wrong, &modelapi.OptionError{Name: "BaseURL", Err: err})
+	}
+	if err := modelapi.CheckKey(base, o.APIKey); err != nil {
+		wrong = append(wrong, &modelapi.OptionError{Name: "APIKey", Err: err})
+	}
 	for name, value := range map[string]*float64{"Temperature": o.Temperature, "TopP": o.TopP} {
 		if value != nil && (math.IsNaN(*value) || *value < 0 || *value > 1) {
-			add("%s is %v; it must be from 0 to 1", name, *value)
+			add(name, "%s is %v; it must be from 0 to 1", name, *value)
 		}
 	}
 	for name, value := range map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes} {
 		if value < 0 {
-			add("%s is %d; it must not be negative", name, value)
+			add(name, "%s is %d; it must not be negative", name, value)
 		}
 	}
 	if strings.ContainsFunc(o.APIKey, unicode.IsControl) {
-		add("APIKey holds a line end, or another character that cannot be sent")
+		add("APIKey", "APIKey holds a line end, or another character that cannot be sent")
 	}
-	if err := o.checkThinking(); err != nil {
-		add("%w", err)
-	}
+	o.checkThinking(add)
 	if len(o.OutputSchema) > 0 && !json.Valid(o.OutputSchema) {
-		add("OutputSchema is not valid JSON")
+		add("OutputSchema", "OutputSchema is not valid JSON")
 	}
 	if slices.ContainsFunc(o.Stop, isBlank) {
-		add("Stop has a text that is only white space, which the API does not take")
+		add("Stop", "Stop has a text that is only white space, which the API does not take")
 	}
 	for i, tool := range o.HostedTools {
 		if kind, _ := tool["type"].(string); kind == "" || kind == "custom" {
-			add("HostedTools[%d] has no type of a tool that the server runs, such as web_search_20250305", i)
+			add("HostedTools", "HostedTools[%d] has no type of a tool that the server runs, such as web_search_20250305", i)
 		}
 	}
 	for _, name := range []string{"model", "messages", "system", "tools", "stream"} {
 		if _, taken := o.ExtraBody[name]; taken {
-			add("ExtraBody has %q, which the package sets itself", name)
+			add("ExtraBody", "ExtraBody has %q, which the package sets itself", name)
 		}
 	}
 	for name, value := range o.Headers {
 		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
-			add("the header %q, or its value, cannot be sent", name)
+			add("Headers", "the header %q, or its value, cannot be sent", name)
 		}
 	}
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -65,15 +65,13 @@ func (c *chat) Read(x *modelapi.Exchange, res *http.Response) (converse.Reply, e
 }
 
 // Amend implements [modelapi.API]: after the server has rejected stream_options, the model
-// no longer sends them. If the caller sets stream_options explicitly, the error says so.
+// no longer sends them, unless the caller sets them explicitly.
 func (c *chat) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
 	if failed.Status != http.StatusBadRequest && failed.Status != http.StatusUnprocessableEntity ||
 		!strings.Contains(failed.Message, "stream_options") && !strings.Contains(failed.Message, "include_usage") {
 		return false
 	}
-	o := &c.m.opts
-	if o.NoStreamUsage || o.NoStream || o.extra("stream_options") || !c.usage {
-		failed.Message += " [the server rejects stream_options: set model.stream_usage = false (Options.NoStreamUsage), and omit it from extra_body]"
+	if o := &c.m.opts; o.NoStreamUsage || o.NoStream || o.extra("stream_options") || !c.usage {
 		return false
 	}
 	c.m.usageRefused.Store(true)

@@ -79,7 +79,7 @@ func TestStreamOptionsRefused(t *testing.T) {
 			t.Errorf("%d: the answers are %q after %d requests, %v", refusal.status, texts, len(bodies), err)
 		}
 		own := openaimodel.Options{ExtraBody: map[string]any{"stream_options": map[string]any{"include_usage": true}}}
-		if _, _, err := talkWith(t, own, 1, answer); err == nil || !strings.Contains(err.Error(), "model.stream_usage = false") {
+		if _, _, err := talkWith(t, own, 1, answer); err == nil || !strings.Contains(err.Error(), `remove openaimodel.Options.ExtraBody["stream_options"]`) {
 			t.Errorf("%d: the error is %v", refusal.status, err)
 		}
 	}

@@ -156,9 +156,9 @@ func TestErrors(t *testing.T) {
 			"Too long.", "context_length_exceeded",
 		},
 		{"echoes the key", `{"error":{"message":"Bad key ` + key + `.","code":"invalid_api_key"}}`, 401, "Bad key [secret].", "invalid_api_key"},
-		{"fastapi", `{"detail":"no such route"}`, 404, "no such route", ""},
+		{"fastapi", `{"detail":"no such route"}`, 404, "no such route", converse.CodeAddress},
 		{"text", `upstream   is` + "\n" + `down`, 502, "upstream is down", ""},
-		{"string", `{"error":"model not found"}`, 404, "model not found", ""},
+		{"string", `{"error":"model not found"}`, 404, "model not found", converse.CodeModelNotFound},
 		{"list", `[{"error":{"code":400,"message":"Bad.","status":"INVALID_ARGUMENT"}}]`, 400, "Bad.", "400"},
 		{"nothing", ``, 500, "Internal Server Error", ""},
 		{"huge", strings.Repeat("x", 1<<20), 500, strings.Repeat("x", 297) + "…", ""},
@@ -174,7 +174,7 @@ func TestErrors(t *testing.T) {
 			if !errors.As(got.err, &failed) {
 				t.Fatal(got.err)
 			}
-			want := converse.ModelError{Message: test.message, Status: test.status, Code: test.code, RequestID: "req-7", Retryable: test.status >= 500}
+			want := converse.ModelError{Message: test.message, Status: test.status, Code: test.code, RequestID: "req-7", Retryable: test.status >= 500, Advice: failed.Advice}
 			if *failed != want {
 				t.Errorf("got %+v\nwant %+v", *failed, want)
 			}

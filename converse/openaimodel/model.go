@@ -65,7 +65,8 @@ func New(name string, options *Options) (*Model, error) {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	m.server = &modelapi.Server{
-		Package: "openaimodel", Host: base.Host, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
+		Package: "openaimodel", Base: base, API: opts.API, Model: name, Options: &m.opts, Place: opts.Place,
+		KeyVariable: keyVariable(options, &opts), Members: members(opts.API), Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
 		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
 		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
 	}

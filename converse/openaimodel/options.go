@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -25,6 +26,9 @@ const (
 	apiChat      = "chat"
 	apiResponses = "responses"
 )
+
+// keyName is the variable with OpenAI's key.
+const keyName = "OPENAI_API_KEY"
 
 // The defaults of [Options].
 const (
@@ -155,6 +159,12 @@ type Options struct {
 	// together, and could read values that others wrote into tracestate.
 	TraceHeaders bool
 
+	// Place describes for the advice of errors a place, like consort.toml:7, and an option
+	// there, like api = "responses". The option is the name of a field, ExtraBody.NAME, or
+	// Name for the name of the model. The value is the advised one, or nil for no certain
+	// value. The default names the field.
+	Place func(option string, value any) (where, what string) `json:"-"`
+
 	// HTTPClient sends the requests. The default has its own connections, which
 	// [Model.Close] closes. A given client is copied, and follows redirects only within
 	// the origin of BaseURL. Its Timeout, if set, cuts long answers off.
@@ -188,7 +198,7 @@ func settle(given *Options) (Options, *url.URL, error) {
 		return o, nil, err
 	}
 	if o.APIKey == "" && isOpenAI(base) {
-		o.APIKey = os.Getenv("OPENAI_API_KEY")
+		o.APIKey = os.Getenv(keyName)
 	}
 	modern := isOpenAI(base) || isAzure(base)
 	if o.API == "" || o.API == "auto" {
@@ -213,40 +223,79 @@ func settle(given *Options) (Options, *url.URL, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	return o, base, o.check()
+	return o, base, o.check(base)
+}
+
+// keyVariable returns the variable that has the key; empty if the key is an option.
+func keyVariable(given, settled *Options) string {
+	if settled.APIKey == "" || given != nil && given.APIKey != "" {
+		return ""
+	}
+	return keyName
+}
+
+// members returns the changes that leave members out of the requests of an API.
+func members(api string) map[string]modelapi.Change {
+	changes := map[string]modelapi.Change{
+		"temperature": {Option: "Temperature"}, "top_p": {Option: "TopP"}, "tool_choice": {Option: "ToolChoice"},
+		"parallel_tool_calls": {Option: "ParallelToolCalls"}, "service_tier": {Option: "ServiceTier"},
+		"prompt_cache_key": {Option: "PromptCacheKey"}, "stream": {Option: "NoStream", Value: true},
+	}
+	if api == apiResponses {
+		maps.Copy(changes, map[string]modelapi.Change{
+			"max_output_tokens": {Option: "MaxTokens"}, "text": {Option: "ResponseFormat"},
+			"reasoning": {Option: "ReasoningEffort"}, "reasoning.effort": {Option: "ReasoningEffort"}, "reasoning.summary": {Option: "ReasoningSummary"},
+			"store": {Option: "API", Value: apiChat}, "include": {Option: "API", Value: apiChat},
+		})
+		return changes
+	}
+	maps.Copy(changes, map[string]modelapi.Change{
+		"max_tokens": {Option: "MaxTokensField", Value: "max_completion_tokens"}, "max_completion_tokens": {Option: "MaxTokensField", Value: "max_tokens"},
+		"stop": {Option: "Stop"}, "seed": {Option: "Seed"}, "reasoning_effort": {Option: "ReasoningEffort"},
+		"response_format": {Option: "ResponseFormat"}, "stream_options": {Option: "NoStreamUsage", Value: true},
+	})
+	return changes
 }
 
 // check returns all problems of the options as one error.
-func (o *Options) check() error {
+func (o *Options) check(base *url.URL) error {
 	var wrong []error
-	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	add := func(option, format string, args ...any) {
+		wrong = append(wrong, &modelapi.OptionError{Name: option, Err: fmt.Errorf(format, args...)})
+	}
+	if err := modelapi.CheckBase(base); err != nil {
+		wrong = append(wrong, &modelapi.OptionError{Name: "BaseURL", Err: err})
+	}
+	if err := modelapi.CheckKey(base, o.APIKey); err != nil {
+		wrong = append(wrong, &modelapi.OptionError{Name: "APIKey", Err: err})
+	}
 	for name, value := range map[string]*float64{"Temperature": o.Temperature, "TopP": o.TopP} {
 		if value != nil && (math.IsNaN(*value) || math.IsInf(*value, 0) || *value < 0) {
-			add("%s is %v; it must be a number of 0 or more", name, *value)
+			add(name, "%s is %v; it must be a number of 0 or more", name, *value)
 		}
 	}
 	for name, value := range map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes} {
 		if value < 0 {
-			add("%s is %d; it must not be negative", name, value)
+			add(name, "%s is %d; it must not be negative", name, value)
 		}
 	}
 	for name, value := range map[string]string{"APIKey": o.APIKey, "Organization": o.Organization, "Project": o.Project} {
 		if strings.ContainsFunc(value, unicode.IsControl) {
-			add("%s contains a line break or another character that cannot be sent", name)
+			add(name, "%s contains a line break or another character that cannot be sent", name)
 		}
 	}
 	if f := o.ResponseFormat; f != nil && len(f.Schema) > 0 && !json.Valid(f.Schema) {
-		add("ResponseFormat.Schema is not valid JSON")
+		add("ResponseFormat", "ResponseFormat.Schema is not valid JSON")
 	}
 	for _, name := range []string{"model", "messages", "input", "tools", "stream"} {
 		if _, taken := o.ExtraBody[name]; taken {
-			add("ExtraBody has %q, which the package sets itself", name)
+			add("ExtraBody", "ExtraBody has %q, which the package sets itself", name)
 		}
 	}
 	o.checkAPI(add)
 	for name, value := range o.Headers {
 		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
-			add("the header %q, or its value, cannot be sent", name)
+			add("Headers", "the header %q, or its value, cannot be sent", name)
 		}
 	}
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -254,32 +303,31 @@ func (o *Options) check() error {
 }
 
 // checkAPI adds the options that the API does not have. Nothing is left out silently.
-func (o *Options) checkAPI(add func(format string, args ...any)) {
+func (o *Options) checkAPI(add func(option, format string, args ...any)) {
+	lacks := func(api, other string, options map[string]bool) {
+		for option, set := range options {
+			if set {
+				add(option, "%s is set, which the %s API does not have; remove it, or set API to %s", option, api, other)
+			}
+		}
+	}
 	switch o.API {
 	case apiResponses:
-		if len(o.Stop) > 0 {
-			add("Stop is set, which the Responses API does not have; remove it, or set API to chat")
-		}
-		if o.Seed != nil {
-			add("Seed is set, which the Responses API does not have; remove it, or set API to chat")
-		}
-		if o.Audio {
-			add("Audio is set, which the Responses API does not have; remove it, or set API to chat")
+		lacks("Responses", apiChat, map[string]bool{
+			"Stop": len(o.Stop) > 0, "Seed": o.Seed != nil, "Audio": o.Audio, "NoStreamUsage": o.NoStreamUsage,
+		})
+		if o.MaxTokens > 0 && o.MaxTokens < minOutputTokens {
+			add("MaxTokens", "MaxTokens is %d; the Responses API takes %d or more", o.MaxTokens, minOutputTokens)
 		}
 		for i, tool := range o.HostedTools {
 			if kind, _ := tool["type"].(string); !hostedTypes[kind] {
-				add("HostedTools[%d] has no type of a tool that the server runs, such as web_search", i)
+				add("HostedTools", "HostedTools[%d] has no type of a tool that the server runs, such as web_search", i)
 			}
 		}
 	case apiChat:
-		if len(o.HostedTools) > 0 {
-			add("HostedTools is set, which only the Responses API has; set API to responses")
-		}
-		if o.ReasoningSummary != "" {
-			add("ReasoningSummary is set, which only the Responses API has; set API to responses")
-		}
+		lacks("Chat Completions", apiResponses, map[string]bool{"HostedTools": len(o.HostedTools) > 0, "ReasoningSummary": o.ReasoningSummary != ""})
 	default:
-		add("API is %q; it must be auto, responses or chat", o.API)
+		add("API", "API is %q; it must be auto, responses or chat", o.API)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/sse"
 	"github.com/tidwall/gjson"
 )
@@ -58,7 +59,9 @@ func (x *Exchange) Read(res *http.Response, answer Accumulator) error {
 	case first == '{' || first == '[':
 		return x.readWhole(res, answer, io.MultiReader(bytes.NewReader(events.Rest()), in))
 	case first == '<':
-		return x.Broken(res, false, "the server answers with an HTML page instead of a model's answer; is BaseURL right? It begins: %s", oneLine(string(beginning(events.Rest()))))
+		failed := x.Broken(res, false, "the server answers with an HTML page instead of a model's answer; it begins: %s", oneLine(string(beginning(events.Rest()))))
+		failed.Code, failed.Advice = converse.CodeAddress, x.server.Redact(otherAddress(x.server, &refusal{html: true}))
+		return failed
 	}
 	return x.readEvents(res, answer, events, in)
 }
@@ -139,10 +142,10 @@ func (x *Exchange) cut(res *http.Response, answer Accumulator, err error) error 
 
 // fault describes an error that the server sent instead of an answer, or within one.
 func (x *Exchange) fault(res *http.Response, text []byte) error {
-	message, code := explain(text)
-	code = contextCode(0, message, code)
-	failed := x.Broken(res, retryable(0, code), "the server broke the answer off: %s", message)
-	failed.Code = x.server.Redact(code)
+	r := explain(text)
+	failed := x.Broken(res, false, "")
+	x.server.describe(failed, r)
+	failed.Message = "the server broke the answer off: " + failed.Message
 	return failed
 }
 

@@ -40,26 +40,37 @@ func (s *silence) Error() string {
 // failure describes a response with an error status. body is the beginning of the
 // response.
 func (s *Server) failure(res *http.Response, body []byte) *converse.ModelError {
-	message, code := explain(body)
-	code = contextCode(res.StatusCode, message, code)
-	failed := &converse.ModelError{
-		Status:    res.StatusCode,
-		Code:      s.Redact(code),
-		RequestID: s.Redact(textcut.Bytes(valid(requestID(res)), 200)),
-		Retryable: retryable(res.StatusCode, code),
+	r := explain(body)
+	r.status = res.StatusCode
+	switch {
+	case r.status < 400:
+		r.message = "the server answers with a redirection that is not followed, as credentials stay with the host they are for"
+	case r.html:
+		r.message = "the server answers with an HTML page: " + cmp.Or(http.StatusText(r.status), "no reason given")
+	case r.message == "":
+		r.message = http.StatusText(r.status)
 	}
-	if said, err := strconv.ParseBool(res.Header.Get("X-Should-Retry")); err == nil {
-		failed.Retryable = said // a header of OpenAI
+	failed := &converse.ModelError{Status: r.status, RequestID: s.Redact(textcut.Bytes(valid(requestID(res)), 200))}
+	retry, err := strconv.ParseBool(res.Header.Get("X-Should-Retry")) // a header of OpenAI
+	s.describe(failed, r)
+	if err == nil {
+		failed.Retryable = retry
 	}
-	if res.StatusCode < 400 {
-		failed.Message = "the server answers with a redirection that is not followed, as credentials stay with the host they are for; set BaseURL to where the API is"
-		return failed
-	}
-	if message == "" {
-		message = http.StatusText(res.StatusCode)
-	}
-	failed.Message = s.Redact(message)
 	return failed
+}
+
+// describe sets the message, the code and the advice of an error, and Retryable.
+func (s *Server) describe(failed *converse.ModelError, r *refusal) {
+	failed.Message = s.Redact(r.message)
+	code := contextCode(r.status, r.message, r.code)
+	var advise func(*Server, *refusal) string
+	if k := s.recognise(r); k != nil && code != converse.CodeContextLength {
+		code, advise = k.code, k.advise
+	}
+	failed.Code, failed.Retryable = s.Redact(code), retryable(r.status, code)
+	if advise != nil {
+		failed.Advice = s.Redact(advise(s, r))
+	}
 }
 
 // requestID returns the server's name of a request, in OpenAI's header or in Anthropic's.
@@ -75,7 +86,7 @@ func (s *Server) unreachable(err error) *converse.ModelError {
 	}
 	var certificate *tls.CertificateVerificationError
 	return &converse.ModelError{
-		Message:   s.Redact("cannot reach " + s.Host + ": " + err.Error()),
+		Message:   s.Redact("cannot reach " + s.Base.Host + ": " + err.Error()),
 		Retryable: !errors.As(err, &certificate),
 		Err:       err,
 	}
@@ -106,11 +117,10 @@ func (s *Server) ended(outer, inner context.Context) error {
 	return nil
 }
 
-// explain finds the message and the code in the body of an error. It knows the forms that
-// servers use.
-func explain(body []byte) (message, code string) {
+// explain reads the body of an error. It knows the forms that servers use.
+func explain(body []byte) *refusal {
 	if !json.Valid(body) {
-		return oneLine(string(body)), ""
+		return &refusal{message: oneLine(string(body)), html: bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))}
 	}
 	root := gjson.ParseBytes(bytes.ToValidUTF8(body, []byte("\uFFFD")))
 	if root.IsArray() { // some gateways wrap it
@@ -122,16 +132,18 @@ func explain(body []byte) (message, code string) {
 	fault := root.Get("error")
 	if !fault.IsObject() {
 		if text := fault.String(); text != "" {
-			return textcut.Bytes(text, maxErrorText), codeOf(root)
+			return &refusal{message: textcut.Bytes(text, maxErrorText), code: codeOf(root)}
 		}
 		fault = root
 	}
+	r := &refusal{message: oneLine(string(body)), code: codeOf(fault), param: textcut.Bytes(fault.Get("param").String(), 100)}
 	for _, name := range []string{"message", "detail", "msg"} {
 		if field := fault.Get(name); field.Exists() && field.Type != gjson.Null {
-			return textcut.Bytes(field.String(), maxErrorText), codeOf(fault)
+			r.message = textcut.Bytes(field.String(), maxErrorText)
+			break
 		}
 	}
-	return oneLine(string(body)), codeOf(fault)
+	return r
 }
 
 // codeOf returns the most specific name of an error.
@@ -152,12 +164,13 @@ func retryable(status int, code string) bool {
 		status, _ = strconv.Atoi(code)
 	}
 	switch code {
-	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active":
+	case converse.CodeQuota:
 		return false // a 429 that waiting does not fix
 	case converse.CodeContextLength:
 		return false // llama.cpp sends it with a 500
-	case "content_filter", "invalid_request_error", "invalid_api_key", "invalid_prompt",
-		"authentication_error", "permission_error", "not_found_error", "model_not_found":
+	case "content_filter", "invalid_request_error", "invalid_prompt", "permission_error", "not_found_error",
+		converse.CodeModelNotFound, converse.CodeAPI, converse.CodeTools, converse.CodeParameter, converse.CodeImage,
+		converse.CodeKey, converse.CodeUnverified, converse.CodeRegion, converse.CodeAddress:
 		return status >= http.StatusInternalServerError
 	}
 	return status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict ||

@@ -26,7 +26,7 @@ type API interface {
 	// and the functions built on it, or [ErrContinue].
 	Read(x *Exchange, res *http.Response) (converse.Reply, error)
 	// Amend reports whether the request was changed because of an error, so that another
-	// attempt can succeed. It may add advice to the error.
+	// attempt can succeed.
 	Amend(x *Exchange, failed *converse.ModelError) bool
 }
 

@@ -19,7 +19,7 @@ type opaque struct {
 // Keep returns metadata with data that this server requires later, in its own form. Only
 // this server gets it back, and, unless model is empty, only with that model.
 func (s *Server) Keep(key, model string, value []byte) canister.Fields {
-	kept, err := json.Marshal(opaque{Host: s.Host, Model: model, Value: value})
+	kept, err := json.Marshal(opaque{Host: s.Base.Host, Model: model, Value: value})
 	if err != nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (s *Server) Kept(metadata canister.Fields, key, model string) []byte {
 		return nil
 	}
 	var own opaque
-	if json.Unmarshal(member, &own) != nil || own.Host != s.Host || own.Model != model || len(own.Value) == 0 {
+	if json.Unmarshal(member, &own) != nil || own.Host != s.Base.Host || own.Model != model || len(own.Value) == 0 {
 		return nil
 	}
 	return jsontext.Compact(own.Value)

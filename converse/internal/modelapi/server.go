@@ -22,8 +22,18 @@ type Server struct {
 	// Package is the name of the model's package. It begins the errors that do not come
 	// from the server.
 	Package string
-	// Host is the host of the API, for messages and for data that only this host gets.
-	Host string
+	// Base is the URL of the API. Data of its host is sent to no other host.
+	Base *url.URL
+	// API is chat, responses or messages, and Model the name of the model.
+	API, Model string
+	// Options points to the Options of the package, which errors advise to change, and
+	// Place says where they are set; nil names the fields.
+	Options any
+	Place   Place
+	// KeyVariable is the variable that has the key; empty if the key is an option.
+	KeyVariable string
+	// Members has the changes that leave a member out of a request, by its name.
+	Members map[string]Change
 	// Redact removes the secrets of the model from a text.
 	Redact func(text string) string
 
