@@ -260,12 +260,13 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 				continue
 			}
 			item.Contents = 1
-			if len(b.citations) > 0 || b.members["citations"] != nil && string(b.members["citations"]) != "null" {
+			if b.canBeSent() && (len(b.citations) > 0 || b.members["citations"] != nil && string(b.members["citations"]) != "null") {
 				item.Item, plain = b.raw(), false
 			}
 			reply.Message.Content = append(reply.Message.Content, canister.Text(string(b.text)))
 		case "tool_use":
 			call := calls.Add(b.id, b.name, string(b.input))
+			item.Call = call.CallID
 			if i == len(a.blocks)-1 && a.cutOff() {
 				markCutOff(call)
 			}
@@ -278,7 +279,7 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 			continue
 		default:
 			item.Item, item.Contents, plain = b.raw(), 1, false
-			reply.Message.Content = append(reply.Message.Content, canister.StructuredContent{JSON: item.Item})
+			reply.Message.Content = append(reply.Message.Content, canister.StructuredContent{JSON: modelapi.Shown(item.Item)})
 		}
 		kept = append(kept, item)
 	}

@@ -111,6 +111,9 @@ func appendText(dst []byte, text string) []byte {
 
 // group writes what the model produced, and the results of its calls in one message.
 func (w *messageWriter) group(g *modelapi.Group) {
+	if w.dst[len(w.dst)-1] == '[' { // the API wants a user message first
+		w.message("user", []modelapi.Part{{Text: "[the conversation begins with an answer]"}})
+	}
 	w.begin("assistant")
 	if !w.replay(g) {
 		if text := w.render.Text(g.Message.Content); strings.TrimSpace(text) != "" || len(g.Invocations) == 0 {

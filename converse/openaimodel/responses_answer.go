@@ -332,11 +332,11 @@ func (a *responseAnswer) reply(m *Model, request *converse.Request) (converse.Re
 				entry.Contents++
 				reply.Message.Content = append(reply.Message.Content, canister.Text(string(p.text)))
 			}
-			if entry.Contents == 0 {
-				continue
+			if entry.Contents == 0 && (len(kept) == 0 || kept[len(kept)-1].Type != "reasoning") {
+				continue // a reasoning stays with the message that follows it
 			}
 		case "function_call":
-			calls.Add(item.callID, item.name, string(item.arguments))
+			entry.Call = calls.Add(item.callID, item.name, string(item.arguments)).CallID
 		case "reasoning":
 			if entry.Item = reasoningItem(item.raw); entry.Item == nil {
 				continue
@@ -346,7 +346,7 @@ func (a *responseAnswer) reply(m *Model, request *converse.Request) (converse.Re
 				continue
 			}
 			entry.Item, entry.Contents = item.raw, 1
-			reply.Message.Content = append(reply.Message.Content, canister.StructuredContent{JSON: item.raw})
+			reply.Message.Content = append(reply.Message.Content, canister.StructuredContent{JSON: modelapi.Shown(item.raw)})
 		}
 		kept = append(kept, entry)
 	}

@@ -98,31 +98,32 @@ func (w *inputWriter) begin() {
 
 // group writes what the model produced, and an output for each of its calls.
 func (w *inputWriter) group(g *modelapi.Group) {
-	if !w.replay(g) {
+	own := w.replay(g)
+	if !own {
 		if text := w.render.Text(g.Message.Content); text != "" || len(g.Invocations) == 0 {
 			w.begin()
 			w.dst = jsontext.AppendMember(w.dst, "role", "assistant")
 			w.dst = append(jsontext.AppendMember(w.dst, "content", cmp.Or(text, "[empty]")), '}')
 		}
 		for _, call := range g.Invocations {
-			w.call(call)
+			w.call(call, false)
 		}
 	}
 	for i, result := range g.Results {
 		w.begin()
 		w.dst = jsontext.AppendMember(w.dst, "type", "function_call_output")
-		w.dst = jsontext.AppendMember(w.dst, "call_id", responseCallID(g.Invocations[i]))
+		w.dst = jsontext.AppendMember(w.dst, "call_id", responseCallID(g.Invocations[i], own))
 		w.dst = jsontext.AppendName(w.dst, "output")
 		w.contents(w.result(result))
 		w.dst = append(w.dst, '}')
 	}
 }
 
-// call writes one call of the model.
-func (w *inputWriter) call(call canister.Invocation) {
+// call writes one call of the model, which is the server's own if it came from there.
+func (w *inputWriter) call(call canister.Invocation, own bool) {
 	w.begin()
 	w.dst = jsontext.AppendMember(w.dst, "type", "function_call")
-	w.dst = jsontext.AppendMember(w.dst, "call_id", responseCallID(call))
+	w.dst = jsontext.AppendMember(w.dst, "call_id", responseCallID(call, own))
 	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
 	w.dst = append(jsontext.AppendMember(w.dst, "arguments", modelapi.LegalArguments(call.Arguments)), '}')
 }
@@ -131,9 +132,11 @@ func (w *inputWriter) call(call canister.Invocation) {
 // longer ones.
 const maxID = 64
 
-// responseCallID returns the ID that links a call and its output.
-func responseCallID(call canister.Invocation) string {
-	if id := modelapi.CallID(call); len(id) <= maxID {
+// responseCallID returns the ID that links a call and its output. The API wants IDs that
+// are unique in the whole request. Only its own are: other servers number the calls of each
+// message, for example.
+func responseCallID(call canister.Invocation, own bool) string {
+	if id := modelapi.CallID(call); own && len(id) <= maxID {
 		return id
 	}
 	return modelapi.MadeCallID(call.ID)
@@ -172,7 +175,7 @@ func (w *inputWriter) replay(g *modelapi.Group) bool {
 		rest = rest[item.Contents:]
 		switch {
 		case item.Type == "function_call":
-			w.call(open[0])
+			w.call(open[0], true)
 			open = open[1:]
 		case item.Type == "message":
 			w.output(item, own)
@@ -187,7 +190,7 @@ func (w *inputWriter) replay(g *modelapi.Group) bool {
 // output writes a message of the model.
 func (w *inputWriter) output(item modelapi.Item, contents []canister.Content) {
 	if len(contents) == 0 {
-		return
+		contents = canister.Texts("")
 	}
 	w.begin()
 	w.dst = jsontext.AppendMember(w.dst, "type", "message")

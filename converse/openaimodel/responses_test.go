@@ -235,10 +235,11 @@ func TestPartsOfResponsesThatAreMissing(t *testing.T) {
 	}
 }
 
-// TestHostedTools: what a tool of the server did is content of the answer, and goes back as
-// it was.
+// TestHostedTools: what a tool of the server did is content of the answer, without its
+// identity there, and goes back as it was.
 func TestHostedTools(t *testing.T) {
 	search := `{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"weather in Oslo"}}`
+	shown := `{"action":{"query":"weather in Oslo","type":"search"},"status":"completed","type":"web_search_call"}`
 	body := `{"object":"response","status":"completed","output":[` + search +
 		`,{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"Rain."}]}]}`
 	server := start(t, openaiserver.Script{Steps: []openaiserver.Step{
@@ -250,7 +251,7 @@ func TestHostedTools(t *testing.T) {
 	if out.err != nil || len(out.reply.Message.Content) != 2 {
 		t.Fatalf("%v, %+v", out.err, out.reply)
 	}
-	if did, ok := out.reply.Message.Content[0].(canister.StructuredContent); !ok || string(did.JSON) != search {
+	if did, ok := out.reply.Message.Content[0].(canister.StructuredContent); !ok || string(did.JSON) != shown {
 		t.Errorf("%+v", out.reply.Message.Content[0])
 	}
 	again := run(t.Context(), model, newRequest(append(request.History, out.reply.Message,

@@ -3,9 +3,12 @@
 package modelapi
 
 import (
+	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/tidwall/gjson"
 )
 
@@ -20,6 +23,8 @@ type Item struct {
 	Contents int `json:"contents,omitempty"`
 	// Refusals has the positions of contents, within the item, that are refusals.
 	Refusals []int `json:"refusals,omitempty"`
+	// Call is the CallID of the invocation that the item is.
+	Call string `json:"call,omitempty"`
 	// Phase is the phase of a message.
 	Phase string `json:"phase,omitempty"`
 }
@@ -54,6 +59,9 @@ func (s *Server) KeptItems(g *Group, key, model, call string) []Item {
 		}
 		contents += item.Contents
 		if item.Type == call {
+			if calls == len(g.Invocations) || g.Invocations[calls].CallID != item.Call {
+				return nil
+			}
 			calls++
 		}
 	}
@@ -61,4 +69,41 @@ func (s *Server) KeptItems(g *Group, key, model, call string) []Item {
 		return nil
 	}
 	return items
+}
+
+// Shown returns the content for an item of a hosted tool: the item without its identities
+// and its encrypted members. People and other servers see the content, and only this server
+// can read those. [Server.KeepItems] stores the whole item.
+func Shown(item []byte) json.RawMessage {
+	var members map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(item))
+	decoder.UseNumber()
+	if decoder.Decode(&members) != nil {
+		return item
+	}
+	delete(members, "id")
+	delete(members, "tool_use_id")
+	unsealed(members)
+	text, err := jsontext.Canonical(members)
+	if err != nil {
+		return item
+	}
+	return text
+}
+
+// unsealed removes members that are encrypted or signed, at any depth.
+func unsealed(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			if strings.HasPrefix(name, "encrypted_") || name == "signature" {
+				delete(value, name)
+			}
+			unsealed(member)
+		}
+	case []any:
+		for _, element := range value {
+			unsealed(element)
+		}
+	}
 }

@@ -75,34 +75,60 @@ func (a *claudeAnswer) stop() string {
 
 // content sends the blocks: thinking, text and calls.
 func (a *claudeAnswer) content() {
+	if a.m.Items != nil {
+		a.inOrder()
+		return
+	}
 	if a.m.Reasoning != "" || a.x.request.thinks {
-		signature := sign(a.x.request.Model, a.m.Reasoning)
-		a.block(map[string]any{"type": "thinking", "thinking": "", "signature": ""}, map[string]any{"thinking": a.m.Reasoning, "signature": signature}, func() {
-			for piece := range pieces(a.m.Reasoning, a.size()) {
-				a.delta(map[string]any{"type": "thinking_delta", "thinking": piece})
-			}
-			a.delta(map[string]any{"type": "signature_delta", "signature": signature})
-		})
+		a.thinking(a.m.Reasoning)
 	}
 	if text := a.m.Text + a.m.Refusal; text != "" {
-		a.block(map[string]any{"type": "text", "text": ""}, map[string]any{"text": text}, func() {
-			for piece := range pieces(text, a.size()) {
-				a.delta(map[string]any{"type": "text_delta", "text": piece})
-			}
-		})
+		a.text(text, nil)
 	}
 	for _, c := range a.m.wireCalls() {
-		id := strings.ReplaceAll(c.ID, idMark, fmt.Sprintf("toolu_%d_", a.x.request.Position))
-		input := json.RawMessage(c.Function.Arguments)
-		if !json.Valid(input) {
-			input = json.RawMessage("{}") // a whole message cannot hold anything else
-		}
-		a.block(map[string]any{"type": "tool_use", "id": id, "name": c.Function.Name, "input": map[string]any{}}, map[string]any{"input": input}, func() {
-			for piece := range pieces(c.Function.Arguments, a.size()) {
-				a.delta(map[string]any{"type": "input_json_delta", "partial_json": piece})
-			}
-		})
+		a.call(c)
 	}
+}
+
+// thinking sends a block of thinking with its signature.
+func (a *claudeAnswer) thinking(text string) {
+	signature := sign(a.x.request.Model, text)
+	a.block(map[string]any{"type": "thinking", "thinking": "", "signature": ""}, map[string]any{"thinking": text, "signature": signature}, func() {
+		for piece := range pieces(text, a.size()) {
+			a.delta(map[string]any{"type": "thinking_delta", "thinking": piece})
+		}
+		a.delta(map[string]any{"type": "signature_delta", "signature": signature})
+	})
+}
+
+// text sends a block of text; citation may be nil.
+func (a *claudeAnswer) text(text string, citation map[string]any) {
+	whole := map[string]any{"text": text}
+	if citation != nil {
+		whole["citations"] = []any{citation}
+	}
+	a.block(map[string]any{"type": "text", "text": ""}, whole, func() {
+		for piece := range pieces(text, a.size()) {
+			a.delta(map[string]any{"type": "text_delta", "text": piece})
+		}
+		if citation != nil {
+			a.delta(map[string]any{"type": "citations_delta", "citation": citation})
+		}
+	})
+}
+
+// call sends a call.
+func (a *claudeAnswer) call(c deltaCall) {
+	id := strings.ReplaceAll(c.ID, idMark, fmt.Sprintf("toolu_%d_", a.x.request.Position))
+	input := json.RawMessage(c.Function.Arguments)
+	if !json.Valid(input) {
+		input = json.RawMessage("{}") // a whole message cannot hold anything else
+	}
+	a.block(map[string]any{"type": "tool_use", "id": id, "name": c.Function.Name, "input": map[string]any{}}, map[string]any{"input": input}, func() {
+		for piece := range pieces(c.Function.Arguments, a.size()) {
+			a.delta(map[string]any{"type": "input_json_delta", "partial_json": piece})
+		}
+	})
 }
 
 // block sends a block: how it begins, its pieces, and what it has in the end.

@@ -41,10 +41,11 @@ type wireDelta struct {
 }
 
 type deltaCall struct {
-	Index    *int          `json:"index,omitempty"`
-	ID       string        `json:"id,omitempty"`
-	Type     string        `json:"type,omitempty"`
-	Function deltaFunction `json:"function"`
+	Index    *int            `json:"index,omitempty"`
+	ID       string          `json:"id,omitempty"`
+	Type     string          `json:"type,omitempty"`
+	Function deltaFunction   `json:"function"`
+	Extra    json.RawMessage `json:"extra_content,omitempty"`
 }
 
 type deltaFunction struct {
@@ -54,6 +55,7 @@ type deltaFunction struct {
 
 // render prepares a message so that it can be sent any number of times.
 func render(m Message) *rendered {
+	m = m.joined()
 	r := &rendered{message: m, usage: m.Usage, pace: m.Pace, delay: m.Delay}
 	finish := m.Finish
 	if finish == "" {
@@ -102,7 +104,7 @@ func (m *Message) wireCalls() []deltaCall {
 		if c.Arguments == "" {
 			c.Arguments = "{}"
 		}
-		calls[i] = deltaCall{ID: c.ID, Type: "function", Function: deltaFunction{Name: c.Name, Arguments: c.Arguments}}
+		calls[i] = deltaCall{ID: c.ID, Type: "function", Function: deltaFunction{Name: c.Name, Arguments: c.Arguments}, Extra: c.Extra}
 	}
 	return calls
 }

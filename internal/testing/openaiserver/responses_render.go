@@ -117,16 +117,20 @@ func (r *response) items() {
 	for i := range calls {
 		calls[i].ID = strings.ReplaceAll(calls[i].ID, idMark, fmt.Sprintf("call_%d_", r.x.request.Position))
 	}
+	if r.m.Items != nil {
+		r.inOrder(calls)
+		return
+	}
 	says := r.m.Text != "" || r.m.Refusal != ""
 	if r.m.Reasoning != "" || r.x.request.encrypt && (says || len(calls) > 0) {
 		mark := "message"
 		if !says && len(calls) > 0 {
 			mark = calls[0].ID
 		}
-		r.reasoning(mark, says || len(calls) > 0)
+		r.reasoning(r.m.Reasoning, mark, says || len(calls) > 0)
 	}
 	if says {
-		r.message()
+		r.message(r.m.Text, r.m.Refusal)
 	}
 	for _, c := range calls {
 		r.call(c)
@@ -134,17 +138,17 @@ func (r *response) items() {
 }
 
 // reasoning sends a reasoning that belongs to the item that follows, if one follows.
-func (r *response) reasoning(mark string, followed bool) {
+func (r *response) reasoning(summary, mark string, followed bool) {
 	item := reasoningObject{ID: r.id("rs"), Type: "reasoning", Summary: []textPart{}}
 	n := r.open(item)
-	if r.m.Reasoning != "" {
+	if summary != "" {
 		about := map[string]any{"item_id": item.ID, "output_index": n, "summary_index": 0}
 		r.event("response.reasoning_summary_part.added", about, "part", textPart{Type: "summary_text", Text: new(string)})
-		for piece := range pieces(r.m.Reasoning, r.size()) {
+		for piece := range pieces(summary, r.size()) {
 			r.event("response.reasoning_summary_text.delta", about, "delta", piece)
 		}
-		r.event("response.reasoning_summary_text.done", about, "text", r.m.Reasoning)
-		item.Summary = []textPart{{Type: "summary_text", Text: &r.m.Reasoning}}
+		r.event("response.reasoning_summary_text.done", about, "text", summary)
+		item.Summary = []textPart{{Type: "summary_text", Text: &summary}}
 	}
 	if r.x.request.encrypt && followed {
 		sealed := seal(r.x.request.Model, mark)
@@ -154,14 +158,14 @@ func (r *response) reasoning(mark string, followed bool) {
 }
 
 // message sends the text or the refusal.
-func (r *response) message() {
+func (r *response) message(text, refusal string) {
 	item := messageObject{ID: r.id("msg"), Type: "message", Status: "in_progress", Role: "assistant", Content: []textPart{}}
 	n := r.open(item)
 	about := map[string]any{"item_id": item.ID, "output_index": n, "content_index": 0}
 	part := textPart{Type: "output_text", Text: new(string), Annotations: &[]any{}}
-	text, name := r.m.Text, "output_text"
+	name := "output_text"
 	if text == "" {
-		text, name, part = r.m.Refusal, "refusal", textPart{Type: "refusal", Refusal: new(string)}
+		text, name, part = refusal, "refusal", textPart{Type: "refusal", Refusal: new(string)}
 	}
 	r.event("response.content_part.added", about, "part", part)
 	for piece := range pieces(text, r.size()) {

@@ -3,6 +3,7 @@
 package openaiserver
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +74,9 @@ type Message struct {
 	Refusal string
 	// Calls are the tool calls that the model requests.
 	Calls []Call
+	// Items, if not nil, replace Text, Reasoning, Refusal and Calls, for an answer whose
+	// parts have another order.
+	Items []Item
 	// Finish is the finish_reason. Empty means "tool_calls" with Calls and "stop"
 	// without.
 	Finish string
@@ -99,6 +103,8 @@ type Call struct {
 	// Arguments is the text of the arguments, sent unchanged, valid or not. Empty means
 	// "{}".
 	Arguments string
+	// Extra is sent as extra_content by Chat Completions, as Gemini sends signatures.
+	Extra json.RawMessage
 }
 
 // Usage counts tokens.
