@@ -257,15 +257,18 @@ func (r *messages) thinking(o *Options, limit int64) map[string]any {
 	if budget >= limit {
 		budget = limit / 2
 	}
-	if budget < minThinking || r.callsWithoutThinking() {
+	if budget < minThinking || r.goesOnWithoutThinking() {
 		return nil
 	}
 	return map[string]any{"type": "enabled", "budget_tokens": budget}
 }
 
-// callsWithoutThinking reports whether the last message of the model has calls, and no
-// thinking that the server would see again.
-func (r *messages) callsWithoutThinking() bool {
+// goesOnWithoutThinking reports whether the last message of the model has calls, or is
+// paused, and does not begin with thinking that the server would see again.
+func (r *messages) goesOnWithoutThinking() bool {
+	if len(r.paused) > 0 {
+		return !isThinking(r.paused[0].kind)
+	}
 	for i := len(r.request.History) - 1; i >= 0; i-- {
 		if _, ok := r.request.History[i].(canister.Assistant); !ok {
 			continue
@@ -275,10 +278,13 @@ func (r *messages) callsWithoutThinking() bool {
 			return false
 		}
 		items := r.m.server.KeptItems(group, contentKey, r.m.name, "tool_use")
-		return r.transcript.IsPlain() || len(items) == 0 || items[0].Type != "thinking" && items[0].Type != "redacted_thinking"
+		return r.transcript.IsPlain() || len(items) == 0 || !isThinking(items[0].Type)
 	}
 	return false
 }
+
+// isThinking reports whether a block is thinking.
+func isThinking(kind string) bool { return kind == "thinking" || kind == "redacted_thinking" }
 
 // checkThinking adds what is wrong with the option.
 func (o *Options) checkThinking(add func(option, format string, args ...any)) {
