@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropicmodel_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/anthropicmodel"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+)
+
+// apis are the APIs that a model of a chain can have.
+var apis = []string{"chat", "responses", "messages"}
+
+// settings are what differs between the models of the cases.
+type settings struct {
+	name      string // default "first"
+	url       string // of the server, with /v1
+	key       string
+	answering time.Duration // ResponseTimeout
+	silent    time.Duration // IdleTimeout
+	client    *http.Client
+}
+
+// modelOf makes a model that asks a server once.
+func modelOf(t testing.TB, api string, s settings) converse.Model {
+	t.Helper()
+	if s.name == "" {
+		s.name = "first"
+	}
+	type closer interface {
+		converse.Model
+		Close() error
+	}
+	var model closer
+	var err error
+	if api == "messages" {
+		model, err = anthropicmodel.New(s.name, &anthropicmodel.Options{
+			BaseURL: strings.TrimSuffix(s.url, "/v1"), APIKey: s.key, MaxRetries: -1, ResponseTimeout: s.answering, IdleTimeout: s.silent, HTTPClient: s.client,
+		})
+	} else {
+		model, err = openaimodel.New(s.name, &openaimodel.Options{
+			API: api, BaseURL: s.url, APIKey: s.key, MaxRetries: -1, ResponseTimeout: s.answering, IdleTimeout: s.silent, HTTPClient: s.client,
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	return model
+}
+
+func startServer(t testing.TB, steps ...openaiserver.Step) *openaiserver.Server {
+	t.Helper()
+	server, err := openaiserver.Start(openaiserver.Script{Steps: steps}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// spare is the second model of the chains. It counts its exchanges.
+type spare int
+
+func (s *spare) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return func(yield func(converse.ModelEvent, error) bool) {
+		*s++
+		yield(converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Model: "spare"}}, nil)
+	}
+}
+
+// trouble is one way in which a model fails.
+type trouble struct {
+	reply openaiserver.Reply
+	settings
+	opts  converse.Options
+	leave bool // the caller cancels the turn
+}
+
+func failures(list ...openaiserver.Failure) (all []trouble) {
+	for _, failure := range list {
+		all = append(all, trouble{reply: failure})
+	}
+	return all
+}
+
+func statuses(list ...int) (all []trouble) {
+	for _, status := range list {
+		all = append(all, trouble{reply: openaiserver.Failure{Status: status, Message: "it does not work", Code: "some_code"}})
+	}
+	return all
+}
+
+// cutOff returns an answer that ends too early, after some events of a stream.
+func cutOff(end openaiserver.End, events ...string) openaiserver.Reply {
+	return openaiserver.Replay{End: end, Parts: []openaiserver.Part{{Data: []byte(strings.Join(events, ""))}}}
+}
+
+func sse(data string) string { return "data: " + data + "\n\n" }
+
+// reported returns an error within an answer, as each API reports it: API reference of
+// OpenAI, Streaming events, error; Anthropic, Streaming messages, Error events. Of Chat
+// Completions only compatible servers have it.
+func reported(api, code string) openaiserver.Reply {
+	switch api {
+	case "messages":
+		return cutOff(openaiserver.EndClean, "event: error\n", sse(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`))
+	case "responses":
+		return cutOff(openaiserver.EndClean, sse(`{"type":"error","code":"`+code+`","message":"Overloaded","param":null,"sequence_number":1}`))
+	}
+	return cutOff(openaiserver.EndClean, sse(`{"error":{"message":"Overloaded","type":"server_error","code":"`+code+`"}}`))
+}
+
+// begun returns the first events of an answer, with a piece of its text or reasoning.
+func begun(api string, reasoning bool) string {
+	switch {
+	case api == "messages" && reasoning:
+		return sse(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`) +
+			sse(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`) +
+			sse(`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}`)
+	case api == "messages":
+		return sse(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`) +
+			sse(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`) +
+			sse(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Half"}}`)
+	case api == "responses" && reasoning:
+		return sse(`{"type":"response.created","response":{"id":"r","object":"response","status":"in_progress","model":"x","output":[]}}`) +
+			sse(`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs","summary":[]}}`) +
+			sse(`{"type":"response.reasoning_summary_part.added","item_id":"rs","output_index":0,"summary_index":0,"part":{"type":"summary_text","text":""}}`) +
+			sse(`{"type":"response.reasoning_summary_text.delta","item_id":"rs","output_index":0,"summary_index":0,"delta":"Hm"}`)
+	case api == "responses":
+		return sse(`{"type":"response.created","response":{"id":"r","object":"response","status":"in_progress","model":"x","output":[]}}`) +
+			sse(`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"i","role":"assistant","status":"in_progress","content":[]}}`) +
+			sse(`{"type":"response.content_part.added","item_id":"i","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}`) +
+			sse(`{"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":"Half"}`)
+	case reasoning:
+		return sse(`{"id":"c","object":"chat.completion.chunk","model":"x","choices":[{"index":0,"delta":{"role":"assistant","reasoning_content":"Hm"}}]}`)
+	}
+	return sse(`{"id":"c","object":"chat.completion.chunk","model":"x","choices":[{"index":0,"delta":{"role":"assistant","content":"Half"}}]}`)
+}
+
+// tooLong is in the words of a server whose code for it is not known.
+const tooLong = "the prompt is too long: 210000 tokens > 200000 maximum"
+
+// troubles has what each row of the table in docs/models.md is about.
+var troubles = map[string]func(t *testing.T, api string) []trouble{
+	"the server cannot be reached: connection refused, no such host": func(t *testing.T, _ string) []trouble {
+		closed := httptest.NewServer(nil)
+		closed.Close()
+		unknown := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "first.invalid", IsNotFound: true}}
+		}}}
+		return []trouble{{settings: settings{url: closed.URL + "/v1"}}, {settings: settings{client: unknown}}}
+	},
+	"no response within `response_timeout`": func(*testing.T, string) []trouble {
+		return []trouble{{reply: openaiserver.Failure{Delay: time.Hour}, settings: settings{answering: 50 * time.Millisecond}}}
+	},
+	"the answer breaks off, or is silent for `idle_timeout`, before its first piece": func(*testing.T, string) []trouble {
+		return []trouble{
+			{reply: cutOff(openaiserver.EndCut, ": hello\n\n")}, {reply: cutOff(openaiserver.EndReset, ": hello\n\n")}, {reply: cutOff(openaiserver.EndClean, ": hello\n\n")},
+			{reply: cutOff(openaiserver.EndStall, ": hello\n\n"), settings: settings{silent: 50 * time.Millisecond}},
+		}
+	},
+	"the server reports within the answer that it is overloaded, before its first piece": func(_ *testing.T, api string) []trouble {
+		return []trouble{{reply: reported(api, "server_error")}, {reply: reported(api, "rate_limit_exceeded")}}
+	},
+	"status 408, 429, 500 and above, such as 503 and 529": func(*testing.T, string) []trouble {
+		return statuses(408, 429, 500, 502, 503, 504, 529)
+	},
+	"quota or credit is used up: status 402, or `insufficient_quota`": func(_ *testing.T, api string) []trouble {
+		if api == "messages" {
+			return statuses(402)
+		}
+		return append(statuses(402), failures(openaiserver.Failure{Status: 429, Code: "insufficient_quota"}, openaiserver.Failure{Status: 403, Code: "insufficient_quota"})...)
+	},
+	"status 400 or 422: the request is not valid":             func(*testing.T, string) []trouble { return statuses(400, 422) },
+	"status 401 or 403: the key is wrong, or may not be used": func(*testing.T, string) []trouble { return statuses(401, 403) },
+	"status 404: no such model or address":                    func(*testing.T, string) []trouble { return statuses(404) },
+	"status 413, or any status with `context_length_exceeded`: the request is too long": func(*testing.T, string) []trouble {
+		return append(statuses(413), failures(openaiserver.ContextLength(), openaiserver.Failure{Status: 500, Message: tooLong}, openaiserver.Failure{Status: 503, Message: tooLong})...)
+	},
+	"any other status from 300 to 499": func(*testing.T, string) []trouble {
+		return append(statuses(405, 409, 410, 418, 424, 451, 499), failures(openaiserver.Failure{Status: 307, Header: http.Header{"Location": {"http://elsewhere.invalid/"}}})...)
+	},
+	"a certificate that cannot be verified": func(t *testing.T, _ string) []trouble {
+		server := httptest.NewUnstartedServer(nil)
+		server.Config.ErrorLog = nil
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		return []trouble{{settings: settings{url: server.URL + "/v1"}}}
+	},
+	"a refusal, or an answer that was filtered": func(_ *testing.T, api string) []trouble {
+		filtered := openaiserver.Message{Text: "N", Finish: "content_filter"}
+		if api == "messages" {
+			filtered = openaiserver.Message{Refusal: "No more."}
+		}
+		return []trouble{{reply: openaiserver.Message{Refusal: "No."}}, {reply: filtered}}
+	},
+	"a failure after the first piece of the answer, or of its reasoning": func(_ *testing.T, api string) []trouble {
+		return []trouble{
+			{reply: cutOff(openaiserver.EndCut, begun(api, false))}, {reply: cutOff(openaiserver.EndCut, begun(api, true))},
+			{reply: cutOff(openaiserver.EndStall, begun(api, false)), settings: settings{silent: 50 * time.Millisecond}},
+		}
+	},
+	"the turn is cancelled, or its time or budget is used up": func(*testing.T, string) []trouble {
+		short := &budget.Policy{Ledger: budget.NewMemory(), Caps: []budget.Cap{{Scope: budget.Conversation, Time: 50 * time.Millisecond}}}
+		few := &budget.Policy{Ledger: budget.NewMemory(), Caps: []budget.Cap{{Scope: budget.Conversation, Tokens: 10}}}
+		late := openaiserver.Failure{Delay: time.Hour}
+		return []trouble{
+			{reply: late, leave: true}, {reply: late, opts: converse.Options{Limits: converse.Limits{Time: 50 * time.Millisecond}}},
+			{reply: late, opts: converse.Options{Budget: short}}, {reply: late, opts: converse.Options{Budget: few}},
+		}
+	},
+}
+
+// TestChainTable: each row of the published table is true of each API.
+func TestChainTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| (yes|no) \|$`).FindAllStringSubmatch(string(page), -1) {
+		rows[row[1]] = row[2] == "yes"
+	}
+	if got, want := slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(troubles)); !slices.Equal(got, want) {
+		t.Fatalf("the rows are\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for row, moves := range rows {
+		for _, api := range apis {
+			for i, trouble := range troubles[row](t, api) {
+				t.Run(fmt.Sprintf("%s/%s/%d", row, api, i), func(t *testing.T) { trouble.check(t, api, moves) })
+			}
+		}
+	}
+}
+
+// check runs a turn of a chain whose first model has the trouble.
+func (x trouble) check(t *testing.T, api string, moves bool) {
+	if x.reply != nil {
+		x.url = startServer(t, openaiserver.Step{Reply: x.reply}).URL()
+	} else if x.url == "" {
+		x.url = "http://first.invalid/v1"
+	}
+	second := new(spare)
+	talk := converse.New(converse.Chain(modelOf(t, api, x.settings), second), nil, &x.opts)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	text, shown, moved, by := "", 0, 0, ""
+	var failed error
+	for event, err := range talk.Send(ctx, canister.Text("Hello")) {
+		failed = err
+		switch event := event.(type) {
+		case converse.MessageStarted:
+			if x.leave {
+				cancel()
+			}
+		case converse.TextDelta:
+			text += event.Text
+			shown++
+		case converse.ReasoningDelta:
+			shown++
+		case converse.ExchangeMoved:
+			moved++
+			if shown > 0 {
+				t.Errorf("it moves after %q", text)
+			}
+		case converse.MessageCompleted:
+			by = event.Message.Model
+		}
+	}
+	if want := map[bool]int{true: 1}[moves]; int(*second) != want || moved != want {
+		t.Errorf("the second model was asked %d times, with %d moves; want %d. %v", *second, moved, want, failed)
+	}
+	if moves && (failed != nil || by != "spare") {
+		t.Errorf("the answer is by %q, %v", by, failed)
+	}
+}
