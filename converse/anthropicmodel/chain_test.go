@@ -3,14 +3,20 @@
 package anthropicmodel_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"iter"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,8 +27,12 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/invoker"
 )
 
 // apis are the APIs that a model of a chain can have.
@@ -295,4 +305,239 @@ func (x trouble) check(t *testing.T, api string, moves bool) {
 	if moves && (failed != nil || by != "spare") {
 		t.Errorf("the answer is by %q, %v", by, failed)
 	}
+}
+
+// opaqueData matches the members that only their own server and model may see again.
+var opaqueData = regexp.MustCompile(`"(?:encrypted_content|signature)":"([^"]+)"`)
+
+// TestChainChangesProvider: a turn moves from one API to another between the results of
+// calls and the next answer, and the next turn moves back, with images from the user and
+// from tools. No server refuses anything, no call runs twice, and each sees the opaque
+// data, the reasoning and the key of its own model alone.
+func TestChainChangesProvider(t *testing.T) {
+	for _, from := range apis {
+		for _, to := range apis {
+			t.Run(from+" to "+to, func(t *testing.T) { changeProvider(t, from, to) })
+		}
+	}
+}
+
+// rosterOf returns a roster with the ensemble "local" of these tools.
+func rosterOf(t testing.TB, tools map[string]func(context.Context, *invoker.Call) (invoker.Output, error)) *ensemble.Roster {
+	t.Helper()
+	var invokers []invoker.Invoker
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		tool, err := invoker.Raw(invoker.Definition{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, tools[name], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		invokers = append(invokers, tool)
+	}
+	roster, err := ensemble.NewRoster(ensemble.Local("local", invokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { roster.Close(context.Background()) })
+	return roster
+}
+
+func changeProvider(t *testing.T, from, to string) {
+	calls := func(name, thought string) openaiserver.Reply {
+		return openaiserver.Message{Reasoning: thought, Text: "I look.", Calls: []openaiserver.Call{
+			{Name: "local__look", Arguments: `{"at":"` + name + `"}`}, {Name: "local__fail", Arguments: `{}`},
+		}}
+	}
+	down := openaiserver.Failure{Status: 529, Message: "Overloaded"}
+	unasked := openaiserver.Step{Reply: openaiserver.Failure{Status: 400, Message: "this step is the other model's"}}
+	first := startServer(t, openaiserver.Step{Reply: calls("first", "thought-of-first")}, openaiserver.Step{Reply: down}, unasked,
+		openaiserver.Step{Reply: openaiserver.Message{Reasoning: "more of it", Text: "Back again."}})
+	second := startServer(t, unasked, openaiserver.Step{Reply: calls("second", "thought-of-second")},
+		openaiserver.Step{Reply: openaiserver.Message{Text: "A cat."}}, openaiserver.Step{Reply: down})
+	chain := converse.Chain(
+		modelOf(t, from, settings{name: "first", url: first.URL(), key: "key-of-first"}),
+		modelOf(t, to, settings{name: "second", url: second.URL(), key: "key-of-second"}))
+
+	var pixels bytes.Buffer
+	if err := png.Encode(&pixels, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	picture := canister.ImageContent{MIME: "image/png", Data: pixels.Bytes()}
+	made := map[string]int{}
+	roster := rosterOf(t, map[string]func(context.Context, *invoker.Call) (invoker.Output, error){
+		"look": func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+			made[string(call.Arguments)]++
+			return invoker.Output{Content: []canister.Content{canister.Text("a picture"), picture}}, nil
+		},
+		"fail": func(context.Context, *invoker.Call) (invoker.Output, error) {
+			return invoker.Output{}, invoker.Failf(invoker.NotFound, "There is none.")
+		},
+	})
+	talk := converse.New(chain, roster, &converse.Options{Instructions: "Be brief."})
+	for _, want := range []string{"A cat. by second", "Back again. by first"} {
+		turn, err := talk.Ask(t.Context(), canister.Text("What is this?"), picture)
+		if got := turn.Text() + " by " + turn.Answer.Model; err != nil || got != want {
+			t.Fatalf("the answer is %s, want %s; %v", got, want, err)
+		}
+	}
+	if want := map[string]int{`{"at":"first"}`: 1, `{"at":"second"}`: 1}; !maps.Equal(made, want) {
+		t.Errorf("the calls are %v", made)
+	}
+	text := map[string]string{}
+	for name, server := range map[string]*openaiserver.Server{"first": first, "second": second} {
+		if faults := server.Faults(); len(faults) > 0 {
+			t.Errorf("%s refused %q", name, faults)
+		}
+		for _, request := range server.Requests() {
+			text[name] += fmt.Sprint(request.Header) + string(request.Body)
+		}
+	}
+	other := map[string]string{"first": "second", "second": "first"}
+	opaque := 0
+	for name, all := range text {
+		if strings.Contains(all, "key-of-"+other[name]) || strings.Contains(all, "thought-of-"+other[name]) {
+			t.Errorf("%s got what belongs to the other", name)
+		}
+	}
+	for _, c := range talk.History() {
+		said, ok := c.(canister.Assistant)
+		if !ok {
+			continue
+		}
+		for _, member := range said.Metadata {
+			for _, data := range opaqueData.FindAllStringSubmatch(string(member), -1) {
+				opaque++
+				if strings.Contains(text[other[said.Model]], data[1]) {
+					t.Errorf("%s got the opaque data of %s: %s", other[said.Model], said.Model, data[0])
+				}
+			}
+		}
+	}
+	if (from != "chat" || to != "chat") && opaque == 0 {
+		t.Error("there was no opaque data")
+	}
+}
+
+// childVariable has the directory and the servers of the process that TestChainKilled
+// kills.
+const childVariable = "CONSORT_CHAIN_CHILD"
+
+// killable returns the conversation in a directory, whose tool "pay" writes a line to a
+// file and then calls after.
+func killable(t testing.TB, from, to, directory, first, second string, after func()) *converse.Conversation {
+	t.Helper()
+	store, err := files.Open(filepath.Join(directory, "store"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	roster := rosterOf(t, map[string]func(context.Context, *invoker.Call) (invoker.Output, error){
+		"pay": func(context.Context, *invoker.Call) (invoker.Output, error) {
+			file, err := os.OpenFile(filepath.Join(directory, "paid"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err != nil {
+				return invoker.Output{}, err
+			}
+			defer file.Close()
+			_, err = file.WriteString("paid\n")
+			after()
+			return invoker.Output{Content: canister.Texts("paid")}, err
+		},
+	})
+	chain := converse.Chain(modelOf(t, from, settings{name: "first", url: first}), modelOf(t, to, settings{name: "second", url: second}))
+	talk := converse.New(chain, roster, &converse.Options{ID: "talk", Log: store})
+	if err := talk.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return talk
+}
+
+// TestChainChild is the process that is killed.
+func TestChainChild(t *testing.T) {
+	arguments := strings.Fields(os.Getenv(childVariable))
+	if len(arguments) != 5 {
+		t.Skip("it is the child of TestChainKilled")
+	}
+	talk := killable(t, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], func() {
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Kill()
+		}
+		t.Error("it lives", err)
+	})
+	_, err := talk.Ask(t.Context(), canister.Text("Pay."))
+	t.Error("it lives", err)
+}
+
+// TestChainKilled: a process is killed while the second model of its chain works on the
+// answer, or after the call that the second model asked for. Another process continues
+// with the same chain: the call is not made again, and the history names the models.
+func TestChainKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts processes")
+	}
+	for _, to := range apis {
+		for _, inCall := range []bool{true, false} {
+			t.Run(fmt.Sprint(to, " ", inCall), func(t *testing.T) { chainKilled(t, "responses", to, inCall) })
+		}
+	}
+}
+
+func chainKilled(t *testing.T, from, to string, inCall bool) {
+	down := openaiserver.Step{Reply: openaiserver.Failure{Status: 503, Message: "Overloaded"}}
+	first := startServer(t, down, down, down)
+	var child *exec.Cmd
+	asked := 0
+	second := startServer(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
+		if asked++; asked == 1 && !inCall {
+			if err := child.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+		}
+		return openaiserver.Message{Reasoning: "They want it.", Calls: []openaiserver.Call{{Name: "local__pay"}}}
+	})}, openaiserver.Step{Reply: openaiserver.Message{Text: "Done."}})
+	directory := t.TempDir()
+	child = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChainChild$")
+	child.Env = append(os.Environ(), childVariable+"="+strings.Join([]string{from, to, directory, first.URL(), second.URL()}, " "))
+	if said, err := child.CombinedOutput(); err == nil || strings.Contains(string(said), "it lives") || asked != 1 {
+		t.Fatalf("the child ended with %v after %d requests: %s", err, asked, said)
+	}
+	talk := killable(t, from, to, directory, first.URL(), second.URL(), func() {})
+	turn, err := talk.Run(t.Context())
+	if err != nil || turn.Text() != "Done." || turn.Answer.Model != "second" {
+		t.Fatalf("the answer is %q by %q, %v", turn.Text(), turn.Answer.Model, err)
+	}
+	paid, err := os.ReadFile(filepath.Join(directory, "paid"))
+	if err != nil || string(paid) != "paid\n" {
+		t.Errorf("it was paid %q, %v", paid, err)
+	}
+	var kinds []string
+	for _, c := range talk.History() {
+		kinds = append(kinds, string(c.Kind()))
+		if said, ok := c.(canister.Assistant); ok && said.Model != "second" {
+			t.Errorf("a message is by %q", said.Model)
+		}
+		if result, ok := c.(canister.Result); ok && (result.Code == string(invoker.OutcomeUnknown)) != inCall {
+			t.Errorf("the result has the code %q", result.Code)
+		}
+	}
+	if got, want := strings.Join(kinds, " "), "user assistant invocation intent result assistant"; got != want {
+		t.Errorf("the history is %s, want %s", got, want)
+	}
+	if faults := append(first.Faults(), second.Faults()...); len(faults) > 0 {
+		t.Errorf("refused: %q", faults)
+	}
+}
+
+// A chain is a model like any other, also if its first model is always unavailable.
+func TestChainPassesSuite(t *testing.T) {
+	unpaid := openaiserver.Failure{Status: 402}
+	conversetest.TestModel(t, func(t *testing.T, lines []conversetest.Line) conversetest.Harness {
+		h := newHarness(t, lines, anthropicmodel.Options{})
+		server, err := openaiserver.Start(openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: unpaid}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { server.Close() })
+		h.Model = converse.Chain(converse.Chain(modelOf(t, "responses", settings{url: server.URL()}), h.Model))
+		return h
+	})
 }
