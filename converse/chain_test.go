@@ -208,6 +208,16 @@ func TestChainStays(t *testing.T) {
 		ask(hanging, &converse.Options{Budget: p}, "budget")
 		ask(late, nil, "Model.Exchange panicked")
 		ask(newPart("first", conversetest.Line{Err: errors.New("odd")}), nil, "odd")
+		gone, cancel := context.WithCancel(t.Context())
+		closing := model(func(_ *converse.Request, yield func(converse.ModelEvent, error) bool) {
+			cancel()
+			yield(nil, &converse.ModelError{Message: "the connection was closed", Retryable: true})
+		})
+		for event, err := range converse.Chain(closing, second).Exchange(gone, &converse.Request{Tools: &converse.Toolset{}}) {
+			if err == nil {
+				t.Errorf("after the end of the context there is a %T", event)
+			}
+		}
 		played(t, second.Script)
 	})
 }
