@@ -13,7 +13,7 @@ import (
 )
 
 // This file has the rules of Messages about one block of a content. Their sources are the
-// API reference (platform.claude.com/docs/en/api/messages, looked up on 2026-11-22) or the
+// API reference (https://platform.claude.com/docs/en/api/messages, looked up on 2026-11-22) or the
 // report that a comment names, which quotes the message of Anthropic.
 
 // blockKinds are the blocks that each role may have.

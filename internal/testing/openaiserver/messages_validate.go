@@ -10,7 +10,7 @@ import (
 )
 
 // This file has the rules of Messages about a request as a whole. Their sources are the API
-// reference (platform.claude.com/docs/en/api/messages, looked up on 2026-11-22) or the
+// reference (https://platform.claude.com/docs/en/api/messages, looked up on 2026-11-22) or the
 // report that a comment names, which quotes the message of Anthropic.
 
 // validate refuses requests that Anthropic would refuse.

@@ -14,7 +14,7 @@ import (
 )
 
 // This file has the rules of Responses about the items of an input. Their sources are the API
-// reference (platform.openai.com/docs/api-reference/responses/create, looked up on
+// reference (https://platform.openai.com/docs/api-reference/responses/create, looked up on
 // 2026-11-22) or the report that a comment names, which quotes the message of OpenAI.
 
 // hostedItems are the items of tools that the server runs.

@@ -10,7 +10,7 @@ import (
 )
 
 // This file has the rules of Responses about a request as a whole. Their sources are the API
-// reference (platform.openai.com/docs/api-reference/responses/create, looked up on
+// reference (https://platform.openai.com/docs/api-reference/responses/create, looked up on
 // 2026-11-22) or the report that a comment names, which quotes the message of OpenAI.
 
 // validateResponses refuses requests that OpenAI would refuse.
