@@ -41,7 +41,7 @@ func adviceOnMissing(path string) string {
 	return fmt.Sprintf(`there is no configuration %s. Name another with --config FILE, write one such as
 
     [model]
-    name = "gpt-5-mini"            # the key comes from OPENAI_API_KEY
+    name = "gpt-5-mini"            # the key comes from OPENAI_API_KEY; for claude… from ANTHROPIC_API_KEY
 
     [mcp.files]
     transport = "stdio"

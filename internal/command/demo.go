@@ -45,8 +45,8 @@ func demoCommand(p *program) *cobra.Command {
 		RunE:    runE(d.run),
 	}
 	cmd.Flags().StringVar(&d.options.Model, "model", "", "talk with the model `NAME` instead of the script")
-	cmd.Flags().StringVar(&d.options.BaseURL, "base-url", "", "the `URL` of the model's OpenAI-compatible API (default: OpenAI)")
-	cmd.Flags().StringVar(&d.options.APIKey, "api-key", "", "the variable `env:NAME` with the API key (default for OpenAI: env:OPENAI_API_KEY)")
+	cmd.Flags().StringVar(&d.options.BaseURL, "base-url", "", "the `URL` of the model's API (default: that of OpenAI, or of Anthropic for claude…)")
+	cmd.Flags().StringVar(&d.options.APIKey, "api-key", "", "the variable `env:NAME` with the API key (default there: env:OPENAI_API_KEY or env:ANTHROPIC_API_KEY)")
 	return p.withTrace(p.withJSON(cmd, "print one line of JSON per event, without pauses"))
 }
 

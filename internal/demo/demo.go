@@ -32,7 +32,7 @@ const (
 // Options choose the model of the demonstration and how fast it runs.
 type Options struct {
 	Model   string // the name of a real model; empty for the script
-	BaseURL string // of a real model; empty means OpenAI
+	BaseURL string // of a real model; empty means OpenAI or Anthropic
 	APIKey  string // of a real model, as in a configuration
 	Quick   bool   // without pauses for people who watch
 }
@@ -155,7 +155,7 @@ func (d *Demo) Introduction(paint terminal.Palette) string {
 	if d.model != nil {
 		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.Bold("a script, not a real model,"), d.model.URL())
 	} else {
-		fmt.Fprintf(&b, "  model    %s at %s\n", display.Text(d.options.Model), display.Text(cmp.Or(d.options.BaseURL, "OpenAI")))
+		fmt.Fprintf(&b, "  model    %s at %s\n", display.Text(d.options.Model), display.Text(cmp.Or(d.options.BaseURL, "its provider")))
 	}
 	fmt.Fprintf(&b, "  tasks    a SQLite database with the tasks of two people\n")
 	fmt.Fprintf(&b, "  ada      her MCP server over stdio, a subprocess\n")
