@@ -61,7 +61,7 @@ func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logtail.Ma
 		t.Fatalf("a length of %d, and there are %d", h.Length(len(some)), len(whole))
 	}
 	for i, c := range some {
-		if at := h.Place(i); whole[at].Header().ID != c.Header().ID {
+		if at := h.LogIndex(i); whole[at].Header().ID != c.Header().ID {
 			t.Fatalf("at %d stands %s and not %s", at, whole[at].Header().ID, c.Header().ID)
 		}
 	}
@@ -168,7 +168,7 @@ func TestTakingUpManyInstructions(t *testing.T) {
 	instruct()
 	turn()
 	through := len(g.history) - 1
-	text, err := json.Marshal(compaction.Mark{Through: g.history[through].Header().ID, Place: through, Instructions: places})
+	text, err := json.Marshal(compaction.Mark{Through: g.history[through].Header().ID, Index: through, Instructions: places})
 	if err != nil {
 		t.Fatal(err)
 	}

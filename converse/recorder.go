@@ -103,7 +103,7 @@ func (r *recorder) load(ctx context.Context) error {
 	whole := append(slices.Clip(r.conv.history), added...)
 	for _, problem := range canister.Check(whole) {
 		if problem.Rule != canister.RuleOpen {
-			problem.Index = held.Place(problem.Index)
+			problem.Index = held.LogIndex(problem.Index)
 			return fmt.Errorf("converse: the log does not have a valid history (canister.Repair can repair it): %v", problem)
 		}
 	}

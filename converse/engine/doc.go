@@ -44,7 +44,7 @@
 // # What can be watched
 //
 // Watch yields durable and lossy events. [Added] is durable: it carries each canister
-// of the log, with its place. [Delta] is lossy: it carries the output of the model for
+// of the log, with its position. [Delta] is lossy: it carries the output of the model for
 // a message that is not complete, and the progress of tools. When an attempt fails and
 // is repeated, the same output comes again; its deltas have a greater Attempt, and
 // clients discard the output of earlier attempts. An [Added] supersedes all deltas

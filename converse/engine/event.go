@@ -16,9 +16,9 @@ type Event interface{ event() }
 
 // Added is a canister of the log. Every canister is yielded once, in order.
 type Added struct {
-	// Place is the number of canisters of the conversation up to and including this
+	// Position is the number of canisters of the conversation up to and including this
 	// one. A Watch with it as after continues with the next canister.
-	Place    int
+	Position int
 	Canister canister.Canister
 }
 
@@ -33,9 +33,9 @@ type Delta struct {
 	Attempt int64 `json:"attempt,omitzero"`
 	// Index counts the deltas of the attempt from 0: a gap means that some were lost.
 	Index int `json:"index,omitzero"`
-	// Place is the length of the log as far as the sender knows. Watch yields the delta
+	// Position is the length of the log as far as the sender knows. Watch yields the delta
 	// after that many canisters.
-	Place int `json:"place,omitzero"`
+	Position int `json:"place,omitzero"`
 	// Missed is the number of deltas lost before this one because the reader was slow.
 	Missed int `json:"missed,omitzero"`
 	// Event is the event in the form of docs/events.md: a text_delta, a

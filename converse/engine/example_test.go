@@ -40,7 +40,7 @@ func Example() {
 		}
 		switch event := event.(type) {
 		case engine.Added:
-			fmt.Println(event.Place, event.Canister.Kind(), canister.TextOf(canister.ContentOf(event.Canister)))
+			fmt.Println(event.Position, event.Canister.Kind(), canister.TextOf(canister.ContentOf(event.Canister)))
 			continue
 		case engine.Delta: // text, as it is written
 			continue
@@ -113,13 +113,13 @@ func ExampleWatcher() {
 			fmt.Println("ended:", ended.Reason)
 			break
 		}
-		if added, ok := event.(engine.Added); ok && added.Place == 1 { // somebody works elsewhere
+		if added, ok := event.(engine.Added); ok && added.Position == 1 { // somebody works elsewhere
 			err := store.Append(ctx, "talk-1", 1,
 				canister.Assistant{Head: canister.Head{ID: "a-1"}, Content: canister.Texts("Hello."), Finish: canister.FinishStop})
 			if err != nil {
 				log.Fatal(err)
 			}
-			if err := stream.Publish(ctx, "talk-1", engine.Delta{Place: 2}); err != nil { // the log has grown
+			if err := stream.Publish(ctx, "talk-1", engine.Delta{Position: 2}); err != nil { // the log has grown
 				log.Fatal(err)
 			}
 		}

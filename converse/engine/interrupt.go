@@ -24,7 +24,7 @@ const cancelled = "(The turn was cancelled by the user.)"
 // conversation in which nothing is open stays as it is.
 func Interrupt(ctx context.Context, log history.Log, conversation string, now time.Time) error {
 	for {
-		place, canisters, err := LastTurn(ctx, log, conversation, now)
+		start, canisters, err := LastTurn(ctx, log, conversation, now)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func Interrupt(ctx context.Context, log history.Log, conversation string, now ti
 		if ending == nil {
 			return nil
 		}
-		if err := log.Append(ctx, conversation, place+len(canisters), ending...); !isConflict(err) {
+		if err := log.Append(ctx, conversation, start+len(canisters), ending...); !isConflict(err) {
 			return err
 		}
 	}

@@ -152,7 +152,7 @@ func (l *Local) Cancel(ctx context.Context, conversation string) error {
 // grown notifies watchers that the log has grown.
 func (l *Local) grown(ctx context.Context, conversation string) {
 	if info, err := l.store.Info(ctx, conversation); err == nil {
-		_ = l.opts.Stream.Publish(ctx, conversation, Delta{Place: info.Length}) // watchers then find out from the log
+		_ = l.opts.Stream.Publish(ctx, conversation, Delta{Position: info.Length}) // watchers then find out from the log
 	}
 }
 

@@ -146,8 +146,8 @@ func TestWatchFromAnyPlace(t *testing.T) {
 					t.Fatal(err)
 				}
 				if added, is := event.(engine.Added); is {
-					if added.Place != next {
-						t.Fatalf("behind %d place %d was told, want %d", after, added.Place, next)
+					if added.Position != next {
+						t.Fatalf("behind %d place %d was told, want %d", after, added.Position, next)
 					}
 					next++
 				} else {

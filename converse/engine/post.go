@@ -45,7 +45,7 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 		message.Time = now
 	}
 	for begins := 0; ; {
-		place, canisters, err := LastTurn(ctx, log, conversation, since)
+		start, canisters, err := LastTurn(ctx, log, conversation, since)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 			return busyError(conversation, canisters, pending, now)
 		}
 		if len(canisters) > 0 || open == nil {
-			if err = log.Append(ctx, conversation, place+len(canisters), message); !isConflict(err) {
+			if err = log.Append(ctx, conversation, start+len(canisters), message); !isConflict(err) {
 				return err
 			}
 			continue
@@ -113,18 +113,18 @@ func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.C
 }
 
 // LastTurn returns the end of a conversation: at least its whole last turn and
-// everything appended since an instant. It also returns the place of the first of these
+// everything appended since an instant. It also returns the start of the first of these
 // canisters, which is the number of canisters before it. An engine needs nothing else
 // to decide what to do: this is enough for [converse.Next], [waits.Open] and
 // [canister.Pending]. See [history.Tail] for the cost.
 func LastTurn(ctx context.Context, log history.Log, conversation string, since time.Time) (int, []canister.Canister, error) {
-	place, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
+	start, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
 		return turnOf(end) != "" && beginsBefore(end, since)
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("engine: the log cannot be read: %w", err)
 	}
-	return place, canisters, nil
+	return start, canisters, nil
 }
 
 // beginsBefore reports whether the canisters before the given ones were appended before

@@ -30,10 +30,10 @@ type Publisher struct {
 	// Lost, if not nil, is called with the error when a delta could not be published.
 	Lost func(error)
 
-	conv  *converse.Conversation // set by the first event
-	index int
-	turn  string // the identity of the User canister
-	place int
+	conv     *converse.Conversation // set by the first event
+	index    int
+	turn     string // the identity of the User canister
+	position int
 }
 
 // Observe publishes an event of the conversation, if it matters to watchers.
@@ -61,12 +61,12 @@ func (p *Publisher) Observe(ctx context.Context, conv *converse.Conversation, ev
 	p.publish(ctx, delta)
 }
 
-// update sets the place, and reports whether the log has grown.
+// update sets the position, and reports whether the log has grown.
 func (p *Publisher) update() (grown bool) {
-	if p.conv == nil || p.conv.Length() == p.place {
+	if p.conv == nil || p.conv.Length() == p.position {
 		return false
 	}
-	p.place, p.turn = p.conv.Length(), turnOf(p.conv.History())
+	p.position, p.turn = p.conv.Length(), turnOf(p.conv.History())
 	return true
 }
 
@@ -74,8 +74,8 @@ func (p *Publisher) update() (grown bool) {
 // first event it reads the log; the result is empty if the log cannot be read.
 func (p *Publisher) Turn(ctx context.Context) string {
 	if p.turn == "" && p.Log != nil {
-		if place, canisters, err := LastTurn(ctx, p.Log, p.Conversation, time.Now()); err == nil {
-			p.turn, p.place = turnOf(canisters), place+len(canisters)
+		if position, canisters, err := LastTurn(ctx, p.Log, p.Conversation, time.Now()); err == nil {
+			p.turn, p.position = turnOf(canisters), position+len(canisters)
 		}
 	}
 	return p.turn
@@ -94,7 +94,7 @@ func (p *Publisher) End(ctx context.Context, ended Ended) {
 
 // publish sends a delta, even if the context of the work was cancelled.
 func (p *Publisher) publish(ctx context.Context, delta Delta) {
-	delta.Turn, delta.Attempt, delta.Place = p.turn, p.Attempt, p.place
+	delta.Turn, delta.Attempt, delta.Position = p.turn, p.Attempt, p.position
 	var err error
 	panicked := contain.Call("the stream", func() {
 		err = p.Stream.Publish(context.WithoutCancel(ctx), p.Conversation, delta)

@@ -33,7 +33,7 @@ func (k *kept) Publish(ctx context.Context, conversation string, d engine.Delta)
 	case d.Event != nil:
 		what = fmt.Sprintf("%q, number %d", d.Text(), d.Index)
 	}
-	k.deltas = append(k.deltas, fmt.Sprintf("%s/%s/%d at %d: %s", conversation, d.Turn, d.Attempt, d.Place, what))
+	k.deltas = append(k.deltas, fmt.Sprintf("%s/%s/%d at %d: %s", conversation, d.Turn, d.Attempt, d.Position, what))
 	return k.err
 }
 

@@ -55,7 +55,7 @@ func TestSlowReadersLoseAndAreTold(t *testing.T) {
 func TestDeltaForm(t *testing.T) {
 	for _, d := range []engine.Delta{
 		{},
-		{Turn: "m1", Attempt: 1 << 52, Index: 3, Place: 7, Missed: 2, Event: json.RawMessage(`{"event":"text_delta","text":"hello"}`)},
+		{Turn: "m1", Attempt: 1 << 52, Index: 3, Position: 7, Missed: 2, Event: json.RawMessage(`{"event":"text_delta","text":"hello"}`)},
 		{Turn: "m1", Ended: &engine.Ended{Turn: "m1", Reason: converse.ReasonWaiting, Waits: []string{"w1"}}},
 		{Ended: &engine.Ended{Error: "away", Again: time.Unix(1, 5).UTC()}},
 	} {
@@ -87,7 +87,7 @@ func told(t *testing.T, w engine.Watcher, after, ends int) []string {
 		}
 		switch e := event.(type) {
 		case engine.Added:
-			list = append(list, fmt.Sprint(e.Place, e.Canister.Kind()))
+			list = append(list, fmt.Sprint(e.Position, e.Canister.Kind()))
 		case engine.Delta:
 			list = append(list, fmt.Sprint("delta ", e.Attempt, ".", e.Index, " missed ", e.Missed))
 		case engine.Ended:
@@ -121,16 +121,16 @@ func TestWatchPutsDeltasInTheirPlace(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			publish(engine.Delta{Attempt: 5, Index: 0, Place: 1, Event: event})
-			publish(engine.Delta{Attempt: 4, Index: 9, Place: 1, Missed: 2, Event: event}) // of an earlier attempt
-			publish(engine.Delta{Attempt: 5, Index: 1, Place: 1, Event: event})
-			publish(engine.Delta{Place: 1}) // the log may have grown
+			publish(engine.Delta{Attempt: 5, Index: 0, Position: 1, Event: event})
+			publish(engine.Delta{Attempt: 4, Index: 9, Position: 1, Missed: 2, Event: event}) // of an earlier attempt
+			publish(engine.Delta{Attempt: 5, Index: 1, Position: 1, Event: event})
+			publish(engine.Delta{Position: 1}) // the log may have grown
 			if err := store.Append(t.Context(), "talk", 1, answer("a1"), said("m2", "more")); err != nil {
 				t.Error(err)
 			}
-			publish(engine.Delta{Turn: "m2", Attempt: 3, Index: 0, Place: 3, Event: event}) // of another turn
-			publish(engine.Delta{Attempt: 6, Index: 0, Place: 1, Event: event})             // too late
-			publish(engine.Delta{Place: 3, Ended: &engine.Ended{Error: " away"}})
+			publish(engine.Delta{Turn: "m2", Attempt: 3, Index: 0, Position: 3, Event: event}) // of another turn
+			publish(engine.Delta{Attempt: 6, Index: 0, Position: 1, Event: event})             // too late
+			publish(engine.Delta{Position: 3, Ended: &engine.Ended{Error: " away"}})
 		}()
 		got := told(t, engine.Watcher{Log: store, Stream: stream, Poll: time.Hour}, 0, 2)
 		want := "[1user delta 5.0 missed 0 delta 5.1 missed 2 2assistant ended m1answered 3user delta 3.0 missed 0 ended m2 away]"

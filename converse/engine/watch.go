@@ -57,11 +57,11 @@ type view struct {
 	yield        func(Event, error) bool
 
 	left     bool   // the caller has left the loop
-	place    int    // number of canisters read
+	position int    // number of canisters read
 	last     string // identity of the last one read, if known
 	turn     []canister.Canister
-	polled   int   // the place at the last check for the end of the turn
-	reported int   // the place of the last reported end
+	polled   int   // the position at the last check for the end of the turn
+	reported int   // the position of the last reported end
 	attempt  int64 // the latest of the turn
 	missed   int   // deltas lost and not reported yet
 }
@@ -116,22 +116,22 @@ func (v *view) emit(event Event) {
 	v.left = v.left || !v.yield(event, nil)
 }
 
-// begin sets the place to the last user message before the first event to yield,
+// begin sets the position to the last user message before the first event to yield,
 // because the end of that turn may have to be reported as well.
 func (v *view) begin() error {
-	told := func(place int, end []canister.Canister) []canister.Canister {
-		return end[:min(max(0, v.after-place), len(end))]
+	told := func(position int, end []canister.Canister) []canister.Canister {
+		return end[:min(max(0, v.after-position), len(end))]
 	}
-	place, end, err := history.Tail(v.ctx, v.Log, v.conversation, func(place int, end []canister.Canister) bool {
-		return turnOf(told(place, end)) != ""
+	position, end, err := history.Tail(v.ctx, v.Log, v.conversation, func(position int, end []canister.Canister) bool {
+		return turnOf(told(position, end)) != ""
 	})
 	if err != nil {
 		return v.unreadable(err)
 	}
-	if place+len(end) < v.after {
+	if position+len(end) < v.after {
 		return v.deleted()
 	}
-	v.place = place + max(0, lastUser(told(place, end)))
+	v.position = position + max(0, lastUser(told(position, end)))
 	return nil
 }
 
@@ -151,11 +151,11 @@ func (v *view) unreadable(err error) error {
 
 // poll reads the log, and reports the end of the turn if it is over.
 func (v *view) poll() error {
-	if err := v.read(); err != nil || v.place == v.polled {
+	if err := v.read(); err != nil || v.position == v.polled {
 		return err
 	}
-	v.polled = v.place
-	for !v.left && v.reported != v.place && !v.over() {
+	v.polled = v.position
+	for !v.left && v.reported != v.position && !v.over() {
 		ended, is := v.knownEnd()
 		if !is {
 			return nil
@@ -164,11 +164,11 @@ func (v *view) poll() error {
 		if err := v.read(); err != nil {
 			return err
 		}
-		if v.place == v.polled {
+		if v.position == v.polled {
 			v.end(ended)
 			return nil
 		}
-		v.polled = v.place
+		v.polled = v.position
 	}
 	return nil
 }
@@ -188,11 +188,11 @@ func (v *view) knownEnd() (Ended, bool) {
 	return Ended{Reason: done.Reason}, err == nil && is // the worker reports errors
 }
 
-// read yields the canisters of the log after the place. It reads the last canister
+// read yields the canisters of the log after the position. It reads the last canister
 // again: if that is missing, the conversation was deleted.
 func (v *view) read() error {
-	missing := v.place > 0
-	for c, err := range v.Log.Read(v.ctx, v.conversation, max(0, v.place-1)) {
+	missing := v.position > 0
+	for c, err := range v.Log.Read(v.ctx, v.conversation, max(0, v.position-1)) {
 		switch {
 		case err != nil:
 			return v.unreadable(err)
@@ -224,14 +224,14 @@ func (v *view) add(c canister.Canister) {
 		v.turn, v.attempt = v.turn[:0], 0
 	}
 	v.turn, v.last = append(v.turn, c), c.Header().ID
-	if v.place++; v.place > v.after {
-		v.emit(Added{Place: v.place, Canister: c})
+	if v.position++; v.position > v.after {
+		v.emit(Added{Position: v.position, Canister: c})
 	}
 }
 
 // superseded reports that a message has entered before the turn was over.
 func (v *view) superseded(by string) {
-	if v.id() != "" && v.place >= v.after {
+	if v.id() != "" && v.position >= v.after {
 		v.end(Ended{Superseded: by})
 	}
 }
@@ -239,7 +239,7 @@ func (v *view) superseded(by string) {
 // over emits the end of the turn if the canisters show it regardless of limits, and
 // reports whether they do.
 func (v *view) over() bool {
-	if v.id() == "" || v.place < v.after {
+	if v.id() == "" || v.position < v.after {
 		return false
 	}
 	switch command := converse.Next(v.turn, converse.Policy{Conversation: v.conversation}, time.Now()).(type) {
@@ -284,32 +284,32 @@ func identities(waits []canister.Wait) []string {
 	return ids
 }
 
-// end emits the end of a turn once for each place. Failures are emitted each time.
+// end emits the end of a turn once for each position. Failures are emitted each time.
 func (v *view) end(ended Ended) {
 	ended.Turn = cmp.Or(ended.Turn, v.id())
 	if ended.Error == "" {
-		if v.reported == v.place {
+		if v.reported == v.position {
 			return
 		}
-		v.reported = v.place
+		v.reported = v.position
 	}
 	v.emit(ended)
 }
 
-// delta yields a delta at its place, unless it is superseded.
+// delta yields a delta at its position, unless it is superseded.
 func (v *view) delta(d Delta) error {
 	v.missed += d.Missed
-	if d.Place > v.place {
+	if d.Position > v.position {
 		if err := v.read(); err != nil || v.left {
 			return err
 		}
 	}
 	switch {
 	case d.Ended != nil:
-		if d.Ended.Turn == v.id() || d.Place >= v.place {
+		if d.Ended.Turn == v.id() || d.Position >= v.position {
 			v.end(*d.Ended)
 		}
-	case d.Event == nil || d.Place != v.place:
+	case d.Event == nil || d.Position != v.position:
 	case d.Turn == v.id() && d.Attempt < v.attempt:
 	default:
 		v.attempt = d.Attempt

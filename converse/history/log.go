@@ -23,15 +23,15 @@ type Log interface {
 	// ErrNotFound if the conversation is deleted during the loop.
 	Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error]
 	// Append adds canisters to the end of a conversation, all or none, and returns when
-	// they would survive a power failure. The conversation must have length canisters;
-	// if length is 0 and the conversation does not exist, it is created. If it is
-	// longer and already has canisters with the same identities at the same places,
+	// they would survive a power failure. The conversation must have the expected number
+	// of canisters; if that is 0 and the conversation does not exist, it is created. If it is
+	// longer and already has canisters with the same identities at the same indexes,
 	// Append does nothing; canisters without an identity never match. In all other
 	// cases the error is a [*ConflictError]. Appending no canisters creates no
-	// conversation. A canister without a JSON form is an error, see [Lines]. Other
+	// conversation. A canister without a JSON form is an error, see [MarshalAll]. Other
 	// errors, also that of a context which ends during the call, leave open whether the
 	// canisters were added: call Append again with the same arguments, or Read.
-	Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error
+	Append(ctx context.Context, conversation string, expected int, canisters ...canister.Canister) error
 }
 
 // ConflictError reports that a conversation does not have the length that the caller of
@@ -51,16 +51,16 @@ func (e *ConflictError) Error() string {
 // written.
 type CorruptError struct {
 	Conversation string
-	Place        string // for example a file and a line
+	Location     string // for example a file and a line
 	Err          error
 }
 
-// Error implements error. It names the place and the cause.
+// Error implements error. It names the location and the cause.
 func (e *CorruptError) Error() string {
 	if e.Conversation == "" { // the whole store
-		return fmt.Sprintf("history: %s: %v", e.Place, e.Err)
+		return fmt.Sprintf("history: %s: %v", e.Location, e.Err)
 	}
-	return fmt.Sprintf("history: conversation %q: %s: %v", e.Conversation, e.Place, e.Err)
+	return fmt.Sprintf("history: conversation %q: %s: %v", e.Conversation, e.Location, e.Err)
 }
 
 // Unwrap returns Err.

@@ -15,9 +15,9 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Allows reports whether a conversation matches all fields of the filter except Text
+// Match reports whether a conversation matches all fields of the filter except Text
 // and Limit, which need more than the Info.
-func (f Filter) Allows(info Info) bool {
+func (f Filter) Match(info Info) bool {
 	for _, tag := range f.Tags {
 		if !slices.Contains(info.Tags, tag) {
 			return false
@@ -45,33 +45,33 @@ func TextOf(c canister.Canister) string {
 	return canister.TextOf(canister.ContentOf(c))
 }
 
-// Says reports whether all words of Text occur in the title or the canisters. It stops
-// reading canisters as soon as the result is known, and returns the first error that
-// they yield.
-func (f Filter) Says(title string, canisters iter.Seq2[canister.Canister, error]) (bool, error) {
+// MatchText reports whether all words of Text occur in the title or the canisters. It
+// stops reading canisters as soon as the result is known, and returns the first error
+// that they yield.
+func (f Filter) MatchText(title string, canisters iter.Seq2[canister.Canister, error]) (bool, error) {
 	missing := f.Words()
-	look := func(text string) bool {
+	find := func(text string) bool {
 		text = strings.ToLower(text)
 		missing = slices.DeleteFunc(missing, func(word string) bool { return strings.Contains(text, word) })
 		return len(missing) == 0
 	}
-	if look(title) {
+	if find(title) {
 		return true, nil
 	}
 	for c, err := range canisters {
 		if err != nil {
 			return false, err
 		}
-		if look(TextOf(c)) {
+		if find(TextOf(c)) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// Order is the order of List, for slices.SortFunc: the most recently changed first,
-// then by ID.
-func Order(a, b Info) int {
+// CompareInfo compares by the order of List, for slices.SortFunc: the most recently
+// changed first, then by ID.
+func CompareInfo(a, b Info) int {
 	return cmp.Or(b.Changed.Compare(a.Changed), cmp.Compare(a.ID, b.ID))
 }
 
@@ -93,10 +93,10 @@ func CheckID(conversation string) error {
 	return nil
 }
 
-// Lines returns the canisters in their JSON form, each without a newline. The error is
-// the one of [CheckID], or names the canister that has no JSON form or one longer than
-// [canister.MaxLine]; see [canister.Marshal].
-func Lines(conversation string, canisters []canister.Canister) ([][]byte, error) {
+// MarshalAll returns the canisters in their JSON form, each without a newline. The error
+// is the one of [CheckID], or names the canister that has no JSON form or one longer
+// than [canister.MaxLine]; see [canister.Marshal].
+func MarshalAll(conversation string, canisters []canister.Canister) ([][]byte, error) {
 	if err := CheckID(conversation); err != nil {
 		return nil, err
 	}
@@ -128,10 +128,10 @@ func CheckDelete(conversation string, length, expected int) error {
 // while its writer expects another number or the same. If todo is true, the canisters
 // must be added. If todo is false and err is nil, there is nothing to do, because
 // canisters is empty or already there. Otherwise err is a [*ConflictError]. CheckAppend
-// calls identity for the identities of the existing canisters at the same places and
-// passes on its error. The Append of every Log begins with it, after [Lines] and while
+// calls identity for the identities of the existing canisters at the same indexes and
+// passes on its error. The Append of every Log begins with it, after [MarshalAll] and while
 // it excludes other writers.
-func CheckAppend(conversation string, length, expected int, canisters []canister.Canister, identity func(place int) (string, error)) (todo bool, err error) {
+func CheckAppend(conversation string, length, expected int, canisters []canister.Canister, identity func(index int) (string, error)) (todo bool, err error) {
 	if length == expected {
 		return len(canisters) > 0, nil
 	}
@@ -140,11 +140,11 @@ func CheckAppend(conversation string, length, expected int, canisters []canister
 		return false, conflict
 	}
 	for i, c := range canisters {
-		there, err := identity(expected + i)
+		existing, err := identity(expected + i)
 		if err != nil {
 			return false, err
 		}
-		if id := c.Header().ID; id == "" || id != there {
+		if id := c.Header().ID; id == "" || id != existing {
 			return false, conflict
 		}
 	}

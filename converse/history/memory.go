@@ -17,14 +17,14 @@ import (
 // Memory is a [Store] in memory that is lost when the process ends. Its zero value is
 // an empty store.
 type Memory struct {
-	mu     sync.Mutex
-	kept   map[string]*kept
-	closed bool
-	clock  func() time.Time
+	mu            sync.Mutex
+	conversations map[string]*stored
+	closed        bool
+	clock         func() time.Time
 }
 
-// kept is a stored conversation.
-type kept struct {
+// stored is a stored conversation.
+type stored struct {
 	info      Info
 	canisters []canister.Canister // append-only: readers and forks share it
 }
@@ -40,18 +40,18 @@ func (m *Memory) usable(ctx context.Context) error {
 	if m.closed {
 		return ErrClosed
 	}
-	if m.kept == nil {
-		m.kept, m.clock = map[string]*kept{}, time.Now
+	if m.conversations == nil {
+		m.conversations, m.clock = map[string]*stored{}, time.Now
 	}
 	return ctx.Err()
 }
 
 // find returns a conversation, or ErrNotFound. The caller holds mu.
-func (m *Memory) find(ctx context.Context, conversation string) (*kept, error) {
+func (m *Memory) find(ctx context.Context, conversation string) (*stored, error) {
 	if err := m.usable(ctx); err != nil {
 		return nil, err
 	}
-	k := m.kept[conversation]
+	k := m.conversations[conversation]
 	if k == nil {
 		return nil, fmt.Errorf("%w: %q", ErrNotFound, conversation)
 	}
@@ -86,34 +86,34 @@ func (m *Memory) Read(ctx context.Context, conversation string, after int) iter.
 
 // Append implements [Log]. It refuses the canisters that a store on disk could not
 // write.
-func (m *Memory) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
-	if _, err := Lines(conversation, canisters); err != nil {
+func (m *Memory) Append(ctx context.Context, conversation string, expected int, canisters ...canister.Canister) error {
+	if _, err := MarshalAll(conversation, canisters); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, err := m.find(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {
-		k, err = &kept{info: Info{ID: conversation, Created: m.clock()}}, nil
+		k, err = &stored{info: Info{ID: conversation, Created: m.clock()}}, nil
 	}
 	if err != nil {
 		return err
 	}
-	todo, err := CheckAppend(conversation, len(k.canisters), length, canisters, func(place int) (string, error) {
-		return k.canisters[place].Header().ID, nil
+	todo, err := CheckAppend(conversation, len(k.canisters), expected, canisters, func(index int) (string, error) {
+		return k.canisters[index].Header().ID, nil
 	})
 	if !todo {
 		return err
 	}
 	k.info.Changed = m.clock()
 	k.canisters = append(k.canisters, canisters...)
-	k.count()
-	m.kept[conversation] = k
+	k.updateInfo()
+	m.conversations[conversation] = k
 	return nil
 }
 
-// count updates the info from the canisters.
-func (k *kept) count() {
+// updateInfo updates the info from the canisters.
+func (k *stored) updateInfo() {
 	k.info.Length = len(k.canisters)
 	if k.info.Length > 0 {
 		k.info.Last = k.canisters[k.info.Length-1].Kind()
@@ -147,23 +147,23 @@ func (m *Memory) matching(ctx context.Context, filter Filter) ([]Info, error) {
 		return nil, err
 	}
 	var found []Info
-	for _, k := range m.kept {
-		if !filter.Allows(k.info) {
+	for _, k := range m.conversations {
+		if !filter.Match(k.info) {
 			continue
 		}
-		if says, _ := filter.Says(k.info.Title, k.all()); says {
-			found = append(found, k.copy())
+		if matches, _ := filter.MatchText(k.info.Title, k.each()); matches {
+			found = append(found, k.copyInfo())
 		}
 	}
-	slices.SortFunc(found, Order)
+	slices.SortFunc(found, CompareInfo)
 	if filter.Limit > 0 {
 		found = found[:min(filter.Limit, len(found))]
 	}
 	return found, nil
 }
 
-// all yields the canisters; the error is always nil.
-func (k *kept) all() iter.Seq2[canister.Canister, error] {
+// each yields the canisters; the error is always nil.
+func (k *stored) each() iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
 		for _, c := range k.canisters {
 			if !yield(c, nil) {
@@ -173,7 +173,7 @@ func (k *kept) all() iter.Seq2[canister.Canister, error] {
 	}
 }
 
-func (k *kept) copy() Info {
+func (k *stored) copyInfo() Info {
 	info := k.info
 	info.Tags = slices.Clone(info.Tags)
 	return info
@@ -187,7 +187,7 @@ func (m *Memory) Info(ctx context.Context, conversation string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return k.copy(), nil
+	return k.copyInfo(), nil
 }
 
 // Describe implements [Store].
@@ -219,19 +219,19 @@ func (m *Memory) Fork(ctx context.Context, conversation string, length int, to s
 		return err
 	case length < 0 || length > len(from.canisters):
 		return fmt.Errorf("%w: %q has %d canisters and not %d", ErrNotFound, conversation, len(from.canisters), length)
-	case m.kept[to] != nil:
+	case m.conversations[to] != nil:
 		return fmt.Errorf("%w: %q", ErrExists, to)
 	}
-	fork := &kept{info: from.copy(), canisters: from.canisters[:length:length]}
+	fork := &stored{info: from.copyInfo(), canisters: from.canisters[:length:length]}
 	fork.info.ID, fork.info.Parent, fork.info.ParentLength = to, conversation, length
 	fork.info.Created, fork.info.Changed, fork.info.Last = m.clock(), m.clock(), ""
-	fork.count()
-	m.kept[to] = fork
+	fork.updateInfo()
+	m.conversations[to] = fork
 	return nil
 }
 
 // Delete implements [Store].
-func (m *Memory) Delete(ctx context.Context, conversation string, length int) error {
+func (m *Memory) Delete(ctx context.Context, conversation string, expected int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, err := m.find(ctx, conversation)
@@ -239,12 +239,12 @@ func (m *Memory) Delete(ctx context.Context, conversation string, length int) er
 		return nil
 	}
 	if err == nil {
-		err = CheckDelete(conversation, len(k.canisters), length)
+		err = CheckDelete(conversation, len(k.canisters), expected)
 	}
 	if err != nil {
 		return err
 	}
-	delete(m.kept, conversation)
+	delete(m.conversations, conversation)
 	return nil
 }
 
@@ -252,6 +252,6 @@ func (m *Memory) Delete(ctx context.Context, conversation string, length int) er
 func (m *Memory) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.closed, m.kept = true, nil
+	m.closed, m.conversations = true, nil
 	return nil
 }

@@ -31,7 +31,7 @@ type RetentionRule struct {
 	Keep time.Duration
 }
 
-func (r RetentionRule) fits(info Info) bool {
+func (r RetentionRule) matches(info Info) bool {
 	return (r.Tag == "" || slices.Contains(info.Tags, r.Tag)) && (r.Owner == "" || r.Owner == info.Owner)
 }
 
@@ -52,10 +52,10 @@ func (r Retention) shortest() time.Duration {
 // Expired reports whether a conversation has expired at the time now.
 func (r Retention) Expired(info Info, now time.Time) bool {
 	keep := r.Keep
-	if i := slices.IndexFunc(r.Rules, func(rule RetentionRule) bool { return rule.fits(info) }); i >= 0 {
+	if i := slices.IndexFunc(r.Rules, func(rule RetentionRule) bool { return rule.matches(info) }); i >= 0 {
 		keep = r.Rules[i].Keep
 	}
-	open := (Filter{Open: true}).Allows(info)
+	open := (Filter{Open: true}).Match(info)
 	return keep > 0 && (r.Open || !open) && now.Sub(info.Changed) > keep
 }
 
@@ -96,7 +96,7 @@ func Retain(ctx context.Context, store Store, retention Retention, now time.Time
 			expired = append(expired, info)
 		}
 		for _, info := range slices.Backward(expired) {
-			gone, err := retention.drop(ctx, store, info.ID, now)
+			gone, err := retention.deleteExpired(ctx, store, info.ID, now)
 			if (gone || err != nil) && !yield(info, err) || ctx.Err() != nil {
 				return
 			}
@@ -107,8 +107,8 @@ func Retain(ctx context.Context, store Store, retention Retention, now time.Time
 	}
 }
 
-// drop deletes a conversation if it is still expired.
-func (r Retention) drop(ctx context.Context, store Store, id string, now time.Time) (gone bool, err error) {
+// deleteExpired deletes a conversation if it is still expired.
+func (r Retention) deleteExpired(ctx context.Context, store Store, id string, now time.Time) (gone bool, err error) {
 	info, err := store.Info(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound):

@@ -33,12 +33,12 @@ type Store interface {
 	// conversation resumes work that is unfinished. The title, the tags and the owner
 	// are copied. The error is ErrNotFound or ErrExists.
 	Fork(ctx context.Context, conversation string, length int, to string) error
-	// Delete removes a conversation that has length canisters, or any number of them if
-	// length is [AnyLength], and all data that only it uses. If the length differs the
-	// error is a [*ConflictError], and nothing is removed: if a delete and an append
+	// Delete removes a conversation that has the expected number of canisters, or any
+	// number if expected is [AnyLength], and all data that only it uses. If the length
+	// differs the error is a [*ConflictError], and nothing is removed: if a delete and an append
 	// expect the same length, one succeeds and the other gets the error. Deleting a
 	// conversation that does not exist is not an error.
-	Delete(ctx context.Context, conversation string, length int) error
+	Delete(ctx context.Context, conversation string, expected int) error
 	// Close waits for running operations and closes the store. The methods of a closed
 	// store return ErrClosed; closing it again does nothing.
 	Close() error

@@ -15,43 +15,43 @@ const firstTail = 64
 
 // Tail reads the end of a conversation without reading the beginning: it reads more and
 // more of the last canisters, until enough returns true for the canisters read so far,
-// or all are read. It returns them, in order, with the place of the first, which is the
+// or all are read. It returns them, in order, with the index of the first, which is the
 // number of canisters before it. If the conversation does not exist it returns 0 and no
 // canisters. Tail calls enough after each read except one that reaches the beginning.
 //
 // Tail learns the length of the conversation from the log if the log has the Info of a
 // [Store]. If it does not, or if the Info is damaged, Tail reads the whole conversation
 // at once and does not call enough.
-func Tail(ctx context.Context, log Log, conversation string, enough func(place int, canisters []canister.Canister) bool) (int, []canister.Canister, error) {
-	place, err := lengthOf(ctx, log, conversation)
+func Tail(ctx context.Context, log Log, conversation string, enough func(start int, canisters []canister.Canister) bool) (int, []canister.Canister, error) {
+	start, err := lengthOf(ctx, log, conversation)
 	if err != nil {
 		return 0, nil, err
 	}
 	var canisters []canister.Canister
 	for step := firstTail; ; step *= 4 {
-		from := max(0, place-step)
-		most := place - from
+		from := max(0, start-step)
+		most := start - from
 		if canisters == nil { // including what has been appended meanwhile
 			most = -1
 		}
-		more, err := section(ctx, log, conversation, from, most)
-		if err == nil && len(more) < place-from { // deleted, and perhaps begun anew
+		part, err := section(ctx, log, conversation, from, most)
+		if err == nil && len(part) < start-from { // deleted, and perhaps begun anew
 			from, canisters = 0, nil
-			more, err = From(ctx, log, conversation, 0)
+			part, err = From(ctx, log, conversation, 0)
 		}
 		if err != nil {
 			return 0, nil, err
 		}
-		place, canisters = from, append(more, canisters...)
-		if place == 0 || enough(place, canisters) {
-			return place, canisters, nil
+		start, canisters = from, append(part, canisters...)
+		if start == 0 || enough(start, canisters) {
+			return start, canisters, nil
 		}
 	}
 }
 
-// From returns the canisters of a conversation starting at a place.
-func From(ctx context.Context, log Log, conversation string, place int) ([]canister.Canister, error) {
-	return section(ctx, log, conversation, place, -1)
+// From returns the canisters of a conversation starting at an index.
+func From(ctx context.Context, log Log, conversation string, start int) ([]canister.Canister, error) {
+	return section(ctx, log, conversation, start, -1)
 }
 
 // lengthOf returns the length of a conversation, or 0 if the log cannot tell.
@@ -69,7 +69,7 @@ func lengthOf(ctx context.Context, log Log, conversation string) (int, error) {
 	return info.Length, err
 }
 
-// section returns up to most canisters starting at place from, or all if most is
+// section returns up to most canisters starting at the index from, or all if most is
 // negative.
 func section(ctx context.Context, log Log, conversation string, from, most int) ([]canister.Canister, error) {
 	var canisters []canister.Canister

@@ -17,7 +17,7 @@ import (
 type watched struct {
 	history.Store
 	before func(after int)
-	reads  []int // places
+	reads  []int // indexes
 	yields int
 }
 
@@ -54,11 +54,11 @@ func numbered(t *testing.T, n int) *watched {
 	return &watched{Store: store}
 }
 
-// expect expects the canisters from a place to the end.
-func expect(t *testing.T, place int, canisters []canister.Canister, from, to int) {
+// expect expects the canisters from an index to the end.
+func expect(t *testing.T, start int, canisters []canister.Canister, from, to int) {
 	t.Helper()
-	if place != from || len(canisters) != to-from {
-		t.Fatalf("%d canisters from %d on, want %d from %d on", len(canisters), place, to-from, from)
+	if start != from || len(canisters) != to-from {
+		t.Fatalf("%d canisters from %d on, want %d from %d on", len(canisters), start, to-from, from)
 	}
 	for i, c := range canisters {
 		if want := fmt.Sprint(from + i); c.Header().ID != want {
@@ -74,14 +74,14 @@ func TestTail(t *testing.T) {
 		{1000, 65, 680, 320}, {1000, 321, 0, 1000}, {10_000, 320, 9680, 320}, {10_000, 20_000, 0, 10_000},
 	} {
 		w := numbered(t, test.length)
-		place, canisters, err := history.Tail(t.Context(), w, "talk", func(place int, canisters []canister.Canister) bool {
-			expect(t, place, canisters, place, test.length)
+		start, canisters, err := history.Tail(t.Context(), w, "talk", func(start int, canisters []canister.Canister) bool {
+			expect(t, start, canisters, start, test.length)
 			return len(canisters) >= test.wanted
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(t, place, canisters, test.from, test.length)
+		expect(t, start, canisters, test.from, test.length)
 		if w.yields != test.yields {
 			t.Errorf("%+v: %d were read: %v", test, w.yields, w.reads)
 		}
@@ -94,11 +94,11 @@ type plain struct{ history.Log }
 // Of a log that cannot tell its length all is read, once.
 func TestTailOfALogOnly(t *testing.T) {
 	w := numbered(t, 300)
-	place, canisters, err := history.Tail(t.Context(), plain{w}, "talk", func(int, []canister.Canister) bool { return true })
+	start, canisters, err := history.Tail(t.Context(), plain{w}, "talk", func(int, []canister.Canister) bool { return true })
 	if err != nil || len(w.reads) != 1 {
 		t.Fatal(err, w.reads)
 	}
-	expect(t, place, canisters, 0, 300)
+	expect(t, start, canisters, 0, 300)
 }
 
 // damaged is a store that can read canisters and not what is beside them.
@@ -109,14 +109,14 @@ func (damaged) Info(_ context.Context, id string) (history.Info, error) {
 }
 
 // A conversation of which only what stands beside the canisters is damaged is read
-// all the same.
+// each the same.
 func TestTailOfADamagedInfo(t *testing.T) {
 	w := numbered(t, 300)
-	place, canisters, err := history.Tail(t.Context(), damaged{w}, "talk", func(int, []canister.Canister) bool { return true })
+	start, canisters, err := history.Tail(t.Context(), damaged{w}, "talk", func(int, []canister.Canister) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, place, canisters, 0, 300)
+	expect(t, start, canisters, 0, 300)
 }
 
 // What is appended while it is looked for is there, and of a conversation that is
@@ -131,11 +131,11 @@ func TestTailOfWhatChanges(t *testing.T) {
 			}
 		}
 	}
-	place, canisters, err := history.Tail(t.Context(), grows, "talk", none)
+	start, canisters, err := history.Tail(t.Context(), grows, "talk", none)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, place, canisters, 0, 210)
+	expect(t, start, canisters, 0, 210)
 
 	shorter := numbered(t, 1000)
 	shorter.before = func(after int) {
@@ -146,10 +146,10 @@ func TestTailOfWhatChanges(t *testing.T) {
 		}
 	}
 	twice := func(int, []canister.Canister) bool { return len(shorter.reads) > 1 }
-	if place, canisters, err = history.Tail(t.Context(), shorter, "talk", twice); err != nil {
+	if start, canisters, err = history.Tail(t.Context(), shorter, "talk", twice); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, place, canisters, 0, 3)
+	expect(t, start, canisters, 0, 3)
 }
 
 // Errors of the log are the error of Tail.

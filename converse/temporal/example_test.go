@@ -43,7 +43,7 @@ func Example() {
 			}
 			switch e := event.(type) {
 			case engine.Added:
-				fmt.Println(e.Place, e.Canister.Kind())
+				fmt.Println(e.Position, e.Canister.Kind())
 			case engine.Ended:
 				return nil
 			}

@@ -65,7 +65,7 @@ func (n news) merge(ctx context.Context, conversation string, deltas <-chan engi
 				continue
 			}
 			told = f
-			delta = engine.Delta{Place: math.MaxInt, Ended: &engine.Ended{Error: f.text, Again: f.again}}
+			delta = engine.Delta{Position: math.MaxInt, Ended: &engine.Ended{Error: f.text, Again: f.again}}
 		}
 		select {
 		case <-ctx.Done():

@@ -176,14 +176,14 @@ func TestStreamBetweenMachines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sent := engine.Delta{Turn: "m1", Attempt: time.Now().UnixMilli(), Index: 3, Place: 7, Event: []byte(`{"event":"text_delta","text":"Hi"}`)}
+		sent := engine.Delta{Turn: "m1", Attempt: time.Now().UnixMilli(), Index: 3, Position: 7, Event: []byte(`{"event":"text_delta","text":"Hi"}`)}
 		if err := s.Publish(ctx, "talk", sent); err != nil {
 			t.Fatal(err)
 		}
 		if hint := <-deltas; hint.Event != nil || hint.Ended != nil {
 			t.Errorf("the first is %+v, want a hint to look at the log", hint)
 		}
-		if got := <-deltas; got.Text() != "Hi" || got.Attempt != sent.Attempt || got.Place != 7 || got.Index != 3 {
+		if got := <-deltas; got.Text() != "Hi" || got.Attempt != sent.Attempt || got.Position != 7 || got.Index != 3 {
 			t.Errorf("got %+v, want %+v", got, sent)
 		}
 		cancel()

@@ -100,7 +100,7 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	if c.user.Interactive() {
 		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+display.Text(cfg.Model.Name.Reveal())+". /help lists the commands."))
 	}
-	p.location.Tell(p.screen, cfg)
+	p.location.Announce(p.screen, cfg)
 	c.greet(ctx)
 	err = c.interruptible(ctx, func(ctx context.Context) error { return addOpening(ctx, p, o, c.assembly, c.session.conversation) })
 	if err != nil {

@@ -57,7 +57,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	s.ending, s.end = context.WithCancel(ctx)
 	defer s.end()
 	if s.settings.Converse {
-		s.Location.Tell(s.Screen, s.Config)
+		s.Location.Announce(s.Screen, s.Config)
 	}
 	if s.settings.Converse && s.Config.Keeps() {
 		var stop func() error

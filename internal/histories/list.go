@@ -83,7 +83,7 @@ func about(info history.Info) string {
 	for _, tag := range info.Tags {
 		parts = append(parts, "#"+display.Line(tag))
 	}
-	if (history.Filter{Open: true}).Allows(info) {
+	if (history.Filter{Open: true}).Match(info) {
 		parts = append(parts, "(open)")
 	}
 	return strings.TrimSpace(strings.Join(parts, " "))
@@ -105,7 +105,7 @@ func (m *Manager) Show(ctx context.Context, id string) error {
 			return err
 		}
 		part := bundle.PartOf(c)
-		head := fmt.Sprintf("%s  %s", paint.Name(fmt.Sprintf("%d %s", part.Place, part.Heading())), paint.Faint(part.When()))
+		head := fmt.Sprintf("%s  %s", paint.Name(fmt.Sprintf("%d %s", part.Number, part.Heading())), paint.Faint(part.When()))
 		m.to.Screen.Print("\n" + strings.TrimRight(head, " ") + "\n")
 		if text := display.Text(part.Text); text != "" {
 			m.to.Screen.Print(strings.TrimRight(text, "\n") + "\n")

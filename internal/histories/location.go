@@ -109,22 +109,22 @@ func (l *Location) OpenError(err error) error {
 	return exit.Usagef("%s: %w", l.ConfigFile, err)
 }
 
-// Tell prints where conversations are kept.
-func (l *Location) Tell(screen *terminal.Screen, cfg *config.Config) {
+// Announce prints where conversations are kept.
+func (l *Location) Announce(screen *terminal.Screen, cfg *config.Config) {
 	switch faint := screen.Notes.Faint; {
 	case l.unkept != nil:
 		screen.Note("Conversations cannot be stored and end with this program: %s. Name another file with --history FILE, or turn storing off with --history none.", display.Line(WithoutKey(l.unkept)))
 	case !cfg.Keeps():
 		screen.Note("%s", faint("Conversations are not stored; they end with this program."))
 	case l.own:
-		screen.Note("%s", faint("Conversations are stored in "+l.place(cfg)+"; --history none turns this off."))
+		screen.Note("%s", faint("Conversations are stored in "+l.describe(cfg)+"; --history none turns this off."))
 	default:
-		screen.Note("%s", faint("Conversations are stored in "+l.place(cfg)+"."))
+		screen.Note("%s", faint("Conversations are stored in "+l.describe(cfg)+"."))
 	}
 }
 
-// place returns where conversations are kept, without a secret.
-func (l *Location) place(cfg *config.Config) string {
+// describe returns where conversations are kept, without a secret.
+func (l *Location) describe(cfg *config.Config) string {
 	switch {
 	case !cfg.History.Store.HasPath():
 		return "PostgreSQL"

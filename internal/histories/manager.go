@@ -39,7 +39,7 @@ func Open(ctx context.Context, cfg *config.Config, at *Location, to Output, crea
 	m := &Manager{to: to, at: at, retention: cfg.Retention(), redact: cfg.Redact()}
 	to.Screen.Redact(m.redact)
 	if path := cfg.History.Path; !create && cfg.History.Store.HasPath() && IsAbsent(path.Reveal()) {
-		to.Screen.Note("%s", to.Screen.Notes.Faint("There is no "+at.place(cfg)+" yet."))
+		to.Screen.Note("%s", to.Screen.Notes.Faint("There is no "+at.describe(cfg)+" yet."))
 		m.store = history.NewMemory()
 		return m, nil
 	}

@@ -68,7 +68,7 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 		return m.to.Screen.PrintDocument(WaitList{id, forms})
 	case len(forms) == 0:
 		text := "The conversation " + Word(id) + " waits for nothing."
-		if (history.Filter{Open: true}).Allows(info) {
+		if (history.Filter{Open: true}).Match(info) {
 			text += " Its turn is not finished. " + m.nextStep(info)
 		}
 		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(text))

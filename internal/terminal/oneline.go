@@ -29,7 +29,7 @@ func HistoryLine(paint Palette, held canister.Canister) string {
 	case canister.Result:
 		return kind + "  " + Fit(resultText(h), 200)
 	default:
-		part := bundle.PartOf(bundle.Placed{Canister: held})
+		part := bundle.PartOf(bundle.Numbered{Canister: held})
 		return kind + "  " + Fit(strings.TrimSpace(display.Line(part.About)+" "+display.Line(part.Text)), 200)
 	}
 }

@@ -258,7 +258,7 @@ var engineBreaks = map[string]func(*brokenEngine){
 	},
 	"Watch/order": watching(func(event engine.Event) (engine.Event, bool) {
 		added, ok := event.(engine.Added)
-		return event, !ok || added.Place != 4
+		return event, !ok || added.Position != 4
 	}),
 	"Watch/order after": func(b *brokenEngine) {
 		b.watch = func(ctx context.Context, conversation string, after int) iter.Seq2[engine.Event, error] {

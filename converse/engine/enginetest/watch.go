@@ -28,8 +28,8 @@ func watchOrder(s *engineSubject) {
 	for _, event := range events {
 		if added, ok := event.(engine.Added); ok {
 			got = append(got, added.Canister)
-			if added.Place != len(got) {
-				s.Fatalf("canister %d is delivered with the position %d", len(got), added.Place)
+			if added.Position != len(got) {
+				s.Fatalf("canister %d is delivered with the position %d", len(got), added.Position)
 			}
 		}
 	}

@@ -294,8 +294,8 @@ func TestCanistersAreThoseOfTheInfo(t *testing.T) {
 	count := func(info history.Info) (n int, err error) {
 		for c, problem := range bundle.Canisters(t.Context(), store, info) {
 			if err = problem; err == nil {
-				if n++; c.Place != n {
-					t.Errorf("place %d is %d", n, c.Place)
+				if n++; c.Number != n {
+					t.Errorf("place %d is %d", n, c.Number)
 				}
 			}
 		}

@@ -15,32 +15,32 @@ import (
 	"github.com/consort-go/consort/internal/display"
 )
 
-// Placed is a canister and its place in the conversation, from 1.
-type Placed struct {
-	Place int
+// Numbered is a canister and its place in the conversation, from 1.
+type Numbered struct {
+	Number int
 	canister.Canister
 }
 
 // Canisters yields the canisters that a conversation had when info was read, and not
 // later ones. If it has fewer now, because it was deleted meanwhile, an error ends the
 // sequence.
-func Canisters(ctx context.Context, store history.Log, info history.Info) iter.Seq2[Placed, error] {
-	return func(yield func(Placed, error) bool) {
+func Canisters(ctx context.Context, store history.Log, info history.Info) iter.Seq2[Numbered, error] {
+	return func(yield func(Numbered, error) bool) {
 		n := 0
 		for c, err := range store.Read(ctx, info.ID, 0) {
 			if err != nil {
-				yield(Placed{}, err)
+				yield(Numbered{}, err)
 				return
 			}
 			if n == info.Length {
 				return
 			}
-			if n++; !yield(Placed{n, c}, nil) {
+			if n++; !yield(Numbered{n, c}, nil) {
 				return
 			}
 		}
 		if n < info.Length {
-			yield(Placed{}, fmt.Errorf("bundle: conversation %q had %d canisters, but only %d could be read: it was deleted meanwhile", info.ID, info.Length, n))
+			yield(Numbered{}, fmt.Errorf("bundle: conversation %q had %d canisters, but only %d could be read: it was deleted meanwhile", info.ID, info.Length, n))
 		}
 	}
 }
@@ -48,16 +48,16 @@ func Canisters(ctx context.Context, store history.Log, info history.Info) iter.S
 // Part is a canister in a form for display. Its texts are unchanged: they may contain
 // markup and terminal control sequences.
 type Part struct {
-	Place int // from 1
-	Kind  canister.Kind
-	About string // the name of a tool, the title of a document, the code of a failure, and so on; may be empty
-	Time  time.Time
-	Text  string
+	Number int // from 1
+	Kind   canister.Kind
+	About  string // the name of a tool, the title of a document, the code of a failure, and so on; may be empty
+	Time   time.Time
+	Text   string
 }
 
 // PartOf returns the display form of a canister.
-func PartOf(c Placed) Part {
-	p := Part{Place: c.Place, Kind: c.Kind(), Time: c.Header().Time, Text: display.Contents(canister.ContentOf(c.Canister))}
+func PartOf(c Numbered) Part {
+	p := Part{Number: c.Number, Kind: c.Kind(), Time: c.Header().Time, Text: display.Contents(canister.ContentOf(c.Canister))}
 	switch c := c.Canister.(type) {
 	case canister.Document:
 		p.About = c.Title

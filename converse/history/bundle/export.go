@@ -75,7 +75,7 @@ func Export(ctx context.Context, w io.Writer, store history.Store, format Format
 		}
 		for c, err := range Canisters(ctx, store, info) {
 			if err == nil {
-				err = put(as.canister(c.Place, c.Canister))
+				err = put(as.canister(c.Number, c.Canister))
 			}
 			if err != nil {
 				return err

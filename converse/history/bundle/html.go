@@ -49,9 +49,9 @@ func (page) conversation(info history.Info) (string, error) {
 	return text, nil
 }
 
-func (page) canister(place int, c canister.Canister) (string, error) {
-	p := PartOf(Placed{place, c})
-	text := fmt.Sprintf("<h2 class=%q>%d %s <time>%s</time></h2>\n", html.EscapeString(string(p.Kind)), p.Place, html.EscapeString(p.Heading()), p.When())
+func (page) canister(number int, c canister.Canister) (string, error) {
+	p := PartOf(Numbered{number, c})
+	text := fmt.Sprintf("<h2 class=%q>%d %s <time>%s</time></h2>\n", html.EscapeString(string(p.Kind)), p.Number, html.EscapeString(p.Heading()), p.When())
 	if said := display.Text(p.Text); said != "" {
 		text += "<pre>\n" + html.EscapeString(said) + "</pre>\n"
 	}

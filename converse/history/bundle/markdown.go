@@ -26,9 +26,9 @@ func (markdown) conversation(info history.Info) (string, error) {
 	return text, nil
 }
 
-func (markdown) canister(place int, c canister.Canister) (string, error) {
-	p := PartOf(Placed{place, c})
-	text := "\n## " + markdownLine(strings.TrimSpace(fmt.Sprintf("%d %s %s", p.Place, p.Heading(), p.When()))) + "\n"
+func (markdown) canister(number int, c canister.Canister) (string, error) {
+	p := PartOf(Numbered{number, c})
+	text := "\n## " + markdownLine(strings.TrimSpace(fmt.Sprintf("%d %s %s", p.Number, p.Heading(), p.When()))) + "\n"
 	if said := strings.TrimRight(display.Text(p.Text), "\n"); said != "" {
 		fence := fenceFor(said)
 		text += "\n" + fence + "\n" + said + "\n" + fence + "\n"

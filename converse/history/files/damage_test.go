@@ -223,7 +223,7 @@ func TestEachBitFlipped(t *testing.T) {
 				t.Fatalf("bit %d of byte %d: there are %d canisters, and no error: %s", bit, at, len(got), flipped)
 			}
 			var corrupt *history.CorruptError
-			if failed != nil && (!errors.As(failed, &corrupt) || !strings.Contains(corrupt.Place, "history.jsonl: line ") || corrupt.Conversation != "talk") {
+			if failed != nil && (!errors.As(failed, &corrupt) || !strings.Contains(corrupt.Location, "history.jsonl: line ") || corrupt.Conversation != "talk") {
 				t.Fatalf("bit %d of byte %d: %v", bit, at, failed)
 			}
 			if failed != nil {
@@ -272,7 +272,7 @@ func TestContentDamaged(t *testing.T) {
 			count++
 		}
 		var corrupt *history.CorruptError
-		if count != 3 || !errors.As(failed, &corrupt) || !strings.HasSuffix(corrupt.Place, "history.jsonl: line 3") ||
+		if count != 3 || !errors.As(failed, &corrupt) || !strings.HasSuffix(corrupt.Location, "history.jsonl: line 3") ||
 			!strings.Contains(failed.Error(), filepath.Base(contents[0])) {
 			t.Errorf("with %d bytes of it: %d, %v", len(data), count, failed)
 		}
@@ -420,7 +420,7 @@ func TestInfoDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		var corrupt *history.CorruptError
-		if _, err := s.Info(t.Context(), "talk"); !errors.As(err, &corrupt) || corrupt.Place != path {
+		if _, err := s.Info(t.Context(), "talk"); !errors.As(err, &corrupt) || corrupt.Location != path {
 			t.Errorf("with %q Info is %v", bad, err)
 		}
 		if got := ids(read(t, s, "talk")); got != "first c0 c1 c2" { // the canisters need no info

@@ -374,5 +374,5 @@ func corrupt(conversation, path string, line int, err error) error {
 	if errors.Is(err, canister.ErrNewer) {
 		return fmt.Errorf("files: conversation %q: %s: %w", conversation, place, err)
 	}
-	return &history.CorruptError{Conversation: conversation, Place: place, Err: err}
+	return &history.CorruptError{Conversation: conversation, Location: place, Err: err}
 }

@@ -137,7 +137,7 @@ func (l *ledger) take(line []byte) error {
 		err = errors.New("the line has no known member")
 	}
 	if err != nil {
-		return &history.CorruptError{Conversation: "", Place: fmt.Sprintf("%s: byte %d", l.path, l.read), Err: err}
+		return &history.CorruptError{Conversation: "", Location: fmt.Sprintf("%s: byte %d", l.path, l.read), Err: err}
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func TestLedgerDamaged(t *testing.T) {
 		text[at] ^= 1
 		check(text, func(err error) bool {
 			corrupt := new(history.CorruptError)
-			return errors.As(err, &corrupt) && strings.HasPrefix(corrupt.Place, path)
+			return errors.As(err, &corrupt) && strings.HasPrefix(corrupt.Location, path)
 		})
 	}
 	newer := appendLine(nil, []byte(`{"v":2,"name":"x","book":{}}`), 0)

@@ -49,7 +49,7 @@ func (s *Store) read(ctx context.Context, conversation string, after int, yield 
 	}
 	r := &reader{conversation: conversation, folder: folder, file: file}
 	r.from(&x, max(after, 0))
-	for place := max(after, 0); place < x.length; place++ {
+	for index := max(after, 0); index < x.length; index++ {
 		form, _, err := r.next()
 		var c canister.Canister
 		if err == nil {
@@ -82,13 +82,13 @@ type reader struct {
 }
 
 // from positions the reader before a canister.
-func (r *reader) from(x *index, place int) {
-	if place >= x.length {
+func (r *reader) from(x *index, at int) {
+	if at >= x.length {
 		return
 	}
-	m := x.marks[place/stride]
-	r.skip = place % stride
-	if place == x.length-1 {
+	m := x.marks[at/stride]
+	r.skip = at % stride
+	if at == x.length-1 {
 		m, r.skip = x.last, 0
 	}
 	r.line = m.line - 1
@@ -143,7 +143,7 @@ func (r *reader) corrupt(err error) error {
 
 // Append implements [history.Log]. If the disk is full, or fails, the conversation is
 // unchanged.
-func (s *Store) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
+func (s *Store) Append(ctx context.Context, conversation string, expected int, canisters ...canister.Canister) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -157,11 +157,11 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 		return err
 	}
 	for {
-		err = s.extend(ctx, conversation, folder, length, batch)
+		err = s.extend(ctx, conversation, folder, expected, batch)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return failed("append", conversation, err)
 		}
-		if todo, err := history.CheckAppend(conversation, 0, length, canisters, nil); !todo {
+		if todo, err := history.CheckAppend(conversation, 0, expected, canisters, nil); !todo {
 			return err
 		}
 		err = s.found(ctx, conversation, folder, batch)
@@ -179,7 +179,7 @@ type batch struct {
 }
 
 func encode(conversation string, canisters []canister.Canister) (*batch, error) {
-	forms, err := history.Lines(conversation, canisters) // also validates separately stored contents
+	forms, err := history.MarshalAll(conversation, canisters) // also validates separately stored contents
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (s *Store) found(ctx context.Context, conversation, folder string, b *batch
 }
 
 // extend appends to an existing conversation.
-func (s *Store) extend(ctx context.Context, conversation, folder string, length int, b *batch) error {
+func (s *Store) extend(ctx context.Context, conversation, folder string, expected int, b *batch) error {
 	l, err := s.lock(ctx, folder)
 	if err != nil {
 		return err
@@ -223,9 +223,9 @@ func (s *Store) extend(ctx context.Context, conversation, folder string, length 
 	if err != nil {
 		return fmt.Errorf("read the existing lines: %w", err)
 	}
-	todo, err := history.CheckAppend(conversation, x.length, length, b.canisters, func(place int) (string, error) {
+	todo, err := history.CheckAppend(conversation, x.length, expected, b.canisters, func(index int) (string, error) {
 		r := &reader{conversation: conversation, folder: folder, file: l.file}
-		r.from(&x, place)
+		r.from(&x, index)
 		form, _, err := r.next()
 		if err != nil {
 			return "", err

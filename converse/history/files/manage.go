@@ -264,7 +264,7 @@ func (s *Store) all() (infos []history.Info, bad error) {
 		}
 		infos = append(infos, changed(info, lines))
 	}
-	slices.SortFunc(infos, history.Order)
+	slices.SortFunc(infos, history.CompareInfo)
 	return infos, bad
 }
 
@@ -272,15 +272,15 @@ func (s *Store) all() (infos []history.Info, bad error) {
 func (s *Store) passes(ctx context.Context, info history.Info, filter history.Filter) (history.Info, bool, error) {
 	quick := filter
 	quick.Open = false
-	if !quick.Allows(info) {
+	if !quick.Match(info) {
 		return info, false, nil
 	}
 	folder := filepath.Join(s.dir, foldername.Of(info.ID))
 	info, err := s.count(info, folder)
-	if err != nil || !filter.Allows(info) {
+	if err != nil || !filter.Match(info) {
 		return info, false, failed("list", info.ID, err)
 	}
-	says, err := filter.Says(info.Title, s.Read(ctx, info.ID, 0))
+	says, err := filter.MatchText(info.Title, s.Read(ctx, info.ID, 0))
 	return info, says, err
 }
 
@@ -336,7 +336,7 @@ func (s *Store) copy(ctx context.Context, r *reader, length int, fresh string, l
 	var end int64
 	var chunk []byte
 	linked := map[string]bool{}
-	for place := range length {
+	for i := range length {
 		form, _, err := r.next()
 		if err == nil {
 			err = ctx.Err()
@@ -348,7 +348,7 @@ func (s *Store) copy(ctx context.Context, r *reader, length int, fresh string, l
 			return err
 		}
 		chunk = appendLine(chunk, form, 0)
-		if len(chunk) < 64<<10 && place < length-1 {
+		if len(chunk) < 64<<10 && i < length-1 {
 			continue
 		}
 		if _, err := s.write(lines, chunk, end); err != nil {
@@ -414,7 +414,7 @@ func link(from, to string) error {
 
 // Delete implements [history.Store]. It renames the folder first, and then removes its
 // contents.
-func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
+func (s *Store) Delete(ctx context.Context, conversation string, expected int) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -423,23 +423,23 @@ func (s *Store) Delete(ctx context.Context, conversation string, length int) err
 	if err != nil {
 		return err
 	}
-	err = s.remove(ctx, conversation, folder, length)
+	err = s.remove(ctx, conversation, folder, expected)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return failed("delete", conversation, err)
 }
 
-func (s *Store) remove(ctx context.Context, conversation, folder string, length int) error {
+func (s *Store) remove(ctx context.Context, conversation, folder string, expected int) error {
 	l, err := s.lock(ctx, folder)
 	if err != nil {
 		return err
 	}
 	defer l.unlock()
-	if length >= 0 { // with AnyLength, unreadable conversations can be removed too
+	if expected >= 0 { // with AnyLength, unreadable conversations can be removed too
 		x, err := s.index(folder, l.file)
 		if err == nil {
-			err = history.CheckDelete(conversation, x.length, length)
+			err = history.CheckDelete(conversation, x.length, expected)
 		}
 		if err != nil {
 			return err

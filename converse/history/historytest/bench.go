@@ -76,10 +76,10 @@ func (s *benched) open() history.Store {
 
 // sized returns a canister whose JSON form has about that many bytes: of the user at
 // even places, and of the model at odd ones.
-func sized(place, size int) canister.Canister {
+func sized(index, size int) canister.Canister {
 	text := strings.Repeat("All work and no play makes Jack a dull boy.\n", size/44+1)
-	head, content := canister.Head{ID: fmt.Sprintf("c%d", place), Time: time.Unix(1, 0)}, canister.Texts(text[:max(size-120, 0)])
-	if place%2 == 1 {
+	head, content := canister.Head{ID: fmt.Sprintf("c%d", index), Time: time.Unix(1, 0)}, canister.Texts(text[:max(size-120, 0)])
+	if index%2 == 1 {
 		return canister.Assistant{Head: head, Content: content, Finish: canister.FinishStop}
 	}
 	return canister.User{Head: head, Content: content}

@@ -61,13 +61,13 @@ func (s *Store) explain(ctx context.Context, conversation string, err error) err
 	case isPG:
 		return s.serverError(conversation, pg)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("history/postgres: %s: no answer within Options.Timeout, %v: %w", s.place, s.timeout, errSilent)
+		return fmt.Errorf("history/postgres: %s: no answer within Options.Timeout, %v: %w", s.location, s.timeout, errSilent)
 	case isConnect:
-		return fmt.Errorf("history/postgres: %s: the server cannot be reached: %w", s.place, networkError(err))
+		return fmt.Errorf("history/postgres: %s: the server cannot be reached: %w", s.location, networkError(err))
 	case lost(err):
-		return fmt.Errorf("history/postgres: %s: the connection was lost; the last operation may or may not have taken effect, and repeating it is safe: %w", s.place, networkError(err))
+		return fmt.Errorf("history/postgres: %s: the connection was lost; the last operation may or may not have taken effect, and repeating it is safe: %w", s.location, networkError(err))
 	}
-	return fmt.Errorf("history/postgres: %s: %w", s.place, err)
+	return fmt.Errorf("history/postgres: %s: %w", s.location, err)
 }
 
 // orContextError replaces the server's error by the error of ctx if that has ended: the server
@@ -88,7 +88,7 @@ func (s *Store) serverError(conversation string, pg *pgconn.PgError) error {
 	short := &pgconn.PgError{Severity: pg.Severity, Code: pg.Code, Message: pg.Message} // no Detail: it may quote a row
 	for _, code := range damageCodes {
 		if strings.HasPrefix(pg.Code, code) {
-			return &history.CorruptError{Conversation: conversation, Place: s.place, Err: short}
+			return &history.CorruptError{Conversation: conversation, Location: s.location, Err: short}
 		}
 	}
 	text := explanations[pg.Code]
@@ -98,7 +98,7 @@ func (s *Store) serverError(conversation string, pg *pgconn.PgError) error {
 	if text != "" {
 		text += ": "
 	}
-	return fmt.Errorf("history/postgres: %s: %s%w", s.place, text, short)
+	return fmt.Errorf("history/postgres: %s: %s%w", s.location, text, short)
 }
 
 // networkError returns the network error within an error of pgx, whose text lists all

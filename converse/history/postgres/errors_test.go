@@ -154,7 +154,7 @@ func TestDamage(t *testing.T) {
 }
 
 // A content that is damaged is mended by who appends it again; an append to a
-// place whose row is missing is refused.
+// location whose row is missing is refused.
 func TestMended(t *testing.T) {
 	s := open(t)
 	long := strings.Repeat("long ", 1000)

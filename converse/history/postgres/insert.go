@@ -53,7 +53,7 @@ func (w *writer) insert(key int64, rows []sqlstore.Row, contents map[string]int6
 		positions[i], ids[i], kinds[i], lines[i] = r.Position, []byte(r.ID), string(r.Kind), string(r.Line)
 		folded[i], parts[i], sizes[i], sums[i] = r.Folded, len(r.Parts), r.Size, r.Sum
 		for _, p := range r.Parts {
-			at, places, held = append(at, r.Position), append(places, p.Place), append(held, contents[string(p.Hash[:])])
+			at, places, held = append(at, r.Position), append(places, p.Index), append(held, contents[string(p.Hash[:])])
 		}
 	}
 	w.queued.Queue(w.store.sql(`INSERT INTO @.canisters (conversation, position, id, kind, line, folded, parts, size, sum)

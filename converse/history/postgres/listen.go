@@ -162,19 +162,19 @@ func (a *assembler) add(frame string) (payload []byte, whole, fits bool) {
 	}
 	head, data, _ := strings.Cut(frame, ":")
 	i, n, _ := strings.Cut(head, "/")
-	place, _ := strconv.Atoi(i)
+	number, _ := strconv.Atoi(i)
 	of, _ := strconv.Atoi(n)
-	if place == 1 {
+	if number == 1 {
 		*a = assembler{next: 1}
 	}
 	piece, err := base64.StdEncoding.DecodeString(data)
-	if err != nil || place < 1 || place != a.next || place > of || len(a.have)+len(piece) > MaxPayload {
+	if err != nil || number < 1 || number != a.next || number > of || len(a.have)+len(piece) > MaxPayload {
 		*a = assembler{}
 		return nil, false, false
 	}
 	a.have = append(a.have, piece...)
 	a.next++
-	if place < of {
+	if number < of {
 		return nil, false, true
 	}
 	payload = append([]byte{}, a.have...) // nil would mean that something was missed

@@ -25,7 +25,7 @@ func (d database) Page(ctx context.Context, want sqlstore.Want) (page []canister
 }
 
 // rows reads a page in one statement, so that the result is consistent. The server does
-// not send rows after the page. Each long content is a bytea: its place as 4 bytes, its
+// not send rows after the page. Each long content is a bytea: its index as 4 bytes, its
 // hash, and its line.
 func (s *Store) rows(ctx context.Context, want sqlstore.Want) (page []canister.Canister, err error) {
 	found, err := s.pool.Query(ctx, s.sql(`SELECT position, id, line, parts, size, sum,
@@ -74,7 +74,7 @@ func (s *Store) parts(want sqlstore.Want, position, n int, long [][]byte) (parts
 		if len(text) < head {
 			return nil, s.common.Corrupt(want.ID, errors.New("the hash of a long content is too short"), "table parts, conversation %d, position %d", want.Key, position)
 		}
-		p := sqlstore.Part{Place: int(binary.BigEndian.Uint32(text)), Hash: sha256.Sum256(text[head:]), Body: text[head:]}
+		p := sqlstore.Part{Index: int(binary.BigEndian.Uint32(text)), Hash: sha256.Sum256(text[head:]), Body: text[head:]}
 		if hash := text[4:head]; !bytes.Equal(p.Hash[:], hash) {
 			return nil, s.common.Corrupt(want.ID, fmt.Errorf("the hash of a long content is %x; it was %x when written", p.Hash, hash), "table contents, hash %x", hash)
 		}

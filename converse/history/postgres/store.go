@@ -24,13 +24,13 @@ import (
 // Store is a [history.Store] in a PostgreSQL database. All methods may be called
 // concurrently, and any number of programs may use the same database.
 type Store struct {
-	common  sqlstore.Store
-	pool    *pgxpool.Pool
-	name    string // of the schema
-	schema  string // the same, quoted
-	place   string // host, port and database, for errors
-	timeout time.Duration
-	dialect *strings.Replacer // of the statements of sqlstore
+	common   sqlstore.Store
+	pool     *pgxpool.Pool
+	name     string // of the schema
+	schema   string // the same, quoted
+	location string // host, port and database, for errors
+	timeout  time.Duration
+	dialect  *strings.Replacer // of the statements of sqlstore
 
 	listener *listener
 	notifier *notifier
@@ -84,13 +84,13 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 	}
 	name := cmp.Or(options.Schema, "consort")
 	s := &Store{
-		name:    name,
-		schema:  pgx.Identifier{name}.Sanitize(),
-		place:   placeOf(&config.ConnConfig.Config),
-		timeout: cmp.Or(options.Timeout, time.Minute),
+		name:     name,
+		schema:   pgx.Identifier{name}.Sanitize(),
+		location: placeOf(&config.ConnConfig.Config),
+		timeout:  cmp.Or(options.Timeout, time.Minute),
 	}
 	s.dialect = strings.NewReplacer("@.", s.schema+".", "@now", "clock_timestamp()")
-	s.common = sqlstore.Store{DB: database{s}, Place: s.place, Folded: true, BeforeDelete: beforeDelete, Closing: make(chan struct{})}
+	s.common = sqlstore.Store{DB: database{s}, Location: s.location, Folded: true, BeforeDelete: beforeDelete, Closing: make(chan struct{})}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, s.explain(ctx, "", err)
 	}

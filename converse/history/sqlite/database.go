@@ -107,7 +107,7 @@ func (d database) ScanInfo(row sqlstore.Scanner) (key int64, info history.Info, 
 	}
 	info.Created, info.Changed = time.Unix(0, created), time.Unix(0, changed)
 	if err := json.Unmarshal([]byte(tags), &info.Tags); err != nil {
-		return 0, info, &history.CorruptError{Conversation: info.ID, Place: fmt.Sprintf("table conversations, key %d: tags", key), Err: err}
+		return 0, info, &history.CorruptError{Conversation: info.ID, Location: fmt.Sprintf("table conversations, key %d: tags", key), Err: err}
 	}
 	if len(info.Tags) == 0 {
 		info.Tags = nil

@@ -32,9 +32,9 @@ func (s *Store) explain(conversation string, err error) error {
 	said := ""
 	switch codeOf(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return &history.CorruptError{Conversation: conversation, Place: s.path, Err: err}
+		return &history.CorruptError{Conversation: conversation, Location: s.path, Err: err}
 	case sqlite3.SQLITE_CONSTRAINT:
-		return &history.CorruptError{Conversation: conversation, Place: s.path, Err: fmt.Errorf("the tables contradict each other: %w", err)}
+		return &history.CorruptError{Conversation: conversation, Location: s.path, Err: fmt.Errorf("the tables contradict each other: %w", err)}
 	case sqlite3.SQLITE_FULL:
 		said = "the disk is full; stored data is intact, and nothing was added"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:

@@ -101,7 +101,7 @@ func TestFilesThatAreNone(t *testing.T) {
 // Rows that are changed behind the store's back are found, and named.
 func TestRowsThatWereChanged(t *testing.T) {
 	long := strings.Repeat("long ", 1000)
-	for statement, place := range map[string]string{
+	for statement, where := range map[string]string{
 		"UPDATE canisters SET line = replace(line, 'one', 'two') WHERE position = 1":                     "table canisters, conversation 1, position 1",
 		"UPDATE canisters SET id = 'c9' WHERE position = 1":                                              "table canisters, conversation 1, position 1",
 		"UPDATE canisters SET position = 3 - position WHERE position IN (1, 2) AND 0":                    "",
@@ -124,11 +124,11 @@ func TestRowsThatWereChanged(t *testing.T) {
 		storetest.Add(t, s, "talk", 0, "zero", "one", long, "three")
 		harm(t, s, statement)
 		lines, err := storetest.Read(t.Context(), s, "talk", 0)
-		if place == "" && err == nil {
+		if where == "" && err == nil {
 			continue
 		}
 		corrupt, ok := errors.AsType[*history.CorruptError](err)
-		if !ok || place != "" && !strings.Contains(corrupt.Place, place) || corrupt.Conversation != "talk" {
+		if !ok || where != "" && !strings.Contains(corrupt.Location, where) || corrupt.Conversation != "talk" {
 			t.Errorf("%s: %d canisters and %v", statement, len(lines), err)
 		}
 	}

@@ -96,7 +96,7 @@ func (l *contents) of(ctx context.Context, tx *sql.Tx, position, n int) (parts [
 		var key int64
 		var hash []byte
 		var p sqlstore.Part
-		if err := l.found.Scan(&at, &p.Place, &key, &hash, &p.Body); err != nil {
+		if err := l.found.Scan(&at, &p.Index, &key, &hash, &p.Body); err != nil {
 			return nil, err
 		}
 		if p.Hash = sha256.Sum256(p.Body); !bytes.Equal(hash, p.Hash[:]) {

@@ -56,7 +56,7 @@ func (d database) Matches(ctx context.Context, filter history.Filter) (found []s
 			}
 			sure, in := among[key]
 			switch {
-			case among != nil && !in, !filter.Allows(info):
+			case among != nil && !in, !filter.Match(info):
 			case among == nil, sure:
 				found = append(found, sqlstore.Match{Info: info, Left: short})
 			default:

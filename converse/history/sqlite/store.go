@@ -73,7 +73,7 @@ func Open(path string, options *Options) (*Store, error) {
 	if s.path, err = create(path); err != nil {
 		return nil, fmt.Errorf("history/sqlite: %w", err)
 	}
-	s.common = sqlstore.Store{DB: database{s}, Place: s.path, BeforeDelete: beforeDelete, Closing: make(chan struct{})}
+	s.common = sqlstore.Store{DB: database{s}, Location: s.path, BeforeDelete: beforeDelete, Closing: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	s.write, err = connect(s.path, 1, "synchronous(2)")

@@ -176,7 +176,7 @@ func (w *writer) Insert(ctx context.Context, conversation int64, rows []sqlstore
 			if err != nil {
 				return err
 			}
-			if err := w.Queue(ctx, "INSERT INTO parts (conversation, position, place, content) VALUES ($1, $2, $3, $4)", conversation, r.Position, p.Place, content); err != nil {
+			if err := w.Queue(ctx, "INSERT INTO parts (conversation, position, place, content) VALUES ($1, $2, $3, $4)", conversation, r.Position, p.Index, content); err != nil {
 				return err
 			}
 		}

@@ -32,11 +32,11 @@ type Mark struct {
 	Trim int `json:"trim,omitzero"`
 	// Tokens is the approximate size of a request with it.
 	Tokens int64 `json:"tokens"`
-	// Place is the index of Through in the log, and Instructions are the indexes of the
+	// Index is the index of Through in the log, and Instructions are the indexes of the
 	// Supervisors before it: they make it unnecessary to read the log from its
 	// beginning. Nil Instructions mean a cut, or a mark of a program that did not write
 	// them.
-	Place        int   `json:"place,omitzero"`
+	Index        int   `json:"place,omitzero"`
 	Instructions []int `json:"instructions,omitzero"`
 }
 
@@ -48,14 +48,14 @@ func MarkOf(c canister.Canister) (m Mark, ok bool) {
 	}
 	text, ok := document.Metadata[Key]
 	const most = 1 << 40
-	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most || m.Place < 0 || !arePlaces(m.Instructions) {
+	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most || m.Index < 0 || !areIndexes(m.Instructions) {
 		return Mark{}, false
 	}
 	return m, true
 }
 
-// arePlaces reports whether numbers are increasing, distinct indexes in a log.
-func arePlaces(numbers []int) bool {
+// areIndexes reports whether numbers are increasing, distinct indexes in a log.
+func areIndexes(numbers []int) bool {
 	least := 0
 	for _, n := range numbers {
 		if n < least {

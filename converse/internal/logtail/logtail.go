@@ -23,8 +23,8 @@ type Map struct {
 // Length returns the length of the log for a number of held canisters.
 func (h *Map) Length(held int) int { return h.From + held - len(h.Front) }
 
-// Place returns the log index of the canister that is held at an index.
-func (h *Map) Place(index int) int {
+// LogIndex returns the log index of the canister that is held at an index.
+func (h *Map) LogIndex(index int) int {
 	if index < len(h.Front) {
 		return h.Front[index]
 	}
@@ -38,10 +38,10 @@ func (h *Map) Mark(history []canister.Canister, plan *compaction.Plan, tokens in
 	if plan.Trim > 0 {
 		return m
 	}
-	m.Place, m.Instructions = h.Place(plan.Cut-1), []int{}
+	m.Index, m.Instructions = h.LogIndex(plan.Cut-1), []int{}
 	for i, c := range history[:plan.Cut] {
 		if c.Kind() == canister.KindSupervisor {
-			m.Instructions = append(m.Instructions, h.Place(i))
+			m.Instructions = append(m.Instructions, h.LogIndex(i))
 		}
 	}
 	return m
@@ -49,17 +49,17 @@ func (h *Map) Mark(history []canister.Canister, plan *compaction.Plan, tokens in
 
 // TakeUp reads a conversation from its end, as far back as its next turn can need: to
 // the turn that contains the newest summary. Without a summary, or if it does not
-// record its place, takeUp reads everything.
+// record its index, TakeUp reads everything.
 func TakeUp(ctx context.Context, log history.Log, conversation string) (Map, []canister.Canister, error) {
-	place, canisters, err := history.Tail(ctx, log, conversation, func(place int, canisters []canister.Canister) bool {
-		_, _, ok := needed(place, canisters)
+	first, canisters, err := history.Tail(ctx, log, conversation, func(first int, canisters []canister.Canister) bool {
+		_, _, ok := needed(first, canisters)
 		return ok
 	})
-	if err != nil || place == 0 {
+	if err != nil || first == 0 {
 		return Map{}, canisters, err
 	}
-	start, summary, _ := needed(place, canisters)
-	h := Map{From: place + start}
+	start, summary, _ := needed(first, canisters)
+	h := Map{From: first + start}
 	before, _ := slices.BinarySearch(summary.Instructions, h.From)
 	h.Front = summary.Instructions[:before]
 	front, err := instructions(ctx, log, conversation, h.Front)
@@ -75,14 +75,14 @@ func TakeUp(ctx context.Context, log history.Log, conversation string) (Map, []c
 
 // needed finds, in the end of a history that begins at a log index, the first canister
 // that the next turn can need, and the mark of the summary after it.
-func needed(place int, end []canister.Canister) (start int, summary compaction.Mark, ok bool) {
+func needed(first int, end []canister.Canister) (start int, summary compaction.Mark, ok bool) {
 	for i, c := range slices.Backward(end) {
 		m, is := compaction.MarkOf(c)
 		if !is || m.Trim > 0 {
 			continue
 		}
 		through, user := compaction.Marks{}.Resolve(end[:i], m), compaction.LastUser(end[:i])
-		if through < 0 || user < 0 || m.Instructions == nil || m.Place != place+through {
+		if through < 0 || user < 0 || m.Instructions == nil || m.Index != first+through {
 			return 0, compaction.Mark{}, false
 		}
 		for start = through; start > 0 && !compaction.Opens(end[start]); {
@@ -97,27 +97,27 @@ func needed(place int, end []canister.Canister) (start int, summary compaction.M
 // about as much.
 const near = 32
 
-// instructions returns the Supervisors at the given places of a conversation, up to the
-// first place that has none.
-func instructions(ctx context.Context, log history.Log, conversation string, places []int) ([]canister.Canister, error) {
+// instructions returns the Supervisors at the given indexes of a log, up to the
+// first index that has none.
+func instructions(ctx context.Context, log history.Log, conversation string, indexes []int) ([]canister.Canister, error) {
 	var found []canister.Canister
-	for len(found) < len(places) {
-		before, place := len(found), places[len(found)]
-		for c, err := range log.Read(ctx, conversation, place) {
+	for len(found) < len(indexes) {
+		before, index := len(found), indexes[len(found)]
+		for c, err := range log.Read(ctx, conversation, index) {
 			if err != nil {
 				return nil, err
 			}
-			if place == places[len(found)] {
+			if index == indexes[len(found)] {
 				if c.Kind() != canister.KindSupervisor {
 					return found, nil
 				}
-				if found = append(found, c); len(found) == len(places) || places[len(found)]-place > near {
+				if found = append(found, c); len(found) == len(indexes) || indexes[len(found)]-index > near {
 					break
 				}
 			}
-			place++
+			index++
 		}
-		if len(found) == before { // the place does not exist
+		if len(found) == before { // the index does not exist
 			break
 		}
 	}
@@ -127,17 +127,17 @@ func instructions(ctx context.Context, log history.Log, conversation string, pla
 // Before returns the first wanted canister before an index of a log, and its index, or
 // nil.
 func Before(ctx context.Context, log history.Log, conversation string, end int, wanted func(canister.Canister) bool) (canister.Canister, int, error) {
-	place := 0
+	index := 0
 	for c, err := range log.Read(ctx, conversation, 0) {
 		switch {
 		case err != nil:
 			return nil, 0, fmt.Errorf("converse: the log cannot be read: %w", err)
-		case place == end:
+		case index == end:
 			return nil, 0, nil
 		case wanted(c):
-			return c, place, nil
+			return c, index, nil
 		}
-		place++
+		index++
 	}
 	return nil, 0, nil
 }

@@ -114,12 +114,12 @@ func writeForEver(s history.Store) error {
 }
 
 // Numbered returns the canister for a place. Every third one is long.
-func Numbered(place int) canister.Canister {
-	text := fmt.Sprint("number ", place)
-	if place%3 == 0 {
+func Numbered(n int) canister.Canister {
+	text := fmt.Sprint("number ", n)
+	if n%3 == 0 {
 		text += strings.Repeat(" and more", 200)
 	}
-	return Says(fmt.Sprint("c", place), text)
+	return Says(fmt.Sprint("c", n), text)
 }
 
 // CheckNumbered checks that a conversation consists of the first Numbered canisters, and

@@ -16,7 +16,7 @@ import (
 type pages struct {
 	length, most int // canisters, and how many of them a page has for their bytes
 	wants        []string
-	lacks        int // the place of a canister that is an error
+	lacks        int // the index of a canister that is an error
 }
 
 var errLacks, errClosed = errors.New("the row is missing"), errors.New("closed")
@@ -32,7 +32,7 @@ func (p *pages) page(want Want) (canisters []canister.Canister, err error) {
 	return canisters, nil
 }
 
-// read reads after a place, and stops after so many canisters.
+// read reads after an index, and stops after so many canisters.
 func (p *pages) read(after, most int, usable func() error) (n int, err error) {
 	length := func() (Extent, error) { return Extent{Length: p.length}, nil }
 	for c, err := range read(after, usable, length, p.page) {

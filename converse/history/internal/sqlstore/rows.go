@@ -33,15 +33,15 @@ type Row struct {
 
 // Part is a long content of a canister.
 type Part struct {
-	Place  int // among the contents
+	Index  int // among the contents
 	Hash   [sha256.Size]byte
 	Body   []byte // the line of a User with only this content
 	Folded string // as in Row
 }
 
-// rowsOf returns the rows of canisters; position is the place of the first.
+// rowsOf returns the rows of canisters; position is the index of the first.
 func rowsOf(conversation string, position int, canisters []canister.Canister, folded bool) ([]Row, error) {
-	lines, err := history.Lines(conversation, canisters)
+	lines, err := history.MarshalAll(conversation, canisters)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func divide(contents []canister.Content) (rest []canister.Content, parts []Part,
 			rest = append(rest, content)
 			continue
 		}
-		parts = append(parts, Part{Place: i, Hash: sha256.Sum256(body), Body: body})
+		parts = append(parts, Part{Index: i, Hash: sha256.Sum256(body), Body: body})
 	}
 	return rest, parts, nil
 }
@@ -132,10 +132,10 @@ func (r Row) canister() (canister.Canister, error) {
 			return nil, err
 		}
 		user, _ := held.(canister.User)
-		if len(user.Content) != 1 || p.Place > len(contents) {
+		if len(user.Content) != 1 || p.Index > len(contents) {
 			return nil, errors.New("its long contents do not fit into it")
 		}
-		contents = slices.Insert(contents, p.Place, user.Content[0])
+		contents = slices.Insert(contents, p.Index, user.Content[0])
 	}
 	return canister.WithContent(c, contents), nil
 }
@@ -143,14 +143,14 @@ func (r Row) canister() (canister.Canister, error) {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checksum returns the CRC-32C of the position as 8 bytes, the identity, a 0, the line,
-// and for each part its place as 8 bytes and its hash.
+// and for each part its index as 8 bytes and its hash.
 func (r Row) checksum() int64 {
 	head := binary.BigEndian.AppendUint64(make([]byte, 0, 64), uint64(r.Position))
 	head = append(append(head, r.ID...), 0)
 	sum := crc32.Checksum(head, castagnoli)
 	sum = crc32.Update(sum, castagnoli, r.Line)
 	for _, p := range r.Parts {
-		sum = crc32.Update(sum, castagnoli, binary.BigEndian.AppendUint64(head[:0], uint64(p.Place)))
+		sum = crc32.Update(sum, castagnoli, binary.BigEndian.AppendUint64(head[:0], uint64(p.Index)))
 		sum = crc32.Update(sum, castagnoli, p.Hash[:])
 	}
 	return int64(sum)

@@ -74,7 +74,7 @@ type DB interface {
 	// canisters before the failure. The error is [ErrGap] if a row is missing.
 	Page(ctx context.Context, want Want) ([]canister.Canister, error)
 	// Matches returns the conversations that may match the filter, in the order of
-	// [history.Order].
+	// [history.CompareInfo].
 	Matches(ctx context.Context, filter history.Filter) ([]Match, error)
 	// ScanInfo scans a row with the [Columns].
 	ScanInfo(row Scanner) (key int64, info history.Info, err error)
@@ -104,8 +104,8 @@ var ErrRace = errors.New("another writer was faster")
 // fields must not change once it is in use.
 type Store struct {
 	DB DB
-	// Place names the database in errors, without a password.
-	Place string
+	// Location names the database in errors, without a password.
+	Location string
 	// Folded says that the tables canisters and contents have the column folded, with
 	// the texts that a search compares.
 	Folded bool
@@ -136,7 +136,7 @@ func (s *Store) Usable(ctx context.Context) error {
 
 // Corrupt returns the error about a damaged row.
 func (s *Store) Corrupt(conversation string, err error, format string, args ...any) error {
-	return &history.CorruptError{Conversation: conversation, Place: s.Place + ": " + fmt.Sprintf(format, args...), Err: err}
+	return &history.CorruptError{Conversation: conversation, Location: s.Location + ": " + fmt.Sprintf(format, args...), Err: err}
 }
 
 // write is [DB.Write] for a transaction with a result, which is safe although do may

@@ -14,30 +14,30 @@ import (
 
 // Append implements [history.Log.Append], and reports whether the conversation has
 // grown.
-func (s *Store) Append(ctx context.Context, conversation string, length int, canisters []canister.Canister) (grown bool, err error) {
-	rows, err := rowsOf(conversation, length, canisters, s.Folded)
+func (s *Store) Append(ctx context.Context, conversation string, expected int, canisters []canister.Canister) (grown bool, err error) {
+	rows, err := rowsOf(conversation, expected, canisters, s.Folded)
 	if err != nil {
 		return false, err
 	}
 	return write(ctx, s.DB, conversation, func(ctx context.Context, tx Tx) (grown bool, verdict, err error) {
-		key, have, err := lock(ctx, tx, conversation, "FOR NO KEY UPDATE")
+		key, length, err := lock(ctx, tx, conversation, "FOR NO KEY UPDATE")
 		if err != nil {
 			return false, nil, err
 		}
-		var there map[int]string // identities, queried once
-		todo, verdict := history.CheckAppend(conversation, have, length, canisters, func(place int) (id string, _ error) {
-			if there == nil {
-				there, err = identities(ctx, tx, key, length, len(canisters))
+		var existing map[int]string // identities, queried once
+		todo, verdict := history.CheckAppend(conversation, length, expected, canisters, func(index int) (id string, _ error) {
+			if existing == nil {
+				existing, err = identities(ctx, tx, key, expected, len(canisters))
 			}
-			if err == nil && len(there) != len(canisters) {
-				return "", s.Corrupt(conversation, fmt.Errorf("of %d rows from position %d, only %d exist", len(canisters), length, len(there)), "table canisters, conversation %d", key)
+			if err == nil && len(existing) != len(canisters) {
+				return "", s.Corrupt(conversation, fmt.Errorf("of %d rows from position %d, only %d exist", len(canisters), expected, len(existing)), "table canisters, conversation %d", key)
 			}
-			return there[place], err
+			return existing[index], err
 		})
 		if !todo || err != nil {
 			return false, verdict, err
 		}
-		return true, nil, s.add(ctx, tx, conversation, key, length, rows)
+		return true, nil, s.add(ctx, tx, conversation, key, expected, rows)
 	})
 }
 
@@ -51,12 +51,12 @@ func lock(ctx context.Context, tx Tx, conversation, mode string) (key int64, len
 	return key, length, err
 }
 
-// identities returns the identities at n places of a conversation, starting at first.
+// identities returns the identities at n indexes of a conversation, starting at first.
 func identities(ctx context.Context, tx Tx, key int64, first, n int) (map[int]string, error) {
 	all := map[int]string{}
-	var place int
+	var index int
 	var id []byte
-	err := tx.Each(ctx, []any{&place, &id}, func() error { all[place] = string(id); return nil },
+	err := tx.Each(ctx, []any{&index, &id}, func() error { all[index] = string(id); return nil },
 		"SELECT position, id FROM @.canisters WHERE conversation = $1 AND position >= $2 AND position < $3", key, first, first+n)
 	return all, err
 }
@@ -162,13 +162,13 @@ var deletions = []string{
 }
 
 // Delete implements [history.Store.Delete].
-func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
+func (s *Store) Delete(ctx context.Context, conversation string, expected int) error {
 	return named(s.DB.Write(ctx, conversation, func(ctx context.Context, tx Tx) (verdict, err error) {
 		key, have, err := lock(ctx, tx, conversation, "FOR UPDATE")
 		if err != nil || key == 0 {
 			return nil, err
 		}
-		if conflict := history.CheckDelete(conversation, have, length); conflict != nil {
+		if conflict := history.CheckDelete(conversation, have, expected); conflict != nil {
 			return conflict, nil
 		}
 		for _, statements := range [][]string{s.BeforeDelete, deletions} {
@@ -227,7 +227,7 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 		}
 		count := 0
 		for _, match := range matches {
-			says, err := match.Left.Says(match.Info.Title, s.Read(ctx, match.Info.ID, 0))
+			says, err := match.Left.MatchText(match.Info.Title, s.Read(ctx, match.Info.ID, 0))
 			if errors.Is(err, history.ErrNotFound) {
 				continue // deleted meanwhile
 			}
