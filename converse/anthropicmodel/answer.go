@@ -5,6 +5,7 @@ package anthropicmodel
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -36,6 +37,7 @@ type answer struct {
 
 // block is one block of the content.
 type block struct {
+	index     string // as the server wrote it; empty if it gave none
 	kind      string
 	id, name  string
 	members   map[string]json.RawMessage // of the block as it began
@@ -64,7 +66,9 @@ func (a *answer) Add(event string, value gjson.Result) {
 	case "message_start":
 		a.head(value.Get("message"))
 	case "content_block_start":
-		a.start(value.Get("content_block"))
+		if b := a.start(value.Get("content_block")); b != nil {
+			b.index = strings.Clone(value.Get("index").Raw)
+		}
 	case "content_block_delta":
 		a.delta(value.Get("index"), value.Get("delta"))
 	case "message_delta":
@@ -74,6 +78,8 @@ func (a *answer) Add(event string, value gjson.Result) {
 		a.done = true
 	case "message":
 		a.whole(value)
+	default:
+		a.fault = value.Get("error").IsObject()
 	}
 }
 
@@ -134,19 +140,28 @@ func (a *answer) start(value gjson.Result) *block {
 	return b
 }
 
+// at returns the newest block with an index, or, without an index, the newest of all. It
+// may return nil. Some servers count from 1, or give all blocks the index 0.
+func (a *answer) at(index gjson.Result) *block {
+	for _, b := range slices.Backward(a.blocks[a.before:]) {
+		if !index.Exists() || b.index == index.Raw {
+			return b
+		}
+	}
+	return nil
+}
+
 // delta processes a piece of a block.
 func (a *answer) delta(index, delta gjson.Result) {
-	at := len(a.blocks) - 1
-	if index.Exists() {
-		at = a.before + int(index.Int())
-	}
-	if at < a.before || at >= len(a.blocks) {
+	b, kind := a.at(index), delta.Get("type").String()
+	if kind == "text_delta" {
+		a.say(a.textBlock(b), delta.Get("text").String())
 		return
 	}
-	b := a.blocks[at]
-	switch delta.Get("type").String() {
-	case "text_delta":
-		a.say(b, delta.Get("text").String())
+	if b == nil {
+		return
+	}
+	switch kind {
 	case "thinking_delta":
 		a.think(b, delta.Get("thinking").String())
 	case "signature_delta":
@@ -163,8 +178,20 @@ func (a *answer) delta(index, delta gjson.Result) {
 	}
 }
 
+// textBlock returns the block of a piece of text: b if it has text, or else a block of its
+// own. Some servers send text with the index of a call.
+func (a *answer) textBlock(b *block) *block {
+	if b != nil && b.kind == "text" {
+		return b
+	}
+	if n := len(a.blocks); n > a.before && a.blocks[n-1].kind == "text" && a.blocks[n-1].index == "" {
+		return a.blocks[n-1]
+	}
+	return a.start(gjson.Parse(`{"type":"text","text":""}`))
+}
+
 func (a *answer) say(b *block, text string) {
-	if text != "" && b.kind == "text" {
+	if text != "" && b != nil && b.kind == "text" {
 		b.text = append(b.text, text...)
 		a.emit(converse.Delta{Text: text})
 	}

@@ -58,7 +58,7 @@ type Options struct {
 	// Temperature and TopP control the randomness of the sampling. A temperature in a
 	// request replaces both, and is left out while the model thinks.
 	Temperature, TopP *float64
-	// Stop are texts at which the model stops. The Stop of a request replaces them. The API
+	// Stop are texts that end the answer. The Stop of a request replaces them. The API
 	// takes no text that is only white space.
 	Stop []string
 	// ToolChoice is auto, any, none or the name of a tool that must be called. Empty leaves

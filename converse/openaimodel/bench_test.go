@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -128,8 +129,8 @@ func BenchmarkDeltas(b *testing.B) {
 		model := newModel(b, server.URL(), openaimodel.Options{})
 		b.ReportAllocs()
 		for b.Loop() {
-			if got := run(context.Background(), model, newRequest()); got.err != nil {
-				b.Fatal(got.err)
+			if got := modeltest.Run(context.Background(), model, newRequest()); got.Err != nil {
+				b.Fatal(got.Err)
 			}
 		}
 	})

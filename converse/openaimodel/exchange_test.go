@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/invoker"
 )
@@ -73,19 +74,19 @@ func TestRetriesAreVisible(t *testing.T) {
 				w.WriteHeader(test.status)
 				io.WriteString(w, test.body)
 			})
-			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
-			if n := int(attempts.Load()); n != test.attempts || len(got.retries) != test.attempts-1 {
-				t.Errorf("%d attempts and %d events, want %d attempts", n, len(got.retries), test.attempts)
+			got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+			if n := int(attempts.Load()); n != test.attempts || len(got.Retries) != test.attempts-1 {
+				t.Errorf("%d attempts and %d events, want %d attempts", n, len(got.Retries), test.attempts)
 			}
-			for i, retry := range got.retries {
+			for i, retry := range got.Retries {
 				var failed *converse.ModelError
 				if retry.Attempt != i+1 || retry.Wait != test.wait || !errors.As(retry.Err, &failed) || failed.Status != test.status {
 					t.Errorf("event %+v", retry)
 				}
 			}
 			var failed *converse.ModelError
-			if !errors.As(got.err, &failed) || failed.Status != test.status {
-				t.Errorf("error %v", got.err)
+			if !errors.As(got.Err, &failed) || failed.Status != test.status {
+				t.Errorf("error %v", got.Err)
 			}
 		})
 	}
@@ -133,13 +134,13 @@ func TestWaitIsAsSaid(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
-	got := run(t.Context(), newModel(t, server.URL+"?key=planted-secret", openaimodel.Options{MaxRetries: 1}), newRequest())
+	got := modeltest.Run(t.Context(), newModel(t, server.URL+"?key=planted-secret", openaimodel.Options{MaxRetries: 1}), newRequest())
 	var failed *converse.ModelError
-	if !errors.As(got.err, &failed) || failed.Status != 0 || !failed.Retryable || len(got.retries) != 1 {
-		t.Fatalf("%v, %d retries", got.err, len(got.retries))
+	if !errors.As(got.Err, &failed) || failed.Status != 0 || !failed.Retryable || len(got.Retries) != 1 {
+		t.Fatalf("%v, %d retries", got.Err, len(got.Retries))
 	}
-	if strings.Contains(got.err.Error(), "planted") || got.retries[0].Wait != 500*time.Millisecond {
-		t.Errorf("%v, %v", got.err, got.retries[0].Wait)
+	if strings.Contains(got.Err.Error(), "planted") || got.Retries[0].Wait != 500*time.Millisecond {
+		t.Errorf("%v, %v", got.Err, got.Retries[0].Wait)
 	}
 }
 
@@ -169,10 +170,10 @@ func TestErrors(t *testing.T) {
 				w.WriteHeader(test.status)
 				io.WriteString(w, test.body)
 			})
-			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{APIKey: key, MaxRetries: -1}), newRequest())
+			got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{APIKey: key, MaxRetries: -1}), newRequest())
 			var failed *converse.ModelError
-			if !errors.As(got.err, &failed) {
-				t.Fatal(got.err)
+			if !errors.As(got.Err, &failed) {
+				t.Fatal(got.Err)
 			}
 			want := converse.ModelError{Message: test.message, Status: test.status, Code: test.code, RequestID: "req-7", Retryable: test.status >= 500, Advice: failed.Advice}
 			if *failed != want {
@@ -190,9 +191,9 @@ func TestErrorsHaveNoShortSecrets(t *testing.T) {
 			r.Header.Get("X-Key"), r.URL.Query().Get("code"))
 	})
 	options := openaimodel.Options{APIKey: "k-1234", Headers: map[string]string{"X-Key": "h-12345"}, MaxRetries: -1}
-	got := run(t.Context(), newModel(t, server.URL+"?code=q-12345", options), newRequest())
-	if got.err == nil || !strings.Contains(got.err.Error(), "Bad: [secret], [secret], [secret]") {
-		t.Error(got.err)
+	got := modeltest.Run(t.Context(), newModel(t, server.URL+"?code=q-12345", options), newRequest())
+	if got.Err == nil || !strings.Contains(got.Err.Error(), "Bad: [secret], [secret], [secret]") {
+		t.Error(got.Err)
 	}
 }
 
@@ -205,9 +206,9 @@ func TestHalfAnEvent(t *testing.T) {
 		begin, _, _ = strings.Cut(begin, "data: [DONE]")
 		for _, half := range []string{`data: {"choices":[],"usa`, "data: {\ndata: \"choices\":[]"} {
 			server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { io.WriteString(w, begin+half) })
-			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{MaxRetries: -1}), newRequest())
-			if text := fmt.Sprint(got.err); want == "" && got.err != nil || !strings.Contains(text, want) {
-				t.Errorf("%q: %v", begin+half, got.err)
+			got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{MaxRetries: -1}), newRequest())
+			if text := fmt.Sprint(got.Err); want == "" && got.Err != nil || !strings.Contains(text, want) {
+				t.Errorf("%q: %v", begin+half, got.Err)
 			}
 		}
 	}
@@ -230,8 +231,8 @@ func TestSecretsStay(t *testing.T) {
 		io.WriteString(w, hello)
 	})
 	for _, options := range []openaimodel.Options{{}, {APIKey: "own-key"}, {Headers: map[string]string{"X-Own": "own"}}} {
-		if got := run(t.Context(), newModel(t, server.URL, options), newRequest()); got.err != nil {
-			t.Fatal(got.err)
+		if got := modeltest.Run(t.Context(), newModel(t, server.URL, options), newRequest()); got.Err != nil {
+			t.Fatal(got.Err)
 		}
 		if text := fmt.Sprint(seen); strings.Contains(text, "planted") {
 			t.Errorf("the environment leaks: %s", text)
@@ -273,8 +274,8 @@ func TestKeyForOpenAI(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 		})}
-		if out := run(t.Context(), newModel(t, base, openaimodel.Options{HTTPClient: client}), newRequest()); out.err != nil {
-			t.Fatal(base, out.err)
+		if out := modeltest.Run(t.Context(), newModel(t, base, openaimodel.Options{HTTPClient: client}), newRequest()); out.Err != nil {
+			t.Fatal(base, out.Err)
 		}
 		if got != want || host == "elsewhere.example" {
 			t.Errorf("%q: sent %q to %q", base, got, host)
@@ -304,13 +305,13 @@ func TestRedirects(t *testing.T) {
 		}
 	})
 	options := openaimodel.Options{APIKey: "k", Headers: map[string]string{"X-Own": "own"}}
-	if got := run(t.Context(), newModel(t, server.URL+"/near", options), newRequest()); got.err != nil {
-		t.Error(got.err)
+	if got := modeltest.Run(t.Context(), newModel(t, server.URL+"/near", options), newRequest()); got.Err != nil {
+		t.Error(got.Err)
 	}
-	got := run(t.Context(), newModel(t, server.URL+"/away", options), newRequest())
+	got := modeltest.Run(t.Context(), newModel(t, server.URL+"/away", options), newRequest())
 	var failed *converse.ModelError
-	if !errors.As(got.err, &failed) || failed.Status != http.StatusTemporaryRedirect || failed.Retryable || len(got.retries) != 0 || stolen.Load() {
-		t.Errorf("%v, stolen %v", got.err, stolen.Load())
+	if !errors.As(got.Err, &failed) || failed.Status != http.StatusTemporaryRedirect || failed.Retryable || len(got.Retries) != 0 || stolen.Load() {
+		t.Errorf("%v, stolen %v", got.Err, stolen.Load())
 	}
 }
 
@@ -333,11 +334,11 @@ func TestSilence(t *testing.T) {
 	for _, path := range []string{"/head", "/begin"} {
 		options := openaimodel.Options{ResponseTimeout: 50 * time.Millisecond, IdleTimeout: 50 * time.Millisecond}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		got := run(ctx, newModel(t, server.URL+path, options), newRequest())
+		got := modeltest.Run(ctx, newModel(t, server.URL+path, options), newRequest())
 		cancel()
 		var failed *converse.ModelError
-		if !errors.As(got.err, &failed) || !failed.Retryable || !strings.Contains(failed.Message, "50ms") || got.replies != 0 {
-			t.Errorf("%s: %v", path, got.err)
+		if !errors.As(got.Err, &failed) || !failed.Retryable || !strings.Contains(failed.Message, "50ms") || got.Replies != 0 {
+			t.Errorf("%s: %v", path, got.Err)
 		}
 	}
 }
@@ -385,9 +386,9 @@ func TestSilenceAfterTheEnd(t *testing.T) {
 	})
 	for path, idle := range map[string]time.Duration{"/finish": 50 * time.Millisecond, "/done": time.Minute} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		got := run(ctx, newModel(t, server.URL+path, openaimodel.Options{IdleTimeout: idle}), newRequest())
+		got := modeltest.Run(ctx, newModel(t, server.URL+path, openaimodel.Options{IdleTimeout: idle}), newRequest())
 		cancel()
-		if got.err != nil || got.replies != 1 || got.text != "Hello." {
+		if got.Err != nil || got.Replies != 1 || got.Text != "Hello." {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
@@ -450,10 +451,10 @@ func TestLimits(t *testing.T) {
 	})
 	for _, path := range []string{"/line", "/event", "/comments", "/json", "/space", "/calls"} {
 		options := openaimodel.Options{MaxEventBytes: 10_000, MaxAnswerBytes: 200_000}
-		got := run(t.Context(), newModel(t, server.URL+path, options), newRequest())
+		got := modeltest.Run(t.Context(), newModel(t, server.URL+path, options), newRequest())
 		var failed *converse.ModelError
-		if !errors.As(got.err, &failed) || failed.Retryable || got.replies != 0 || len(got.retries) != 0 {
-			t.Errorf("%s: %v", path, got.err)
+		if !errors.As(got.Err, &failed) || failed.Retryable || got.Replies != 0 || len(got.Retries) != 0 {
+			t.Errorf("%s: %v", path, got.Err)
 		}
 	}
 }
@@ -479,22 +480,22 @@ func TestWholeEqualsStreamed(t *testing.T) {
 				message.Usage = &openaiserver.Usage{PromptTokens: 3, CompletionTokens: 4}
 			}
 			server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: message}}}, nil)
-			streamed := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{}), newRequest())
-			whole := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{NoStream: true}), newRequest())
-			if a, b := streamed.describe(t), whole.describe(t); a != b || streamed.err != nil {
+			streamed := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{}), newRequest())
+			whole := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{NoStream: true}), newRequest())
+			if a, b := describe(t, streamed), describe(t, whole); a != b || streamed.Err != nil {
 				t.Errorf("streamed: %s\nwhole:    %s", a, b)
 			}
 		})
 	}
 }
 
-func (o outcome) describe(t *testing.T) string {
+func describe(t *testing.T, o modeltest.Outcome) string {
 	t.Helper()
-	reply, err := json.Marshal(o.reply)
+	reply, err := json.Marshal(o.Reply)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%q %q %q %s %v", o.text, o.reasoning, o.began, reply, o.err)
+	return fmt.Sprintf("%q %q %q %s %v", o.Text, o.Reasoning, o.Began, reply, o.Err)
 }
 
 // TestRequestFields: each option is where the API looks for it.
@@ -563,8 +564,8 @@ func TestRequestFields(t *testing.T) {
 			if test.change != nil {
 				test.change(request)
 			}
-			if got := run(t.Context(), newModel(t, server.URL, test.options), request); got.err != nil {
-				t.Fatal(got.err)
+			if got := modeltest.Run(t.Context(), newModel(t, server.URL, test.options), request); got.Err != nil {
+				t.Fatal(got.Err)
 			}
 			if string(body) != test.want {
 				t.Errorf("got  %s\nwant %s", body, test.want)
@@ -596,13 +597,13 @@ func TestNewRefuses(t *testing.T) {
 	}
 	model := newModel(t, "", openaimodel.Options{})
 	for _, request := range []*converse.Request{nil, {}} {
-		if got := run(t.Context(), model, request); got.err == nil {
+		if got := modeltest.Run(t.Context(), model, request); got.Err == nil {
 			t.Error("a request that cannot be was sent")
 		}
 	}
 	broken := newRequest(canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i"})
-	if got := run(t.Context(), model, broken); got.err == nil || !strings.Contains(got.err.Error(), "Repair") {
-		t.Error(got.err)
+	if got := modeltest.Run(t.Context(), model, broken); got.Err == nil || !strings.Contains(got.Err.Error(), "Repair") {
+		t.Error(got.Err)
 	}
 }
 
@@ -615,8 +616,8 @@ func TestSideBySide(t *testing.T) {
 	for range 50 {
 		for _, m := range []converse.Model{model, model.Bind(), bound} {
 			wait.Go(func() {
-				if got := run(context.Background(), m, newRequest()); got.err != nil || got.text != "Hello." {
-					t.Error(got.err, got.text)
+				if got := modeltest.Run(context.Background(), m, newRequest()); got.Err != nil || got.Text != "Hello." {
+					t.Error(got.Err, got.Text)
 				}
 			})
 		}
@@ -646,8 +647,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	defer server.Close()
 	model := newModel(t, server.URL, openaimodel.Options{})
 	for range 20 {
-		if got := run(t.Context(), model, newRequest()); got.err != nil {
-			t.Fatal(got.err)
+		if got := modeltest.Run(t.Context(), model, newRequest()); got.Err != nil {
+			t.Fatal(got.Err)
 		}
 	}
 	if n := connections.Load(); n > 3 {

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -34,8 +35,8 @@ func catch(t testing.TB) (url string, body *[]byte) {
 func messages(t *testing.T, options openaimodel.Options, history ...canister.Canister) string {
 	t.Helper()
 	url, body := catch(t)
-	if got := run(t.Context(), newModel(t, url, options), newRequest(history...)); got.err != nil {
-		t.Fatal(got.err)
+	if got := modeltest.Run(t.Context(), newModel(t, url, options), newRequest(history...)); got.Err != nil {
+		t.Fatal(got.Err)
 	}
 	var request struct{ Messages json.RawMessage }
 	if err := json.Unmarshal(*body, &request); err != nil {
@@ -175,15 +176,15 @@ func TestMessages(t *testing.T) {
 // other server.
 func TestExtraContentGoesBack(t *testing.T) {
 	server := start(t, openaiserver.Script{}, nil)
-	got := run(t.Context(), newModel(t, openaiserver.OddityURL(server.URL(), "thought-signature"), openaimodel.Options{}), newRequest())
-	if got.err != nil {
-		t.Fatal(got.err)
+	got := modeltest.Run(t.Context(), newModel(t, openaiserver.OddityURL(server.URL(), "thought-signature"), openaimodel.Options{}), newRequest())
+	if got.Err != nil {
+		t.Fatal(got.Err)
 	}
-	call := got.reply.Invocations[0]
-	history := []canister.Canister{got.reply.Message, call, canister.Result{Head: head("r"), Invocation: call.ID, Content: canister.Texts("x")}}
+	call := got.Reply.Invocations[0]
+	history := []canister.Canister{got.Reply.Message, call, canister.Result{Head: head("r"), Invocation: call.ID, Content: canister.Texts("x")}}
 	const signature = `"extra_content":{"google":{"thought_signature":"c2lnbmF0dXJl"}}`
 
-	run(t.Context(), newModel(t, server.URL(), openaimodel.Options{MaxRetries: -1}), newRequest(history...))
+	modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{MaxRetries: -1}), newRequest(history...))
 	requests := server.Requests()
 	if body := requests[len(requests)-1].Body; !strings.Contains(string(body), signature) {
 		t.Errorf("its own server gets %s", body)
@@ -208,23 +209,23 @@ func TestReasoningGoesBack(t *testing.T) {
 				fmt.Fprintf(w, form, field)
 			})
 			model := newModel(t, server.URL, openaimodel.Options{})
-			got := run(t.Context(), model, newRequest())
-			if got.err != nil || got.reasoning != `Look <up> "it".` {
-				t.Fatal(got.err, got.reasoning)
+			got := modeltest.Run(t.Context(), model, newRequest())
+			if got.Err != nil || got.Reasoning != `Look <up> "it".` {
+				t.Fatal(got.Err, got.Reasoning)
 			}
-			run(t.Context(), model, newRequest(got.reply.Message))
+			modeltest.Run(t.Context(), model, newRequest(got.Reply.Message))
 			var sent struct{ Messages []map[string]string }
 			if err := json.Unmarshal(body, &sent); err != nil {
 				t.Fatal(err)
 			}
 			want := ""
 			if field == "reasoning_content" {
-				want = got.reasoning
+				want = got.Reasoning
 			}
 			if sent.Messages[0]["reasoning_content"] != want {
 				t.Errorf("%s: sends %s", name, body)
 			}
-			if elsewhere := messages(t, openaimodel.Options{}, got.reply.Message); strings.Contains(elsewhere, "Look") {
+			if elsewhere := messages(t, openaimodel.Options{}, got.Reply.Message); strings.Contains(elsewhere, "Look") {
 				t.Errorf("%s: another server gets %s", name, elsewhere)
 			}
 		}
@@ -292,12 +293,12 @@ func TestBoundSendsTheSame(t *testing.T) {
 				request := newRequest(h...)
 				request.NoInvocations = r.IntN(2) == 0
 				request.Tools = toolsets[r.IntN(len(toolsets))]
-				if got := run(t.Context(), bound, request); got.err != nil {
-					t.Fatal(got.err)
+				if got := modeltest.Run(t.Context(), bound, request); got.Err != nil {
+					t.Fatal(got.Err)
 				}
 				sent := string(*body)
-				if got := run(t.Context(), model, request); got.err != nil {
-					t.Fatal(got.err)
+				if got := modeltest.Run(t.Context(), model, request); got.Err != nil {
+					t.Fatal(got.Err)
 				}
 				if sent != string(*body) {
 					t.Fatalf("seed %d: bound sends %s\nmodel sends %s", seed, sent, *body)
@@ -327,8 +328,8 @@ func TestEarlyAnswer(t *testing.T) {
 	for i := range 5 {
 		history = append(history, canister.User{Head: head(fmt.Sprint("u", i)), Content: canister.Texts("more")})
 		for _, model := range []converse.Model{bound, plain} {
-			if got := run(t.Context(), model, newRequest(history...)); got.err != nil {
-				t.Fatal(got.err)
+			if got := modeltest.Run(t.Context(), model, newRequest(history...)); got.Err != nil {
+				t.Fatal(got.Err)
 			}
 		}
 		want = append(want, string(*body))
@@ -374,11 +375,11 @@ func TestEarlyRefusal(t *testing.T) {
 	for i := range 4 {
 		text := strings.Repeat(fmt.Sprint("more ", i, " "), 200_000)
 		history = append(history, canister.User{Head: head(fmt.Sprint("u", i)), Content: canister.Texts(text)})
-		got := run(t.Context(), bound, newRequest(history...))
-		if got.err != nil || len(got.retries) != 1 {
-			t.Fatalf("%v, %d retries", got.err, len(got.retries))
+		got := modeltest.Run(t.Context(), bound, newRequest(history...))
+		if got.Err != nil || len(got.Retries) != 1 {
+			t.Fatalf("%v, %d retries", got.Err, len(got.Retries))
 		}
-		run(t.Context(), plain, newRequest(history...))
+		modeltest.Run(t.Context(), plain, newRequest(history...))
 		if sent := <-bodies; sent != string(*body) {
 			t.Fatalf("request %d has %d bytes, want %d", i, len(sent), len(*body))
 		}

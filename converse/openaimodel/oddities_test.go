@@ -3,29 +3,17 @@
 package openaimodel_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
-
-// outcome is what came of an exchange.
-type outcome struct {
-	text, reasoning string // of the deltas
-	began           []string
-	retries         []converse.Retry
-	reply           converse.Reply
-	replies         int
-	err             error
-}
 
 func newRequest(history ...canister.Canister) *converse.Request {
 	n := 0
@@ -37,28 +25,6 @@ func newRequest(history ...canister.Canister) *converse.Request {
 		Tools:   &converse.Toolset{},
 		NewID:   func() string { n++; return fmt.Sprintf("new-%d", n) },
 	}
-}
-
-func run(ctx context.Context, model converse.Model, request *converse.Request) (out outcome) {
-	for event, err := range model.Exchange(ctx, request) {
-		switch event := event.(type) {
-		case converse.Delta:
-			out.text += event.Text
-			out.reasoning += event.Reasoning
-			if event.Invocation != "" {
-				out.began = append(out.began, event.Invocation)
-			}
-		case converse.Retry:
-			out.retries = append(out.retries, event)
-		case converse.Reply:
-			out.reply = event
-			out.replies++
-		}
-		if err != nil {
-			out.err = err
-		}
-	}
-	return out
 }
 
 func newModel(t testing.TB, url string, options openaimodel.Options) *openaimodel.Model {
@@ -88,8 +54,22 @@ func TestOddities(t *testing.T) {
 	for _, oddity := range openaiserver.Oddities() {
 		t.Run(oddity.Name, func(t *testing.T) {
 			model := newModel(t, openaiserver.OddityURL(server.URL(), oddity.Name), openaimodel.Options{MaxRetries: -1})
-			got := run(t.Context(), model, newRequest())
-			checkWant(t, got, oddity.Want)
+			got := modeltest.Run(t.Context(), model, newRequest())
+			modeltest.Check(t, got, oddity.Want)
+			if t.Failed() {
+				t.Logf("%s\n%s", oddity.About, oddity.Replay.Body()[:min(2000, len(oddity.Replay.Body()))])
+			}
+		})
+	}
+}
+
+// TestResponsesOddities reads every stream of Responses that servers have been seen to send.
+func TestResponsesOddities(t *testing.T) {
+	server := start(t, openaiserver.Script{}, nil)
+	for _, oddity := range openaiserver.ResponsesOddities() {
+		t.Run(oddity.Name, func(t *testing.T) {
+			model := newModel(t, openaiserver.OddityURL(server.URL(), oddity.Name), openaimodel.Options{API: "responses", MaxRetries: -1})
+			modeltest.Check(t, modeltest.Run(t.Context(), model, newRequest()), oddity.Want)
 			if t.Failed() {
 				t.Logf("%s\n%s", oddity.About, oddity.Replay.Body()[:min(2000, len(oddity.Replay.Body()))])
 			}
@@ -103,9 +83,9 @@ func TestBrokenBeforeWordsIsRetried(t *testing.T) {
 	server := start(t, openaiserver.Script{}, nil)
 	for name, retries := range map[string]int{"eof-empty": 1, "reset-in-call": 0, "eof-in-text": 0, "html": 0, "error-first": 1} {
 		model := newModel(t, openaiserver.OddityURL(server.URL(), name), openaimodel.Options{MaxRetries: 1})
-		got := run(t.Context(), model, newRequest())
-		if len(got.retries) != retries || got.err == nil {
-			t.Errorf("%s: %d retries, want %d (%v)", name, len(got.retries), retries, got.err)
+		got := modeltest.Run(t.Context(), model, newRequest())
+		if len(got.Retries) != retries || got.Err == nil {
+			t.Errorf("%s: %d retries, want %d (%v)", name, len(got.Retries), retries, got.Err)
 		}
 	}
 }
@@ -147,7 +127,7 @@ func TestMoreDialects(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, form, test.message) })
-				checkWant(t, run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest()), test.want)
+				modeltest.Check(t, modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest()), test.want)
 			})
 		}
 	}
@@ -160,8 +140,8 @@ func TestBrokenOff(t *testing.T) {
 			server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 				fmt.Fprintf(w, form, `{"choices":[{"finish_reason":"`+reason+`","message":{"content":"Half an"}}]}`)
 			})
-			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
-			checkWant(t, got, openaiserver.Want{Text: "Half an", Problem: openaiserver.ServerSaid, Message: reason})
+			got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+			modeltest.Check(t, got, openaiserver.Want{Text: "Half an", Problem: openaiserver.ServerSaid, Message: reason})
 		}
 	}
 }
@@ -176,8 +156,8 @@ func TestWholeBehindDeltas(t *testing.T) {
 			fmt.Fprintf(w, "data: {\"choices\":[%s]}\n\n", choice)
 		}
 	})
-	got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
-	checkWant(t, got, openaiserver.Want{Text: "Hi.", Calls: []openaiserver.WantCall{{ID: "a", Name: "f", Arguments: "{}"}}})
+	got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+	modeltest.Check(t, got, openaiserver.Want{Text: "Hi.", Calls: []openaiserver.WantCall{{ID: "a", Name: "f", Arguments: "{}"}}})
 }
 
 // TestCutBeforeArguments: a call that was cut off before its arguments is not
@@ -187,88 +167,10 @@ func TestCutBeforeArguments(t *testing.T) {
 		fmt.Fprint(w,
 			`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"drop_all","arguments":""}}]},"finish_reason":"length"}]}`)
 	})
-	got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
-	calls := got.reply.Invocations
-	if got.err != nil || len(calls) != 2 || calls[0].Arguments != "{}" || calls[1].Name != "drop_all" ||
-		json.Valid([]byte(calls[1].Arguments)) || got.reply.Message.Finish != canister.FinishLength {
+	got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+	calls := got.Reply.Invocations
+	if got.Err != nil || len(calls) != 2 || calls[0].Arguments != "{}" || calls[1].Name != "drop_all" ||
+		json.Valid([]byte(calls[1].Arguments)) || got.Reply.Message.Finish != canister.FinishLength {
 		t.Errorf("%+v", got)
-	}
-}
-
-func checkWant(t *testing.T, got outcome, want openaiserver.Want) {
-	t.Helper()
-	if got.text != want.Text+want.Refusal || got.reasoning != want.Reasoning {
-		t.Errorf("deltas say %.80q and think %q, want %.80q and %q", got.text, got.reasoning, want.Text+want.Refusal, want.Reasoning)
-	}
-	if want.Problem != openaiserver.NoProblem {
-		checkProblem(t, got, want)
-		return
-	}
-	if got.err != nil {
-		t.Fatal(got.err)
-	}
-	message := got.reply.Message
-	if text := canister.TextOf(message.Content); text != want.Text+want.Refusal {
-		t.Errorf("message %.80q", text)
-	}
-	if want.Usage == nil != (message.Usage == nil) {
-		t.Errorf("usage %v, want %v", message.Usage, want.Usage)
-	} else if u := message.Usage; u != nil && (u.Input != int64(want.Usage.PromptTokens) || u.Output != int64(want.Usage.CompletionTokens)) {
-		t.Errorf("usage %+v, want %+v", u, want.Usage)
-	}
-	if finish := wantFinish(want); message.Finish != finish {
-		t.Errorf("finish %q, want %q", message.Finish, finish)
-	}
-	checkCalls(t, got, want.Calls)
-}
-
-func checkProblem(t *testing.T, got outcome, want openaiserver.Want) {
-	t.Helper()
-	var failed *converse.ModelError
-	if !errors.As(got.err, &failed) || got.replies != 0 {
-		t.Fatalf("error %v and %d replies", got.err, got.replies)
-	}
-	if !strings.Contains(failed.Message, want.Message) || failed.Status != 200 {
-		t.Errorf("error %v", failed)
-	}
-	if retry := want.Problem != openaiserver.NotAStream; failed.Retryable != retry {
-		t.Errorf("retryable %v: %v", failed.Retryable, failed)
-	}
-}
-
-func wantFinish(want openaiserver.Want) canister.Finish {
-	switch {
-	case want.Finish == "length" || want.Finish == "content_filter":
-		return canister.Finish(want.Finish)
-	case len(want.Calls) > 0:
-		return canister.FinishInvocations
-	case want.Refusal != "":
-		return canister.FinishRefusal
-	}
-	return canister.FinishStop
-}
-
-func checkCalls(t *testing.T, got outcome, want []openaiserver.WantCall) {
-	t.Helper()
-	calls := got.reply.Invocations
-	if len(calls) != len(want) || len(got.began) != len(want) {
-		t.Fatalf("%d calls, %d announced, want %d: %+v", len(calls), len(got.began), len(want), calls)
-	}
-	taken := map[string]bool{}
-	for i, call := range calls {
-		w := want[i]
-		if call.Name != w.Name || call.Arguments != w.Arguments || w.ID != "" && call.CallID != w.ID {
-			t.Errorf("call %+v, want %+v", call, w)
-		}
-		if call.CallID == "" || taken[call.CallID] || call.ID == "" || call.Message != got.reply.Message.ID {
-			t.Errorf("identities of call %+v", call)
-		}
-		taken[call.CallID] = true
-		if json.Valid([]byte(call.Arguments)) == w.Broken {
-			t.Errorf("arguments %q, broken %v", call.Arguments, w.Broken)
-		}
-		if w.Extra != nil && !strings.Contains(string(call.Metadata["openaimodel.extra_content"]), string(w.Extra)) {
-			t.Errorf("extra content %s, want %s", call.Metadata, w.Extra)
-		}
 	}
 }

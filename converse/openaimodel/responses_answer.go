@@ -240,22 +240,40 @@ func (a *responseAnswer) finish(item *responseItem, value gjson.Result) {
 			item.arguments = []byte(arguments.Raw)
 		}
 	case "message":
-		for i, part := range value.Get("content").Array() {
-			if text := part.Get("text").String() + part.Get("refusal").String(); text != "" {
-				a.complete(item.part(i, part.Get("type").String()), text, a.say)
-			}
-		}
+		a.finishMessage(item, value.Get("content").Array())
 	case "reasoning":
-		for i, part := range value.Get("summary").Array() {
-			a.complete(item.part(i, "summary_text"), part.Get("text").String(), func(p *responsePart, text string) { a.think(item, p, text) })
+		for _, list := range [][2]string{{"summary", "summary_text"}, {"content", "reasoning_text"}} {
+			for i, part := range value.Get(list[0]).Array() {
+				p := item.part(i, list[1])
+				if rest, found := strings.CutPrefix(part.Get("text").String(), string(p.text)); found {
+					a.think(item, p, rest)
+				}
+			}
 		}
 	}
 }
 
-// complete yields the rest of a part, of which some was streamed.
-func (a *responseAnswer) complete(part *responsePart, whole string, yield func(*responsePart, string)) {
-	if rest, found := strings.CutPrefix(whole, string(part.text)); found {
-		yield(part, rest)
+// finishMessage gives a message the parts that it has at its end, if they begin with what
+// was streamed, and yields the rest. Some servers stream each delta as a part of its own.
+func (a *responseAnswer) finishMessage(item *responseItem, contents []gjson.Result) {
+	var streamed, whole strings.Builder
+	for _, p := range item.parts {
+		streamed.Write(p.text)
+	}
+	var parts []*responsePart
+	for _, part := range contents[:min(len(contents), maxItems)] {
+		if text := part.Get("text").String() + part.Get("refusal").String(); text != "" {
+			whole.WriteString(text)
+			parts = append(parts, &responsePart{kind: strings.Clone(part.Get("type").String()), text: []byte(text)})
+		}
+	}
+	rest, found := strings.CutPrefix(whole.String(), streamed.String())
+	if !found {
+		return
+	}
+	item.parts = parts
+	if rest != "" {
+		a.emit(converse.Delta{Text: rest})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/invoker"
 	"github.com/tidwall/gjson"
@@ -135,8 +136,8 @@ func TestReasoningStaysAtHome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out := run(t.Context(), model, newRequest(history...)); out.err != nil {
-			t.Errorf("%s: %v", test.name, out.err)
+		if out := modeltest.Run(t.Context(), model, newRequest(history...)); out.Err != nil {
+			t.Errorf("%s: %v", test.name, out.Err)
 		}
 		requests := test.server.Requests()
 		body := requests[len(requests)-1].Body
@@ -160,8 +161,8 @@ func TestOlderModelsHaveNoEncryptedReasoning(t *testing.T) {
 	server := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: respond}}}, nil)
 	model := newModel(t, server.URL(), openaimodel.Options{API: "responses"})
 	for range 2 {
-		if out := run(t.Context(), model, newRequest()); out.err != nil || out.text != "Hello." {
-			t.Fatal(out.err)
+		if out := modeltest.Run(t.Context(), model, newRequest()); out.Err != nil || out.Text != "Hello." {
+			t.Fatal(out.Err)
 		}
 	}
 	if n := len(server.Requests()); n != 3 {
@@ -194,10 +195,10 @@ func TestBrokenResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: openaiserver.Recording([]byte(test.body))}}}, nil)
-			out := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses", MaxRetries: -1}), newRequest())
-			failed, _ := out.err.(*converse.ModelError)
+			out := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses", MaxRetries: -1}), newRequest())
+			failed, _ := out.Err.(*converse.ModelError)
 			if failed == nil || !strings.Contains(failed.Message, test.says) || failed.Code != test.code || failed.Retryable != test.retryable {
-				t.Errorf("%#v", out.err)
+				t.Errorf("%#v", out.Err)
 			}
 		})
 	}
@@ -224,12 +225,12 @@ func TestPartsOfResponsesThatAreMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: openaiserver.Recording([]byte(body))}}}, nil)
-			out := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses", MaxRetries: -1}), newRequest())
-			if out.err != nil || out.text != "Hi" || canister.TextOf(out.reply.Message.Content) != "Hi" || len(out.reply.Invocations) != 1 {
-				t.Fatalf("%v, %q, %+v", out.err, out.text, out.reply)
+			out := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses", MaxRetries: -1}), newRequest())
+			if out.Err != nil || out.Text != "Hi" || canister.TextOf(out.Reply.Message.Content) != "Hi" || len(out.Reply.Invocations) != 1 {
+				t.Fatalf("%v, %q, %+v", out.Err, out.Text, out.Reply)
 			}
-			if call := out.reply.Invocations[0]; call.CallID != "c" || call.Name != "f" || call.Arguments != "{}" || len(out.began) != 1 {
-				t.Errorf("%+v, announced %v", call, out.began)
+			if call := out.Reply.Invocations[0]; call.CallID != "c" || call.Name != "f" || call.Arguments != "{}" || len(out.Began) != 1 {
+				t.Errorf("%+v, announced %v", call, out.Began)
 			}
 		})
 	}
@@ -247,18 +248,18 @@ func TestHostedTools(t *testing.T) {
 	}}, nil)
 	model := newModel(t, server.URL(), openaimodel.Options{API: "responses", HostedTools: []map[string]any{{"type": "web_search"}}})
 	request := newRequest()
-	out := run(t.Context(), model, request)
-	if out.err != nil || len(out.reply.Message.Content) != 2 {
-		t.Fatalf("%v, %+v", out.err, out.reply)
+	out := modeltest.Run(t.Context(), model, request)
+	if out.Err != nil || len(out.Reply.Message.Content) != 2 {
+		t.Fatalf("%v, %+v", out.Err, out.Reply)
 	}
-	if did, ok := out.reply.Message.Content[0].(canister.StructuredContent); !ok || string(did.JSON) != shown {
-		t.Errorf("%+v", out.reply.Message.Content[0])
+	if did, ok := out.Reply.Message.Content[0].(canister.StructuredContent); !ok || string(did.JSON) != shown {
+		t.Errorf("%+v", out.Reply.Message.Content[0])
 	}
-	again := run(t.Context(), model, newRequest(append(request.History, out.reply.Message,
+	again := modeltest.Run(t.Context(), model, newRequest(append(request.History, out.Reply.Message,
 		canister.User{Head: canister.Head{ID: "u2"}, Content: canister.Texts("Sure?")})...))
 	sent := server.Requests()[1].Body
-	if again.err != nil || gjson.GetBytes(sent, "input.1").Raw != search || gjson.GetBytes(sent, "input.2.content.0.text").Str != "Rain." {
-		t.Errorf("%v: %s", again.err, sent)
+	if again.Err != nil || gjson.GetBytes(sent, "input.1").Raw != search || gjson.GetBytes(sent, "input.2.content.0.text").Str != "Rain." {
+		t.Errorf("%v: %s", again.Err, sent)
 	}
 	if gjson.GetBytes(sent, "tools.0.type").Str != "web_search" {
 		t.Errorf("%s", sent)
@@ -268,7 +269,7 @@ func TestHostedTools(t *testing.T) {
 // TestResultsWithImagesAndFiles: they are part of the output of the call.
 func TestResultsWithImagesAndFiles(t *testing.T) {
 	server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{}, {Reply: openaiserver.Message{Text: "Seen."}}}}, nil)
-	out := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses"}), newRequest(
+	out := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses"}), newRequest(
 		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Look.")},
 		canister.Assistant{Head: canister.Head{ID: "a"}},
 		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "f", Arguments: "{}"},
@@ -278,8 +279,8 @@ func TestResultsWithImagesAndFiles(t *testing.T) {
 			canister.ResourceContent{URI: "file:///a/x.bin", MIME: "application/zip", Blob: []byte("PK")},
 		}},
 	))
-	if out.err != nil {
-		t.Fatal(out.err)
+	if out.Err != nil {
+		t.Fatal(out.Err)
 	}
 	output := gjson.GetBytes(server.Requests()[0].Body, "input.2.output")
 	for path, want := range map[string]string{
@@ -304,8 +305,8 @@ func TestStrictTools(t *testing.T) {
 		{Name: "open", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
 		{Name: "optional", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`)},
 	}}
-	if out := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses"}), request); out.err != nil {
-		t.Fatal(out.err)
+	if out := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses"}), request); out.Err != nil {
+		t.Fatal(out.Err)
 	}
 	for i, tool := range gjson.GetBytes(server.Requests()[0].Body, "tools").Array() {
 		if strict := tool.Get("strict").Bool(); strict != (i == 0) {
@@ -328,7 +329,7 @@ func TestAPIOfTheServer(t *testing.T) {
 			path = r.URL.Path
 			return nil, fmt.Errorf("enough")
 		})}
-		run(t.Context(), newModel(t, base, openaimodel.Options{HTTPClient: client, MaxRetries: -1}), newRequest())
+		modeltest.Run(t.Context(), newModel(t, base, openaimodel.Options{HTTPClient: client, MaxRetries: -1}), newRequest())
 		if path != want {
 			t.Errorf("%q: %s, want %s", base, path, want)
 		}
@@ -361,10 +362,10 @@ func TestRejectedReasoning(t *testing.T) {
 	server := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: respond}}}, nil)
 	talk := newModel(t, server.URL(), openaimodel.Options{API: "responses"}).Bind()
 	request := newRequest()
-	out := run(t.Context(), talk, request)
-	again := newRequest(append(request.History, out.reply.Message, canister.User{Head: canister.Head{ID: "v"}, Content: canister.Texts("And?")})...)
-	if out := run(t.Context(), talk, again); out.err != nil || out.text != "Hello." {
-		t.Fatalf("%v, %q", out.err, out.text)
+	out := modeltest.Run(t.Context(), talk, request)
+	again := newRequest(append(request.History, out.Reply.Message, canister.User{Head: canister.Head{ID: "v"}, Content: canister.Texts("And?")})...)
+	if out := modeltest.Run(t.Context(), talk, again); out.Err != nil || out.Text != "Hello." {
+		t.Fatalf("%v, %q", out.Err, out.Text)
 	}
 	for i, carries := range []bool{false, true, false} {
 		if input := gjson.GetBytes(server.Requests()[i].Body, "input").Raw; strings.Contains(input, "encrypted_content") != carries {
@@ -382,7 +383,7 @@ func TestPatternsWithLookaround(t *testing.T) {
 	})}
 	request := newRequest()
 	request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{{Name: "f", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)y"},"b":{"type":"string","pattern":"^z"}}}`)}}}
-	run(t.Context(), newModel(t, "", openaimodel.Options{HTTPClient: client, MaxRetries: -1}), request)
+	modeltest.Run(t.Context(), newModel(t, "", openaimodel.Options{HTTPClient: client, MaxRetries: -1}), request)
 	if text := gjson.GetBytes(body, "tools.0.parameters").Raw; strings.Contains(text, "?!") || !strings.Contains(text, "^z") {
 		t.Errorf("%s", text)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/invoker"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -35,8 +36,8 @@ func offer(t testing.TB, schema string, inline bool) (parameters, description st
 	}
 	request := newRequest()
 	request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{definition}}
-	if got := run(t.Context(), model, request); got.err != nil {
-		t.Fatal(got.err)
+	if got := modeltest.Run(t.Context(), model, request); got.Err != nil {
+		t.Fatal(got.Err)
 	}
 	var sent struct {
 		Tools []struct {
@@ -176,8 +177,8 @@ func TestBadToolStaysAlone(t *testing.T) {
 	request := newRequest()
 	request.Tools = tools("a", "b", "c")
 	request.Tools.Definitions[1] = &invoker.Definition{Name: "b", InputSchema: json.RawMessage(`{"type":"string"}`)}
-	if got := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{}), request); got.err != nil {
-		t.Error(got.err)
+	if got := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{}), request); got.Err != nil {
+		t.Error(got.Err)
 	}
 	body := string(server.Requests()[0].Body)
 	if !strings.Contains(body, `"name":"a"`) || strings.Contains(body, `"name":"b"`) || !strings.Contains(body, `"name":"c"`) {
@@ -200,8 +201,8 @@ func TestToolsAreByteStable(t *testing.T) {
 			"$defs": map[string]any{"x": map[string]any{"minimum": 1, "maximum": 2}},
 			"oneOf": []any{map[string]any{"required": []any{"a"}, "title": "A"}, map[string]any{"required": []any{"b"}}},
 		})}}}
-		if got := run(t.Context(), newModel(t, url, openaimodel.Options{ExtraBody: map[string]any{"x": 1, "y": 2, "a": 3}}), request); got.err != nil {
-			t.Fatal(got.err)
+		if got := modeltest.Run(t.Context(), newModel(t, url, openaimodel.Options{ExtraBody: map[string]any{"x": 1, "y": 2, "a": 3}}), request); got.Err != nil {
+			t.Fatal(got.Err)
 		}
 		if want == "" {
 			want = string(*body)
@@ -249,8 +250,8 @@ func TestAdaptedAcceptsTheSame(t *testing.T) {
 		inline := seed%2 == 0
 		request := newRequest()
 		request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{definition}}
-		if got := run(t.Context(), models[inline], request); got.err != nil {
-			t.Fatalf("%s is refused: %v", schema, got.err)
+		if got := modeltest.Run(t.Context(), models[inline], request); got.Err != nil {
+			t.Fatalf("%s is refused: %v", schema, got.Err)
 		}
 		adapted := sentSchema(t, server)
 		checker := compile(t, adapted)

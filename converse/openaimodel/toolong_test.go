@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 )
 
 // What servers say of a request that is too long has one code, and is not tried
@@ -134,10 +135,10 @@ func TestContextLength(t *testing.T) {
 			if test.code != converse.CodeContextLength {
 				retries = -1
 			}
-			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{MaxRetries: retries}), newRequest())
+			got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{MaxRetries: retries}), newRequest())
 			var failed *converse.ModelError
-			if !errors.As(got.err, &failed) {
-				t.Fatal(got.err)
+			if !errors.As(got.Err, &failed) {
+				t.Fatal(got.Err)
 			}
 			if failed.Code != test.code || failed.Code == converse.CodeContextLength && failed.Retryable || attempts != 1 {
 				t.Errorf("%d attempts, got %+v, want the code %q", attempts, *failed, test.code)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openaiserver provides an OpenAI-compatible Chat Completions server that answers
-// from a script. Tests, benchmarks and the demonstration use it over real sockets, with
-// the same client code that they use for a real model. It uses net/http and no
-// third-party module.
+// Package openaiserver provides a server for OpenAI's Chat Completions and Responses and for
+// Anthropic's Messages that answers from a script. Tests, benchmarks and the demonstration
+// use it over real sockets, with the same client code that they use for a real model. It
+// uses net/http and no third-party module.
 //
 // The smallest use is one answer:
 //
@@ -32,10 +32,11 @@
 //
 // # Requests
 //
-// Each request is checked as OpenAI checks it, and refused with an error object of the
-// same shape: for histories in which a tool call has no answer or two, for tool names and
-// schemas that OpenAI does not accept, for malformed response formats, and so on. A
-// passing test therefore shows that the requests are valid. [Options.Trust] turns the
+// Each request is checked as the provider of its API checks it, and refused with an error
+// object of the same shape: for histories in which a tool call has no answer or two, for
+// reasoning that belongs to another model or to nothing, for tool names and schemas that
+// are not accepted, for unknown members, and so on. The rules name their sources. A passing
+// test therefore shows that the requests are valid. [Options.Trust] turns the
 // checks off for benchmarks. [Server.Requests] returns the latest requests as they were
 // received.
 //
@@ -43,9 +44,9 @@
 //
 // A [Replay] sends bytes exactly as given and decides where writes end, where pauses
 // occur, and whether the connection ends properly, is cut, is reset, or stalls.
-// [Oddities] are such streams, one for each known peculiarity of real servers, reduced to
-// that peculiarity, with the result that a correct client must produce. The server offers
-// each one under its own base URL, see [OddityURL].
+// [Oddities], [ResponsesOddities] and [MessagesOddities] are such streams, one for each known
+// peculiarity of real servers, reduced to that peculiarity, with the result that a correct
+// client must produce. The server offers each one under its own base URL, see [OddityURL].
 //
 // # As a process
 //

@@ -26,7 +26,7 @@ func (w *messagesRequest) validate(contents [][]claudeBlock) *Failure {
 	return nil
 }
 
-// validateSettings checks the members that have nothing to do with messages or tools.
+// validateSettings checks the members other than messages and tools.
 func (w *messagesRequest) validateSettings([][]claudeBlock) *Failure {
 	switch {
 	case w.Model == "":

@@ -4,6 +4,7 @@ package openaiserver
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 )
 
 // Oddity is an unusual answer to a request with "stream": true, of a kind that real
-// servers send, with the result that a correct client must produce.
+// servers of an API send, with the result that a correct client must produce.
 type Oddity struct {
 	// Name is short and can be used in a URL, for example "index-missing".
 	Name string
@@ -77,20 +78,32 @@ const (
 //go:embed oddities
 var oddityFiles embed.FS
 
-// oddity is an entry of the table of oddities.
+// oddity is an entry of a table of oddities.
 type oddity struct {
 	name, about string
 	want        Want
 	size        int // of the parts in bytes; zero means one part
 	end         End
+	data        []byte // the body; nil means the recorded file
+	kind        string // the content type of data; empty means text/event-stream
 }
 
 // hugeDelta is the number of characters of text in the oddity "huge-delta".
 const hugeDelta = 1 << 20
 
-// Oddities returns all oddities, in a fixed order. The caller may modify the result.
-func Oddities() []Oddity {
-	table := oddityTable()
+// Oddities returns the oddities of Chat Completions, in a fixed order. The caller may modify
+// the result.
+func Oddities() []Oddity { return oddities(chatAPI) }
+
+// ResponsesOddities returns the oddities of Responses.
+func ResponsesOddities() []Oddity { return oddities(responsesAPI) }
+
+// MessagesOddities returns the oddities of Anthropic's Messages, with the finish reasons of
+// Chat Completions, and "refusal".
+func MessagesOddities() []Oddity { return oddities(messagesAPI) }
+
+func oddities(kind api) []Oddity {
+	table := oddityTable(kind)
 	all := make([]Oddity, len(table))
 	for i, o := range table {
 		all[i] = Oddity{Name: o.name, About: o.about, Replay: o.replay(), Want: o.want}
@@ -98,14 +111,20 @@ func Oddities() []Oddity {
 	return all
 }
 
-func oddityTable() []oddity {
+func oddityTable(kind api) []oddity {
+	switch kind {
+	case responsesAPI:
+		return slices.Concat(responsesOddities(), responsesTextOddities(), responsesCallOddities(), responsesEndOddities())
+	case messagesAPI:
+		return slices.Concat(messagesOddities(), messagesTextOddities(), messagesCallOddities(), messagesEndOddities())
+	}
 	return slices.Concat(callOddities(), argumentOddities(), finishOddities(), contentOddities(),
 		chunkOddities(), lineOddities(), endOddities())
 }
 
-// findOddity returns the replay of the named oddity.
-func findOddity(name string) (Replay, error) {
-	table := oddityTable()
+// findOddity returns the replay of the named oddity of an API.
+func findOddity(kind api, name string) (Replay, error) {
+	table := oddityTable(kind)
 	i := slices.IndexFunc(table, func(o oddity) bool { return o.name == name })
 	if i < 0 {
 		return Replay{}, fmt.Errorf("there is no oddity %q", name)
@@ -120,6 +139,9 @@ func (o *oddity) replay() Replay {
 
 // body reads the recorded body. The file extension determines its content type.
 func (o *oddity) body() ([]byte, http.Header) {
+	if o.data != nil {
+		return o.data, http.Header{"Content-Type": {cmp.Or(o.kind, "text/event-stream")}}
+	}
 	if o.name == "huge-delta" {
 		return hugeBody(), nil
 	}

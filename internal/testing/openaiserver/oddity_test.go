@@ -297,3 +297,35 @@ func TestReplay(t *testing.T) {
 		t.Errorf("body %q, error %v", got, err)
 	}
 }
+
+// TestOdditiesOfAllAPIs: the tables name each oddity once, and say what it is.
+func TestOdditiesOfAllAPIs(t *testing.T) {
+	for api, table := range map[string][]openaiserver.Oddity{
+		"chat": openaiserver.Oddities(), "responses": openaiserver.ResponsesOddities(), "messages": openaiserver.MessagesOddities(),
+	} {
+		seen := map[string]bool{}
+		for _, o := range table {
+			if seen[o.Name] || o.About == "" || len(table) < 40 {
+				t.Errorf("%s: %q, %q, of %d", api, o.Name, o.About, len(table))
+			}
+			seen[o.Name] = true
+		}
+	}
+}
+
+// TestOddityOfAScript: a step of a script can be an oddity, of the API that is asked.
+func TestOddityOfAScript(t *testing.T) {
+	script, err := openaiserver.ParseScript([]byte(`{"steps":[{"oddity":"pings"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/v1/messages": `{"type":"ping"}`, "/v1/responses": `there is no oddity \"pings\"`} {
+		body := claude(hello)
+		if path == "/v1/responses" {
+			body = responses(hello)
+		}
+		if _, text := exchange(script, path, body); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}

@@ -209,7 +209,12 @@ func checkRefusal(t *testing.T, path, body, says string) {
 
 // answered sends a request to a server that answers anything, and returns the answer.
 func answered(path, body string) (int, string) {
-	server := openaiserver.New(openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{say("Fine.")}}, nil)
+	return exchange(openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{say("Fine.")}}, path, body)
+}
+
+// exchange sends a request to a server with a script, and returns its answer.
+func exchange(script openaiserver.Script, path, body string) (int, string) {
+	server := openaiserver.New(script, nil)
 	defer server.Close()
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -161,16 +162,30 @@ func (f *fileReply) reply() (Reply, error) {
 		replies = append(replies, replay)
 	}
 	if f.Oddity != "" {
-		replay, err := findOddity(f.Oddity)
+		reply, err := oddityReply(f.Oddity)
 		if err != nil {
 			return nil, err
 		}
-		replies = append(replies, replay)
+		replies = append(replies, reply)
 	}
 	if len(replies) != 1 {
 		return nil, fmt.Errorf("needs exactly one of message, failure, replay and oddity, has %d", len(replies))
 	}
 	return replies[0], nil
+}
+
+// oddityReply returns the oddity with that name of the API of a request.
+func oddityReply(name string) (Reply, error) {
+	if !slices.ContainsFunc([]api{chatAPI, responsesAPI, messagesAPI}, func(kind api) bool { _, err := findOddity(kind, name); return err == nil }) {
+		return nil, fmt.Errorf("there is no oddity %q", name)
+	}
+	return Respond(func(r *Request) Reply {
+		replay, err := findOddity(r.api, name)
+		if err != nil {
+			return *departed("%v", err)
+		}
+		return replay
+	}), nil
 }
 
 func (f *fileMessage) message() Message {

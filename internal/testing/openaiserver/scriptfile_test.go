@@ -39,7 +39,7 @@ func TestParseScript(t *testing.T) {
 		{Reply: openaiserver.Replay{Status: 201, Header: http.Header{"X-A": {"b"}}, End: openaiserver.EndCut, Delay: 2 * time.Millisecond, Wire: true,
 			Parts: []openaiserver.Part{{Data: []byte("ab"), Pause: time.Millisecond}, {Data: []byte("c"), Pause: time.Millisecond}}}},
 	}}
-	odd := script.Steps[2].Reply.(openaiserver.Replay)
+	odd := script.Steps[2].Reply.(openaiserver.Respond)(&openaiserver.Request{}).(openaiserver.Replay)
 	script.Steps = script.Steps[:2]
 	if !reflect.DeepEqual(script, want) {
 		t.Errorf("got %+v\nwant %+v", script, want)

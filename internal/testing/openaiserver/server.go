@@ -198,7 +198,7 @@ func (x *exchange) wait(d time.Duration) bool {
 }
 
 // ServeHTTP answers POST /v1/chat/completions, /v1/responses and /v1/messages from the
-// script. It answers POST /oddity/NAME/v1/chat/completions with the oddity NAME.
+// script. Below /oddity/NAME it answers them with the oddity NAME of the API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
@@ -337,7 +337,7 @@ func (s *Server) answer(x *exchange, r *http.Request, body []byte) (Reply, *Fail
 	}
 	x.request = request
 	if name, _ := splitOddity(r.URL.Path); name != "" {
-		replay, err := findOddity(name)
+		replay, err := findOddity(request.api, name)
 		if err != nil {
 			return nil, departed("%v", err)
 		}
