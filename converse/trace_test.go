@@ -687,7 +687,7 @@ func TestLinesOfATurn(t *testing.T) {
 			return fn(name, func(context.Context, *invoker.Call) (invoker.Output, error) { return invoker.Output{}, err })
 		}
 		roster := newRoster(t, echo("a"), echo("deny"), echo("change"),
-			fails("plain", errors.New("a secret of the house")), fails("told", invoker.Failf(invoker.NotFound, "no")),
+			fails("plain", errors.New("an internal secret")), fails("told", invoker.Failf(invoker.NotFound, "no")),
 			fn("panic", func(context.Context, *invoker.Call) (invoker.Output, error) { panic("boo") }),
 			fn("long", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
 				call.Log(invoker.LogEntry{Level: "warning", Logger: "inner", Data: json.RawMessage(`"long"`)})

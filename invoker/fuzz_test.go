@@ -17,29 +17,29 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// witness holds what a function saw against the tool's schema, by a validator
-// that the package does not use.
-type witness struct {
+// checker validates the arguments of a function against the schema of its tool, with a
+// library that the package does not use.
+type checker struct {
 	tool   invoker.Invoker
 	schema *jsonschema.Resolved
 	ran    bool
 	faults []string
 }
 
-func (w *witness) see(text []byte) {
-	w.ran = true
+func (c *checker) see(text []byte) {
+	c.ran = true
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
-		w.fault(err.Error())
-	} else if err := w.schema.Validate(value); err != nil {
-		w.fault(err.Error())
+		c.fault(err.Error())
+	} else if err := c.schema.Validate(value); err != nil {
+		c.fault(err.Error())
 	}
 }
 
-func (w *witness) fault(text string) { w.faults = append(w.faults, text) }
+func (c *checker) fault(text string) { c.faults = append(c.faults, text) }
 
 // watch is for the tool, whose definition says what the schema is.
-func (w *witness) watch(f *testing.F, tool invoker.Invoker, err error) {
+func (c *checker) watch(f *testing.F, tool invoker.Invoker, err error) {
 	f.Helper()
 	if err != nil {
 		f.Fatal(err)
@@ -48,42 +48,42 @@ func (w *witness) watch(f *testing.F, tool invoker.Invoker, err error) {
 	if err := json.Unmarshal(tool.Definition().InputSchema, &schema); err != nil {
 		f.Fatal(err)
 	}
-	w.tool = tool
-	if w.schema, err = schema.Resolve(nil); err != nil {
+	c.tool = tool
+	if c.schema, err = schema.Resolve(nil); err != nil {
 		f.Fatal(err)
 	}
 }
 
-// typedWitness is of a Go function, whose argument is written as JSON again.
-func typedWitness[In any](f *testing.F, opts *invoker.Options, judge func(ctx context.Context, in In) string) *witness {
-	w := &witness{}
+// typedChecker is of a Go function, whose argument is written as JSON again.
+func typedChecker[In any](f *testing.F, opts *invoker.Options, judge func(ctx context.Context, in In) string) *checker {
+	c := &checker{}
 	tool, err := invoker.New("t", "", func(ctx context.Context, in In) (struct{}, error) {
 		text, err := json.Marshal(in)
 		if err != nil {
-			w.fault(err.Error())
+			c.fault(err.Error())
 		}
-		w.see(text)
+		c.see(text)
 		if judge != nil {
 			if fault := judge(ctx, in); fault != "" {
-				w.fault(fault)
+				c.fault(fault)
 			}
 		}
 		return struct{}{}, nil
 	}, opts)
-	w.watch(f, tool, err)
-	return w
+	c.watch(f, tool, err)
+	return c
 }
 
-// rawWitness is of a function that takes JSON.
-func rawWitness(f *testing.F, schema string) *witness {
-	w := &witness{}
+// rawChecker is of a function that takes JSON.
+func rawChecker(f *testing.F, schema string) *checker {
+	c := &checker{}
 	tool, err := invoker.Raw(invoker.Definition{Name: "t", InputSchema: json.RawMessage(schema)},
 		func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
-			w.see(call.Arguments)
+			c.see(call.Arguments)
 			return invoker.Output{}, nil
 		}, nil)
-	w.watch(f, tool, err)
-	return w
+	c.watch(f, tool, err)
+	return c
 }
 
 type measured struct {
@@ -100,8 +100,8 @@ type personal struct {
 	Title  string `json:"title" minLength:"1" maxLength:"500" pattern:"\\S"`
 }
 
-func allWitnesses(f *testing.F) []*witness {
-	orders := typedWitness(f, nil, func(_ context.Context, o order) string {
+func allCheckers(f *testing.F) []*checker {
+	orders := typedChecker(f, nil, func(_ context.Context, o order) string {
 		if o.Mail != "" && !strings.Contains(o.Mail, "@") {
 			return "mail: " + o.Mail
 		}
@@ -110,11 +110,11 @@ func allWitnesses(f *testing.F) []*witness {
 		}
 		return ""
 	})
-	own := typedWitness[query](f, &invoker.Options{InputSchema: json.RawMessage(`{
+	own := typedChecker[query](f, &invoker.Options{InputSchema: json.RawMessage(`{
 		"properties": {"city": {"type": "string", "minLength": 1}, "days": {"type": "integer", "minimum": 1, "maximum": 7},
 			"unit": {"enum": ["c", "f"]}, "area": {"properties": {"wide": {"exclusiveMaximum": 9}}}},
 		"required": ["city"]}`)}, nil)
-	person := typedWitness(f, &invoker.Options{Needs: []invoker.Need{user}}, func(ctx context.Context, in personal) string {
+	person := typedChecker(f, &invoker.Options{Needs: []invoker.Need{user}}, func(ctx context.Context, in personal) string {
 		if id, ok := user.From(ctx); !ok || id != 7 || in.UserID != 7 {
 			return fmt.Sprintf("user %d, field %d", id, in.UserID)
 		}
@@ -129,18 +129,18 @@ func allWitnesses(f *testing.F) []*witness {
 	if err != nil {
 		f.Fatal(err)
 	}
-	filled := rawWitness(f,
+	filled := rawChecker(f,
 		`{"properties":{"a":{"type":"string"},"owner":{"const":7},"list":{"type":"array","items":{"enum":["x",1,null]},"maxItems":3}},"required":["owner"]}`)
 	if filled.tool, err = invoker.Fill(filled.tool, map[string]string{"owner": "user_id"}); err != nil {
 		f.Fatal(err)
 	}
-	return []*witness{
+	return []*checker{
 		orders, own, person, filled,
-		typedWitness[query](f, nil, nil),
-		typedWitness[measured](f, nil, nil),
-		typedWitness[map[string]int8](f, nil, nil),
-		rawWitness(f, weatherSchema),
-		rawWitness(f,
+		typedChecker[query](f, nil, nil),
+		typedChecker[measured](f, nil, nil),
+		typedChecker[map[string]int8](f, nil, nil),
+		rawChecker(f, weatherSchema),
+		rawChecker(f,
 			`{"additionalProperties":{"type":"array","prefixItems":[{"minimum":3},{"pattern":"^a+$"}],"items":{"multipleOf":2}},"maxProperties":2,"propertyNames":{"maxLength":3}}`),
 	}
 }
@@ -160,19 +160,19 @@ func FuzzArguments(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	ctx := invoker.WithTrusted(context.Background(), user.Is(7))
-	witnesses := allWitnesses(f)
+	checkers := allCheckers(f)
 	f.Fuzz(func(t *testing.T, arguments []byte) {
-		for i, w := range witnesses {
-			w.ran, w.faults = false, nil
+		for i, c := range checkers {
+			c.ran, c.faults = false, nil
 			start := time.Now()
-			_, err := w.tool.Invoke(ctx, &invoker.Call{Arguments: arguments})
-			if w.ran != (err == nil) {
-				t.Fatalf("%d: %q: the function ran: %v, error: %v", i, arguments, w.ran, err)
+			_, err := c.tool.Invoke(ctx, &invoker.Call{Arguments: arguments})
+			if c.ran != (err == nil) {
+				t.Fatalf("%d: %q: the function ran: %v, error: %v", i, arguments, c.ran, err)
 			}
 			if err != nil {
 				checkFailure(t, invoker.AsFailure(err))
 			}
-			for _, fault := range w.faults {
+			for _, fault := range c.faults {
 				t.Errorf("%d: %q: the function saw what its schema does not allow: %s", i, arguments, fault)
 			}
 			if took := time.Since(start); took > 10*time.Second {

@@ -210,8 +210,8 @@ func TestNoUTF8(t *testing.T) {
 
 // What the server itself has to say by the original contract.
 func TestOriginalErrors(t *testing.T) {
-	panics := ensembletest.Panics("panics", "the secret of the house")
-	hidden := ensembletest.Fails("hidden", errors.New("the secret of the house"))
+	panics := ensembletest.Panics("panics", "an internal secret")
+	hidden := ensembletest.Fails("hidden", errors.New("an internal secret"))
 	big := ensembletest.Returns("big", strings.Repeat("x", 2<<10))
 	server := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{echoTool(t), panics, hidden, big}, MaxMessage: 1 << 10})
 	conn := raw(t, registered(t, server))

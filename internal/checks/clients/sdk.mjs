@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 
 export const task = JSON.parse(process.argv[2]);
 const require = createRequire(task.modules + "/");
-const me = { name: "witness", version: "1" };
+const me = { name: "client", version: "1" };
 const capabilities = { elicitation: { form: {} } };
 
 function reach({ StreamableHTTPClientTransport }, { StdioClientTransport }, token) {
