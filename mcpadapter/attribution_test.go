@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// A question goes to the only call in flight, unless the server may still work on a
-// call that somebody else gave up.
+// A question goes to the only running call, unless the server may still work on a
+// cancelled call of another caller.
 func TestWhoIsAskedAfterACallWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newInterceptor(nil, nil)
@@ -85,8 +85,8 @@ func TestWhoIsAskedAfterACallWasNotSent(t *testing.T) {
 	})
 }
 
-// Requests that are given up are told apart up to a number, and beyond it nobody else
-// is asked. A single client is asked all the same.
+// Cancelled requests are distinguished up to a limit; beyond it, other callers are not
+// asked. A single client is always asked.
 func TestManyCallsThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a attribution

@@ -58,8 +58,8 @@ func held() (call *invoker.Call, now, ever *atomic.Int64) {
 	}}, now, ever
 }
 
-// TestHold: the limits of a call stand still while a person is asked. A call
-// beside it is held too where the protocol does not say which one asks.
+// TestHold: the limits of a call pause while a person is asked. A concurrent call is
+// paused too if the protocol does not say which call asks.
 func TestHold(t *testing.T) {
 	for protocol, beside := range map[string]int64{"2026-07-28": 0, "2025-11-25": 1} {
 		t.Run(protocol, func(t *testing.T) {
@@ -191,8 +191,8 @@ func TestCallIsAsked(t *testing.T) {
 	}
 }
 
-// TestPromptAsks: a server that writes a prompt asks the person of the call
-// that the prompt is got for, and nobody where there is none.
+// TestPromptAsks: a server that renders a prompt asks the person of the call that
+// requested the prompt, or nothing if there is no such person.
 func TestPromptAsks(t *testing.T) {
 	question := &mcp.ElicitParams{Mode: "form", Message: "who?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
 	server := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil)

@@ -18,8 +18,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// TestAnswers maps what a server can answer to a call; afterwards the
-// connection must still work, unless the answer ended it.
+// TestAnswers lists the possible answers of a server to a call; afterwards the connection
+// must still work, unless the answer ended it.
 func TestAnswers(t *testing.T) {
 	status := func(code int, header ...string) func(http.ResponseWriter, mcptest.Message) {
 		return func(w http.ResponseWriter, _ mcptest.Message) {
@@ -38,7 +38,7 @@ func TestAnswers(t *testing.T) {
 			fmt.Fprint(w, text)
 		}
 	}
-	answer := func(frame string) func(http.ResponseWriter, mcptest.Message) { // in which the result is none
+	answer := func(frame string) func(http.ResponseWriter, mcptest.Message) { // whose result is missing
 		return func(w http.ResponseWriter, m mcptest.Message) {
 			body("text/event-stream", fmt.Sprintf(frame, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":[]}`, m.ID)))(w, m)
 		}

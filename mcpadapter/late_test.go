@@ -13,8 +13,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// An answer that comes when its call has failed is counted, and so is none of a call
-// that was in time or that a server refuses late.
+// An answer that arrives after its call has failed is counted; an answer in time is not,
+// and neither is a late refusal by the server.
 func TestLateAnswersAreCounted(t *testing.T) {
 	for name, test := range map[string]struct {
 		delay  time.Duration

@@ -27,7 +27,7 @@ import (
 // formVar has the ledger of the server that the test binary is then.
 const formVar = "MCPADAPTER_TEST_FORM"
 
-// TestFormProcess is no test: it is testdata/form.mjs with the SDK for Go.
+// TestFormProcess is not a test: it is testdata/form.mjs with the SDK for Go.
 func TestFormProcess(t *testing.T) {
 	ledger := os.Getenv(formVar)
 	if ledger == "" {
@@ -65,10 +65,10 @@ func TestFormProcess(t *testing.T) {
 	os.Exit(0)
 }
 
-// TestQuestionOfARealServerIsAnsweredLater: servers that were written with the SDKs
-// of the protocol give the call up to ask (SEP-2322). The person answers when
-// neither the server nor the conversation's process is there any more; a new one of
-// each makes the call again, with the same key, and it has its effect once.
+// TestQuestionOfARealServerIsAnsweredLater: servers that use the SDKs of the protocol end
+// the call to ask (SEP-2322). The person answers after the server and the process of the
+// conversation have ended; new processes repeat the call with the same key, and its
+// effect happens once.
 func TestQuestionOfARealServerIsAnsweredLater(t *testing.T) {
 	for _, sdk := range []struct {
 		name    string

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// libraryOptions makes a server of the SDK offer what the suite wants.
+// libraryOptions makes a server of the SDK offer the resources and prompts of the suite.
 func libraryOptions(instructions string) *mcp.ServerOptions {
 	library := openLibrary()
 	return &mcp.ServerOptions{
@@ -91,7 +91,7 @@ func updateGreeting(server *mcp.Server) {
 	_ = server.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: "test://greeting"})
 }
 
-// addLate is what the suite calls a change of the resources.
+// addLate changes the resources as the suite expects.
 func addLate(server *mcp.Server) {
 	server.AddResource(&mcp.Resource{URI: "test://late", Name: "late"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "test://late", Text: "late"}}}, nil

@@ -49,7 +49,7 @@ func TestStreamIsCutOff(t *testing.T) {
 	}
 }
 
-// Short secrets are found too in what the server says.
+// Short secrets are also found in texts of the server.
 func TestErrorsHaveNoShortSecrets(t *testing.T) {
 	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/call" {

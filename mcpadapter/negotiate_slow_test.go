@@ -22,8 +22,8 @@ const (
 	refused     = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`
 )
 
-// slowServer begins to read after a while. It answers a method after that of its
-// delays, or never if it has no answer.
+// slowServer starts reading after a while. It answers a method after the method's delay,
+// or never if it has no answer for it.
 type slowServer struct {
 	start   time.Duration
 	answers map[string]string
@@ -50,8 +50,8 @@ func (s slowServer) serve(conn net.Conn) {
 	}
 }
 
-// buffered is a pipe that takes what is written although nobody reads yet, as
-// that to a process does.
+// buffered is a pipe that accepts writes although there is not yet a reader, like the
+// pipe to a process.
 func buffered() (ours, theirs net.Conn) {
 	ours, between := net.Pipe()
 	behind, theirs := net.Pipe()
@@ -81,9 +81,9 @@ func buffered() (ours, theirs net.Conn) {
 	return ours, theirs
 }
 
-// A server that is slow to start is started once, connects when it is ready, and
-// in the protocol that it has; so does one that ignores what it does not know.
-// (In 30 s, of which a third is given to the first question alone.)
+// A server that starts slowly is started once, and connects when it is ready, in its
+// protocol; the same holds for one that ignores unknown methods. (Within 30 s, a third of
+// which is reserved for the first question.)
 func TestSlowServerIsStartedOnce(t *testing.T) {
 	newer := map[string]string{"server/discover": discovered, "initialize": refused}
 	older := map[string]string{"server/discover": refused, "initialize": initialized}

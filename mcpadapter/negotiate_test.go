@@ -26,8 +26,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// manners are what a server of the older protocols does when it is asked for
-// something before initialize.
+// manners are the reactions of servers of the older protocols to a request before
+// initialize.
 var manners = map[string]func(id json.RawMessage){
 	"silent":   func(json.RawMessage) {},
 	"late":     func(json.RawMessage) {},
@@ -50,7 +50,7 @@ const (
 	startsVar = "MCPADAPTER_TEST_STARTS" // a directory with a file for each start
 )
 
-// TestLegacyServer is no test: it is the server of the next one.
+// TestLegacyServer is not a test: it is the server of the next one.
 func TestLegacyServer(t *testing.T) {
 	early := manners[os.Getenv(mannerVar)]
 	if early == nil {
@@ -217,8 +217,8 @@ func TestDiscoverAnswers(t *testing.T) {
 	}
 }
 
-// TestSlowNewest: a server over HTTP that has the newest protocol alone and is slow
-// to answer at first is asked once more.
+// TestSlowNewest: a server over HTTP that supports only the newest protocol and answers
+// slowly at first is asked again.
 func TestSlowNewest(t *testing.T) {
 	var asked atomic.Int32
 	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {

@@ -17,8 +17,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// paging is a server of which these lists are paged: page writes the items of a page, by
-// its number from 0, and the cursor that follows.
+// paging is a server with paged lists: page writes the items of a page, by its number
+// from 0, and the next cursor.
 func paging(t *testing.T, page func(n int) (items, next string), members ...string) *mcptest.Scripted {
 	return mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		member := strings.TrimSuffix(m.Method, "/list")
@@ -47,7 +47,7 @@ func described(from, to int, description string) string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// TestEndlessLists: no list keeps a client busy, or fills its memory, for ever.
+// TestEndlessLists: no list keeps a client busy indefinitely or fills its memory.
 func TestEndlessLists(t *testing.T) {
 	large := described(0, 1, strings.Repeat("x", 1<<19))
 	for want, page := range map[string]func(int) (string, string){
@@ -70,8 +70,7 @@ func TestEndlessLists(t *testing.T) {
 	}
 }
 
-// TestLongLists: of more resources than are offered the rest is left out, and
-// so is what is none.
+// TestLongLists: resources beyond the limit are omitted, and so are invalid ones.
 func TestLongLists(t *testing.T) {
 	asked := 0
 	s := paging(t, func(n int) (string, string) {

@@ -233,7 +233,7 @@ func everythingQuestions(t *testing.T, r *realRoster, e *embedder) {
 		"https://modelcontextprotocol.io")
 }
 
-// everythingLogging: what the server logs reaches the logger under its name.
+// everythingLogging: log messages of the server reach the logger under its name.
 func everythingLogging(t *testing.T, r *realRoster, logs *observer.ObservedLogs) {
 	r.says(t, "everything__toggle-simulated-logging", `{}`, "Started")
 	fromServer := func(text string) bool {
@@ -267,8 +267,7 @@ func everythingErrors(t *testing.T, r *realRoster) {
 	}
 }
 
-// TestRealEverythingUnanswered: where nobody answers questions, they are
-// declined.
+// TestRealEverythingUnanswered: questions are declined if no person can answer them.
 func TestRealEverythingUnanswered(t *testing.T) {
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
@@ -281,8 +280,8 @@ func TestRealEverythingUnanswered(t *testing.T) {
 	}
 }
 
-// TestRealListChanged: the server adds tools right after the handshake and says
-// so; over streamable HTTP it says so before anybody can listen.
+// TestRealListChanged: the server adds tools right after the handshake and reports it;
+// over streamable HTTP it does so before a client can listen.
 func TestRealListChanged(t *testing.T) {
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
@@ -315,7 +314,7 @@ func TestRealReader(t *testing.T) {
 	}
 }
 
-// TestRealSubscription: the server tells of updates of what was subscribed to.
+// TestRealSubscription: the server reports updates of subscribed resources.
 func TestRealSubscription(t *testing.T) {
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {

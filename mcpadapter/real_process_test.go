@@ -34,7 +34,7 @@ func marked(t *testing.T, mark string) (pids []string) {
 		t.Fatal(err)
 	}
 	for _, path := range environments {
-		// A process that ends meanwhile, or is somebody else's, cannot be read.
+		// A process that has ended meanwhile, or belongs to another user, cannot be read.
 		if env, err := os.ReadFile(path); err == nil && strings.Contains("\x00"+string(env), "\x00"+markVar+"="+mark+"\x00") {
 			pids = append(pids, filepath.Base(filepath.Dir(path)))
 		}
@@ -42,8 +42,8 @@ func marked(t *testing.T, mark string) (pids []string) {
 	return pids
 }
 
-// TestRealProcessesEnd: when Close returns, no process is left, also behind a
-// wrapper that passes no signals on, and right after connecting.
+// TestRealProcessesEnd: when Close returns, no process is left, not even under a wrapper
+// that passes no signals on, or right after connecting.
 func TestRealProcessesEnd(t *testing.T) {
 	servers := realservers.Need(t)
 	shell := func(argv []string) []string {
@@ -72,8 +72,8 @@ func TestRealProcessesEnd(t *testing.T) {
 	}
 }
 
-// TestRealEnvironment: a server sees nothing of ours but what is harmless, and
-// what it was given.
+// TestRealEnvironment: a server sees only harmless variables of ours, and those that it
+// was given.
 func TestRealEnvironment(t *testing.T) {
 	servers := realservers.Need(t)
 	t.Setenv("OPENAI_API_KEY", "sk-do-not-tell")

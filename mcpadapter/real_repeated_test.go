@@ -17,8 +17,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// What real servers say as text and as structured content too reaches the model once:
-// no more bytes than 1.1 times those of the larger form.
+// If real servers return a result both as text and as structured content, the model
+// receives it once: at most 1.1 times the bytes of the larger form.
 func TestRealResultsAreSentOnce(t *testing.T) {
 	servers := realservers.Need(t)
 	dir := realDir(t)

@@ -72,7 +72,7 @@ func filesystemReads(t *testing.T, r *realRoster, in func(...string) string) {
 	r.says(t, "files__get_file_info", `{"path":`+b+`}`, "size: 12", "isFile: true")
 }
 
-// filesystemMedia: each kind of content arrives as what it is, byte for byte.
+// filesystemMedia: each kind of content arrives with its type, byte for byte.
 func filesystemMedia(t *testing.T, r *realRoster, dir string) {
 	data := []byte("\x00\x01\xfe\xff not text")
 	for _, name := range []string{"a.png", "a.wav", "a.bin"} {

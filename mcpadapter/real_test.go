@@ -20,9 +20,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// The tests in the files real_*_test.go use servers that nobody here wrote,
-// through an ensemble and a roster, as programs do. Package realservers finds
-// them.
+// The tests in the files real_*_test.go use third-party servers through an ensemble and a
+// roster, as programs do. Package realservers finds them.
 
 // realPatience bounds each wait for a real server. Several of them start at
 // once on a machine that may be busy.
@@ -59,7 +58,7 @@ func newRealRoster(t *testing.T, ensembles ...*ensemble.Ensemble) *realRoster {
 	return &realRoster{roster, make(map[string]bool)}
 }
 
-// catalog returns what is on offer; every ensemble has to be there.
+// catalog returns the catalog; every ensemble must be in it.
 func (r *realRoster) catalog(t *testing.T) *ensemble.Catalog {
 	t.Helper()
 	catalog, err := r.Catalog(atLast(t))
@@ -173,8 +172,7 @@ func only[T canister.Content](contents []canister.Content) []T {
 	return list
 }
 
-// stdioSource runs a server with a mark in its environment, by which its
-// processes can be found.
+// stdioSource runs a server with a mark in its environment that identifies its processes.
 func stdioSource(argv []string, client mcpadapter.ClientOptions, env map[string]string) ensemble.Source {
 	return mcpadapter.Stdio(argv, &mcpadapter.StdioOptions{ClientOptions: client, Environment: env})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// TestRealTraced: a server that knows nothing of traces is not disturbed by one,
-// and what it asks is in the trace of the call all the same.
+// TestRealTraced: a server without tracing is not disturbed by traces, and its questions
+// are still in the trace of the call.
 func TestRealTraced(t *testing.T) {
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {

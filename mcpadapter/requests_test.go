@@ -117,8 +117,8 @@ func TestServerAsks(t *testing.T) {
 	}
 }
 
-// TestDeclined: a question that nobody can answer gets "method not found" where
-// it is not known which call it belongs to.
+// TestDeclined: a question that cannot be answered gets "method not found" if its call is
+// unknown.
 func TestDeclined(t *testing.T) {
 	answers := make(chan mcptest.Message, 2)
 	var both sync.WaitGroup // two calls are in flight
@@ -221,8 +221,8 @@ func TestRequestMeta(t *testing.T) {
 	}
 }
 
-// TestSlowListener: reports reach a slow listener before the result, and a
-// report that comes late reaches nobody.
+// TestSlowListener: reports reach a slow listener before the result; a late report
+// reaches no listener.
 func TestSlowListener(t *testing.T) {
 	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		if m.Method != "tools/call" {

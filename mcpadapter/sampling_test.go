@@ -24,7 +24,7 @@ import (
 // relayVar makes this test binary a process of that server.
 const relayVar = "MCPADAPTER_TEST_RELAY"
 
-// TestRelayProcess is no test: it is the server of other tests.
+// TestRelayProcess is not a test: it is the server of other tests.
 func TestRelayProcess(t *testing.T) {
 	if os.Getenv(relayVar) == "" {
 		t.Skip("is the server of other tests")
@@ -49,8 +49,8 @@ func relayScript(t *testing.T, options mcpadapter.ClientOptions) ensemble.Source
 	return stdioSource(servers.Script(filepath.Join("testdata", "sampling.mjs"), servers.Modules()), options, nil)
 }
 
-// relayed sends a request to a model through a tool of such a server, and returns what
-// the server got to read.
+// relayed sends a request to a model through a tool of such a server, and returns the
+// text that the server received.
 func relayed(t *testing.T, c ensemble.Connection, name, request string) string {
 	t.Helper()
 	output, err := mcptest.Tool(t, c, name).Invoke(mcptest.Within(t), mcptest.RawCall(request))
@@ -88,7 +88,7 @@ func TestSamplingWithToolsIsRefused(t *testing.T) {
 					t.Errorf("%s: the server got %s", what, got)
 				}
 			}
-			if name == "typescript" { // which looks at what is declared
+			if name == "typescript" { // which checks the declared capabilities
 				if got := relayed(t, c, "relay", requests["tools"]); !strings.Contains(got, "Client does not support sampling tools capability") {
 					t.Errorf("the capability is declared: %s", got)
 				}

@@ -64,8 +64,8 @@ func checkThen(t *testing.T, r *invoker.SampleRequest) {
 	}
 }
 
-// A model that takes tools gets requests with them, whatever the server is written
-// with and whichever protocol it speaks, and what it asks for gets back.
+// A model with tools receives requests with tools, for every SDK and protocol of the
+// server, and its calls are returned.
 func TestSamplingWithTools(t *testing.T) {
 	for name, source := range map[string]func(*testing.T, mcpadapter.ClientOptions) ensemble.Source{
 		"go":         relayProcess,
@@ -100,7 +100,7 @@ func TestSamplingWithTools(t *testing.T) {
 	}
 }
 
-// Numbers that no float holds stay what they are, and members in their order.
+// Numbers that do not fit a float are unchanged, and members keep their order.
 func TestSamplingKeepsTheText(t *testing.T) {
 	const schema = `{"type":"object","properties":{"z":{"const":12345678901234567890},"a":{"type":"string"}}}`
 	answers := make(chan mcptest.Message, 1)
@@ -184,8 +184,7 @@ func TestSamplingWithSeveralBlocks(t *testing.T) {
 	}
 }
 
-// The capability is what the program says, and with the newest protocol what the call
-// has.
+// The capability is set by the program, and with the newest protocol by the call.
 func TestSamplingIsDeclared(t *testing.T) {
 	model := plainModel(make(chan *invoker.SampleRequest, 1))
 	for _, test := range []struct {
@@ -236,8 +235,8 @@ func TestSamplingOfCallsWithoutTools(t *testing.T) {
 	}
 }
 
-// The model of a conversation takes the tools of a server, and the server gets what it
-// asks for: the conversation runs none of it.
+// The model of a conversation accepts the tools of a server, and the server receives the
+// calls: the conversation runs none of them.
 func TestSamplingWithToolsInAConversation(t *testing.T) {
 	options := mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleCalls: true, SampleTools: true}
 	for name, source := range map[string]func(*testing.T, mcpadapter.ClientOptions) ensemble.Source{"go": relayProcess, "typescript": relayScript} {

@@ -30,7 +30,7 @@ func suiteServer(life context.Context) *mcp.Server {
 	return server
 }
 
-// changeTools is what the suite calls a change.
+// changeTools changes the tools as the suite expects.
 func changeTools(server *mcp.Server) {
 	addTool(context.Background(), server, suiteTool("late"))
 	server.RemoveTools("fail")
@@ -76,11 +76,11 @@ func reporter(ctx context.Context, req *mcp.CallToolRequest) func(invoker.Progre
 	}
 }
 
-// pidsVar names the directory in which the server process leaves a file with
-// its number for a name; setting it makes this test binary that process.
+// pidsVar names a directory in which the server process creates a file named after its
+// process number; setting it makes this test binary that process.
 const pidsVar = "MCPADAPTER_TEST_PIDS"
 
-// TestServerProcess is no test: it is the server of other tests.
+// TestServerProcess is not a test: it is the server of other tests.
 func TestServerProcess(t *testing.T) {
 	dir := os.Getenv(pidsVar)
 	if dir == "" {
@@ -112,8 +112,8 @@ func TestServerProcess(t *testing.T) {
 	os.Exit(0)
 }
 
-// serverProcess is the command of such a server, and what it takes to signal
-// all that run.
+// serverProcess returns the command of such a server, and a function that signals all
+// running ones.
 func serverProcess(t *testing.T) (argv []string, env map[string]string, signalAll func(os.Signal)) {
 	dir := t.TempDir()
 	signalAll = func(sig os.Signal) {

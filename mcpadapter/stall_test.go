@@ -19,10 +19,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// TestDeafServer: neither Open, a call nor Close waits for a server that takes
-// nothing more off its pipe, although the SDK's connection would (E6, E11).
-// The clock is the real one: the second call waits for a mutex of the SDK, and
-// a bubble's clock stands still while somebody does.
+// TestDeafServer: neither Open, a call nor Close waits for a server that stops reading
+// its pipe, although the SDK's connection would (E6, E11). The clock is real: the second
+// call waits for a mutex of the SDK, and the clock of a bubble stands still during that.
 func TestDeafServer(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go serveOnce(theirs)
@@ -54,8 +53,8 @@ func TestDeafServer(t *testing.T) {
 	mcptest.Returns(t, "the other call", func() { <-other })
 }
 
-// TestDeafServerIsGivenUp: a message whose context has no end, such as an answer to
-// the server, does not wait for ever either.
+// TestDeafServerIsGivenUp: a message whose context does not end, such as an answer to the
+// server, does not wait forever either.
 func TestDeafServerIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

@@ -29,7 +29,7 @@ const (
 	burnOnly = "MCPADAPTER_TEST_BURN_ONLY"
 )
 
-// TestBurningServer is no test: it is the server of the next one.
+// TestBurningServer is not a test: it is the server of the next one.
 func TestBurningServer(t *testing.T) {
 	cpu, err := time.ParseDuration(os.Getenv(burnVar))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // stdioVar makes this test binary a server of the SDK.
 const stdioVar = "MCPADAPTER_TEST_STDIO"
 
-// TestStdioServer is no test: it is the server of other tests.
+// TestStdioServer is not a test: it is the server of other tests.
 func TestStdioServer(t *testing.T) {
 	if os.Getenv(stdioVar) == "" {
 		t.Skip("is the server of other tests")

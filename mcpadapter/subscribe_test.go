@@ -16,9 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestCutStream: after the stream on which changes are told was cut, changes
-// are told again, and what was missed counts as a change; with the newest
-// protocol (E17) and with the standing stream of the older ones.
+// TestCutStream: after the stream of changes was cut, changes are reported again, and
+// missed ones count as a change; with the newest protocol (E17) and with the standing
+// stream of the older ones.
 func TestCutStream(t *testing.T) {
 	for _, protocol := range []string{"", "2025-11-25"} {
 		t.Run("protocol "+protocol, func(t *testing.T) {
@@ -80,8 +80,8 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
-// TestServerKilled: a server that is gone, with the session that it kept, is
-// noticed when nobody calls (E25); one that is only busy is not.
+// TestServerKilled: the end of a server that kept a session is noticed without a call
+// (E25); a server that is only busy is not taken for one that ended.
 func TestServerKilled(t *testing.T) {
 	for _, killed := range []bool{true, false} {
 		t.Run(fmt.Sprint("killed ", killed), func(t *testing.T) {

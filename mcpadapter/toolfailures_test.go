@@ -19,7 +19,7 @@ func TestToldFailure(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		told   *invoker.Failure
-		result string // with the failure in place of %s
+		result string // with the failure at %s
 		want   invoker.Failure
 	}{
 		{"in _meta", &invoker.Failure{Code: invoker.Conflict, Message: "m"},

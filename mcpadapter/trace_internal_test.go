@@ -34,7 +34,7 @@ func TestCarrying(t *testing.T) {
 	}
 }
 
-// FuzzCarrying: what is valid stays so, and nothing but _meta changes.
+// FuzzCarrying: valid messages stay valid, and only _meta changes.
 func FuzzCarrying(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"_meta":{"a":{}},"b":[]}`, ` {"a":1}`, `{"_meta":{ }}`, `{"_meta":null}`} {
 		f.Add([]byte(seed))

@@ -21,7 +21,8 @@ import (
 // with numbers that have more than one form.
 const oddArguments = `{"z":1.0e2,"a":12345678901234567890,"_meta":{"traceparent":"mine"},"text":"<&>"}`
 
-// onTheWire makes a session with a scripted server, and returns what it received.
+// onTheWire runs a session with a scripted server, and returns the messages that the
+// server received.
 func onTheWire(t *testing.T, ctx context.Context, options mcpadapter.HTTPOptions) *mcptest.Scripted {
 	t.Helper()
 	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
@@ -112,8 +113,8 @@ func TestTraceOnTheWire(t *testing.T) {
 	}
 }
 
-// TestTraceHeaders: the embedder's own headers win, and a redirect within the
-// origin keeps what the request had.
+// TestTraceHeaders: the embedder's headers have priority, and a redirect within the
+// origin keeps the headers of the request.
 func TestTraceHeaders(t *testing.T) {
 	w := mcptest.RecordSpans(telemetry.Options{})
 	ctx, _ := w.StartRoot(t)
@@ -142,8 +143,7 @@ func TestTraceHeaders(t *testing.T) {
 	}
 }
 
-// TestTraceEndings: each way in which a call can end has its name, and no span
-// stays open.
+// TestTraceEndings: each outcome of a call has a name, and every span ends.
 func TestTraceEndings(t *testing.T) {
 	cases := map[string]struct {
 		on     func(w http.ResponseWriter, m mcptest.Message)
@@ -303,8 +303,8 @@ func TestTraceOfHandshakes(t *testing.T) {
 	}
 }
 
-// TestTraceOfForeignQuestions: a server that tells no trace of its questions asks
-// in that of the call.
+// TestTraceOfForeignQuestions: questions of a server without trace context are in the
+// trace of the call.
 func TestTraceOfForeignQuestions(t *testing.T) {
 	w := mcptest.RecordSpans(telemetry.Options{})
 	ctx, root := w.StartRoot(t)

@@ -23,7 +23,7 @@ import (
 
 var user = invoker.NewTrusted[string]("user")
 
-// trusting opens a connection to s that says for whom its calls are.
+// trusting opens a connection to s that sends the trusted values of its calls.
 func trusting(t *testing.T, s *mcptest.Scripted) ensemble.Connection {
 	t.Helper()
 	return mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{
@@ -72,8 +72,7 @@ func TestTrustedHeaders(t *testing.T) {
 	}
 }
 
-// TestTrustedHeaderMissing: without the value, or with one that is no header,
-// nothing is sent.
+// TestTrustedHeaderMissing: without the value, or with an invalid one, nothing is sent.
 func TestTrustedHeaderMissing(t *testing.T) {
 	s, both := mirror(t)
 	both.Add(1)
@@ -156,9 +155,8 @@ func TestTrustedHeaderRedirected(t *testing.T) {
 	}
 }
 
-// TestTrustedHeaderBesideACall: the stream of a call that was cut is taken up
-// again for the same person; the answer to a question and the stream for all
-// say nobody's name.
+// TestTrustedHeaderBesideACall: the interrupted stream of a call is resumed with the same
+// person's header; the answer to a question and the common stream have no such header.
 func TestTrustedHeaderBesideACall(t *testing.T) {
 	asked, answered := make(chan mcptest.Message, 1), make(chan mcptest.Message, 1)
 	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {

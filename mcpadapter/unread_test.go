@@ -20,9 +20,9 @@ import (
 
 const readsVar = "MCPADAPTER_TEST_READS"
 
-// TestReadingServer is not a test: it is the server of the next one. Its variable
-// says the protocol that it speaks, and what it does when its tools were listed:
-// "deaf" reads nothing more, "busy" works for a while on the first call.
+// TestReadingServer is not a test: it is the server of the next one. Its variable sets
+// the protocol, and its behaviour after tools/list: "deaf" stops reading, "busy" works
+// for a while on the first call.
 func TestReadingServer(t *testing.T) {
 	newest, how, ok := strings.Cut(os.Getenv(readsVar), " ")
 	if !ok {

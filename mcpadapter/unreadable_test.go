@@ -49,7 +49,7 @@ func TestUnreadableAnswer(t *testing.T) {
 // The answer to the handshake, and then to "list", that a server gives.
 const answersVar = "MCPADAPTER_TEST_ANSWERS"
 
-// TestAnsweringServer is no test: it is the server of the next ones.
+// TestAnsweringServer is not a test: it is the server of the next ones.
 func TestAnsweringServer(t *testing.T) {
 	answer := os.Getenv(answersVar)
 	if answer == "" {
@@ -86,8 +86,8 @@ func answering(first, answer string) *source {
 	}).(*source)
 }
 
-// An answer that cannot be read fails the request that it is meant for, at once and
-// in the words for what was asked.
+// An unreadable answer fails its request immediately, with a message that fits the
+// request.
 func TestUnreadableAnswersFailAtOnce(t *testing.T) {
 	for _, answer := range []string{
 		`{"jsonrpc":"2.0","id":ID,"result":{"tools":DEEP`,
@@ -137,8 +137,8 @@ func TestInterruptedListing(t *testing.T) {
 	}
 }
 
-// A server that does not connect in time is told of: what it wrote that is no
-// message, or that it wrote nothing and what that may mean.
+// The error about a server that does not connect in time shows its output that is not a
+// message, or says that it wrote nothing and possible reasons.
 func TestWhatKeptFromConnecting(t *testing.T) {
 	for first, want := range map[string]string{
 		"Usage: server KEY\nsee\nthe\nmanual\n" + strings.Repeat("x",

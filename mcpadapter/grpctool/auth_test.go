@@ -80,8 +80,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Tokens that are taken without values are still those of different clients:
-// none can give a call the identity of another's.
+// Tokens that are accepted without values still belong to different clients: none can
+// give a call the identity of another client's call.
 func TestTokensWithoutValues(t *testing.T) {
 	which, err := invoker.New("which", "", func(ctx context.Context, _ struct{}) (string, error) {
 		return invoker.CallFrom(ctx).ID, nil
@@ -164,7 +164,7 @@ func TestCertificates(t *testing.T) {
 		}
 		_ = connection.Close(within(t))
 	}
-	// A token alone is not enough where there is no certificate to know it by.
+	// A token alone is not sufficient if there is no certificate that identifies it.
 	plain := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: tools, Certificate: known}))
 	_, err := grpctool.Source(plain, &grpctool.Options{Plaintext: true, BearerToken: "any"}).Open(within(t))
 	if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Unauthorized {

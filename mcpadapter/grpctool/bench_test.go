@@ -22,9 +22,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// BenchmarkCall is one call over loopback: by grpc-go alone, by a connection of
-// this package, and by an ensemble with its limits. cpu-ns/op is the processor
-// time of both sides; that of the server is the same each time.
+// BenchmarkCall is one call over loopback: by grpc-go alone, by a connection of this
+// package, and by an ensemble with its limits. cpu-ns/op is the processor time of both
+// sides; the server's part is always the same.
 func BenchmarkCall(b *testing.B) {
 	service := &scripted{
 		list: func(context.Context, *toolspb.ListToolsRequest) (*toolspb.ListToolsResponse, error) {

@@ -83,8 +83,8 @@ func sameField(f protoreflect.FieldDescriptor, repeated bool, kind, at string) b
 
 func number[T ~int32](n T) string { return string(rune('0' + n)) } // all have one digit
 
-// The generated code is what .ci/proto generates, and breaks nobody who uses
-// what was published. The test needs the generators in Go's module cache.
+// The generated code is up to date with .ci/proto, and compatible with the published one.
+// The test needs the generators in Go's module cache.
 func TestGeneratedCodeIsCurrent(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "../../.ci/proto", "check")

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// newSidecar serves a sidecar before two applications, of which only one has tools.
+// newSidecar serves a sidecar in front of two applications; only one has tools.
 func newSidecar(t *testing.T, token string) *site {
 	t.Helper()
 	plantation := grpctooltest.New(t, &grpctooltest.Options{Services: []string{grpctool.OriginalService}})

@@ -65,7 +65,7 @@ func ExampleSource() {
 	defer farm.Close(context.Background())
 }
 
-// A server behind the Dapr sidecar of this program.
+// A server reached through the Dapr sidecar of this program.
 func ExampleDapr() {
 	plantation := ensemble.New("plantation", grpctool.Dapr("plantation-mcp", &grpctool.Options{
 		Category: "search",

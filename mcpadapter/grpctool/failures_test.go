@@ -118,8 +118,8 @@ func TestServerAsksToWait(t *testing.T) {
 	}
 }
 
-// A call that was on its way when the server died may have taken effect. One
-// that found nobody did not.
+// A call that was sent when the server died may have taken effect. One that could not be
+// sent did not.
 func TestSentOrNot(t *testing.T) {
 	begun := make(chan struct{})
 	inv, at := answering(t, plaintext(), func(ctx context.Context, _ *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
@@ -195,8 +195,8 @@ func TestServersLimit(t *testing.T) {
 	}
 }
 
-// A server that is wound up answers what it has begun, and the connection is
-// lost after that.
+// A server that shuts down gracefully answers running calls, and the connection is lost
+// after that.
 func TestWindingUpLosesNoAnswer(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	at := newSite(t, (&scripted{call: func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
@@ -235,8 +235,8 @@ func TestWindingUpLosesNoAnswer(t *testing.T) {
 	}
 }
 
-// untilNobodyListens returns when the address takes no connections any more. Each one that
-// it took is closed: a server that winds up waits for the handshake of an open one.
+// untilNobodyListens returns when the address accepts no connections. Each accepted one
+// is closed: a server that shuts down waits for the handshake of an open one.
 func untilNobodyListens(t *testing.T, address string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
@@ -249,8 +249,8 @@ func untilNobodyListens(t *testing.T, address string) {
 	t.Fatal("the server still listens")
 }
 
-// gRPC makes another HTTP/2 connection while the old one winds up: the tools
-// behind it may be others.
+// gRPC makes another HTTP/2 connection while the old one shuts down: it may reach
+// different tools.
 func TestMovingToAnotherCopy(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	at := newSite(t, (&scripted{call: func(_ context.Context, request *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {

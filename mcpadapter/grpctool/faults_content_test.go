@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A call of a tool that changes nothing is made once more, and no more often
-// where that does not help.
+// A call of a tool that changes nothing is repeated once, and not again if that does not
+// help.
 func TestFaultsOfReading(t *testing.T) {
 	for _, rule := range []Rule{
 		{Fault: "cut", At: "before-effect"},
@@ -152,8 +152,8 @@ func TestFaultsOfAnswers(t *testing.T) {
 	}
 }
 
-// What strikes one call strikes those beside it on the connection, or does not;
-// each runs once.
+// A fault of one call affects the concurrent calls on the connection, or does not; each
+// runs once.
 func TestFaultsBesideEachOther(t *testing.T) {
 	const calls = 20
 	for fault, want := range map[Fault]invoker.Code{"cut": invoker.OutcomeUnknown, "goaway": "", "half": invoker.OutcomeUnknown} {
@@ -195,9 +195,9 @@ func TestFaultsBesideEachOther(t *testing.T) {
 	}
 }
 
-// A conversation goes on whatever becomes of a server: each invocation has one
-// result, that of the call which may have taken effect says so, and what stands
-// beside it is served.
+// A conversation continues despite faults of a server: each invocation has one result,
+// the result of a call that may have taken effect says so, and other servers keep
+// working.
 func TestFaultsInAConversation(t *testing.T) {
 	s := newStage(t, faultBound)
 	if err := s.fake.Script(Rule{Fault: "die", At: "after-effect", Tool: "pay"}); err != nil {

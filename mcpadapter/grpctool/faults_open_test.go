@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// openFault is what becomes of an attempt to connect when a fault strikes.
+// openFault is the expected outcome of connecting with a fault.
 type openFault struct {
 	rule  Rule
 	want  invoker.Code // empty is success
@@ -106,7 +106,7 @@ func (c *openFault) name() string {
 	return name
 }
 
-// check opens the source, and closes what it opened.
+// check opens the source, and closes the connection.
 func (c *openFault) check(t *testing.T, source ensemble.Source, patience time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -127,8 +127,7 @@ func (c *openFault) check(t *testing.T, source ensemble.Source, patience time.Du
 	}
 }
 
-// Each fault is tested at each place at which it can strike before there is a
-// connection.
+// Each fault is tested at each point where it can occur before there is a connection.
 func TestFaultsOfConnectingAreAll(t *testing.T) {
 	for _, info := range Faults() {
 		for _, at := range []Place{"connect", "list"} {

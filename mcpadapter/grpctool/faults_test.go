@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// faultBound is the time in which each thing of a fault test happens.
+// faultBound is the time limit for each step of a fault test.
 const faultBound = 20 * time.Second
 
-// stage is a roster of two servers, of which one misbehaves.
+// stage is a roster of two servers, one of them faulty.
 type stage struct {
 	t         *testing.T
 	ctx       context.Context
@@ -154,7 +154,7 @@ func (s *stage) recovers() {
 	}
 }
 
-// callFault is what becomes of a call when a fault strikes at a place.
+// callFault is the expected outcome of a call with a fault at some point.
 type callFault struct {
 	fault Fault
 	at    Place
@@ -211,9 +211,9 @@ var callFaults = []callFault{
 	{fault: "goaway-unseen", at: "before-effect", ran: 1, calls: 2},
 }
 
-// TestFaultsOfCalls: a fault costs the call at which it strikes, and says what is
-// known of it. What may have had an effect is not repeated, what is read-only is
-// at most once; the other server and the next call do not suffer.
+// TestFaultsOfCalls: a fault fails only its call, and the error says what is known about
+// it. Calls that may have had an effect are not repeated, read-only ones at most once;
+// the other server and the next call are not affected.
 func TestFaultsOfCalls(t *testing.T) {
 	for _, c := range callFaults {
 		t.Run(c.name(), func(t *testing.T) {
@@ -259,7 +259,7 @@ func (c *callFault) strikes() Rule {
 	return rule
 }
 
-// Each fault is tested at each place at which it can strike a call.
+// Each fault is tested at each point of a call where it can occur.
 func TestFaultsOfCallsAreAll(t *testing.T) {
 	for _, info := range Faults() {
 		for _, at := range []Place{"before-effect", "after-effect"} {

@@ -73,8 +73,8 @@ func TestGrpcurl(t *testing.T) {
 	}
 }
 
-// fromCache is the environment in which the go command takes modules from its
-// cache alone: what was fetched before was checked then.
+// fromCache is an environment in which the go command takes modules only from its cache:
+// they were verified when they were fetched.
 func fromCache(t *testing.T) []string {
 	t.Helper()
 	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// site is an address on a real socket at which servers of gRPC come and go.
+// site is an address of a real socket for successive gRPC servers.
 type site struct {
 	t       *testing.T
 	address string

@@ -16,8 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// silentNetwork is one on which, from some moment, nothing arrives any more,
-// and nobody is told.
+// silentNetwork stops delivering data at some moment without an error.
 type silentNetwork struct {
 	net.Conn
 	silent *atomic.Bool
@@ -46,8 +45,8 @@ func (b busy) CallTool(ctx context.Context, _ *toolspb.ToolCallRequest) (*toolsp
 	return nil, ctx.Err()
 }
 
-// A server that is not heard of any more during a call is given up: after
-// KeepAlive a ping goes out, and 20 s later the connection is lost.
+// A server that goes silent during a call is abandoned: after KeepAlive a ping is sent,
+// and 20 s later the connection is lost.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// deafMCP admits a client and reads nothing of what it sends.
+// deafMCP accepts a client and does not read its messages.
 type deafMCP struct {
 	toolspb.UnimplementedMcpServiceServer
 }

@@ -31,7 +31,7 @@ func mcpHarness(t *testing.T, protocol string) ensembletest.Harness {
 	library := ensembletest.ServerLibrary(new(ensemble.Updates))
 	stage.SetLibrary(library)
 	roster := rosterOf(t, ensemble.New("stage", stage, nil))
-	if err := roster.Connect(within(t)); err != nil { // there are no news of what nobody uses
+	if err := roster.Connect(within(t)); err != nil { // nothing is reported about unused servers
 		t.Fatal(err)
 	}
 	at := newSite(t, func() *grpc.Server {

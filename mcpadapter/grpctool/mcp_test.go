@@ -119,7 +119,7 @@ func TestMCPRefusals(t *testing.T) {
 	}
 }
 
-// A server that answers nothing does not hold anybody up.
+// A server that does not answer does not block its callers.
 func TestMCPSilence(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -160,7 +160,7 @@ func TestMCPEndsPolitely(t *testing.T) {
 	}
 }
 
-// Frames that are no messages are passed over by us and refused by the server.
+// Frames that are not messages are ignored by the client and refused by the server.
 func TestMCPFrames(t *testing.T) {
 	s := mcpServer(t, &grpctool.ServerOptions{}, echoTool(t))
 	stream, err := toolspb.NewMcpServiceClient(raw(t, s.address)).Connect(within(t))
@@ -226,7 +226,7 @@ func TestMCPLinkReads(t *testing.T) {
 	}
 }
 
-// Who closes a link says so first, and the server may end in order.
+// A client announces that it closes a link, and the server may end in order.
 func TestMCPLinkSaysGoodbye(t *testing.T) {
 	heard := make(chan error, 1)
 	at := newSite(t, func() *grpc.Server {

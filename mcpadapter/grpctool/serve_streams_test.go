@@ -32,7 +32,7 @@ import (
 // liveObjects is how many objects are on the heap and in use.
 func liveObjects() int {
 	runtime.GC()
-	runtime.GC() // what has a finalizer, or was in a pool
+	runtime.GC() // values with a finalizer or in a pool
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int(stats.HeapObjects)
@@ -54,7 +54,7 @@ func TestRefusedStreamsLeaveNothing(t *testing.T) {
 		}
 	}
 	const refused = 4000
-	refuse(100) // what is made once is there now
+	refuse(100) // values that are created only once exist now
 	before := liveObjects()
 	refuse(refused)
 	if left := liveObjects() - before; left > refused/2 {
@@ -316,8 +316,8 @@ func TestEndedStreamsAreLogged(t *testing.T) {
 	}
 }
 
-// Whatever the server offers beside health and reflection, and by whatever name: it
-// refuses who has no credentials, before a message is read.
+// Every service except health and reflection, under every name, refuses callers without
+// credentials before a message is read.
 func TestNothingWithoutCredentials(t *testing.T) {
 	s := mcpServer(t, &grpctool.ServerOptions{Token: "0123456789abcdef"})
 	connection := dialFrom(t, s.address, "127.0.0.1")

@@ -99,7 +99,7 @@ func TestServeEndsPolitely(t *testing.T) {
 	}
 }
 
-// connectionMoves is closed when new calls find nobody any more.
+// connectionMoves is closed when new calls no longer reach a server.
 func connectionMoves(connection ensemble.Pinger) <-chan struct{} {
 	moved := make(chan struct{})
 	go func() {
@@ -175,7 +175,7 @@ func TestServeWithoutListener(t *testing.T) {
 	}
 }
 
-// Who watches the health does not hold up the end.
+// A watcher of the health does not delay the shutdown.
 func TestHealth(t *testing.T) {
 	s := serve(t, nil)
 	client := healthpb.NewHealthClient(raw(t, s.address))

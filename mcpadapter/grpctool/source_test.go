@@ -34,8 +34,8 @@ func echoTool(t *testing.T) invoker.Invoker {
 	return echo
 }
 
-// The definition comes over whole, with or without what the original contract
-// does not have.
+// The definition arrives complete, with or without the additions to the original
+// contract.
 func TestDefinitions(t *testing.T) {
 	at := newSite(t, (&scripted{list: func(_ context.Context, request *toolspb.ListToolsRequest) (*toolspb.ListToolsResponse, error) {
 		if request.Category != "search" {

@@ -173,8 +173,8 @@ func TestFailuresInSpans(t *testing.T) {
 	has(t, seen.one(t, trace.SpanKindClient, "tools/call tool"), map[string]string{"error.type": "UNAVAILABLE"})
 }
 
-// On the side of the server, a tool that there is not gives no name to a span,
-// and it is no fault of the server's who may not ask.
+// On the server's side, an unknown tool gives no name to a span, and a denied call is not
+// an error of the server.
 func TestFailuresOfServersInSpans(t *testing.T) {
 	seen := newSpans(t)
 	srv := grpctool.NewServer(nil, &grpctool.ServerOptions{
@@ -235,8 +235,8 @@ func TestTraceOnTheWire(t *testing.T) {
 	}
 }
 
-// The server's log says of which trace a call is: by the metadata, or else by
-// the request's own field, which makes no parent.
+// The server's log contains the trace of a call: from the metadata, or else from the
+// field of the request, which makes no parent.
 func TestTraceInTheLog(t *testing.T) {
 	const theirs, ours = "0af7651916cd43dd8448eb211c80319c", "11111111111111111111111111111111"
 	seen := newSpans(t)
@@ -309,7 +309,7 @@ func TestApplicationInSpans(t *testing.T) {
 	})
 }
 
-// Over a Unix socket there is no port, and clients have no address.
+// A Unix socket has no port, and its clients have no address.
 func TestSpansOverUnixSockets(t *testing.T) {
 	seen := newSpans(t)
 	path := t.TempDir() + "/tools.sock"
@@ -331,7 +331,7 @@ func TestSpansOverUnixSockets(t *testing.T) {
 	has(t, seen.one(t, trace.SpanKindServer, "tools/list"), map[string]string{"network.transport": "unix", "client.address": ""})
 }
 
-// MCP over gRPC is in the same trace by its own means, and says over what it went.
+// MCP over gRPC is in the same trace through its own fields, and names its transport.
 func TestSpansOfMCP(t *testing.T) {
 	seen := newSpans(t)
 	look := ensembletest.Returns("look", "seen")
@@ -361,8 +361,8 @@ func TestSpansOfMCP(t *testing.T) {
 	has(t, srv, map[string]string{"client.address": host})
 }
 
-// A call that the network breaks off, behind a sidecar, has a code and words, and
-// tells log and span of the application, the tool, its arguments and the trace.
+// A call interrupted by the network behind a sidecar has a code and a message, and log
+// and span contain the application, the tool, its arguments and the trace.
 func TestBrokenCallIsSeen(t *testing.T) {
 	clearDapr(t)
 	var at *site

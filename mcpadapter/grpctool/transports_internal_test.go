@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// A request has left when gRPC has handed it on. gRPC begins another attempt by
-// itself only if nobody has looked at the one before.
+// A request has been sent when gRPC has passed it on. gRPC starts another attempt by
+// itself only if the previous one was not processed.
 func TestWhatHasLeft(t *testing.T) {
 	transports := newTransports()
 	ctx, r := withRequest(context.Background())
@@ -30,7 +30,7 @@ func TestWhatHasLeft(t *testing.T) {
 			t.Errorf("after event %d, %T: left is %t", i, step.event, r.left.Load())
 		}
 	}
-	transports.HandleRPC(context.Background(), &stats.OutPayload{}) // somebody else's
+	transports.HandleRPC(context.Background(), &stats.OutPayload{}) // of another call
 }
 
 func TestTransportsAreCounted(t *testing.T) {

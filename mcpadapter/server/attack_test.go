@@ -26,9 +26,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter/server"
 )
 
-// The attacks that a server has to withstand, each with its refusal. The server
-// has a tool that acts for a user and says for whom it did; ada and bob have a
-// token each.
+// The attacks that a server has to withstand, each with its refusal. The server has a
+// tool that acts for a user and returns the user's name; ada and bob have one token each.
 
 var userID = invoker.NewTrusted[int]("user_id")
 
@@ -113,7 +112,7 @@ func newVictim(t *testing.T, change func(*server.Options)) *victim {
 	return v
 }
 
-// post is a request in protocol 2026-07-28, well formed but for what edit does.
+// post is a well-formed request in protocol 2026-07-28, except for the changes of edit.
 func (v *victim) post(t *testing.T, body string, edit func(*http.Request)) (status int, header http.Header, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.URL, strings.NewReader(body))
@@ -163,7 +162,7 @@ var attacks = []struct {
 	edit   func(*http.Request)
 	status int
 	want   string // in the answer
-	runs   bool   // the tool runs, and for nobody but the caller
+	runs   bool   // the tool runs, and only for the caller
 }{
 	{"none", calling(`{"title":"x"}`), nil, 200, `user 1: x`, true},
 
@@ -186,7 +185,7 @@ var attacks = []struct {
 	{"user in the query", calling(`{"title":"x"}`), func(r *http.Request) { r.URL.RawQuery = "user_id=2&access_token=" + bob }, 200, `user 1: x`, true},
 	{"user in a cookie", calling(`{"title":"x"}`), func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "user_id", Value: "2"}) }, 200, `user 1: x`, true},
 
-	// Arguments that are none.
+	// Invalid arguments.
 	{"an array for arguments", calling(`["x"]`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"null for arguments", calling(`null`), nil, 200, `INVALID_ARGUMENTS`, false},
 	{"a string for arguments", calling(`"{\"title\":\"x\"}"`), nil, 200, `INVALID_ARGUMENTS`, false},
@@ -221,7 +220,7 @@ var attacks = []struct {
 		func(r *http.Request) { r.Header.Del("Mcp-Protocol-Version") }, 400, `-32020`, false,
 	},
 
-	// Requests that are none.
+	// Invalid requests.
 	{"no JSON", `{"jsonrpc":`, nil, 400, ``, false},
 	{"nothing", ``, nil, 400, ``, false},
 	{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), nil, 400, `followed by something`, false},
@@ -559,7 +558,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// An open server has but what the embedder trusts: a tool that needs more is
+// An open server has only the values that the embedder trusts: a tool that needs more is
 // refused before it runs.
 func TestNeedsAreRefused(t *testing.T) {
 	v := newVictim(t, func(o *server.Options) { o.Tokens, o.Authenticate = nil, nil })

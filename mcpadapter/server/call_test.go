@@ -107,8 +107,8 @@ func TestDefinitionsAreExact(t *testing.T) {
 	}
 }
 
-// Tools have their own names where those are unique and legal, and those that
-// models know elsewhere.
+// Tools have their own names if those are unique and legal, and otherwise the names that
+// models know.
 func TestOwnNames(t *testing.T) {
 	none := invoker.Output{}
 	roster, err := ensemble.NewRoster(
@@ -141,7 +141,7 @@ func isRPC(err error, code int64) bool {
 	return errors.As(err, &rpc) && rpc.Code == code
 }
 
-// Every kind of content has its block, with what was kept in the metadata.
+// Every kind of content has its block, including the members stored in the metadata.
 func TestContentGoesOut(t *testing.T) {
 	size := int64(3)
 	extra := canister.Extra{Metadata: canister.Fields{
@@ -189,8 +189,7 @@ func TestContentGoesOut(t *testing.T) {
 	})
 }
 
-// A failure is told in words, in a form for programs, and no further: what is
-// behind it stays in the log.
+// A failure is reported in words and in a form for programs; its cause stays in the log.
 func TestFailuresGoOut(t *testing.T) {
 	secret := errors.New("password=hunter2")
 	refused := invoker.Invalid("/title", "The title is too long.")
@@ -427,8 +426,7 @@ func TestParkedCalls(t *testing.T) {
 	}
 }
 
-// The clients hear that the tools have changed; those of 2026-07-28, which ask
-// to hear it.
+// Clients are notified of changed tools; those of 2026-07-28 if they subscribed.
 func TestToolsChange(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
 		source := ensembletest.NewSource(ensembletest.Returns("first", "1"))

@@ -40,8 +40,8 @@ func newRooted() (server *mcp.Server, waiting chan func()) {
 	return server, waiting
 }
 
-// A server behind gets the roots of the client that makes the only call in flight,
-// if it may; otherwise those that are configured.
+// A server behind the gateway receives the roots of the client that makes the only
+// running call, if it may; otherwise the configured ones.
 func TestClientRootsGoThrough(t *testing.T) {
 	const own, configured = `[{"uri":"file:///home/ada"}]`, `[{"uri":"file:///srv"}]`
 	everyServing(t, func(t *testing.T, connect connector) {
@@ -69,7 +69,7 @@ func TestClientRootsGoThrough(t *testing.T) {
 	})
 }
 
-// With two calls in flight nobody knows for which of them the server asks.
+// With two running calls it is unknown which of them the server asks for.
 func TestClientRootsOfSeveralCalls(t *testing.T) {
 	behind, waiting := newRooted()
 	front := gateway(t, mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Protocol: "2025-11-25", CallRoots: true}))

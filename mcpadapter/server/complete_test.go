@@ -39,8 +39,7 @@ func newLogin() (server *mcp.Server, later <-chan func(id string)) {
 	return server, reports
 }
 
-// pageClient notes where it is sent, by the ids that it was given, and what it hears
-// of them.
+// pageClient records the pages that it is sent to, by their ids, and their completions.
 func pageClient() (client *mcp.Client, sent, heard chan string) {
 	sent, heard = make(chan string, 8), make(chan string, 8)
 	client = mcp.NewClient(&mcp.Implementation{Name: "c"}, &mcp.ClientOptions{
@@ -131,8 +130,8 @@ func TestPagesOfOtherClientsStay(t *testing.T) {
 	}
 }
 
-// Completed pages are forgotten at a limit, the oldest first, and those that nobody
-// listens for push out none that somebody listens for.
+// Completed pages beyond a limit are forgotten, the oldest first, and those without a
+// listener never displace those with one.
 func TestCompletedPagesAreBounded(t *testing.T) {
 	behind, reports := newLogin()
 	var ask *invoker.ElicitRequest

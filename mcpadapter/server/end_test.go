@@ -25,7 +25,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A tool does not wait for ever for a client that does not come back.
+// A tool does not wait indefinitely for a client that does not return.
 func TestUnansweredQuestion(t *testing.T) {
 	failed := make(chan error, 1)
 	ask := rawTool(t, invoker.Definition{Name: "ask"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
@@ -50,8 +50,8 @@ func TestUnansweredQuestion(t *testing.T) {
 	}
 }
 
-// After Close nothing of the server is left: neither of sessions and streams
-// nor of calls, also of those that wait for their clients.
+// After Close, no session, stream or call of the server is left, not even calls that wait
+// for their clients.
 func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	func() {

@@ -26,7 +26,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// raw opens a connection and writes to it what no HTTP client would.
+// raw opens a connection and writes bytes to it that no HTTP client would send.
 func (v *victim) raw(t *testing.T, text string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", v.Listener.Addr().String())
@@ -64,8 +64,8 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// No header can have the name under which the handler passes on who asks, in
-// whatever way it is written.
+// No header can have the name under which the handler passes on the caller, in any
+// spelling.
 func TestHeaderOfTheCaller(t *testing.T) {
 	v := newVictim(t, nil)
 	body := calling(`{"title":"x"}`)
@@ -109,7 +109,7 @@ func bodyOf(response *http.Response) string {
 	return string(text)
 }
 
-// Raw requests that take what they can.
+// Raw requests that use as many resources as they can.
 func TestRawRequests(t *testing.T) {
 	v := newVictim(t, nil)
 	large := strings.Repeat("x", 1<<20)
@@ -381,7 +381,7 @@ func TestMetadataForPages(t *testing.T) {
 	}
 }
 
-// A batch is no way around the limits: its messages count one by one.
+// A batch does not evade the limits: its messages count individually.
 func TestBatchesCount(t *testing.T) {
 	batch := func(v *victim, n int) (status int, answer string) {
 		var calls []string

@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The clients of a gateway get what the servers behind say about their use, with
-// the author of each, behind what it says itself.
+// The clients of a gateway receive the instructions of the servers behind it, each with
+// its author, after those of the gateway itself.
 func TestInstructionsGoOut(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
 		saying := func(name, instructions string) *ensemble.Ensemble {

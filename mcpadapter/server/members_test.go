@@ -87,7 +87,7 @@ func answerMaximal(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bo
 	return true
 }
 
-// served asks a server over HTTP by hand.
+// served sends a handwritten request to a server over HTTP.
 func served(t *testing.T, url, protocol, method, params, name string) map[string]json.RawMessage {
 	t.Helper()
 	if protocol == "2026-07-28" {
@@ -140,7 +140,7 @@ func TestGatewayKeepsEveryMember(t *testing.T) {
 						t.Errorf("the bytes of a _meta changed: %s", got)
 					}
 					if strings.HasSuffix(method, "/list") {
-						return // a list is made of those of several servers, whose _meta have no place in it
+						return // a list is combined from several servers, whose _meta cannot be part of it
 					}
 					if said := string(result["_meta"]); !strings.Contains(said, `"a":"<&>","b":90071992547409931`) ||
 						!strings.Contains(said, `"permissions":{"clipboardWrite":{}}`) {

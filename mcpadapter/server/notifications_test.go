@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// A notification has its answer before it is read. It is heard all the same: that
-// of a client which begins a session.
+// A notification is answered before it is read. It still takes effect: the one with which
+// a client starts a session.
 func TestNotificationsOutliveTheirRequests(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	srv := newServer(t, &server.Options{Logger: zap.New(core)}, adder(t))

@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// screenshotSchema requires properties that have defaults, as the schemas do
-// that zod makes for servers such as that of Playwright.
+// screenshotSchema requires properties that have defaults, like the schemas that zod
+// generates for servers such as that of Playwright.
 const screenshotSchema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{` +
 	`"type":{"default":"png","type":"string","enum":["png","jpeg"]},"scale":{"default":"css","type":"string","enum":["css","device"]},` +
 	`"filename":{"type":"string"}},"required":["type","scale"],"additionalProperties":false}`

@@ -27,7 +27,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// blockingPipe is a pipe whose writes nothing interrupts, as those of standard
+// blockingPipe is a pipe whose writes cannot be interrupted, like those of standard
 // output.
 func blockingPipe(t *testing.T) (r, w *os.File) {
 	t.Helper()

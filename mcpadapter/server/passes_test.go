@@ -20,7 +20,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// gateway serves what a server behind offers, under its own names.
+// gateway serves the tools, resources and prompts of another server under their own
+// names.
 func gateway(t *testing.T, behind ensemble.Source) *server.Server {
 	srv := server.New(mcptest.Roster(t, ensemble.New("behind", behind, nil)), &server.Options{OwnNames: true})
 	t.Cleanup(func() { _ = srv.Close(context.Background()) })
@@ -57,8 +58,8 @@ func TestLogsGoThrough(t *testing.T) {
 	})
 }
 
-// The fields of a form stay in the order of the server that asks, whichever
-// protocol is spoken behind the gateway.
+// The fields of a form keep the order of the server that asks, for every protocol behind
+// the gateway.
 func TestFormsKeepTheirOrder(t *testing.T) {
 	const form = `{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},"color":{"type":"string"}},"required":["name"]}`
 	for _, behind := range mcptest.Protocols {

@@ -43,8 +43,8 @@ func relayGateway(t *testing.T, protocol string) *server.Server {
 	return gateway(t, mcpadapter.InMemory(mcptest.NewRelay(), &mcpadapter.ClientOptions{Protocol: protocol, SampleCalls: true, SampleTools: true}))
 }
 
-// A server behind reaches the model of a client that declares sampling.tools, with its
-// tools, their uses and results.
+// A server behind the gateway reaches the model of a client that declares sampling.tools,
+// with its tools, calls and results.
 func TestSamplingGoesThrough(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
 		for _, behind := range mcptest.Protocols {
@@ -79,8 +79,9 @@ func TestSamplingGoesThrough(t *testing.T) {
 	})
 }
 
-// A client that does not declare sampling.tools is not asked with tools, and the server
-// behind is told; one of the newest protocol knows before it asks.
+// A client that does not declare sampling.tools receives no requests with tools, and the
+// server behind the gateway gets an error; one of the newest protocol knows it before it
+// asks.
 func TestSamplingStopsAtTheGateway(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
 		session := connect(relayGateway(t, mcptest.Protocols[1]), answering())
@@ -100,7 +101,7 @@ func TestSamplingStopsAtTheGateway(t *testing.T) {
 	})
 }
 
-// A tool of the server itself is refused too, and its client learns what it lacks.
+// A tool of the server itself is refused too, and the error names the missing capability.
 func TestSamplingWithToolsIsUndeclared(t *testing.T) {
 	ask := rawTool(t, invoker.Definition{Name: "ask"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		_, err := call.Sample(ctx, &invoker.SampleRequest{
@@ -121,7 +122,7 @@ func TestSamplingWithToolsIsUndeclared(t *testing.T) {
 	})
 }
 
-// A client that uses tools although there are none breaks the protocol.
+// A client that calls tools although none were offered breaks the protocol.
 func TestSamplingAnswersAreChecked(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
 		asked := make(chan *mcp.CreateMessageWithToolsParams, 1)

@@ -21,13 +21,13 @@ import (
 	"github.com/consort-go/consort/mcpadapter/server"
 )
 
-// TestServerSources runs the suite of sources over servers of this package,
-// whose clients are those of this package: what a gateway of gateways is made of.
+// TestServerSources runs the suite of sources over servers of this package with clients
+// of package mcpadapter: the parts of a gateway of gateways.
 func TestServerSources(t *testing.T) {
 	for _, protocol := range mcptest.Protocols {
 		for _, stateless := range []bool{false, true} {
 			if stateless && protocol != mcptest.Protocols[0] {
-				continue // without sessions there are no news for older clients
+				continue // without sessions older clients are not notified
 			}
 			t.Run(protocol+"/stateless="+strconv.FormatBool(stateless), func(t *testing.T) {
 				ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
@@ -38,7 +38,7 @@ func TestServerSources(t *testing.T) {
 	}
 }
 
-// servedHarness serves what the suite wants over HTTP.
+// servedHarness serves the tools of the suite over HTTP.
 func servedHarness(t *testing.T, client mcpadapter.ClientOptions, stateless bool) ensembletest.Harness {
 	source := ensembletest.NewSource(ensembletest.ServerTools()...)
 	source.SetLibrary(ensembletest.ServerLibrary(new(ensemble.Updates)))
@@ -46,7 +46,7 @@ func servedHarness(t *testing.T, client mcpadapter.ClientOptions, stateless bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := roster.Connect(t.Context()); err != nil { // there are no news of what nobody uses
+	if err := roster.Connect(t.Context()); err != nil { // nothing is reported about unused servers
 		t.Fatal(err)
 	}
 	srv := server.New(roster, &server.Options{
@@ -81,8 +81,8 @@ func servedHarness(t *testing.T, client mcpadapter.ClientOptions, stateless bool
 	}
 }
 
-// A gateway of a gateway: what a tool, a resource and a prompt say comes through
-// two servers as it was, failures with their codes and places.
+// A gateway of a gateway: the texts of a tool, a resource and a prompt pass through two
+// servers unchanged, failures with their codes and pointers.
 func TestGatewayOfAGateway(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"number","maximum":1.50}}}`)
 	output := invoker.Output{Content: []canister.Content{

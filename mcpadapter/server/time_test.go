@@ -123,7 +123,7 @@ const (
 	ping       = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 )
 
-// A session ends when nobody has used it for its time, and not before.
+// A session ends when it has been unused for its time, and not before.
 func TestIdleSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, end := overPipes(t, false, &server.Options{SessionIdle: time.Hour})
@@ -183,7 +183,7 @@ func (k keeps) Record(_ context.Context, record *audit.Record) error {
 	return nil
 }
 
-// Nothing follows a result, though the client had not read what came before it.
+// Nothing follows a result, although the client had not read the messages before it.
 func TestNothingFollowsTheResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		talk := rawTool(t, invoker.Definition{Name: "talk"}, func(_ context.Context, call *invoker.Call) (invoker.Output, error) {

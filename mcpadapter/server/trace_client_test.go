@@ -32,14 +32,14 @@ import (
 // it makes this test binary that process.
 const tracedVar = "MCPADAPTER_TEST_SPANS"
 
-// TestTracedProcess is no test: it is the server of other tests.
+// TestTracedProcess is not a test: it is the server of other tests.
 func TestTracedProcess(t *testing.T) {
 	path := os.Getenv(tracedVar)
 	if path == "" {
 		t.Skip("is the server of other tests")
 	}
 	time.AfterFunc(2*time.Minute, func() { os.Exit(9) }) // should a test be killed
-	for _, variable := range os.Environ() {              // it is no way for a trace
+	for _, variable := range os.Environ() {              // not used for traces
 		if name, _, _ := strings.Cut(strings.ToUpper(variable), "="); name == "TRACEPARENT" || name == "TRACESTATE" || name == "BAGGAGE" {
 			os.Exit(7)
 		}
@@ -91,8 +91,8 @@ func tracedServer(t *testing.T, w *mcptest.Recorder, heard chan<- map[string]any
 	return srv
 }
 
-// TestTrace: one trace goes from the client into the server, and through it into
-// the server behind it, over each transport and protocol.
+// TestTrace: one trace extends from the client into the server, and through it into the
+// server behind it, over each transport and protocol.
 func TestTrace(t *testing.T) {
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run("stdio/"+protocol, func(t *testing.T) {
@@ -233,7 +233,7 @@ func checkTrace(t *testing.T, protocol string, root mcptest.Span, client, served
 	}
 }
 
-// checkCalls looks at what is told of calls, of refusals and of prompts.
+// checkCalls checks the spans of calls, refusals and prompts.
 func checkCalls(t *testing.T, protocol string, client, served []mcptest.Span) {
 	t.Helper()
 	add := mcptest.OneSpan(t, client, "client", "tools/call add")
@@ -270,12 +270,12 @@ func atoi(text string) int {
 	return n
 }
 
-// TestTraceContent: what is asked and answered is recorded on request alone.
+// TestTraceContent: arguments and results are recorded only on request.
 func TestTraceContent(t *testing.T) {
 	for _, content := range []bool{false, true} {
 		client, srv := mcptest.RecordSpans(telemetry.Options{Content: content}), mcptest.RecordSpans(telemetry.Options{Content: content})
 		listener := httptest.NewServer(tracedServer(t, srv, nil).Handler())
-		t.Cleanup(listener.Close) // after that of the connection
+		t.Cleanup(listener.Close) // after the connection was closed
 		ctx, root := client.StartRoot(t)
 		add := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(listener.URL, nil)), "add")
 		if _, err := add.Invoke(ctx, mcptest.RawCall(`{"a":1,"b":2}`)); err != nil {
@@ -298,7 +298,7 @@ func TestTraceContent(t *testing.T) {
 func TestTraceConcurrently(t *testing.T) {
 	srv := mcptest.RecordSpans(telemetry.Options{})
 	listener := httptest.NewServer(tracedServer(t, srv, nil).Handler())
-	t.Cleanup(listener.Close) // after that of the connection
+	t.Cleanup(listener.Close) // after the connection was closed
 	client := mcptest.RecordSpans(telemetry.Options{})
 	ctx, root := client.StartRoot(t)
 	add := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(listener.URL, nil)), "add")

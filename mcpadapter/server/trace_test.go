@@ -30,7 +30,7 @@ func rawMeta(more string) string {
 	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}` + more + `}`
 }
 
-// post sends one request of the newest protocol by hand.
+// post sends one handwritten request of the newest protocol.
 func post(t *testing.T, url, method, params string, header http.Header) (status int, body string) {
 	t.Helper()
 	text := `{"jsonrpc":"2.0","id":"raw-1","method":"` + method + `","params":{` + params + `}}`
@@ -64,8 +64,8 @@ func post(t *testing.T, url, method, params string, header http.Header) (status 
 
 const addCall = `"name":"add","arguments":{"a":1,"b":2},`
 
-// TestTraceParents: _meta comes before a handler around the server, and that
-// before the headers; what is not the parent is linked.
+// TestTraceParents: _meta takes precedence over a handler around the server, and that
+// over the headers; the others become links.
 func TestTraceParents(t *testing.T) {
 	const (
 		inMeta   = `,"traceparent":"00-0000000000000000000000000000000a-000000000000000a-01"`
@@ -126,8 +126,8 @@ func TestTraceParents(t *testing.T) {
 	}
 }
 
-// TestTraceOfStrangers: what a client makes up names no span, and no attribute
-// of a measurement.
+// TestTraceOfStrangers: values made up by a client name no span and no attribute of a
+// measurement.
 func TestTraceOfStrangers(t *testing.T) {
 	w := mcptest.RecordSpans(telemetry.Options{})
 	listener := httptest.NewServer(tracedServer(t, w, nil).Handler())
@@ -263,7 +263,7 @@ func TestTraceOfQuestions(t *testing.T) {
 	}
 }
 
-// TestTraceInLog: what the server logs of a request says of which trace it is.
+// TestTraceInLog: log lines about a request contain its trace.
 func TestTraceInLog(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	w := mcptest.RecordSpans(telemetry.Options{})

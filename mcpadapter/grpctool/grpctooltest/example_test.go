@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 )
 
-// A tool that is called, one that fails, and what the server remembers. In a
-// test, New takes the place of Start and Close.
+// A tool that is called, one that fails, and the recorded calls. In a test, New replaces
+// Start and Close.
 func Example() {
 	fake, err := grpctooltest.Start(nil)
 	if err != nil {
@@ -58,8 +58,8 @@ func Example() {
 	// called by advisor with {"id": "WM-4521"}
 }
 
-// A server that dies after a call had its effect and before it answers. Who
-// calls must not be told that nothing happened.
+// A server that dies after the effect of a call and before its answer. The caller must
+// not be told that nothing happened.
 func ExampleServer_Script() {
 	fake, err := grpctooltest.Start(nil)
 	if err != nil {

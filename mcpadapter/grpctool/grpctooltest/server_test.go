@@ -28,7 +28,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// plain is a client that nobody here wrote but for its messages.
+// plain is a third-party client that uses only our messages.
 func plain(t *testing.T, fake *Server) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(fake.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -98,7 +98,7 @@ type complaints struct {
 func (c *complaints) Helper()               {}
 func (c *complaints) Errorf(string, ...any) { c.n++ }
 
-// What a function of a tool returns becomes what the contract has for it.
+// The result of a tool's function is converted as the contract requires.
 func TestErrors(t *testing.T) {
 	fake := New(t, nil)
 	conn := plain(t, fake)
@@ -341,7 +341,7 @@ func TestCutIsAReset(t *testing.T) {
 	}
 }
 
-// A server that is wound up answers what is under way.
+// A server that shuts down gracefully answers running calls.
 func TestWindUp(t *testing.T) {
 	fake := New(t, nil)
 	gate := ensembletest.NewGate("gate", true)
