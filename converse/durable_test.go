@@ -485,7 +485,8 @@ func TestEffectsOverCrashes(t *testing.T) {
 	}
 }
 
-// longLines is what a model says from where a log is on.
+// libraryVar makes this test binary the server library of the serve tests: it names the
+// folder in which the tool wait meets them.
 func longLines(t *testing.T, log history.Log) []conversetest.Line {
 	return []conversetest.Line{asks(call("act", `{}`)), done}[len(of[canister.Assistant](t, log, "talk")):]
 }

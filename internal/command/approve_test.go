@@ -51,8 +51,8 @@ func waitsFor(t *testing.T, path, id string) []histories.WaitJSON {
 	return list.Waits
 }
 
-// TestAnApprovalThatWaits: the turn ends, nothing has happened, and somebody
-// answers in another process, whose name is stored.
+// TestAnApprovalThatWaits: the turn ends without an effect, and another process answers;
+// the name of the approver is stored.
 func TestAnApprovalThatWaits(t *testing.T) {
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), world, historyTable, defers)
@@ -95,7 +95,7 @@ func TestAnApprovalThatWaits(t *testing.T) {
 	contains(t, "the conversation", consort(t, "history", "show", "pay", "--config", path).stdout, "answer allow by "+me.Username)
 }
 
-// answers are those of a conversation.
+// answers returns the answers in a conversation.
 func answers(t *testing.T, store history.Store, id string) (found []canister.Answer) {
 	t.Helper()
 	for c, err := range store.Read(t.Context(), id, 0) {
@@ -192,8 +192,8 @@ func begun(t *testing.T, store history.Store, id string) {
 	}
 }
 
-// TestDoubt: of a call that may have been made, somebody says what came of it, or
-// has it made.
+// TestDoubt: for a call that may have been made, a person gives its outcome or has it
+// repeated.
 func TestDoubt(t *testing.T) {
 	world, count := effects(t)
 	asks := historyTable + "doubt = \"ask\"\n"
@@ -266,8 +266,9 @@ func TestChatPutsOff(t *testing.T) {
 	}
 }
 
-// TestCopiesCarryKeysOfTheirOwn: what is approved in a fork, or in what was imported
-// under another identity, is another call for its server than that of the parent.
+// TestCopiesCarryKeysOfTheirOwn: an approved call in a fork, or in a conversation
+// imported under another identity, is a different call for its server than the one of the
+// parent.
 func TestCopiesCarryKeysOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	server, err := faultserver.StartHTTP(faultserver.Script{Dir: dir}, nil)
@@ -299,7 +300,7 @@ func TestCopiesCarryKeysOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestAMessageGoesOn: who talks on instead of answering is told what is not done.
+// TestAMessageGoesOn: a message instead of an answer prints which work is not finished.
 func TestAMessageGoesOn(t *testing.T) {
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("Never mind", "All right.")), world, historyTable, defers)

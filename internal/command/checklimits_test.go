@@ -8,8 +8,8 @@ import (
 	"github.com/consort-go/consort/internal/exit"
 )
 
-// check says which tools the model's server does not take, and of which it is told
-// less than their servers say.
+// check reports the tools that the model's server does not accept, and those with
+// shortened descriptions.
 func TestCheckTellsOfTheLimitsOfTheModel(t *testing.T) {
 	table := model(t) + "max_tools = 1\nmax_description = 45\n"
 	o := consort(t, "--config", file(t, table, atlas(0)), "check").expect(t, exit.Done)

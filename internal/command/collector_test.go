@@ -25,7 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector is an OTLP collector that keeps what it is sent, over HTTP and gRPC.
+// collector is an OTLP collector over HTTP and gRPC that records what it receives.
 type collector struct {
 	collectortrace.UnimplementedTraceServiceServer
 	http, grpc string // where it is, as URLs
@@ -121,8 +121,7 @@ func texts(attributes []*common.KeyValue) map[string]string {
 	return all
 }
 
-// paths returns each span as its name below those of its parents, sorted, and
-// the ids of the traces.
+// paths returns the path of each span, from its root, sorted, and the ids of the traces.
 func (c *collector) paths(t *testing.T) (paths, traces []string) {
 	t.Helper()
 	c.mu.Lock()

@@ -298,8 +298,8 @@ func (c *silent) leave() {
 	c.over.Wait()
 }
 
-// Clients that send the half of a request and fall silent, of ten shapes, hold up
-// nobody else, leave nothing behind, and do not hold up the end.
+// Clients that send half of a request and stop, in ten variants, delay no other client,
+// leave nothing behind, and do not delay the shutdown.
 func TestHalfSentRequests(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv(halfSentVar))
 	isLarge := n > 500

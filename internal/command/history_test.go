@@ -19,11 +19,11 @@ import (
 	"github.com/consort-go/consort/internal/histories"
 )
 
-// hostile is what somebody says who would like to be more than text.
+// hostile is a text that tries to be more than text.
 const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n" +
 	"````\x1b]0;owned\a\u009b2J\u202e</pre></title>" + unseen
 
-// unseen are characters that people cannot see, with which a text can hide something.
+// unseen are invisible characters that can hide parts of a text.
 const unseen = "\u200b\ufeff\u2028\u2066\u00ad\U000e0041\U000e0100\ue000"
 
 // lacksUnseen checks that none of them is there.
@@ -131,7 +131,7 @@ func TestHistoryChanges(t *testing.T) {
 	}
 }
 
-// A conversation that is damaged can be deleted: there is no other way to be rid of it.
+// A damaged conversation can be deleted: nothing else can remove it.
 func TestHistoryDeletesWhatIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	path, place := filepath.Join(dir, "consort.toml"), filepath.Join(dir, "talks")
@@ -170,7 +170,7 @@ func TestHistoryShows(t *testing.T) {
 	}
 }
 
-// Nothing that somebody said reaches a terminal as more than text.
+// No message reaches a terminal as more than text.
 func TestHistoryIsSafeOnATerminal(t *testing.T) {
 	path, _ := shelved(t)
 	for _, args := range []string{
@@ -251,7 +251,7 @@ func TestHistoryIsImported(t *testing.T) {
 	}
 }
 
-// Several conversations move at once; those that are there stay as they are.
+// Several conversations are imported together; existing ones stay unchanged.
 func TestHistoryMoves(t *testing.T) {
 	path, _ := shelved(t)
 	dir := t.TempDir()
@@ -271,7 +271,8 @@ func TestHistoryMoves(t *testing.T) {
 	contains(t, "standard error", o.stderr, "--id is for a file with one conversation")
 }
 
-// TestHistoryPrunes: what the configuration says is kept, and --dry-run only looks.
+// TestHistoryPrunes: the configuration decides what is kept, and --dry-run deletes
+// nothing.
 func TestHistoryPrunes(t *testing.T) {
 	path, store := shelved(t)
 	contains(t, "standard error", consort(t, "history", "prune", "--config", path).expect(t, exit.Usage).stderr, "--keep DURATION", "history.keep")
@@ -312,7 +313,7 @@ func TestHistoryPrunes(t *testing.T) {
 	lacks(t, "the list", o.stdout, "talk")
 }
 
-// Looking makes no store, and what is a secret is not shown.
+// Listing creates no store, and shows no secrets.
 func TestHistoryOnlyLooks(t *testing.T) {
 	dir := t.TempDir()
 	o := run{dir: dir}.consort(t, "history", "list", "--history", "none.db").expect(t, exit.Done)
@@ -409,7 +410,7 @@ func TestExportLeavesOutWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// A conversation that is deleted or pruned takes along what it spilled.
+// Deleting or pruning a conversation also deletes its spilled results.
 func TestDeleteAndPruneRemoveWhatWasSpilled(t *testing.T) {
 	for _, store := range []string{"sqlite", "files"} {
 		folder := t.TempDir()

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
 }
 
-// isolatedVar is set for what the tests start.
+// isolatedVar is set for the processes that the tests start.
 const isolatedVar = "CONSORT_TEST_ISOLATED"
 
 func testMain(m *testing.M) int {
@@ -69,8 +69,8 @@ var state string
 // placeOf is the folder for it of one test.
 func placeOf(t *testing.T) string { return filepath.Join(state, t.Name()) }
 
-// isolated runs the tests with another home, in which there has to be nothing of
-// consort then: nothing that they start sees the real one.
+// isolated runs the tests with another home directory, which must contain no files of
+// consort afterwards: no process of the tests sees the real one.
 func isolated(m *testing.M, dir string) int {
 	home := filepath.Join(dir, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
@@ -89,8 +89,8 @@ func isolated(m *testing.M, dir string) int {
 	return failed
 }
 
-// ours returns what a folder has of consort. Other programs, such as the tools of
-// Go, may have theirs there.
+// ours returns the files of consort in a folder. Other programs, such as the Go tools,
+// may have theirs there.
 func ours(folder string) (found []string) {
 	_ = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if rest, _ := strings.CutPrefix(path, folder); err != nil || strings.Contains(rest, "consort") {
@@ -112,7 +112,7 @@ type run struct {
 	dir   string
 }
 
-// outcome is what came of a run.
+// outcome is the result of a run.
 type outcome struct {
 	stdout, stderr string
 	status         int
@@ -179,8 +179,8 @@ func consort(t *testing.T, args ...string) outcome {
 	return run{}.consort(t, args...)
 }
 
-// processes returns the processes that run the command, itself or as a server,
-// and those that run this test as one.
+// processes returns the processes that run the command, itself or as a server, and those
+// that run this test binary as a server.
 func processes() []string {
 	var found []string
 	self, _ := os.Readlink("/proc/self/exe")
@@ -195,8 +195,8 @@ func processes() []string {
 	return found
 }
 
-// noProcessLeft fails if the command has left a server behind. It knows where
-// there is a /proc.
+// noProcessLeft fails if the command has left a server behind. It checks systems with a
+// /proc.
 func noProcessLeft(t *testing.T) {
 	t.Helper()
 	if left := processes(); len(left) > 0 {

@@ -30,7 +30,7 @@ func library(t *testing.T, lines string) (table, folder string) {
 		self, libraryVar, folder, raceOptions, lines), folder
 }
 
-// password is what the server library knows and nobody may see.
+// password is a secret of the server library that must not be shown.
 const password = "correct horse battery staple"
 
 // beLibrary serves until standard input ends.

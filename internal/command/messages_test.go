@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/internal/exit"
 )
 
-// Whoever reads standard output may close it: that is no error.
+// The reader of standard output may close it: that is not an error.
 func TestAClosedPipeIsNoError(t *testing.T) {
 	path, _ := shelved(t)
 	for _, args := range []string{"history show talk", "history list --json", "history export --all", "version", "tools"} {
@@ -38,7 +38,7 @@ func TestAClosedPipeIsNoError(t *testing.T) {
 	}
 }
 
-// Commands that ask nobody say what was asked, and where it can be answered.
+// Commands that ask no person report the question, and where it can be answered.
 func TestADeclinedQuestionIsTold(t *testing.T) {
 	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Not booked.")), elicitor(t))
 	for _, args := range [][]string{{"call", "elicitor", "book"}, {"run", "Book."}} {

@@ -15,8 +15,8 @@ import (
 	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
-// A server of the official SDK adds tools while a turn runs: they are called in the
-// exchange after, and stand behind those before in each request.
+// A server of the official SDK adds tools while a turn runs: they are called in the next
+// exchange, and come after the earlier ones in each request.
 func TestAToolAddedDuringARunIsCalled(t *testing.T) {
 	servers := realservers.Need(t)
 	script, err := filepath.Abs(filepath.Join("testdata", "grow.mjs"))

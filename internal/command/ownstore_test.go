@@ -20,8 +20,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
-// ownOf is the file of the store that the commands of a test have when nobody
-// names one.
+// ownOf is the default store of the commands of a test.
 func ownOf(t *testing.T) string { return filepath.Join(placeOf(t), "consort", "history.db") }
 
 // openOwn opens it, and makes it if need be.
@@ -53,7 +52,7 @@ func TestChatIsKept(t *testing.T) {
 	o = run{stdin: "What am I called?\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "Continuing conversation "+id)
 	contains(t, "standard output", o.stdout, "Ada.")
-	// Also where there is no configuration.
+	// Also without a configuration.
 	elsewhere := run{dir: t.TempDir()}
 	contains(t, "the list", elsewhere.consort(t, "history", "list").expect(t, exit.Done).stdout, id, "My name is Ada.")
 	contains(t, "the conversation", elsewhere.consort(t, "history", "show", id).expect(t, exit.Done).stdout, "4 assistant")
@@ -62,7 +61,7 @@ func TestChatIsKept(t *testing.T) {
 	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "stored in "+ownOf(t))
 }
 
-// TestChatIsNotKept: where somebody says so.
+// TestChatIsNotKept: on request.
 func TestChatIsNotKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		table string
@@ -82,8 +81,7 @@ func TestChatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestNothingIsMadeInPassing: who only looks, or is told that something is wrong,
-// leaves nothing behind.
+// TestNothingIsMadeInPassing: commands that only read, or fail, create no files.
 func TestNothingIsMadeInPassing(t *testing.T) {
 	path := file(t, model(t, says("Never said.")))
 	for args, want := range map[string]exit.Status{
@@ -135,7 +133,7 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 	contains(t, "a place that was asked for", o.stderr, "consort: --history: ", inTheWay)
 	for name, args := range map[string][]string{"list": {"history", "list"}, "approve": {"approve", "a"}} {
 		o := run{env: []string{"XDG_STATE_HOME=" + damaged}}.consort(t, args...).expect(t, exit.Usage)
-		contains(t, name, o.stderr, "consort: history: "+damaged) // and no configuration, since there is none
+		contains(t, name, o.stderr, "consort: history: "+damaged) // and no configuration is named, since there is none
 	}
 }
 
@@ -177,7 +175,7 @@ func TestAReadOnlyPlace(t *testing.T) {
 	contains(t, "standard output", o.stdout, "Hello.")
 }
 
-// TestAKilledChatIsCarriedOn: in its first turn, of which there is a title.
+// TestAKilledChatIsCarriedOn: killed in its first turn, which has a title.
 func TestAKilledChatIsCarriedOn(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	hold := make(chan struct{})
@@ -273,8 +271,8 @@ func TestWhatIsUnfinishedIsForItsConfiguration(t *testing.T) {
 	s.ends(exit.Done)
 }
 
-// TestTitlesOfAll: those that nobody gave are the user's first words, wherever a
-// title is shown.
+// TestTitlesOfAll: the default title is the user's first words, wherever a title is
+// shown.
 func TestTitlesOfAll(t *testing.T) {
 	path := file(t, historyTable)
 	store := open(t, path)
@@ -304,7 +302,7 @@ func TestTitlesOfAll(t *testing.T) {
 	}
 }
 
-// TestChatTellsAll: /history has what the model is not told any more.
+// TestChatTellsAll: /history also shows messages that are no longer sent to the model.
 func TestChatTellsAll(t *testing.T) {
 	path := file(t, model(t, says("Never said.")), historyTable)
 	store := open(t, path)

@@ -24,7 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// text is what a process has written so far.
+// text is the output of a process so far.
 type text struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -144,7 +144,7 @@ func (s *service) supervised() string {
 	return address[1]
 }
 
-// health is what the process tells of its servers.
+// health returns the health report of the process.
 func (s *service) health() string {
 	s.t.Helper()
 	response, err := http.Get(s.supervised() + "/health/mcp")
@@ -323,8 +323,8 @@ func (s *service) readyz(status int) string {
 	return string(text)
 }
 
-// There is no work to send before the required servers are connected, and when
-// no server is left.
+// The process is not ready before the required servers are connected, and when no server
+// is left.
 func TestServeIsNotReady(t *testing.T) {
 	folder := t.TempDir()
 	slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\"]\nenvironment = {GORACE = %q}\n", folder, binary, raceOptions)
@@ -426,7 +426,7 @@ func TestServeTheConverser(t *testing.T) {
 	s.ends(exit.Done)
 }
 
-// Who has rules of approval is told that they hold nobody else back.
+// With rules of approval, serve prints that they do not apply to clients.
 func TestServeSaysWhomApprovalIsFor(t *testing.T) {
 	for rules, want := range map[string]bool{"": false, "[approval]\ndefault = 'deny'\n": true, "[[approval.rules]]\naction = 'deny'\ntools = ['delete_*']\n": true} {
 		s := serve(t, true, "--config", file(t, rules), "--http", "127.0.0.1:0")
@@ -483,7 +483,7 @@ func consortBeside(t *testing.T, args ...string) outcome {
 	return outcome{stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}.expect(t, exit.Failed)
 }
 
-// Who types the command by hand is told that it waits for a host.
+// On a terminal, serve prints that it waits for a host.
 func TestServingOnATerminal(t *testing.T) {
 	x := run{}.onTerminal(t, "serve", "--config", file(t, ""))
 	x.expect("serving over standard input and output, for an MCP host")

@@ -36,8 +36,7 @@ type heard struct {
 	Waits                []struct{ For, Tool string }
 }
 
-// says says something to the tool converse, and returns what it answers, or the
-// text of its failure.
+// says calls the tool converse, and returns its answer or the text of its failure.
 func (s *service) says(token, message, conversation string) (heard, string) {
 	s.t.Helper()
 	form, err := json.Marshal(said{message, conversation})
@@ -64,8 +63,8 @@ func (s *service) says(token, message, conversation string) (heard, string) {
 	return h, ""
 }
 
-// TestServedConversationsLast: they go on after a restart, belong to whoever began
-// them, and are not those of whoever runs the program.
+// TestServedConversationsLast: they continue after a restart, belong to the caller that
+// started them, and not to the user who runs the program.
 func TestServedConversationsLast(t *testing.T) {
 	table, _ := library(t, forPerson)
 	path := file(t, table, model(t, says("", calls("library__echo", `{"text":"x"}`)),
@@ -132,7 +131,7 @@ func TestServedConversationsOutliveTheServer(t *testing.T) {
 		}
 		return talk.ID
 	}
-	// The other call is not to be in doubt: its result is what the model expects.
+	// The other call must not be in doubt: its result is what the model expects.
 	waitFor(t, "a result", func() bool { return served() != "" && strings.Contains(kinds(t, store, talk.ID), "result") })
 	s.cmd.Process.Signal(syscall.SIGKILL)
 	s.cmd.Wait()
@@ -183,8 +182,8 @@ func TestServedConversationsWait(t *testing.T) {
 	s.ends(exit.Done)
 }
 
-// TestOnlyItsClientCarriesAServedConversationOn: no other command uses up what was
-// approved for a client, and none is advised to.
+// TestOnlyItsClientCarriesAServedConversationOn: no other command uses an approval that
+// was given for a client, or suggests to.
 func TestOnlyItsClientCarriesAServedConversationOn(t *testing.T) {
 	world, count := effects(t)
 	path := file(t, world, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), historyTable, people, defers)

@@ -52,7 +52,7 @@ func (s *service) connectGRPC(token string) *mcp.ClientSession {
 	return session
 }
 
-// tellsGRPC calls a tool of the tool service, and returns what it says.
+// tellsGRPC calls a tool of the tool service, and returns its text.
 func (s *service) tellsGRPC(token, tool, arguments string) string {
 	s.t.Helper()
 	e := ensemble.New("served", grpctool.Source(s.overGRPC(), &grpctool.Options{Plaintext: true, BearerToken: token}), nil)
@@ -80,8 +80,8 @@ func (s *service) tellsGRPC(token, tool, arguments string) string {
 	return string(form)
 }
 
-// The same clients are served over gRPC and beside it over HTTP: by the tool
-// service and by MCP, each as whom its token says it is, and all is recorded.
+// The same clients are served over gRPC and over HTTP at the same time: by the tool
+// service and by MCP, each with the identity of its token, and every call is recorded.
 func TestServeOverGRPCBesideHTTP(t *testing.T) {
 	table, _ := library(t, forPerson)
 	trail := filepath.Join(t.TempDir(), "trail.jsonl")

@@ -53,8 +53,8 @@ func (s *service) watchGRPC(name string) func(want healthpb.HealthCheckResponse_
 	}
 }
 
-// Over gRPC too there is no work to send before the required servers are
-// connected, while the process ends, and when no server is left.
+// Over gRPC too, the process is not ready before the required servers are connected,
+// during shutdown, and when no server is left.
 func TestServeIsNotReadyOverGRPC(t *testing.T) {
 	for _, name := range []string{"", grpctool.Service} {
 		t.Run("service "+name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestServeIsNotReadyOverGRPC(t *testing.T) {
 	}
 }
 
-// When no server is left, there is no work to send either.
+// When no server is left, the process is not ready either.
 func TestServeOverGRPCWithoutServers(t *testing.T) {
 	folder := t.TempDir()
 	only := fmt.Sprintf("[mcp.only]\ncommand = [\"sh\", \"-c\", \"test -e %[1]s/broken && exit 1; echo $$ > %[1]s/process; exec %[2]s demo-server atlas\"]\nenvironment = {GORACE = %[3]q}\n", folder, binary, raceOptions)

@@ -107,9 +107,8 @@ func (a *authority) tls(clients *authority) string {
 	return text + "}\n"
 }
 
-// whoOverTLS calls echo at a server whose certificate ca vouches for, with a
-// certificate and a token, each if there is one. It is what the tool says, or
-// the failure.
+// whoOverTLS calls echo at a server with a certificate of ca, with a certificate and a
+// token, each if set. It returns the text of the tool, or the failure.
 func (s *service) whoOverTLS(ca string, own *authority, name, token string) string {
 	s.t.Helper()
 	certificate, key := "", ""

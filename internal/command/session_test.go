@@ -95,8 +95,8 @@ func TestATitleThatSomebodyGaveStays(t *testing.T) {
 	}
 }
 
-// One turn that has no name is not written down unless somebody asks for it; the
-// flag names a file of this directory.
+// A single turn without a name is stored only on request; the flag names a file of this
+// directory.
 func TestNothingOfARunIsKeptUnlessAsked(t *testing.T) {
 	path := file(t, model(t, says("Hello.")))
 	consort(t, "run", "hi", "--config", path).expect(t, exit.Done)
@@ -163,7 +163,7 @@ func TestChatContinues(t *testing.T) {
 	contains(t, "standard error", consort(t, "run", "--conversation", "a\nb", "hi", "--config", path).expect(t, exit.Usage).stderr, "control")
 }
 
-// A chat in which nothing was said leaves nothing behind.
+// A chat without a message leaves nothing behind.
 func TestAChatOfNothingIsNotKept(t *testing.T) {
 	path := file(t, model(t, says("Hello.")), historyTable, "[conversation]\ninstructions = \"Be short.\"\n")
 	o := run{stdin: "/quit\n"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
@@ -268,7 +268,7 @@ func TestSomebodyDeletedIt(t *testing.T) {
 	lacks(t, "standard error", o.stderr, "consort history show", "consort chat", "consort resume")
 }
 
-// What people are told to type next names what they have named.
+// Suggested commands repeat the store that the user named.
 func TestAdviceNamesThePlace(t *testing.T) {
 	path := file(t, model(t, says("Hello.")))
 	talks := filepath.Join(filepath.Dir(path), "my talks.db")
@@ -281,7 +281,7 @@ func TestAdviceNamesThePlace(t *testing.T) {
 	}
 }
 
-// Who gives too few arguments, or too many, is told which there are.
+// With too few or too many arguments, the error lists the expected ones.
 func TestArgumentsThatDoNotFit(t *testing.T) {
 	for line, args := range map[string][]string{
 		"resume ID":            {"resume"},
@@ -295,7 +295,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// What was changed last is somebody else's, and not this person's to continue.
+// The most recently changed conversation belongs to another user, and is not continued.
 func TestChatContinuesNobodyElses(t *testing.T) {
 	path := file(t, model(t, says("Hello.")), historyTable)
 	store, owner := open(t, path), "ben"

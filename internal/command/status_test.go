@@ -134,7 +134,7 @@ func TestCallPrintsWhatTheToolSaid(t *testing.T) {
 	}
 }
 
-// The record of a call has the size of what was printed, also of a failure.
+// The record of a call has the size of the printed text, also for a failure.
 func TestCallIsAudited(t *testing.T) {
 	trail := filepath.Join(t.TempDir(), "audit.jsonl")
 	path := file(t, atlas(0), "[audit]\nfile = "+quoted(trail)+"\n")

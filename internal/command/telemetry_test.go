@@ -122,8 +122,8 @@ func TestWhoExports(t *testing.T) {
 	}
 }
 
-// The metrics of ensembles are exported by commands that end before any interval has
-// passed, as are those that are recorded when the ensembles are closed.
+// The metrics of ensembles are exported by commands that end before the first interval
+// has passed, including those recorded when the ensembles are closed.
 func TestMetricsOfEnsemblesAreExported(t *testing.T) {
 	for name, args := range map[string][]string{
 		"run":  {"run", "hi", "--config", weatherTurn(t)},
@@ -145,8 +145,7 @@ func TestMetricsOfEnsemblesAreExported(t *testing.T) {
 	}
 }
 
-// A served call is in the trace of whoever asked, and what is seen is told to
-// Prometheus too.
+// A served call is in the caller's trace, and its metrics are available to Prometheus.
 func TestServeIsSeen(t *testing.T) {
 	c := newCollector(t)
 	table, _ := library(t, "")

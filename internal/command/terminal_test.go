@@ -70,7 +70,7 @@ func (x *window) watch() {
 	}
 }
 
-// expect waits until text is shown, after what was expected before.
+// expect waits until text is shown after the previously expected text.
 func (x *window) expect(text string) {
 	x.t.Helper()
 	deadline := time.After(limit)

@@ -55,8 +55,8 @@ func TestTrustedValuesReachTheTools(t *testing.T) {
 	}
 }
 
-// A secret of the file remains one when the command line has another value for
-// it, and what comes from a variable shows nowhere.
+// A secret of the file stays secret when the command line replaces its value, and values
+// from variables are never shown.
 func TestTrustedSecretsShowNowhere(t *testing.T) {
 	t.Setenv("CONSORT_TEST_USER", "mallory-5559")
 	table, _ := library(t, forPerson)

@@ -119,8 +119,8 @@ func TestAskingForAnAnswerContinuesTheTurn(t *testing.T) {
 	}
 }
 
-// TestWhoMayBeAtWork: where each host has a process of its own there may be
-// another one, and at an address there is none unless machines share the store.
+// TestWhoMayBeAtWork: if each host starts its own process there may be other processes;
+// with an address there are none unless machines share the store.
 func TestWhoMayBeAtWork(t *testing.T) {
 	at := &config.Serve{HTTP: config.Plain("127.0.0.1:0")}
 	for name, test := range map[string]struct {

@@ -81,8 +81,8 @@ func TestFormFields(t *testing.T) {
 	}
 }
 
-// Forms come from servers: whatever they are, nothing breaks, and what is
-// answered can be sent.
+// Forms come from servers: no form breaks the program, and every accepted answer can be
+// sent.
 func FuzzForm(f *testing.F) {
 	f.Add(`{"properties":{"a":{"type":"array"},"b":{"type":"integer","default":[]}}}`, "1,2")
 	f.Add(`{"properties":{"a":{"type":"number"}}}`, "Inf")

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// typist types pieces, each after a while; the last piece is what comes after the
-// question was shown.
+// typist types pieces, each after a delay; the last piece follows the question.
 type piece struct {
 	after time.Duration
 	text  string

@@ -43,7 +43,7 @@ func TestTraceText(t *testing.T) {
 		return []attribute.KeyValue{attribute.Int("gen_ai.usage.input_tokens", in), attribute.Int("gen_ai.usage.output_tokens", out)}
 	}
 	server := []attribute.KeyValue{attribute.String("server.address", "::1"), attribute.Int("server.port", 443), attribute.String("consort.ensemble", "far")}
-	spans := tracetest.SpanStubs{ // in the order in which they end
+	spans := tracetest.SpanStubs{ // in the order of their ends
 		stub(2, 21, 20, "tools/list", 2, 900*time.Microsecond, attribute.Int("consort.tools.count", 1),
 			attribute.Int("consort.tools.aside", 2), attribute.String("network.transport", "pipe")),
 		stub(2, 20, 0, "connect near", 1, 9996*time.Microsecond, attribute.String("consort.ensemble", "near")),

@@ -28,7 +28,7 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-// Each alert asks for what is measured, says what is the matter and what to do.
+// Each alert queries existing metrics, and says what is wrong and what to do.
 func TestAlerts(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(observability, "alerts.yaml"))
 	if err != nil {

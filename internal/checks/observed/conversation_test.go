@@ -15,9 +15,9 @@ import (
 
 const farmQuestion = "Who is WM-4521?"
 
-// The same conversation, with the server in Python that knows the original
-// contract alone, with our own server, and with our own behind a sidecar: its
-// course is the same, and its trace that of docs/observability/trace.md.
+// The same conversation with the server in Python that implements only the original
+// contract, with our own server, and with our own server behind a sidecar: it takes the
+// same course, and its trace is the one in docs/observability/trace.md.
 func TestOneConversation(t *testing.T) {
 	model := "MODEL_URL=" + launchModel(t)
 	own := mustRecord(t, "server", telemetry.Options{})
@@ -78,7 +78,7 @@ func reaches(t *testing.T, served []span, printed string) {
 
 // farmCourse is how a conversation went, as far as it is the same each time.
 type farmCourse struct {
-	Answers []string // what the model said
+	Answers []string // texts of the model
 	Results []string // in the order of the invocations
 	Reason  string
 }
@@ -119,8 +119,8 @@ func courseOf(t *testing.T, events string) (course farmCourse) {
 	return course
 }
 
-// resultText is a result as the one line of which all servers must send the same,
-// in whatever way they write JSON.
+// resultText is a result as one line, which must be the same for all servers regardless
+// of how they write JSON.
 func resultText(t *testing.T, r canister.Result) string {
 	t.Helper()
 	var words []string

@@ -175,7 +175,7 @@ func plain(t *testing.T, where, expression string, variables []string) string {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
-// variablesAsk checks what the variables take their values from.
+// variablesAsk checks the queries of the variables.
 func variablesAsk(t *testing.T, d dashboard, known map[string]*family, variables []string) {
 	t.Helper()
 	for _, v := range d.Templating.List {

@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write what comes out into docs/observab
 
 var traceDocument = filepath.Join(observability, "trace.md")
 
-// documented fails if the block of text under a heading of trace.md has not the
-// shape of what came out; with -update it writes it there.
+// documented fails if the block of text under a heading of trace.md does not have the
+// shape of the output; with -update it writes the output there.
 func documented(t *testing.T, heading, came string) {
 	t.Helper()
 	data, err := os.ReadFile(traceDocument)
@@ -56,7 +56,7 @@ func block(page, heading string) (from, to int) {
 	return from, from + strings.Index(page[from:], end)
 }
 
-// node is a line of a printed trace and what is indented below it.
+// node is a line of a printed trace and the lines indented below it.
 type node struct {
 	text     string
 	children []*node
@@ -69,9 +69,8 @@ var (
 	varying  = regexp.MustCompile(`(first after )[\d.]+ \S+?(,|$)|(127\.0\.0\.1:)\d+`)
 )
 
-// shape is what of a printed trace is the same each time: names, what is below
-// what, and details, but not ids, times and ports, nor which of those that run
-// side by side was first.
+// shape is the part of a printed trace that is the same each time: names, nesting and
+// details, but not ids, times and ports, or the order of concurrent spans.
 func shape(printed string) string {
 	root := &node{}
 	path := []*node{root}

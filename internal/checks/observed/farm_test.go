@@ -55,7 +55,7 @@ func farmServer(t *testing.T, seen *telemetry.Telemetry) (address string) {
 	return listen(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{get, search}, Telemetry: seen}).Serve)
 }
 
-// farmSidecar passes on to the server at an address what is meant for it.
+// farmSidecar forwards calls to the server at an address.
 func farmSidecar(t *testing.T, address string) (port string) {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -123,7 +123,7 @@ var built = sync.OnceValues(func() (string, error) {
 // leftOver is the folder that is removed when all tests have run.
 var leftOver string
 
-// consort runs the command and returns what it wrote to its two outputs.
+// consort runs the command and returns its two outputs.
 func consort(t *testing.T, environment []string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	command, err := built()
@@ -142,7 +142,8 @@ func consort(t *testing.T, environment []string, args ...string) (stdout, stderr
 	return out.String(), notes.String()
 }
 
-// cleanEnvironment is that of the test, without what would change the command.
+// cleanEnvironment is the environment of the test, without variables that affect the
+// command.
 func cleanEnvironment() (all []string) {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")

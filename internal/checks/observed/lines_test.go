@@ -11,8 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// The log tells of each listing and of each call, how it ended and in which
-// trace it was.
+// The log contains each listing and each call, its outcome and its trace.
 func TestLinesOfServers(t *testing.T) {
 	core, kept := observer.New(zapcore.DebugLevel)
 	all := turn(t, "sea__tides", watching{log: zap.New(core)})

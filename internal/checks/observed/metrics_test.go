@@ -104,7 +104,7 @@ func scrape(t *testing.T, url string) map[string]*family {
 	return samples
 }
 
-// instruments notes what is made of a provider.
+// instruments records the instruments created by a provider.
 type instruments struct {
 	metric.MeterProvider
 	mu    sync.Mutex
@@ -121,8 +121,8 @@ func (i *instruments) note(name string) {
 	i.names = append(i.names, name)
 }
 
-// noting is a meter that tells which instruments it makes: those that telemetry
-// has. One of another kind would be missed here, and is told of by its panel.
+// noting is a meter that records the instruments it creates: the kinds that telemetry
+// uses. Another kind would be missed here, and is reported by its panel.
 type noting struct {
 	metric.Meter
 	all *instruments
@@ -160,7 +160,7 @@ func everything(t *testing.T, seen *telemetry.Telemetry) {
 	t.Cleanup(func() { _ = atlas.Close(context.Background()) })
 }
 
-// reasons are why turns end; "" is that of one that fails.
+// reasons are the reasons of the ends of turns; "" stands for a turn that fails.
 var reasons = []converse.Reason{
 	converse.ReasonAnswered, converse.ReasonLength, converse.ReasonContentFilter, converse.ReasonRefusal, converse.ReasonNothing,
 	converse.ReasonExchanges, converse.ReasonTime, converse.ReasonTokens,
@@ -203,12 +203,12 @@ func requests(ctx context.Context, fault *telemetry.Fault) {
 	connect.End(1, 0, fault)
 }
 
-// sometimes are labels that a good turn has no reason for, and metrics that its
-// servers have none for: those of sessions in older protocols.
+// sometimes are labels that a successful turn does not set, and metrics that its servers
+// do not have: those of sessions in older protocols.
 var sometimes = []string{"error_type", "rpc_response_status_code", "gen_ai_prompt_name", "gen_ai_agent_name", "mcp_server_session_duration_seconds"}
 
-// What a conversation measures with its servers is what the dashboard is held
-// against: the same metrics, with the same labels.
+// The metrics of a conversation with its servers are those assumed by the dashboard, with
+// the same labels.
 func TestRealMetricsAreThese(t *testing.T) {
 	m, talk := newMeter(t, noOptions), newMeter(t, noOptions)
 	everything(t, m.Telemetry)

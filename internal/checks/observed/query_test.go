@@ -19,7 +19,7 @@ import (
 // ofPrometheus are the labels that come with the scrape.
 var ofPrometheus = []string{"job", "instance"}
 
-// closed are the labels of which every value is known.
+// closed are the labels whose values are all known.
 var closed = []string{"consort_ensemble_state", "consort_turn_reason", "gen_ai_token_type", "mcp_method_name"}
 
 // query is an expression that was held against the metrics there are.
@@ -28,7 +28,7 @@ type query struct {
 	labels  []string // that its result has
 }
 
-// check parses an expression and returns what is wrong with it.
+// check parses an expression and returns its errors.
 func check(expression string, known map[string]*family) (query, []string) {
 	parsed, err := parser.ParseExpr(expression)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *checker) fault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Sprintf(format, args...))
 }
 
-// labels are those that the result of an expression may have.
+// labels returns the labels that the result of an expression may have.
 func (c *checker) labels(expression parser.Expr) []string {
 	switch e := expression.(type) {
 	case *parser.VectorSelector:
@@ -87,7 +87,7 @@ func (c *checker) labels(expression parser.Expr) []string {
 	return nil // a number, a text
 }
 
-// call knows which functions make sense for which metrics.
+// call checks which functions are valid for which metrics.
 func (c *checker) call(e *parser.Call) []string {
 	var all []string
 	for _, arg := range e.Args {
@@ -177,7 +177,7 @@ func legend(format string) (named []string) {
 	return named
 }
 
-// The checker is no use if it finds nothing.
+// The checker must find errors.
 func TestWrongQueriesAreFound(t *testing.T) {
 	m := newMeter(t, noOptions)
 	everything(t, m.Telemetry)

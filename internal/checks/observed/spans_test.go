@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// span is what came out of one, in whatever process.
+// span is a recorded span of any process.
 type span struct {
 	Process           string // that it was made in
 	Name, Kind        string
@@ -27,7 +27,7 @@ type span struct {
 	Status            string
 }
 
-// recorder keeps the spans of one process, or of what stands for one.
+// recorder records the spans of one process, or of its substitute.
 type recorder struct {
 	process  string
 	exporter *tracetest.InMemoryExporter
@@ -53,7 +53,7 @@ func mustRecord(t *testing.T, process string, options telemetry.Options) *record
 	return r
 }
 
-// spans are those that have ended.
+// spans returns the ended spans.
 func (r *recorder) spans() (all []span) {
 	for _, s := range r.exporter.GetSpans() {
 		made := span{
@@ -107,8 +107,8 @@ func read(t *testing.T, path string) (all []span) {
 	return all
 }
 
-// tree writes spans as an indented list: what was called by what, in which
-// process, and how it failed. Those side by side are sorted by name.
+// tree writes spans as an indented list: the caller of each, its process, and its
+// failure. Siblings are sorted by name.
 func tree(all []span) string {
 	children := make(map[string][]span)
 	known := make(map[string]bool)

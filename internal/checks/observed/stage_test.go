@@ -44,14 +44,14 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// patience bounds what a test waits for.
+// patience bounds the waits of a test.
 const patience = 60 * time.Second
 
 type question struct {
 	Place string `json:"place"`
 }
 
-// reporter is a tool that tells of a place, but for one that it does not know.
+// reporter is a tool that reports about a place, except one that it does not know.
 func reporter(name string) invoker.Invoker {
 	tool, err := invoker.New(name, "Tells the "+name+" of a place.", func(_ context.Context, q question) (string, error) {
 		if q.Place == "Atlantis" {
@@ -133,7 +133,7 @@ func listen(t *testing.T, serve func(context.Context, net.Listener) error) (addr
 	return listener.Addr().String()
 }
 
-// asks is a step in which the model asks for tools, given as name and arguments.
+// asks is a step in which the model calls tools, given as name and arguments.
 func asks(calls ...string) openaiserver.Step {
 	var step openaiserver.Step
 	message := openaiserver.Message{Usage: &openaiserver.Usage{PromptTokens: 120, CompletionTokens: 30}}
@@ -145,7 +145,7 @@ func asks(calls ...string) openaiserver.Step {
 	return step
 }
 
-// says is a step in which the model answers, having been told some words.
+// says is a step in which the model answers after it has received some words.
 func says(text string, told ...string) openaiserver.Step {
 	return openaiserver.Step{
 		Expect: openaiserver.Expect{Contains: told},

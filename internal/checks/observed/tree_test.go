@@ -20,16 +20,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// watching is what a turn is seen by beside its spans; each may be nil.
+// watching are the other observers of a turn besides its spans; each may be nil.
 type watching struct {
 	meters  metric.MeterProvider // of the client, and of the servers over HTTP and gRPC
 	closing func()               // called before the client closes
 	log     *zap.Logger          // of the client
 }
 
-// turn runs a conversation of one turn, in which the tool of one server, if it is
-// named, is asked for a place of which it cannot tell, and returns the spans of all
-// four processes, or of what stands for them.
+// turn runs a conversation of one turn, in which the tool of one server, if it is named,
+// is asked about a place that it does not know. It returns the spans of all four
+// processes, or of their substitutes.
 func turn(t *testing.T, unlucky string, w watching) []span {
 	t.Helper()
 	var calls, told []string
@@ -154,8 +154,8 @@ var conventions = func() map[string]map[string]string {
 	return all
 }()
 
-// conforms fails if a span lacks what is required of its kind, or has what
-// neither the conventions nor docs/observability know.
+// conforms fails if a span lacks a required attribute of its kind, or has one that
+// neither the conventions nor docs/observability list.
 func conforms(t *testing.T, s span) {
 	t.Helper()
 	kind, _, _ := strings.Cut(s.Name, " ")
@@ -181,8 +181,8 @@ func conforms(t *testing.T, s span) {
 	}
 }
 
-// allowed are attributes of other conventions, such as that of gRPC, and those
-// that docs/observability says are here beyond the convention of the span.
+// allowed are attributes of other conventions, such as that of gRPC, and those that
+// docs/observability lists beyond the convention of the span.
 var allowed = map[string]bool{
 	"rpc.system.name": true, "rpc.method": true, "gen_ai.conversation.id": true,
 	"gen_ai.provider.name": true, "mcp.app_id": true, "mcp.tool_name": true,

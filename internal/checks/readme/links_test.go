@@ -106,7 +106,7 @@ func TestMentionedPagesAreThere(t *testing.T) {
 	}
 }
 
-// What is public names neither places on somebody's machine nor package registries.
+// Published files name neither local paths nor package registries.
 func TestNoPlacesOfOneMachine(t *testing.T) {
 	place := regexp.MustCompile(`(?i)/(root|home|work|users)/\w|registry\.|proxy\.golang`)
 	for name, page := range pages(t) {

@@ -75,7 +75,7 @@ func comparable(text string) (lines []string) {
 	return lines
 }
 
-// matches reports whether printed is what the page shows.
+// matches reports whether printed is the text that the page shows.
 func matches(shown, printed string) bool {
 	want, got := comparable(shown), comparable(printed)
 	for first := true; ; first = false {

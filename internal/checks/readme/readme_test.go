@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readme has no code, only the tests that keep the README and the
-// documentation true: its Go is compiled code, its commands run and print what
-// it says, its links lead somewhere, and its map has every package.
+// Package readme has no code, only tests that check the README and the documentation:
+// their Go code compiles, their commands run and print the text shown, their links have
+// targets, and the map lists every package.
 package readme
 
 import (
@@ -122,7 +122,7 @@ var notRun = map[string]string{
 	"go test ./...": "these tests are a part of it",
 }
 
-// The commands are run as a stranger would, but for the model: it is a script
+// The commands are run as a new user would run them, except for the model: it is a script
 // that asks for the weather.
 func TestCommandsRun(t *testing.T) {
 	model, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
@@ -211,7 +211,7 @@ func missingLines(want, printed string) (missing []string) {
 	return missing
 }
 
-// listed is what the go command tells of a package.
+// listed is the output of go list for a package.
 type listed struct{ ImportPath, Doc string }
 
 func packages(t *testing.T) (found []listed) {

@@ -26,9 +26,8 @@ import (
 // patience is how long a block may take; the first one compiles the command.
 const patience = 3 * time.Minute
 
-// Pages that write files are done as a reader does them: their files are written, their
-// commands run one after another in one shell, and what these print is what the page
-// shows.
+// Pages that write files are followed like a reader would: their files are written, their
+// commands run one after another in one shell, and the output is the one shown.
 func TestPagesRun(t *testing.T) {
 	modules := realservers.Need(t).Modules()
 	bin := t.TempDir()
@@ -66,12 +65,12 @@ func TestPagesRun(t *testing.T) {
 	}
 }
 
-// reader does what a page says, in a home of its own.
+// reader follows the instructions of a page, in its own home directory.
 type reader struct {
 	home  string
 	env   []string
 	shell *terminal
-	ports map[string]string // those of the page, and what stands for them here
+	ports map[string]string // those of the page, and their replacements here
 }
 
 func newReader(t *testing.T, bin, modules string) *reader {
@@ -98,7 +97,7 @@ func newReader(t *testing.T, bin, modules string) *reader {
 
 var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// do does what a block says; shown is what it prints.
+// do executes a block; shown is its expected output.
 func (r *reader) do(t *testing.T, b block, shown string) error {
 	text := port.ReplaceAllStringFunc(b.text, r.freePort)
 	kind, name, _ := strings.Cut(b.info, "=")
@@ -175,10 +174,10 @@ func (r *reader) run(commands, shown string) error {
 	return nil
 }
 
-// terminal is a bash with what it has printed so far.
+// terminal is a bash with its output so far.
 type terminal struct {
 	stdin io.Writer
-	lines chan string // what is printed, as it comes; closed at the end
+	lines chan string // the output as it arrives; closed at the end
 	all   strings.Builder
 }
 
@@ -233,7 +232,7 @@ func open(t *testing.T, env []string, dir, script string) *terminal {
 
 func (term *terminal) clear() { term.all.Reset() }
 
-// wait waits until enough of what is printed is there.
+// wait waits until the output is complete enough.
 func (term *terminal) wait(enough func(string) bool) error {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()

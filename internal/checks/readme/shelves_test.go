@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// opening is how a page begins: its title, and on which shelf it stands.
+// opening is the beginning of a page: its title, and its shelf.
 var opening = regexp.MustCompile(`^# [^\n]+\n\n(A tutorial|A guide|A reference|An explanation)( and (a guide|a reference|an explanation))?: `)
 
 // Each page of the documentation says which kind it is, and the start page lists it on
@@ -73,7 +73,7 @@ func TestStabilityHasEveryPackage(t *testing.T) {
 	}
 }
 
-// Each code of a failure has a row in docs/failures.md, and each row is that of a code.
+// Each failure code has a row in docs/failures.md, and each row has a code.
 func TestFailuresHasEveryCode(t *testing.T) {
 	codes := map[string]bool{}
 	for _, code := range regexp.MustCompile(`(?m)^\t\w+ +Code = "(\w+)"`).FindAllStringSubmatch(read(t, "invoker", "failure.go"), -1) {

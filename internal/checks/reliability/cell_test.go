@@ -25,8 +25,8 @@ const (
 	idle moment = "idle"
 	// inCall: the call runs, and nothing else does on that server.
 	inCall moment = "in a call"
-	// parallel: the call runs, and beside it one whose effect has happened and
-	// which is not answered yet.
+	// parallel: the call runs at the same time as one whose effect has happened and which
+	// is not answered yet.
 	parallel moment = "in parallel calls"
 )
 
@@ -47,17 +47,17 @@ type cell struct {
 	outcome
 }
 
-// outcome is what comes of a cell. Beside it every cell promises that the
-// history is valid after each turn, that calls of another ensemble succeed in
-// the same messages, that no effect happens twice, and that nothing is left.
+// outcome is the expected result of a cell. In addition, every cell checks that the
+// history is valid after each turn, that calls of another ensemble succeed in the same
+// messages, that no effect happens twice, and that nothing is left.
 type outcome struct {
 	// Call is the code of the call that meets the fault, OK if it succeeds.
 	// Where the truth allows two codes they are joined by " or ".
 	Call string
 	// Effects is how often that call took effect: "0", "1", or "0 or 1".
 	Effects string
-	// Sibling is the code of the call that ran beside it; empty for none. Its
-	// effect happened once.
+	// Sibling is the code of the concurrent call; empty for none. Its effect happened
+	// once.
 	Sibling string
 	// Connection is kept or fresh: whether the next calls went over the same.
 	Connection string
@@ -80,7 +80,7 @@ func (c cell) name() string {
 	return strings.ReplaceAll(fmt.Sprintf("%s/%s/%s/%s", c.Fault, c.Via, c.When, c.At), " ", "-")
 }
 
-// allows reports whether what was seen is one of the alternatives of want.
+// allows reports whether the observed code is one of the alternatives of want.
 func allows(want, seen string) bool { return slices.Contains(strings.Split(want, " or "), seen) }
 
 // timesOut reports whether the cell waits for a call to run out of time: the
@@ -90,8 +90,8 @@ func (c cell) timesOut() bool {
 	return deaf || strings.Contains(c.Call+c.Sibling, "TIMEOUT")
 }
 
-// before is the code of the call before the fault. Over HTTP an endless line
-// comes behind the answer in the same response, and can spoil it.
+// before is the code of the call before the fault. Over HTTP an endless line follows the
+// answer in the same response, and can spoil it.
 func (c cell) before() string {
 	if c.Fault == "endless-line" && c.Via == overHTTP && c.When == idle {
 		return ok + " or RESULT_TOO_LARGE"
@@ -130,8 +130,8 @@ func (c cell) rules() []Rule {
 	return []Rule{rule, held}
 }
 
-// options are those of the ensemble. What the cell does not wait for has much
-// time, so that a slow machine changes no outcome.
+// options are those of the ensemble. Limits that the cell does not test are long, so that
+// a slow machine changes no outcome.
 func (c cell) options() *ensemble.Options {
 	o := &ensemble.Options{ConnectTimeout: 20 * time.Second, CallTimeout: bound}
 	if c.When == connecting && c.Call != ok {
@@ -146,7 +146,7 @@ func (c cell) options() *ensemble.Options {
 	return o
 }
 
-// moments are those at which a fault can strike over a transport, and where.
+// moments are the moments at which a fault can occur over a transport, and its places.
 func moments(info Info, via transport) map[moment][]Place {
 	places := info.Stdio
 	if via == overHTTP {

@@ -4,11 +4,11 @@
 
 package reliability_test
 
-// cells returns the matrix: what is promised of every fault, over every
-// transport that has it, at every moment at which it can strike.
+// cells returns the matrix: the promise for every fault, over every transport that has
+// it, at every moment at which it can occur.
 //
-// Two codes stand where a server that comes back within the first attempt to
-// connect may be asked again in the same turn or in a later one.
+// Two codes stand where a server that recovers within the first attempt to connect may be
+// asked again in the same turn or in a later one.
 func cells() []cell {
 	return []cell{
 		{"die", overStdio, connecting, "initialize", outcome{ok, "1", "", kept, atOnce}},

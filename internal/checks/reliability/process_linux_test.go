@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// alive reports whether a process runs. One that has ended and that nobody
-// waits for, as in a container without an init, does not.
+// alive reports whether a process runs. A zombie, as in a container without an init, does
+// not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -91,8 +91,8 @@ func (s *stage) gate(ctx context.Context, ask converse.Approval) (converse.Decis
 	return converse.Allow(), nil
 }
 
-// turn sends one message whose answer asks for calls, beside them one of the
-// healthy ensemble, and returns the codes of the results by CallID.
+// turn sends one message whose answer makes calls, together with one to the healthy
+// ensemble, and returns the codes of the results by CallID.
 func (s *stage) turn(calls ...conversetest.Call) map[string]string {
 	s.Helper()
 	s.turns++
@@ -145,7 +145,7 @@ func effect(id string) conversetest.Call {
 	return conversetest.Call{Name: "faulty__effect", Arguments: arguments(id), CallID: id}
 }
 
-// play lets the fault strike and returns what came of it.
+// play runs the fault and returns the outcome.
 func (s *stage) play() outcome {
 	var seen outcome
 	calls := []conversetest.Call{effect("struck")}
@@ -226,7 +226,7 @@ func (s *stage) recover() string {
 	}
 }
 
-// close ends the conversation and looks for what is left.
+// close ends the conversation and checks that nothing is left.
 func (s *stage) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()

@@ -87,7 +87,7 @@ func column(c cell) string {
 	return fmt.Sprintf("in a call, %s its effect", strings.TrimSuffix(string(c.At), "-effect"))
 }
 
-// String says of an outcome what is not as if nothing had happened.
+// String returns the differences of an outcome from a run without a fault.
 func (o outcome) String() string {
 	parts := []string{strings.ReplaceAll(o.Call, ok, "ok")}
 	if o.Call != ok || o.Effects != "1" {

@@ -21,8 +21,8 @@ type account struct {
 	children   int
 }
 
-// takeAccount counts, after the runtime has opened what it keeps: its poller,
-// the reader of names, the handles of processes.
+// takeAccount counts after the runtime has opened its long-lived resources: its poller,
+// the resolver, the handles of processes.
 func takeAccount(t *testing.T) account {
 	t.Helper()
 	if listener, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
@@ -63,10 +63,10 @@ func openFiles() (files []string) {
 	return files
 }
 
-// heap is what is alive on the heap, in bytes.
+// heap returns the live bytes on the heap.
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // what the first one finalized
+	runtime.GC() // objects that the first one finalized
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc

@@ -115,9 +115,9 @@ func (b *book) read(t *testing.T) map[string][]record {
 // maxComplaints is how many complaints about one server are printed.
 const maxComplaints = 10
 
-// audit compares what conversations were told of the calls to one server with
-// what the server did. It returns how many effects there were, and of how many
-// calls that nobody knew the outcome of.
+// audit compares the results that conversations received for the calls to one server with
+// the effects in the server. It returns the number of effects, and of calls with an
+// unknown outcome.
 func audit(t *testing.T, s *server, records []record) (effects, unknown int) {
 	t.Helper()
 	ledger, err := faultserver.ReadLedger(s.dir)
@@ -153,7 +153,7 @@ func audit(t *testing.T, s *server, records []record) (effects, unknown int) {
 	return effects, unknown
 }
 
-// untrue says what is wrong about a record, when its effect happened so often.
+// untrue returns what is wrong with a record whose effect happened so many times.
 func (s *server) untrue(r record, effects int) string {
 	least, most := 0, 1
 	switch invoker.Code(r.Code) {
@@ -199,8 +199,8 @@ func (r record) saysNothingWasDone() bool {
 	return false
 }
 
-// wrongAnswer says what is wrong with the answer of a call that succeeded:
-// it could be the answer to another.
+// wrongAnswer returns what is wrong with the answer of a successful call: it could be the
+// answer to another call.
 func (r record) wrongAnswer() string {
 	want := ""
 	switch r.Tool {

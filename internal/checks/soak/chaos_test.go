@@ -16,8 +16,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 )
 
-// deeds counts what was done to the servers, and how long they took to come
-// back.
+// deeds counts the faults of the servers, and how long they took to recover.
 type deeds struct {
 	mu                               sync.Mutex
 	kills, freezes, restarts, parked int
@@ -31,7 +30,7 @@ func (d *deeds) note(count *int) {
 	*count++
 }
 
-// recovered notes a recovery, or that there was none.
+// recovered records a recovery or its failure.
 func (d *deeds) recovered(took time.Duration, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +83,7 @@ func (c *chaos) kill(ctx context.Context, signal syscall.Signal, count *int) {
 	down := c.between(0, 400*time.Millisecond)
 	before, struck := c.ensemble.Snapshot(), time.Now()
 	if !send(c.mark, signal) {
-		return // it is between two lives, or disconnected for want of use
+		return // it is being restarted, or was disconnected because it was idle
 	}
 	c.note(count)
 	if c.addr != "" {
@@ -133,9 +132,8 @@ func (c *chaos) reconnect(ctx context.Context) {
 	c.recovered(time.Since(struck), err)
 }
 
-// await waits until the ensemble is ready again, and revives one that is
-// parked. It gives up when the soak is over, or after a time in which
-// everything must have come back.
+// await waits until the ensemble is ready again, and revives a parked one. It gives up
+// when the soak is over, or after the time in which every server must recover.
 func (c *chaos) await(ctx context.Context, since time.Time, what string, back func(ensemble.Snapshot) bool) {
 	limit := time.Now().Add(patience / 2)
 	for {

@@ -32,7 +32,7 @@ var households = []struct {
 	name      string
 	rules     []faultserver.Rule
 	wrapped   bool // in a shell, whose child the server is
-	starting  bool // for ever
+	starting  bool // permanently
 	processes int
 }{
 	{name: "plain", processes: 1},
@@ -82,7 +82,7 @@ func TestEmbedderKilled(t *testing.T) {
 	t.Logf("%d processes were gone after %s", want, time.Since(killed).Round(time.Millisecond))
 }
 
-// killMarked ends what a test that failed would leave behind.
+// killMarked ends processes that a failed test would leave behind.
 func killMarked(mark string) {
 	for _, pid := range marked(mark) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)

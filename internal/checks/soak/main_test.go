@@ -24,8 +24,8 @@ var (
 // patience bounds each wait of these tests; none waits for it to pass.
 const patience = 60 * time.Second
 
-// soakTime is the time that CONSORT_SOAK asks for; zero if it is no time,
-// which TestSoak refuses.
+// soakTime is the duration in CONSORT_SOAK; zero if it is invalid, which TestSoak
+// refuses.
 func soakTime() time.Duration {
 	d, _ := time.ParseDuration(cmp.Or(os.Getenv("CONSORT_SOAK"), "5s"))
 	return d

@@ -31,8 +31,8 @@ func pids() (list []int) {
 	return list
 }
 
-// status is the state and the parent of a process; the zero state if there is
-// none (proc_pid_stat(5)).
+// status is the state and the parent of a process; the zero state if it does not exist
+// (proc_pid_stat(5)).
 func status(pid int) (state byte, parent int) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -46,8 +46,8 @@ func status(pid int) (state byte, parent int) {
 	return fields[0][0], parent
 }
 
-// hasMark reports whether the process belongs to the mark. One that ended, or
-// is somebody else's, does not.
+// hasMark reports whether the process has the mark. One that has ended, or belongs to
+// another user, does not.
 func hasMark(pid int, mark string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	return err == nil && strings.Contains("\x00"+string(env), "\x00"+markVar+"="+mark+"\x00")
@@ -63,9 +63,9 @@ func marked(mark string) (list []int) {
 	return list
 }
 
-// grip holds the child of this program that has a mark; nil if there is none.
-// What is held is that process and no later one of the same number, as long as
-// the kernel has pidfd_open(2).
+// grip returns a handle of the child process with a mark, or nil if it does not exist. It
+// refers to that process and to no later one with the same number, if the kernel has
+// pidfd_open(2).
 func grip(mark string) *os.Process {
 	for _, pid := range pids() {
 		if _, parent := status(pid); parent != os.Getpid() || !hasMark(pid, mark) {

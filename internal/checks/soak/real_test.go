@@ -29,9 +29,8 @@ import (
 // killsEach is how often each real server is killed.
 const killsEach = 3
 
-// TestRealServersKilled: servers that nobody here wrote are killed while
-// conversations use them, and come back each time. What was said about each
-// file that was to be written is true.
+// TestRealServersKilled: third-party servers are killed while conversations use them, and
+// recover each time. The results about each written file are true.
 func TestRealServersKilled(t *testing.T) {
 	installed := realservers.Need(t)
 	t.Logf("seed: -soak.seed %d", *soakSeed)
@@ -144,7 +143,7 @@ func harassReal(t *testing.T, roster *ensemble.Roster, book *book, fleet []*serv
 	return d
 }
 
-// errands wishes for what the real servers can do. Files are written once each.
+// errands requests actions that the real servers support. Each file is written once.
 func errands(name, dir string) wishes {
 	files := 0
 	return func(random *rand.Rand) (string, string) {
@@ -167,7 +166,7 @@ func errands(name, dir string) wishes {
 	}
 }
 
-// untrueOfReal says what is wrong about a record.
+// untrueOfReal returns what is wrong with a record.
 func untrueOfReal(r record) string {
 	switch invoker.Code(r.Code) {
 	case "", invoker.OutcomeUnknown, invoker.Unavailable, invoker.Canceled, invoker.ToolNotFound:

@@ -20,9 +20,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// server is one server, the ensemble that stands before it, and where its
-// effects are written down. The processes of one over stdio belong to the
-// ensemble, those of one over HTTP to the server.
+// server is one server, the ensemble in front of it, and the file with its effects. The
+// processes of a server over stdio belong to the ensemble, those over HTTP to the server.
 type server struct {
 	name     string
 	mark     string
@@ -39,8 +38,8 @@ type server struct {
 // repeats reports whether a call of an idempotent tool may be made twice.
 func (s *server) repeats() bool { return s.trust == ensemble.TrustAll }
 
-// script behaves, but takes its time before an effect and after it, so that
-// what comes from outside strikes there too.
+// script is well-behaved, but pauses before and after an effect, so that external faults
+// occur there too.
 func (s *server) script() faultserver.Script {
 	slow := func(at faultserver.Place) faultserver.Rule {
 		return faultserver.Rule{Fault: "slow", At: at, Times: faultserver.Always, Delay: 40 * time.Millisecond}
@@ -104,9 +103,8 @@ func overHTTP(t *testing.T, name string, options ensemble.Options) *server {
 	return s
 }
 
-// freeAddr is an address that nobody listens at, below the ports that the
-// kernel gives to those who connect: it has to stay free while the server is
-// away.
+// freeAddr is an unused address below the ephemeral ports of the kernel: it must stay
+// unused while the server is down.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	for port := 20000 + os.Getpid()%8000; port < 30000; port++ {
