@@ -26,12 +26,12 @@ func TestKilledAtEveryStep(t *testing.T) {
 	// unusable (temporalio/temporal, pull request 10427).
 	address := startEither(t, os.Getenv("CONSORT_TEMPORAL_SERVER"))
 	shared := pgtest.DSN(t)
-	for _, column := range []killtable.Column{
+	for i, column := range []killtable.Column{
 		{Name: "PostgreSQL, Temporal", Store: func(testing.TB) string { return "postgres:" + shared }},
 		{Name: "SQLite, Temporal", Store: func(tb testing.TB) string { return "sqlite:" + killtable.In(tb, "talks.db") }},
 		{Name: "files, Temporal", Store: func(tb testing.TB) string { return "files:" + killtable.In(tb, "store") }},
 	} {
-		column.Engine, column.Parallel = "temporal", 12
+		column.Engine, column.Parallel, column.API = "temporal", 12, i
 		column.Settings = func(testing.TB) string { return address + " " + rand.Text() }
 		column.Test(t, "../../docs/durability.md")
 	}

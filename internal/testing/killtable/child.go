@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/postgres"
@@ -31,6 +32,7 @@ const Variable = "CONSORT_KILLTABLE"
 type Spec struct {
 	Store        string // see OpenStore
 	Engine       string
+	API          string // of the model: one of APIs
 	Model, Tools string // URLs of the servers
 	Conversation string
 	// Settings are additional parameters for engines that need them.
@@ -92,7 +94,7 @@ func child(text string, engines map[string]Engine) error {
 		return err
 	}
 	defer store.Close()
-	model, err := openaimodel.New("scripted", &openaimodel.Options{BaseURL: c.Spec.Model})
+	model, err := newModel(c.API, c.Spec.Model)
 	if err != nil {
 		return err
 	}
@@ -108,6 +110,24 @@ func child(text string, engines map[string]Engine) error {
 	}
 	defer c.Roster.Close(ctx)
 	return engine(ctx, c)
+}
+
+// The APIs of models.
+const (
+	chat      = "chat"
+	responses = "responses"
+	messages  = "messages"
+)
+
+// APIs are the APIs of the models whose processes die.
+var APIs = []string{chat, responses, messages}
+
+// newModel returns a model over an API of the server at url.
+func newModel(api, url string) (converse.Model, error) {
+	if api == messages {
+		return anthropicmodel.New("scripted", &anthropicmodel.Options{BaseURL: strings.TrimSuffix(url, "/v1"), Thinking: "adaptive"})
+	}
+	return openaimodel.New("scripted", &openaimodel.Options{BaseURL: url, API: cmp.Or(api, chat)})
 }
 
 // OpenStore opens a store given by its kind and location: files:DIR, sqlite:FILE or

@@ -6,7 +6,6 @@ package killtable
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -27,6 +26,9 @@ type Column struct {
 	Store func(tb testing.TB) string
 	// Settings, if not nil, returns the settings of a child.
 	Settings func(tb testing.TB) string
+	// API is the index in [APIs] of the model of the first conversation. The others take
+	// turns, so that three columns cover each kill with each API.
+	API int
 	// Parallel is how many conversations run at a time. The minimum and the default is 2.
 	Parallel int
 }
@@ -41,16 +43,20 @@ func (c Column) Test(t *testing.T, page string) {
 func (c Column) test(t *testing.T, page string) {
 	points := Points(exchanges()...)
 	cells := make([]string, len(points))
-	want := unkilled(c.world(t, Point{}))
+	want := map[string][]piece{}
+	for _, api := range APIs {
+		want[api] = unkilled(c.world(t, Point{}, api))
+	}
 	// The conversations wait more than they compute, so that more of them may run at a
 	// time than t.Parallel would allow.
 	slots := make(chan struct{}, max(c.Parallel, 2))
 	var killed sync.WaitGroup
 	for i, point := range points {
 		slots <- struct{}{}
+		api := APIs[(c.API+i)%len(APIs)]
 		killed.Go(func() {
 			defer func() { <-slots }()
-			t.Run(point.String(), func(t *testing.T) { cells[i] = c.kill(t, point, want) })
+			t.Run(point.String()+"/"+api, func(t *testing.T) { cells[i] = c.kill(t, point, api, want[api]) })
 		})
 	}
 	killed.Wait()
@@ -73,8 +79,8 @@ func exchanges() []int {
 	return []int{3}
 }
 
-func (c Column) world(tb testing.TB, point Point) *World {
-	spec := Spec{Store: c.Store(tb), Engine: c.Engine, Conversation: point.String(), Ask: point.Ask}
+func (c Column) world(tb testing.TB, point Point, api string) *World {
+	spec := Spec{Store: c.Store(tb), Engine: c.Engine, API: api, Conversation: point.String() + "/" + api, Ask: point.Ask}
 	if c.Settings != nil {
 		spec.Settings = c.Settings(tb)
 	}
@@ -83,8 +89,8 @@ func (c Column) world(tb testing.TB, point Point) *World {
 
 // kill kills a conversation at a point, lets another process continue it, and returns the
 // cell.
-func (c Column) kill(t *testing.T, point Point, want []json.RawMessage) string {
-	w := c.world(t, point)
+func (c Column) kill(t *testing.T, point Point, api string, want []piece) string {
+	w := c.world(t, point, api)
 	w.Start().Dies()
 	w.Spec.Point = nil
 	w.Start().Succeeds()
@@ -101,7 +107,7 @@ func (c Column) kill(t *testing.T, point Point, want []json.RawMessage) string {
 	for exchange := 1; exchange <= Exchanges; exchange++ {
 		for _, tool := range Tools {
 			cell := w.call(exchange, tool)
-			otherwise[fmt.Sprintf("call_%d_%s", exchange, tool)] = strings.Contains(cell, "unknown")
+			otherwise[callID(api, exchange, tool)] = strings.Contains(cell, "unknown")
 			switch hit := exchange == point.Exchange; {
 			case hit && tool == point.Tool:
 				struck = cell

@@ -5,8 +5,9 @@
 //
 // In the conversation's first five exchanges the model requests three tools each; in the
 // last one it answers. A child process runs it. The model and the tools are servers of
-// the parent, over sockets: the model's server speaks the Chat Completions API with
-// streams; the tools' server speaks MCP and keeps a ledger of what really happened. One
+// the parent, over sockets: the model's server speaks Chat Completions, Responses or
+// Messages with streams; the tools' server speaks MCP and keeps a ledger of what really
+// happened. One
 // of the three tools is read-only, one is idempotent and one is neither.
 //
 // The child dies at a [Point], in the middle of its work. Another child continues the

@@ -5,34 +5,58 @@
 package killtable
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
 	"github.com/consort-go/consort/invoker"
+	"github.com/tidwall/gjson"
 )
 
-// told returns the messages that the model received in the course of a conversation,
-// taken from its last request.
-func (w *World) told() []json.RawMessage {
+// piece is a message that the model received, or a part of one that a result is in.
+type piece struct {
+	call string // the ID of the call, of a result
+	text string
+}
+
+// told returns what the model received in the course of a conversation, taken from its last
+// request.
+func (w *World) told() []piece {
 	w.tb.Helper()
 	requests := w.Model.Requests()
 	if len(requests) == 0 {
 		w.tb.Fatal("the model was asked nothing")
 	}
-	var body struct{ Messages []json.RawMessage }
-	if err := json.Unmarshal(requests[len(requests)-1].Body, &body); err != nil {
-		w.tb.Fatal(err)
+	last := gjson.ParseBytes(requests[len(requests)-1].Body)
+	var pieces []piece
+	for _, message := range last.Get("messages").Array() {
+		blocks := message.Get("content")
+		if w.Spec.API != messages || !blocks.IsArray() {
+			pieces = append(pieces, piece{message.Get("tool_call_id").String(), message.Raw})
+			continue
+		}
+		for _, block := range blocks.Array() {
+			pieces = append(pieces, piece{block.Get("tool_use_id").String(), message.Get("role").String() + ": " + block.Raw})
+		}
 	}
-	return body.Messages
+	for _, item := range last.Get("input").Array() {
+		call := ""
+		if item.Get("type").String() == "function_call_output" {
+			call = item.Get("call_id").String()
+		}
+		pieces = append(pieces, piece{call, itemIDs.ReplaceAllString(item.Raw, "$1")})
+	}
+	return pieces
 }
+
+// itemIDs matches the IDs of items, in which the server counts all requests.
+var itemIDs = regexp.MustCompile(`"(rs|msg|fc)_[0-9_]+"`)
 
 // unkilled runs the conversation without killing a process, and returns the messages that
 // the model received.
-func unkilled(w *World) []json.RawMessage {
+func unkilled(w *World) []piece {
 	w.tb.Helper()
 	w.Start().Succeeds()
 	for _, exchange := range []int{1, 2, 3, 4, 5} {
@@ -114,7 +138,7 @@ func (w *World) result(exchange int, tool string) (result canister.Result, asked
 	for _, c := range list {
 		switch c := c.(type) {
 		case canister.Invocation:
-			if c.CallID == fmt.Sprintf("call_%d_%s", exchange, tool) {
+			if c.CallID == callID(w.Spec.API, exchange, tool) {
 				id = c.ID
 			}
 		case canister.Wait:
@@ -130,7 +154,7 @@ func (w *World) result(exchange int, tool string) (result canister.Result, asked
 
 // same checks that the model received the same messages as without a death, except for
 // the calls in otherwise.
-func (w *World) same(want []json.RawMessage, otherwise map[string]bool) {
+func (w *World) same(want []piece, otherwise map[string]bool) {
 	w.tb.Helper()
 	got := w.told()
 	if len(got) != len(want) {
@@ -138,14 +162,8 @@ func (w *World) same(want []json.RawMessage, otherwise map[string]bool) {
 		return
 	}
 	for i := range want {
-		var message struct {
-			ID string `json:"tool_call_id"`
-		}
-		if err := json.Unmarshal(want[i], &message); err != nil {
-			w.tb.Fatal(err)
-		}
-		if !bytes.Equal(got[i], want[i]) && !otherwise[message.ID] {
-			w.tb.Errorf("message %d is\n%s\nand is without a death\n%s", i, got[i], want[i])
+		if got[i] != want[i] && !otherwise[want[i].call] {
+			w.tb.Errorf("message %d is\n%s\nand is without a death\n%s", i, got[i].text, want[i].text)
 		}
 	}
 }

@@ -55,13 +55,13 @@ func NewWorld(tb testing.TB, spec Spec, point Point) *World {
 	if point.Moment != "" {
 		w.Spec.Point = &point
 	}
-	w.serve(w.script(point))
+	w.serve(w.faults(point))
 	return w
 }
 
-// script returns the faults of the tool server: a call at the point gets no answer, or a
+// faults returns the faults of the tool server: a call at the point gets no answer, or a
 // late one if the child only stops.
-func (w *World) script(point Point) faultserver.Script {
+func (w *World) faults(point Point) faultserver.Script {
 	script := faultserver.Script{Dir: w.dir}
 	place := map[Moment]faultserver.Place{InCall: "before-effect", AfterEffect: "after-effect"}[point.Moment]
 	if place == "" {
@@ -82,14 +82,14 @@ func (w *World) script(point Point) faultserver.Script {
 }
 
 // serve starts the servers.
-func (w *World) serve(script faultserver.Script) {
+func (w *World) serve(faults faultserver.Script) {
 	w.tb.Helper()
-	tools, err := faultserver.StartHTTP(script, &faultserver.Options{Struck: w.strike})
+	tools, err := faultserver.StartHTTP(faults, &faultserver.Options{Struck: w.strike})
 	if err != nil {
 		w.tb.Fatal(err)
 	}
 	w.tb.Cleanup(func() { _ = tools.Close() })
-	model, err := openaiserver.Start(Script(), nil)
+	model, err := openaiserver.Start(script(w.Spec.API), nil)
 	if err != nil {
 		w.tb.Fatal(err)
 	}
@@ -107,15 +107,17 @@ func (w *World) Renew() {
 	w.serve(faultserver.Script{Dir: w.dir})
 }
 
-// Script returns the replies of the model.
-func Script() openaiserver.Script {
+// script returns the replies of the model, in which it also thinks.
+func script(api string) openaiserver.Script {
 	var script openaiserver.Script
 	for exchange := 1; exchange <= Exchanges; exchange++ {
 		step := openaiserver.Step{Expect: openaiserver.Expect{ToolMessages: min(exchange-1, 1) * len(Tools)}}
-		reply := openaiserver.Message{Text: fmt.Sprintf("This is exchange %d of those in which I ask for something.", exchange), Pace: -1}
+		reply := openaiserver.Message{
+			Text: fmt.Sprintf("This is exchange %d of those in which I ask for something.", exchange), Reasoning: "What is missing?", Pace: -1,
+		}
 		for _, tool := range Tools {
 			reply.Calls = append(reply.Calls, openaiserver.Call{
-				ID: fmt.Sprintf("call_%d_%s", exchange, tool), Name: "shop__" + tool, Arguments: arguments(exchange, tool),
+				ID: callID(api, exchange, tool), Name: "shop__" + tool, Arguments: arguments(exchange, tool),
 			})
 		}
 		step.Reply = reply
@@ -124,6 +126,15 @@ func Script() openaiserver.Script {
 	last := openaiserver.Message{Text: "All of it has been done.", Pace: -1}
 	script.Steps = append(script.Steps, openaiserver.Step{Expect: openaiserver.Expect{ToolMessages: len(Tools)}, Reply: last})
 	return script
+}
+
+// callID returns the ID that a server gives a call: those of Anthropic are kept only if they
+// have its form.
+func callID(api string, exchange int, tool string) string {
+	if api == messages {
+		return fmt.Sprintf("toolu_%d_%s", exchange, tool)
+	}
+	return fmt.Sprintf("call_%d_%s", exchange, tool)
 }
 
 // key identifies one call in its arguments.
