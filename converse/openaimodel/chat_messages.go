@@ -3,10 +3,13 @@
 package openaimodel
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/jsontext"
@@ -79,7 +82,7 @@ func (w *messageWriter) group(g *modelapi.Group) {
 		call := g.Invocations[i]
 		text, shown := w.result(call, result)
 		w.begin("tool")
-		w.dst = jsontext.AppendMember(w.dst, "tool_call_id", modelapi.CallID(call))
+		w.dst = jsontext.AppendMember(w.dst, "tool_call_id", w.callID(call))
 		w.dst = append(jsontext.AppendMember(w.dst, "content", text), '}')
 		media = append(media, shown...)
 	}
@@ -91,7 +94,7 @@ func (w *messageWriter) group(g *modelapi.Group) {
 // call writes one call of an assistant message.
 func (w *messageWriter) call(call canister.Invocation) {
 	w.dst = append(w.dst, '{')
-	w.dst = jsontext.AppendMember(w.dst, "id", modelapi.CallID(call))
+	w.dst = jsontext.AppendMember(w.dst, "id", w.callID(call))
 	w.dst = jsontext.AppendMember(w.dst, "type", "function")
 	w.dst = append(jsontext.AppendName(w.dst, "function"), '{')
 	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
@@ -100,6 +103,27 @@ func (w *messageWriter) call(call canister.Invocation) {
 		w.dst = append(jsontext.AppendName(w.dst, "extra_content"), extra...)
 	}
 	w.dst = append(w.dst, '}')
+}
+
+// mistralID matches the IDs of calls that Mistral accepts.
+var mistralID = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+
+// maxChatID is the longest ID of a call that OpenAI accepts in Chat Completions
+// (github.com/vercel/ai/issues/5171).
+const maxChatID = 40
+
+// callID returns the ID that links a call and its result. A call of another server gets
+// another ID if this server would reject it. Mistral wants nine letters and digits
+// (github.com/langchain-ai/langchain/pull/24668).
+func (w *messageWriter) callID(call canister.Invocation) string {
+	id := modelapi.CallID(call)
+	switch {
+	case w.m.mistral && !mistralID.MatchString(id):
+		return strings.TrimPrefix(modelapi.MadeCallID(call.ID), "call_")[:9]
+	case w.m.modern && utf8.RuneCountInString(id) > maxChatID:
+		return modelapi.MadeCallID(call.ID)
+	}
+	return id
 }
 
 // plain writes a message that can only contain text.
@@ -133,8 +157,18 @@ func (w *messageWriter) message(role string, parts []modelapi.Part) {
 	w.dst = append(w.dst, "]}"...)
 }
 
-// begin opens a message.
+// toolMessage begins a message with a result.
+var toolMessage = []byte(`{"role":"tool"`)
+
+// begin opens a message. Mistral wants an answer between a result and a message of another
+// role (github.com/avante-corp/avante.nvim/pull/2695).
 func (w *messageWriter) begin(role string) {
+	if w.m.mistral && role != "assistant" && role != "tool" {
+		if last := bytes.LastIndex(w.dst, toolMessage[:len(`{"role":"`)]); last >= 0 && bytes.HasPrefix(w.dst[last:], toolMessage) {
+			w.begin("assistant")
+			w.dst = append(jsontext.AppendMember(w.dst, "content", "[no answer]"), '}')
+		}
+	}
 	w.dst = jsontext.AppendMember(append(jsontext.AppendComma(w.dst), '{'), "role", role)
 }
 
@@ -154,7 +188,7 @@ func (w *messageWriter) result(call canister.Invocation, r canister.Result) (str
 				texts = append(texts, p.Text)
 				continue
 			}
-			label := fmt.Sprintf("%s %d of the result of call %s (%s)", p.Noun(), len(shown)/2+1, modelapi.CallID(call), modelapi.LegalName(call.Name))
+			label := fmt.Sprintf("%s %d of the result of call %s (%s)", p.Noun(), len(shown)/2+1, w.callID(call), modelapi.LegalName(call.Name))
 			texts = append(texts, "["+label+" follows in the next user message]")
 			shown = append(shown, modelapi.Part{Text: "[" + label + "]"}, p)
 		}

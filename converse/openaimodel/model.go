@@ -22,15 +22,16 @@ import (
 // Model is a language model behind an API of the OpenAI Chat Completions kind. It is safe
 // for concurrent use.
 type Model struct {
-	name   string
-	opts   Options
-	server *modelapi.Server
-	client openai.Client
-	own    *http.Transport // nil if the caller supplied an HTTP client
-	api    modelapi.Model
-	tools  *modelapi.Tools
-	limits modelapi.Limits
-	modern bool // the server is OpenAI's or Azure's
+	name    string
+	opts    Options
+	server  *modelapi.Server
+	client  openai.Client
+	own     *http.Transport // nil if the caller supplied an HTTP client
+	api     modelapi.Model
+	tools   *modelapi.Tools
+	limits  modelapi.Limits
+	modern  bool // the server is OpenAI's or Azure's
+	mistral bool // the server is Mistral's
 	// includeRefused is set when the server has said that the model has no encrypted
 	// reasoning.
 	includeRefused atomic.Bool
@@ -57,7 +58,7 @@ func New(name string, options *Options) (*Model, error) {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	m := &Model{name: name, opts: opts}
-	m.modern = isOpenAI(base) || isAzure(base)
+	m.modern, m.mistral = isOpenAI(base) || isAzure(base), modelapi.ProviderOf(base) == "mistral_ai"
 	if m.fields, err = m.opts.fields(name); err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}

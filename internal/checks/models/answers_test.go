@@ -68,12 +68,11 @@ func (l *life) items(s *server) []openaiserver.Item {
 	if l.chance(20) {
 		add(openaiserver.RefusalItem, l.text())
 	}
-	ids := map[string]bool{}
 	for range l.of(0, 0, 0, 1, 1, 2, 4) {
 		if l.chance(3) {
 			think()
 		}
-		items = append(items, openaiserver.Item{Kind: openaiserver.CallItem, Call: l.call(s, ids)})
+		items = append(items, openaiserver.Item{Kind: openaiserver.CallItem, Call: l.call(s)})
 	}
 	if l.chance(20) {
 		think()
@@ -82,37 +81,40 @@ func (l *life) items(s *server) []openaiserver.Item {
 }
 
 // call returns a call of a tool, or of none.
-func (l *life) call(s *server, ids map[string]bool) openaiserver.Call {
+func (l *life) call(s *server) openaiserver.Call {
 	names := append(toolNames(), "no_such_tool", "functions.local__text", "no such tool!", "é", strings.Repeat("long_", 30), "web_search")
 	call := openaiserver.Call{Name: names[l.upTo(len(names))], Arguments: arguments[l.upTo(len(arguments))]}
 	l.mu.Lock()
 	l.calls++
 	n := l.calls
 	l.mu.Unlock()
-	call.ID = fmt.Sprint("call_", n)
-	switch l.of(0, 0, 0, 0, 1, 2, 3, 4) {
-	case 0:
-		if s.api == messages {
-			call.ID = fmt.Sprint("toolu_", n)
-		}
-	case 1:
-		call.ID = fmt.Sprintf("call_%0*d", l.of(35, 36, 40, 59), n)
-	case 2:
-		call.ID = fmt.Sprintf("functions.text:%d/é", n)
-	case 3:
-		if s.api == chat { // whose servers name calls as they like
-			call.ID = fmt.Sprintf("call_%0*d", l.of(60, 100, 500), n)
-		}
-	case 4:
-		if s.api == chat { // the same for each message
-			call.ID = []string{"", "call_0", "call_1"}[l.of(0, 1, 2)]
-		}
-	}
-	ids[call.ID] = true
+	call.ID = s.callID(n)
 	if s.api == chat && l.chance(4) {
 		call.Extra = json.RawMessage(fmt.Sprintf(`{"google":{"thought_signature":"c2lnbmVkLWJ5LWdlbWluaS0%d"}}`, 1000+n))
 	}
 	return call
+}
+
+// callID returns the ID of the nth call, of a form that the server has.
+func (s *server) callID(n int) string {
+	odd := s.life.of(0, 0, 0, 1, 2, 3, 4)
+	switch {
+	case s.base == mistral:
+		return fmt.Sprintf("m%08d", n)
+	case s.api == messages && odd == 0:
+		return fmt.Sprint("toolu_", n)
+	case odd == 1:
+		return fmt.Sprintf("call_%035d", n)
+	case s.api == responses && odd == 2:
+		return fmt.Sprintf("call_%059d", n)
+	case s.api == messages && odd == 2, s.api == chat && callIDs[s.base] == nil && odd == 2:
+		return fmt.Sprintf("functions.text:%d/é", n)
+	case s.api == chat && callIDs[s.base] == nil && odd == 3:
+		return fmt.Sprintf("call_%0500d", n)
+	case s.api == chat && odd == 4: // the same in each message
+		return []string{"", "call_0", "call_1"}[s.life.of(0, 1, 2)]
+	}
+	return fmt.Sprint("call_", n)
 }
 
 // arguments are those that models write.

@@ -55,10 +55,16 @@ func eachLife(t *testing.T, apis ...string) {
 		})
 	}
 	t.Logf("%d conversations, %d requests, none refused", len(seeds), requests)
-	for _, what := range slices.Sorted(maps.Keys(seen)) {
+	for _, what := range append(slices.Clone(happenings), slices.Sorted(maps.Keys(marks[apis[0]]))...) {
 		t.Logf("%s: %d", what, seen[what])
+		if seen[what] == 0 && *seed == 0 {
+			t.Errorf("none of these conversations had %s", what)
+		}
 	}
 }
+
+// happenings are what conversations must have gone through, beside the marks of requests.
+var happenings = []string{"killed", "unknown outcome", "forked", "repaired", "compacted", "left", "retried", "answered"}
 
 // TestHistoriesAreNotRefused: whatever models, tools and people do, and wherever
 // conversations are interrupted, killed, forked, shortened or repaired, a server that is as

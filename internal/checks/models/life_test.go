@@ -60,9 +60,9 @@ func newLife(t *testing.T, seed uint64, apis ...string) *life {
 		l.servers = append(l.servers, serversOf(api, l)...)
 	}
 	l.limits = converse.Limits{Exchanges: l.of(2, 4, 6), Parallel: l.of(0, 1, 3), FinalAnswer: l.chance(2), ResultBytes: l.of(0, 400)}
-	if l.chance(3) {
-		l.compact = &converse.Compaction{Window: int64(l.of(0, 2500, 4000)), Keep: l.of(1, 2), Trim: l.of(0, 100, -1), MaxTokens: 200}
-		l.longest = l.of(0, 12000, 20000)
+	if l.chance(2) {
+		l.compact = &converse.Compaction{Window: int64(l.of(0, 1500, 2500)), Keep: l.of(1, 2), Trim: l.of(0, 100, -1), MaxTokens: 200}
+		l.longest = l.of(0, 8000, 12000)
 	}
 	return l
 }
@@ -97,7 +97,7 @@ func (l *life) newID() string {
 	return fmt.Sprint("c", l.ids)
 }
 
-// note counts what happened.
+// note counts what happened: what is in the list of histories_test.go.
 func (l *life) note(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +135,7 @@ func (m mortal) Append(ctx context.Context, conversation string, length int, can
 
 // live runs processes, and then one in which nothing odd happens.
 func (l *life) live() {
-	for range l.of(1, 2, 4, 6) {
+	for range l.of(1, 2, 4, 6, 8) {
 		l.process()
 		l.between()
 	}
@@ -158,10 +158,10 @@ func (l *life) live() {
 // process runs one process, whose work fails only for reasons that the life gave it.
 func (l *life) process() {
 	l.mu.Lock()
-	l.dies, l.late, l.dead = []int{-1, -1, 1, 2, 3, 4, 6, 9, 13}[l.rng.IntN(9)], l.rng.IntN(2) == 0, false
+	l.dies, l.late, l.dead = []int{-1, -1, 1, 3, 4, 6, 9, 13, 20}[l.rng.IntN(9)], l.rng.IntN(2) == 0, false
 	l.mu.Unlock()
 	l.run1(l.servers[l.upTo(len(l.servers))], func(ctx context.Context, talk *converse.Conversation) error {
-		for range l.of(1, 1, 2, 3) {
+		for range l.of(1, 2, 3, 4) {
 			if err := l.work(ctx, talk); err != nil {
 				return err
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/tidwall/gjson"
 )
 
 // The APIs.
@@ -28,6 +29,15 @@ const (
 )
 
 var apis = []string{chat, responses, messages}
+
+const mistral = "https://api.mistral.ai/v1"
+
+// callIDs are the IDs of calls that hosts with Chat Completions accept: OpenAI takes up to
+// 40 characters (github.com/vercel/ai/issues/5171), and Mistral nine letters and digits
+// (github.com/langchain-ai/langchain/pull/24668).
+var callIDs = map[string]*regexp.Regexp{
+	"https://api.openai.com/v1": regexp.MustCompile(`^.{1,40}$`), mistral: regexp.MustCompile(`^[a-zA-Z0-9]{9}$`),
+}
 
 // server is a strict server of one API at one host, without a socket. Its models refuse
 // what another model has signed or encrypted.
@@ -42,10 +52,10 @@ type server struct {
 	refused  []string // reasons, with the requests
 }
 
-// serversOf returns the servers of an API: the provider's own, and another one.
+// serversOf returns the servers of an API: the provider's own, and others.
 func serversOf(api string, l *life) []*server {
 	bases := map[string][]string{
-		chat:      {"https://api.openai.com/v1", "http://localhost:8080/v1"},
+		chat:      {"https://api.openai.com/v1", "http://localhost:8080/v1", mistral},
 		responses: {"https://api.openai.com/v1", "https://res.openai.azure.com/openai/v1"},
 		messages:  {"https://api.anthropic.com", "https://claude.example"},
 	}
@@ -73,6 +83,11 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	s.life.leaks(s, body)
+	for what, mark := range marks[s.api] {
+		if bytes.Contains(body, []byte(mark)) {
+			s.life.note(what)
+		}
+	}
 	again := r.Clone(r.Context())
 	_, path, _ := strings.Cut(again.URL.Path, "/v1/")
 	again.URL.Path = "/v1/" + path
@@ -86,6 +101,9 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if faults := s.strict.Faults(); len(faults) > before {
 		s.refused = append(s.refused, fmt.Sprintf("%s\nof the request\n%s", strings.Join(faults[before:], "\n"), body))
 	}
+	if reason := s.rejects(body); reason != "" {
+		s.refused = append(s.refused, fmt.Sprintf("%s in the request\n%s", reason, body))
+	}
 	res := recorder.Result()
 	res.Request = r
 	answer, _ := io.ReadAll(res.Body)
@@ -95,6 +113,28 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		res.Body = io.NopCloser(io.MultiReader(bytes.NewReader(answer[:s.life.upTo(len(answer))]), cutOff{}))
 	}
 	return res, nil
+}
+
+// rejects returns what the host rejects and the strict server does not. Mistral wants an
+// answer after the results of calls (github.com/avante-corp/avante.nvim/pull/2695).
+func (s *server) rejects(body []byte) string {
+	legal, before := callIDs[s.base], ""
+	if s.api != chat || legal == nil {
+		return ""
+	}
+	for _, message := range gjson.GetBytes(body, "messages").Array() {
+		role := message.Get("role").String()
+		if s.base == mistral && before == "tool" && role != "tool" && role != "assistant" {
+			return "the role " + role + " after tool"
+		}
+		for _, call := range message.Get("tool_calls").Array() {
+			if id := call.Get("id").String(); !legal.MatchString(id) {
+				return fmt.Sprintf("the ID %q of a call", id)
+			}
+		}
+		before = role
+	}
+	return ""
 }
 
 // cutOff is a connection that was lost.
@@ -144,6 +184,19 @@ func (s *server) close() (requests int, refused []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests, slices.Clone(s.refused)
+}
+
+// marks are texts in requests that show what a conversation had, by API.
+var marks = map[string]map[string]string{
+	chat: {"images": `"type":"image_url"`, "failures": `There is no tool`, "reasoning": `"reasoning_content"`, "signed calls": `"extra_content"`},
+	responses: {
+		"images": `"type":"input_image"`, "files": `"type":"input_file"`, "failures": `There is no tool`, "reasoning": `"encrypted_content"`,
+		"hosted tools": `"type":"web_search_call"`,
+	},
+	messages: {
+		"images": `"type":"image"`, "files": `"type":"document"`, "failures": `"is_error":true`, "reasoning": `"type":"thinking"`,
+		"redacted reasoning": `"type":"redacted_thinking"`, "hosted tools": `"type":"web_search_tool_result"`,
+	},
 }
 
 // secrets knows what each server has signed, encrypted or numbered.

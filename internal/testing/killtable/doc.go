@@ -7,8 +7,7 @@
 // last one it answers. A child process runs it. The model and the tools are servers of
 // the parent, over sockets: the model's server speaks Chat Completions, Responses or
 // Messages with streams; the tools' server speaks MCP and keeps a ledger of what really
-// happened. One
-// of the three tools is read-only, one is idempotent and one is neither.
+// happened. One of the three tools is read-only, one is idempotent and one is neither.
 //
 // The child dies at a [Point], in the middle of its work. Another child continues the
 // conversation from its store. Then the history must be valid, the answer must be the
