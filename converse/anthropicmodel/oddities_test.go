@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
+	"github.com/consort-go/consort/internal/testing/dialects"
 	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
@@ -23,5 +25,14 @@ func TestOddities(t *testing.T) {
 				t.Logf("%s\n%s", oddity.About, oddity.Replay.Body()[:min(2000, len(oddity.Replay.Body()))])
 			}
 		})
+	}
+}
+
+// TestDialects has an exchange with each server, as it was recorded.
+func TestDialects(t *testing.T) {
+	for _, dialect := range dialects.All(t, "messages") {
+		dialect.Check(t, func(t *testing.T, url string, whole bool) converse.Model {
+			return newModel(t, "m-1", strings.TrimSuffix(url, "/v1"), anthropicmodel.Options{NoStream: whole, MaxRetries: -1})
+		}, func() *converse.Request { return request(user("u", "Hello?")) })
 	}
 }

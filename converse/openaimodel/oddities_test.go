@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/dialects"
 	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
@@ -172,5 +173,16 @@ func TestCutBeforeArguments(t *testing.T) {
 	if got.Err != nil || len(calls) != 2 || calls[0].Arguments != "{}" || calls[1].Name != "drop_all" ||
 		json.Valid([]byte(calls[1].Arguments)) || got.Reply.Message.Finish != canister.FinishLength {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestDialects has an exchange with each server, as it was recorded.
+func TestDialects(t *testing.T) {
+	for _, api := range []string{"chat", "responses"} {
+		for _, dialect := range dialects.All(t, api) {
+			dialect.Check(t, func(t *testing.T, url string, whole bool) converse.Model {
+				return newModel(t, url, openaimodel.Options{API: api, NoStream: whole, MaxRetries: -1})
+			}, func() *converse.Request { return newRequest() })
+		}
 	}
 }
