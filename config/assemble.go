@@ -355,7 +355,7 @@ func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err erro
 	a.Options.Redact, a.Options.Logger, a.Options.Telemetry = o.redact, o.Logger, o.seen
 	a.Options.Identity, a.Options.WaitFor = config.Conversation.Identity, config.Approval.Within
 	if config.Keeps() {
-		a.Options.Doubt = config.History.Doubt
+		a.Options.AskDoubt = config.History.AskDoubt
 	}
 	a.Options.Forbid = config.Approval.Forbid()
 	a.Options.Approve, err = config.Approval.Func(o.Ask, config.Keeps())

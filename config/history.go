@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/postgres"
@@ -77,7 +76,7 @@ func (k StoreKind) HasPath() bool {
 }
 
 // History configures where and how long conversations are stored. The program that opens
-// the store must apply Retention, with history.Retain.
+// the store must apply Retention, with [history.Retention.Apply].
 type History struct {
 	history.Retention
 	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required for both.
@@ -89,9 +88,8 @@ type History struct {
 	Schema string
 	// Store is the kind; empty means StoreSQLite.
 	Store StoreKind
-	// Doubt says how to handle calls whose outcome is unknown because a process died;
-	// empty means converse.DoubtReport.
-	Doubt converse.Doubt
+	// AskDoubt is converse.Options.AskDoubt.
+	AskDoubt bool
 }
 
 func (h *History) fields() []field {
@@ -100,10 +98,10 @@ func (h *History) fields() []field {
 		{"store", choice(&h.Store, storeKinds()...)},
 		{"dsn", secret(&h.DSN)},
 		{"schema", text(&h.Schema)},
-		{"doubt", choice(&h.Doubt, converse.DoubtReport, converse.DoubtAsk)},
+		{"doubt", wordFor(&h.AskDoubt, word[bool]{"report", false}, word[bool]{"ask", true})},
 		{"keep", duration(&h.Keep)},
 		{"rules", each(&h.Rules, func(rule *history.RetentionRule) value { return tableOf(ruleFields(rule), checkRule) })},
-		{"prune_open", boolean(&h.Open)},
+		{"prune_open", boolean(&h.ExpireOpen)},
 	}
 }
 

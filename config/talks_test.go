@@ -86,10 +86,10 @@ func talking(t *testing.T, tables string) *config.Assembly {
 
 func TestOptionsOfConversationsThatLast(t *testing.T) {
 	o := talking(t, "[history]\npath = \"h.db\"\ndoubt = \"ask\"\n[approval]\nwithin = \"2h\"\n[conversation]\nidentity = [\"user\"]\n").Options
-	if o.Doubt != converse.DoubtAsk || o.WaitFor != 2*time.Hour || len(o.Identity) != 1 {
+	if !o.AskDoubt || o.WaitFor != 2*time.Hour || len(o.Identity) != 1 {
 		t.Errorf("%+v", o)
 	}
-	if o := talking(t, "").Options; o.Compaction != nil || o.Budget != nil || o.Doubt != "" {
+	if o := talking(t, "").Options; o.Compaction != nil || o.Budget != nil || o.AskDoubt {
 		t.Errorf("%+v", o)
 	}
 	for table, want := range map[string]converse.Compaction{

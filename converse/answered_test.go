@@ -135,7 +135,7 @@ func TestAnswersAreRedacted(t *testing.T) {
 		if test.doubt {
 			behind = append(behind, intent(false))
 		}
-		options := converse.Options{Doubt: converse.DoubtAsk, Redact: redact.New(secret), Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+		options := converse.Options{AskDoubt: true, Redact: redact.New(secret), Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
 			return converse.Defer(0, ""), nil
 		}, Trusted: []invoker.Value{invoker.TrustedJSON("token", json.RawMessage(`"`+token+`"`)).Secret()}}
 		store, roster := put(t, behind...), newRoster(t, echo("act"))
@@ -156,9 +156,9 @@ func TestAnswersAreRedacted(t *testing.T) {
 // What is secret in arguments that were changed at once is not in the log, so that
 // the call is not made again from there.
 func TestChangedArgumentsAreRedacted(t *testing.T) {
-	for _, doubt := range []converse.Doubt{converse.DoubtReport, converse.DoubtAsk} {
+	for _, doubt := range []bool{false, true} {
 		var l ledger
-		options := converse.Options{Doubt: doubt, Redact: redact.New(secret), Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+		options := converse.Options{AskDoubt: doubt, Redact: redact.New(secret), Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
 			return converse.Change(json.RawMessage(`{"key":"hunter2-\"hunter2\""}`)), nil
 		}}
 		store := cutOff(t, &l, options)
@@ -166,7 +166,7 @@ func TestChangedArgumentsAreRedacted(t *testing.T) {
 			t.Errorf("the intent has %s, the call %q", args, l.calls)
 		}
 		roster := newRoster(t, idempotent(l.tool("act")))
-		if doubt == converse.DoubtAsk {
+		if doubt {
 			if _, err := process(t, store, roster, options).Run(asUser(t, "ann")); err != nil {
 				t.Fatal(err)
 			}

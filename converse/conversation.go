@@ -136,11 +136,6 @@ func (c *Conversation) checkStart() error {
 	if c.model == nil {
 		return errors.New("converse: New needs a model")
 	}
-	switch c.opts.Doubt {
-	case "", DoubtReport, DoubtAsk:
-	default:
-		return fmt.Errorf("converse: Options.Doubt is %q: want %q or %q", c.opts.Doubt, DoubtReport, DoubtAsk)
-	}
 	if c.opts.Log != nil && c.givenID == "" {
 		return errors.New("converse: Options.Log needs Options.ID, under which the log stores the conversation")
 	}
@@ -244,7 +239,7 @@ func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Tu
 // With Options.Log the history records whether the call of an invocation without a
 // result was begun. If it was not, the invocation runs. If it was, it runs for a second
 // time if its tool is read-only or idempotent ([ensemble.Tool.Repeatable]), under the
-// same [invoker.Call] ID; otherwise see Options.Doubt. Without a log Continue runs it,
+// same [invoker.Call] ID; otherwise see Options.AskDoubt. Without a log Continue runs it,
 // maybe for a second time.
 func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, true, (*turn).work)

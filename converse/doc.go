@@ -99,7 +99,7 @@
 //
 // An intent without a result is a call that may or may not have been made when a
 // process died. If the tool is read-only or idempotent ([ensemble.Tool.Repeatable]),
-// the call is made again with the same [invoker.Call] ID; otherwise Options.Doubt
+// the call is made again with the same [invoker.Call] ID; otherwise Options.AskDoubt
 // decides whether the model is told OUTCOME_UNKNOWN or a person is asked.
 //
 // A decision or an answer can take longer than the process lives; the wait for it is

@@ -13,23 +13,6 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// Doubt says how to handle a call that was begun and has no result, because a process
-// died or was abandoned: the history does not say whether the call was made. It does
-// not apply to a call whose tool is read-only or idempotent: that call is made again,
-// with the same key.
-type Doubt string
-
-// The ways to handle doubt.
-const (
-	// DoubtReport tells the model that the result is OUTCOME_UNKNOWN.
-	DoubtReport Doubt = "report"
-	// DoubtAsk waits up to Options.WaitFor for a person who finds out
-	// ([canister.WaitOutcome]): the answer gives the result, allows the call to be made
-	// again, or says that the outcome will stay unknown. Without an answer in time the
-	// result is OUTCOME_UNKNOWN.
-	DoubtAsk Doubt = "ask"
-)
-
 // resolveDoubt decides about a call that earlier work has begun.
 func (g *gate) resolveDoubt(c *call) callDecision {
 	s := c.state
@@ -42,7 +25,7 @@ func (g *gate) resolveDoubt(c *call) callDecision {
 		return g.repeat(c, s.Intent.Approved)
 	case c.repeatable() && g.opts.Approve != nil:
 		return g.approveRepeat(c)
-	case g.opts.Doubt == DoubtAsk:
+	case g.opts.AskDoubt:
 		return g.askOutcome(c)
 	}
 	return callDecision{failure: s.Unknown("")}

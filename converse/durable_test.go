@@ -327,7 +327,7 @@ func TestDoubt(t *testing.T) {
 		name       string
 		repeatable bool                                  // says the intent
 		tool       func(invoker.Invoker) invoker.Invoker // the tool now; nil for none
-		doubt      converse.Doubt                        // the policy
+		ask        bool                                  // the policy
 		answer     *canister.Answer                      // to the wait
 		later      time.Duration                         // until the next process
 		id         string                                // of the conversation there
@@ -338,17 +338,17 @@ func TestDoubt(t *testing.T) {
 		{name: "reported", tool: plain, want: "OUTCOME_UNKNOWN started at"},
 		{name: "again", repeatable: true, tool: idempotent, want: " effect", calls: 1},
 		{name: "again, read-only", repeatable: true, tool: readOnly, want: " effect", calls: 1},
-		{name: "again, whatever the policy", repeatable: true, tool: idempotent, doubt: converse.DoubtAsk, want: " effect", calls: 1},
+		{name: "again, whatever the policy", repeatable: true, tool: idempotent, ask: true, want: " effect", calls: 1},
 		{name: "no longer repeatable", repeatable: true, tool: plain, want: "OUTCOME_UNKNOWN"},
 		{name: "was not repeatable", tool: idempotent, want: "OUTCOME_UNKNOWN"},
 		{name: "no tool", repeatable: true, want: "OUTCOME_UNKNOWN"},
-		{name: "asked", tool: plain, doubt: converse.DoubtAsk, waits: true},
-		{name: "asked, too late", tool: plain, doubt: converse.DoubtAsk, waits: true, later: 25 * time.Hour, want: "OUTCOME_UNKNOWN in time"},
-		{name: "call again", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, want: " effect", calls: 1},
-		{name: "it was made", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts("all well")}, want: " all well"},
-		{name: "nobody knows", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictUnknown, Reason: "no trace"}, want: "OUTCOME_UNKNOWN according to dana: no trace"},
-		{name: "an answer in a fork", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, id: "fork", want: "wait"},
-		{name: "an outcome in a fork", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone}, id: "fork", want: "wait"},
+		{name: "asked", tool: plain, ask: true, waits: true},
+		{name: "asked, too late", tool: plain, ask: true, waits: true, later: 25 * time.Hour, want: "OUTCOME_UNKNOWN in time"},
+		{name: "call again", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, want: " effect", calls: 1},
+		{name: "it was made", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts("all well")}, want: " all well"},
+		{name: "nobody knows", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictUnknown, Reason: "no trace"}, want: "OUTCOME_UNKNOWN according to dana: no trace"},
+		{name: "an answer in a fork", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, id: "fork", want: "wait"},
+		{name: "an outcome in a fork", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone}, id: "fork", want: "wait"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -360,7 +360,7 @@ func TestDoubt(t *testing.T) {
 					}
 					return newRoster(t, test.tool(l.tool("act")))
 				}
-				options := converse.Options{Doubt: test.doubt}
+				options := converse.Options{AskDoubt: test.ask}
 				if test.waits {
 					turn := carryOn(t, process(t, store, roster(), options), converse.ReasonWaiting)
 					if w := turn.Waits[0]; w.For != canister.WaitOutcome || w.Arguments != `{"n":1}` || w.Deadline.Sub(w.Time) != 24*time.Hour {

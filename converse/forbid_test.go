@@ -31,8 +31,8 @@ func TestForbidWins(t *testing.T) {
 			nil, converse.Options{Approve: defers}, canister.VerdictAllow, converse.Options{Approve: defers, Forbid: forbids},
 			0, `DENIED No more act of local{"n":1}`,
 		},
-		"one of another that is to be made again": {[]canister.Canister{intent(false)}, converse.Options{Doubt: converse.DoubtAsk}, canister.VerdictAllow,
-			converse.Options{Doubt: converse.DoubtAsk, Forbid: forbids}, 0, "OUTCOME_UNKNOWN No more act"},
+		"one of another that is to be made again": {[]canister.Canister{intent(false)}, converse.Options{AskDoubt: true}, canister.VerdictAllow,
+			converse.Options{AskDoubt: true, Forbid: forbids}, 0, "OUTCOME_UNKNOWN No more act"},
 		"a second attempt": {[]canister.Canister{intent(true)}, converse.Options{}, "", converse.Options{Forbid: forbids}, 0, "OUTCOME_UNKNOWN No more act"},
 		"what is allowed":  {nil, converse.Options{}, "", converse.Options{Approve: allows, Forbid: forbids}, 0, "DENIED No more act"},
 		"rules that panic": {

@@ -44,7 +44,7 @@ func TestForkAsksAnew(t *testing.T) {
 			"an approval", nil, echo("act"), converse.Options{Approve: defers}, canister.WaitApproval,
 			canister.Answer{Verdict: canister.VerdictAllow}, `act {"n":1}`,
 		},
-		{"an outcome", []canister.Canister{intent(false)}, echo("act"), converse.Options{Doubt: converse.DoubtAsk}, canister.WaitOutcome,
+		{"an outcome", []canister.Canister{intent(false)}, echo("act"), converse.Options{AskDoubt: true}, canister.WaitOutcome,
 			canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts("made")}, "made"},
 		{"a question", nil, idempotent(asks), converse.Options{Ask: later}, canister.WaitElicitation,
 			canister.Answer{Verdict: canister.VerdictAccept, Arguments: json.RawMessage(`{"size":4}`)}, "acceptmap[size:4]"},

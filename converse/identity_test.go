@@ -49,7 +49,7 @@ func TestApprovalOutlivesAnotherIdentity(t *testing.T) {
 func TestOutcomesAreThoseOfEveryIdentity(t *testing.T) {
 	var l ledger
 	store, roster := put(t, intent(false)), newRoster(t, l.tool("act"))
-	ada := converse.Options{Doubt: converse.DoubtAsk, Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}
+	ada := converse.Options{AskDoubt: true, Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}
 	answer := func(wait canister.Wait, verdict canister.Verdict) {
 		t.Helper()
 		if err := waits.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: verdict, By: "dana"}, time.Now()); err != nil {
@@ -58,7 +58,7 @@ func TestOutcomesAreThoseOfEveryIdentity(t *testing.T) {
 	}
 	first := carryOn(t, process(t, store, roster, ada), converse.ReasonWaiting).Waits[0]
 	answer(first, canister.VerdictAllow)
-	second := carryOn(t, process(t, store, roster, converse.Options{Doubt: converse.DoubtAsk}), converse.ReasonWaiting).Waits[0]
+	second := carryOn(t, process(t, store, roster, converse.Options{AskDoubt: true}), converse.ReasonWaiting).Waits[0]
 	if second.For != canister.WaitOutcome || second.ID == first.ID {
 		t.Fatalf("for another identity %+v is waited for", second)
 	}

@@ -48,9 +48,9 @@ type Screener interface {
 	Screen(definition *invoker.Definition) error
 }
 
-// Screen returns why a model cannot be offered a tool, as [Screener] does: the tool is
+// screen returns why a model cannot be offered a tool, as [Screener] does: the tool is
 // not for models, or screener, which may be nil, rejects it.
-func Screen(definition *invoker.Definition, screener Screener) error {
+func screen(definition *invoker.Definition, screener Screener) error {
 	if !definition.IsForModels() {
 		return errNotForModels
 	}

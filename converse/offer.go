@@ -164,7 +164,7 @@ func maxTools(limiter Limiter) (most int, err error) {
 func (o *offer) add(tool *ensemble.Tool, choice chooser, may bool) bool {
 	definition := *tool.Definition()
 	definition.Name = tool.Name()
-	err := Screen(&definition, choice.screener)
+	err := screen(&definition, choice.screener)
 	if err == nil && choice.limit >= 0 && (!may || len(o.set.Definitions) >= choice.limit) {
 		err = errors.New(choice.why)
 	}

@@ -76,9 +76,14 @@ type Options struct {
 	// means all. Name the values that identify the person if others, such as renewed
 	// tokens, change from turn to turn.
 	Identity []string
-	// Doubt decides what happens to calls that may or may not have been made when a
-	// process died, and that cannot be repeated. The default is [DoubtReport].
-	Doubt Doubt
+	// AskDoubt decides about a call that was begun and has no result, because a process
+	// died or was abandoned: the history does not say whether the call was made. If
+	// false, the model is told that the result is OUTCOME_UNKNOWN. If true, the call
+	// waits up to WaitFor for a person who finds out ([canister.WaitOutcome]): the answer
+	// gives the result, allows the call to be made again, or says that the outcome will
+	// stay unknown; without an answer in time the result is OUTCOME_UNKNOWN. Either way
+	// a call whose tool is read-only or idempotent is made again, with the same key.
+	AskDoubt bool
 	// WaitFor is how long a wait for an answer lasts unless it sets its own deadline,
 	// and how long an immediate approval holds for a second attempt; default 24 hours.
 	WaitFor time.Duration

@@ -52,7 +52,7 @@ func newLogWorld(t *testing.T, seed uint64) *logWorld {
 	w.opts = *w.options()
 	w.opts.ID, w.opts.Log = "talk", w
 	w.opts.Audit = audit.New(w, nil)
-	w.opts.Doubt = []converse.Doubt{converse.DoubtReport, converse.DoubtAsk}[w.of(0, 1)]
+	w.opts.AskDoubt = w.of(0, 1) == 1
 	if w.opts.Approve != nil {
 		w.opts.Approve = w.mayDefer
 	}

@@ -41,7 +41,7 @@ func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 		definition.Name, definition.Title, definition.Description = name, s.batch.clean.text(definition.Title), s.batch.clean.text(definition.Description)
 		definition.InputSchema, definition.OutputSchema = s.batch.clean.schema(definition.InputSchema), s.batch.clean.schema(definition.OutputSchema)
 		definition.Metadata = s.batch.clean.fields(definition.Metadata)
-		if err := Screen(&definition, choice.screener); err != nil {
+		if err := screen(&definition, choice.screener); err != nil {
 			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered the tool %q: %w.", textcut.Bytes(tools.names[name], bounds.MaxQuoted), err)
 		}
 		tools.set.Definitions = append(tools.set.Definitions, &definition)

@@ -93,7 +93,7 @@ func TestDoubtAndBudget(t *testing.T) {
 func TestDoubtAndIdentity(t *testing.T) {
 	var l ledger
 	talk := process(t, put(t, intent(false)), newRoster(t, l.tool("act")),
-		converse.Options{Doubt: converse.DoubtAsk, Trusted: []invoker.Value{invoker.NewTrusted[func()]("user").Is(nil)}}, done)
+		converse.Options{AskDoubt: true, Trusted: []invoker.Value{invoker.NewTrusted[func()]("user").Is(nil)}}, done)
 	carryOn(t, talk, converse.ReasonAnswered)
 	if r := results(talk.History()); r[0].Code != "OUTCOME_UNKNOWN" {
 		t.Errorf("the result is %v", r)
@@ -249,7 +249,7 @@ func TestZombieWithCallsThatWereNotMade(t *testing.T) {
 		}
 		options := converse.Options{Limits: converse.Limits{Parallel: 1}}
 		if doubt {
-			options.Doubt = converse.DoubtAsk
+			options.AskDoubt = true
 		}
 		talk := process(t, log, newRoster(t, echo("quick"), l.tool("act")), options, asks(call("quick", `{}`), call("act", `{}`)), done)
 		var conflict *history.ConflictError

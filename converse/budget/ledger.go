@@ -93,12 +93,12 @@ func (e *DeniedError) Error() string {
 
 // Check validates a reservation. Every ledger begins with it.
 func (r Reservation) Check() error {
-	if err := CheckName(r.ID); err != nil {
+	if err := checkName(r.ID); err != nil {
 		return fmt.Errorf("budget: the identity of a reservation: %w", err)
 	}
 	seen := map[string]bool{}
 	for i, line := range r.Lines {
-		err := CheckName(line.Account)
+		err := checkName(line.Account)
 		switch {
 		case err != nil:
 		case seen[line.Account]:
@@ -143,8 +143,8 @@ func CheckSpent(spent map[string]int64) error {
 // maxName is the maximum length of a reservation's or account's name in bytes.
 const maxName = 256
 
-// CheckName validates the identity of a reservation or the name of an account.
-func CheckName(name string) error {
+// checkName validates the identity of a reservation or the name of an account.
+func checkName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("it is empty")

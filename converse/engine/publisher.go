@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/converse/history"
@@ -113,5 +114,5 @@ func Permanent(err error) bool {
 	}
 	_, panicked := errors.AsType[*contain.Panic](err)
 	_, corrupt := errors.AsType[*history.CorruptError](err)
-	return panicked || corrupt || errors.Is(err, history.ErrNewer)
+	return panicked || corrupt || errors.Is(err, canister.ErrNewer)
 }

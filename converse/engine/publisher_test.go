@@ -96,7 +96,7 @@ func TestPermanent(t *testing.T) {
 		{&converse.ModelError{Message: "no", Status: 400}, true},
 		{fmt.Errorf("turn: %w", &converse.ModelError{Message: "busy", Retryable: true}), false},
 		{&history.CorruptError{Err: errors.New("bit")}, true},
-		{fmt.Errorf("%w: 9", history.ErrNewer), true},
+		{fmt.Errorf("%w: 9", canister.ErrNewer), true},
 		{errors.New("connection refused"), false},
 	} {
 		if got := engine.Permanent(tt.err); got != tt.want {

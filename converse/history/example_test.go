@@ -57,7 +57,7 @@ func ExampleStore_Fork() {
 }
 
 // Delete conversations unchanged for 30 days, except those tagged legal.
-func ExampleRetain() {
+func ExampleRetention_Apply() {
 	ctx := context.Background()
 	store := history.NewMemory()
 	for _, id := range []string{"talk", "contract"} {
@@ -65,7 +65,7 @@ func ExampleRetain() {
 	}
 	_ = store.Describe(ctx, "contract", history.Change{Tags: &[]string{"legal"}})
 	retention := history.Retention{Keep: 30 * 24 * time.Hour, Rules: []history.RetentionRule{{Tag: "legal"}}}
-	for info, err := range history.Retain(ctx, store, retention, time.Now().AddDate(0, 2, 0)) {
+	for info, err := range retention.Apply(ctx, store, time.Now().AddDate(0, 2, 0)) {
 		fmt.Println("gone:", info.ID, err)
 	}
 	// Output:

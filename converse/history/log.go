@@ -74,9 +74,5 @@ var ErrNotFound = errors.New("history: no such conversation")
 // the identity of an existing one.
 var ErrExists = errors.New("history: the conversation already exists")
 
-// ErrNewer is in the chain of errors about data that a newer program has written. It is
-// the same value as [canister.ErrNewer], so that errors of Unmarshal can be passed on.
-var ErrNewer = canister.ErrNewer
-
 // ErrClosed is in the chain of errors of a closed store.
 var ErrClosed = errors.New("history: the store is closed")

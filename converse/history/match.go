@@ -69,10 +69,10 @@ func (f Filter) MatchText(title string, canisters iter.Seq2[canister.Canister, e
 	return false, nil
 }
 
-// CompareInfo compares by the order of List, for slices.SortFunc: the most recently
-// changed first, then by ID.
-func CompareInfo(a, b Info) int {
-	return cmp.Or(b.Changed.Compare(a.Changed), cmp.Compare(a.ID, b.ID))
+// Compare compares by the order of List: the most recently changed first, then by ID.
+// The method expression Info.Compare is for slices.SortFunc.
+func (i Info) Compare(other Info) int {
+	return cmp.Or(other.Changed.Compare(i.Changed), cmp.Compare(i.ID, other.ID))
 }
 
 // MaxID is the maximum length of a conversation ID in bytes.

@@ -155,7 +155,7 @@ func (m *Memory) matching(ctx context.Context, filter Filter) ([]Info, error) {
 			found = append(found, k.copyInfo())
 		}
 	}
-	slices.SortFunc(found, CompareInfo)
+	slices.SortFunc(found, Info.Compare)
 	if filter.Limit > 0 {
 		found = found[:min(filter.Limit, len(found))]
 	}

@@ -18,9 +18,9 @@ type Retention struct {
 	Keep time.Duration
 	// Rules are exceptions; the first that matches a conversation decides.
 	Rules []RetentionRule
-	// Open also lets open conversations expire, see [Filter.Open]: they may still be
-	// waiting for a person. By default they are kept.
-	Open bool
+	// ExpireOpen also lets open conversations expire, see [Filter.Open]: they may still
+	// be waiting for a person. By default they are kept.
+	ExpireOpen bool
 }
 
 // RetentionRule applies to the conversations that have the tag and the owner; an empty
@@ -49,46 +49,46 @@ func (r Retention) shortest() time.Duration {
 	return least
 }
 
-// Expired reports whether a conversation has expired at the time now.
-func (r Retention) Expired(info Info, now time.Time) bool {
+// hasExpired reports whether a conversation has expired at the time now.
+func (r Retention) hasExpired(info Info, now time.Time) bool {
 	keep := r.Keep
 	if i := slices.IndexFunc(r.Rules, func(rule RetentionRule) bool { return rule.matches(info) }); i >= 0 {
 		keep = r.Rules[i].Keep
 	}
 	open := (Filter{Open: true}).Match(info)
-	return keep > 0 && (r.Open || !open) && now.Sub(info.Changed) > keep
+	return keep > 0 && (r.ExpireOpen || !open) && now.Sub(info.Changed) > keep
 }
 
 // Expired yields the conversations of a store that have expired at the time now, in the
 // order of [Store.List].
-func Expired(ctx context.Context, store Store, retention Retention, now time.Time) iter.Seq2[Info, error] {
+func (r Retention) Expired(ctx context.Context, store Store, now time.Time) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		if retention.KeepsAll() {
+		if r.KeepsAll() {
 			return
 		}
-		for info, err := range store.List(ctx, Filter{Until: now.Add(-retention.shortest())}) {
-			if (err != nil || retention.Expired(info, now)) && !yield(info, err) {
+		for info, err := range store.List(ctx, Filter{Until: now.Add(-r.shortest())}) {
+			if (err != nil || r.hasExpired(info, now)) && !yield(info, err) {
 				return
 			}
 		}
 	}
 }
 
-// Retain deletes the conversations of [Expired] and yields each one that it has
+// Apply deletes the conversations of [Retention.Expired] and yields each one that it has
 // deleted. An error does not end the sequence, unless it is the error of the context:
 // it says which conversation could not be deleted, with its Info, or which could not be
 // read.
 //
-// A conversation that changes before Retain reaches it is kept, and so is one that
-// receives a message at the same moment: Retain deletes it only if it still has the
+// A conversation that changes before Apply reaches it is kept, and so is one that
+// receives a message at the same moment: Apply deletes it only if it still has the
 // length that it had when it expired. A writer that appends after the deletion gets a
 // [*ConflictError]. A [Store.Describe] at that moment, for example one that sets a tag
 // that would have kept the conversation, may come too late.
-func Retain(ctx context.Context, store Store, retention Retention, now time.Time) iter.Seq2[Info, error] {
+func (r Retention) Apply(ctx context.Context, store Store, now time.Time) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		var expired []Info // collected first, since a list shows the state when it began
 		var unread []error
-		for info, err := range Expired(ctx, store, retention, now) {
+		for info, err := range r.Expired(ctx, store, now) {
 			if err != nil {
 				unread = append(unread, err)
 				continue
@@ -96,7 +96,7 @@ func Retain(ctx context.Context, store Store, retention Retention, now time.Time
 			expired = append(expired, info)
 		}
 		for _, info := range slices.Backward(expired) {
-			gone, err := retention.deleteExpired(ctx, store, info.ID, now)
+			gone, err := r.deleteExpired(ctx, store, info.ID, now)
 			if (gone || err != nil) && !yield(info, err) || ctx.Err() != nil {
 				return
 			}
@@ -113,7 +113,7 @@ func (r Retention) deleteExpired(ctx context.Context, store Store, id string, no
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return false, nil
-	case err == nil && !r.Expired(info, now):
+	case err == nil && !r.hasExpired(info, now):
 		return false, nil
 	case err == nil:
 		err = store.Delete(ctx, id, info.Length)

@@ -59,7 +59,7 @@ func names(t *testing.T, sequence iter.Seq2[history.Info, error]) string {
 	return strings.Join(ids, " ")
 }
 
-func TestRetain(t *testing.T) {
+func TestRetentionApply(t *testing.T) {
 	rules := []history.RetentionRule{{Tag: "legal"}, {Owner: "guest", Keep: day}, {Owner: "ann", Keep: 90 * day}}
 	for name, test := range map[string]struct {
 		retention history.Retention
@@ -69,7 +69,7 @@ func TestRetain(t *testing.T) {
 		"nothing goes by itself":  {history.Retention{}, 10_000, ""},
 		"young":                   {history.Retention{Keep: 30 * day}, 30, ""},
 		"old":                     {history.Retention{Keep: 30 * day}, 31, "ann guest guest-legal legal old"},
-		"and open":                {history.Retention{Keep: 30 * day, Open: true}, 31, "ann guest guest-legal legal old open"},
+		"and open":                {history.Retention{Keep: 30 * day, ExpireOpen: true}, 31, "ann guest guest-legal legal old open"},
 		"rules":                   {history.Retention{Keep: 30 * day, Rules: rules}, 31, "guest old"},
 		"a shorter rule":          {history.Retention{Keep: 30 * day, Rules: rules}, 2, "guest"},
 		"a longer rule":           {history.Retention{Keep: 30 * day, Rules: rules}, 91, "ann guest old"},
@@ -82,13 +82,13 @@ func TestRetain(t *testing.T) {
 			aged(t, store)
 			time.Sleep(time.Duration(test.days) * day)
 			all := names(t, store.List(t.Context(), history.Filter{}))
-			if got := names(t, history.Expired(t.Context(), store, test.retention, time.Now())); got != test.want {
+			if got := names(t, test.retention.Expired(t.Context(), store, time.Now())); got != test.want {
 				t.Errorf("%s: %q are expired, want %q", name, got, test.want)
 			}
 			if got := names(t, store.List(t.Context(), history.Filter{})); got != all {
 				t.Errorf("%s: looking left %q", name, got)
 			}
-			if got := names(t, history.Retain(t.Context(), store, test.retention, time.Now())); got != test.want {
+			if got := names(t, test.retention.Apply(t.Context(), store, time.Now())); got != test.want {
 				t.Errorf("%s: %q are gone, want %q", name, got, test.want)
 			}
 			left := names(t, store.List(t.Context(), history.Filter{}))
@@ -142,7 +142,7 @@ func TestRetainLooksAgain(t *testing.T) {
 		}, map[string]error{"legal": full}}
 		var gone []string
 		var failed error
-		for info, err := range history.Retain(t.Context(), f, history.Retention{Keep: 30 * day}, time.Now()) {
+		for info, err := range (history.Retention{Keep: 30 * day}).Apply(t.Context(), f, time.Now()) {
 			if err != nil {
 				failed = errors.Join(failed, err)
 				continue
@@ -184,7 +184,7 @@ func TestRetainLosesNoMessage(t *testing.T) {
 				}
 			}
 		}}
-		if gone := names(t, history.Retain(t.Context(), l, history.Retention{Keep: 30 * day}, time.Now())); gone != "ann guest guest-legal legal" {
+		if gone := names(t, (history.Retention{Keep: 30 * day}).Apply(t.Context(), l, time.Now())); gone != "ann guest guest-legal legal" {
 			t.Errorf("%q are gone", gone)
 		}
 		info, err := store.Info(t.Context(), "old")
@@ -204,7 +204,7 @@ func TestRetainEnds(t *testing.T) {
 		store := history.NewMemory()
 		aged(t, store)
 		time.Sleep(31 * day)
-		for range history.Retain(t.Context(), store, history.Retention{Keep: day}, time.Now()) {
+		for range (history.Retention{Keep: day}).Apply(t.Context(), store, time.Now()) {
 			break
 		}
 		if left := strings.Fields(names(t, store.List(t.Context(), history.Filter{}))); len(left) != 5 {
@@ -212,7 +212,7 @@ func TestRetainEnds(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for range history.Retain(ctx, store, history.Retention{Keep: day}, time.Now()) {
+		for range (history.Retention{Keep: day}).Apply(ctx, store, time.Now()) {
 			cancel()
 		}
 		if left := strings.Fields(names(t, store.List(t.Context(), history.Filter{}))); len(left) != 4 {

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
@@ -55,7 +56,7 @@ func TestWhatAServerIsToldOfAFailure(t *testing.T) {
 		{"a model that refuses", fmt.Errorf("so: %w", &converse.ModelError{Message: "no such model", Status: 404}), "model", true},
 		{"a conflict", &history.ConflictError{Conversation: "talk"}, "conflict", false},
 		{"a damaged history", &history.CorruptError{Conversation: "talk", Err: errors.New("bit")}, "other", true},
-		{"a newer history", fmt.Errorf("%w: 9", history.ErrNewer), "other", true},
+		{"a newer history", fmt.Errorf("%w: 9", canister.ErrNewer), "other", true},
 		{"a lost lease", suspended(errors.New("gone")), "suspended", false},
 		{"a database that is away", errors.New("connection refused"), "other", false},
 		{"what the program says itself", fmt.Errorf("open: %w", temporal.NewNonRetryableApplicationError("bad configuration", "own", nil)), "own", true},

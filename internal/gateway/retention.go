@@ -38,7 +38,7 @@ func startRetention(ctx context.Context, store history.Store, retention history.
 // deleteExpired deletes the conversations that have expired by now.
 func deleteExpired(ctx context.Context, store history.Store, retention history.Retention, log *zap.Logger) {
 	deleted := 0
-	for _, err := range history.Retain(ctx, store, retention, time.Now()) {
+	for _, err := range retention.Apply(ctx, store, time.Now()) {
 		switch {
 		case err == nil:
 			deleted++

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/transcript"
 	"github.com/consort-go/consort/internal/writefile"
 )
 
@@ -101,7 +102,7 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 // readThrough reads a whole conversation to see whether it can be Exported. Half a
 // conversation would corrupt the output.
 func (m *Manager) readThrough(ctx context.Context, info history.Info) error {
-	for _, err := range bundle.Canisters(ctx, m.store, info) {
+	for _, err := range transcript.Canisters(ctx, m.store, info) {
 		if err != nil {
 			return err
 		}

@@ -12,20 +12,20 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/internal/transcript"
 )
 
 // ConversationList is the JSON output of history list and history search.
 type ConversationList struct {
-	Conversations []bundle.About `json:"conversations"`
+	Conversations []transcript.About `json:"conversations"`
 }
 
 // ConversationShown is the JSON output of history show.
 type ConversationShown struct {
-	Conversation bundle.About      `json:"conversation"`
+	Conversation transcript.About  `json:"conversation"`
 	Canisters    []json.RawMessage `json:"canisters"`
 }
 
@@ -51,11 +51,11 @@ func (m *Manager) List(ctx context.Context, filter history.Filter) error {
 
 // showList prints a list as a JSON document, or for people.
 func (m *Manager) showList(list []history.Info) error {
-	form := ConversationList{[]bundle.About{}}
+	form := ConversationList{[]transcript.About{}}
 	paint := m.to.Screen.Results
 	rows := [][]string{{"ID", "CHANGED", "CANISTERS", "TITLE"}}
 	for _, info := range list {
-		form.Conversations = append(form.Conversations, bundle.AboutOf(info))
+		form.Conversations = append(form.Conversations, transcript.AboutOf(info))
 		rows = append(rows, []string{display.Line(info.ID), info.Changed.Local().Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
 	}
 	switch {
@@ -99,12 +99,12 @@ func (m *Manager) Show(ctx context.Context, id string) error {
 		return m.showJSON(ctx, info)
 	}
 	paint := m.to.Screen.Results
-	m.to.Screen.Print(paint.Bold(display.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(bundle.Facts(info), "\n")) + "\n")
-	for c, err := range bundle.Canisters(ctx, m.store, info) {
+	m.to.Screen.Print(paint.Bold(display.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(transcript.Facts(info), "\n")) + "\n")
+	for c, err := range transcript.Canisters(ctx, m.store, info) {
 		if err != nil {
 			return err
 		}
-		part := bundle.PartOf(c)
+		part := transcript.PartOf(c)
 		head := fmt.Sprintf("%s  %s", paint.Name(fmt.Sprintf("%d %s", part.Number, part.Heading())), paint.Faint(part.When()))
 		m.to.Screen.Print("\n" + strings.TrimRight(head, " ") + "\n")
 		if text := display.Text(part.Text); text != "" {
@@ -118,8 +118,8 @@ func (m *Manager) Show(ctx context.Context, id string) error {
 }
 
 func (m *Manager) showJSON(ctx context.Context, info history.Info) error {
-	all := ConversationShown{bundle.AboutOf(info), []json.RawMessage{}}
-	for c, err := range bundle.Canisters(ctx, m.store, info) {
+	all := ConversationShown{transcript.AboutOf(info), []json.RawMessage{}}
+	for c, err := range transcript.Canisters(ctx, m.store, info) {
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func (m *Manager) Prune(ctx context.Context, o Prune) error {
 		return exit.Usagef("--keep %v: expected a duration longer than 0, such as 720h", o.Keep)
 	}
 	retention := m.retention
-	retention.Open = retention.Open || o.Open
+	retention.ExpireOpen = retention.ExpireOpen || o.Open
 	if o.Keep > 0 {
 		retention.Keep = o.Keep
 	}
@@ -34,9 +34,9 @@ func (m *Manager) Prune(ctx context.Context, o Prune) error {
 	}
 	gone := func() iter.Seq2[history.Info, error] {
 		if o.Dry {
-			return history.Expired(ctx, m.store, retention, time.Now())
+			return retention.Expired(ctx, m.store, time.Now())
 		}
-		return history.Retain(ctx, m.store, retention, time.Now())
+		return retention.Apply(ctx, m.store, time.Now())
 	}()
 	var failed error
 	var list []history.Info

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/transcript"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -29,7 +29,7 @@ func HistoryLine(paint Palette, held canister.Canister) string {
 	case canister.Result:
 		return kind + "  " + Fit(resultText(h), 200)
 	default:
-		part := bundle.PartOf(bundle.Numbered{Canister: held})
+		part := transcript.PartOf(transcript.Numbered{Canister: held})
 		return kind + "  " + Fit(strings.TrimSpace(display.Line(part.About)+" "+display.Line(part.Text)), 200)
 	}
 }

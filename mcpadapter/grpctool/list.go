@@ -17,10 +17,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// CategoryKey is the metadata member of a definition that holds the tool's category, a
-// JSON string.
-const CategoryKey = invoker.CategoryKey
-
 // List implements [ensemble.Connection].
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 	response, err := c.listed(ctx)
@@ -83,7 +79,7 @@ func (c *connection) invoker(tool *toolspb.ToolDefinition) (invoker.Invoker, err
 		def.Hints.Destructive, def.Hints.OpenWorld = hints.Destructive, hints.OpenWorld
 	}
 	if category := tool.GetCategory(); category != "" {
-		def.Metadata = canister.Fields{CategoryKey: quoted(category)}
+		def.Metadata = canister.Fields{invoker.CategoryKey: quoted(category)}
 	}
 	name := tool.GetName()
 	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {

@@ -40,7 +40,7 @@ const (
 type ServerOptions struct {
 	// Tools are offered under their own names, in addition to the tools of the roster.
 	// They take precedence over roster tools with the same name. Their category is
-	// empty unless their metadata has one (CategoryKey); the default category of a
+	// empty unless their metadata has one ([invoker.CategoryKey]); the default category of a
 	// roster tool is the name of its ensemble.
 	Tools []invoker.Invoker
 	// OwnNames offers tools of the roster under their own names instead of

@@ -83,7 +83,7 @@ func listed(t *testing.T, address string, options *grpctool.Options) []string {
 // are unique; the category is the ensemble, unless the tool has one.
 func TestNamesAndCategories(t *testing.T) {
 	categorized := ensembletest.Returns("find", "found")
-	categorized.Def.Metadata = canister.Fields{grpctool.CategoryKey: json.RawMessage(`"search"`)}
+	categorized.Def.Metadata = canister.Fields{invoker.CategoryKey: json.RawMessage(`"search"`)}
 	roster := rosterOf(t,
 		ensemble.Local("one", ensembletest.Returns("same", "1"), ensembletest.Returns("first", "1"), categorized),
 		ensemble.Local("two", ensembletest.Returns("same", "2"), ensembletest.Returns("own", "2")),

@@ -58,7 +58,7 @@ func TestDefinitions(t *testing.T) {
 	connection := opened(t, grpctool.Source(at.address, options))
 	plain := tool(t, connection, "plain").Definition()
 	if plain.Description != "As of old." || string(plain.InputSchema) != `{"type": "object"}` ||
-		string(plain.Metadata[grpctool.CategoryKey]) != `"search"` || plain.Hints != (invoker.Hints{}) {
+		string(plain.Metadata[invoker.CategoryKey]) != `"search"` || plain.Hints != (invoker.Hints{}) {
 		t.Errorf("plain is %+v", plain)
 	}
 	full := tool(t, connection, "full").Definition()

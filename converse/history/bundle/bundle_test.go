@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/transcript"
 )
 
 // hostile is what somebody says who would like to be more than text.
@@ -292,7 +293,7 @@ func TestCanistersAreThoseOfTheInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(info history.Info) (n int, err error) {
-		for c, problem := range bundle.Canisters(t.Context(), store, info) {
+		for c, problem := range transcript.Canisters(t.Context(), store, info) {
 			if err = problem; err == nil {
 				if n++; c.Number != n {
 					t.Errorf("place %d is %d", n, c.Number)

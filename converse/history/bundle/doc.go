@@ -4,7 +4,7 @@
 // store, and as Markdown or HTML for reading.
 //
 // Export writes conversations of any store, and Import reads them back. A bundle of
-// lines has, for each conversation, its About on one line, followed by its canisters,
+// lines has, for each conversation, its title, tags and other data on one line, followed by its canisters,
 // one on each line and in their documented form. Such bundles can be split and
 // concatenated between conversations, with any line-based tools.
 //

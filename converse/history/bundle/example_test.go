@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
@@ -37,14 +38,16 @@ func ExampleExport() {
 	ctx := context.Background()
 	store := history.NewMemory()
 	_ = store.Append(ctx, "talk", 0, canister.User{Head: canister.Head{ID: "c1"}, Content: canister.Texts("Good *morning*.")})
-	info, _ := store.Info(ctx, "talk")
-	for c, err := range bundle.Canisters(ctx, store, info) {
-		fmt.Println(bundle.PartOf(c).Heading(), err)
+	var text strings.Builder
+	if err := bundle.Export(ctx, &text, store, bundle.Markdown, "talk"); err != nil {
+		fmt.Println(err)
 	}
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+	fmt.Println(lines[len(lines)-2])
 	if err := bundle.Export(ctx, os.Stdout, store, "pdf", "talk"); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
-	// user <nil>
+	// Good *morning*.
 	// bundle: unknown format "pdf": want jsonl, markdown or html
 }

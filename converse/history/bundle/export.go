@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/transcript"
 )
 
 // Format is an output format of Export.
@@ -73,7 +74,7 @@ func Export(ctx context.Context, w io.Writer, store history.Store, format Format
 		if err != nil {
 			return err
 		}
-		for c, err := range Canisters(ctx, store, info) {
+		for c, err := range transcript.Canisters(ctx, store, info) {
 			if err == nil {
 				err = put(as.canister(c.Number, c.Canister))
 			}
@@ -92,7 +93,7 @@ func (lines) begin(history.Info, int) (string, error) { return "", nil }
 func (lines) end() string                             { return "" }
 
 func (lines) conversation(info history.Info) (string, error) {
-	line, err := json.Marshal(head{version, AboutOf(info)})
+	line, err := json.Marshal(head{version, transcript.AboutOf(info)})
 	return string(line) + "\n", err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/transcript"
 )
 
 // page is a page of HTML that runs no scripts and loads nothing, whatever the
@@ -32,7 +33,7 @@ h2 { font-size: 1em } .user + pre { background: #e3eefa } time { font-weight: no
 `
 
 func (page) begin(first history.Info, count int) (string, error) {
-	title := titled(first)
+	title := transcript.Title(first)
 	if count > 1 {
 		title = fmt.Sprintf("%d conversations", count)
 	}
@@ -42,15 +43,15 @@ func (page) begin(first history.Info, count int) (string, error) {
 func (page) end() string { return "</body>\n</html>\n" }
 
 func (page) conversation(info history.Info) (string, error) {
-	text := "<h1>" + html.EscapeString(titled(info)) + "</h1>\n"
-	for _, fact := range Facts(info) {
+	text := "<h1>" + html.EscapeString(transcript.Title(info)) + "</h1>\n"
+	for _, fact := range transcript.Facts(info) {
 		text += "<p>" + html.EscapeString(fact) + "</p>\n"
 	}
 	return text, nil
 }
 
 func (page) canister(number int, c canister.Canister) (string, error) {
-	p := PartOf(Numbered{number, c})
+	p := transcript.PartOf(transcript.Numbered{Number: number, Canister: c})
 	text := fmt.Sprintf("<h2 class=%q>%d %s <time>%s</time></h2>\n", html.EscapeString(string(p.Kind)), p.Number, html.EscapeString(p.Heading()), p.When())
 	if said := display.Text(p.Text); said != "" {
 		text += "<pre>\n" + html.EscapeString(said) + "</pre>\n"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/transcript"
 )
 
 // ImportOptions configure [Import]. Nil, and the zero value of each field, mean the
@@ -110,20 +111,20 @@ func (b *reader) next() error {
 func (b *reader) wrong(err error) error { return &Error{b.number, err} }
 
 // conversation reads the next conversation. The error is io.EOF at the end.
-func (b *reader) conversation() (About, []canister.Canister, error) {
+func (b *reader) conversation() (transcript.About, []canister.Canister, error) {
 	switch err := b.next(); {
 	case errors.Is(err, io.EOF) && b.began == 0:
-		return About{}, nil, &Error{1, errNone}
+		return transcript.About{}, nil, &Error{1, errNone}
 	case err != nil:
-		return About{}, nil, err
+		return transcript.About{}, nil, err
 	}
 	var h head
 	err := json.Unmarshal(b.lines.Bytes(), &h)
 	switch {
 	case h.Version > version:
-		return About{}, nil, b.wrong(fmt.Errorf("the bundle has the format %d, but this program knows formats up to %d: %w", h.Version, version, history.ErrNewer))
+		return transcript.About{}, nil, b.wrong(fmt.Errorf("the bundle has the format %d, but this program knows formats up to %d: %w", h.Version, version, canister.ErrNewer))
 	case err != nil || h.Version < 1:
-		return About{}, nil, b.wrong(errNone)
+		return transcript.About{}, nil, b.wrong(errNone)
 	}
 	b.began = b.number
 	canisters, err := b.canisters(h.Length)
@@ -154,7 +155,7 @@ func (b *reader) canisters(count int) ([]canister.Canister, error) {
 }
 
 // check validates the canisters against the conversation's head.
-func (b *reader) check(about About, canisters []canister.Canister) error {
+func (b *reader) check(about transcript.About, canisters []canister.Canister) error {
 	wrong := func(err error) error { return &Error{b.began, err} }
 	if len(canisters) != about.Length {
 		return wrong(fmt.Errorf("the conversation has %d canisters, but this line says %d", len(canisters), about.Length))
@@ -170,12 +171,12 @@ func (b *reader) check(about About, canisters []canister.Canister) error {
 	return nil
 }
 
-func change(about About) history.Change {
+func change(about transcript.About) history.Change {
 	return history.Change{Title: &about.Title, Tags: &about.Tags, Owner: &about.Owner}
 }
 
 // add creates a conversation, which must not exist.
-func (b *reader) add(ctx context.Context, store history.Store, id string, about About, canisters []canister.Canister) (history.Info, error) {
+func (b *reader) add(ctx context.Context, store history.Store, id string, about transcript.About, canisters []canister.Canister) (history.Info, error) {
 	if err := history.CheckID(id); err != nil {
 		return history.Info{}, &Error{b.began, err}
 	}

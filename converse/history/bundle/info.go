@@ -3,32 +3,8 @@
 package bundle
 
 import (
-	"time"
-
-	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/transcript"
 )
-
-// About is the JSON form of a [history.Info].
-type About struct {
-	ID           string    `json:"id"`
-	Title        string    `json:"title,omitempty"`
-	Tags         []string  `json:"tags"`
-	Owner        string    `json:"owner,omitempty"`
-	Created      time.Time `json:"created"`
-	Changed      time.Time `json:"changed"`
-	Length       int       `json:"length"`
-	Last         string    `json:"last,omitempty"`
-	Parent       string    `json:"parent,omitempty"`
-	ParentLength int       `json:"parent_length,omitempty"`
-}
-
-// AboutOf returns the form of info, with its times in UTC.
-func AboutOf(info history.Info) About {
-	return About{
-		info.ID, info.Title, append([]string{}, info.Tags...), info.Owner, info.Created.UTC(), info.Changed.UTC(),
-		info.Length, string(info.Last), info.Parent, info.ParentLength,
-	}
-}
 
 // version is the version of the bundle format.
 const version = 1
@@ -36,5 +12,5 @@ const version = 1
 // head is the line before the canisters of a conversation.
 type head struct {
 	Version int `json:"consort_conversation"`
-	About
+	transcript.About
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/transcript"
 )
 
 // markdown writes CommonMark and escapes everything that could be markup.
@@ -19,15 +20,15 @@ func (markdown) begin(history.Info, int) (string, error) { return "", nil }
 func (markdown) end() string                             { return "" }
 
 func (markdown) conversation(info history.Info) (string, error) {
-	text := "# " + markdownLine(titled(info)) + "\n"
-	for _, fact := range Facts(info) {
+	text := "# " + markdownLine(transcript.Title(info)) + "\n"
+	for _, fact := range transcript.Facts(info) {
 		text += "\n" + markdownLine(fact) + "\n"
 	}
 	return text, nil
 }
 
 func (markdown) canister(number int, c canister.Canister) (string, error) {
-	p := PartOf(Numbered{number, c})
+	p := transcript.PartOf(transcript.Numbered{Number: number, Canister: c})
 	text := "\n## " + markdownLine(strings.TrimSpace(fmt.Sprintf("%d %s %s", p.Number, p.Heading(), p.When()))) + "\n"
 	if said := strings.TrimRight(display.Text(p.Text), "\n"); said != "" {
 		fence := fenceFor(said)

@@ -306,7 +306,7 @@ func TestNewer(t *testing.T) {
 				t.Fatal(err)
 			}
 			var corrupt *history.CorruptError
-			if _, err := s.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNewer) || errors.As(err, &corrupt) {
+			if _, err := s.Info(t.Context(), "talk"); !errors.Is(err, canister.ErrNewer) || errors.As(err, &corrupt) {
 				t.Errorf("Info: %v", err)
 			}
 			var got []string
@@ -316,7 +316,7 @@ func TestNewer(t *testing.T) {
 					got = append(got, info.ID)
 				}
 			}
-			if !slices.Equal(got, []string{"other"}) || !errors.Is(failed, history.ErrNewer) {
+			if !slices.Equal(got, []string{"other"}) || !errors.Is(failed, canister.ErrNewer) {
 				t.Errorf("List: %q, %v", got, failed)
 			}
 		})
@@ -478,7 +478,7 @@ func TestEachBitOfInfoFlipped(t *testing.T) {
 			switch {
 			case err == nil && !reflect.DeepEqual(info, want):
 				t.Fatalf("bit %d of byte %d: %+v, and no error: %s", bit, at, info, flipped)
-			case err != nil && !errors.As(err, &corrupt) && !errors.Is(err, history.ErrNewer):
+			case err != nil && !errors.As(err, &corrupt) && !errors.Is(err, canister.ErrNewer):
 				t.Fatalf("bit %d of byte %d: %v", bit, at, err)
 			}
 		}

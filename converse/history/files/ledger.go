@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 )
@@ -161,7 +162,7 @@ func (l *ledger) open(ctx context.Context, flag int) (*os.File, error) {
 func (l *ledger) failed(err error) error {
 	var denied *budget.DeniedError
 	var corrupt *history.CorruptError
-	if err == nil || errors.As(err, &denied) || errors.As(err, &corrupt) || errors.Is(err, history.ErrNewer) ||
+	if err == nil || errors.As(err, &denied) || errors.As(err, &corrupt) || errors.Is(err, canister.ErrNewer) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/writefile"
@@ -116,7 +117,7 @@ func (l *ledger) take(line []byte) error {
 	switch {
 	case err != nil:
 	case e.Version > ledgerVersion:
-		return fmt.Errorf("%w: %s has version %d", history.ErrNewer, l.path, e.Version)
+		return fmt.Errorf("%w: %s has version %d", canister.ErrNewer, l.path, e.Version)
 	case (l.head == nil) != (e.Book != nil):
 		err = errors.New("the accounts are not in the first line")
 	case e.Book != nil:

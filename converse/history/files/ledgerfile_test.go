@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 )
@@ -113,7 +114,7 @@ func TestLedgerDamaged(t *testing.T) {
 		})
 	}
 	newer := appendLine(nil, []byte(`{"v":2,"name":"x","book":{}}`), 0)
-	check(newer, func(err error) bool { return errors.Is(err, history.ErrNewer) })
+	check(newer, func(err error) bool { return errors.Is(err, canister.ErrNewer) })
 }
 
 // The file does not grow with what was settled, and who had it open goes on.

@@ -55,7 +55,7 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
 	}
 	if err := json.Unmarshal(text, &struct{ V *int }{&d.V}); err == nil && d.V > version {
-		return history.Info{}, nil, fmt.Errorf("files: %s: %w, in version %d; this one knows version %d", path, history.ErrNewer, d.V, version)
+		return history.Info{}, nil, fmt.Errorf("files: %s: %w, in version %d; this one knows version %d", path, canister.ErrNewer, d.V, version)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		if foldername.IsPlain(conversation) {
@@ -264,7 +264,7 @@ func (s *Store) all() (infos []history.Info, bad error) {
 		}
 		infos = append(infos, changed(info, lines))
 	}
-	slices.SortFunc(infos, history.CompareInfo)
+	slices.SortFunc(infos, history.Info.Compare)
 	return infos, bad
 }
 

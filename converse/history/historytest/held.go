@@ -143,10 +143,10 @@ func (l *life) live() error {
 	opts := &converse.Options{
 		ID: "talk", Log: l, OwnRoster: true, NewID: l.newID, Now: l.clock, Limits: l.held.policy.Limits,
 		Compaction: l.held.policy.Compaction,
-		Approve:    l.approve, Ask: l.ask, Doubt: converse.DoubtReport,
+		Approve:    l.approve, Ask: l.ask,
 	}
 	if l.chance(2) {
-		opts.Doubt = converse.DoubtAsk
+		opts.AskDoubt = true
 	}
 	if l.chance(3) {
 		opts.Instructions = l.text()

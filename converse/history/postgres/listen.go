@@ -18,20 +18,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// MaxPayload is the maximum number of bytes that [Store.Notify] accepts.
-const MaxPayload = 64 << 10
+// maxPayload is the maximum number of bytes that [Store.Notify] accepts.
+const maxPayload = 64 << 10
 
 // Notify sends a payload to the current listeners of a conversation, on any machine.
 // Payloads of sequential calls arrive in order. Nothing is stored: listeners that
 // subscribe later, or are too slow, miss it. The conversation need not exist. A payload
-// of more than [MaxPayload] bytes is an error. Every role that may connect to the
+// of more than 64 KiB is an error. Every role that may connect to the
 // database can listen.
 func (s *Store) Notify(ctx context.Context, conversation string, payload []byte) error {
 	if err := history.CheckID(conversation); err != nil {
 		return err
 	}
-	if len(payload) > MaxPayload {
-		return fmt.Errorf("history/postgres: the payload for conversation %q has %d bytes; it may have %d", conversation, len(payload), MaxPayload)
+	if len(payload) > maxPayload {
+		return fmt.Errorf("history/postgres: the payload for conversation %q has %d bytes; it may have %d", conversation, len(payload), maxPayload)
 	}
 	if err := s.common.Usable(ctx); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (a *assembler) add(frame string) (payload []byte, whole, fits bool) {
 		*a = assembler{next: 1}
 	}
 	piece, err := base64.StdEncoding.DecodeString(data)
-	if err != nil || number < 1 || number != a.next || number > of || len(a.have)+len(piece) > MaxPayload {
+	if err != nil || number < 1 || number != a.next || number > of || len(a.have)+len(piece) > maxPayload {
 		*a = assembler{}
 		return nil, false, false
 	}

@@ -64,7 +64,7 @@ func TestNotify(t *testing.T) {
 	s, other := openAt(t, dsn, nil), openAt(t, dsn, nil)
 	elsewhere := openAt(t, dsn, &Options{Schema: "elsewhere"})
 	a, same, b, foreign := listening(t, s, "a"), listening(t, other, "a"), listening(t, s, "b"), listening(t, elsewhere, "a")
-	random := bytes.Repeat([]byte{0, 1, 0xff, 'x', '"'}, MaxPayload/5)
+	random := bytes.Repeat([]byte{0, 1, 0xff, 'x', '"'}, maxPayload/5)
 	payloads := [][]byte{
 		[]byte(`{"text":"Ein kurzer Gruß"}`), {}, {0}, []byte("twice"), []byte("twice"), []byte("t"), []byte("1/1:"),
 		[]byte(strings.Repeat("ü", frameText/2)), []byte(strings.Repeat("x", frameText+1)), random[:frameData], random[:frameData+1], random, []byte("end"),
@@ -87,7 +87,7 @@ func TestNotify(t *testing.T) {
 	if got := foreign(); string(got) != "elsewhere" {
 		t.Errorf("another schema has %q", got)
 	}
-	err := s.Notify(t.Context(), "a", make([]byte, MaxPayload+1))
+	err := s.Notify(t.Context(), "a", make([]byte, maxPayload+1))
 	if err == nil || !strings.Contains(err.Error(), "65537 bytes; it may have 65536") {
 		t.Error(err)
 	}
@@ -384,12 +384,12 @@ func FuzzPuzzle(f *testing.F) {
 		p := assembler{}
 		for _, frame := range []string{one, two, three, two, three} {
 			payload, whole, fits := p.add(frame)
-			if whole && (payload == nil || !fits) || len(p.have) > MaxPayload {
+			if whole && (payload == nil || !fits) || len(p.have) > maxPayload {
 				t.Errorf("%q gives %q, %v, %v", frame, payload, whole, fits)
 			}
 		}
 		for _, payload := range []string{one + two, three, strings.Repeat(one+"\x00", 1+frameText/(len(one)+1)*2)} {
-			if len(payload) > MaxPayload {
+			if len(payload) > maxPayload {
 				continue
 			}
 			all := frames([]byte(payload))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/internal/testing/storetest"
@@ -104,7 +105,7 @@ func TestMigrationIsWholeOrNone(t *testing.T) {
 	}
 	// These tables are now of a newer program than this one.
 	_, err := Open(t.Context(), dsn, nil)
-	if !errors.Is(err, history.ErrNewer) || !strings.Contains(err.Error(), `schema "consort" has version`) ||
+	if !errors.Is(err, canister.ErrNewer) || !strings.Contains(err.Error(), `schema "consort" has version`) ||
 		!strings.Contains(err.Error(), "use a program at least as new") {
 		t.Error(err)
 	}

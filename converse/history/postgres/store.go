@@ -68,7 +68,7 @@ func (o *Options) check() error {
 // Open opens the database that the DSN names, a URL or key=value pairs as in libpq, and
 // creates or updates its tables as needed; if several programs do so, one migrates and
 // the others wait. Options may be nil. Open returns an error if the server cannot be
-// reached or refuses the user, and history.ErrNewer if a newer program has created the
+// reached or refuses the user, and canister.ErrNewer if a newer program has created the
 // tables. Errors never contain a password. The context bounds only Open itself. The
 // caller must close the store.
 func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {

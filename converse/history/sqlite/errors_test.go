@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/storetest"
 )
@@ -209,7 +210,7 @@ func tell(t *testing.T, path string, want []string) bool {
 	}
 	defer s.Close()
 	got, err := storetest.Read(t.Context(), s, "talk", 0)
-	if _, ok := errors.AsType[*history.CorruptError](err); err != nil && !ok && !errors.Is(err, history.ErrNewer) {
+	if _, ok := errors.AsType[*history.CorruptError](err); err != nil && !ok && !errors.Is(err, canister.ErrNewer) {
 		t.Errorf("%v is no CorruptError", err)
 	}
 	if err == nil && !slices.Equal(got, want) && (len(got) > 0 || whole(t, s)) {

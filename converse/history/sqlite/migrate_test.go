@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/storetest"
 )
@@ -134,7 +135,7 @@ func TestMigrationIsWholeOrNone(t *testing.T) {
 	}
 	// That database is now of a newer program than this one.
 	_, err = Open(path, nil)
-	if !errors.Is(err, history.ErrNewer) || !strings.Contains(err.Error(), fmt.Sprint("version ", version+1)) ||
+	if !errors.Is(err, canister.ErrNewer) || !strings.Contains(err.Error(), fmt.Sprint("version ", version+1)) ||
 		!strings.Contains(err.Error(), fmt.Sprint("up to ", version)) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}

@@ -56,7 +56,7 @@ const (
 // Open opens the database in the file at path, and creates or updates it as needed; a
 // new file is accessible only to the current user. Options may be nil. If the file is
 // not a database, or belongs to another program, Open returns an error; if a newer
-// program has written it, history.ErrNewer. Open waits up to 10 s for other programs
+// program has written it, canister.ErrNewer. Open waits up to 10 s for other programs
 // that hold the file. The caller must close the store.
 func Open(path string, options *Options) (*Store, error) {
 	if options == nil {

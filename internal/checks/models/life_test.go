@@ -187,7 +187,7 @@ func (l *life) run1(s *server, work func(context.Context, *converse.Conversation
 	}
 	opts := &converse.Options{
 		ID: l.name, Log: mortal{l.store, l}, OwnRoster: true, NewID: l.newID, Limits: l.limits, Compaction: l.compact,
-		Ask: l.ask, Doubt: []converse.Doubt{converse.DoubtReport, converse.DoubtAsk}[l.of(0, 0, 1)],
+		Ask: l.ask, AskDoubt: l.of(0, 0, 1) == 1,
 	}
 	if l.chance(3) {
 		opts.Approve = l.approve

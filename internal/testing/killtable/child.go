@@ -147,16 +147,12 @@ func OpenStore(place string) (history.Store, error) {
 
 // Options returns the options of the child's conversation.
 func (c *Child) Options() *converse.Options {
-	doubt := converse.DoubtReport
-	if c.Ask {
-		doubt = converse.DoubtAsk
-	}
 	opts := &converse.Options{
-		ID:     c.Conversation,
-		Log:    c.Store,
-		Doubt:  doubt,
-		Now:    func() time.Time { return time.Now().Add(c.Offset) },
-		Limits: converse.Limits{Parallel: cmp.Or(c.Parallel, 1)},
+		ID:       c.Conversation,
+		Log:      c.Store,
+		AskDoubt: c.Ask,
+		Now:      func() time.Time { return time.Now().Add(c.Offset) },
+		Limits:   converse.Limits{Parallel: cmp.Or(c.Parallel, 1)},
 	}
 	if c.Defer != "" {
 		opts.Approve = c.approve

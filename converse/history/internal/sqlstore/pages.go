@@ -92,7 +92,7 @@ func (s *Store) page(ctx context.Context, want Want) ([]canister.Canister, error
 // Canister returns the canister of a row, if its checksum matches.
 func (s *Store) Canister(want Want, r Row) (canister.Canister, error) {
 	c, err := r.canister()
-	if err != nil && !errors.Is(err, history.ErrNewer) {
+	if err != nil && !errors.Is(err, canister.ErrNewer) {
 		err = s.Corrupt(want.ID, err, "table canisters, conversation %d, position %d", want.Key, r.Position)
 	}
 	return c, err

@@ -74,7 +74,7 @@ type DB interface {
 	// canisters before the failure. The error is [ErrGap] if a row is missing.
 	Page(ctx context.Context, want Want) ([]canister.Canister, error)
 	// Matches returns the conversations that may match the filter, in the order of
-	// [history.CompareInfo].
+	// [history.Info.Compare].
 	Matches(ctx context.Context, filter history.Filter) ([]Match, error)
 	// ScanInfo scans a row with the [Columns].
 	ScanInfo(row Scanner) (key int64, info history.Info, err error)
@@ -203,5 +203,5 @@ func Upgrade(migrations fs.FS, version int, run func(statements string) error) e
 // the database or the schema.
 func TooNew(what string, version, newest int) error {
 	return fmt.Errorf("%w: the %s has version %d, and this program knows versions up to %d; use a program at least as new as the one that created it",
-		history.ErrNewer, what, version, newest)
+		canister.ErrNewer, what, version, newest)
 }

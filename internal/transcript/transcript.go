@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package bundle
+// Package transcript shows stored conversations to people: their canisters and their
+// data as texts, and their data as JSON.
+package transcript
 
 import (
 	"cmp"
@@ -40,7 +42,7 @@ func Canisters(ctx context.Context, store history.Log, info history.Info) iter.S
 			}
 		}
 		if n < info.Length {
-			yield(Numbered{}, fmt.Errorf("bundle: conversation %q had %d canisters, but only %d could be read: it was deleted meanwhile", info.ID, info.Length, n))
+			yield(Numbered{}, fmt.Errorf("conversation %q had %d canisters, but only %d could be read: it was deleted meanwhile", info.ID, info.Length, n))
 		}
 	}
 }
@@ -118,4 +120,4 @@ func Facts(info history.Info) []string {
 }
 
 // titled returns the title of a conversation, or its identity if it has no title.
-func titled(info history.Info) string { return cmp.Or(display.Line(info.Title), display.Line(info.ID)) }
+func Title(info history.Info) string { return cmp.Or(display.Line(info.Title), display.Line(info.ID)) }
