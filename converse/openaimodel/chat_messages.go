@@ -62,7 +62,7 @@ func (w *messageWriter) group(g *modelapi.Group) {
 	if thought := w.m.server.Kept(g.Message.Metadata, reasoningKey, ""); thought != nil {
 		w.dst = append(jsontext.AppendName(w.dst, "reasoning_content"), thought...)
 	}
-	if details := w.m.server.Kept(g.Message.Metadata, detailsKey, ""); details != nil {
+	if details := w.m.server.Kept(g.Message.Metadata, detailsKey, w.m.name); details != nil {
 		w.dst = append(jsontext.AppendName(w.dst, "reasoning_details"), details...)
 	}
 	if len(g.Invocations) > 0 {

@@ -37,7 +37,7 @@ func (a *accumulator) reply(server *modelapi.Server, request *converse.Request) 
 		if message.Metadata == nil {
 			message.Metadata = canister.Fields{}
 		}
-		maps.Copy(message.Metadata, server.Keep(detailsKey, "", text))
+		maps.Copy(message.Metadata, server.Keep(detailsKey, server.Model, text))
 	}
 	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
 	calls := modelapi.NewCalls(request, message.ID)

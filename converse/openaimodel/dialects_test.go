@@ -3,6 +3,8 @@
 package openaimodel_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -97,6 +99,24 @@ func TestReasoningDetailsAreSentBack(t *testing.T) {
 	const want = `"reasoning_details":[{"format":"x","index":0,"signature":"sig","text":"So then.","type":"reasoning.text"},{"data":"AA==","id":"r1","index":0,"type":"reasoning.encrypted"}]`
 	if err != nil || !strings.Contains(bodies[1], want) {
 		t.Errorf("%v: the second request is %s", err, bodies[1])
+	}
+}
+
+// A server in front of several providers gets the details of one model only with that
+// model.
+func TestReasoningDetailsStayWithTheirModel(t *testing.T) {
+	for model, want := range map[string]bool{"m-1": true, "other": false} {
+		url, body := catch(t)
+		kept := fmt.Sprintf(`{"host":%q,"model":%q,"value":[{"data":"AA=="}]}`, strings.TrimPrefix(strings.TrimSuffix(url, "/v1"), "http://"), model)
+		said := canister.Assistant{Head: head("a"), Content: canister.Texts("Yes.")}
+		said.Metadata = canister.Fields{"openaimodel.reasoning_details": json.RawMessage(kept)}
+		history := []canister.Canister{canister.User{Head: head("u"), Content: canister.Texts("Well?")}, said, canister.User{Head: head("v"), Content: canister.Texts("So?")}}
+		if got := run(t.Context(), newModel(t, url, openaimodel.Options{}), newRequest(history...)); got.err != nil {
+			t.Fatal(got.err)
+		}
+		if got := strings.Contains(string(*body), "AA=="); got != want {
+			t.Errorf("the details of %s are sent: %t; %s", model, got, *body)
+		}
 	}
 }
 

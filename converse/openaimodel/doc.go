@@ -49,7 +49,8 @@
 // signatures, is stored as openaimodel.extra_content of the Invocation. The
 // reasoning_content of a message, without which DeepSeek and Kimi reject the history, is
 // stored as openaimodel.reasoning_content of the Assistant, and the reasoning_details
-// that OpenRouter requires as openaimodel.reasoning_details.
+// that OpenRouter requires as openaimodel.reasoning_details. The latter are sent back only
+// with the same model, because a router has providers of its own behind one host.
 //
 // The same history and tools always produce the same bytes. A conversation uses the model
 // that [Model.Bind] returns. It keeps the messages that it has sent and appends to them,

@@ -131,7 +131,7 @@ func examineModel(p *program, cfg *config.Config) (*reports.Model, error) {
 	}
 	m := &reports.Model{Name: cfg.Model.Name.Reveal(), BaseURL: cfg.Model.BaseURL.Reveal()}
 	for _, f := range cfg.Model.Fallbacks {
-		m.Fallbacks = append(m.Fallbacks, reports.Model{Name: f.Name.Reveal(), BaseURL: f.BaseURL.Reveal()})
+		m.Fallbacks = append(m.Fallbacks, reports.Fallback{Name: f.Name.Reveal(), BaseURL: f.BaseURL.Reveal()})
 	}
 	alone := *cfg
 	alone.MCP, alone.GRPC, alone.Audit = nil, nil, nil

@@ -4,12 +4,15 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/reports"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 // The reader of standard output may close it: that is not an error.
@@ -71,8 +74,34 @@ func TestTheEndOfAServerIsTold(t *testing.T) {
 }
 
 func TestCheckSaysThatTheModelWasNotAsked(t *testing.T) {
-	path := file(t, "[model]\nname = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"k-4711\"\n")
-	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ model m at http://127.0.0.1:1/v1", "no request was sent")
+	path := file(t, "[model]\nname = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"k-4711\"\n",
+		"[[model.fallback]]\nname = \"claude-x\"\napi_key = \"k-4712\"\n", "[[model.fallback]]\nname = \"n\"\nbase_url = \"http://127.0.0.1:2/v1\"\n")
+	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout,
+		"✓ model m at http://127.0.0.1:1/v1 (", "✓ fallback claude-x (", "✓ fallback n at http://127.0.0.1:2/v1 (", "no request was sent")
+	var form struct {
+		Model reports.Model `json:"model"`
+	}
+	if err := json.Unmarshal([]byte(consort(t, "check", "--json", "--config", path).expect(t, exit.Done).stdout), &form); err != nil {
+		t.Fatal(err)
+	}
+	if f := form.Model.Fallbacks; len(f) != 2 || f[0] != (reports.Fallback{Name: "claude-x"}) || f[1].BaseURL != "http://127.0.0.1:2/v1" {
+		t.Errorf("the fallbacks are %+v", f)
+	}
+}
+
+// When the model is down, run says so in a line, goes on with the fallback, and shows
+// nothing of it on standard output.
+func TestRunMovesToTheFallback(t *testing.T) {
+	down := model(t, openaiserver.Step{Reply: openaiserver.Failure{Status: 529, Message: "Overloaded"}})
+	up := strings.Replace(model(t, says("Hello.")), "[model]", "[[model.fallback]]", 1)
+	path := file(t, down, strings.Replace(up, `"scripted"`, `"second"`, 1))
+	o := consort(t, "run", "Hi", "--config", path).expect(t, exit.Done)
+	if o.stdout != "Hello.\n" {
+		t.Errorf("it says %q", o.stdout)
+	}
+	contains(t, "standard error", o.stderr, "scripted did not answer, asking second: model: Overloaded (status 529")
+	o = consort(t, "run", "--json", "Hi", "--config", path).expect(t, exit.Done)
+	contains(t, "the events", o.stdout, `{"event":"exchange_moved","error":"model: Overloaded (status 529`, `"from":"scripted","to":"second"}`, `"model":"second"`)
 }
 
 // A prompt from a pipe has no line break at its end.

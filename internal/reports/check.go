@@ -44,9 +44,14 @@ type Model struct {
 	Name    string `json:"name"`
 	BaseURL string `json:"base_url,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Fallbacks are asked when the model is unavailable. They have no Fallbacks and no
-	// Error.
-	Fallbacks []Model `json:"fallbacks,omitempty"`
+	// Fallbacks are asked when the model is unavailable.
+	Fallbacks []Fallback `json:"fallbacks,omitempty"`
+}
+
+// Fallback is a model that is asked when those before it are unavailable.
+type Fallback struct {
+	Name    string `json:"name"`
+	BaseURL string `json:"base_url,omitempty"`
 }
 
 // History says where chat and serve keep conversations.
@@ -138,20 +143,17 @@ func (m *Model) text(paint terminal.Palette) string {
 	case m.Error != "":
 		return fmt.Sprintf("%s model %s: %s\n", paint.Bad("✗"), display.Text(m.Name), display.Text(m.Error))
 	}
-	text := m.line("model", paint)
-	for _, fallback := range m.Fallbacks {
-		text += fallback.line("fallback", paint)
+	line := func(what, name, address string) string {
+		if address != "" {
+			name += " at " + address
+		}
+		return fmt.Sprintf("%s %s %s %s\n", paint.Good("✓"), what, display.Text(name), notAsked)
+	}
+	text := line("model", m.Name, m.BaseURL)
+	for _, f := range m.Fallbacks {
+		text += line("fallback", f.Name, f.BaseURL)
 	}
 	return text
-}
-
-// line renders one model whose settings are right.
-func (m *Model) line(what string, paint terminal.Palette) string {
-	at := ""
-	if m.BaseURL != "" {
-		at = " at " + display.Text(m.BaseURL)
-	}
-	return fmt.Sprintf("%s %s %s%s %s\n", paint.Good("✓"), what, display.Text(m.Name), at, notAsked)
 }
 
 // notAsked says that only the settings of a model were checked.
