@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -111,8 +112,8 @@ func TestReasoningDetailsStayWithTheirModel(t *testing.T) {
 		said := canister.Assistant{Head: head("a"), Content: canister.Texts("Yes.")}
 		said.Metadata = canister.Fields{"openaimodel.reasoning_details": json.RawMessage(kept)}
 		history := []canister.Canister{canister.User{Head: head("u"), Content: canister.Texts("Well?")}, said, canister.User{Head: head("v"), Content: canister.Texts("So?")}}
-		if got := run(t.Context(), newModel(t, url, openaimodel.Options{}), newRequest(history...)); got.err != nil {
-			t.Fatal(got.err)
+		if got := modeltest.Run(t.Context(), newModel(t, url, openaimodel.Options{}), newRequest(history...)); got.Err != nil {
+			t.Fatal(got.Err)
 		}
 		if got := strings.Contains(string(*body), "AA=="); got != want {
 			t.Errorf("the details of %s are sent: %t; %s", model, got, *body)
