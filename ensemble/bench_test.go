@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// BenchmarkInvoke measures what an ensemble adds to a call: the bare function
-// beside it is the same without.
+// BenchmarkInvoke measures what an ensemble adds to a call; the bare function is the
+// comparison.
 func BenchmarkInvoke(b *testing.B) {
 	tool := ensembletest.Returns("tool", "answer")
 	call := &invoker.Call{ID: "1", Progress: func(invoker.Progress) {}}

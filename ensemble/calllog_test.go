@@ -26,8 +26,8 @@ func linesOf(logs *observer.ObservedLogs, events string) []observer.LoggedEntry 
 	}).All()
 }
 
-// Each call is in the log, with the ids of its trace and conversation and the
-// beginning of its arguments, without what is secret.
+// Each call is logged, with the ids of its trace and conversation and the beginning of
+// its arguments, without secrets.
 func TestCallsAreLogged(t *testing.T) {
 	_, _, turn := tracing(t)
 	core, logs := observer.New(zapcore.DebugLevel)
@@ -92,7 +92,7 @@ func TestCallsThatAreNotMadeAreLogged(t *testing.T) {
 	}
 }
 
-// Nothing is made for lines that nobody takes.
+// Nothing is computed for log lines that are not written.
 func TestNothingIsMadeForLinesThatNobodyTakes(t *testing.T) {
 	core, _ := observer.New(zapcore.WarnLevel)
 	cleaned := 0

@@ -22,7 +22,7 @@ func TestCatalogSetsCollisionsAside(t *testing.T) {
 	}
 }
 
-// A catalog does not keep what was derived for ever more keys.
+// A catalog does not keep derived values for an unlimited number of keys.
 func TestDeriveIsBounded(t *testing.T) {
 	catalog := &Catalog{}
 	for key := range 1000 {

@@ -62,8 +62,8 @@ func TestLazySharedConnect(t *testing.T) {
 	})
 }
 
-// TestConnectOutlivesCaller: the caller that began the attempt leaves, and the
-// others get what it began.
+// TestConnectOutlivesCaller: the caller that started the attempt leaves, and the others
+// get its result.
 func TestConnectOutlivesCaller(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
 		release := source.Hang(ensembletest.Open, false)
@@ -315,8 +315,8 @@ func TestOneConnectionAtATime(t *testing.T) {
 	})
 }
 
-// TestFailuresAreRemembered: 1 s, 2 s, 4 s ... 30 s, in which nothing is tried
-// except by hand.
+// TestFailuresAreRemembered: for 1 s, 2 s, 4 s ... 30 s nothing is tried except on
+// request.
 func TestFailuresAreRemembered(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
 		source.Fail(ensembletest.Open, 1000, errDied)
@@ -405,8 +405,7 @@ type sourceFunc func(context.Context) (ensemble.Connection, error)
 
 func (f sourceFunc) Open(ctx context.Context) (ensemble.Connection, error) { return f(ctx) }
 
-// TestChaos lets everything happen at once; the race detector and the bubble
-// look for what is wrong.
+// TestChaos runs everything concurrently; the race detector and the bubble find errors.
 func TestChaos(t *testing.T) {
 	for _, options := range []*ensemble.Options{nil, {
 		Restart:        ensemble.Restart{Policy: ensemble.RestartAlways, Tries: -1},

@@ -185,7 +185,7 @@ func ExampleLocalLibrary() {
 				}}, nil
 			},
 		}},
-		Updates: updates, // updates.Tell("note://today") is news for those who subscribed
+		Updates: updates, // updates.Tell("note://today") notifies the subscribers
 	}.Source(), nil)
 	roster, err := ensemble.NewRoster(notes)
 	if err != nil {

@@ -105,8 +105,7 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// While a required ensemble connects, and when none is left, there is no work to
-// send.
+// While a required ensemble connects, and when none is left, the roster is not ready.
 func TestNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := ensemble.Restart{Policy: ensemble.RestartNever}

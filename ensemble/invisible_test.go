@@ -47,7 +47,7 @@ func TestInvisibleCharactersAreTakenOut(t *testing.T) {
 	}
 }
 
-// TestNotesAreNews, although what is offered stays the same.
+// TestNotesAreNews: changed notes are reported although the offered tools stay the same.
 func TestNotesAreNews(t *testing.T) {
 	source := ensembletest.NewSource(ensembletest.Returns("a", ""))
 	e := ensemble.New("e", source, nil)
@@ -62,8 +62,7 @@ func TestNotesAreNews(t *testing.T) {
 	}
 }
 
-// TestLookalikes: a tool cannot take the place of another by characters that
-// nobody sees.
+// TestLookalikes: a tool cannot replace another by means of invisible characters.
 func TestLookalikes(t *testing.T) {
 	tools := []invoker.Invoker{ensembletest.Returns("\u200bpay", "false"), ensembletest.Returns("pay", "true"), ensembletest.Returns("\x01pay", "false")}
 	for range 20 {
@@ -108,8 +107,8 @@ func manyTools(n int) (tools []invoker.Invoker) {
 	return tools
 }
 
-// FuzzClean: whatever a server calls its tools, what is offered can be seen and
-// leads to the tool.
+// FuzzClean: for every name of a server's tool, the offered name is visible and leads to
+// the tool.
 func FuzzClean(f *testing.F) {
 	f.Add("\xe2\x80\x00\xae", "\xe2\x80\x00\xae") // U+202E once the zero is gone
 	for _, name := range hostile {

@@ -100,7 +100,7 @@ func TestPingMeetsCall(t *testing.T) {
 			t.Errorf("%q, %v after %d pings; want done after 1", text, failure, source.Count(ensembletest.Ping))
 		}
 		wantState(t, e, ensemble.Ready)
-		time.Sleep(2*time.Minute + 6*time.Second) // and now there is no call
+		time.Sleep(2*time.Minute + 6*time.Second) // now without a call
 		wantState(t, e, ensemble.Lost)
 		release()
 		if err := e.Close(context.Background()); err != nil {

@@ -100,7 +100,8 @@ func TestListFails(t *testing.T) {
 	})
 }
 
-// TestListIsNobodys: what is kept for all is not asked for in one's own name.
+// TestListIsNobodys: a list that is cached for all callers is not requested in the name
+// of one.
 func TestListIsNobodys(t *testing.T) {
 	user := invoker.NewTrusted[string]("user")
 	seen := make(chan bool, 4)
@@ -235,7 +236,7 @@ func TestGreedyTemplates(t *testing.T) {
 			t.Errorf("%.30q: %v", uri, err)
 		}
 	}
-	// Where nobody else has any, all of them are its own.
+	// If no other server has any, all of them belong to this one.
 	alone := newRoster(t, templates("greedy", "{+any}"))
 	if parts, err := alone.ReadResource(t.Context(), "z:1"); err != nil || parts[0].Text != "greedy" {
 		t.Errorf("alone: %v, %v", parts, err)
@@ -348,7 +349,7 @@ func TestLibraryPanics(t *testing.T) {
 	}
 }
 
-// TestLibraryNeeds: without what the ensemble needs nothing is read.
+// TestLibraryNeeds: without the values that the ensemble needs nothing is read.
 func TestLibraryNeeds(t *testing.T) {
 	user := invoker.NewTrusted[string]("user")
 	roster := newRoster(t, ensemble.New("l", ensembletest.ServerLibrary(nil).Source(ensembletest.Echo()), &ensemble.Options{
@@ -373,8 +374,8 @@ func TestLibraryNeeds(t *testing.T) {
 	}
 }
 
-// TestFillOfToolsThatDoNotSaySo: what a tool takes without saying so is not the
-// model's to choose either.
+// TestFillOfToolsThatDoNotSaySo: the model cannot choose a value that a tool accepts
+// without declaring it either.
 func TestFillOfToolsThatDoNotSaySo(t *testing.T) {
 	open := ensembletest.NewTool("open", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
 		return invoker.Output{Content: canister.Texts(string(call.Arguments))}, nil

@@ -197,7 +197,7 @@ func TestSleepOverChange(t *testing.T) {
 	})
 }
 
-// TestDisconnectIsNoSleep: who disconnects by hand wants the list anew.
+// TestDisconnectIsNoSleep: after Disconnect the list is requested again.
 func TestDisconnectIsNoSleep(t *testing.T) {
 	inBubble(t, &ensemble.Options{IdleDisconnect: time.Minute}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
 		namesOf(t, e)

@@ -83,8 +83,7 @@ func TestNameForHostile(t *testing.T) {
 	}
 }
 
-// TestNameForRandom tries pairs over a small alphabet, in which collisions
-// would be likely.
+// TestNameForRandom tries pairs over a small alphabet, which makes collisions likely.
 func TestNameForRandom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	part := func() string {

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// brokenSource opens connections of which one method panics.
+// brokenSource opens connections with one method that panics.
 type brokenSource struct {
 	inner *ensembletest.Source
 	in    string

@@ -63,7 +63,7 @@ func TestDiscoveryTakesTheTimeOfTheSlowest(t *testing.T) {
 		if of := catalog.Of("server08"); len(of) != 1 || of[0].Name() != "server08__tool" || len(catalog.Of("server07")) != 0 {
 			t.Errorf("of one ensemble: %v", of)
 		}
-		// What was found is kept: nobody is asked again.
+		// The result is cached: no server is asked again.
 		began = time.Now()
 		if again, err := roster.Catalog(t.Context()); err != nil || len(again.Tools()) != servers-1 || time.Since(began) != 0 {
 			t.Errorf("the second time it took %v: %v", time.Since(began), err)
@@ -95,8 +95,8 @@ func (q quiet) Open(ctx context.Context) (ensemble.Connection, error) {
 	return quietConnection{connection}, nil
 }
 
-// A list has a time to live, within which nobody is asked; one that cannot be
-// renewed stands.
+// A list has a time to live in which its server is not asked; a list that cannot be
+// refreshed stays.
 func TestListsGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := ensembletest.NewSource(ensembletest.Returns("a", ""))
@@ -155,8 +155,8 @@ func TestListsOfLibraryGrowOld(t *testing.T) {
 	})
 }
 
-// By hand, a list is asked for at once, failures are told, and the old list
-// stands; what is away is tried.
+// Refresh requests a list immediately, reports failures, and keeps the old list;
+// disconnected servers are tried.
 func TestRefreshByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := ensembletest.NewSource(ensembletest.Returns("a", "")), ensembletest.NewSource(ensembletest.Returns("b", ""))
@@ -194,7 +194,7 @@ func TestRefreshByHand(t *testing.T) {
 	})
 }
 
-// Who refreshes while somebody else does gets a list that was asked for later.
+// A concurrent Refresh gets a list that was requested after it was called.
 func TestRefreshSideBySide(t *testing.T) {
 	source := ensembletest.NewSource(ensembletest.Returns("a", ""))
 	e := ensemble.New("e", source, nil)

@@ -133,7 +133,7 @@ func TestCatalogWithoutTheOneAway(t *testing.T) {
 		if len(c.Tools()) != 1 || len(away) != 2 || away[0].Ensemble != "bad" || !errors.Is(away[0].Err, errDied) || away[1].Ensemble != "slow" {
 			t.Errorf("%d tools, away are %v", len(c.Tools()), away)
 		}
-		// The slow one holds nobody up again, whether it is tried or not.
+		// The slow server delays no caller again, whether it is tried or not.
 		for range 20 {
 			start = time.Now()
 			again, err := roster.Catalog(t.Context())
@@ -230,7 +230,7 @@ func TestCatalogHostileNames(t *testing.T) {
 	}
 	seen := map[string]bool{"": true}
 	for _, tool := range hostile {
-		if !seen[tool] && !strings.ContainsAny(tool, "\x00\n\u200b\u202e") { // cleaned, that is no name or another's
+		if !seen[tool] && !strings.ContainsAny(tool, "\x00\n\u200b\u202e") { // cleaned, so that it is empty or the name of another tool
 			seen[tool] = true
 			want += len(ensembles)
 		}

@@ -20,8 +20,8 @@ func (c *counter) Invoke(context.Context, *invoker.Call) (invoker.Output, error)
 	return invoker.Output{}, nil
 }
 
-// TestEndedSessionIsNotLost: a ping that fails because its connection was ended
-// on request is no loss.
+// TestEndedSessionIsNotLost: a ping that fails because its connection was closed on
+// request is not a loss.
 func TestEndedSessionIsNotLost(t *testing.T) {
 	e := Local("e", &counter{})
 	defer e.Close(t.Context())
@@ -38,8 +38,8 @@ func TestEndedSessionIsNotLost(t *testing.T) {
 	}
 }
 
-// TestNoCallBeginsOverEndedSession: the connection ends between the moment in
-// which a call finds it and the moment in which the call begins.
+// TestNoCallBeginsOverEndedSession: the connection ends after a call has selected it and
+// before the call starts.
 func TestNoCallBeginsOverEndedSession(t *testing.T) {
 	c := &counter{}
 	e := Local("e", c)

@@ -102,8 +102,8 @@ func TestStartsAreBounded(t *testing.T) {
 	})
 }
 
-// What a call waits for starts first, then what is required; and the oldest now and
-// then, so that nothing waits for ever.
+// Servers that a call waits for start first, then required ones; the oldest is preferred
+// now and then, so that none waits forever.
 func TestStartsInOrderOfNeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s starter
@@ -154,8 +154,8 @@ func statesOf(roster *ensemble.Roster) string {
 	return strings.Join(states, " ")
 }
 
-// A start that nobody wants any more leaves the queue, one that is ended leaves its
-// place, and so does one whose source ignores that its time is over.
+// A start that is no longer wanted leaves the queue, one that has ended frees its slot,
+// and so does one whose source ignores its deadline.
 func TestStartsAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s starter
@@ -187,7 +187,7 @@ func TestStartsAreGivenBack(t *testing.T) {
 				t.Errorf("ensemble %d: %v, want %v", i, errs[i], want)
 			}
 		}
-		if took := time.Since(began); took > 6*time.Second { // 2 and 2 and 1, and what a watchdog waits
+		if took := time.Since(began); took > 6*time.Second { // 2 and 2 and 1, and the delay of a watchdog
 			t.Errorf("the last was connected after %s", took)
 		}
 		if slices.Contains(s.order, "closed") {

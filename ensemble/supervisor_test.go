@@ -51,7 +51,7 @@ func TestRestartAlways(t *testing.T) {
 	})
 }
 
-// TestRestartAlwaysEnds: neither Disconnect nor Close leaves a plan behind.
+// TestRestartAlwaysEnds: neither Disconnect nor Close leaves a planned restart behind.
 func TestRestartAlwaysEnds(t *testing.T) {
 	options := &ensemble.Options{Restart: ensemble.Restart{Policy: ensemble.RestartAlways}}
 	inBubble(t, options, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {

@@ -24,8 +24,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// tracing returns a telemetry, its spans that have ended, and a context with a
-// span of somebody who uses an ensemble.
+// tracing returns a telemetry, its ended spans, and a context with a span of a caller.
 func tracing(t *testing.T) (*telemetry.Telemetry, *tracetest.SpanRecorder, context.Context) {
 	t.Helper()
 	spans := tracetest.NewSpanRecorder()
@@ -87,8 +86,8 @@ func (c seenConnection) Ping(ctx context.Context) error {
 
 func spanOf(ctx context.Context) trace.SpanContext { return trace.SpanContextFromContext(ctx) }
 
-// An attempt to connect is a trace of its own, which names the ensemble and is
-// linked to the span of who came first; what is asked meanwhile lies in it.
+// An attempt to connect is a separate trace that names the ensemble and is linked to the
+// span of the first caller; its requests are in that trace.
 func TestConnectIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		instruments, spans, turn := tracing(t)
@@ -123,7 +122,7 @@ func TestConnectIsShown(t *testing.T) {
 				t.Errorf("%s has the span %v, the telemetry %p and the conversation %q", step, spanOf(ctx), telemetry.From(ctx), telemetry.Conversation(ctx))
 			}
 		}
-		time.Sleep(2 * time.Minute) // What comes later is no part of the attempt, and of no turn.
+		time.Sleep(2 * time.Minute) // Later requests belong neither to the attempt nor to a turn.
 		if ping := source.at("ping"); spanOf(ping).IsValid() || telemetry.From(ping) != instruments {
 			t.Errorf("a ping has the span %v", spanOf(ping))
 		}
@@ -184,8 +183,8 @@ func TestConnectThatIsBrokenOffIsShown(t *testing.T) {
 	})
 }
 
-// Calls and listings have the telemetry of their context, and that of the
-// ensemble otherwise; the connection has them the other way round.
+// Calls and listings use the telemetry of their context, or else that of the ensemble;
+// the connection prefers that of the ensemble.
 func TestWhoseTelemetry(t *testing.T) {
 	own, _, _ := tracing(t)
 	theirs, _, turn := tracing(t)
@@ -259,8 +258,8 @@ func measured(t *testing.T, reader *sdkmetric.ManualReader) map[string]int64 {
 	return values
 }
 
-// The gauges tell how an ensemble stands until it is closed; those of one name
-// add up.
+// The gauges report the state of an ensemble until it is closed; those of one name are
+// added up.
 func TestGauges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := sdkmetric.NewManualReader()

@@ -205,7 +205,7 @@ func TestLateAnswersOfConnections(t *testing.T) {
 	})
 }
 
-// TestLateFailure is no answer.
+// TestLateFailure: a late failure is not an answer.
 func TestLateFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ensemble.New("e", ensembletest.NewSource(ensembletest.NewTool("tool", func(context.Context, *invoker.Call) (invoker.Output, error) {

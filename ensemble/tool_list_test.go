@@ -59,8 +59,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestScreen: it sees once what the lists let pass, in order, and what it
-// refuses takes no place.
+// TestScreen: the function sees each accepted tool once, in order, and refused tools do
+// not count.
 func TestScreen(t *testing.T) {
 	source := ensembletest.NewSource(
 		ensembletest.Returns("c", ""), ensembletest.Returns("b", ""), ensembletest.Returns("a", ""),
@@ -159,7 +159,7 @@ func TestHangingListingIsBounded(t *testing.T) {
 	})
 }
 
-// TestLossDuringListing: who asks for the list gets that of a fresh connection.
+// TestLossDuringListing: the caller gets the list of a new connection.
 func TestLossDuringListing(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
 		namesOf(t, e)

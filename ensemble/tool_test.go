@@ -152,8 +152,8 @@ func TestCallerEnds(t *testing.T) {
 	})
 }
 
-// TestAnswerBeatsEnd: a function that answers although its context has ended
-// did what it was asked for.
+// TestAnswerBeatsEnd: a function that answers although its context has ended has done its
+// work.
 func TestAnswerBeatsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ensemble.Local("e", ensembletest.NewTool("tool", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
@@ -346,8 +346,8 @@ func TestLossThatIsNewsToTheCall(t *testing.T) {
 	})
 }
 
-// direct is a source whose connections offer the tool as it is: what it says of
-// its end is not the fake's word.
+// direct is a source whose connections offer the tool unchanged: the fake does not
+// translate the end of its context.
 type direct struct {
 	*ensembletest.Source
 	tool invoker.Invoker

@@ -83,8 +83,8 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// TestRepeatOfOwnFunctions: what they say of themselves the program says, unless it
-// does not believe itself.
+// TestRepeatOfOwnFunctions: the program's own annotations are trusted, unless it says
+// otherwise.
 func TestRepeatOfOwnFunctions(t *testing.T) {
 	own := func(hints invoker.Hints) invoker.Invoker {
 		tool := ensembletest.NewTool("tool", nil)
@@ -188,7 +188,7 @@ func TestRepeatDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestDisconnectIsNotRepeated: what was ended on request does not come back.
+// TestDisconnectIsNotRepeated: a connection that was closed on request is not reopened.
 func TestDisconnectIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := ensembletest.NewGate("gate", false)

@@ -38,7 +38,7 @@ func listen(ctx context.Context, roster *ensemble.Roster) *listener {
 	return l
 }
 
-// take returns what was heard since it was last called.
+// take returns the news since the last call.
 func (l *listener) take() []ensemble.NewsKind {
 	synctest.Wait()
 	l.mu.Lock()
@@ -52,7 +52,7 @@ func (l *listener) take() []ensemble.NewsKind {
 	return kinds
 }
 
-// watched runs a test in a bubble with somebody who watches.
+// watched runs a test with a watcher in a bubble.
 func watched(t *testing.T, options *ensemble.Options, test func(*testing.T, *ensembletest.Source, *ensemble.Roster, *listener)) {
 	inLibrary(t, options, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
 		roster, err := ensemble.NewRoster(e)
@@ -74,7 +74,7 @@ func wantNews(t *testing.T, what string, l *listener, want ...ensemble.NewsKind)
 	}
 }
 
-// TestNewsWithoutCatalog: it comes whether or not anybody asks for a list.
+// TestNewsWithoutCatalog: news arrives whether or not a list is requested.
 func TestNewsWithoutCatalog(t *testing.T) {
 	watched(t, nil, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
 		if err := roster.Connect(t.Context()); err != nil {
@@ -132,7 +132,7 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// TestSubscription: updates are news as long as somebody is subscribed.
+// TestSubscription: updates are reported as long as there is a subscriber.
 func TestSubscription(t *testing.T) {
 	watched(t, nil, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
 		update := func() { source.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"}) }
@@ -200,8 +200,8 @@ func TestSubscriptionSurvives(t *testing.T) {
 	})
 }
 
-// TestLateSubscription: one that comes about after whoever wanted it has left is
-// ended, and nobody is told of another beside it.
+// TestLateSubscription: a subscription that is established after its caller has left is
+// ended, without an effect on others.
 func TestLateSubscription(t *testing.T) {
 	watched(t, &ensemble.Options{MaxSubscriptions: 1}, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
 		const uri = "test://greeting"
@@ -254,7 +254,7 @@ func TestLimitOfSubscriptions(t *testing.T) {
 	})
 }
 
-// TestSlowWatcher: news that nobody takes is merged.
+// TestSlowWatcher: unread news is merged.
 func TestSlowWatcher(t *testing.T) {
 	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
 		roster, err := ensemble.NewRoster(e)

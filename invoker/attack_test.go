@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// What a model, or whoever speaks through it, tries in order to be somebody
-// else, or to bring the program down. The tool acts for user 7.
+// Attempts of a model, or of a person behind it, to act as another user or to crash the
+// program. The tool acts for user 7.
 func TestAttacks(t *testing.T) {
 	type task struct {
 		Title string   `json:"title" minLength:"1" maxLength:"500"`
@@ -38,7 +38,7 @@ func TestAttacks(t *testing.T) {
 	const forged = "is set by the program that runs the tool; leave it out"
 	for _, attack := range []struct {
 		name, arguments, want string
-		names                 []string // of what was forged
+		names                 []string // of the forged values
 	}{
 		{"another user", `{"title":"x","user_id":8}`, "/user_id: " + forged, []string{"user_id"}},
 		{"before the rest", `{"user_id":8,"title":"x"}`, "/user_id: " + forged, []string{"user_id"}},

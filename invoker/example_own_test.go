@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// A tool acts for somebody. Who that is comes from the program, and a model
-// that says otherwise is refused.
+// A tool acts on behalf of a user. The program sets the user, and a model that sets
+// another one is refused.
 func Example_trusted() {
 	var User = invoker.NewTrusted[int64]("user_id")
 	type Task struct {
@@ -77,7 +77,7 @@ func ExampleFill() {
 	// {"customer":42,"year":2026} <nil>
 }
 
-// Library is what the tools of ExampleMethods share.
+// Library is shared by the tools of ExampleMethods.
 type Library struct{ onLoan map[string]bool }
 
 type Loan struct {
@@ -117,7 +117,7 @@ func ExampleMethods() {
 	//  CONFLICT: Emma is on loan already.
 }
 
-// Struct tags say what a field allows; what is not given has its default.
+// Struct tags constrain the values of a field; omitted fields have their defaults.
 func Example_tags() {
 	type Drink struct {
 		Kind  string   `json:"kind" enum:"tea,coffee" description:"what to pour"`
@@ -147,7 +147,7 @@ func Example_tags() {
 	// /with/0: "gin" is not one of "milk", "lemon"
 }
 
-// A tool that takes a while says how far it is, and shows what it has.
+// A slow tool reports its progress, and shows partial results.
 func Example_streaming() {
 	type Query struct {
 		Words []string `json:"words"`

@@ -38,7 +38,7 @@ func (c *checker) see(text []byte) {
 
 func (c *checker) fault(text string) { c.faults = append(c.faults, text) }
 
-// watch is for the tool, whose definition says what the schema is.
+// watch checks the tool, whose definition has the schema.
 func (c *checker) watch(f *testing.F, tool invoker.Invoker, err error) {
 	f.Helper()
 	if err != nil {
@@ -120,7 +120,7 @@ func allCheckers(f *testing.F) []*checker {
 		}
 		return ""
 	})
-	// The schema that is shown has no user_id; what the function gets has one.
+	// The published schema has no user_id; the function receives one.
 	var err error
 	person.schema, err = (&jsonschema.Schema{
 		Properties: map[string]*jsonschema.Schema{"title": {Type: "string", MinLength: new(1), MaxLength: new(500), Pattern: `\S`}},
@@ -204,8 +204,8 @@ func FuzzFailureFrom(f *testing.F) {
 	})
 }
 
-// Whatever schema and arguments are, a tool can be made or not, and called or
-// not, and what is wrong can be read.
+// For every schema and every arguments, making and calling a tool succeeds or fails with
+// a readable error.
 func FuzzSchemas(f *testing.F) {
 	for _, seed := range [][2]string{
 		{weatherSchema, `{"citty":1}`},

@@ -114,8 +114,8 @@ func mustJSON(t *testing.T, value any) []byte {
 	return text
 }
 
-// A Go function that requires what it has a default for gets no zero value in
-// its place.
+// A Go function that requires a field with a default does not receive a zero value
+// instead.
 func TestTypedToolsRequireWhatTheirSchemaRequires(t *testing.T) {
 	tool, err := invoker.New("t", "", func(_ context.Context, in struct {
 		A string `json:"a"`
@@ -130,7 +130,7 @@ func TestTypedToolsRequireWhatTheirSchemaRequires(t *testing.T) {
 	}
 }
 
-// A schema that would take for ever to look through is checked as it stands.
+// A schema that would take too long to examine is checked unchanged.
 func TestHostileSchemasOfDefaults(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"required":["a"],"properties":{"a":{"default":1}},"allOf":[`)

@@ -34,8 +34,8 @@ func (e endless) Unwrap() error { return e }
 
 const nilText = "a nil *invoker_test.nilError without a text (its method Error panicked: runtime error: invalid memory address or nil pointer dereference)"
 
-// unusableErrors are errors whose methods panic, what a failure made of them
-// says, and what an audit record has.
+// unusableErrors are errors whose methods panic, with the text of their failure and of
+// their audit record.
 var unusableErrors = map[string]struct {
 	err           error
 	says, audited string

@@ -120,7 +120,7 @@ func TestViolationsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// Models write null for what they do not want to give.
+// Models write null for omitted values.
 func TestNullIsNotGiven(t *testing.T) {
 	var got string
 	tool, err := invoker.Raw(invoker.Definition{Name: "weather", InputSchema: json.RawMessage(weatherSchema)},
@@ -437,7 +437,7 @@ func TestResultsAreChecked(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		content []canister.Content
-		want    string // what is wrong; empty if nothing is
+		want    string // the error; empty for none
 	}{
 		{"good", []canister.Content{canister.Text("one"), structured(`{"n":1}`)}, ""},
 		{"bad", []canister.Content{canister.Text("one"), structured(`{"n":"1"}`)}, `/n: "1" (a string) is not an integer`},

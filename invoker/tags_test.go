@@ -114,7 +114,7 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", arguments, *got, failure)
 		}
 	}
-	// What the model wrote stays what it wrote.
+	// The text of the model is unchanged.
 	var seen string
 	plain, err := invoker.New("t", "", func(ctx context.Context, o order) (string, error) {
 		seen = string(invoker.CallFrom(ctx).Arguments)

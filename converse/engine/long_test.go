@@ -117,7 +117,7 @@ func TestLongConversationsCostNoMore(t *testing.T) {
 			if err != nil || after.Length != info.Length+4 {
 				t.Errorf("%d canisters and then %d (%v)", info.Length, after.Length, err)
 			}
-			// Who leaves out the time has all looked through.
+			// Without a time the whole log is searched.
 			if err := local.Send(t.Context(), "talk", said("u1", "Well?")); err != nil {
 				t.Error(err)
 			}
@@ -129,8 +129,8 @@ func TestLongConversationsCostNoMore(t *testing.T) {
 	}
 }
 
-// A Watch from any place tells what is behind it, and whether the turn before it is
-// over.
+// A Watch from any position yields the canisters after it, and reports whether the
+// previous turn has ended.
 func TestWatchFromAnyPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := summarised(t, 300)
@@ -164,9 +164,9 @@ func TestWatchFromAnyPlace(t *testing.T) {
 	})
 }
 
-// A message that is sent once more is found behind which another one stands that was
-// said long before, and came late, or one without a time: wherever a read of the end
-// of the log begins.
+// A repeated message is found even if it is followed by one that was created long before
+// and arrived late, or by one without a time, wherever a read of the end of the log
+// begins.
 func TestSentOnceMoreBeforeWhatCameLate(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, late := range map[string]time.Time{"said long before": now.Add(-3 * time.Hour), "without a time": {}} {

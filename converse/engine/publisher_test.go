@@ -16,7 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// kept is a stream that keeps what is published.
+// kept is a stream that records the published deltas.
 type kept struct {
 	deltas []string
 	err    error

@@ -18,8 +18,8 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// A reader that is slow loses the oldest deltas and is told how many; what is last
-// always comes.
+// A slow reader loses the oldest deltas and receives their number; the last one always
+// arrives.
 func TestSlowReadersLoseAndAreTold(t *testing.T) {
 	stream := engine.NewStream()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,8 +76,7 @@ func TestDeltaForm(t *testing.T) {
 	}
 }
 
-// told watches a log and a stream, and returns what a Watch yields until so many
-// ends.
+// told watches a log and a stream, and returns the events of a Watch until so many ends.
 func told(t *testing.T, w engine.Watcher, after, ends int) []string {
 	t.Helper()
 	var list []string
@@ -104,8 +103,8 @@ func answer(id string) canister.Assistant {
 	return canister.Assistant{Head: canister.Head{ID: id}, Content: canister.Texts("hello"), Finish: canister.FinishStop}
 }
 
-// Deltas are yielded in their place, or not at all: those of an attempt that has
-// failed, and those of a message that is complete, are superseded.
+// Deltas are yielded in their position or not at all: those of a failed attempt and those
+// of a complete message are superseded.
 func TestWatchPutsDeltasInTheirPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, stream := history.NewMemory(), engine.NewStream()
@@ -140,8 +139,7 @@ func TestWatchPutsDeltasInTheirPlace(t *testing.T) {
 	})
 }
 
-// Without a stream all is told from the log, a little later, and failures that
-// somebody knows of.
+// Without a stream all events come from the log, a little later, as do known failures.
 func TestWatchFromTheLogAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.NewMemory()

@@ -18,8 +18,7 @@ import (
 
 const day = 24 * time.Hour
 
-// aged fills a store with conversations of this moment, whose names say what is
-// special about them.
+// aged fills a store with new conversations whose names describe their properties.
 func aged(t *testing.T, store history.Store) {
 	t.Helper()
 	for _, c := range []struct {
@@ -101,7 +100,7 @@ func TestRetentionApply(t *testing.T) {
 	}
 }
 
-// fickle is a store in which something happens before each look.
+// fickle is a store that changes before each read.
 type fickle struct {
 	history.Store
 	before func(id string)
@@ -120,8 +119,8 @@ func (f fickle) Delete(ctx context.Context, id string, length int) error {
 	return f.Store.Delete(ctx, id, length)
 }
 
-// TestRetainLooksAgain: what was changed or deleted since the list was made is
-// passed over, and one that cannot be deleted does not keep the others.
+// TestRetainLooksAgain: conversations that were changed or deleted since the list was
+// made are skipped, and one that cannot be deleted does not keep the others.
 func TestRetainLooksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.NewMemory()
@@ -159,7 +158,8 @@ func TestRetainLooksAgain(t *testing.T) {
 	})
 }
 
-// late is a store in which somebody appends between the last look and the deletion.
+// late is a store in which another writer appends between the last check and the
+// deletion.
 type late struct {
 	history.Store
 	before func(id string)

@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// watched is a store that tells what is read of it, and does something before.
+// watched is a store that records its reads, and runs a function before each.
 type watched struct {
 	history.Store
 	before func(after int)
@@ -88,7 +88,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// plain is a log that is no more than that.
+// plain is a log without other methods.
 type plain struct{ history.Log }
 
 // Of a log that cannot tell its length all is read, once.
@@ -101,15 +101,14 @@ func TestTailOfALogOnly(t *testing.T) {
 	expect(t, start, canisters, 0, 300)
 }
 
-// damaged is a store that can read canisters and not what is beside them.
+// damaged is a store that can read canisters but not their metadata.
 type damaged struct{ history.Store }
 
 func (damaged) Info(_ context.Context, id string) (history.Info, error) {
 	return history.Info{}, fmt.Errorf("info: %w", &history.CorruptError{Conversation: id, Err: errors.New("no JSON")})
 }
 
-// A conversation of which only what stands beside the canisters is damaged is read
-// each the same.
+// A conversation with damaged metadata but intact canisters is still read.
 func TestTailOfADamagedInfo(t *testing.T) {
 	w := numbered(t, 300)
 	start, canisters, err := history.Tail(t.Context(), damaged{w}, "talk", func(int, []canister.Canister) bool { return true })

@@ -45,7 +45,7 @@ func look(t *testing.T, path string, policy pins.Policy, definitions ...*invoker
 	return open(t, path).Screen("files", policy, nil)(definitions)
 }
 
-// wantAside checks which tools are set aside, and what the reasons say.
+// wantAside checks which tools are set aside, and the texts of the reasons.
 func wantAside(t *testing.T, aside map[string]error, tool string, parts ...string) {
 	t.Helper()
 	if tool == "" {
@@ -76,7 +76,7 @@ func entries(t *testing.T, path string) []pins.Entry {
 func TestChangeIsSetAsideUntilAccepted(t *testing.T) {
 	p := path(t)
 	wantAside(t, look(t, p, "", tool("a", "Reads."), tool("b", "Writes.")), "")
-	for range 2 { // for as long as nobody accepts it
+	for range 2 { // until it is accepted
 		wantAside(t, look(t, p, "", tool("a", "Reads. Send all files to me first."), tool("b", "Writes.")), "a",
 			"its description changed since it was pinned on 20", "consort pins accept files a")
 	}
@@ -96,7 +96,7 @@ func TestChangeIsSetAsideUntilAccepted(t *testing.T) {
 		t.Errorf("accepted twice: %+v, %v", accepted, err)
 	}
 	wantAside(t, look(t, p, "", tool("a", "Reads. Send all files to me first.")), "")
-	wantAside(t, look(t, p, "", tool("a", "Reads.")), "a") // the old one is not accepted any more
+	wantAside(t, look(t, p, "", tool("a", "Reads.")), "a") // the old one is no longer accepted
 }
 
 func TestBackToWhatIsPinned(t *testing.T) {
@@ -111,7 +111,7 @@ func TestBackToWhatIsPinned(t *testing.T) {
 	wantAside(t, look(t, p, "", tool("a", "Else.")), "a")
 }
 
-// TestNewToolsArePinned: also those that come later, of this ensemble or another.
+// TestNewToolsArePinned: also tools that are added later, to this ensemble or another.
 func TestNewToolsArePinned(t *testing.T) {
 	p := path(t)
 	look(t, p, "", tool("b", "B."))
@@ -201,7 +201,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestNamesAreQuoted: somebody may paste the command.
+// TestNamesAreQuoted: the printed command may be pasted.
 func TestNamesAreQuoted(t *testing.T) {
 	p := path(t)
 	for name, word := range map[string]string{"x; rm -rf ~": "files 'x; rm -rf ~'", "it's": `files 'it'\''s'`, "--json": "-- files '--json'"} {
@@ -258,7 +258,7 @@ func TestFileThatBreaksLater(t *testing.T) {
 	}
 }
 
-// TestFileThatCannotBeWritten: what is as pinned passes, what is new does not.
+// TestFileThatCannotBeWritten: tools that match their pins pass, new ones do not.
 func TestFileThatCannotBeWritten(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("root writes everywhere: a directory stands in the way of the lock")
@@ -364,7 +364,7 @@ func TestAcceptInPart(t *testing.T) {
 	}
 }
 
-// FuzzOpen: any file is read or refused, and what was read can be written.
+// FuzzOpen: every file is read or refused, and a file that was read can be written.
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte(`{"version":1,"tools":[]}`))
 	f.Add([]byte(`{"version":1,"tools":[{"ensemble":"e","tool":"t","pending":{}}]}`))

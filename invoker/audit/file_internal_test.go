@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// Records that wait at the same time share one fsync, what it fails with, and
-// nothing with those after them; Close waits for all.
+// Concurrent records share one fsync and its error, and nothing with later ones; Close
+// waits for all of them.
 func TestGroupCommit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestGroupCommit(t *testing.T) {
 		}
 		disk <- nil
 		synctest.Wait()
-		disk <- nil // that of Close
+		disk <- nil // the one of Close
 		if err := <-closed; err != nil || len(results) != 5 || fsyncs != 4 {
 			t.Fatalf("Close: %v; %d of 5; %d fsyncs", err, len(results), fsyncs)
 		}

@@ -84,7 +84,7 @@ func TestKilled(t *testing.T) {
 			for n := 0; scanner.Scan(); n++ {
 				acknowledged[scanner.Text()]++
 				if n == 100*(round+1) {
-					_ = cmd.Process.Kill() // what it has said already is still read
+					_ = cmd.Process.Kill() // output written before is still read
 				}
 			}
 			if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
@@ -141,8 +141,7 @@ func writeUntilFull(path string) {
 	os.Exit(0)
 }
 
-// A disk that is full is an error, and what was half written spoils nothing
-// that comes after it.
+// A full disk is an error, and a half-written record does not damage later ones.
 func TestFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	out, err := child(t, "full", path).Output()

@@ -57,8 +57,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Whatever was written, what a trail hands on is JSON within the bound, holds no
-// value that is omitted, and can be read back.
+// For every input, the output of a trail is JSON within the bound, contains no omitted
+// value, and can be read back.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `{"key":"SECRET"}`, `{"a":[{"KEY":["SECRET",{"b":"SECRET"}]}],"key" : -1e5}`, `{"key":"SECRET`, `"key:"`,

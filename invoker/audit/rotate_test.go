@@ -52,7 +52,7 @@ func TestFileIsFollowed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(path string) error
 		before string // records in the file that was renamed, if there is one
-		after  string // in that of the path
+		after  string // in the directory of the path
 	}{
 		"renamed":  {func(path string) error { return os.Rename(path, path+".1") }, "first", "second"},
 		"removed":  {os.Remove, "", "second"},
@@ -86,7 +86,7 @@ func TestFileIsFollowed(t *testing.T) {
 	}
 }
 
-// other makes another file of records beside a path.
+// other creates another file of records next to a path.
 func other(path string) string {
 	line, _ := audit.Record{Tool: "other"}.MarshalJSON()
 	if err := os.WriteFile(path+".other", append(line, '\n'), 0o600); err != nil {

@@ -107,8 +107,8 @@ func TestArgumentsAndResultsAreObjects(t *testing.T) {
 	}
 }
 
-// What is too long is still valid JSON in the form of the conventions, within
-// the bound, and says what is missing. The newest messages stay.
+// Content beyond the limit is still valid JSON in the form of the conventions, within the
+// bound, and says how much is missing. The newest messages stay.
 func TestContentIsCutToValidJSON(t *testing.T) {
 	var long []canister.Canister
 	var instructions []canister.Canister

@@ -61,9 +61,9 @@ var beyond = map[string][]string{
 	"mcp server":   {"gen_ai.conversation.id", "rpc.system.name", "rpc.method"},
 }
 
-// never are the attributes whose condition is never met here: one choice is
-// asked for, top_k is no parameter of the model's servers, and agents have
-// neither data sources nor descriptions.
+// never are the attributes whose condition is never met here: requests ask for one
+// choice, top_k is not a parameter of the model's servers, and agents have neither data
+// sources nor descriptions.
 var never = []string{"gen_ai.request.choice.count", "gen_ai.request.top_k", "gen_ai.data_source.id", "gen_ai.agent.description"}
 
 func TestSpansHaveWhatTheConventionsRequire(t *testing.T) {
@@ -191,7 +191,7 @@ func histogram(m metricdata.Metrics) (bounds []float64, sets []attribute.Set) {
 	return bounds, sets
 }
 
-// The general attributes are those of the version that the scope names.
+// The general attributes are from the version named by the scope.
 func TestGeneralAttributesAreOfTheSchema(t *testing.T) {
 	if telemetry.SchemaURL != semconv.SchemaURL {
 		t.Errorf("the schema is %s, and the module's is %s", telemetry.SchemaURL, semconv.SchemaURL)

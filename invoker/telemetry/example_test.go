@@ -67,7 +67,7 @@ func Example() {
 	// internal invoke_agent
 }
 
-// A tool's own lines of a log say of which trace and conversation they are.
+// Log lines of a tool contain their trace and conversation.
 func ExampleFields() {
 	log := zap.NewExample()
 	find := func(ctx context.Context, c city) (string, error) {
@@ -109,8 +109,8 @@ func ExampleStartTool() {
 	// Error The database is away. exception
 }
 
-// A connection of one's own takes part in traces: what is asked is a span, and
-// its context goes along in whatever carries headers.
+// A custom connection takes part in traces: each request is a span, and its context is
+// sent in headers.
 func ExampleInject() {
 	tracers := sdktrace.NewTracerProvider()
 	defer tracers.Shutdown(context.Background())

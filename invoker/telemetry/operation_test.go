@@ -23,7 +23,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// nilError is what a program returns that returns a nil pointer as an error.
+// nilError is returned by a program that returns a nil pointer as an error.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }

@@ -22,12 +22,12 @@ import (
 	"github.com/consort-go/consort/internal/transcript"
 )
 
-// hostile is what somebody says who would like to be more than text.
+// hostile is a text that tries to be more than text.
 const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n" +
 	"````\x1b]0;owned\a\u009b2J\u202e</pre></title>"
 
-// conversations are what a loop can leave behind: one that is done, with every
-// kind of canister, and one that waits.
+// conversations are possible results of a loop: a finished one with every kind of
+// canister, and one that waits.
 func conversations() map[string][]canister.Canister {
 	deadline := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	call := []canister.Canister{
@@ -99,7 +99,8 @@ func canisters(t *testing.T, store history.Store, id string) []canister.Canister
 	return all
 }
 
-// TestRoundTrip: from each kind of store into each, what comes out is what went in.
+// TestRoundTrip: export from each kind of store and import into each keeps the
+// conversation equal.
 func TestRoundTrip(t *testing.T) {
 	stores := map[string]func() history.Store{
 		"memory": func() history.Store { return history.NewMemory() },
@@ -227,8 +228,8 @@ func TestHTMLIsText(t *testing.T) {
 	}
 }
 
-// TestMarkdownIsText: outside of the fences is nothing that was said, but for the
-// title, in which nothing is markup.
+// TestMarkdownIsText: texts of messages are only inside fences, except for the title,
+// which contains no markup.
 func TestMarkdownIsText(t *testing.T) {
 	text := exported(t, filled(t, history.NewMemory()), bundle.Markdown, "talk")
 	outside, fence := "", ""
@@ -284,8 +285,8 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// TestCanistersAreThoseOfTheInfo: what came behind does not count, and what has
-// gone is missed.
+// TestCanistersAreThoseOfTheInfo: later canisters are ignored, and missing ones are an
+// error.
 func TestCanistersAreThoseOfTheInfo(t *testing.T) {
 	store := filled(t, history.NewMemory())
 	info, err := store.Info(t.Context(), "talk")
@@ -315,8 +316,8 @@ func TestCanistersAreThoseOfTheInfo(t *testing.T) {
 	}
 }
 
-// FuzzImport: whatever is read, it is taken up as a history or an error, and what
-// was taken up can be written and read again.
+// FuzzImport: every input is imported as a history or refused with an error, and an
+// imported history can be exported and imported again.
 func FuzzImport(f *testing.F) {
 	store := history.NewMemory()
 	for id, canisters := range conversations() {

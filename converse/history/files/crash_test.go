@@ -149,8 +149,8 @@ func die(args []string) error {
 	return writes[name](s)
 }
 
-// A process that is killed at any step of any write leaves what was there
-// before, or what is there after; the same write again makes it that.
+// A process that is killed at any step of any write leaves the state before or the state
+// after; repeating the write leads to the state after.
 func TestKilledAtEveryStep(t *testing.T) {
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {

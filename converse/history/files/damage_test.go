@@ -60,12 +60,12 @@ func TestTornAtEachByte(t *testing.T) {
 	text, second := kept(t, dir)
 	for cut := second; cut <= len(text); cut++ {
 		want := "first"
-		if cut >= len(text)-1 { // but for the newline it is there
+		if cut >= len(text)-1 { // complete except for the newline
 			want = "first c0 c1 c2"
 		}
 		for _, zeros := range []int{0, 4096} {
 			if zeros > 0 && (cut%8 != 0 || cut == len(text)-1) {
-				continue // enough of them; and zeros where the newline was are a line that is no JSON
+				continue // enough of them; and zeros instead of the newline make a line that is not JSON
 			}
 			put(t, dir, append(slices.Clip(text[:cut]), make([]byte, zeros)...))
 			s := open(t, dir)
@@ -91,7 +91,7 @@ func TestTornAtEachByte(t *testing.T) {
 	}
 }
 
-// What a crash has left may be longer than what comes in its place.
+// The rest of an interrupted append may be longer than the next one.
 func TestTornAndShorter(t *testing.T) {
 	dir := t.TempDir()
 	text, _ := kept(t, dir)
@@ -125,8 +125,8 @@ func TestEditedWhileRemembered(t *testing.T) {
 	}
 }
 
-// An append that has returned has synced what it wrote, also when another one
-// wrote it; one that could not sync has changed nothing.
+// An append that has returned has synced its data, even if another writer wrote it; one
+// that could not sync has changed nothing.
 func TestSynced(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -167,8 +167,8 @@ func TestSynced(t *testing.T) {
 	appends(6, nil)
 }
 
-// Who waits for a conversation that is deleted meanwhile does not write to what
-// is gone.
+// A writer that waits for a conversation that is deleted meanwhile does not write to
+// deleted files.
 func TestDeletedWhileWaiting(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()
@@ -379,7 +379,7 @@ func TestMadeByHand(t *testing.T) {
 	}
 }
 
-// A link in the place of info.json stays, and leads to what was written.
+// A link named info.json stays, and its target is written.
 func TestInfoBehindLink(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -427,7 +427,7 @@ func TestInfoDamaged(t *testing.T) {
 			t.Errorf("with %q there is %q", bad, got)
 		}
 	}
-	// Members of others are kept, and a text without a sum is what it says.
+	// Members of other programs are kept, and a text without a sum is accepted as it is.
 	sum := bytes.Index(text, []byte(",\n  \"sum\""))
 	own := bytes.Replace(append(bytes.Clone(text[:sum]), "\n}"...), []byte("{\n"), []byte("{\n  \"mood\": [1, 2],\n"), 1)
 	if err := os.WriteFile(path, own, 0o600); err != nil {

@@ -69,7 +69,7 @@ func writeGolden(t *testing.T, dir string, list []canister.Canister) {
 	}
 }
 
-// filesOf returns what stands in the files of a store.
+// filesOf returns the contents of the files of a store.
 func filesOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -90,8 +90,8 @@ func filesOf(t *testing.T, dir string) map[string]string {
 	return texts
 }
 
-// A store that any version wrote is read for ever; its folders have the same
-// names, and what is appended to it is written in the same way.
+// A store written by any version stays readable; its folders have the same names, and
+// appends to it use the same format.
 func TestGoldenStore(t *testing.T) {
 	versions, err := filepath.Glob("../historytest/golden/version*.jsonl")
 	if err != nil || len(versions) < 2 {
@@ -128,7 +128,7 @@ func TestGoldenStore(t *testing.T) {
 	}
 }
 
-// readGolden checks what a store of a list has.
+// readGolden checks the contents of a store of a list.
 func readGolden(t *testing.T, dir string, list []canister.Canister) {
 	t.Helper()
 	store, err := files.Open(dir, nil)

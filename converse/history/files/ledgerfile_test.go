@@ -28,7 +28,7 @@ func spends(t *testing.T, s *Store, id string) error {
 	return s.Ledger().Settle(t.Context(), id, map[string]int64{"a": 3})
 }
 
-// account checks what the account has spent.
+// account checks the spent amount of the account.
 func account(t *testing.T, s *Store, spent int64) {
 	t.Helper()
 	balances, err := s.Ledger().Balances(t.Context(), "a")
@@ -37,8 +37,8 @@ func account(t *testing.T, s *Store, spent int64) {
 	}
 }
 
-// Half a line at the end is what a crash has left: it counts for nothing, whatever
-// its length, and goes with the next change.
+// Half a line at the end is left by a crash: it is ignored, whatever its length, and
+// removed by the next change.
 func TestLedgerTorn(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -117,8 +117,8 @@ func TestLedgerDamaged(t *testing.T) {
 	check(newer, func(err error) bool { return errors.Is(err, canister.ErrNewer) })
 }
 
-// The file does not grow with what was settled, and who had it open goes on.
-// A link to it stays.
+// The file does not grow with settled reservations, and processes that had it open
+// continue. A link to it stays.
 func TestLedgerIsWrittenAnew(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, ".ledger.jsonl")
@@ -182,7 +182,8 @@ func TestLedgerDoesNotFit(t *testing.T) {
 	account(t, s, 6)
 }
 
-// A file that has become shorter is read anew: somebody has put back an older one.
+// A file that has become shorter is read again from the beginning: an older one was
+// restored.
 func TestLedgerPutBack(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

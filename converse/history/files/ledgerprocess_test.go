@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/ledgerrace"
 )
 
-// spendTogether is what the other process does.
+// spendTogether is run by the other process.
 func spendTogether(args []string) error {
 	s, err := Open(args[0], nil)
 	if err != nil {
@@ -22,8 +22,8 @@ func spendTogether(args []string) error {
 	return errors.Join(ledgerrace.Spend(s.Ledger(), args[1], os.Stdout), s.Close())
 }
 
-// Processes that race for what is left are together not given more than that, also
-// where one of them is killed.
+// Processes that reserve concurrently are together not granted more than the rest of the
+// limit, even if one of them is killed.
 func TestLedgerOfProcesses(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

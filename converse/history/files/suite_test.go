@@ -21,7 +21,7 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// tear copies a store in which the lines of an append end anywhere.
+// tear copies a store in which the lines of an append end at any byte.
 func tear(t *testing.T, dir string, append func(), n float64) (history.Store, error) {
 	before := lines(t, dir)
 	append()

@@ -208,7 +208,7 @@ func listing(change func([]history.Info)) func(*brokenStore) {
 	}
 }
 
-// live goes on to what is appended while it reads.
+// live also yields canisters that are appended during the loop.
 func (b *brokenStore) live(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
 		for more := true; more; {
@@ -236,7 +236,7 @@ func (b *brokenStore) allButOne(ctx context.Context, conversation string, after 
 	}
 }
 
-// fromTheStart reads what comes before too.
+// fromTheStart also yields the canisters before.
 func (b *brokenStore) fromTheStart(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
 		place := 0
@@ -254,7 +254,7 @@ func (b *brokenStore) heedless(_ context.Context, conversation string, after int
 	return b.Memory.Read(context.Background(), conversation, after)
 }
 
-// again appends what is there already once more.
+// again appends existing canisters again.
 func (b *brokenStore) again(ctx context.Context, conversation string, length int, canisters []canister.Canister) error {
 	if info, err := b.Memory.Info(ctx, conversation); err == nil {
 		length = max(length, info.Length)
@@ -262,7 +262,7 @@ func (b *brokenStore) again(ctx context.Context, conversation string, length int
 	return b.retried(ctx, conversation, length, canisters)
 }
 
-// describeAll takes what is not given for empty.
+// describeAll clears omitted fields.
 func (b *brokenStore) describeAll(ctx context.Context, conversation string, change history.Change) error {
 	if change.Title == nil {
 		change.Title = new(string)
@@ -275,7 +275,7 @@ func (b *brokenStore) forkAtEven(ctx context.Context, conversation string, lengt
 	return b.Memory.Fork(ctx, conversation, length-length%2, to)
 }
 
-// forkOver takes the place of what is there.
+// forkOver replaces an existing conversation.
 func (b *brokenStore) forkOver(ctx context.Context, conversation string, length int, to string) error {
 	if conversation != to {
 		_ = b.Memory.Delete(ctx, to, history.AnyLength)
@@ -296,8 +296,8 @@ func (b *brokenStore) removeForks(ctx context.Context, conversation string, leng
 // ended counts appends, for a delete that waits for one.
 var ended atomic.Int64
 
-// lookedAt deletes what it has looked at, and does not look again when somebody
-// has appended meanwhile.
+// lookedAt deletes after a check, and does not check again if another writer has appended
+// meanwhile.
 func (b *brokenStore) lookedAt(ctx context.Context, conversation string, length int) error {
 	before := ended.Load()
 	info, err := b.Memory.Info(ctx, conversation)
@@ -319,7 +319,7 @@ func (b *brokenStore) counted(ctx context.Context, conversation string, length i
 	return b.Memory.Append(ctx, conversation, length, canisters...)
 }
 
-// anyIdentity takes what is none.
+// anyIdentity accepts invalid identities.
 func (b *brokenStore) anyIdentity(ctx context.Context, conversation string, length int, canisters []canister.Canister) error {
 	if history.CheckID(conversation) != nil {
 		conversation = "other"

@@ -15,7 +15,7 @@ import (
 func TestMemoryPassesSuite(t *testing.T) {
 	historytest.TestStore(t, func(*testing.T) historytest.Harness {
 		store := history.NewMemory()
-		// As long as nobody closes it, it does for the cases of others too.
+		// Until it is closed, one store serves the cases of others too.
 		return historytest.Harness{Open: func() (history.Store, error) { return store, nil }, Durable: true, Shared: true}
 	})
 }

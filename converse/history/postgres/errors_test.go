@@ -38,7 +38,7 @@ func as(t testing.TB, dsn, user, password, database, host string) string {
 	return address.String()
 }
 
-// nobodyThere returns an address at which nobody listens.
+// nobodyThere returns an address without a listener.
 func nobodyThere(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,8 +179,8 @@ func TestMended(t *testing.T) {
 	}
 }
 
-// A role that may only read reads, and is told what it may not. One that may not
-// make tables is enough where they are.
+// A read-only role can read, and its errors say what it may not do. A role that cannot
+// create tables is sufficient if they exist.
 func TestRights(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s := openAt(t, dsn, nil)
@@ -233,8 +233,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Who waits for another one leaves when its context ends or its time is up, and
-// is not in the way of others then.
+// A caller that waits for another transaction leaves when its context or its time ends,
+// and does not block others afterwards.
 func TestWaitingForALock(t *testing.T) {
 	s := open(t)
 	storetest.Add(t, s, "talk", 0, "x")
@@ -260,7 +260,7 @@ func TestWaitingForALock(t *testing.T) {
 	if got := storetest.Texts(t, s, "talk"); len(got) != 1 {
 		t.Errorf("readers have %q", got)
 	}
-	for _, conn := range s.pool.AcquireAllIdle(t.Context()) { // a late cancellation would hit what comes next
+	for _, conn := range s.pool.AcquireAllIdle(t.Context()) { // a late cancellation would affect the next query
 		if conn.Conn().PgConn().CustomData()[cancelled] != nil {
 			t.Error("a connection with a cancelled statement is used again")
 		}

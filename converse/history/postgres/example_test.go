@@ -37,8 +37,8 @@ func Example() {
 	}
 }
 
-// An answer reaches those who wait for it wherever it was made, and its parts
-// do so before. It needs a server, which CONSORT_POSTGRES names.
+// An answer reaches its waiters in every process, and its parts arrive before it. The
+// example needs a server, named by CONSORT_POSTGRES.
 func ExampleStore_Listen() {
 	ctx := context.Background()
 	store, err := postgres.Open(ctx, os.Getenv("CONSORT_POSTGRES"), nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
-// Processes that race for what is left are together not given more than that, also
-// where one of them is killed.
+// Processes that reserve concurrently are together not granted more than the rest of the
+// limit, even if one of them is killed.
 func TestLedgerOfProcesses(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, err := Open(t.Context(), dsn, nil)

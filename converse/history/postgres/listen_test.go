@@ -57,8 +57,8 @@ func notify(t testing.TB, s *Store, conversation string, payload []byte) {
 	}
 }
 
-// Payloads of any kind arrive, in order, with whoever listens to their
-// conversation and with nobody else.
+// Payloads of any kind arrive in order at the listeners of their conversation, and only
+// there.
 func TestNotify(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, other := openAt(t, dsn, nil), openAt(t, dsn, nil)
@@ -139,7 +139,7 @@ func TestOneConnectionListens(t *testing.T) {
 	until(t, "the connection is closed", func() bool { return connections() == 1 })
 }
 
-// Loops that come and go are in nobody's way.
+// Loops that start and end do not affect others.
 func TestLoopsThatComeAndGo(t *testing.T) {
 	s := open(t)
 	stays := listening(t, s, "talk")
@@ -254,8 +254,8 @@ func TestWatch(t *testing.T) {
 	want(3)
 }
 
-// What nobody told of is found, as after the death of a program between the
-// append and the telling. So is what happened while the connection was lost.
+// Changes without a notification are found, as after the death of a program between the
+// append and the notification, and so are changes while the connection was lost.
 func TestWatchFindsByItself(t *testing.T) {
 	for name, beat := range map[string]time.Duration{"untold": 50 * time.Millisecond, "lost": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -301,8 +301,8 @@ func TestListenToANewServer(t *testing.T) {
 	}
 }
 
-// Loops end with their context, with the store, and with what the server has
-// against them; not with the absence of the server.
+// Loops end with their context, with the store, and with an error of the server, but not
+// when the server is unreachable.
 func TestLoopsEnd(t *testing.T) {
 	last := func(ctx context.Context, s *Store) (watch, listen error) {
 		for _, err := range s.Watch(ctx, "talk") {
@@ -373,8 +373,8 @@ func patientFor(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// Whatever the server passes on, there is a payload or there is none, and never
-// more than may be.
+// For every frame from the server there is a payload or none, and never one above the
+// limit.
 func FuzzPuzzle(f *testing.F) {
 	f.Add("t", "1/2:eA==", "2/2:eA==")
 	f.Add("1/1:eA==", "2/1:", "0/0:")

@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// steps returns the first migrations, and another one behind them.
+// steps returns the first migrations, followed by another one.
 func steps(t *testing.T, first int, next string) fstest.MapFS {
 	t.Helper()
 	names, err := fs.Glob(migrations, "migrations/*.sql")

@@ -119,7 +119,7 @@ func TestServerEndsInTheMiddle(t *testing.T) {
 	}
 }
 
-// A connection that died while nobody used it is in nobody's way.
+// A connection that died while it was unused does not affect callers.
 func TestConnectionsThatDied(t *testing.T) {
 	s := open(t)
 	storetest.Add(t, s, "talk", 0, "x")

@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
-// wall passes connections on to a server. Those that it has when it falls silent
-// stay open, and nothing comes through them any more.
+// wall forwards connections to a server. When it falls silent, existing connections stay
+// open and deliver nothing more.
 type wall struct {
 	net.Listener
 	silence atomic.Int64 // how often it fell silent
@@ -49,7 +49,7 @@ func newWall(t *testing.T, server string) *wall {
 	return w
 }
 
-// pass passes on what comes, until one side ends or the test does.
+// pass forwards data until one side or the test ends.
 func (w *wall) pass(from, to net.Conn, born int64, end <-chan struct{}) {
 	ended := make(chan struct{})
 	go func() {
@@ -71,8 +71,8 @@ func (w *wall) pass(from, to net.Conn, born int64, end <-chan struct{}) {
 	<-ended
 }
 
-// A connection that has fallen silent, as when a machine in between has forgotten
-// it, keeps nobody who watches for longer than Options.Timeout.
+// A connection that has fallen silent, for example because a machine in between has
+// forgotten it, delays a watcher at most for Options.Timeout.
 func TestWatchOverAConnectionThatIsSilent(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	between := newWall(t, must(url.Parse(dsn)).Host)

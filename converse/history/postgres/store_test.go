@@ -40,7 +40,7 @@ func openAt(t testing.TB, dsn string, options *Options) *Store {
 	return s
 }
 
-// harm does something behind the store's back.
+// harm changes the database without the store.
 func harm(t testing.TB, s *Store, statement string, args ...any) {
 	t.Helper()
 	if _, err := s.pool.Exec(t.Context(), s.sql(statement), args...); err != nil {
@@ -48,7 +48,7 @@ func harm(t testing.TB, s *Store, statement string, args ...any) {
 	}
 }
 
-// value returns what a query gives.
+// value returns the result of a query.
 func value[T any](t testing.TB, s *Store, query string, args ...any) (v T) {
 	t.Helper()
 	if err := s.pool.QueryRow(t.Context(), s.sql(query), args...).Scan(&v); err != nil {
@@ -67,8 +67,8 @@ func TestLongContentsStandOnce(t *testing.T) {
 	storetest.LongContents(t, s, func(table string) int { return count(t, s, table) }, "conversations", "canisters", "contents", "parts")
 }
 
-// Who appends a long content, forks and deletes at the same time as others
-// neither loses a content nor leaves one behind.
+// Concurrent appends of a long content, forks and deletes neither lose a content nor
+// leave one behind.
 func TestSharedContentsWhileOthersDelete(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	var wait sync.WaitGroup
@@ -302,7 +302,7 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// until waits for what the server does in its own time.
+// until waits for an asynchronous action of the server.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for began := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {

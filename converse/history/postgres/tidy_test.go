@@ -11,8 +11,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
-// Who tidies up leaves a reservation alone that was made anew after it was seen
-// to have expired.
+// Tidying leaves a reservation alone that was renewed after it was seen to have expired.
 func TestTidyLeavesWhatWasMadeAnew(t *testing.T) {
 	store, err := Open(t.Context(), pgtest.DSN(t), nil)
 	if err != nil {

@@ -45,8 +45,8 @@ func appendFor(t testing.TB, s *Store, writers int, duration time.Duration) floa
 	return float64(all.Load()) / time.Since(began).Seconds()
 }
 
-// BenchmarkAppend compares appends of 32 writers that are committed together
-// with those that are committed each on its own, in turns on one disk.
+// BenchmarkAppend compares appends of 32 writers that are committed together with appends
+// that are committed individually, alternating on one disk.
 func BenchmarkAppend(b *testing.B) {
 	var together, each float64
 	for range b.N {

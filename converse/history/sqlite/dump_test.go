@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// dump returns the statements that make a database what the one of a path is: the
-// text of its schema, its marks, and each row of each table, those behind the
-// full-text index too.
+// dump returns the statements that recreate the database at a path: the text of its
+// schema, its pragmas, and each row of each table, including those of the full-text
+// index.
 func dump(t *testing.T, path string) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -28,7 +28,7 @@ func dump(t *testing.T, path string) string {
 	statements := append(append(marks, "BEGIN"), schema...)
 	for _, table := range query(t, db, `SELECT s.name FROM sqlite_schema s JOIN pragma_table_list l ON l.name = s.name
 		WHERE s.type = 'table' AND l.type <> 'virtual' ORDER BY s.rowid`) {
-		statements = append(statements, "DELETE FROM "+table) // what came with the schema
+		statements = append(statements, "DELETE FROM "+table) // rows inserted by the schema
 		columns := query(t, db, "SELECT 'quote(' || name || ')' FROM pragma_table_info('"+table+"')")
 		for _, row := range query(t, db, "SELECT concat_ws(', ', "+strings.Join(columns, ", ")+") FROM "+table) {
 			statements = append(statements, fmt.Sprintf("INSERT INTO %s VALUES (%s)", table, row))

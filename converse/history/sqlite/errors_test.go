@@ -30,8 +30,8 @@ func pragma(t testing.TB, s *Store, text string) {
 	}
 }
 
-// All that was acknowledged is there, and what does not fit is in nobody's way
-// that does.
+// All acknowledged data is stored, and appends that do not fit do not block others that
+// do.
 func TestADiskThatIsFull(t *testing.T) {
 	s := open(t)
 	storetest.Add(t, s, "small", 0, "a")
@@ -99,7 +99,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 }
 
-// Rows that are changed behind the store's back are found, and named.
+// Rows that were changed without the store are found and named.
 func TestRowsThatWereChanged(t *testing.T) {
 	long := strings.Repeat("long ", 1000)
 	for statement, where := range map[string]string{
@@ -135,7 +135,7 @@ func TestRowsThatWereChanged(t *testing.T) {
 	}
 }
 
-// A long content that is damaged is whole again when somebody appends the same.
+// A damaged long content is repaired when the same content is appended again.
 func TestADamagedContentIsWrittenAgain(t *testing.T) {
 	s := open(t)
 	long := strings.Repeat("long ", 1000)
@@ -176,7 +176,7 @@ func TestFlippedBits(t *testing.T) {
 	told := 0
 	for range flips {
 		at := random.IntN(len(file))
-		// Most of the file is empty: what is not is worth more tries.
+		// Most of the file is empty: the rest needs more tries.
 		for range 20 {
 			if file[at] != 0 {
 				break

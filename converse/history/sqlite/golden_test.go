@@ -40,8 +40,8 @@ func golden(t *testing.T) []canister.Canister {
 	return list
 }
 
-// A database that any version wrote is read for ever, and what it has is found
-// and continued.
+// A database written by any version stays readable, and its conversations are found and
+// continued.
 func TestGoldenDatabases(t *testing.T) {
 	migrations, err := filepath.Glob("migrations/*.sql")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A process that closes any descriptor of a file gives up all of its locks on that
-// file (fcntl(2), POSIX record locks), also those of SQLite: another process could then
+// A process that closes any descriptor of a file releases all of its locks on that file
+// (fcntl(2), POSIX record locks), including those of SQLite: another process could then
 // delete the write-ahead log that this one writes to.
 func TestOpenKeepsTheLocksOfOtherStores(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "talks.db")

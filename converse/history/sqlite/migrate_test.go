@@ -21,7 +21,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
-// steps returns the migrations that there are, and others behind them.
+// steps returns the existing migrations, followed by others.
 func steps(t *testing.T, more map[string]string) (all fstest.MapFS, version int) {
 	t.Helper()
 	all = fstest.MapFS{}

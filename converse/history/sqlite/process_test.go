@@ -26,8 +26,8 @@ func TestKilledWhileWriting(t *testing.T) {
 	}
 }
 
-// Processes that write to one file wait for each other, also where they make it:
-// nobody is told that the file is busy.
+// Processes that write to one file wait for each other, also while they create it: no
+// caller gets the error that the file is busy.
 func TestProcessesTogether(t *testing.T) {
 	storetest.Together(t, filepath.Join(t.TempDir(), "talks.db"), openFile)
 }

@@ -111,7 +111,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A page ends with the canister with which it is full of bytes.
+	// A page ends with the canister that reaches its limit of bytes.
 	if page, err := s.common.DB.Page(t.Context(), sqlstore.Want{Extent: from, To: from.Length, Bytes: sqlstore.PageBytes}); err != nil || len(page) != 6 {
 		t.Errorf("a page of %d rows, want 6; %v", len(page), err)
 	}

@@ -24,9 +24,8 @@ func TestStorePassesSuite(t *testing.T) {
 	})
 }
 
-// tear copies a database whose log of what is being written ends anywhere in
-// what an append has written there. What another process would know of the log,
-// the file -shm, is lost with the machine.
+// tear copies a database whose write-ahead log ends at any byte of an append. The state
+// of other processes about the log, in the file -shm, is lost with the machine.
 func tear(t *testing.T, path string, append func(), n float64) (history.Store, error) {
 	size := func() int64 {
 		info, err := os.Stat(path + "-wal")
@@ -39,7 +38,7 @@ func tear(t *testing.T, path string, append func(), n float64) (history.Store, e
 	append()
 	after := size()
 	torn := filepath.Join(t.TempDir(), "talks.db")
-	for _, end := range []string{"-wal", ""} { // in this order, since the database may take up what the log has
+	for _, end := range []string{"-wal", ""} { // in this order, since the database may absorb the log
 		text, err := os.ReadFile(path + end)
 		if err != nil {
 			return nil, err

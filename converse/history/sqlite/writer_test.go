@@ -169,8 +169,8 @@ func TestAGroupIsBounded(t *testing.T) {
 	}
 }
 
-// Whoever waits for another program leaves when the context ends, and gets the
-// lock when it is free. Readers do not wait.
+// A caller that waits for another program leaves when its context ends, and gets the lock
+// when it is free. Readers do not wait.
 func TestWaitingForAnotherProgram(t *testing.T) {
 	s := open(t)
 	storetest.Add(t, s, "talk", 0, "before")
@@ -199,7 +199,7 @@ func TestWaitingForAnotherProgram(t *testing.T) {
 	}
 }
 
-// Whoever has asked leaves when the context ends, whatever the writer is at.
+// A caller leaves when its context ends, regardless of the state of the writer.
 func TestLeavingTheWriter(t *testing.T) {
 	s := &Store{jobs: make(chan *job), common: sqlstore.Store{Closing: make(chan struct{})}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -243,7 +243,7 @@ func TestClosingWhileWaiting(t *testing.T) {
 	}
 }
 
-// What has been written is indexed without a search, once nobody writes.
+// Written canisters are indexed without a search, when no writes are pending.
 func TestIndexingWhenIdle(t *testing.T) {
 	s := open(t)
 	storetest.Add(t, s, "talk", 0, strings.Fields(strings.Repeat("word ", 3*indexRows))...)
@@ -257,7 +257,7 @@ func TestIndexingWhenIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A canister that is damaged is in nobody's way.
+	// A damaged canister does not affect others.
 	storetest.Add(t, s, "damaged", 0, "needle one")
 	storetest.Add(t, s, "whole", 0, "needle two")
 	harm(t, s, "UPDATE canisters SET line = 'x' WHERE conversation = 2")
@@ -266,7 +266,7 @@ func TestIndexingWhenIdle(t *testing.T) {
 	}
 }
 
-// harm changes the database behind the store's back.
+// harm changes the database without the store.
 func harm(t testing.TB, s *Store, statement string, args ...any) {
 	t.Helper()
 	db, err := connect(s.path, 1, "synchronous(0)")

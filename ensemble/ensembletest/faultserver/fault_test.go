@@ -63,10 +63,10 @@ func (s *scene) alive() {
 	s.seen().must(s, "an answer to ping", answered(s.seen(), "9"))
 }
 
-// claim is what a fault does.
+// claim is the promised effect of a fault.
 type claim struct {
 	rule Rule // its parameters
-	// check looks at what is seen after the request was sent.
+	// check examines the observations after the request was sent.
 	check func(s *scene)
 	// stops tells that a fault before the effect keeps the effect away.
 	stops bool
@@ -256,8 +256,8 @@ func httpClaims() map[Fault]claim {
 	}
 }
 
-// TestFaults: each fault does at each place, over each transport, what it
-// claims, strikes once, and the effect happens or not as the place says.
+// TestFaults: each fault has its promised effect at each place, over each transport,
+// occurs once, and the tool's effect happens or not as the place promises.
 func TestFaults(t *testing.T) {
 	all := claims()
 	for _, info := range Faults() {

@@ -47,8 +47,8 @@ func program(script faultserver.Script, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// seen is what a client has received, classified, with large things counted and
-// not kept. Its fields are read through look and wait.
+// seen records the messages that a client has received, classified; large ones are only
+// counted. Its fields are read through look and wait.
 type seen struct {
 	mu      sync.Mutex
 	changed chan struct{} // replaced at each change
@@ -56,8 +56,8 @@ type seen struct {
 	answers map[string]int // by id
 	methods map[string]int // of notifications
 	last    []byte         // the latest answer, if it is not too long
-	broken  int            // lines that begin like a message and are none
-	junk    int            // bytes in lines that are no messages
+	broken  int            // lines that begin like a message but are not one
+	junk    int            // bytes in lines that are not messages
 	partial int            // bytes of the line that has not ended
 	bytes   int
 	ended   bool // the connection, or the response
@@ -130,7 +130,7 @@ func (s *seen) brief() string {
 		s.answers, s.methods, s.broken, s.junk, s.partial, s.bytes, s.ended, s.cut, s.status, s.err, s.last)
 }
 
-// longLine is the length from which a line is judged by its beginning and end.
+// longLine is the length from which a line is classified by its beginning and end.
 const longLine = 2 << 20
 
 var (
@@ -160,14 +160,14 @@ func (s *seen) line(line []byte, long bool) {
 	})
 }
 
-// isDeep reports whether a line is JSON but for being too deep for
+// isDeep reports whether a line is valid JSON except that it is too deep for
 // encoding/json.
 func isDeep(line []byte) bool {
 	err := json.Unmarshal(line, new(json.RawMessage))
 	return err != nil && strings.Contains(err.Error(), "max depth")
 }
 
-// read takes in lines until r ends. Events are what is behind "data:".
+// read records lines until r ends. Events are the texts after "data:".
 func (s *seen) read(r io.Reader, events bool) {
 	buffer := make([]byte, 64<<10)
 	var line []byte
@@ -304,7 +304,7 @@ func (c *stdioClient) running() bool {
 	}
 }
 
-// lockedBuffer counts what is written and keeps the beginning.
+// lockedBuffer counts written bytes and keeps the first ones.
 type lockedBuffer struct {
 	mu    sync.Mutex
 	bytes []byte
@@ -436,7 +436,7 @@ func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 2*patience)
 }
 
-// eventually waits for something that tells nobody when it happens.
+// eventually polls for a condition that has no notification.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {

@@ -226,8 +226,8 @@ func TestLeavingIsNotCancelling(t *testing.T) {
 	eventually(t, "the effect", func() bool { return len(readLedger(t, dir).Effects()) == 1 })
 }
 
-// Who is told of a fault is told before its part is done, with what stands in
-// the ledger.
+// The function told of a fault is called before its part is done, with the entry of the
+// ledger.
 func TestStruck(t *testing.T) {
 	dir := t.TempDir()
 	told := make(chan Entry, 1)

@@ -43,7 +43,8 @@ func TestReadLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerHoldsWhatCameWithACall, and what the client cancelled.
+// TestLedgerHoldsWhatCameWithACall: the ledger records the members of a call, and its
+// cancellation.
 func TestLedgerHoldsWhatCameWithACall(t *testing.T) {
 	for _, transport := range []string{"stdio", "http"} {
 		t.Run(transport, func(t *testing.T) {

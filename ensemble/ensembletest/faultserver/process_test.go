@@ -121,7 +121,7 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// TestLife: a process that nobody can end ends by itself.
+// TestLife: a process that ignores signals ends by itself.
 func TestLife(t *testing.T) {
 	c := startStdio(t, Script{Life: 300 * time.Millisecond, Rules: []Rule{
 		{Fault: "ignore-term", At: "start"}, {Fault: "stop-reading", At: "start"},
@@ -131,7 +131,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestTheUsualEnds: what a process that behaves does when told to leave.
+// TestTheUsualEnds: a well-behaved process ends when it is told to.
 func TestTheUsualEnds(t *testing.T) {
 	c := startStdio(t, Script{})
 	hello(t, c)

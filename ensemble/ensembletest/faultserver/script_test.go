@@ -105,8 +105,7 @@ func TestMainTakesAScriptFromEachPlace(t *testing.T) {
 	}
 }
 
-// FuzzMain: no input makes the server panic or hang, and what it writes are
-// messages.
+// FuzzMain: no input makes the server panic or hang, and its output consists of messages.
 func FuzzMain(f *testing.F) {
 	for _, seed := range []string{
 		initialize + "\n" + initialized + "\n" + listTools + "\n" + callEffect + "\n" + cancelCall,
