@@ -58,13 +58,13 @@ func Example() {
 	// m-1 answered
 }
 
-// Values come with the conversation, not with a caller: another process, whom
-// nobody has called, may carry it on.
+// Values belong to the conversation, not to a caller: another process may continue it
+// without a call.
 func ExampleOptions_values() {
 	user := invoker.NewTrusted[string]("user")
 	type session struct{}
 	opts := &engine.Options{
-		// Whoever begins a conversation owns it.
+		// The caller that starts a conversation owns it.
 		Owner: func(ctx context.Context) (string, error) {
 			name, _ := ctx.Value(session{}).(string)
 			return name, nil
@@ -113,7 +113,7 @@ func ExampleWatcher() {
 			fmt.Println("ended:", ended.Reason)
 			break
 		}
-		if added, ok := event.(engine.Added); ok && added.Position == 1 { // somebody works elsewhere
+		if added, ok := event.(engine.Added); ok && added.Position == 1 { // another caller works elsewhere
 			err := store.Append(ctx, "talk-1", 1,
 				canister.Assistant{Head: canister.Head{ID: "a-1"}, Content: canister.Texts("Hello."), Finish: canister.FinishStop})
 			if err != nil {

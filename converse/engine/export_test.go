@@ -2,8 +2,8 @@
 
 package engine
 
-// InHand returns how many conversations an engine knows of at the moment: those
-// with which something is done, and those that have an alarm.
+// InHand returns how many conversations an engine holds at the moment: those with a
+// running operation, and those with an alarm.
 func (l *Local) InHand() (talks, alarms int) {
 	l.scheduler.mu.Lock()
 	defer l.scheduler.mu.Unlock()

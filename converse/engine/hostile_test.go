@@ -19,8 +19,8 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// A panic of what the engine was given is an error of Send, and the conversation
-// is free for the next.
+// A panic of a function given to the engine is an error of Send, and the conversation can
+// be used again.
 func TestPanicOfWhatOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.NewMemory()
@@ -61,8 +61,8 @@ func TestPanicOfWhatOpens(t *testing.T) {
 	})
 }
 
-// Who comes late to a conversation that cannot be opened is told nothing, and
-// does not panic either.
+// A late watcher of a conversation that cannot be opened receives nothing, and does not
+// panic either.
 func TestPanicOfWhatOpensInWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.NewMemory()
@@ -71,7 +71,7 @@ func TestPanicOfWhatOpensInWatch(t *testing.T) {
 			if calls++; calls > 1 {
 				panic("the function panics")
 			}
-			// A limit ends the turn, so that Watch has to ask what is next.
+			// A limit ends the turn, so that Watch has to look for the next one.
 			return opens(model(func(context.Context, []canister.Canister) (string, error) { return "call unknown", nil }),
 				store, converse.Options{Limits: converse.Limits{Exchanges: 1}})(ctx, id)
 		}
@@ -131,7 +131,7 @@ func TestCancelThatFails(t *testing.T) {
 	})
 }
 
-// Somebody else begins a conversation in the moment in which a message would.
+// Another writer creates the conversation at the moment when a message would create it.
 func TestPostWhileAnotherBegins(t *testing.T) {
 	call := []canister.Canister{
 		said("m0", "hello"),
@@ -165,8 +165,8 @@ func TestPostWhileAnotherBegins(t *testing.T) {
 	}
 }
 
-// A turn that panics is parked with its reason, at every start, and is nobody else's
-// failure. The same message takes it up again.
+// A turn that panics is parked with its reason, at every start, and does not affect other
+// conversations. Repeating the message resumes it.
 func TestTurnsThatPanicAreParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.NewMemory()

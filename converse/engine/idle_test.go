@@ -18,7 +18,7 @@ import (
 
 const idle = 10_000
 
-// heap is what is in use after everything that can be let go of was.
+// heap returns the heap in use after unused memory was released.
 func heap() int64 {
 	for range 3 {
 		runtime.GC()
@@ -41,7 +41,7 @@ func settle(t testing.TB, local *engine.Local, talks, alarms int) {
 	}
 }
 
-// perConversation returns what of the heap goes with an engine.
+// perConversation returns the memory of the heap that an engine uses per conversation.
 func perConversation(t *testing.T, local *engine.Local) float64 {
 	t.Helper()
 	with := heap()
@@ -123,8 +123,8 @@ func TestManyDeadlines(t *testing.T) {
 	})
 }
 
-// BenchmarkTurn is what the engine adds to a turn: a message, and its answer in the
-// log of a store in memory.
+// BenchmarkTurn measures the overhead of the engine per turn: a message, and its answer
+// in the log of a store in memory.
 func BenchmarkTurn(b *testing.B) {
 	store := history.NewMemory()
 	local, err := engine.NewLocal(store, opens(model(echo), store, converse.Options{}), nil)

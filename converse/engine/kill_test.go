@@ -62,7 +62,7 @@ func (steady) Exchange(_ context.Context, request *converse.Request) iter.Seq2[c
 	}
 }
 
-// world is a roster whose tools write what they do into a file, and tell it.
+// world is a roster whose tools record their effects in a file, and return them.
 func world(ledger *os.File) (*ensemble.Roster, error) {
 	type args struct {
 		What string `json:"what"`
@@ -135,7 +135,7 @@ func said(id, text string) canister.User {
 	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
 }
 
-// waitFor waits for the end of a turn that is no failure to be tried again.
+// waitFor waits for the end of a turn, and ignores failures that are retried.
 func waitFor(t *testing.T, e engine.Engine, conversation, turn string) engine.Ended {
 	t.Helper()
 	for event, err := range e.Watch(t.Context(), conversation, 0) {
@@ -208,7 +208,7 @@ func killAfter(t *testing.T, kind, dir string, effects int) bool {
 	return killed
 }
 
-// checkKilled compares the logs with what the ledger says.
+// checkKilled compares the logs with the ledger.
 func checkKilled(t *testing.T, kind, dir string, kills int) {
 	store, err := openKept(kind, filepath.Join(dir, "store"))
 	if err != nil {
@@ -256,7 +256,7 @@ func checkKilled(t *testing.T, kind, dir string, kills int) {
 		killedTalks*killedExchanges, unknown, repeated)
 }
 
-// resultsOf are the results of a log by what was to be done.
+// resultsOf returns the results of a log by their actions.
 func resultsOf(list []canister.Canister) map[string]canister.Result {
 	results := map[string]canister.Result{}
 	for _, c := range list {

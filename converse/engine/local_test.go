@@ -46,7 +46,7 @@ func (m model) Exchange(ctx context.Context, request *converse.Request) iter.Seq
 	}
 }
 
-// echo says what the person said.
+// echo repeats the message of the user.
 func echo(_ context.Context, list []canister.Canister) (string, error) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if c, ok := list[i].(canister.User); ok {
@@ -128,7 +128,7 @@ func TestRetriesBackOff(t *testing.T) {
 			t.Errorf("the model was asked at %v, want %v", at, want)
 		}
 		broken = false
-		send(t, local, "talk", "m1", "hello") // the same once more
+		send(t, local, "talk", "m1", "hello") // the same message again
 		synctest.Wait()
 		if len(at) != 5 {
 			t.Errorf("the model was asked %d times, want once more", len(at))
@@ -158,7 +158,7 @@ func TestPermanentFailuresAreNotRetried(t *testing.T) {
 	})
 }
 
-// contested is a store in which another process is always faster.
+// contested is a store in which another process always appends first.
 type contested struct {
 	history.Store
 	tries atomic.Int64
@@ -172,7 +172,8 @@ func (c *contested) Append(ctx context.Context, conversation string, length int,
 	return &history.ConflictError{Conversation: conversation, Expected: length, Length: length + 1}
 }
 
-// Who loses against another process looks again later, and ever less often.
+// After a conflict with another process the engine looks again later, with growing
+// delays.
 func TestConflictsDoNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &contested{Store: history.NewMemory()}
@@ -223,8 +224,8 @@ func TestNoMoreAtWorkThanAllowed(t *testing.T) {
 	})
 }
 
-// An approval is waited for in 6 hours in which the process ends twice, and then no
-// more.
+// An approval is waited for during 6 hours in which the process ends twice, and not
+// longer.
 func TestWaitsForHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.NewMemory()
@@ -461,7 +462,7 @@ func TestBadOpen(t *testing.T) {
 	}
 }
 
-// A tool that heeds nothing does not hold up Close for ever.
+// A tool that ignores its context does not delay Close forever.
 func TestCloseGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.NewMemory()

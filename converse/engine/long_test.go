@@ -35,8 +35,8 @@ func (m *metered) Read(ctx context.Context, id string, after int) iter.Seq2[cani
 	}
 }
 
-// summarised is a store with a conversation of so many canisters, of which a
-// summary stands for all but the last five. They are a day old.
+// summarised is a store with a conversation of so many canisters; a summary replaces all
+// but the last five. They are a day old.
 func summarised(t *testing.T, length int) *metered {
 	t.Helper()
 	store := &metered{Store: history.NewMemory()}
@@ -61,8 +61,8 @@ func summarised(t *testing.T, length int) *metered {
 	return store
 }
 
-// Whatever an engine does with a conversation costs what its last turns do, and
-// not what was before them.
+// The cost of every operation of an engine depends on the last turns of the conversation,
+// and not on earlier ones.
 func TestLongConversationsCostNoMore(t *testing.T) {
 	for _, length := range []int{100, 20_000} {
 		synctest.Test(t, func(t *testing.T) {

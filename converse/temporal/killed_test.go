@@ -21,9 +21,9 @@ import (
 // A worker is killed at every step of a conversation, and another one carries it
 // on when the heartbeats have failed to come: the columns of docs/durability.md.
 func TestKilledAtEveryStep(t *testing.T) {
-	// A development server in memory breaks down at times when many of those who ask
-	// it die: a statement that is interrupted leaves its one connection to SQLite
-	// unusable (temporalio/temporal, pull request 10427).
+	// A development server in memory fails at times when many of its clients die: an
+	// interrupted statement leaves its one connection to SQLite unusable
+	// (temporalio/temporal, pull request 10427).
 	address := startEither(t, os.Getenv("CONSORT_TEMPORAL_SERVER"))
 	shared := pgtest.DSN(t)
 	for i, column := range []killtable.Column{
@@ -37,9 +37,9 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// killedWorker is the child of the kill table: a worker, and an engine that sends
-// the message once more each time. Its settings are the address of the server and
-// a queue that only the children of one conversation have.
+// killedWorker is the child of the kill table: a worker, and an engine that repeats the
+// message each time. Its settings are the address of the server and a queue for the
+// children of one conversation only.
 func killedWorker(ctx context.Context, c *killtable.Child) error {
 	// A worker reads all of its program when it starts, for a sum that names it, and
 	// this one is large: without that a child takes a third of the time.

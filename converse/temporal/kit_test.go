@@ -61,7 +61,7 @@ func dial(address string) (client.Client, error) {
 // workerVariable has the form of a worker that a process of the test binary is.
 const workerVariable = "CONSORT_TEMPORAL_TEST_WORKER"
 
-// workerForm is what a worker process is told.
+// workerForm are the settings of a worker process.
 type workerForm struct {
 	Address   string
 	Store     string // folder of files
@@ -72,7 +72,7 @@ type workerForm struct {
 	Grace     time.Duration
 	Approve   bool // each call has to be allowed
 	Build     string
-	Unswept   bool // nobody looks for what no worker was told of
+	Unswept   bool // nothing searches for messages without a notified worker
 }
 
 // openStore opens the store of a form.
@@ -253,7 +253,7 @@ func (m worked) reply(ctx context.Context, request *converse.Request) (converse.
 	}}}, nil
 }
 
-// tools are those that the model asks for, by turns.
+// tools are called by the model in turn.
 var tools = []string{"fault__effect", "fault__idempotent_effect"}
 
 // ask waits for the parent's leave.
@@ -275,7 +275,7 @@ func (m worked) ask(ctx context.Context, what string) error {
 	return nil
 }
 
-// world is what a test has around its workers: a server, tools with a ledger, a
+// world is the environment of the workers of a test: a server, tools with a ledger, a
 // model that counts, a store, and an engine.
 type world struct {
 	t      *testing.T

@@ -115,8 +115,8 @@ func TestTheActivityEnds(t *testing.T) {
 	})
 }
 
-// A worker that stops puts an exchange down at once, lets calls end, and does
-// not wait for them for ever.
+// A worker that stops ends an exchange immediately, lets calls finish, and does not wait
+// for them indefinitely.
 func TestAWorkerThatStops(t *testing.T) {
 	asking := converse.MessageStarted{}
 	calling := converse.InvocationRequested{Invocation: canister.Invocation{}}

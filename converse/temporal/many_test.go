@@ -20,9 +20,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// The run of .ci/temporal: 200 conversations on two workers over PostgreSQL, of
-// which one is killed, and its replacement is there when the other one is
-// partitioned.
+// The run of .ci/temporal: 200 conversations on two workers over PostgreSQL; one is
+// killed, and its replacement runs when the other one is partitioned.
 const (
 	talks = 200
 	turns = 3 // of each
@@ -102,7 +101,7 @@ func (w *world) wait(n int) {
 	}
 }
 
-// failover is a worker that was lost, and what it was asking then.
+// failover is a lost worker, and its requests at that time.
 type failover struct {
 	worker string
 	at     time.Time
@@ -133,7 +132,7 @@ func (w *world) times(f failover) (times []time.Duration) {
 	return times
 }
 
-// report checks what is to be true of every turn, and prints the figures.
+// report checks the promises of every turn, and prints the figures.
 func (w *world) report(took time.Duration, killed, stopped failover) {
 	w.t.Helper()
 	effects := w.effects()

@@ -20,7 +20,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// said is what a workflow has answered to an update.
+// said is the answer of a workflow to an update.
 type said struct{ refused, failed, done error }
 
 func (s *said) Accept()                   {}
@@ -87,7 +87,8 @@ func TestAStopOfWhatRuns(t *testing.T) {
 	}
 }
 
-// Whoever ends looks no more, and says so: a note that was taken is kept.
+// A workflow that ends no longer reads the log, and refuses updates: an accepted update
+// is processed.
 func TestWhoEndsRefuses(t *testing.T) {
 	e := ears{stands: closing}
 	for _, last := range []stand{open, idle} {
@@ -112,9 +113,9 @@ func (w *world) send(conversation, id string) error {
 	return w.engine.Send(w.t.Context(), conversation, canister.User{Head: canister.Head{ID: id}, Content: canister.Texts("0 calls, please.")})
 }
 
-// What was said is answered, whether the server or a worker has taken note of it,
-// however the workflow ends meanwhile: here it does as soon as it can, so that the
-// two meet at one step, and nobody sweeps.
+// A message is answered whether the server or a worker has recorded it, whenever the
+// workflow ends: here it ends as soon as it can, so that both happen at one step, without
+// a sweep.
 func TestWhatIsNotedIsAnswered(t *testing.T) {
 	w := newWorld(t, workerForm{Heartbeat: 2 * time.Second, Idle: time.Millisecond, Unswept: true})
 	startWorker(t, w.form)
@@ -129,7 +130,7 @@ func TestWhatIsNotedIsAnswered(t *testing.T) {
 	}
 }
 
-// events counts those of one type in the last run of a workflow.
+// events returns the number of events of one type in the last run of a workflow.
 func (w *world) events(kind enums.EventType, conversation string) (n int) {
 	w.t.Helper()
 	for events := w.client.GetWorkflowHistory(w.t.Context(), defaultPrefix+conversation, "", false,
@@ -145,7 +146,8 @@ func (w *world) events(kind enums.EventType, conversation string) (n int) {
 	return n
 }
 
-// Without a worker nobody takes note: the caller learns that, and that it holds.
+// Without a worker no update is accepted: the caller learns that, and that the message is
+// stored.
 func TestNobodyTakesNote(t *testing.T) {
 	w := newWorld(t, workerForm{Heartbeat: time.Second, Unswept: true})
 	w.noting(300 * time.Millisecond)
@@ -166,7 +168,7 @@ func TestNobodyTakesNote(t *testing.T) {
 	w.answered("talk")
 }
 
-// With the server away, what was said is in the log, and the caller learns that.
+// While the server is unreachable, the message is in the log, and the caller learns that.
 func TestTheServerIsAway(t *testing.T) {
 	c, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
 	if err != nil {
@@ -255,8 +257,8 @@ func TestACancelIsNoted(t *testing.T) {
 	}
 }
 
-// The same message again tries once more, also if a worker has taken note of it
-// before: an update of the same identity would be answered by the server.
+// Repeating a message retries the turn, also if a worker has accepted it before: an
+// update of the same identity would be answered by the server.
 func TestAFailedTurnIsNotedAgain(t *testing.T) {
 	w := newWorld(t, workerForm{Heartbeat: time.Second, Unswept: true})
 	w.noting(30 * time.Second)

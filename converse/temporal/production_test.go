@@ -37,9 +37,9 @@ func startEither(t *testing.T, dir string) string {
 	return startProduction(t, dir)
 }
 
-// startProduction starts the production server over PostgreSQL, with 32 shards
-// and the settings of docs/temporal.md, and returns its address. The server's
-// programs are those that .ci/temporal-server production has built in dir.
+// startProduction starts the production server over PostgreSQL, with 32 shards and the
+// settings of docs/temporal.md, and returns its address. The server's programs are built
+// by .ci/temporal-server production in dir.
 func startProduction(t *testing.T, dir string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -72,8 +72,8 @@ func startProduction(t *testing.T, dir string) string {
 		net.JoinHostPort("127.0.0.1", values["Frontend"].([2]string)[0]))
 }
 
-// lowPort is a free port below 32768: what is greater does not fit into the
-// column of PostgreSQL that the server keeps its members in.
+// lowPort is a free port below 32768: greater ones do not fit into the column of
+// PostgreSQL in which the server stores its members.
 func lowPort(t *testing.T) string {
 	for range 1000 {
 		port := strconv.Itoa(20000 + rand.N(12000))

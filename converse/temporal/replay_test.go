@@ -25,10 +25,10 @@ import (
 
 var record = flag.Bool("record", false, "write the histories of testdata/histories that are not there, with a development server")
 
-// Workflows that wait were begun by older versions of this package, and the
-// histories of all that were released can be replayed for ever. Who changes the
-// workflow records more (go test -run Record -record), under new names, and
-// never removes one.
+// Waiting workflows may have been started by older versions of this package, and the
+// histories of all released versions stay replayable. After a change of the workflow,
+// record more histories (go test -run Record -record) under new names, and never remove
+// one.
 func TestReleasedHistoriesReplay(t *testing.T) {
 	opts, err := (*WorkerOptions)(nil).withDefaults()
 	if err != nil {
@@ -55,7 +55,7 @@ type story struct {
 	turn func(ctx context.Context, n int) (outcome, error)
 	// signals are sent one after the other, each when so many activities have begun.
 	signals []signalAfter
-	// updates are, too, behind those.
+	// updates, after those.
 	updates []signalAfter
 }
 

@@ -334,7 +334,7 @@ func FuzzExtract(f *testing.F) {
 				t.Errorf("%s goes on as %q", name, value)
 			}
 		}
-		span := trace.SpanContextFromContext(ctx) // not recorded if the parent says that it is no sample
+		span := trace.SpanContextFromContext(ctx) // not recorded if the parent is not sampled
 		if !span.IsValid() || span.IsSampled() != (len(s.spans.GetSpans()) == 1) {
 			t.Errorf("the span %v, of %d recorded", span, len(s.spans.GetSpans()))
 		}

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// seen is a Telemetry and what it makes.
+// seen is a Telemetry with its recorded output.
 type seen struct {
 	*telemetry.Telemetry
 	t      *testing.T
@@ -60,7 +60,7 @@ func (s *seen) one(name string) tracetest.SpanStub {
 	return found[0]
 }
 
-// metrics returns what was measured, by name.
+// metrics returns the measurements by name.
 func (s *seen) metrics() map[string]metricdata.Metrics {
 	s.t.Helper()
 	var all metricdata.ResourceMetrics
@@ -76,7 +76,7 @@ func (s *seen) metrics() map[string]metricdata.Metrics {
 	return found
 }
 
-// valueOf returns an attribute of a span; its type is EMPTY if there is none.
+// valueOf returns an attribute of a span; its type is EMPTY if it is not set.
 func valueOf(span tracetest.SpanStub, key string) attribute.Value {
 	for _, a := range span.Attributes {
 		if string(a.Key) == key {
@@ -133,7 +133,7 @@ func work(s *seen, fault *telemetry.Fault) {
 	connect.End(1, 0, fault)
 }
 
-// bare does each operation of which nothing is told.
+// bare runs each operation without details.
 func bare(s *seen) {
 	ctx := s.context()
 	ctx, agent := telemetry.StartAgent(ctx, "", telemetry.ModelInfo{})

@@ -69,7 +69,7 @@ func (b *brokenEngine) Close(ctx context.Context) error {
 	return b.closes(ctx)
 }
 
-// later sends when somebody watches, and has returned long before.
+// later sends only when a watcher starts, and has returned long before.
 func (b *brokenEngine) later() {
 	unsent := make(chan func(), 100)
 	b.send = func(_ context.Context, conversation string, message canister.User) error {
@@ -168,10 +168,10 @@ func (blind) List(context.Context, history.Filter) iter.Seq2[history.Info, error
 	return func(func(history.Info, error) bool) {}
 }
 
-// forgetting does without what was left by the process before.
+// forgetting ignores conversations left by a previous process.
 func forgetting(b *brokenEngine) { b.before = blind{b.store} }
 
-// unintended writes down something else than what is about to be done.
+// unintended records another intent than the next action.
 type unintended struct{ history.Store }
 
 func (u unintended) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
@@ -335,7 +335,7 @@ func heedlessWatch(b *brokenEngine) {
 	}
 }
 
-// unending tells nobody why a Watch ended.
+// unending hides why a Watch ended.
 func unending(b *brokenEngine) {
 	b.watch = func(ctx context.Context, conversation string, after int) iter.Seq2[engine.Event, error] {
 		return func(yield func(engine.Event, error) bool) {
@@ -370,7 +370,7 @@ func (b *brokenEngine) cancelAll(ctx context.Context) error {
 	return b.Local.Close(ctx)
 }
 
-// toOne lets one conversation be at work for ever.
+// toOne lets only one conversation run, permanently.
 func (b *brokenEngine) toOne() func(context.Context, string, canister.User) error {
 	var first sync.Once
 	return func(ctx context.Context, conversation string, message canister.User) error {

@@ -40,7 +40,7 @@ func consort(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// text is what a process says, which may be read meanwhile.
+// text is the output of a process, which may be read while it runs.
 type text struct {
 	mu sync.Mutex
 	b  bytes.Buffer
