@@ -49,9 +49,13 @@ func (s sampled) remember(metadata canister.Fields) canister.Fields {
 
 // sampledIn reads the record in metadata. A record with impossible numbers counts as
 // nothing.
-func sampledIn(metadata canister.Fields) (spent sampled) {
+func sampledIn(metadata canister.Fields) sampled {
 	text, ok := metadata[sampledKey]
-	if !ok || json.Unmarshal(text, &spent) != nil {
+	if !ok {
+		return sampled{} // without an allocation, as for nearly all canisters
+	}
+	var spent sampled
+	if json.Unmarshal(text, &spent) != nil {
 		return sampled{}
 	}
 	const most = 1 << 40

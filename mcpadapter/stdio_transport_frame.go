@@ -75,7 +75,9 @@ func decodeValue(value json.RawMessage) (messages []jsonrpc.Message) {
 		}
 	}
 	for _, part := range parts {
-		if msg, err := jsonrpc.DecodeMessage(part); err == nil {
+		if msg := wire.Success(part); msg != nil {
+			messages = append(messages, msg)
+		} else if msg, err := jsonrpc.DecodeMessage(part); err == nil {
 			messages = append(messages, msg)
 		}
 	}

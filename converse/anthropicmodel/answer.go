@@ -5,6 +5,7 @@ package anthropicmodel
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ type block struct {
 	index     string // as the server wrote it; empty if it gave none
 	kind      string
 	id, name  string
-	members   map[string]json.RawMessage // of the block as it began
+	begin     []byte // the block as it began
 	text      []byte
 	thinking  []byte
 	signature []byte
@@ -121,9 +122,7 @@ func (a *answer) start(value gjson.Result) *block {
 		return nil
 	}
 	b := &block{kind: strings.Clone(value.Get("type").String()), id: strings.Clone(value.Get("id").String()), name: strings.Clone(value.Get("name").String())}
-	if json.Unmarshal(bytes.ToValidUTF8([]byte(value.Raw), []byte("\uFFFD")), &b.members) != nil {
-		b.members = nil
-	}
+	b.begin = []byte(value.Raw)
 	a.blocks = append(a.blocks, b)
 	switch b.kind {
 	case "text":
@@ -246,11 +245,10 @@ func (b *block) canBeSent() bool {
 // raw returns a block as the server sent it.
 func (b *block) raw() []byte {
 	members := map[string]json.RawMessage{}
-	for name, value := range b.members {
-		if string(value) != "null" {
-			members[name] = value
-		}
+	if json.Unmarshal(bytes.ToValidUTF8(b.begin, []byte("\uFFFD")), &members) != nil {
+		clear(members)
 	}
+	maps.DeleteFunc(members, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 	set := func(name string, text []byte) { members[name] = jsontext.AppendString(nil, string(text)) }
 	switch b.kind {
 	case "text":
@@ -287,7 +285,7 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 				continue
 			}
 			item.Contents = 1
-			if b.canBeSent() && (len(b.citations) > 0 || b.members["citations"] != nil && string(b.members["citations"]) != "null") {
+			if kept := gjson.GetBytes(b.begin, "citations"); b.canBeSent() && (len(b.citations) > 0 || kept.Exists() && kept.Type != gjson.Null) {
 				item.Item, plain = b.raw(), false
 			}
 			reply.Message.Content = append(reply.Message.Content, canister.Text(string(b.text)))

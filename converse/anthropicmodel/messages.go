@@ -38,7 +38,7 @@ const maxRounds = 20
 
 // Encode implements [modelapi.API].
 func (r *messages) Encode() ([]byte, *modelapi.BodyRef, error) {
-	fields, err := r.fields()
+	fields, err := r.transcript.Fields(r.request, strconv.FormatBool(r.goesOnWithoutThinking()), r.fields)
 	if err != nil {
 		return nil, nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
@@ -263,9 +263,12 @@ func (r *messages) thinking(o *Options, limit int64) map[string]any {
 	return map[string]any{"type": "enabled", "budget_tokens": budget}
 }
 
-// goesOnWithoutThinking reports whether the last message of the model has calls, or is
-// paused, and does not begin with thinking that the server would see again.
+// goesOnWithoutThinking reports whether the model thinks with a budget, and its last message
+// has calls, or is paused, and does not begin with thinking that the server would see again.
 func (r *messages) goesOnWithoutThinking() bool {
+	if thinking := r.m.opts.Thinking; thinking == "" || thinking == "adaptive" || thinking == "off" {
+		return false
+	}
 	if len(r.paused) > 0 {
 		return !isThinking(r.paused[0].kind)
 	}

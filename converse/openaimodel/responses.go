@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/consort-go/consort/converse"
@@ -30,11 +31,12 @@ var _ modelapi.API = (*responses)(nil)
 
 // Encode implements [modelapi.API].
 func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
-	fields, err := r.fields()
+	t := r.transcript
+	r.included = !r.m.includeRefused.Load()
+	fields, err := t.Fields(r.request, strconv.FormatBool(r.included)+r.first(), r.fields)
 	if err != nil {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	t := r.transcript
 	writer := &inputWriter{m: r.m, plain: t.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
 	return t.Body(r.request.History, `{"input":[`, writer.write, func(dst []byte) []byte {
 		return r.m.appendTail(dst, r.request, fields, t.Tools(r.ctx, r.m.tools, r.request))
@@ -92,7 +94,6 @@ func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) boo
 func (r *responses) fields() (string, error) {
 	o := r.m.optionsFor(r.request.Purpose)
 	fields := map[string]any{"store": false}
-	r.included = !r.m.includeRefused.Load()
 	include := []any{}
 	if r.included {
 		include = append(include, "reasoning.encrypted_content")
@@ -177,5 +178,13 @@ func (r *responses) cacheKey() string {
 	if o := &r.m.opts; o.PromptCacheKey != "" || !r.m.modern || len(r.request.History) == 0 || r.request.History[0] == nil {
 		return o.PromptCacheKey
 	}
-	return modelapi.MadeCallID(r.request.History[0].Header().ID)
+	return modelapi.MadeCallID(r.first())
+}
+
+// first returns the ID of the first canister.
+func (r *responses) first() string {
+	if len(r.request.History) == 0 || r.request.History[0] == nil {
+		return ""
+	}
+	return r.request.History[0].Header().ID
 }

@@ -44,6 +44,7 @@ type Reader struct {
 	failed error
 
 	data []byte
+	name string // of the last event that had one
 }
 
 // The sizes of the buffers of a reader, in bytes.
@@ -113,7 +114,7 @@ func (r *Reader) Next() (Event, error) {
 		name, value, _ := bytes.Cut(line, []byte{':'})
 		value = bytes.TrimPrefix(value, []byte{' '})
 		if string(name) != "data" {
-			hasField = e.set(name, value, r.isCut) || hasField
+			hasField = r.set(&e, name, value) || hasField
 			continue
 		}
 		if len(r.data)+len(value) >= r.limit {
@@ -128,11 +129,14 @@ func (r *Reader) Next() (Event, error) {
 
 // set processes a field other than data, and reports whether it makes an event by
 // itself.
-func (e *Event) set(name, value []byte, isCut bool) bool {
+func (r *Reader) set(e *Event, name, value []byte) bool {
 	switch {
 	case string(name) == "event":
-		e.Name = string(value)
-	case isCut:
+		if string(value) != r.name { // most events have the name of the one before
+			r.name = string(value)
+		}
+		e.Name = r.name
+	case r.isCut:
 	case string(name) == "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			e.ID = string(value)

@@ -25,6 +25,8 @@ type Transcript struct {
 	offered  *converse.Toolset
 	sampling bool
 	tools    []byte // for offered and sampling; see Tools
+
+	fields fields // of the last request; see Fields
 }
 
 // Forget makes the next request encode the whole history again, without the opaque data
