@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,20 +14,27 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// newConsort is the runtime over the same servers as [newHand].
-func newConsort(tb testing.TB, url string, stream bool) (*openaimodel.Model, *ensemble.Roster) {
+// newFunction returns one tool, which is a Go function.
+func newFunction(tb testing.TB) *ensemble.Ensemble {
 	tb.Helper()
-	model, err := openaimodel.New("scripted", &openaimodel.Options{BaseURL: url, APIKey: "none", NoStream: !stream})
+	look, err := invoker.New("look", "Look something up.", func(context.Context, lookInput) (string, error) { return lookText, nil }, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { model.Close() })
-	roster, err := ensemble.NewRoster(newTools("tools", 0))
+	return ensemble.Local("tools", look)
+}
+
+// newRoster connects the tools of the benchmarks.
+func newRoster(tb testing.TB, tools *ensemble.Ensemble) *ensemble.Roster {
+	tb.Helper()
+	roster, err := ensemble.NewRoster(tools)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -38,7 +46,46 @@ func newConsort(tb testing.TB, url string, stream bool) (*openaimodel.Model, *en
 	if err := roster.Connect(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	return model, roster
+	return roster
+}
+
+// newConsort is the runtime with Chat Completions over the same servers as [newChatHand].
+func newConsort(tb testing.TB, url string, stream bool) (converse.Model, *ensemble.Roster) {
+	tb.Helper()
+	return newOpenAI(tb, url, "chat", stream), newRoster(tb, newTools("tools", 0))
+}
+
+func newOpenAI(tb testing.TB, url, api string, stream bool) converse.Model {
+	tb.Helper()
+	model, err := openaimodel.New("scripted", &openaimodel.Options{BaseURL: url, APIKey: "none", API: api, NoStream: !stream})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { model.Close() })
+	return model
+}
+
+func newAnthropic(tb testing.TB, url string, stream bool) converse.Model {
+	tb.Helper()
+	model, err := anthropicmodel.New("scripted", &anthropicmodel.Options{BaseURL: strings.TrimSuffix(url, "/v1"), APIKey: "none", NoStream: !stream})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { model.Close() })
+	return model
+}
+
+// apis are the APIs of models, with both sides of the comparison.
+var apis = []struct {
+	name  string
+	hand  func(url string, tools *handTools, stream bool) hand
+	model func(tb testing.TB, url string, stream bool) converse.Model
+}{
+	{"chat", newChatHand, func(tb testing.TB, url string, stream bool) converse.Model { return newOpenAI(tb, url, "chat", stream) }},
+	{"responses", newResponsesHand, func(tb testing.TB, url string, stream bool) converse.Model {
+		return newOpenAI(tb, url, "responses", stream)
+	}},
+	{"messages", newMessagesHand, newAnthropic},
 }
 
 func newTools(name string, delay time.Duration) *ensemble.Ensemble {
@@ -53,10 +100,13 @@ var unlimited = converse.Limits{Exchanges: -1}
 
 // cost is what a process has used so far.
 type cost struct {
+	time    time.Duration
 	cpu     time.Duration
 	mallocs uint64
 	bytes   uint64
 }
+
+var began = time.Now()
 
 func used() cost {
 	var usage syscall.Rusage
@@ -66,66 +116,154 @@ func used() cost {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	return cost{
+		time:    time.Since(began),
 		cpu:     time.Duration(usage.Utime.Nano() + usage.Stime.Nano()),
 		mallocs: memory.Mallocs,
 		bytes:   memory.TotalAlloc,
 	}
 }
 
-// report states what each of n exchanges in each iteration cost.
-func report(b *testing.B, before cost, n int) {
-	after := used()
-	each := float64(b.N * n)
-	b.ReportMetric(float64(b.Elapsed())/each, "ns/exchange")
-	b.ReportMetric(float64(after.cpu-before.cpu)/each, "cpu-ns/exchange")
-	b.ReportMetric(float64(after.mallocs-before.mallocs)/each, "allocs/exchange")
-	b.ReportMetric(float64(after.bytes-before.bytes)/each, "B/exchange")
+// BenchmarkTurn is one turn of so many exchanges, each with one call of a Go function.
+func BenchmarkTurn(b *testing.B) {
+	benchmarkTurns(b, newHandFunction(), newRoster(b, newFunction(b)))
 }
 
-// BenchmarkTurn is one turn of so many exchanges, each with one call.
-func BenchmarkTurn(b *testing.B) {
+// BenchmarkMCPTurn is the same with a tool of an MCP server over stdio.
+func BenchmarkMCPTurn(b *testing.B) {
+	benchmarkTurns(b, newHandTools(b), newRoster(b, newTools("tools", 0)))
+}
+
+func benchmarkTurns(b *testing.B, tools *handTools, roster *ensemble.Roster) {
+	b.Helper()
 	for _, exchanges := range []int{20, 200, 500} {
 		url := launchModel(b, turnOf(exchanges, object{"name": prefix + "look", "arguments": object{"what": "the weather in Oslo"}}))
-		for _, stream := range []bool{true, false} {
-			name := fmt.Sprintf("whole/%d", exchanges)
-			if stream {
-				name = fmt.Sprintf("stream/%d", exchanges)
+		for _, api := range apis {
+			for _, stream := range []bool{true, false} {
+				b.Run(fmt.Sprintf("%s/%s/%d", api.name, map[bool]string{true: "stream", false: "whole"}[stream], exchanges), func(b *testing.B) {
+					loop, model := api.hand(url, tools, stream), api.model(b, url, stream)
+					compare(b, exchanges, func() error {
+						_, err := loop.turn(b.Context(), "Go.", func(string) {})
+						return err
+					}, func() error {
+						talk := converse.New(model, roster, &converse.Options{Limits: unlimited})
+						turn, err := talk.Ask(b.Context(), canister.Text("Go."))
+						if err == nil && turn.Exchanges != exchanges {
+							err = fmt.Errorf("there were %d exchanges", turn.Exchanges)
+						}
+						return err
+					})
+				})
 			}
-			b.Run(name+"/hand", func(b *testing.B) {
-				h := newHand(b, url, stream)
-				runTurns(b, exchanges, func() error {
-					_, err := h.turn(b.Context(), "Go.")
-					return err
-				})
-			})
-			b.Run(name+"/consort", func(b *testing.B) {
-				model, roster := newConsort(b, url, stream)
-				runTurns(b, exchanges, func() error {
-					talk := converse.New(model, roster, &converse.Options{Limits: unlimited})
-					turn, err := talk.Ask(b.Context(), canister.Text("Go."))
-					if err == nil && turn.Exchanges != exchanges {
-						err = fmt.Errorf("there were %d exchanges", turn.Exchanges)
-					}
-					return err
-				})
-			})
 		}
 	}
 }
 
-func runTurns(b *testing.B, exchanges int, turn func() error) {
-	b.Helper()
-	if err := turn(); err != nil { // warms up
-		b.Fatal(err)
+// BenchmarkDeltas is an answer of 2,000 deltas.
+func BenchmarkDeltas(b *testing.B) {
+	tools, roster := newHandFunction(), newRoster(b, newFunction(b))
+	url := launchModel(b, object{"steps": []object{{"message": object{"text": strings.Repeat("abcdefg ", 2000), "delta": 8}}}})
+	for _, api := range apis {
+		b.Run(api.name, func(b *testing.B) {
+			loop, model := api.hand(url, tools, true), api.model(b, url, true)
+			compare(b, 1, func() error {
+				deltas := 0
+				_, err := loop.turn(b.Context(), "Go.", func(string) { deltas++ })
+				return want(err, deltas)
+			}, func() error {
+				deltas := 0
+				for event, err := range converse.New(model, roster, nil).Send(b.Context(), canister.Text("Go.")) {
+					if err != nil {
+						return err
+					}
+					if _, ok := event.(converse.TextDelta); ok {
+						deltas++
+					}
+				}
+				return want(nil, deltas)
+			})
+		})
 	}
-	runtime.GC()
-	before := used()
-	for b.Loop() {
-		if err := turn(); err != nil {
-			b.Fatal(err)
+}
+
+func want(err error, deltas int) error {
+	if err == nil && deltas < 2000 {
+		err = fmt.Errorf("there were %d deltas", deltas)
+	}
+	return err
+}
+
+// perRound is how many exchanges each side makes in a round, at least, so that a round is
+// longer than the clock of the CPU is coarse.
+const perRound = 400
+
+// compare measures a loop that was written by hand and the runtime. Both take turns, and
+// begin in turn, so that the other work of the machine meets both. The ratios are medians
+// over the rounds.
+func compare(b *testing.B, exchanges int, hand, consort func() error) {
+	b.Helper()
+	sides := []*side{{name: "hand", turn: hand}, {name: "consort", turn: consort}}
+	for _, s := range sides { // warms up
+		if err := s.turn(); err != nil {
+			b.Fatal(s.name, err)
 		}
 	}
-	report(b, before, exchanges)
+	turns := max(1, perRound/max(exchanges, 20))
+	for n := 0; b.Loop(); n++ {
+		for i := range sides {
+			s := sides[(n+i)%2]
+			if err := s.round(turns); err != nil {
+				b.Fatal(s.name, err)
+			}
+		}
+	}
+	for _, s := range sides {
+		s.report(b, exchanges*turns)
+	}
+	ratio := func(unit string, of func(cost) float64) {
+		var ratios []float64
+		for i, c := range sides[1].rounds {
+			ratios = append(ratios, of(c)/of(sides[0].rounds[i]))
+		}
+		b.ReportMetric(median(ratios), unit)
+	}
+	ratio("time-ratio", func(c cost) float64 { return float64(c.time) })
+	ratio("cpu-ratio", func(c cost) float64 { return float64(c.cpu) })
+	ratio("allocs-ratio", func(c cost) float64 { return float64(c.mallocs) })
+	ratio("bytes-ratio", func(c cost) float64 { return float64(c.bytes) })
+}
+
+// side is one side of a comparison, and what it has cost in each round.
+type side struct {
+	name   string
+	turn   func() error
+	rounds []cost
+}
+
+func (s *side) round(turns int) error {
+	runtime.GC() // neither pays for the other
+	before := used()
+	for range turns {
+		if err := s.turn(); err != nil {
+			return err
+		}
+	}
+	after := used()
+	s.rounds = append(s.rounds, cost{after.time - before.time, after.cpu - before.cpu, after.mallocs - before.mallocs, after.bytes - before.bytes})
+	return nil
+}
+
+// report states what an exchange cost, as the median of the rounds.
+func (s *side) report(b *testing.B, exchanges int) {
+	of := func(unit string, of func(cost) float64) {
+		var each []float64
+		for _, c := range s.rounds {
+			each = append(each, of(c)/float64(exchanges))
+		}
+		b.ReportMetric(median(each), s.name+"-"+unit+"/exchange")
+	}
+	of("cpu-us", func(c cost) float64 { return float64(c.cpu) / 1e3 })
+	of("allocs", func(c cost) float64 { return float64(c.mallocs) })
+	of("B", func(c cost) float64 { return float64(c.bytes) })
 }
 
 // BenchmarkGrowth is the time of the last exchanges of a long turn, for the
@@ -174,54 +312,6 @@ func BenchmarkParallelCalls(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/turn")
-}
-
-// BenchmarkDeltas is an answer of 2,000 deltas: the time to the first, and to
-// the end.
-func BenchmarkDeltas(b *testing.B) {
-	text := make([]byte, 2000*8)
-	for i := range text {
-		text[i] = "abcdefg "[i%8]
-	}
-	url := launchModel(b, object{"steps": []object{{"message": object{"text": string(text), "delta": 8}}}})
-	b.Run("hand", func(b *testing.B) {
-		h := newHand(b, url, true)
-		var first time.Duration
-		before := used()
-		for b.Loop() {
-			began, seen := time.Now(), false
-			h.onDelta = func(text string) {
-				if !seen && text != "" {
-					first += time.Since(began)
-					seen = true
-				}
-			}
-			if _, err := h.turn(b.Context(), "Go."); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.ReportMetric(float64(first)/float64(b.N), "ns/first-delta")
-		report(b, before, 1)
-	})
-	b.Run("consort", func(b *testing.B) {
-		model, roster := newConsort(b, url, true)
-		var first time.Duration
-		before := used()
-		for b.Loop() {
-			began, seen := time.Now(), false
-			for event, err := range converse.New(model, roster, nil).Send(b.Context(), canister.Text("Go.")) {
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, ok := event.(converse.TextDelta); ok && !seen {
-					first += time.Since(began)
-					seen = true
-				}
-			}
-		}
-		b.ReportMetric(float64(first)/float64(b.N), "ns/first-delta")
-		report(b, before, 1)
-	})
 }
 
 // BenchmarkConnect is how long stdio servers take to connect, one and ten, each

@@ -16,18 +16,23 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
-// hand is the loop that a good engineer writes in an afternoon on the two SDKs.
-type hand struct {
-	client  openai.Client
-	session *mcp.ClientSession
-	tools   []openai.ChatCompletionToolUnionParam
-	stream  bool
-	onDelta func(string)
+// hand is a loop that a good engineer writes in an afternoon on the provider's SDK and
+// go-sdk. It sends the whole history with each request.
+type hand interface {
+	// turn works until the model asks for no more tools. It passes on the pieces of text.
+	turn(ctx context.Context, prompt string, onDelta func(text string)) (string, error)
+}
+
+// handTools are the tools of the loops.
+type handTools struct {
+	list []*mcp.Tool
+	call func(ctx context.Context, name, arguments string) (string, error)
 }
 
 const prefix = "tools__"
 
-func newHand(tb testing.TB, url string, stream bool) *hand {
+// newHandTools returns the tools of a server, which the loops share.
+func newHandTools(tb testing.TB) *handTools {
 	tb.Helper()
 	argv, environment := toolsCommand()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -41,32 +46,90 @@ func newHand(tb testing.TB, url string, stream bool) *hand {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { session.Close() })
-	h := &hand{
-		client:  openai.NewClient(option.WithBaseURL(url), option.WithAPIKey("none")),
-		session: session,
-		stream:  stream,
-	}
+	tools := &handTools{call: func(ctx context.Context, name, arguments string) (string, error) {
+		return callTool(ctx, session, name, arguments)
+	}}
 	for tool, err := range session.Tools(tb.Context(), nil) {
 		if err != nil {
 			tb.Fatal(err)
 		}
+		tools.list = append(tools.list, tool)
+	}
+	return tools
+}
+
+// callTool calls a tool of a server and returns the text of the result.
+func callTool(ctx context.Context, session *mcp.ClientSession, name, arguments string) (string, error) {
+	var decoded map[string]any
+	if err := json.Unmarshal([]byte(arguments), &decoded); err != nil {
+		return "", err
+	}
+	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: strings.TrimPrefix(name, prefix), Arguments: decoded})
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, content := range result.Content {
+		if content, ok := content.(*mcp.TextContent); ok {
+			text.WriteString(content.Text)
+		}
+	}
+	return text.String(), nil
+}
+
+// lookInput are the arguments of the tool that is a Go function.
+type lookInput struct {
+	What string `json:"what"`
+}
+
+// lookText is what it returns.
+var lookText = strings.Repeat("0123456789", answerBytes/10)
+
+// newHandFunction returns one tool, which is a Go function.
+func newHandFunction() *handTools {
+	schema := map[string]any{"type": "object", "properties": map[string]any{"what": map[string]any{"type": "string"}}, "required": []any{"what"}}
+	return &handTools{
+		list: []*mcp.Tool{{Name: "look", Description: "Look something up.", InputSchema: schema}},
+		call: func(_ context.Context, name, arguments string) (string, error) {
+			var in lookInput
+			if err := json.Unmarshal([]byte(arguments), &in); err != nil {
+				return "", err
+			}
+			if name != prefix+"look" {
+				return "", fmt.Errorf("there is no tool %q", name)
+			}
+			return lookText, nil
+		},
+	}
+}
+
+// chatHand is the loop for Chat Completions.
+type chatHand struct {
+	client openai.Client
+	tools  *handTools
+	params []openai.ChatCompletionToolUnionParam
+	stream bool
+}
+
+func newChatHand(url string, tools *handTools, stream bool) hand {
+	h := &chatHand{client: openai.NewClient(option.WithBaseURL(url), option.WithAPIKey("none")), tools: tools, stream: stream}
+	for _, tool := range tools.list {
 		schema, _ := tool.InputSchema.(map[string]any)
-		h.tools = append(h.tools, openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
+		h.params = append(h.params, openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 			Name: prefix + tool.Name, Description: openai.String(tool.Description), Parameters: schema,
 		}))
 	}
 	return h
 }
 
-// turn works until the model asks for no more tools.
-func (h *hand) turn(ctx context.Context, prompt string) (string, error) {
+func (h *chatHand) turn(ctx context.Context, prompt string, onDelta func(string)) (string, error) {
 	params := openai.ChatCompletionNewParams{
 		Model:    "scripted",
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)},
-		Tools:    h.tools,
+		Tools:    h.params,
 	}
 	for {
-		message, err := h.exchange(ctx, params)
+		message, err := h.exchange(ctx, params, onDelta)
 		if err != nil {
 			return "", err
 		}
@@ -75,28 +138,16 @@ func (h *hand) turn(ctx context.Context, prompt string) (string, error) {
 			return message.Content, nil
 		}
 		for _, call := range message.ToolCalls {
-			var arguments map[string]any
-			if err := json.Unmarshal([]byte(call.Function.Arguments), &arguments); err != nil {
-				return "", err
-			}
-			result, err := h.session.CallTool(ctx, &mcp.CallToolParams{
-				Name: strings.TrimPrefix(call.Function.Name, prefix), Arguments: arguments,
-			})
+			text, err := h.tools.call(ctx, call.Function.Name, call.Function.Arguments)
 			if err != nil {
 				return "", err
 			}
-			var text strings.Builder
-			for _, content := range result.Content {
-				if content, ok := content.(*mcp.TextContent); ok {
-					text.WriteString(content.Text)
-				}
-			}
-			params.Messages = append(params.Messages, openai.ToolMessage(text.String(), call.ID))
+			params.Messages = append(params.Messages, openai.ToolMessage(text, call.ID))
 		}
 	}
 }
 
-func (h *hand) exchange(ctx context.Context, params openai.ChatCompletionNewParams) (*openai.ChatCompletionMessage, error) {
+func (h *chatHand) exchange(ctx context.Context, params openai.ChatCompletionNewParams, onDelta func(string)) (*openai.ChatCompletionMessage, error) {
 	if !h.stream {
 		completion, err := h.client.Chat.Completions.New(ctx, params)
 		if err != nil {
@@ -113,8 +164,8 @@ func (h *hand) exchange(ctx context.Context, params openai.ChatCompletionNewPara
 		if !whole.AddChunk(chunk) {
 			return nil, fmt.Errorf("a chunk does not fit")
 		}
-		if h.onDelta != nil && len(chunk.Choices) > 0 {
-			h.onDelta(chunk.Choices[0].Delta.Content)
+		if len(chunk.Choices) > 0 {
+			onDelta(chunk.Choices[0].Delta.Content)
 		}
 	}
 	if err := stream.Err(); err != nil {

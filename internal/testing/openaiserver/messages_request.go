@@ -92,8 +92,8 @@ type claudeBlock struct {
 }
 
 // parseMessages parses and checks a request to Messages. The failure is the answer to the
-// client. With trust it checks only what it needs.
-func parseMessages(body []byte, header http.Header, trust bool) (*Request, *Failure) {
+// client.
+func parseMessages(body []byte, header http.Header) (*Request, *Failure) {
 	var wire messagesRequest
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	decoder.DisallowUnknownFields()
@@ -115,10 +115,8 @@ func parseMessages(body []byte, header http.Header, trust bool) (*Request, *Fail
 	if failure != nil {
 		return nil, failure
 	}
-	if !trust {
-		if failure := wire.validate(contents); failure != nil {
-			return nil, failure
-		}
+	if failure := wire.validate(contents); failure != nil {
+		return nil, failure
 	}
 	r := &Request{Model: wire.Model, Stream: wire.Stream, Header: header, Body: body, api: messagesAPI}
 	r.thinks = wire.Thinking != nil && wire.Thinking.Type != "disabled"

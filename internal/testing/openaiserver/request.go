@@ -178,9 +178,11 @@ func parseRequest(body []byte, header http.Header) (*Request, *Failure) {
 
 // skimRequest reads only the members of a compact request that are needed to choose and
 // send a scripted reply. In a JSON string every quotation mark is escaped, so the
-// patterns cannot occur in the text of a message.
-func skimRequest(body []byte, header http.Header) *Request {
+// patterns cannot occur in the text of a message. Each answer in a request to Responses
+// must have a text, since its other items have no role.
+func skimRequest(kind api, body []byte, header http.Header) *Request {
 	return &Request{
+		api:          kind,
 		Model:        "scripted",
 		Stream:       bytes.Contains(body, []byte(`"stream":true`)),
 		Position:     bytes.Count(body, []byte(`"role":"assistant"`)),

@@ -91,20 +91,18 @@ func (i *inputItem) isModels() bool {
 }
 
 // parseResponses parses and checks a request to Responses. The failure is the answer to
-// the client. With trust it checks only what it needs.
-func parseResponses(body []byte, header http.Header, trust bool) (*Request, *Failure) {
+// the client.
+func parseResponses(body []byte, header http.Header) (*Request, *Failure) {
 	var wire responsesRequest
 	if failure := decodeStrictly(body, &wire); failure != nil {
 		return nil, failure
 	}
-	items, failure := readInput(wire.Input, !trust)
+	items, failure := readInput(wire.Input)
 	if failure != nil {
 		return nil, failure
 	}
-	if !trust {
-		if failure := validateResponses(&wire, items); failure != nil {
-			return nil, failure
-		}
+	if failure := validateResponses(&wire, items); failure != nil {
+		return nil, failure
 	}
 	r := &Request{
 		Model: wire.Model, Stream: wire.Stream, Header: header, Body: body,
@@ -137,9 +135,9 @@ func decodeStrictly(body []byte, into *responsesRequest) *Failure {
 	return invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON payload.)")
 }
 
-// readInput reads the items of an input, which is a text or a list, and, if asked, the names
-// of their members.
-func readInput(raw json.RawMessage, members bool) ([]inputItem, *Failure) {
+// readInput reads the items of an input, which is a text or a list, and the names of their
+// members.
+func readInput(raw json.RawMessage) ([]inputItem, *Failure) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		content, _ := json.Marshal(text)
@@ -150,16 +148,12 @@ func readInput(raw json.RawMessage, members bool) ([]inputItem, *Failure) {
 		return nil, invalid("input", "missing_required_parameter", "Missing required parameter: 'input'.")
 	}
 	var all []map[string]json.RawMessage
-	if members {
-		_ = json.Unmarshal(raw, &all) // they are objects, as read before
-	}
+	_ = json.Unmarshal(raw, &all) // they are objects, as read before
 	for i := range items {
 		if items[i].Type == "" && items[i].Role != "" {
 			items[i].Type = "message"
 		}
-		if members {
-			items[i].members = all[i]
-		}
+		items[i].members = all[i]
 	}
 	return items, nil
 }

@@ -319,12 +319,12 @@ func apiOf(r *http.Request) (api, bool) {
 // parse parses and checks a request.
 func (s *Server) parse(r *http.Request, body []byte) (*Request, *Failure) {
 	switch kind, _ := apiOf(r); {
-	case kind == responsesAPI:
-		return parseResponses(body, r.Header, s.options.Trust)
-	case kind == messagesAPI:
-		return parseMessages(body, r.Header, s.options.Trust)
 	case s.options.Trust:
-		return skimRequest(body, r.Header), nil
+		return skimRequest(kind, body, r.Header), nil
+	case kind == responsesAPI:
+		return parseResponses(body, r.Header)
+	case kind == messagesAPI:
+		return parseMessages(body, r.Header)
 	}
 	return parseRequest(body, r.Header)
 }
