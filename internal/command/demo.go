@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -38,15 +39,16 @@ func demoCommand(p *program) *cobra.Command {
 		Long: "Demo stores the tasks of two people in a database and serves them over MCP: for one\n" +
 			"in a subprocess, for the other over HTTP on this machine. It runs a\n" +
 			"conversation that uses both, with the same code as any other. The model is a\n" +
-			"script, behind an OpenAI-compatible server on this machine; --model and\n" +
-			"--base-url select a real one.",
-		Example: "  consort demo\n  consort demo --model gpt-5-mini\n  consort demo --base-url http://localhost:11434/v1 --model qwen3",
+			"script, behind a server on this machine; --model and --base-url select a real\n" +
+			"one. --api selects the API that the model speaks.",
+		Example: "  consort demo\n  consort demo --api messages\n  consort demo --model gpt-5-mini\n  consort demo --base-url http://localhost:11434/v1 --model qwen3",
 		Args:    cobra.NoArgs,
 		RunE:    runE(d.run),
 	}
 	cmd.Flags().StringVar(&d.options.Model, "model", "", "talk with the model `NAME` instead of the script")
 	cmd.Flags().StringVar(&d.options.BaseURL, "base-url", "", "the `URL` of the model's API (default: that of OpenAI, or of Anthropic for claude…)")
 	cmd.Flags().StringVar(&d.options.APIKey, "api-key", "", "the variable `env:NAME` with the API key (default there: env:OPENAI_API_KEY or env:ANTHROPIC_API_KEY)")
+	cmd.Flags().StringVar(&d.options.API, "api", "", "the `API` of the model: chat, responses or messages (default: chat for the script)")
 	return p.withTrace(p.withJSON(cmd, "print one line of JSON per event, without pauses"))
 }
 
@@ -80,6 +82,8 @@ func (d *demonstration) run(ctx context.Context, _ []string) (err error) {
 
 func (d *demonstration) checkFlags() error {
 	switch {
+	case !slices.Contains([]string{"", "chat", "responses", "messages"}, d.options.API):
+		return exit.Usagef("--api: expected chat, responses or messages")
 	case d.options.Model == "" && d.options.BaseURL != "":
 		return exit.Usagef("--base-url needs --model NAME")
 	case d.options.Model == "" && d.options.APIKey != "":

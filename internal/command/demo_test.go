@@ -113,6 +113,24 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// TestDemoOnEachAPI: the conversation is the same with each API.
+func TestDemoOnEachAPI(t *testing.T) {
+	var said []string
+	for _, api := range []string{"chat", "responses", "messages"} {
+		o := consort(t, "demo", "--json", "--api", api).expect(t, exit.Done)
+		var text strings.Builder
+		for _, e := range events(t, o.stdout) {
+			if e.Event == "text_delta" || e.Event == "invocation_requested" {
+				text.WriteString(e.Text + e.Name)
+			}
+		}
+		said = append(said, text.String())
+	}
+	if !strings.Contains(said[0], "Left are the drinks for Ada") || said[1] != said[0] || said[2] != said[0] {
+		t.Errorf("chat: %s\nresponses: %s\nmessages: %s", said[0], said[1], said[2])
+	}
+}
+
 func TestDemoTellsItsStory(t *testing.T) {
 	o := consort(t, "demo").expect(t, exit.Done)
 	contains(t, "the screen", o.stdout,
@@ -146,6 +164,7 @@ func TestDemoRefusesFlagsThatDoNotFit(t *testing.T) {
 		{"--base-url", "http://127.0.0.1:1/v1"},
 		{"--api-key", "env:KEY"},
 		{"--model", "m", "--api-key", "sk-secret"},
+		{"--api", "smoke"},
 	} {
 		o := consort(t, append([]string{"demo"}, args...)...).expect(t, exit.Usage)
 		lacks(t, "the complaint", o.stderr, "sk-secret")

@@ -34,6 +34,7 @@ type Options struct {
 	Model   string // the name of a real model; empty for the script
 	BaseURL string // of a real model; empty means OpenAI or Anthropic
 	APIKey  string // of a real model, as in a configuration
+	API     string // chat, responses or messages; empty means the model's own, and chat for the script
 	Quick   bool   // without pauses for people who watch
 }
 
@@ -106,12 +107,22 @@ func (d *Demo) start(ctx context.Context, takes time.Duration) (err error) {
 
 // modelTable returns the [model] table of the configuration.
 func (d *Demo) modelTable() string {
+	name, base := d.options.Model, d.options.BaseURL
 	if d.model != nil {
-		return fmt.Sprintf("[model]\nname = \"script\"\nbase_url = \"%s\"\n", d.model.URL())
+		name, base = "script", d.model.URL()
+		if d.options.API == "messages" { // whose clients add /v1 themselves
+			base = strings.TrimSuffix(base, "/v1")
+		}
 	}
-	text := "[model]\nname = " + quoted(d.options.Model) + "\n"
-	if d.options.BaseURL != "" {
-		text += "base_url = " + quoted(d.options.BaseURL) + "\n"
+	text := "[model]\nname = " + quoted(name) + "\n"
+	switch d.options.API {
+	case "chat", "responses":
+		text += "api = " + quoted(d.options.API) + "\n"
+	case "messages":
+		text += "provider = \"anthropic\"\n"
+	}
+	if base != "" {
+		text += "base_url = " + quoted(base) + "\n"
 	}
 	if d.options.APIKey != "" {
 		text += "api_key = " + quoted(d.options.APIKey) + "\n"
@@ -153,7 +164,7 @@ func (d *Demo) Introduction(paint terminal.Palette) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, paint.Bold("A conversation with tools, only on this machine.")+" It uses:")
 	if d.model != nil {
-		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.Bold("a script, not a real model,"), d.model.URL())
+		fmt.Fprintf(&b, "  model    %s behind a server on this machine, %s\n", paint.Bold("a script, not a real model,"), d.model.URL())
 	} else {
 		fmt.Fprintf(&b, "  model    %s at %s\n", display.Text(d.options.Model), display.Text(cmp.Or(d.options.BaseURL, "its provider")))
 	}
