@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,42 +86,60 @@ func (m *ResourceMetadata) document() []byte {
 	return text
 }
 
+// authentication finds out who sends a request over HTTP.
+type authentication struct {
+	tokens   access.Tokens
+	ask      func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error) // Options.Authenticate; may be nil
+	trusted  []invoker.Value                                                                   // of every caller
+	metadata *ResourceMetadata                                                                 // may be nil
+	refusals *zap.Logger
+}
+
+func newAuthentication(o *Options, refusals *zap.Logger) *authentication {
+	return &authentication{
+		tokens: access.NewTokens(o.Token, o.Tokens), ask: o.Authenticate, trusted: o.Trusted,
+		metadata: o.ResourceMetadata, refusals: refusals,
+	}
+}
+
+// isRequired reports whether a request needs a bearer token.
+func (a *authentication) isRequired() bool { return a.tokens.Configured() || a.ask != nil }
+
 // identify authenticates a request and returns its caller. If not ok, it has written
 // the response.
-func (s *Server) identify(w http.ResponseWriter, r *http.Request) (from *caller, ok bool) {
-	values, name, err := s.authenticate(r)
+func (a *authentication) identify(w http.ResponseWriter, r *http.Request) (from *caller, ok bool) {
+	values, name, err := a.check(r)
 	if err != nil {
-		s.refuseToken(w, r, err)
+		a.refuse(w, r, err)
 		return nil, false
 	}
 	said := append(invoker.TrustedFrom(r.Context()), values...)
-	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(s.options.Trusted), said...)...)
-	ctx = s.tokens.WithName(ctx, name)
+	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(a.trusted), said...)...)
+	ctx = a.tokens.WithName(ctx, name)
 	identity := access.Identity(name, said)
 	return &caller{ctx: ctx, identity: identity, client: access.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
 }
 
 func alwaysFree() (release func(), ok bool) { return func() {}, true }
 
-// authenticate checks the token of a request. name is the name of the token.
-func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name string, err error) {
-	o := &s.options
-	if !s.asksForTokens() {
+// check checks the token of a request. name is the name of the token.
+func (a *authentication) check(r *http.Request) (values []invoker.Value, name string, err error) {
+	if !a.isRequired() {
 		return nil, "", nil
 	}
 	var ask func(token string) ([]invoker.Value, error)
-	if o.Authenticate != nil {
-		ask = func(token string) ([]invoker.Value, error) { return o.Authenticate(r.Context(), token, r) }
+	if a.ask != nil {
+		ask = func(token string) ([]invoker.Value, error) { return a.ask(r.Context(), token, r) }
 	}
-	return s.tokens.Check(r.Header.Values("Authorization"), ask)
+	return a.tokens.Check(r.Header.Values("Authorization"), ask)
 }
 
-// refuseToken answers a request whose token is missing or not valid (RFC 6750, § 3; RFC
+// refuse answers a request whose token is missing or not valid (RFC 6750, § 3; RFC
 // 9728, § 5.1).
-func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) {
+func (a *authentication) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	challenge := []string{}
-	if s.options.ResourceMetadata != nil {
-		challenge = append(challenge, fmt.Sprintf("resource_metadata=%q", s.options.ResourceMetadata.url()))
+	if a.metadata != nil {
+		challenge = append(challenge, fmt.Sprintf("resource_metadata=%q", a.metadata.url()))
 	}
 	status, text := http.StatusUnauthorized, "a bearer token is required"
 	var scope *ScopeError
@@ -129,17 +148,14 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 		status, text = http.StatusForbidden, "the token does not permit this"
 		challenge = append(challenge, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", strings.Join(scope.Scopes, " ")))
 	case errors.Is(err, access.ErrNone):
-		if m := s.options.ResourceMetadata; m != nil && len(m.Scopes) > 0 {
+		if m := a.metadata; m != nil && len(m.Scopes) > 0 {
 			challenge = append(challenge, fmt.Sprintf("scope=%q", strings.Join(m.Scopes, " ")))
 		}
 	default:
 		text = "the token is not valid"
 		challenge = append(challenge, `error="invalid_token"`)
 	}
-	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused: its token is not valid", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	event.Log(r.Context(), a.refusals, zapcore.InfoLevel, "a request is refused: its token is not valid", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
 	listening.Refuse(w, r, status, text)
 }
-
-// asksForTokens reports whether a request needs a bearer token.
-func (s *Server) asksForTokens() bool { return s.tokens.Configured() || s.options.Authenticate != nil }

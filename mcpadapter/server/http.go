@@ -82,7 +82,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.checkOrigin(w, r) || !checkMethod(w, r) {
 		return
 	}
-	from, ok := h.identify(w, r)
+	from, ok := h.auth.identify(w, r)
 	if !ok {
 		return
 	}
@@ -263,7 +263,7 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	hosts := h.options.Hosts
 	name := hostOf(r.Host)
 	switch {
-	case len(hosts) == 0 && (isLoopback(name) || h.asksForTokens()):
+	case len(hosts) == 0 && (isLoopback(name) || h.auth.isRequired()):
 		return true // a web page does not have the token
 	case slices.ContainsFunc(hosts, func(host string) bool {
 		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(strings.Trim(host, "[]"), name)

@@ -33,7 +33,7 @@ type Server struct {
 	offers     offers
 	requests   sync.Map // HTTP requests under way: their key -> *caller
 	serial     atomic.Uint64
-	tokens     access.Tokens
+	auth       *authentication
 	clients    *access.Clients
 	sessions   *sessions
 	parked     *parked
@@ -76,7 +76,7 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
-	s.tokens = access.NewTokens(s.options.Token, s.options.Tokens)
+	s.auth = newAuthentication(&s.options, s.refusals)
 	s.clients = access.New(access.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.sessions = newSessions(&s.options)
 	s.parked = newParked(s.options.AnswerTimeout, s.options.Parallel)

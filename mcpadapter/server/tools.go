@@ -36,6 +36,7 @@ type toolset struct {
 	tools   []*offeredTool // sorted by name
 	byName  map[string]*offeredTool
 	headed  []string // names of the tools with arguments that are also sent in headers
+	log     *zap.Logger
 }
 
 // offeredTool is a tool under the name that clients use.
@@ -70,7 +71,8 @@ func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	if before != nil && before.catalog == catalog {
 		return before, nil
 	}
-	set := s.newToolset(catalog, own)
+	set := &toolset{catalog: catalog, byName: make(map[string]*offeredTool), log: s.log}
+	set.fill(own, s.options.OwnNames)
 	s.offers.tools.Store(set)
 	s.notifyIfToolsChanged(before, set)
 	s.registerHeaders(before, set)
@@ -106,39 +108,37 @@ func (s *Server) find(ctx context.Context, name string) (*offeredTool, error) {
 	return set.byName[name], nil
 }
 
-// newToolset assigns names to the tools: first the server's own tools, which have only
-// one name; then, with OwnNames, roster tools whose own name is unique in the roster;
-// and the rest by the names that models see.
-func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *toolset {
-	set := &toolset{catalog: catalog, byName: make(map[string]*offeredTool)}
+// fill assigns names to the tools: first the server's own tools, which have only one
+// name; then, with ownNames, roster tools whose own name is unique in the roster; and the
+// rest by the names that models see.
+func (set *toolset) fill(own []*ensemble.Tool, ownNames bool) {
 	for _, t := range own {
-		s.add(set, t, t.Definition().Name)
+		set.add(t, t.Definition().Name)
 	}
-	tools := catalog.Tools()
+	tools := set.catalog.Tools()
 	named := make(map[string]int)
 	for _, t := range tools {
 		named[t.Definition().Name]++
 	}
 	for _, t := range tools {
 		name := t.Name()
-		if ownName := t.Definition().Name; s.options.OwnNames && named[ownName] == 1 && legalName.MatchString(ownName) {
+		if ownName := t.Definition().Name; ownNames && named[ownName] == 1 && legalName.MatchString(ownName) {
 			if _, taken := set.byName[ownName]; !taken {
 				name = ownName
 			}
 		}
-		s.add(set, t, name)
+		set.add(t, name)
 	}
 	slices.SortFunc(set.tools, func(a, b *offeredTool) int { return strings.Compare(a.name, b.name) })
-	return set
 }
 
 // legalName matches the names that MCP allows (MCP 2025-11-25, server/tools § Tool
 // Names).
 var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-func (s *Server) add(set *toolset, t *ensemble.Tool, name string) {
+func (set *toolset) add(t *ensemble.Tool, name string) {
 	if _, taken := set.byName[name]; taken {
-		s.log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		set.log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	tool := &offeredTool{Tool: t, name: name, def: t.Definition()}
