@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/mcpadapter/internal/decode"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
 )
 
 // IdempotencyKey is the member of a request's _meta that carries the identity of the
@@ -29,17 +30,27 @@ const IdempotencyKey = "io.github.consort-go/idempotency-key"
 // result is meant for models.
 const FailureKey = wire.FailureKey
 
+// requester makes the requests of a connection, and says why one failed.
+type requester struct {
+	options     *ClientOptions
+	log         *zap.Logger
+	link        link
+	interceptor *interceptor
+	life        *lifetime
+	needs       []string // names of the trusted values that go into headers
+}
+
 // request runs one request of the SDK. send may return late, or not before the link is
 // killed, but request returns soon after ctx or the connection ends. Progress reports
 // are delivered here, all of them before request returns.
-func (c *connection) request(ctx context.Context, x *exchange, send func(context.Context) error) error {
+func (r *requester) request(ctx context.Context, x *exchange, send func(context.Context) error) error {
 	// The SDK reads the stream beyond its answer until this context ends.
 	sending, cancel := context.WithCancel(withExchange(ctx, x))
 	defer cancel()
-	defer c.interceptor.forget(x)
-	defer context.AfterFunc(c.life, cancel)()
+	defer r.interceptor.forget(x)
+	defer context.AfterFunc(r.life.ctx, cancel)()
 	returned := make(chan error, 1)
-	if !c.start(func() { returned <- send(sending) }) {
+	if !r.life.start(func() { returned <- send(sending) }) {
 		return errClosed
 	}
 	var reports <-chan struct{}
@@ -57,14 +68,14 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 				return nil
 			case ctx.Err() != nil:
 				return ctx.Err()
-			case errors.Is(err, context.Canceled) && c.life.Err() != nil:
+			case errors.Is(err, context.Canceled) && r.life.ctx.Err() != nil:
 				err = errClosed
 			}
-			c.awaitLoss(ctx)
+			r.awaitLoss(ctx)
 			return err
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-c.life.Done():
+		case <-r.life.ctx.Done():
 			return errClosed
 		}
 	}
@@ -72,14 +83,14 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 
 // awaitLoss waits until a connection whose link has ended is reported as lost, so that
 // the failure of a request is not returned before it. Watch closes lost soon.
-func (c *connection) awaitLoss(ctx context.Context) {
+func (r *requester) awaitLoss(ctx context.Context) {
 	select {
-	case <-c.interceptor.broken:
+	case <-r.interceptor.broken:
 	default:
 		return
 	}
 	select {
-	case <-c.lost:
+	case <-r.life.lost:
 	case <-ctx.Done():
 	}
 }
@@ -105,13 +116,13 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 		params.SetProgressToken(x.token)
 		c.interceptor.listen(x)
 	}
-	err := c.request(ctx, x, func(ctx context.Context) error {
+	err := c.requests.request(ctx, x, func(ctx context.Context) error {
 		_, err := c.session.CallTool(ctx, params)
 		return err
 	})
 	// An answer that arrived just before the connection was lost counts. After we gave
 	// up the call it does not: it may be the answer to the cancellation.
-	if result := x.result(); err == nil || result != nil && ctx.Err() == nil && !c.isClosed() {
+	if result := x.result(); err == nil || result != nil && ctx.Err() == nil && !c.life.isClosed() {
 		out, failure := decode.Output(result)
 		x.ended(out.Content, returned(failure))
 		if failure != nil {
@@ -119,7 +130,7 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 		}
 		return out, nil
 	}
-	return invoker.Output{}, x.failed(c.failure(err, x, false))
+	return invoker.Output{}, x.failed(c.requests.failure(err, x, false))
 }
 
 // instead returns a function that always shows the SDK the same text.

@@ -86,33 +86,33 @@ func (c *completions) evict() {
 
 // onCompletion returns the [invoker.ElicitRequest].OnCompletion of a question with that
 // elicitationId for a client, or nil if the ID is empty or too long.
-func (c *connection) onCompletion(id, client string) func(func()) {
+func (q *questions) onCompletion(id, client string) func(func()) {
 	if id == "" || len(id) > maxElicitationID {
 		return nil
 	}
 	return func(f func()) {
-		if f != nil && !c.completions.listen(completionListener{id, client, f}) {
-			c.report(f)
+		if f != nil && !q.completions.listen(completionListener{id, client, f}) {
+			q.report(f)
 		}
 	}
 }
 
 // elicitationComplete handles notifications/elicitation/complete.
-func (c *connection) elicitationComplete(params json.RawMessage) {
+func (q *questions) elicitationComplete(params json.RawMessage) {
 	var about struct {
 		ID string `json:"elicitationId"`
 	}
 	if json.Unmarshal(params, &about) != nil {
 		return
 	}
-	for _, f := range c.completions.complete(about.ID) {
-		c.report(f)
+	for _, f := range q.completions.complete(about.ID) {
+		q.report(f)
 	}
 }
 
 // report calls f on a goroutine that Close waits for.
-func (c *connection) report(f func()) {
-	c.start(func() {
+func (q *questions) report(f func()) {
+	q.life.start(func() {
 		_ = contain.Call("the function for the completion of a page", f) // a panic is not the connection's fault
 	})
 }

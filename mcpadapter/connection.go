@@ -31,34 +31,25 @@ type connection struct {
 	log         *zap.Logger
 	link        link
 	interceptor *interceptor
-	session     *mcp.ClientSession
 	peer        ensemble.Peer
 	version     atomic.Value // string: the negotiated protocol version
 	modern      bool         // the version is 2026-07-28 or newer
 	asking      *negotiation // of the protocol version; nil if only one was asked for
 	serial      atomic.Int64
 
-	needs []string // names of the trusted values that go into headers
+	library              // its requests and session are the connection's
+	questions *questions // of the server
+	life      *lifetime
 
 	requestMeta   map[string]json.RawMessage // sent with each request, if modern
 	serverInfo    json.RawMessage            // the server's description of itself
 	listeners     listeners
-	completions   completions
 	notifications *notifications
 
 	telemetry *telemetry.Telemetry // from the context of open; for requests that belong to no call
 	ensemble  string               // name in telemetry
 	lasting   *telemetry.Session
 
-	life context.Context // of calls and background work
-	end  context.CancelFunc
-
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup // calls of the SDK and background work
-
-	lost     chan struct{}
-	lostErr  error // set before lost is closed
 	closing  sync.Once
 	done     chan struct{} // closed when Close has finished
 	closeErr error         // set before done is closed
@@ -72,15 +63,16 @@ func newConnection(options *ClientOptions, l link) *connection {
 		log:           options.Logger,
 		link:          l,
 		notifications: newNotifications(),
-		lost:          make(chan struct{}),
+		life:          newLifetime(),
 		done:          make(chan struct{}),
 	}
-	if trusting, ok := l.(interface{ needs() []string }); ok {
-		c.needs = trusting.needs()
-	}
-	c.life, c.end = context.WithCancel(context.Background())
 	c.interceptor = newInterceptor(l, c.notified)
-	c.interceptor.peer, c.interceptor.failure = c.route, c.failure
+	c.requests = &requester{options: options, log: c.log, link: l, interceptor: c.interceptor, life: c.life}
+	if trusting, ok := l.(interface{ needs() []string }); ok {
+		c.requests.needs = trusting.needs()
+	}
+	c.questions = &questions{options: options, interceptor: c.interceptor, life: c.life, route: c.route}
+	c.interceptor.peer, c.interceptor.failure = c.route, c.requests.failure
 	return c
 }
 
@@ -102,6 +94,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 		err     error
 	}
 	c.telemetry, c.ensemble = telemetry.From(ctx), cmp.Or(telemetry.Ensemble(ctx), c.options.Server)
+	c.questions.telemetry = c.telemetry
 	x := &exchange{sending: c.asked}
 	x.answered = func(method string, response *jsonrpc.Response) {
 		timer.Stop()
@@ -109,7 +102,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	}
 	connected := make(chan outcome, 1)
 	go func() {
-		session, err := c.client().Connect(withExchange(ctx, x), c.interceptor, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
+		session, err := c.questions.client().Connect(withExchange(ctx, x), c.interceptor, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
 		connected <- outcome{session, err}
 	}()
 	var got outcome
@@ -128,7 +121,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	}
 	c.interceptor.forget(x)
 	err := c.abandon(ctx, got.session, got.err)
-	x.failed(c.failure(err, x, true))
+	x.failed(c.requests.failure(err, x, true))
 	return err
 }
 
@@ -181,7 +174,7 @@ func (c *connection) handshakeAnswered(method string, response *jsonrpc.Response
 func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, err error) error {
 	lost := c.link.err() // before kill, after which err returns nil
 	c.link.kill()
-	c.end()
+	c.life.end()
 	c.notifications.stop()
 	if session != nil {
 		_ = session.Close()
@@ -218,7 +211,7 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 		l.negotiated(info.ProtocolVersion)
 	}
 	c.speak(info.ProtocolVersion)
-	c.work.Go(c.watch)
+	c.life.work.Go(c.watch)
 	if l, ok := c.link.(interface{ listen(context.Context, func()) }); ok && !c.modern {
 		l.listen(ctx, c.notifications.missed)
 	}
@@ -226,7 +219,7 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 		c.listenForLists(ctx)
 	}
 	if !c.modern && c.options.LogLevel != "" && info.Capabilities != nil && info.Capabilities.Logging != nil {
-		c.work.Go(c.setLogLevel)
+		c.life.work.Go(c.setLogLevel)
 	}
 }
 
@@ -245,7 +238,7 @@ func describedPeer(serverInfo json.RawMessage) (p ensemble.Peer) {
 
 // setLogLevel sends one request; if the server refuses, it keeps its own level.
 func (c *connection) setLogLevel() {
-	ctx, cancel := context.WithTimeout(c.life, defaultProbe)
+	ctx, cancel := context.WithTimeout(c.life.ctx, defaultProbe)
 	defer cancel()
 	if err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(c.options.LogLevel)}); err != nil && ctx.Err() == nil {
 		c.log.Warn("the server keeps its own log level", event.LevelRefused, zap.Error(cleaned(err)))
@@ -255,50 +248,32 @@ func (c *connection) setLogLevel() {
 // watch waits for the end of the connection, from either side.
 func (c *connection) watch() {
 	select {
-	case <-c.life.Done():
+	case <-c.life.ctx.Done():
 	case <-c.link.lost():
-		c.lostErr = c.link.err()
+		c.life.lostErr = c.link.err()
 	case <-c.interceptor.broken:
-		c.lostErr = cmp.Or(c.link.err(), cleaned(c.interceptor.cause))
+		c.life.lostErr = cmp.Or(c.link.err(), cleaned(c.interceptor.cause))
 	}
-	if c.isClosed() {
-		c.lostErr = nil // later errors are a consequence of Close
+	if c.life.isClosed() {
+		c.life.lostErr = nil // later errors are a consequence of Close
 	}
-	c.lasting.End(c.lossOf(c.lostErr))
-	close(c.lost)
-	c.end()
+	c.lasting.End(c.requests.lossOf(c.life.lostErr))
+	close(c.life.lost)
+	c.life.end()
 	c.notifications.stop()
-}
-
-func (c *connection) isClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
-}
-
-// start runs fn in a goroutine that Close waits for. It returns false if the connection
-// is already closed.
-func (c *connection) start(fn func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.work.Go(fn)
-	return true
 }
 
 // Changed implements [ensemble.Connection].
 func (c *connection) Changed() <-chan struct{} { return c.notifications.changed }
 
 // Lost implements [ensemble.Connection].
-func (c *connection) Lost() <-chan struct{} { return c.lost }
+func (c *connection) Lost() <-chan struct{} { return c.life.lost }
 
 // Err implements [ensemble.Connection].
 func (c *connection) Err() error {
 	select {
-	case <-c.lost:
-		return c.lostErr
+	case <-c.life.lost:
+		return c.life.lostErr
 	default:
 		return nil
 	}
@@ -310,9 +285,7 @@ func (c *connection) Peer() ensemble.Peer { return c.peer }
 // Close implements [ensemble.Connection].
 func (c *connection) Close(ctx context.Context) error {
 	c.closing.Do(func() {
-		c.mu.Lock()
-		c.closed = true
-		c.mu.Unlock()
+		c.life.close()
 		defer close(c.done)
 		c.closeErr = c.shutDown(ctx)
 	})
@@ -325,7 +298,7 @@ func (c *connection) Close(ctx context.Context) error {
 // them.
 func (c *connection) shutDown(ctx context.Context) error {
 	calls := c.interceptor.inFlight()
-	c.end()
+	c.life.end()
 	polite, cancel := context.WithTimeout(ctx, wire.EndTimeout)
 	defer cancel()
 	said := make(chan struct{})
@@ -357,7 +330,7 @@ func (c *connection) settled(said <-chan struct{}) bool {
 	gone := make(chan struct{})
 	go func() {
 		<-said
-		c.work.Wait()
+		c.life.work.Wait()
 		close(gone)
 	}()
 	bound := time.NewTimer(wire.EndTimeout)

@@ -116,7 +116,7 @@ func nobodyThere(err error) bool {
 // failure maps the error of a request to a failure. A harmless request has no effect
 // that the caller would have to check. The tool's own hints are not considered here:
 // the ensemble decides how far to trust them.
-func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Failure {
+func (r *requester) failure(err error, x *exchange, harmless bool) *invoker.Failure {
 	if rejected := x.rejected.Load(); rejected != nil {
 		err = *rejected
 	}
@@ -144,13 +144,13 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	case x.answer.Load() != nil && !errors.Is(err, errClosed): // it asked for something
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The server requested something that this program could not provide: " + clean.Error(), Cause: clean}
 	}
-	return c.lostCall(clean, x.left.Load(), harmless)
+	return r.lostCall(clean, x.left.Load(), harmless)
 }
 
 // lostCall returns the failure of a request whose connection was lost; sent says whether
 // the request may have reached the server before.
-func (c *connection) lostCall(err error, sent, harmless bool) *invoker.Failure {
-	cause := c.because(err)
+func (r *requester) lostCall(err error, sent, harmless bool) *invoker.Failure {
+	cause := r.because(err)
 	var large *tooLargeError
 	switch {
 	case sent && (errors.Is(cause, subprocess.ErrMessageTooLarge) || errors.As(cause, &large)):
@@ -172,13 +172,13 @@ func tooLarge(cause error, harmless bool) *invoker.Failure {
 
 // because returns the reason for the loss of the connection, if it is known, and
 // otherwise err.
-func (c *connection) because(err error) error {
-	if lost := c.link.err(); lost != nil {
+func (r *requester) because(err error) error {
+	if lost := r.link.err(); lost != nil {
 		return lost
 	}
 	select {
-	case <-c.interceptor.broken:
-		return cleaned(c.interceptor.cause)
+	case <-r.interceptor.broken:
+		return cleaned(r.interceptor.cause)
 	default:
 		return err
 	}

@@ -275,7 +275,7 @@ func (n *negotiation) knowsNewest() bool {
 // under an ID that the SDK does not use.
 func (c *connection) greeting(ctx context.Context) (*jsonrpc.Request, error) {
 	said := &overheard{over: make(chan struct{})}
-	_, err := c.client().Connect(ctx, said, &mcp.ClientSessionOptions{ProtocolVersion: wire.Legacy})
+	_, err := c.questions.client().Connect(ctx, said, &mcp.ClientSessionOptions{ProtocolVersion: wire.Legacy})
 	if said.first == nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (c *connection) notified(n *jsonrpc.Request) bool {
 	case "notifications/subscriptions/acknowledged":
 		c.listeners.acknowledged(n.Params)
 	case "notifications/elicitation/complete":
-		c.elicitationComplete(n.Params)
+		c.questions.elicitationComplete(n.Params)
 	case "notifications/message":
 		c.serverLog(n.Params)
 	default:

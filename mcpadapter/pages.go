@@ -29,11 +29,11 @@ const (
 // everyPage requests all pages of a list (MCP 2025-11-25, server/utilities/pagination).
 // next returns the entries of a page and the cursor of the following page, which is
 // empty after the last.
-func (c *connection) everyPage(ctx context.Context, what string, next func(ctx context.Context, cursor string) ([]json.RawMessage, string, error)) error {
+func (r *requester) everyPage(ctx context.Context, what string, next func(ctx context.Context, cursor string) ([]json.RawMessage, string, error)) error {
 	failed := func(err error) error {
-		return fmt.Errorf("server %q: listing %s: %w", c.options.Server, what, err)
+		return fmt.Errorf("server %q: listing %s: %w", r.options.Server, what, err)
 	}
-	most, size, cursor, seen := maxMessages*c.options.MaxMessage, 0, "", make(map[string]bool)
+	most, size, cursor, seen := maxMessages*r.options.MaxMessage, 0, "", make(map[string]bool)
 	for range maxPages {
 		page, following, err := next(ctx, cursor)
 		for _, one := range page {
@@ -59,11 +59,11 @@ func (c *connection) everyPage(ctx context.Context, what string, next func(ctx c
 // entries and stops after the page on which the list exceeds maxListed: the ensemble
 // enforces its own limit. If the server does not know the method, the list is empty: not
 // every server with resources has templates.
-func everyOne[T any](ctx context.Context, c *connection, what, member string, ask func(ctx context.Context, cursor string) error, read func(json.RawMessage) (T, bool)) ([]T, error) {
+func everyOne[T any](ctx context.Context, r *requester, what, member string, ask func(ctx context.Context, cursor string) error, read func(json.RawMessage) (T, bool)) ([]T, error) {
 	var all []T
-	err := c.everyPage(ctx, what, func(ctx context.Context, cursor string) (page []json.RawMessage, following string, err error) {
+	err := r.everyPage(ctx, what, func(ctx context.Context, cursor string) (page []json.RawMessage, following string, err error) {
 		var answer map[string]json.RawMessage
-		err = c.shared(ctx, telemetry.Call{}, &answer, `{"`+member+`":[]}`, func(ctx context.Context) error { return ask(ctx, cursor) })
+		err = r.shared(ctx, telemetry.Call{}, &answer, `{"`+member+`":[]}`, func(ctx context.Context) error { return ask(ctx, cursor) })
 		if err != nil {
 			return nil, "", err
 		}
@@ -74,7 +74,7 @@ func everyOne[T any](ctx context.Context, c *connection, what, member string, as
 			if one, ok := read(raw); ok {
 				all = append(all, one)
 			} else {
-				event.Log(ctx, c.log, zapcore.WarnLevel, "invalid descriptions of the server were omitted", event.DescriptionRefused, zap.String("list", what), zap.String("description", subprocess.CleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
+				event.Log(ctx, r.log, zapcore.WarnLevel, "invalid descriptions of the server were omitted", event.DescriptionRefused, zap.String("list", what), zap.String("description", subprocess.CleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
 			}
 		}
 		if len(all) > maxListed {

@@ -21,7 +21,7 @@ var _ ensemble.Pinger = (*connection)(nil)
 // and their result is visible as the state of the ensemble.
 func (c *connection) Ping(ctx context.Context) error {
 	x := &exchange{quiet: true}
-	err := c.request(ctx, x, func(ctx context.Context) error {
+	err := c.requests.request(ctx, x, func(ctx context.Context) error {
 		if c.modern {
 			return c.ask(ctx, x, fmt.Sprintf("ping-%d", c.serial.Add(1)), "server/discover", nil)
 		}
@@ -30,7 +30,7 @@ func (c *connection) Ping(ctx context.Context) error {
 	if err == nil || x.answer.Load() != nil || answeredAtAll(err) {
 		return nil
 	}
-	return fmt.Errorf("ping: %w", c.because(cleaned(err)))
+	return fmt.Errorf("ping: %w", c.requests.because(cleaned(err)))
 }
 
 // answeredAtAll reports whether an error is an answer of the server over HTTP, and not
@@ -66,7 +66,7 @@ func (c *connection) ask(ctx context.Context, x *exchange, name, method string, 
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-c.life.Done():
+	case <-c.life.ctx.Done():
 		return errClosed
 	}
 }

@@ -11,26 +11,38 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// questions answers the requests of the server: for roots, for an answer of the person,
+// and for one of the model.
+type questions struct {
+	options     *ClientOptions
+	interceptor *interceptor
+	life        *lifetime
+	route       func() telemetry.Peer
+	telemetry   *telemetry.Telemetry // from the context of open
+	completions completions
+}
+
 // client returns the SDK's client for one connection. The interceptor handles the
 // notifications that concern this package before the SDK sees them.
-func (c *connection) client() *mcp.Client {
-	o := c.options
-	options := &mcp.ClientOptions{Capabilities: o.capabilities(), ElicitationHandler: c.elicit}
+func (q *questions) client() *mcp.Client {
+	o := q.options
+	options := &mcp.ClientOptions{Capabilities: o.capabilities(), ElicitationHandler: q.elicit}
 	if options.Capabilities.Sampling != nil {
 		// The SDK's handler without tools drops the tools of a request, and refuses
 		// messages with several blocks.
-		options.CreateMessageWithToolsHandler = c.sample
+		options.CreateMessageWithToolsHandler = q.sample
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}, options)
 	for _, root := range o.Roots {
 		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
-	client.AddReceivingMiddleware(c.decline)
+	client.AddReceivingMiddleware(q.decline)
 	return client
 }
 
@@ -70,21 +82,21 @@ func (o *ClientOptions) capabilitiesFor(call *invoker.Call) any {
 
 // decline answers requests that the client cannot handle with "method not found", as
 // for any unknown method (JSON-RPC 2.0, § 5.1).
-func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
+func (q *questions) decline(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		if strings.HasPrefix(method, "notifications/") {
 			return next(ctx, method, req)
 		}
-		ctx, span := c.answering(ctx, method, req)
+		ctx, span := q.answering(ctx, method, req)
 		defer func() { span.End(nil, wire.ErrorFault(span, err)) }()
-		o := c.options
+		o := q.options
 		switch {
-		case method == "sampling/createMessage" && o.Sample == nil && (!o.SampleCalls || c.asker(ctx) == nil),
-			method == "elicitation/create" && o.Elicit == nil && c.asker(ctx) == nil:
+		case method == "sampling/createMessage" && o.Sample == nil && (!o.SampleCalls || q.asker(ctx) == nil),
+			method == "elicitation/create" && o.Elicit == nil && q.asker(ctx) == nil:
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not offer " + method}
 		case method == "roots/list" && o.CallRoots:
-			if x := c.askedBy(ctx); x != nil && x.roots != nil {
-				return c.callRoots(ctx, x)
+			if x := q.askedBy(ctx); x != nil && x.roots != nil {
+				return q.callRoots(ctx, x)
 			}
 		}
 		return next(ctx, method, req)
@@ -92,22 +104,22 @@ func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // callRoots answers roots/list with the roots of the client that runs the call of x.
-func (c *connection) callRoots(ctx context.Context, x *exchange) (mcp.Result, error) {
-	roots, err := consult(ctx, c, func(ctx context.Context) ([]*mcp.Root, error) { return wire.AskRoots(ctx, x.roots) })
+func (q *questions) callRoots(ctx context.Context, x *exchange) (mcp.Result, error) {
+	roots, err := consult(ctx, q, func(ctx context.Context) ([]*mcp.Root, error) { return wire.AskRoots(ctx, x.roots) })
 	if err != nil {
 		return nil, err
 	}
 	return &mcp.ListRootsResult{Roots: roots}, nil
 }
 
-func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	asked := &invoker.ElicitRequest{Server: c.options.Server, Message: req.Params.Message, URL: req.Params.URL}
+func (q *questions) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	asked := &invoker.ElicitRequest{Server: q.options.Server, Message: req.Params.Message, URL: req.Params.URL}
 	if asked.URL != "" {
 		client := ""
-		if x := c.askedBy(ctx); x != nil {
+		if x := q.askedBy(ctx); x != nil {
 			client = x.origin.Client
 		}
-		asked.OnCompletion = c.onCompletion(req.Params.ElicitationID, client)
+		asked.OnCompletion = q.onCompletion(req.Params.ElicitationID, client)
 	}
 	if x := exchangeFrom(ctx); x != nil && x.personal {
 		asked.Anew = true // a round of SEP-2322: the server keeps no state of the call
@@ -122,7 +134,7 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 			asked.Schema = written
 		}
 	}
-	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.ElicitResult, error) { return c.person(ctx)(ctx, asked) })
+	answer, err := consult(ctx, q, func(ctx context.Context) (*invoker.ElicitResult, error) { return q.person(ctx)(ctx, asked) })
 	if err != nil {
 		return nil, err
 	}
@@ -139,28 +151,28 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 // asker returns the call that a question of the server belongs to, or nil if it is not
 // known. A round of a call (SEP-2322) has the call's context. Before 2026-07-28 it can
 // only be the call that is in flight alone.
-func (c *connection) asker(ctx context.Context) *invoker.Call {
-	if x := c.askedBy(ctx); x != nil {
+func (q *questions) asker(ctx context.Context) *invoker.Call {
+	if x := q.askedBy(ctx); x != nil {
 		return x.call
 	}
 	return nil
 }
 
 // askedBy returns the exchange of that call.
-func (c *connection) askedBy(ctx context.Context) *exchange {
+func (q *questions) askedBy(ctx context.Context) *exchange {
 	if x := exchangeFrom(ctx); x != nil && x.personal { // otherwise it is the exchange of the handshake
 		return x
 	}
-	return c.interceptor.only()
+	return q.interceptor.only()
 }
 
 // person returns the function that answers a question: the embedder's, or that of the
 // call. Without either, the answer is Decline.
-func (c *connection) person(ctx context.Context) func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	if c.options.Elicit != nil {
-		return c.options.Elicit
+func (q *questions) person(ctx context.Context) func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	if q.options.Elicit != nil {
+		return q.options.Elicit
 	}
-	if call := c.asker(ctx); call != nil && call.Person != nil {
+	if call := q.asker(ctx); call != nil && call.Person != nil {
 		return call.Person
 	}
 	return func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
@@ -171,18 +183,18 @@ func (c *connection) person(ctx context.Context) func(context.Context, *invoker.
 // consult calls one of the embedder's functions while the time limits of the calls that
 // wait for its answer are suspended. It returns when ctx, the connection or
 // AnswerTimeout ends, even if the function does not.
-func consult[T any](ctx context.Context, c *connection, fn func(context.Context) (T, error)) (T, error) {
-	limit := fmt.Errorf("no answer within %s", c.options.AnswerTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.options.AnswerTimeout, limit)
+func consult[T any](ctx context.Context, q *questions, fn func(context.Context) (T, error)) (T, error) {
+	limit := fmt.Errorf("no answer within %s", q.options.AnswerTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, q.options.AnswerTimeout, limit)
 	defer cancel()
-	defer context.AfterFunc(c.life, cancel)()
-	defer c.hold(ctx)()
+	defer context.AfterFunc(q.life.ctx, cancel)()
+	defer q.hold(ctx)()
 	type outcome struct {
 		answer T
 		err    error
 	}
 	returned := make(chan outcome, 1)
-	started := c.start(func() {
+	started := q.life.start(func() {
 		var o outcome
 		defer func() { returned <- o }()
 		defer recoverInto(&o.err)
@@ -203,12 +215,12 @@ func consult[T any](ctx context.Context, c *connection, fn func(context.Context)
 // hold suspends the time limits of the call that a question belongs to. A round of a
 // call (SEP-2322) has the call's context. Before 2026-07-28 the protocol does not say
 // which call it is, so the limits of all calls on the connection are suspended.
-func (c *connection) hold(ctx context.Context) (resume func()) {
+func (q *questions) hold(ctx context.Context) (resume func()) {
 	if x := exchangeFrom(ctx); x != nil && x.call != nil {
 		return x.call.Hold()
 	}
 	var resumes []func()
-	for _, call := range c.interceptor.inFlight() {
+	for _, call := range q.interceptor.inFlight() {
 		resumes = append(resumes, call.Hold())
 	}
 	return func() {

@@ -26,20 +26,20 @@ var errNoTools = &jsonrpc.Error{
 }
 
 // sample answers sampling/createMessage.
-func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
+func (q *questions) sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
 	asked, err := sampleRequestOf(req.Params)
 	if err != nil {
 		return nil, err
 	}
-	asked.Server = c.options.Server
-	model, takesTools := c.model(ctx)
+	asked.Server = q.options.Server
+	model, takesTools := q.model(ctx)
 	if asked.UsesTools() && !takesTools {
 		return nil, errNoTools
 	}
 	if err := asked.CheckTools(); err != nil {
 		return nil, samplingError(err)
 	}
-	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.SampleResult, error) { return model(ctx, asked) })
+	answer, err := consult(ctx, q, func(ctx context.Context) (*invoker.SampleResult, error) { return model(ctx, asked) })
 	if err != nil {
 		return nil, samplingError(err)
 	}
@@ -66,14 +66,14 @@ func samplingError(err error) error {
 // model returns the function that answers as a model, and whether it takes tools: the
 // embedder's, or that of the call (ClientOptions.SampleCalls was checked before).
 // Without either, the answer is nil, a refusal.
-func (c *connection) model(ctx context.Context) (model func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error), takesTools bool) {
-	if c.options.Sample != nil {
-		return c.options.Sample, c.options.SampleTools
+func (q *questions) model(ctx context.Context) (model func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error), takesTools bool) {
+	if q.options.Sample != nil {
+		return q.options.Sample, q.options.SampleTools
 	}
-	if call := c.asker(ctx); call != nil && call.Model != nil {
-		return call.Model, c.options.SampleTools && call.ModelTools
+	if call := q.asker(ctx); call != nil && call.Model != nil {
+		return call.Model, q.options.SampleTools && call.ModelTools
 	}
-	return func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) { return nil, nil }, c.options.SampleTools
+	return func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) { return nil, nil }, q.options.SampleTools
 }
 
 // sampleRequestOf decodes a request. Parts that the SDK would decode incompletely are

@@ -177,7 +177,7 @@ func serveOnce(conn net.Conn) {
 func TestReportsFirst(t *testing.T) {
 	options := new(ClientOptions).withDefaults("server")
 	c := newConnection(&options, &memoryLink{})
-	defer c.end()
+	defer c.life.end()
 	for range 100 {
 		x := &exchange{progress: newProgressQueue()}
 		listening, answered := make(chan struct{}), make(chan struct{})
@@ -189,7 +189,7 @@ func TestReportsFirst(t *testing.T) {
 			}
 		}}
 		x.call = call
-		err := c.request(t.Context(), x, func(context.Context) error {
+		err := c.requests.request(t.Context(), x, func(context.Context) error {
 			defer time.AfterFunc(time.Millisecond, func() { close(answered) }) // about when the answer is there
 			x.progress.add(invoker.Progress{Done: 1})
 			<-listening

@@ -55,7 +55,7 @@ func (s *standing) keep(ctx context.Context) {
 	for {
 		began := time.Now()
 		restarted, refusal, err := s.listen(ctx)
-		if ctx.Err() != nil || s.c.life.Err() != nil {
+		if ctx.Err() != nil || s.c.life.ctx.Err() != nil {
 			return
 		}
 		if refusal != nil || refusesToTell(err) || err == nil && !restarted && !s.wasAcknowledged() {
@@ -107,9 +107,9 @@ func (s *standing) listen(ctx context.Context) (restarted bool, refusal *jsonrpc
 	c.listeners.add(id, s)
 	defer c.listeners.remove(id)
 	over := make(chan error, 1)
-	asking, cancel := context.WithCancel(c.life)
+	asking, cancel := context.WithCancel(c.life.ctx)
 	defer cancel()
-	if !c.start(func() {
+	if !c.life.start(func() {
 		over <- c.ask(asking, x, id, "subscriptions/listen", map[string]any{"notifications": s.filter})
 	}) {
 		return false, nil, errClosed
@@ -134,7 +134,7 @@ func (s *standing) takeBack(id string, over chan error) {
 	if _, overHTTP := s.c.link.(*httpLink); overHTTP || err != nil {
 		return // over HTTP, the end of the stream is enough
 	}
-	ctx, cancel := context.WithTimeout(s.c.life, wire.EndTimeout)
+	ctx, cancel := context.WithTimeout(s.c.life.ctx, wire.EndTimeout)
 	defer cancel()
 	s.c.interceptor.cancel(ctx, request, "the subscription has ended")
 	select {
@@ -227,7 +227,7 @@ func (c *connection) listenForLists(ctx context.Context) {
 	c.listeners.mu.Lock()
 	c.listeners.main = s
 	c.listeners.mu.Unlock()
-	c.work.Go(func() { s.keep(c.life) })
+	c.life.work.Go(func() { s.keep(c.life.ctx) })
 	waitFor(ctx, s.ready)
 }
 
@@ -246,15 +246,15 @@ type subscription struct {
 // server/resources § Subscriptions), or a request to listen for this resource only (MCP
 // 2026-07-28, SEP-2575).
 func (c *connection) Subscribe(ctx context.Context, uri string) error {
-	if err := errors.Join(ctx.Err(), c.gone()); err != nil {
+	if err := errors.Join(ctx.Err(), c.requests.gone()); err != nil {
 		return err
 	}
 	if can := c.offers().Resources; can == nil || !can.Subscribe {
-		return c.named("subscribing to a resource", invoker.Failf(invoker.InvalidArguments, "The server does not report updates of resources."))
+		return c.requests.named("subscribing to a resource", invoker.Failf(invoker.InvalidArguments, "The server does not report updates of resources."))
 	}
 	stop, err := c.subscribe(ctx, uri)
 	if err != nil {
-		return c.named("subscribing to a resource", missing(err))
+		return c.requests.named("subscribing to a resource", missing(err))
 	}
 	c.notifications.mu.Lock()
 	defer c.notifications.mu.Unlock()
@@ -266,7 +266,7 @@ func (c *connection) subscribe(ctx context.Context, uri string) (stop func(), er
 	if c.modern {
 		return c.listenFor(ctx, uri)
 	}
-	return nil, c.shared(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
+	return nil, c.requests.shared(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
 		return c.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 	})
 }
@@ -274,11 +274,11 @@ func (c *connection) subscribe(ctx context.Context, uri string) (stop func(), er
 // listenFor keeps a request to listen for updates of one resource.
 func (c *connection) listenFor(ctx context.Context, uri string) (stop func(), err error) {
 	s := c.newStanding("a resource", map[string]any{"resourceSubscriptions": []string{uri}}, func() { c.updated(uri) })
-	listening, cancel := context.WithCancel(c.life)
+	listening, cancel := context.WithCancel(c.life.ctx)
 	done := make(chan struct{})
-	if !c.start(func() { defer close(done); s.keep(listening) }) {
+	if !c.life.start(func() { defer close(done); s.keep(listening) }) {
 		cancel()
-		return nil, c.gone()
+		return nil, c.requests.gone()
 	}
 	stop = func() { cancel(); <-done }
 	select {
@@ -286,8 +286,8 @@ func (c *connection) listenFor(ctx context.Context, uri string) (stop func(), er
 		err = s.why()
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-c.life.Done():
-		err = c.gone()
+	case <-c.life.ctx.Done():
+		err = c.requests.gone()
 	}
 	if err == nil {
 		return stop, nil
@@ -300,7 +300,7 @@ func (c *connection) listenFor(ctx context.Context, uri string) (stop func(), er
 	case errors.As(err, &rpc):
 		return nil, ofRPC(rpc, cleaned(err))
 	}
-	return nil, c.failure(err, &exchange{}, true)
+	return nil, c.requests.failure(err, &exchange{}, true)
 }
 
 // Unsubscribe implements [ensemble.Library].
@@ -313,11 +313,11 @@ func (c *connection) Unsubscribe(ctx context.Context, uri string) error {
 	case s == nil:
 		return ctx.Err()
 	case s.stop == nil:
-		err := c.shared(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
+		err := c.requests.shared(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
 			return c.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
 		})
 		if err != nil {
-			return c.named("ending a subscription", err)
+			return c.requests.named("ending a subscription", err)
 		}
 		return nil
 	}

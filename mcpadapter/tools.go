@@ -21,7 +21,7 @@ import (
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 	var listing ensemble.Listing
 	listed := 0
-	err := c.everyPage(ctx, "tools", func(ctx context.Context, cursor string) ([]json.RawMessage, string, error) {
+	err := c.requests.everyPage(ctx, "tools", func(ctx context.Context, cursor string) ([]json.RawMessage, string, error) {
 		x := new(exchange)
 		page, err := c.page(ctx, x, cursor)
 		if listed += len(page.Tools); listed > maxListed {
@@ -58,7 +58,7 @@ func (c *connection) page(ctx context.Context, x *exchange, cursor string) (list
 		broken = json.Unmarshal(result, &page)
 		return abridged(&page)
 	}
-	err := c.request(ctx, x, func(ctx context.Context) error {
+	err := c.requests.request(ctx, x, func(ctx context.Context) error {
 		result, err := c.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func (c *connection) page(ctx context.Context, x *exchange, cursor string) (list
 		return nil
 	})
 	if err != nil {
-		return listPage{}, c.failure(err, x, true)
+		return listPage{}, c.requests.failure(err, x, true)
 	}
 	if broken != nil {
 		return listPage{}, invoker.Failf(invoker.Protocol, "the list of tools cannot be read: %w", broken)
@@ -129,7 +129,7 @@ func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, val
 
 func (c *connection) invoker(t *decode.Tool) (invoker.Invoker, error) {
 	def := t.Definition()
-	def.Needs = c.needs
+	def.Needs = c.requests.needs
 	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		return c.call(ctx, call, t.Name)
 	}

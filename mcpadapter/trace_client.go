@@ -91,11 +91,11 @@ func (c *connection) route() telemetry.Peer {
 }
 
 // lossOf returns the fault of a session that was lost; nil if it was not.
-func (c *connection) lossOf(err error) *telemetry.Fault {
+func (r *requester) lossOf(err error) *telemetry.Fault {
 	if err == nil {
 		return nil
 	}
-	return telemetry.FaultOf(c.lostCall(err, true, true))
+	return telemetry.FaultOf(r.lostCall(err, true, true))
 }
 
 // Route implements [Routed].
@@ -117,13 +117,13 @@ func (l customLink) Route() telemetry.Peer {
 // answering starts the span of a request from the server, such as a question to the
 // person: in the trace that the request names, otherwise in the trace of the call that
 // it belongs to. A round of a call (SEP-2322) is not a request and has no span.
-func (c *connection) answering(ctx context.Context, method string, req mcp.Request) (context.Context, *telemetry.Request) {
-	if c.telemetry == nil || method == "ping" {
+func (q *questions) answering(ctx context.Context, method string, req mcp.Request) (context.Context, *telemetry.Request) {
+	if q.telemetry == nil || method == "ping" {
 		return ctx, nil
 	}
-	if carried := c.interceptor.carriedBy(c.askedBy(ctx)); carried != nil {
-		ctx = c.telemetry.Extract(ctx, carried)
+	if carried := q.interceptor.carriedBy(q.askedBy(ctx)); carried != nil {
+		ctx = q.telemetry.Extract(ctx, carried)
 	}
-	ctx = c.telemetry.Extract(ctx, wire.MetaOfParams(req.GetParams()))
-	return c.telemetry.StartServing(ctx, telemetry.Call{Method: method}, c.route())
+	ctx = q.telemetry.Extract(ctx, wire.MetaOfParams(req.GetParams()))
+	return q.telemetry.StartServing(ctx, telemetry.Call{Method: method}, q.route())
 }

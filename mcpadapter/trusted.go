@@ -24,8 +24,8 @@ func (t *roundTripper) needs() []string {
 
 // entitled returns UNAUTHORIZED if a trusted value that a personal request has to carry
 // is missing.
-func (c *connection) entitled(ctx context.Context) error {
-	for _, name := range c.needs {
+func (r *requester) entitled(ctx context.Context) error {
+	for _, name := range r.needs {
 		if _, ok := invoker.TrustedValue(ctx, name); !ok {
 			return invoker.Failf(invoker.Unauthorized, "The server needs the trusted value %q, which is missing.", name)
 		}
