@@ -123,9 +123,10 @@ type sampling struct {
 	opts  *Options        // of the conversation
 	ctx   context.Context // of the call, which the tool calls back from
 
-	mu    sync.Mutex
-	over  bool // the call is over
-	spent sampled
+	mu      sync.Mutex
+	over    bool // the call is over
+	spent   sampled
+	answers map[string]keptAnswer // with calls, by answerKey
 }
 
 // ask is [invoker.Call].Model: one exchange, with its own history and without the tools
@@ -162,6 +163,7 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 	if err != nil {
 		return nil, err
 	}
+	s.keep(reply, uses)
 	return &invoker.SampleResult{
 		Text:     canister.TextOf(reply.Message.Content),
 		ToolUses: uses,

@@ -4,7 +4,7 @@ package converse
 
 import (
 	"encoding/json"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -78,36 +78,62 @@ func (t *sampleTools) uses(reply *Reply) (uses []invoker.ToolUse, err error) {
 			}
 			return nil, invoker.Failf(invoker.ExecutionFailed, "The model asked for the tool %q with arguments that are not a JSON object.", textcut.Bytes(name, bounds.MaxQuoted))
 		}
-		uses = append(uses, invoker.ToolUse{ID: call.CallID, Name: name, Input: input, Metadata: call.Metadata})
-	}
-	if len(uses) > 0 && len(reply.Message.Metadata) > 0 {
-		first := &uses[0]
-		if first.Metadata = maps.Clone(first.Metadata); first.Metadata == nil {
-			first.Metadata = canister.Fields{}
-		}
-		if first.Metadata[messageKey], err = json.Marshal(reply.Message.Metadata); err != nil {
-			return nil, cannotAsk(err)
-		}
+		uses = append(uses, invoker.ToolUse{ID: call.CallID, Name: name, Input: input})
 	}
 	return uses, nil
 }
 
-// messageKey is the member of the metadata of a message's first tool use that holds the
-// metadata of the message itself, which some model APIs require again later.
-const messageKey = "io.github.consort-go/message"
+// keptAnswer is the metadata of an answer with calls, which some model APIs require again
+// later. The requester does not get it: it can hold the model's reasoning.
+type keptAnswer struct {
+	message canister.Fields
+	calls   map[string]canister.Fields // by CallID
+}
 
-// invocations converts the tool uses of a message to canisters.
+// keep keeps the metadata of an answer as long as the call of the tool lasts.
+func (s *sampling) keep(reply *Reply, uses []invoker.ToolUse) {
+	if len(uses) == 0 {
+		return
+	}
+	kept := keptAnswer{message: reply.Message.Metadata, calls: map[string]canister.Fields{}}
+	for _, call := range reply.Invocations {
+		kept.calls[call.CallID] = call.Metadata
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers == nil {
+		s.answers = map[string]keptAnswer{}
+	}
+	s.answers[answerKey(uses)] = kept
+}
+
+// answerKey identifies an answer by its uses of tools.
+func answerKey(uses []invoker.ToolUse) string {
+	var key strings.Builder
+	for _, use := range uses {
+		fmt.Fprintf(&key, "%q %q ", use.ID, use.Name)
+	}
+	return key.String()
+}
+
+// kept returns the metadata of an answer of this call; nothing for one that came from
+// somewhere else.
+func (s *sampling) kept(uses []invoker.ToolUse) keptAnswer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answers[answerKey(uses)]
+}
+
+// invocations converts the tool uses of a message to canisters. Metadata of the requester
+// is not passed to the model's server.
 func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse) (calls []canister.Invocation) {
+	kept := s.kept(uses)
 	if len(uses) > 0 {
-		said.Finish = canister.FinishInvocations
-		if json.Unmarshal(uses[0].Metadata[messageKey], &said.Metadata) != nil {
-			said.Metadata = nil // missing, or from somewhere else
-		}
-		said.Metadata = s.batch.clean.fields(said.Metadata)
+		said.Finish, said.Metadata = canister.FinishInvocations, kept.message
 	}
 	for _, use := range uses {
 		call := canister.Invocation{Head: s.head(), Message: said.ID, CallID: use.ID, Name: sampleName(use.Name), Arguments: "{}"}
-		call.Metadata = s.batch.clean.fields(use.Metadata)
+		call.Metadata = kept.calls[use.ID]
 		if len(use.Input) > 0 {
 			call.Arguments = s.batch.clean.json(use.Input)
 		}

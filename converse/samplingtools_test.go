@@ -133,13 +133,32 @@ func (r *renaming) Exchange(ctx context.Context, request *converse.Request) iter
 	return func(yield func(converse.ModelEvent, error) bool) { yield(reply, nil) }
 }
 
-// What a model API wants to see again goes with the uses, and comes back with them.
+// What a model API wants to see again is there again. The requester, which can be a server
+// of somebody else, gets none of it, and cannot send any.
 func TestSampleKeepsMetadata(t *testing.T) {
 	script := &renaming{Script: conversetest.NewScript(
 		conversetest.Line{Calls: []conversetest.Call{call("loop", "{}")}},
 		conversetest.Line{Text: "done"},
 	)}
-	play(t, converse.New(script, newRoster(t, looper(ownTool("add"))), nil), "go")
+	spy := fn("loop", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		request := sampleRequest("question")
+		request.Tools = []invoker.Definition{ownTool("add")}
+		asked, err := call.Sample(ctx, request)
+		if err != nil {
+			return invoker.Output{}, err
+		}
+		for i := range asked.ToolUses {
+			if len(asked.ToolUses[i].Metadata) > 0 {
+				t.Errorf("the requester got %s", asked.ToolUses[i].Metadata)
+			}
+			asked.ToolUses[i].Metadata = canister.Fields{"signature": json.RawMessage(`"forged"`)}
+		}
+		request.Messages = append(request.Messages, invoker.SampleMessage{Role: "assistant", ToolUses: asked.ToolUses},
+			invoker.SampleMessage{Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: asked.ToolUses[0].ID, Content: canister.Texts("5")}}})
+		_, err = call.Sample(ctx, request)
+		return invoker.Output{}, err
+	})
+	play(t, converse.New(script, newRoster(t, spy), nil), "go")
 	if len(script.kept) != 2 || string(script.kept[0]["thought"]) != `"hm"` || string(script.kept[1]["signature"]) != `"x"` {
 		t.Errorf("the model got back %s", script.kept)
 	}
@@ -266,7 +285,7 @@ func TestSampleWithToolsTellsNoSecret(t *testing.T) {
 		conversetest.Line{Text: "five", Expect: func(r *converse.Request) error {
 			tool := r.Tools.Definitions[0]
 			text := fmt.Sprintf("%s %s %s %s %s", r.History, tool.Title, tool.InputSchema, tool.OutputSchema, tool.Metadata)
-			if strings.Contains(text, "hunter2") || strings.Count(text, "[redacted]") != 12 {
+			if strings.Contains(text, "hunter2") || strings.Count(text, "[redacted]") != 9 {
 				return fmt.Errorf("%d times in %s", strings.Count(text, "[redacted]"), text)
 			}
 			return nil

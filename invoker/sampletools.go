@@ -35,7 +35,8 @@ type ToolUse struct {
 	// Input is the JSON object of the arguments. Nil means {}.
 	Input json.RawMessage
 	// Metadata belongs to the model: the requester returns it unchanged, with the
-	// use, in the messages of its next request. May be nil.
+	// use, in the messages of its next request. May be nil. A conversation sets none, and
+	// ignores any; the models of gateways' clients can have some.
 	Metadata canister.Fields
 }
 
