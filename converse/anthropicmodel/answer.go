@@ -271,6 +271,16 @@ func (b *block) raw() []byte {
 	return text
 }
 
+// cited returns the sources that a text cites, from its deltas or from a whole message.
+func (b *block) cited() (sources []json.RawMessage) {
+	for _, citation := range gjson.GetBytes(b.begin, "citations").Array() {
+		if citation.IsObject() {
+			sources = append(sources, bytes.ToValidUTF8([]byte(citation.Raw), []byte("\uFFFD")))
+		}
+	}
+	return append(sources, b.citations...)
+}
+
 // reply returns the complete answer.
 func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 	reply := converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Model: a.model, Usage: a.usage}}
@@ -288,7 +298,7 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 			if kept := gjson.GetBytes(b.begin, "citations"); b.canBeSent() && (len(b.citations) > 0 || kept.Exists() && kept.Type != gjson.Null) {
 				item.Item, plain = b.raw(), false
 			}
-			reply.Message.Content = append(reply.Message.Content, canister.Text(string(b.text)))
+			reply.Message.Content = append(reply.Message.Content, modelapi.Cited(string(b.text), b.cited()))
 		case "tool_use":
 			call := calls.Add(b.id, b.name, string(b.input))
 			item.Call = call.CallID

@@ -43,7 +43,7 @@ func (r *messages) Encode() ([]byte, *modelapi.BodyRef, error) {
 		return nil, nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
 	system, history := leading(r.request.History)
-	writer := &messageWriter{m: r.m, plain: r.transcript.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
+	writer := &messageWriter{m: r.m, plain: r.transcript.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true, Images: r.transcript.Images()}}
 	return r.transcript.Body(history, `{"messages":[`, writer.write, func(dst []byte) []byte {
 		return r.appendTail(dst, writer, system, fields)
 	})
@@ -166,11 +166,12 @@ func (r *messages) Read(x *modelapi.Exchange, res *http.Response) (converse.Repl
 	return answer.reply(r.m, r.request), nil
 }
 
-// Amend implements [modelapi.API]. After the server has rejected thinking of its own, the
-// conversation goes on without it.
+// Amend implements [modelapi.API]. After the server has rejected thinking of its own, or a
+// large image, the conversation goes on without it.
 func (r *messages) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
 	said := strings.ToLower(failed.Message)
-	if failed.Status != http.StatusBadRequest || !strings.Contains(said, "signature") || !strings.Contains(said, "thinking") || !r.transcript.Forget() {
+	thinking := failed.Status == http.StatusBadRequest && strings.Contains(said, "signature") && strings.Contains(said, "thinking")
+	if !(thinking && r.transcript.Forget()) && !r.transcript.Shrink(failed) {
 		return false
 	}
 	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})

@@ -39,7 +39,7 @@ func (c *chat) Encode() ([]byte, *modelapi.BodyRef, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	writer := &messageWriter{m: c.m, render: modelapi.Renderer{NoImages: c.m.opts.NoImages, Audio: c.m.opts.Audio}}
+	writer := &messageWriter{m: c.m, render: modelapi.Renderer{NoImages: c.m.opts.NoImages, Audio: c.m.opts.Audio, Images: c.transcript.Images()}}
 	return c.transcript.Body(c.request.History, opening, writer.write, func(dst []byte) []byte {
 		return c.m.appendTail(dst, c.request, fields, c.transcript.Tools(c.ctx, c.m.tools, c.request))
 	})
@@ -65,8 +65,12 @@ func (c *chat) Read(x *modelapi.Exchange, res *http.Response) (converse.Reply, e
 }
 
 // Amend implements [modelapi.API]: after the server has rejected stream_options, the model
-// no longer sends them, unless the caller sets them explicitly.
+// no longer sends them, unless the caller sets them explicitly. After it has rejected a large
+// image, the conversation goes on without it.
 func (c *chat) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
+	if c.transcript.Shrink(failed) {
+		return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
+	}
 	if failed.Status != http.StatusBadRequest && failed.Status != http.StatusUnprocessableEntity ||
 		!strings.Contains(failed.Message, "stream_options") && !strings.Contains(failed.Message, "include_usage") {
 		return false

@@ -37,7 +37,7 @@ func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	writer := &inputWriter{m: r.m, plain: t.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true}}
+	writer := &inputWriter{m: r.m, plain: t.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true, Images: t.Images()}}
 	return t.Body(r.request.History, `{"input":[`, writer.write, func(dst []byte) []byte {
 		return r.m.appendTail(dst, r.request, fields, t.Tools(r.ctx, r.m.tools, r.request))
 	})
@@ -68,10 +68,11 @@ func (r *responses) Read(x *modelapi.Exchange, res *http.Response) (converse.Rep
 // Amend implements [modelapi.API]. After the server has said that a model has no encrypted
 // reasoning, which older models have not, the model no longer asks for it. After it has
 // rejected reasoning of its own, for example because the key belongs to another
-// organization by now, the conversation goes on without it.
+// organization by now, or a large image, the conversation goes on without it.
 func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
 	said := strings.ToLower(failed.Message)
 	switch {
+	case r.transcript.Shrink(failed):
 	case failed.Status != http.StatusBadRequest:
 		return false
 	case strings.Contains(said, "encrypted content is not supported"):

@@ -54,8 +54,9 @@ type responseItem struct {
 
 // responsePart is one part of a message, or of the text of a reasoning.
 type responsePart struct {
-	kind string // output_text, refusal, summary_text or reasoning_text
-	text []byte
+	kind      string // output_text, refusal, summary_text or reasoning_text
+	text      []byte
+	citations []json.RawMessage
 }
 
 // State implements [modelapi.Accumulator].
@@ -264,7 +265,7 @@ func (a *responseAnswer) finishMessage(item *responseItem, contents []gjson.Resu
 	for _, part := range contents[:min(len(contents), maxItems)] {
 		if text := part.Get("text").String() + part.Get("refusal").String(); text != "" {
 			whole.WriteString(text)
-			parts = append(parts, &responsePart{kind: strings.Clone(part.Get("type").String()), text: []byte(text)})
+			parts = append(parts, &responsePart{kind: strings.Clone(part.Get("type").String()), text: []byte(text), citations: citations(part)})
 		}
 	}
 	rest, found := strings.CutPrefix(whole.String(), streamed.String())
@@ -275,6 +276,14 @@ func (a *responseAnswer) finishMessage(item *responseItem, contents []gjson.Resu
 	if rest != "" {
 		a.emit(converse.Delta{Text: rest})
 	}
+}
+
+// citations returns the sources that a part of a message cites.
+func citations(part gjson.Result) (sources []json.RawMessage) {
+	for _, annotation := range part.Get("annotations").Array() {
+		sources = append(sources, bytes.ToValidUTF8([]byte(annotation.Raw), []byte("\uFFFD")))
+	}
+	return sources
 }
 
 // part returns the part that an event extends.
@@ -348,7 +357,7 @@ func (a *responseAnswer) reply(m *Model, request *converse.Request) (converse.Re
 					entry.Refusals = append(entry.Refusals, entry.Contents)
 				}
 				entry.Contents++
-				reply.Message.Content = append(reply.Message.Content, canister.Text(string(p.text)))
+				reply.Message.Content = append(reply.Message.Content, modelapi.Cited(string(p.text), p.citations))
 			}
 			if entry.Contents == 0 && (len(kept) == 0 || kept[len(kept)-1].Type != "reasoning") {
 				continue // a reasoning stays with the message that follows it

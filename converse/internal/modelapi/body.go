@@ -22,6 +22,8 @@ type Transcript struct {
 	body  *BodyRef
 	plain bool // see Forget
 
+	images ImageLimits // see Shrink
+
 	offered  *converse.Toolset
 	sampling bool
 	tools    []byte // for offered and sampling; see Tools

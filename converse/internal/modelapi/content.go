@@ -32,6 +32,7 @@ type Renderer struct {
 	NoImages bool // the model does not accept images
 	Audio    bool // the model accepts audio
 	Files    bool // the API carries files, such as PDF
+	Images   ImageLimits
 }
 
 // IsText reports whether the part is text.
@@ -187,6 +188,9 @@ func (r Renderer) image(c canister.ImageContent) Part {
 	case !imageTypes[is]:
 		return Part{Text: leftOut(c.MIME, len(c.Data), "its data is not an image")}
 	default:
+		if why := r.Images.over(c.Data); why != "" {
+			return Part{Text: leftOut(is, len(c.Data), why)}
+		}
 		return Part{Data: c.Data, MIME: is} // servers reject an image of another type than the declared one
 	}
 }

@@ -91,6 +91,26 @@ func Shown(item []byte) json.RawMessage {
 	return text
 }
 
+// citationsKey is the member of a text's metadata with the sources that it cites.
+const citationsKey = "io.github.consort-go/citations"
+
+// Cited returns a text of an answer. Its metadata has the sources that it cites, such as
+// pages of a web search, as the server sent them but without encrypted members.
+func Cited(text string, citations []json.RawMessage) canister.TextContent {
+	content := canister.Text(text)
+	if len(citations) == 0 {
+		return content
+	}
+	shown := make([]json.RawMessage, len(citations))
+	for i, citation := range citations {
+		shown[i] = Shown(citation)
+	}
+	if list, err := json.Marshal(shown); err == nil {
+		content.Metadata = canister.Fields{citationsKey: list}
+	}
+	return content
+}
+
 // unsealed removes members that are encrypted or signed, at any depth.
 func unsealed(value any) {
 	switch value := value.(type) {
