@@ -244,20 +244,28 @@ func testRoster(t *testing.T) *ensemble.Roster {
 // play holds the conversation of a scenario and returns its transcript.
 func (s scenario) play(t *testing.T) *conversetest.Transcript {
 	t.Helper()
-	script, roster := conversetest.NewScript(s.lines...), testRoster(t)
+	script := conversetest.NewScript(s.lines...)
 	model := converse.Model(script)
 	if s.down != nil {
 		model = converse.Chain(conversetest.NewScript(conversetest.Line{Err: s.down}), script)
 	}
+	got := s.record(t, model)
+	if err := script.Err(); err != nil {
+		t.Error(err)
+	}
+	return got
+}
+
+// record holds the conversation of a scenario with a model and returns its transcript.
+func (s scenario) record(t *testing.T, model converse.Model) *conversetest.Transcript {
+	t.Helper()
+	roster := testRoster(t)
 	talk := converse.New(model, roster, &s.options)
 	record := conversetest.Record(talk, roster)
 	if s.hold != nil {
 		s.hold(t, talk, record)
 	} else {
 		drain(t, record.Send(t.Context(), canister.Text("Is it cold?")))
-	}
-	if err := script.Err(); err != nil {
-		t.Error(err)
 	}
 	got, err := record.Transcript()
 	if err != nil {

@@ -254,8 +254,8 @@ func (a *responseAnswer) finish(item *responseItem, value gjson.Result) {
 	}
 }
 
-// finishMessage gives a message the parts that it has at its end, if they begin with what
-// was streamed, and yields the rest. Some servers stream each delta as a part of its own.
+// finishMessage gives a message the parts that it has at its end, if they begin with the
+// streamed text, and yields the rest. Some servers stream each delta as a part of its own.
 func (a *responseAnswer) finishMessage(item *responseItem, contents []gjson.Result) {
 	var streamed, whole strings.Builder
 	for _, p := range item.parts {
