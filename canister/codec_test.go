@@ -15,9 +15,9 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// golden is one canister of every kind with every content and every member.
-// Its lines are testdata/version1.jsonl, which stays as it is for ever: lines
-// that are added to the form later get a file of their own.
+// golden is one canister of every kind with every content and every member. Its lines are
+// testdata/version1.jsonl, which never changes: lines that are added to the format later
+// get a separate file.
 func golden() []canister.Canister {
 	at := func(nanoseconds int) time.Time { return time.Date(2026, 3, 1, 9, 30, 0, nanoseconds, time.UTC) }
 	head := func(id string, nanoseconds int) canister.Head {

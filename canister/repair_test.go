@@ -167,8 +167,8 @@ func checkRepair(t *testing.T, given []canister.Canister) {
 	}
 }
 
-// account fails unless the changes tell the one history from the other: each
-// canister is dropped, or in the repaired history with what it says.
+// account fails unless the changes explain the difference of the histories: each canister
+// is dropped, or in the repaired history with its recorded change.
 func account(t *testing.T, given, repaired []canister.Canister, changes []canister.Change) {
 	t.Helper()
 	gone, added := map[int]bool{}, map[int]bool{}

@@ -38,7 +38,7 @@ func goldenLines(tb testing.TB) [][]byte {
 	return lines
 }
 
-// odd are texts on the edge of what is JSON.
+// odd are texts at the border of valid JSON.
 func odd() []string {
 	texts := strings.Fields(`0 -0 00 01 -01 - + +1 1. .1 1.0 1.e1 1.0e 1e 1e+ 1e- 1e+-1 1e-+1 1e+1 1E-10 1e1.0 1ee1 --1 1e999 -1.5e+30 0x1 1_0 Inf NaN
 		true false null tru truex nul True TRUE nulll t f n [ ] { } [] {} [} {] [[]] [[] [,] [1,] [,1] [1,2] [1,,2] [1;2] [1:2]
@@ -81,8 +81,8 @@ func TestValid(t *testing.T) {
 	}
 }
 
-// So it does of each byte, at each place of a string that is long or short, also
-// behind a backslash and within a \u escape.
+// The same holds for each byte, at each position of a short or long string, also after a
+// backslash and within a \u escape.
 func TestValidStrings(t *testing.T) {
 	for _, length := range []int{0, 1, 7, 8, 9, 17, 40} {
 		for place := range length + 1 {

@@ -56,12 +56,12 @@ func build(m *testing.M) (status int, err error) {
 	return m.Run(), nil
 }
 
-// says is a step in which the model answers, having been told some words.
+// says is a step in which the model answers after it has received some words.
 func says(text string, told ...string) openaiserver.Step {
 	return openaiserver.Step{Expect: openaiserver.Expect{Contains: told}, Reply: openaiserver.Message{Text: text}}
 }
 
-// asks is a step in which the model asks for tools, given as name and arguments.
+// asks is a step in which the model calls tools, given as name and arguments.
 func asks(calls ...string) openaiserver.Step {
 	var step openaiserver.Step
 	var message openaiserver.Message
@@ -97,7 +97,7 @@ func newStage(t *testing.T, steps ...openaiserver.Step) *stage {
 	return &stage{t, model}
 }
 
-// run runs an example and returns what it printed.
+// run runs an example and returns its output.
 func (s *stage) run(input, example string, args ...string) string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)

@@ -27,8 +27,9 @@ func (m slowModel) Exchange(ctx context.Context, request *converse.Request) iter
 	return m.Model.Exchange(ctx, request)
 }
 
-// A turn behind the tool may take longer than a caller waits for a sign of life, with a
-// model and tools that give none: the tool gives one, and passes on what tools report.
+// A turn of the tool may take longer than a caller waits for progress, with a model and
+// tools that report none: the tool reports progress itself, and forwards the reports of
+// tools.
 func TestToolGivesSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := fn("quiet", func(context.Context, *invoker.Call) (invoker.Output, error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// said is what the tool returns.
+// said is the result of the tool.
 type said struct{ Conversation, Answer, Reason string }
 
 // say calls the tool.
@@ -143,7 +143,7 @@ func TestToolIsBoundToItsOwner(t *testing.T) {
 	}
 }
 
-// Trusted values, and the person behind the call, reach the conversation.
+// Trusted values and the user of the call reach the conversation.
 func TestToolPassesOn(t *testing.T) {
 	who := fn("who", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		id, _ := userID.From(ctx)
@@ -225,7 +225,8 @@ func TestToolBusy(t *testing.T) {
 	})
 }
 
-// What was idle for the longest time makes room; what is at work does not.
+// The conversation that was idle for the longest time is closed to make room; running
+// ones are not.
 func TestToolKeepsSoMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &parrot{}
@@ -268,8 +269,8 @@ func TestToolKeepsSoMany(t *testing.T) {
 	})
 }
 
-// Who begins many conversations pushes out his own, idle or at work, and nobody
-// else's.
+// A caller that starts many conversations displaces its own, idle or running, and never
+// those of others.
 func TestToolIsSharedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &parrot{}
@@ -300,7 +301,7 @@ func TestToolIsSharedOut(t *testing.T) {
 		kept("Ada's after Ben began many", 1, ada, true)
 		kept("Ben's second", 2, bens[1], false)
 		kept("Ben's third", 2, bens[2], true)
-		cleo := begin(3) // there is no room: Ben has the most
+		cleo := begin(3) // at the limit: Ben has the most
 		kept("Ben's fourth, after Cleo came", 2, bens[3], false)
 		kept("Ada's after Cleo came", 1, ada, true)
 
@@ -478,8 +479,8 @@ func modelThatFails(err error) converse.OpenFunc {
 	}
 }
 
-// The end of a call ends its turn, and the conversation can go on; Close ends
-// everything, also what is being opened.
+// The end of a call ends its turn, and the conversation can continue; Close ends
+// everything, including conversations that are being opened.
 func TestToolEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &parrot{}

@@ -26,8 +26,8 @@ func (w *watched) Reserve(ctx context.Context, r budget.Reservation) ([]int64, e
 	return w.Ledger.Reserve(ctx, r)
 }
 
-// A book does not grow with the days that are over, nor with reservations that
-// nobody settled, and is the same when it was written down and read.
+// A book does not grow with past days or with reservations that were never settled, and
+// is the same after it was written and read.
 func TestBookDoesNotGrow(t *testing.T) {
 	var book budget.Book
 	now := noon

@@ -64,7 +64,7 @@ func FuzzParseMoney(f *testing.F) {
 	})
 }
 
-// A cost is what the products sum up to, rounded up, at most the most of all.
+// A cost is the sum of the products, rounded up, and at most budget.MaxAmount.
 func TestCost(t *testing.T) {
 	gpt := budget.Price{Input: 2_500_000, Cached: 1_250_000, Output: 10_000_000}
 	claude := budget.Price{Input: 3_000_000, Cached: 300_000, CacheWritten: 3_750_000, Output: 15_000_000}

@@ -44,7 +44,7 @@ func settle(t *testing.T, hold *budget.Hold, spent budget.Spent, want budget.Amo
 	}
 }
 
-// reached checks that a need is refused, and with which words.
+// reached checks that a need is refused, and the words of the error.
 func reached(t *testing.T, p *budget.Policy, need budget.Need, words string) {
 	t.Helper()
 	_, err := p.Reserve(t.Context(), need)
@@ -63,7 +63,7 @@ func standing(t *testing.T, p *budget.Policy, at time.Time) budget.Standing {
 	return standings[0]
 }
 
-// The answer is bounded by what the request leaves, of tokens and of money.
+// The answer is limited to the tokens and the money that the request leaves.
 func TestAnswerIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		cap           budget.Cap
@@ -77,7 +77,7 @@ func TestAnswerIsBounded(t *testing.T) {
 		{budget.Cap{Tokens: 1001}, 1, 1},
 		{budget.Cap{Money: budget.Unit}, 0, 8192},
 		{budget.Cap{Money: 2000 + 8000}, 0, 1000},
-		{budget.Cap{Money: 2000 + 8007}, 0, 1000}, // 0.875 of a token is none
+		{budget.Cap{Money: 2000 + 8007}, 0, 1000}, // 0.875 of a token is rounded down to none
 		{budget.Cap{Tokens: 2000, Money: 2000 + 800}, 0, 100},
 		{budget.Cap{Time: time.Hour}, 700, 0}, // which bounds no tokens
 	} {
@@ -122,8 +122,8 @@ func TestNeverOver(t *testing.T) {
 	}
 }
 
-// What was spent takes the place of what was reserved; what is not known counts
-// as it was allowed, and a refused request costs nothing.
+// The spent amount replaces the reserved one; unknown amounts count as reserved, and a
+// refused request costs nothing.
 func TestSettle(t *testing.T) {
 	p := policy(budget.Cap{Scope: budget.Conversation, Tokens: 100_000, Money: budget.Unit})
 	hold := reserve(t, p, exchange("r1", 1000, 500))
@@ -227,7 +227,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Names of accounts tell neither who somebody is nor which conversation it is.
+// Names of accounts reveal neither the user nor the conversation.
 func TestAccountsTellNothing(t *testing.T) {
 	names := &watched{Ledger: budget.NewMemory()}
 	p := policy(budget.Cap{Scope: budget.Conversation, Tokens: 1000}, budget.Cap{Scope: budget.Identity, Tokens: 1000},

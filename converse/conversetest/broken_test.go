@@ -112,7 +112,7 @@ func heedless(ctx context.Context, request *converse.Request, exchange func(cont
 	return exchange(context.WithoutCancel(ctx), request)
 }
 
-// retryable sets what the error says of trying again.
+// retryable sets whether the error can be retried.
 func retryable(value bool) func(*broken) {
 	return refailed(func(err error) error {
 		var failed *converse.ModelError
@@ -125,8 +125,8 @@ func retryable(value bool) func(*broken) {
 	})
 }
 
-// breaks are ways to break the rules, by case and, after a space, by what of
-// the case is meant to find it.
+// breaks are defects by case and, after a space, by the part of the case that should find
+// it.
 var breaks = map[string]func(*broken){
 	"Answer/text lost": changed(func(r *converse.Reply) {
 		if text := canister.TextOf(r.Message.Content); text != "" {
@@ -333,7 +333,7 @@ var breaks = map[string]func(*broken){
 				mu.Lock()
 				defer mu.Unlock()
 				other := *r
-				if len(longest) > len(r.History) { // what it had sent before
+				if len(longest) > len(r.History) { // an earlier request
 					other.History = longest
 				}
 				longest = other.History

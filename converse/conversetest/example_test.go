@@ -15,8 +15,8 @@ import (
 	"github.com/consort-go/consort/ensemble/ensembletest"
 )
 
-// A test of a conversation: what the model says is scripted, and the second
-// line looks at what the tool answered.
+// A test of a conversation: the model's answers are scripted, and the second line checks
+// the result of the tool.
 func ExampleScript() {
 	ctx := context.Background()
 	roster, err := ensemble.NewRoster(ensemble.Local("local", ensembletest.Returns("weather", "-4 °C, snow")))

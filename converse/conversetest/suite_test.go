@@ -46,7 +46,7 @@ func assistants(request *converse.Request) int {
 	return n
 }
 
-// describe writes down what a model shows of a request to its server.
+// describe returns the parts of a request that a model sends to its server.
 func describe(request *converse.Request) string {
 	text := fmt.Sprintln(request.NoInvocations, request.MaxTokens, request.Stop)
 	if request.Temperature != nil {

@@ -298,7 +298,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// Each file is played again, with the tools themselves and with what they did.
+// Each file is replayed, with the tools themselves and with their recorded results.
 func TestReplay(t *testing.T) {
 	for _, s := range scenarios() {
 		synced(t, s, func(t *testing.T, s scenario) {
@@ -471,7 +471,7 @@ func TestCompareFile(t *testing.T) {
 	}
 }
 
-// failures keeps what a test would fail with.
+// failures records the errors of a test.
 type failures struct {
 	testing.TB
 	said string

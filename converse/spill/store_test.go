@@ -110,7 +110,7 @@ func TestDeleteRemovesWhatWasSpilled(t *testing.T) {
 	})
 }
 
-// A fork owns what it has links to, and nothing that came after the cut.
+// A fork owns the results that it links to, and none from after the cut.
 func TestForkKeepsWhatWasSpilled(t *testing.T) {
 	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
 		turnWith(t, folder, store, "a", "early")
@@ -138,7 +138,7 @@ func TestForkKeepsWhatWasSpilled(t *testing.T) {
 	})
 }
 
-// An imported conversation owns what it has links to.
+// An imported conversation owns the results that it links to.
 func TestImportKeepsWhatWasSpilled(t *testing.T) {
 	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
 		turnWith(t, folder, store, "a", "text")
@@ -159,7 +159,7 @@ func TestImportKeepsWhatWasSpilled(t *testing.T) {
 	})
 }
 
-// What a link names elsewhere is nobody's to remove.
+// Links to other places are never removed.
 func TestLinksElsewhereAreLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spill")
 	folder := spill.NewFolder(path)

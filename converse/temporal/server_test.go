@@ -179,8 +179,8 @@ func TestALostWakeUp(t *testing.T) {
 	w.answered("first")
 }
 
-// A model that refuses ends the turn: those who watch are told, also later, and
-// the same message again tries once more.
+// A refusal of the model ends the turn: watchers are notified, also later ones, and
+// repeating the message tries again.
 func TestATurnThatFails(t *testing.T) {
 	w := newWorld(t, workerForm{Heartbeat: time.Second})
 	w.status = http.StatusUnauthorized

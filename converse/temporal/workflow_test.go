@@ -20,7 +20,7 @@ import (
 // stage runs the workflow in simulated time, with an activity of the test's.
 type stage struct {
 	*testsuite.TestWorkflowEnvironment
-	asked []order     // what the activity was asked
+	asked []order     // the requests to the activity
 	times []time.Time // and when
 }
 
@@ -129,7 +129,7 @@ func TestADeadlinePasses(t *testing.T) {
 		switch n {
 		case 1:
 			return waiting(s.Now().Add(6 * time.Hour)), nil
-		case 2: // a clock that is behind
+		case 2: // a clock that is slow
 			return waiting(s.Now()), nil
 		}
 		return done(), nil
@@ -241,8 +241,8 @@ func TestTheServerWantsANewHistory(t *testing.T) {
 	}
 }
 
-// Who puts a turn down because it stops does not use up an attempt, and does
-// not make the next one wait.
+// A worker that stops and abandons a turn does not use up an attempt, and does not delay
+// the next one.
 func TestAWorkerStops(t *testing.T) {
 	s := newStage(t, func(_ context.Context, n int, _ order) (outcome, error) {
 		out := done()
@@ -309,7 +309,7 @@ func TestAFailureAndANewMessage(t *testing.T) {
 	}
 }
 
-// An operator cancels the workflow: what is under way is told, and it ends.
+// An operator cancels the workflow: running work is notified and ends.
 func TestTheWorkflowIsCancelled(t *testing.T) {
 	for name, out := range map[string]outcome{"waiting": waiting(time.Time{}), "idle": done()} {
 		t.Run(name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
-// A model that asks for the weather for ever is no advice.
+// A model that asks for the weather endlessly gives no advice.
 func TestNoAdvice(t *testing.T) {
 	model := conversetest.NewScript(askWeather, askWeather, askWeather, askWeather)
 	_, err := advise(t.Context(), model, ensemble.Local("weather", ensembletest.Returns("report", "rain")), "Oslo")

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write what the program prints into READ
 // times are all that differs from run to run.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// README.md shows what the program prints, but for the times of day.
+// README.md shows the output of the program, except for the times of day.
 func TestTheConversationsInREADME(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, t.TempDir()); err != nil {

@@ -44,7 +44,7 @@ func newRoster(t *testing.T) (*ensemble.Roster, string) {
 	return roster, path
 }
 
-// liar sends what a client could to pass for another user.
+// liar sends requests by which a client might pass for another user.
 type liar struct{ http.RoundTripper }
 
 func (l liar) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/consort-go/consort/invoker/audit"
 )
 
-// records collects what a trail is told.
+// records collects the records of a trail.
 type records []*audit.Record
 
 func (r *records) Record(_ context.Context, record *audit.Record) error {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The table of clients stays small, whoever comes, and forgets nobody who has
-// something under way.
+// The table of clients stays small, whatever clients connect, and keeps every client with
+// a running request.
 func TestClientsAreBounded(t *testing.T) {
 	c := New(Limits{Rate: 0.001, Burst: 1, Parallel: 1})
 	c.Arrive("busy")

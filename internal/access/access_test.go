@@ -81,8 +81,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Who somebody is does not change with what is secret of them, and is nobody
-// else's.
+// An identity does not depend on the secret values of a client, and is unique.
 func TestIdentity(t *testing.T) {
 	user, token := invoker.NewTrusted[string]("user_id"), invoker.NewTrusted[string]("token").Secret()
 	ada := access.Identity("", []invoker.Value{user.Is("ada"), token.Is("1")})

@@ -33,17 +33,17 @@ type line struct {
 	at     string
 	event  string   // the variable of package event
 	level  string   // empty if it depends
-	fields []string // of those that are written out
+	fields []string // written literally
 	more   bool     // there are others
 }
 
 // forwarders hand on the lines of others.
 var forwarders = []string{module + "/internal/event", module + "/internal/redact"}
 
-// levels are those of the methods of a logger.
+// levels are the levels of the logger's methods.
 var levels = map[string]string{"Debug": "debug", "Info": "info", "Warn": "warn", "Error": "error", "DPanic": "", "Panic": "", "Fatal": "", "Log": ""}
 
-// reader collects the lines of packages, and what is wrong with them.
+// reader collects the log lines of packages, and errors about them.
 type reader struct {
 	files *token.FileSet
 	info  *types.Info
@@ -138,7 +138,7 @@ func (r *reader) written(at ast.Node, level string, fields []ast.Expr) {
 	r.lines = append(r.lines, l)
 }
 
-// appended returns the fields that are written out, those of append among them.
+// appended returns the fields that are written literally, including those of append.
 func appended(fields []ast.Expr) []ast.Expr {
 	var all []ast.Expr
 	for _, field := range fields {
@@ -153,8 +153,8 @@ func appended(fields []ast.Expr) []ast.Expr {
 	return all
 }
 
-// isOfWork reports whether fields are those of telemetry.Fields, which the page
-// has once for all.
+// isOfWork reports whether fields come from telemetry.Fields, which the page describes
+// once for all events.
 func (r *reader) isOfWork(field ast.Expr) bool {
 	call, ok := field.(*ast.CallExpr)
 	if !ok {
@@ -200,14 +200,14 @@ func (r *reader) calleeOf(call *ast.CallExpr) *types.Func {
 	return nil
 }
 
-// listed is what the go command tells of a package.
+// listed is the output of go list for a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	DepOnly                 bool
 	GoFiles                 []string
 }
 
-// list lists the packages and what they depend on, compiled.
+// list lists the packages and their dependencies, compiled.
 func list(t *testing.T, patterns ...string) []listed {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,DepOnly,GoFiles"}, patterns...)...)
@@ -291,7 +291,7 @@ func events(t *testing.T) map[string]string {
 	return names
 }
 
-// row is what the page says of an event.
+// row is the row of an event on the page.
 type row struct{ levels, fields []string }
 
 // table reads the page.

@@ -18,8 +18,8 @@ type fixed struct{ at time.Time }
 func (c *fixed) Now() time.Time                         { return c.at }
 func (c *fixed) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
 
-// A flood is thinned, whatever its level, and what was left out is told of; what
-// is no flood is not touched.
+// A flood is thinned at every level, and the number of omitted lines is reported; other
+// lines are not affected.
 func TestTheLogLeavesOutOfFloods(t *testing.T) {
 	clock := &fixed{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	core, seen := observer.New(zapcore.WarnLevel)

@@ -11,14 +11,13 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// badLimiter is a model that cannot be asked what it shortens.
+// badLimiter is a model that panics when it is asked for its limits.
 type badLimiter struct{ converse.Model }
 
 func (badLimiter) MaxTools() int                        { return 0 }
 func (badLimiter) Shortened(*invoker.Definition) string { panic("no idea") }
 
-// A model that panics when it is asked what it shortens is reported in place of the
-// answer.
+// A model that panics when it is asked for its limits is reported instead of an answer.
 func TestShortenedThatPanics(t *testing.T) {
 	e := ensemble.New("e", ensembletest.NewSource(ensembletest.Returns("f", "f")), nil)
 	defer e.Close(t.Context())

@@ -80,7 +80,7 @@ var helpers = map[string]func(){
 		fmt.Println(`{"jsonrpc":"2.0","method":"notifications/ready"}`)
 		blockForEver()
 	},
-	// Its child holds stdin, stdout and stderr and ignores what it can.
+	// Its child holds stdin, stdout and stderr and ignores every signal that it can.
 	"parent": func() {
 		child := helperProcess(cmp.Or(os.Getenv("SUBPROCESS_TEST_CHILD"), "stubborn"))
 		if err := child.Start(); err != nil {
@@ -105,7 +105,7 @@ var helpers = map[string]func(){
 
 func blockForEver() { select {} }
 
-// TestHelperServer is no test: it is what the subprocesses run.
+// TestHelperServer is not a test: the subprocesses run it.
 func TestHelperServer(t *testing.T) {
 	act := helpers[os.Getenv(helperVar)]
 	if act == nil {
@@ -290,7 +290,7 @@ func mustAnswer(t *testing.T, conn *connection) {
 	}
 }
 
-// mustClose closes p within a time in which no grace period passes.
+// mustClose closes p in less time than any grace period.
 func mustClose(t *testing.T, p *Process) {
 	t.Helper()
 	begin := time.Now()

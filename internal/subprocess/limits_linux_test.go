@@ -18,8 +18,7 @@ func limited(limits Limits, script string) Command {
 	return Command{Name: "limited", Argv: argv, Limits: limits}
 }
 
-// The server and its children have the limits; what is not limited is as it
-// is for this program.
+// The server and its children have the limits; other limits are those of this program.
 func TestLimitsAreSeen(t *testing.T) {
 	const tell = `sh -c 'echo "{\"jsonrpc\":\"2.0\",\"method\":\"$(ulimit -n) $(ulimit -Hn) $(ulimit -v) $(ulimit -t) $(ulimit -Ht)\"}"; cat'`
 	own := ownLimits(t)

@@ -54,7 +54,7 @@ func TestLineReader(t *testing.T) {
 	}
 }
 
-// A line that cannot be a message is cut, not kept, and what follows is read.
+// A line that cannot be a message is cut and not kept, and the next lines are read.
 func TestLineReaderLongNoise(t *testing.T) {
 	noise := strings.Repeat("progress… ", 1<<20)
 	lines := NewLineReader(strings.NewReader(noise+"\n"+ping+"\n"), 1<<20)

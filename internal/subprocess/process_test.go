@@ -196,7 +196,7 @@ func TestExitInCall(t *testing.T) {
 		mustAnswer(t, conn)
 		status := "3"
 		if c.Argv[0] == "sh" {
-			status = "0" // that of the wrapper
+			status = "0" // the status of the wrapper
 		}
 		want := `server "plain" exited: exit status ` + status + `; stderr: panic: out of cheese`
 		_, err := roundTrip(t, conn, 1, "exit", []int{3})
@@ -282,8 +282,7 @@ func TestLastWordsOnStderr(t *testing.T) {
 	}
 }
 
-// A long line of stderr is handed over once, cut; messages that nobody reads do
-// not keep close waiting.
+// A long line of stderr is delivered once, cut; unread messages do not delay Close.
 func TestLongLineAndUnreadMessages(t *testing.T) {
 	var lines []string
 	c := helperCommand("plain")
@@ -296,8 +295,8 @@ func TestLongLineAndUnreadMessages(t *testing.T) {
 	}
 }
 
-// Lines that are too long never fill the memory. One that may be an answer ends
-// the connection by name, or its call would wait for ever; noise does not.
+// Overlong lines never fill the memory. One that may be an answer ends the connection
+// with an error, because its call would wait forever; other output does not.
 func TestEndlessLine(t *testing.T) {
 	for _, name := range []string{"endless-line", "endless-noise"} {
 		t.Run(name, func(t *testing.T) {

@@ -140,7 +140,7 @@ func TestReplaceWritesToDevice(t *testing.T) {
 	wantNoOthers(t, filepath.Dir(path), 1)
 }
 
-// A file to which a descriptor appends keeps what it has.
+// A file to which a descriptor appends keeps its content.
 func TestReplaceWritesToDescriptor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

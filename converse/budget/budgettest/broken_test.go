@@ -47,7 +47,7 @@ func (b *brokenLedger) Balances(ctx context.Context, accounts ...string) ([]budg
 	return b.balances(ctx, accounts)
 }
 
-// reserving changes what is reserved.
+// reserving changes the reservation.
 func reserving(change func(r *budget.Reservation)) func(*brokenLedger) {
 	return func(b *brokenLedger) {
 		b.reserve = func(ctx context.Context, r budget.Reservation) ([]int64, error) {
@@ -58,7 +58,7 @@ func reserving(change func(r *budget.Reservation)) func(*brokenLedger) {
 	}
 }
 
-// anyLine reserves what it can, line by line.
+// anyLine reserves as many lines as possible, one by one.
 func (b *brokenLedger) anyLine(ctx context.Context, r budget.Reservation) (granted []int64, _ error) {
 	for i, line := range r.Lines {
 		single := r
@@ -75,7 +75,7 @@ func (b *brokenLedger) anyLine(ctx context.Context, r budget.Reservation) (grant
 	return granted, nil
 }
 
-// lookFirst reserves by what it saw a moment before.
+// lookFirst reserves according to an earlier state.
 func (b *brokenLedger) lookFirst(mu *sync.Mutex) func(ctx context.Context, r budget.Reservation) ([]int64, error) {
 	return func(ctx context.Context, r budget.Reservation) ([]int64, error) {
 		names := make([]string, len(r.Lines))
@@ -90,7 +90,7 @@ func (b *brokenLedger) lookFirst(mu *sync.Mutex) func(ctx context.Context, r bud
 		if err != nil {
 			return nil, err
 		}
-		time.Sleep(time.Millisecond) // in which others look too
+		time.Sleep(time.Millisecond) // in which others read the state too
 		mu.Lock()
 		defer mu.Unlock()
 		for i := range r.Lines {
@@ -100,7 +100,7 @@ func (b *brokenLedger) lookFirst(mu *sync.Mutex) func(ctx context.Context, r bud
 	}
 }
 
-// rewriteSpent changes what is settled.
+// rewriteSpent changes the settled amounts.
 func rewriteSpent(change func(spent map[string]int64) map[string]int64) func(*brokenLedger) {
 	return func(b *brokenLedger) {
 		b.settle = func(ctx context.Context, id string, spent map[string]int64) error {
@@ -109,8 +109,8 @@ func rewriteSpent(change func(spent map[string]int64) map[string]int64) func(*br
 	}
 }
 
-// ledgerBreaks has for each case of the suite a way to break it; what is behind a
-// space tells several of one case from each other.
+// ledgerBreaks has for each case of the suite a defect that it must find; the text after
+// a space distinguishes several for one case.
 var ledgerBreaks = map[string]func(*brokenLedger){
 	"Reserve/most":    reserving(func(r *budget.Reservation) { r.Lines[0].Most = r.Lines[0].Least }),
 	"Reserve/least":   reserving(func(r *budget.Reservation) { r.Lines[0].Least = 0 }),
@@ -141,7 +141,7 @@ var ledgerBreaks = map[string]func(*brokenLedger){
 	"Random/reopened":   func(b *brokenLedger) { b.Memory = budget.NewMemory() },
 }
 
-// always counts what is settled, whether it was reserved or not.
+// always counts settled amounts, with or without a reservation.
 func (b *brokenLedger) always(ctx context.Context, id string, spent map[string]int64) error {
 	r := budget.Reservation{ID: id, Expires: time.Unix(1<<40, 0)}
 	for account := range spent {

@@ -81,8 +81,8 @@ func TestDigestTokens(t *testing.T) {
 	}
 }
 
-// Marks that nobody can have meant count for nothing, and neither do those that
-// would part calls from their results.
+// Implausible marks are ignored, and so are those that would separate calls from their
+// results.
 func TestBadMarks(t *testing.T) {
 	history := []canister.Canister{
 		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("a")},
@@ -105,8 +105,8 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
-// What a request has is what the server counted last, without what the model
-// only thought, and what came since.
+// The size of a request is the server's last count, without the model's reasoning, plus
+// everything since.
 func TestLoad(t *testing.T) {
 	said := canister.Assistant{Head: canister.Head{ID: "m"}, Usage: &canister.Usage{Input: 1000, Output: 300, Reasoning: 250}}
 	user := canister.User{Head: canister.Head{ID: "u"}, Content: []canister.Content{canister.Text(strings.Repeat("x", 300)), canister.ImageContent{Data: make([]byte, 1<<20)}}}

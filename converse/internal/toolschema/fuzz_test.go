@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzAdapt: any schema is adapted or set aside, and what is adapted is an
-// object without a composition at its root, the same again when adapted again.
+// FuzzAdapt: any schema is adapted or set aside, and an adapted one is an object without
+// a composition at its root, and unchanged when adapted again.
 func FuzzAdapt(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":[{}, true]}}}`, `{"allOf":[{"$ref":"#/allOf/0"}]}`,

@@ -17,8 +17,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// tell checks what the model is told of a fault: a code, whether trying again
-// helps, and nothing of the database. The cause is for logs.
+// tell checks the failure that the model receives for a fault: a code, whether a retry
+// helps, and no details of the database. The cause is for logs.
 func tell(t *testing.T, err error, path string, want invoker.Code, retryable bool) {
 	t.Helper()
 	if err == nil {
@@ -92,7 +92,7 @@ func TestWaitingForALock(t *testing.T) {
 	}
 }
 
-// Whoever waits for a lock leaves when its context ends.
+// A caller that waits for a lock leaves when its context ends.
 func TestLeavingWhileTheFileIsLocked(t *testing.T) {
 	book, path := open(t)
 	book.patience = time.Minute
@@ -139,7 +139,7 @@ func TestAFileThatMayOnlyBeRead(t *testing.T) {
 	}
 }
 
-// The pages of the database are overwritten behind its back.
+// The pages of the database are overwritten from outside.
 func TestAFileThatIsDamaged(t *testing.T) {
 	book, path := open(t)
 	for range 500 {

@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Whatever is sent as a title, what the database then has keeps the rule and is
-// what was sent, and a refusal is one of the argument.
+// For every title that is sent, the stored title follows the rule and equals the sent
+// one, and a refusal is about the argument.
 func FuzzTitles(f *testing.F) {
 	for _, title := range []string{"Buy milk", " x ", "", "\u200b", "e\u0301", "a\x00b", "\xff", `"\ud800"`, strings.Repeat("🦉", 501)} {
 		f.Add(title)

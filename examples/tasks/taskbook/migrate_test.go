@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// raw opens a database beside the book.
+// raw opens a database without the book.
 func raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := connect(path, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// model is what the book should be: the tasks of each user, by id.
+// model is the expected content of the book: the tasks of each user, by id.
 type model map[int64]map[int64]Task
 
 // Whatever several users do in whatever order, each finds the tasks that a few
@@ -89,7 +89,7 @@ func (s step) call(tool string, arguments any) (Task, invoker.Code) {
 	return one.Task, code(err)
 }
 
-// same compares what came of a change with what should have.
+// same compares the result of a change with the expected one.
 func (s step) same(what string, got Task, gotCode invoker.Code, want Task, wantCode invoker.Code) {
 	s.t.Helper()
 	if got != want || gotCode != wantCode {

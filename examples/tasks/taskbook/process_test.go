@@ -65,9 +65,8 @@ func writer(t *testing.T, path string, user, count int) *exec.Cmd {
 	return cmd
 }
 
-// Three processes make the database and write to it at the same time, and this
-// one reads and writes meanwhile. Nothing is lost, and nobody is told to try
-// again.
+// Three processes create the database and write to it concurrently, while this one reads
+// and writes. Nothing is lost, and no caller is asked to retry.
 func TestSeveralProcesses(t *testing.T) {
 	path := t.TempDir() + "/tasks.db"
 	const each = 100

@@ -89,8 +89,8 @@ func TestTheFiveTools(t *testing.T) {
 	}
 }
 
-// properties returns the properties of an object's schema, sorted, with a mark
-// on those that are required.
+// properties returns the properties of an object's schema, sorted, with a mark on the
+// required ones.
 func properties(t testing.TB, schema json.RawMessage) string {
 	t.Helper()
 	var object struct {

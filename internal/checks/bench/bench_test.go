@@ -98,7 +98,7 @@ func newTools(name string, delay time.Duration) *ensemble.Ensemble {
 // unlimited are limits for turns that are longer than any should be.
 var unlimited = converse.Limits{Exchanges: -1}
 
-// cost is what a process has used so far.
+// cost is the resource use of a process so far.
 type cost struct {
 	time    time.Duration
 	cpu     time.Duration
@@ -314,8 +314,8 @@ func BenchmarkParallelCalls(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/turn")
 }
 
-// BenchmarkConnect is how long stdio servers take to connect, one and ten, each
-// of which needs 300 ms before it says anything.
+// BenchmarkConnect measures how long stdio servers take to connect, one and ten, each with
+// a start-up time of 300 ms.
 func BenchmarkConnect(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -17,9 +17,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter/server"
 )
 
-// BenchmarkDiscovery is how long it takes to find the tools of servers over
-// HTTP, each of which takes a while to answer each request: the slowest one
-// alone, 400 ms, and 50 that take 8 to 400 ms.
+// BenchmarkDiscovery measures how long it takes to list the tools of servers over HTTP,
+// each of which delays every answer: a single one with 400 ms, and 50 with 8 to 400 ms.
 func BenchmarkDiscovery(b *testing.B) {
 	for _, n := range []int{1, 50} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -64,8 +64,7 @@ func consortHandler() http.Handler {
 	return srv.Handler()
 }
 
-// serveHTTP serves on a free port, says on which, and ends with its standard
-// input.
+// serveHTTP serves on a free port, prints it, and ends with its standard input.
 func serveHTTP(handler http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", handler)

@@ -29,9 +29,9 @@ const (
 	stateless2026 = "2026-07-28" // without
 )
 
-// BenchmarkServe is the runtime's server beside that of the bare SDK, each in a
-// process of its own whose CPU counts. They take turns, so that whatever else
-// the machine does meets both. The clients write HTTP by hand to cost little.
+// BenchmarkServe compares the runtime's server with the one of the bare SDK, each in a
+// separate process whose CPU time counts. They alternate, so that other load on the
+// machine affects both. The clients send handwritten HTTP to be cheap.
 func BenchmarkServe(b *testing.B) {
 	for _, served := range []struct{ name, version string }{{"sessions", sessions2025}, {"stateless", stateless2026}} {
 		b.Run(served.name, func(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// load is the clients of one server, and what they saw.
+// load is the clients of one server, and their observations.
 type load struct {
 	server    *httpServer
 	clients   []*servedClient

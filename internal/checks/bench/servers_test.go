@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// answerBytes is the size of what the tool returns.
+// answerBytes is the size of the tool's result.
 const answerBytes = 1000
 
 type waitInput struct {

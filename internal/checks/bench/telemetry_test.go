@@ -67,7 +67,7 @@ func BenchmarkTelemetry(b *testing.B) {
 	}
 }
 
-// seenSide is a loop with one kind of Telemetry, and what it has cost.
+// seenSide is a loop with one kind of Telemetry, and its cost.
 type seenSide struct {
 	name    string
 	seen    *telemetry.Telemetry
@@ -75,7 +75,7 @@ type seenSide struct {
 	mallocs uint64
 }
 
-// seenTurnsOf is what the sides share.
+// seenTurnsOf is shared by the sides.
 type seenTurnsOf struct {
 	model  *openaimodel.Model
 	roster *ensemble.Roster

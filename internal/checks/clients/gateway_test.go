@@ -17,8 +17,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
-// The command serves two servers that nobody here wrote as one, to a client
-// that nobody here wrote.
+// The command serves two third-party servers as one to a third-party client.
 func TestGateway(t *testing.T) {
 	servers := realservers.Need(t)
 	const token = "token-of-the-gateway"
@@ -68,8 +67,8 @@ func list(words []string) string {
 
 var servingAt = regexp.MustCompile(`serving at (http://\S+)`)
 
-// launchGateway runs consort serve with a configuration until the test ends, and
-// returns its URL. A signal ends it, and the servers behind it.
+// launchGateway runs consort serve with a configuration until the test ends, and returns
+// its URL. A signal ends it and the servers behind it.
 func launchGateway(t *testing.T, toml string, environment ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,7 +22,7 @@ import (
 // patience bounds one run of a client.
 const patience = 60 * time.Second
 
-// saw is what the client on the TypeScript SDK saw.
+// saw is the observations of the client on the TypeScript SDK.
 type saw struct {
 	Server struct{ Name, Version string }
 	Tools  []struct {
@@ -50,7 +50,7 @@ type saw struct {
 	NoToken, WrongToken           refusal
 }
 
-// result is what a tool answered.
+// result is the answer of a tool.
 type result struct {
 	Content           []struct{ Text string }
 	StructuredContent json.RawMessage
@@ -66,7 +66,7 @@ func (r result) text() string {
 	return strings.Join(texts, "|")
 }
 
-// code is that of the failure, where clients read it.
+// code returns the code of the failure, as clients read it.
 func (r result) code() string {
 	var told struct{ Error struct{ Code string } }
 	_ = json.Unmarshal(r.Meta["io.github.consort-go/failure"], &told)
@@ -209,7 +209,7 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// runScript runs a script of this directory and returns what it prints.
+// runScript runs a script of this directory and returns its output.
 func runScript(t *testing.T, servers *realservers.Servers, script string, task any) []byte {
 	t.Helper()
 	text, err := json.Marshal(task)
@@ -227,7 +227,7 @@ func runScript(t *testing.T, servers *realservers.Servers, script string, task a
 	return out
 }
 
-// output runs a command and returns what it prints.
+// output runs a command and returns its output.
 func output(t *testing.T, argv []string) ([]byte, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -10,8 +10,8 @@ import (
 	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
-// clientRequirements are the frozen sets of what a client has to pass, and how many
-// scenarios there are in each.
+// clientRequirements are the frozen sets of required client scenarios, with the number of
+// scenarios in each.
 var clientRequirements = []struct {
 	revision  string
 	scenarios int
@@ -24,10 +24,10 @@ var clientRequirements = []struct {
 // same: that a tool's schema survives unchanged, and that a machine can sign in.
 var beyondClient = []string{"json-schema-2020-12-preservation", "auth/client-credentials-basic"}
 
-// expectedClientFailures are the scenarios of extensions that the suite has, no
-// revision requires, and the client does not pass. Each wants a flow of OAuth that a
-// program has to bring: HTTPOptions.OAuth takes any, and the client under test has
-// that of a person, and of a machine with a secret.
+// expectedClientFailures are the scenarios of extensions in the suite that no revision
+// requires and the client does not pass. Each needs an OAuth flow that a program has to
+// supply: HTTPOptions.OAuth accepts any, and the client under test has those of a person
+// and of a machine with a secret.
 var expectedClientFailures = map[string]string{
 	"auth/client-credentials-jwt":           "the SDK has no flow in which a machine signs in with a signed assertion (RFC 7523, section 2.2)",
 	"auth/enterprise-managed-authorization": "the SDK's handler (auth/extauth) needs a login at an identity provider first, which the client under test has not",

@@ -15,9 +15,9 @@ import (
 	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
-// serverRequirements are the frozen sets of what a server has to pass, how many
-// scenarios there are in each, and those beyond them that the server passes all
-// the same, as the server of the bare SDK does.
+// serverRequirements are the frozen sets of required server scenarios, the number of
+// scenarios in each, and further ones that the server passes too, as the server of the
+// bare SDK does.
 var serverRequirements = []struct {
 	revision  string
 	scenarios int

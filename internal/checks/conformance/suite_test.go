@@ -23,8 +23,8 @@ import (
 )
 
 // scenarioTime bounds one scenario, by the suite's own count; all of them run
-// side by side on a machine that may be busy. It is longer than the client's
-// own limits, so that the client says what is wrong.
+// concurrently on a machine that may be busy. It is longer than the client's own limits,
+// so that the client reports the error.
 const scenarioTime = 90 * time.Second
 
 // suite is the command of the conformance suite.
@@ -48,8 +48,8 @@ func (s suite) required(t *testing.T, side, revision string) []string {
 	return scenarios
 }
 
-// run runs scenarios and returns a report of each. The suite's exit status
-// also covers what is not required, so that the reports alone count.
+// run runs scenarios and returns a report of each. The suite's exit status also covers
+// optional scenarios, so that only the reports count.
 func (s suite) run(t *testing.T, args ...string) map[string]report {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ func (s suite) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// report is what the suite found in one scenario.
+// report is the suite's findings about one scenario.
 type report struct {
 	successes int
 	wrong     []check // failures and warnings, which count alike
@@ -91,7 +91,7 @@ type check struct {
 // passed reports whether the scenario was passed: one without any check was not.
 func (r report) passed() bool { return r.successes > 0 && len(r.wrong) == 0 }
 
-// String lists what was wrong.
+// String lists the failures.
 func (r report) String() string {
 	var b strings.Builder
 	for _, c := range r.wrong {
@@ -106,7 +106,7 @@ func (r report) String() string {
 // stamp ends the name of a scenario's directory.
 var stamp = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[\d-]+Z$`)
 
-// readReports reads what the suite left in dir, by scenario.
+// readReports reads the suite's reports in dir, by scenario.
 func readReports(dir string) (map[string]report, error) {
 	reports := make(map[string]report)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

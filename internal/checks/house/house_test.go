@@ -19,7 +19,7 @@ import (
 
 const module = "github.com/consort-go/consort"
 
-// listed is what the go command tells of a package.
+// listed is the output of go list for a package.
 type listed struct {
 	ImportPath   string
 	Standard     bool

@@ -10,8 +10,8 @@ import (
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
-// answer returns the function that makes the answers of a server: any items in any order
-// that its API has, some of which no model should write, and sometimes a failure.
+// answer returns the function that generates the answers of a server: any items in any
+// order that its API has, some of them invalid, and sometimes a failure.
 func (l *life) answer(s *server) openaiserver.Respond {
 	return func(r *openaiserver.Request) openaiserver.Reply {
 		switch {
@@ -117,7 +117,7 @@ func (s *server) callID(n int) string {
 	return fmt.Sprint("call_", n)
 }
 
-// arguments are those that models write.
+// arguments are texts that models write as arguments.
 var arguments = []string{
 	`{}`, ``, `{"a":1}`, `{"a`, `[]`, `null`, `"text"`, `{"a":"\ud800"}`, `{"a":"<&>\u2028"}`, `{"a": 1.50, "b": [1e400, {"c": null}]}`,
 	"{\"a\":\"line\nbreak\"}", `{"a":1}{"b":2}`, ` {"a" : 12345678901234567890 } `, strings.Repeat(`{"a":`, 40) + `1` + strings.Repeat(`}`, 40),

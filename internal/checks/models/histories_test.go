@@ -63,7 +63,7 @@ func eachLife(t *testing.T, apis ...string) {
 	}
 }
 
-// happenings are what conversations must have gone through, beside the marks of requests.
+// happenings must occur in the conversations, in addition to the marks of requests.
 var happenings = []string{"killed", "unknown outcome", "forked", "repaired", "compacted", "left", "retried", "answered"}
 
 // TestHistoriesAreNotRefused: whatever models, tools and people do, and wherever
@@ -78,9 +78,9 @@ func TestHistoriesAreNotRefused(t *testing.T) {
 	}
 }
 
-// TestChangesOfProvider: a conversation that goes from one API, host and model to another,
-// in any order, is accepted by each, and nobody sees what another one has signed,
-// encrypted or numbered.
+// TestChangesOfProvider: a conversation that changes from one API, host and model to
+// another, in any order, is accepted by each, and none receives the signatures, encrypted
+// texts or numbers of another.
 func TestChangesOfProvider(t *testing.T) {
 	t.Parallel()
 	eachLife(t, apis...)

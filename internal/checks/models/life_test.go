@@ -39,7 +39,7 @@ type life struct {
 
 	mu    sync.Mutex // guards the rest
 	rng   *rand.Rand
-	kind  bool // the servers do nothing odd any more
+	kind  bool // the servers have no more faults
 	ids   int
 	calls int
 	dies  int  // appends until the process dies, if more than 0
@@ -97,7 +97,7 @@ func (l *life) newID() string {
 	return fmt.Sprint("c", l.ids)
 }
 
-// note counts what happened: what is in the list of histories_test.go.
+// note counts the happenings listed in histories_test.go.
 func (l *life) note(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,7 @@ func (m mortal) Append(ctx context.Context, conversation string, length int, can
 	return nil
 }
 
-// live runs processes, and then one in which nothing odd happens.
+// live runs processes, and finally one without faults.
 func (l *life) live() {
 	for range l.of(1, 2, 4, 6, 8) {
 		l.process()
@@ -317,7 +317,7 @@ func (l *life) between() {
 	}
 }
 
-// answers answers what is waited for.
+// answers answers the open waits.
 func (l *life) answers(list []canister.Canister) {
 	for _, wait := range waits.Open("", list, time.Now()) {
 		if l.chance(3) {
@@ -338,7 +338,7 @@ func (l *life) answers(list []canister.Canister) {
 	}
 }
 
-// damaged returns a history of which pieces are lost, doubled or out of order.
+// damaged returns a history with lost, duplicated or reordered pieces.
 func (l *life) damaged(list []canister.Canister) []canister.Canister {
 	list = slices.Clone(list)
 	for range l.of(0, 1, 2, 5) {
@@ -371,8 +371,8 @@ func (l *life) through(list []canister.Canister) []canister.Canister {
 	return read
 }
 
-// end closes the servers, and reports what they refused, and what they should not have
-// seen. It returns how many requests there were.
+// end closes the servers, and reports their refusals and data that they should not have
+// received. It returns the number of requests.
 func (l *life) end() (requests int) {
 	for _, s := range l.servers {
 		n, refused := s.close()

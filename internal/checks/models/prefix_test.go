@@ -25,9 +25,10 @@ import (
 const exchanges = 1000
 
 // TestRequestsOnlyGrow: over a thousand exchanges with calls, images, files, failures and
-// reasoning, the messages of each request begin with the bytes of the one before, and what
-// follows the messages is always the same. That holds in each process that continues the
-// conversation. The strict server accepts the last request, and so all that it begins with.
+// reasoning, the messages of each request begin with the bytes of the previous one, and
+// the bytes after the messages are always the same. That holds in each process that
+// continues the conversation. The strict server accepts the last request, and so all of
+// its beginnings.
 func TestRequestsOnlyGrow(t *testing.T) {
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {

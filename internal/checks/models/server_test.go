@@ -115,8 +115,9 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// rejects returns what the host rejects and the strict server does not. Mistral wants an
-// answer after the results of calls (github.com/avante-corp/avante.nvim/pull/2695).
+// rejects returns an error for requests that the host rejects although the strict server
+// accepts them. Mistral requires an answer after the results of calls
+// (github.com/avante-corp/avante.nvim/pull/2695).
 func (s *server) rejects(body []byte) string {
 	legal, before := callIDs[s.base], ""
 	if s.api != chat || legal == nil {
@@ -186,7 +187,7 @@ func (s *server) close() (requests int, refused []string) {
 	return s.requests, slices.Clone(s.refused)
 }
 
-// marks are texts in requests that show what a conversation had, by API.
+// marks are texts in requests that prove a feature of a conversation, by API.
 var marks = map[string]map[string]string{
 	chat: {"images": `"type":"image_url"`, "failures": `There is no tool`, "reasoning": `"reasoning_content"`, "signed calls": `"extra_content"`},
 	responses: {

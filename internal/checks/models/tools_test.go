@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// The beginnings of files, by which servers recognise them.
+// The beginnings of files, by which servers recognize their types.
 var (
 	png  = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00")
 	gif  = []byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;")
@@ -23,7 +23,7 @@ var (
 	pdf  = []byte("%PDF-1.7\n%%EOF\n")
 )
 
-// contents are the contents of results and of users' messages, by what they are.
+// contents are the contents of results and of users' messages, by type.
 var contents = map[string][]canister.Content{
 	"png":       {canister.ImageContent{Data: png, MIME: "image/png"}},
 	"gif":       {canister.Text("A picture:"), canister.ImageContent{Data: gif, MIME: "image/gif"}, canister.Text("there.")},
@@ -80,7 +80,7 @@ func (l *life) tools() (*ensemble.Ensemble, error) {
 	return ensemble.Local("local", all...), nil
 }
 
-// run does what the name of a tool says.
+// run acts according to the name of the tool.
 func (l *life) run(ctx context.Context, name string, call *invoker.Call) (invoker.Output, error) {
 	switch name {
 	case "fails":

@@ -23,7 +23,7 @@ var stores = map[string]func(tb testing.TB) string{
 	"PostgreSQL": func(tb testing.TB) string { return "postgres:" + pgtest.DSN(tb) },
 }
 
-// engines are those that need no server.
+// engines are the engines that need no server.
 var engines = []string{"run", "local"}
 
 // eachStore calls test for each store and engine.

@@ -12,9 +12,9 @@ import (
 	"github.com/consort-go/consort/converse/waits"
 )
 
-// A call that waits for somebody to allow it waits on when everything has died,
-// the process, the server of its tool and that of the model, and six hours later.
-// Who is a day too late has not allowed it.
+// A call that waits for an approval still waits after the process, the server of its tool
+// and that of the model have died, and six hours later. An approval that is a day late
+// does not count.
 func TestWaiting(t *testing.T) {
 	eachStore(t, func(t *testing.T, spec Spec) {
 		for name, c := range map[string]struct {
@@ -54,8 +54,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// waits lets a process look at the conversation, which waits, and does so still
-// behind that; nothing is asked of anybody.
+// waits lets a process open the waiting conversation, which still waits afterwards; no
+// question is asked.
 func (w *World) waits(exchange int) {
 	w.tb.Helper()
 	store := w.Store()
@@ -69,7 +69,7 @@ func (w *World) waits(exchange int) {
 	}
 }
 
-// decide answers what is waited for, at the time that the child's clock tells.
+// decide answers the open wait, at the time of the child's clock.
 func (w *World) decide(verdict canister.Verdict) {
 	w.tb.Helper()
 	store, now := w.Store(), time.Now().Add(w.Spec.Offset)

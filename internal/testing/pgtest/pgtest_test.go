@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ask returns what a query gives, once the server answers at all.
+// ask returns the result of a query, once the server answers.
 func ask(t *testing.T, dsn, query string) (answer string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -42,7 +42,7 @@ func must(t *testing.T, dsn, query string) string {
 	return answer
 }
 
-// Each test has a database of its own, which is gone behind it.
+// Each test has a separate database, which is deleted afterwards.
 func TestDSN(t *testing.T) {
 	first, second := pgtest.DSN(t), pgtest.DSN(t)
 	var third string

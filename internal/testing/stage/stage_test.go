@@ -56,8 +56,8 @@ func TestAdditionsAreNews(t *testing.T) {
 	}
 }
 
-// await takes news until there is one of the kind: a list that was fetched anew
-// is news once more.
+// await receives news until there is one of the kind: a list that was fetched again is
+// reported again.
 func await(t *testing.T, news <-chan ensemble.News, kind ensemble.NewsKind) {
 	t.Helper()
 	for n := range news {
