@@ -20,6 +20,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -484,21 +485,27 @@ func TestChainKilled(t *testing.T) {
 func chainKilled(t *testing.T, from, to string, inCall bool) {
 	down := openaiserver.Step{Reply: openaiserver.Failure{Status: 503, Message: "Overloaded"}}
 	first := startServer(t, down, down, down)
-	var child *exec.Cmd
-	asked := 0
+	process := make(chan *os.Process, 1)
+	var asked atomic.Int32
 	second := startServer(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
-		if asked++; asked == 1 && !inCall {
-			if err := child.Process.Kill(); err != nil {
+		if asked.Add(1) == 1 && !inCall {
+			if err := (<-process).Kill(); err != nil {
 				t.Error(err)
 			}
 		}
 		return openaiserver.Message{Reasoning: "They want it.", Calls: []openaiserver.Call{{Name: "local__pay"}}}
 	})}, openaiserver.Step{Reply: openaiserver.Message{Text: "Done."}})
 	directory := t.TempDir()
-	child = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChainChild$")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChainChild$")
 	child.Env = append(os.Environ(), childVariable+"="+strings.Join([]string{from, to, directory, first.URL(), second.URL()}, " "))
-	if said, err := child.CombinedOutput(); err == nil || strings.Contains(string(said), "it lives") || asked != 1 {
-		t.Fatalf("the child ended with %v after %d requests: %s", err, asked, said)
+	var said bytes.Buffer
+	child.Stdout, child.Stderr = &said, &said
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	process <- child.Process
+	if err := child.Wait(); err == nil || strings.Contains(said.String(), "it lives") || asked.Load() != 1 {
+		t.Fatalf("the child ended with %v after %d requests: %s", err, asked.Load(), said.String())
 	}
 	talk := killable(t, from, to, directory, first.URL(), second.URL(), func() {})
 	turn, err := talk.Run(t.Context())
