@@ -54,13 +54,16 @@ extra_body = {x = 1}
 	}
 	first, second := c.Model.Fallbacks[0], c.Model.Fallbacks[1]
 	shown := func(m config.Model) string {
-		return fmt.Sprintln(m.Name.Reveal(), m.BaseURL.Reveal(), m.APIKey.Reveal(), m.Organization.Reveal(), len(m.Headers), m.Temperature, len(m.ExtraBody.Reveal()),
+		return fmt.Sprintln(m.Name.Reveal(), m.BaseURL.Reveal(), m.APIKey.Reveal(), m.Organization.Reveal(), len(m.Headers),
+			m.Temperature, len(m.ExtraBody.Reveal()),
 			m.MaxTokens, m.NoStream, m.MaxRetries, m.ToolChoice, m.ResponseTimeout, m.IdleTimeout, m.ResponseFormat.Name)
 	}
-	if got, want := shown(first), fmt.Sprintln("claude-x", "", "key-of-ANTHROPIC_API_KEY", "", 0, first.Temperature, 0, 7, true, 4, "required", 20*time.Second, 30*time.Second, "answer"); got != want || first.Temperature != nil {
+	if got, want := shown(first), fmt.Sprintln("claude-x", "", "key-of-ANTHROPIC_API_KEY", "", 0, first.Temperature, 0, 7, true,
+		4, "required", 20*time.Second, 30*time.Second, "answer"); got != want || first.Temperature != nil {
 		t.Errorf("the first is\n%s, want\n%s", got, want)
 	}
-	if got, want := shown(second), fmt.Sprintln("m", "http://localhost:1/v1", "", "", 0, second.Temperature, 0, 5, false, -1, "auto", 2*time.Second, 3*time.Second, "mine"); got != want || second.Temperature != nil {
+	if got, want := shown(second), fmt.Sprintln("m", "http://localhost:1/v1", "", "", 0, second.Temperature, 0, 5, false, -1,
+		"auto", 2*time.Second, 3*time.Second, "mine"); got != want || second.Temperature != nil {
 		t.Errorf("the second is\n%s, want\n%s", got, want)
 	}
 }
@@ -71,16 +74,20 @@ func TestFallbackProblems(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	const head = "[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\n"
 	for text, says := range map[string]string{
-		"[[model.fallback]]\nname = \"claude-x\"\nseed = 7\n":                    "consort.toml:6:8: model.fallback[0].seed: Anthropic's Messages API does not have it",
-		"[[model.fallback]]\nname = \"claude-x\"\napi_keys = \"x\"\n":            `consort.toml:6:1: model.fallback[0].api_keys: unknown key; did you mean "api_key"?`,
-		"[[model.fallback]]\nbase_url = \"http://localhost:1/v1\"\n":             "model.fallback[0].name: missing",
-		"[[model.fallback]]\nname = \"x\"\nfallback = []\n":                      "consort.toml:6:1: model.fallback[0].fallback: unknown key",
-		"[model.fallback]\nname = \"x\"\n":                                       "consort.toml:4:8: model.fallback: expected a list of tables, found a table",
-		"[[model.fallback]]\nname = \"x\"\n[[model.fallback]]\nname=\"m\"\n":     "consort.toml:4:9: model.fallback[0].api_key: OpenAI requires a key; set OPENAI_API_KEY",
+		"[[model.fallback]]\nname = \"claude-x\"\n" +
+			"seed = 7\n": "consort.toml:6:8: model.fallback[0].seed: Anthropic's Messages API does not have it",
+		"[[model.fallback]]\nname = \"claude-x\"\n" +
+			"api_keys = \"x\"\n": `consort.toml:6:1: model.fallback[0].api_keys: unknown key; did you mean "api_key"?`,
+		"[[model.fallback]]\nbase_url = \"http://localhost:1/v1\"\n": "model.fallback[0].name: missing",
+		"[[model.fallback]]\nname = \"x\"\nfallback = []\n":          "consort.toml:6:1: model.fallback[0].fallback: unknown key",
+		"[model.fallback]\nname = \"x\"\n":                           "consort.toml:4:8: model.fallback: expected a list of tables, found a table",
+		"[[model.fallback]]\nname = \"x\"\n[[model.fallback]]\n" +
+			"name=\"m\"\n": "consort.toml:4:9: model.fallback[0].api_key: OpenAI requires a key; set OPENAI_API_KEY",
 		"[[model.fallback]]\nname = \"claude-x\"\n":                              "model.fallback[0].api_key: Anthropic requires a key; set ANTHROPIC_API_KEY",
 		"[[model.fallback]]\nname = \"claude-x\"\napi_key = \"a\\nb\"\n":         "consort.toml:6:11: model.fallback[0].api_key: ",
 		"[[model.fallback]]\nname = \"claude-x\"\napi_key=\"k\"\nthinking=\"x\"": "consort.toml:7:1: model.fallback[0].thinking: ",
-		"[[model.fallback]]\nname = \"claude-x\"\napi_key = \"k\"\n[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"conversation\", money = \"1\"}]\nprices = {m = {input = \"1\", output = \"1\"}}\n": "budgets.prices: missing: expected the price of the model of [[model.fallback]]",
+		"[[model.fallback]]\nname = \"claude-x\"\napi_key = \"k\"\n[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"conversation\", money = \"1\"}]\n" +
+			"prices = {m = {input = \"1\", output = \"1\"}}\n": "budgets.prices: missing: expected the price of the model of [[model.fallback]]",
 	} {
 		c, err := config.Parse("consort.toml", []byte(head+text), &config.Options{Lookup: func(string) (string, bool) { return "", false }})
 		if err == nil {

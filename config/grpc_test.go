@@ -40,11 +40,13 @@ func TestGRPCProblems(t *testing.T) {
 		"where": {"[grpc.a]\n[grpc.b]\naddress='x:1'\ndapr='x'\n[grpc.c]\naddress='https://x'\n[grpc.d]\ndapr='x'\ntls={plaintext=true}\n[grpc.e]\n" +
 			"adress='x:1'\n",
 			[]string{
-				`consort.toml:1:7: grpc.a.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
+				`consort.toml:1:7: grpc.a.address: missing: expected the address of the server, such as address = "tools.example.com:443", ` +
+					`or dapr for one behind a Dapr sidecar`,
 				`consort.toml:4:1: grpc.b.dapr: a server has either address or dapr, not both`,
 				`consort.toml:6:9: grpc.c.address: expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`,
 				`consort.toml:9:6: grpc.d.tls.plaintext: the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used`,
-				`consort.toml:10:7: grpc.e.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
+				`consort.toml:10:7: grpc.e.address: missing: expected the address of the server, such as address = "tools.example.com:443", ` +
+					`or dapr for one behind a Dapr sidecar`,
 				`consort.toml:11:1: grpc.e.adress: unknown key; did you mean "address"?`}},
 		"what": {"[grpc.a]\naddress='x'\nservice='mpc'\n[grpc.b]\ndapr='x'\nservice='mcp'\ncategory='x'\ncaller='x'\ntrusted={metadata={x='y'}}\n" +
 			"[grpc.c]\naddress='x'\nsampling=true\nprotocol='2025-11-25'\n",
@@ -66,19 +68,25 @@ func TestGRPCProblems(t *testing.T) {
 			"tls.plaintext=true\n[grpc.c]\naddress='x:1'\ntrusted={metadata={a='t'}}\ntls.plaintext=true\n" +
 			"[grpc.d]\naddress='127.0.0.1:1'\ntoken='t'\ntls.plaintext=true\n[grpc.e]\naddress='x:1'\ntls.plaintext=true\n[grpc.f]\naddress='x:1'\n" +
 			"token='t'\ntls={plaintext=true, plaintext_secrets=true}\n", []string{
-			`consort.toml:4:16: grpc.a.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`,
-			`consort.toml:8:15: grpc.b.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`,
-			`consort.toml:12:15: grpc.c.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`}},
+			`consort.toml:4:16: grpc.a.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or ` +
+				`allow it with plaintext_secrets = true`,
+			`consort.toml:8:15: grpc.b.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or ` +
+				`allow it with plaintext_secrets = true`,
+			`consort.toml:12:15: grpc.c.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or ` +
+				`allow it with plaintext_secrets = true`}},
 		"metadata": {"[grpc.a]\naddress='x'\ntoken='Bearer x'\nmetadata={Authorization='x', grpc-x='y', authorization='z', y=' z', z-bin='ä'}\n" +
 			"trusted={metadata={y='u', X='u'}, arguments={''='u'}}\n[grpc.b]\naddress='x'\nping_after='9s'\nmax_message=0\n",
 			[]string{
 				`consort.toml:3:7: grpc.a.token: expected a bearer token: printable ASCII without spaces, and without the word Bearer`,
-				`consort.toml:4:11: grpc.a.metadata.Authorization: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
-				`consort.toml:4:30: grpc.a.metadata.grpc-x: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
+				`consort.toml:4:11: grpc.a.metadata.Authorization: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ` +
+					`., and not grpc- at the beginning`,
+				`consort.toml:4:30: grpc.a.metadata.grpc-x: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and ` +
+					`not grpc- at the beginning`,
 				`consort.toml:4:42: grpc.a.metadata.authorization: this metadata is set in token already`,
 				`consort.toml:4:63: grpc.a.metadata.y: expected printable ASCII without spaces at an end; metadata whose name ends in -bin takes any text`,
 				`consort.toml:5:20: grpc.a.trusted.metadata.y: this metadata is set in metadata already`,
-				`consort.toml:5:27: grpc.a.trusted.metadata.X: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
+				`consort.toml:5:27: grpc.a.trusted.metadata.X: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., ` +
+					`and not grpc- at the beginning`,
 				`consort.toml:5:46: grpc.a.trusted.arguments."": expected the name of an argument, not an empty one`,
 				`consort.toml:8:12: grpc.b.ping_after: expected a duration of at least "10s"; keepalive has no such limit`,
 				`consort.toml:9:13: grpc.b.max_message: expected an integer of at least 1`}},

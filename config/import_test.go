@@ -94,7 +94,8 @@ func TestImportProblems(t *testing.T) {
 				`m.json:2:19: mcpServers.a.command: expected a string, found a list`,
 				`m.json:2:39: mcpServers.a.env.A: the environment variable is not set: NO; set it, or give a default with ${NO:-default}`,
 				`m.json:3:2: mcpServers.b.command: missing: expected command for a server that is started, or url for one that is running`,
-				`m.json:4:16: mcpServers.c.type: expected "stdio", "http", "sse", "streamable-http", "streamable_http" or "streamableHttp"; did you mean "http"?`,
+				`m.json:4:16: mcpServers.c.type: expected "stdio", "http", "sse", "streamable-http", "streamable_http" or "streamableHttp"; ` +
+					`did you mean "http"?`,
 				`m.json:4:32: mcpServers.c.url: expected a URL that begins with http:// or https:// and names a host`,
 				`m.json:5:24: mcpServers.d.url: a server has either command or url, not both`,
 				`m.json:6:2: mcpServers.e.url: missing: expected the address of the server, such as "url": "http://localhost:8080/mcp"`,

@@ -105,10 +105,12 @@ url = "http://x"
 			`consort.toml:6:1: mcp.b.directory: not for a server with transport = "http"`,
 			`consort.toml:7:1: mcp.b.environment: not for a server with transport = "http"`}},
 		{"transport without its key", "[mcp.a]\ntransport = 'stdio'\n[mcp.b]\ntransport = 'sse'\n", []string{
-			`consort.toml:1:6: mcp.a.command: missing: expected the program to start, such as command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
+			`consort.toml:1:6: mcp.a.command: missing: expected the program to start, such as command = ["npx", "-y", ` +
+				`"@modelcontextprotocol/server-everything"]`,
 			`consort.toml:3:6: mcp.b.url: missing: expected the address of the server, such as url = "http://localhost:8080/mcp"`}},
 		{"commands", "mcp.a.command = 'npx -y x'\nmcp.b.command = []\nmcp.c.command = ['${EMPTY}']\nmcp.d.command = ['x', 5]\n", []string{
-			`consort.toml:1:17: mcp.a.command: expected a list of strings, found a string: write each word as a string of its own, such as command = ["python3", "server.py"]`,
+			`consort.toml:1:17: mcp.a.command: expected a list of strings, found a string: write each word as a string of its own, such as ` +
+				`command = ["python3", "server.py"]`,
 			`consort.toml:2:17: mcp.b.command: expected the program to start, not an empty list`,
 			`consort.toml:3:17: mcp.c.command: expected the program to start as the first word, not an empty string`,
 			`consort.toml:4:23: mcp.d.command[1]: expected a string, found an integer`}},
@@ -323,7 +325,8 @@ url = "http://x"
 				`consort.toml:7:7: history.doubt: expected "report" or "ask"`}},
 		{"keeping", "[history]\npath='x'\nkeep='0s'\nrules=[{keep='1h'}, {tag='', owner='x'}, {tag='x', keep=30}]\nprune_open='yes'\n", []string{
 			`consort.toml:3:6: history.keep: expected a duration longer than 0`,
-			`consort.toml:4:8: history.rules[0].tag: missing: expected tag, owner, or both, to select the conversations of this rule; for all conversations, set history.keep`,
+			`consort.toml:4:8: history.rules[0].tag: missing: expected tag, owner, or both, to select the conversations of this rule; for ` +
+				`all conversations, set history.keep`,
 			`consort.toml:4:26: history.rules[1].tag: expected a string that is not empty`,
 			`consort.toml:4:57: history.rules[2].keep: expected a duration such as "30s", found an integer: write it in quotes and with its unit`,
 			`consort.toml:5:12: history.prune_open: expected true or false, found a string`}},
@@ -361,7 +364,8 @@ url = "http://x"
 				`consort.toml:11:10: serve.max_body: expected a size such as "512MiB", "2GiB" or "1GB", or an integer of bytes`,
 				`consort.toml:12:11: serve.page_size: expected an integer of at least 1`,
 				`consort.toml:13:1: serve.own_name: unknown key; did you mean "own_names"?`,
-				`consort.toml:14:1: serve.resource_metadata.resource: missing: expected the URL of this server, such as resource = "https://tools.example.com/mcp"`,
+				`consort.toml:14:1: serve.resource_metadata.resource: missing: expected the URL of this server, such as resource = ` +
+					`"https://tools.example.com/mcp"`,
 				`consort.toml:14:27: serve.resource_metadata.scopes: expected a list of strings, found a string`,
 				`consort.toml:14:55: serve.resource_metadata.authorization_servers[0]: expected a URL that begins with http:// or https:// and names a host`}},
 		{"clients",
@@ -369,7 +373,8 @@ url = "http://x"
 				"[[serve.clients]]\ntoken='0123456789abcdef'\ntrust={}\n[[serve.clients]]\ntoken='short'\n",
 			[]string{
 				`consort.toml:3:1: serve.burst: only together with rate, which limits the requests; set rate`,
-				`consort.toml:4:9: serve.clients[0].token: missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`,
+				`consort.toml:4:9: serve.clients[0].token: missing: expected the token that the client sends, such as token = ` +
+					`"env:ADA_TOKEN", or the name in its certificate`,
 				`consort.toml:5:15: serve.clients[0].trusted.user: expected a string that is not empty`,
 				`consort.toml:9:7: serve.clients[2].token: another client already has this token`,
 				`consort.toml:10:1: serve.clients[2].trust: unknown key; did you mean "trusted"?`,
@@ -385,16 +390,20 @@ url = "http://x"
 				`consort.toml:12:13: serve.clients[3].certificate: expected a string that is not empty`}},
 		{"certificates of nobody", "[serve]\nhttp='127.0.0.1:0'\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c', key='k'}\nclients=[{certificate='a'}]\n",
 			[]string{
-				`consort.toml:2:6: serve.http: the clients are identified by certificates, which HTTP does not request: give one of them a token, or serve only gRPC`,
-				`consort.toml:3:6: serve.grpc: without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`,
+				`consort.toml:2:6: serve.http: the clients are identified by certificates, which HTTP does not request: give one of them a ` +
+					`token, or serve only gRPC`,
+				`consort.toml:3:6: serve.grpc: without a token, anyone who can reach this address can call the tools: set token or clients, ` +
+					`listen at 127.0.0.1 only, or allow it with open = true`,
 				`consort.toml:5:11: serve.clients[0].certificate: the server does not request client certificates; set grpc_tls.client_ca`}},
 		{"TLS of nothing", "[serve]\nhttp='127.0.0.1:0'\ngrpc_tls={key='k'}\n", []string{
 			`consort.toml:3:1: serve.grpc_tls.certificate: missing: expected the file of this server's certificate, such as certificate = "server.pem"`,
 			`consort.toml:3:1: serve.grpc_tls: only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`}},
 		{"everybody", "serve={http='0.0.0.0:80', converse=false}", []string{
-			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`}},
+			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token or clients, ` +
+				`listen at 127.0.0.1 only, or allow it with open = true`}},
 		{"everybody at a name", "serve={http='tools.example:80'}", []string{
-			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`}},
+			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token or clients, ` +
+				`listen at 127.0.0.1 only, or allow it with open = true`}},
 		{"spelling of keys", "[mcp.a]\nurl='http://x'\ncallTimeout='1s'\nConnect-Timeout='1s'\nqqqqqqqq=1\n", []string{
 			`consort.toml:3:1: mcp.a.callTimeout: unknown key; did you mean "call_timeout"?`,
 			`consort.toml:4:1: mcp.a.Connect-Timeout: unknown key; did you mean "connect_timeout"?`,
@@ -517,8 +526,9 @@ func TestTOMLShapes(t *testing.T) {
 func TestKeysOfAnAPI(t *testing.T) {
 	for text, says := range map[string]string{
 		"[model]\nname = \"m\"\nseed = 7\n": `consort.toml:3:8: model.seed: OpenAI's Responses API does not have it: remove seed, or set api = "chat"`,
-		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\nhosted_tools = [{type = \"web_search\"}]\n": `remove hosted_tools, or set api = "responses"`,
-		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\napi = \"responses\"\nstop = [\"x\"]\n":      `remove stop, or set api = "chat"`,
+		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\n" +
+			"hosted_tools = [{type = \"web_search\"}]\n": `remove hosted_tools, or set api = "responses"`,
+		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\napi = \"responses\"\nstop = [\"x\"]\n": `remove stop, or set api = "chat"`,
 	} {
 		if _, err := config.Parse("consort.toml", []byte(text), nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s\n%v, want %q", text, err, says)

@@ -31,7 +31,11 @@ func TestAnswerIsBounded(t *testing.T) {
 		{canister.WaitApproval, canister.Answer{Verdict: canister.VerdictDeny, Reason: strings.Repeat("x", most)}, "at most 1048576 are allowed"},
 		{canister.WaitApproval, canister.Answer{Verdict: canister.VerdictChange, Arguments: long}, "at most 1048576 are allowed"},
 		{canister.WaitElicitation, canister.Answer{Verdict: canister.VerdictAccept, Arguments: long}, "at most 1048576 are allowed"},
-		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts(strings.Repeat("x", most))}, "at most 1048576 are allowed"},
+		{
+			canister.WaitOutcome, canister.Answer{
+				Verdict: canister.VerdictDone, Content: canister.Texts(strings.Repeat("x", most)),
+			}, "at most 1048576 are allowed",
+		},
 		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: []canister.Content{nil}}, "cannot be stored"},
 		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts(strings.Repeat("x", most-1000))}, ""},
 	} {
@@ -63,8 +67,13 @@ func TestAnswerIsBounded(t *testing.T) {
 func TestAnswerWithATime(t *testing.T) {
 	now := time.Now()
 	deadline := now.Add(time.Hour)
-	wait := canister.Wait{Head: canister.Head{ID: "w", Time: now.Add(-time.Hour)}, For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Deadline: deadline}
-	for at, want := range map[time.Time]string{deadline.Add(time.Minute): "the deadline of the wait w is", deadline: "the deadline", deadline.Add(-1): "", now.Add(-3 * time.Hour): "has expired", now.Add(-time.Hour): ""} {
+	wait := canister.Wait{
+		Head: canister.Head{ID: "w", Time: now.Add(-time.Hour)}, For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Deadline: deadline,
+	}
+	for at, want := range map[time.Time]string{
+		deadline.Add(time.Minute): "the deadline of the wait w is", deadline: "the deadline", deadline.Add(-1): "",
+		now.Add(-3 * time.Hour): "has expired", now.Add(-time.Hour): "",
+	} {
 		store := put(t, wait)
 		answer := canister.Answer{Head: canister.Head{Time: at}, Wait: "w", By: "dana", Verdict: canister.VerdictAllow}
 		err := waits.Answer(t.Context(), store, "talk", answer, time.Now())
@@ -143,7 +152,8 @@ func TestAnswersAreRedacted(t *testing.T) {
 		answer(t, store, "talk", test.answer)
 		talk := process(t, store, roster, options, done)
 		carryOn(t, talk, converse.ReasonAnswered)
-		if intents := of[canister.Intent](t, store, "talk"); test.answer.Verdict == canister.VerdictChange && intents[0].Arguments != string(test.answer.Arguments) {
+		if intents := of[canister.Intent](t, store, "talk"); test.answer.Verdict == canister.VerdictChange &&
+			intents[0].Arguments != string(test.answer.Arguments) {
 			t.Errorf("the intent is %+v", intents[0]) // the log has that anyway
 		}
 		r := results(talk.History())[0]
@@ -162,7 +172,8 @@ func TestChangedArgumentsAreRedacted(t *testing.T) {
 			return converse.Change(json.RawMessage(`{"key":"hunter2-\"hunter2\""}`)), nil
 		}}
 		store := cutOff(t, &l, options)
-		if args := of[canister.Intent](t, store, "talk")[0].Arguments; !strings.Contains(l.calls[0], "hunter2") || strings.Contains(args, "hunter2") || !strings.Contains(args, "[secret]") {
+		if args := of[canister.Intent](t, store, "talk")[0].Arguments; !strings.Contains(l.calls[0], "hunter2") ||
+			strings.Contains(args, "hunter2") || !strings.Contains(args, "[secret]") {
 			t.Errorf("the intent has %s, the call %q", args, l.calls)
 		}
 		roster := newRoster(t, idempotent(l.tool("act")))

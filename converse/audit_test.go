@@ -112,7 +112,8 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 		return invoker.Output{}, errors.New("dial tcp 10.0.0.1: refused")
 	})
 	panics := fn("panics", func(context.Context, *invoker.Call) (invoker.Output, error) { panic("at the disco") })
-	local := ensemble.New("local", ensemble.LocalSource(echo("echo"), fails, panics, waiter("slow"), tasks(t)), &ensemble.Options{CallTimeout: 50 * time.Millisecond})
+	local := ensemble.New("local", ensemble.LocalSource(echo("echo"), fails, panics, waiter("slow"), tasks(t)),
+		&ensemble.Options{CallTimeout: 50 * time.Millisecond})
 	roster, err := ensemble.NewRoster(local)
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +297,9 @@ func TestTrustedValuesShowNowhere(t *testing.T) {
 		return invoker.Output{}, invoker.Failf(invoker.NotFound, "no %s here", token)
 	})
 	script := conversetest.NewScript(
-		conversetest.Line{Calls: []conversetest.Call{call("missing", "{}"), call("leak", "{}"), call("fails", "{}"), call("panics", "{}"), call("tasks", "{}")}},
+		conversetest.Line{Calls: []conversetest.Call{
+			call("missing", "{}"), call("leak", "{}"), call("fails", "{}"), call("panics", "{}"), call("tasks", "{}"),
+		}},
 		conversetest.Line{Err: &converse.ModelError{Message: "it said " + token}},
 	)
 	var out strings.Builder
@@ -359,7 +362,10 @@ func TestTrustedValuesShowNowhere(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"a tool says", "error: ", `"code":"OK"`, "[secret]", "did not take [secret][secret]", "a tool panicked", "NOT_FOUND: no [secret] here", `"partial":[{"type":"text","text":"[secret][secret]"}]`} {
+	for _, want := range []string{
+		"a tool says", "error: ", `"code":"OK"`, "[secret]", "did not take [secret][secret]", "a tool panicked",
+		"NOT_FOUND: no [secret] here", `"partial":[{"type":"text","text":"[secret][secret]"}]`,
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is nowhere in\n%s", want, out.String())
 		}

@@ -162,7 +162,8 @@ func TestChainAllDown(t *testing.T) {
 // Once a piece of the answer was shown, the exchange fails. The next one begins with the
 // first model again.
 func TestChainKeepsToAnAnswer(t *testing.T) {
-	first := newPart("first", conversetest.Line{Text: "Half", Err: overloaded}, conversetest.Line{Reasoning: "Hm", Err: overloaded}, conversetest.Line{Text: "Whole."})
+	first := newPart("first", conversetest.Line{Text: "Half", Err: overloaded},
+		conversetest.Line{Reasoning: "Hm", Err: overloaded}, conversetest.Line{Text: "Whole."})
 	second := newPart("second")
 	talk := converse.New(converse.Chain(first, second), nil, nil)
 	text := ""
@@ -254,9 +255,11 @@ func TestChainTools(t *testing.T) {
 // models, equal names are told apart, and Close closes all models.
 func TestChainOfWhat(t *testing.T) {
 	for _, chain := range []*converse.ModelChain{
-		converse.Chain(), converse.Chain(nil), converse.Chain(newPart("first", says("Hello.")...), nil), converse.Chain(converse.Chain()), converse.Chain((*converse.ModelChain)(nil)),
+		converse.Chain(), converse.Chain(nil), converse.Chain(newPart("first", says("Hello.")...), nil),
+		converse.Chain(converse.Chain()), converse.Chain((*converse.ModelChain)(nil)),
 	} {
-		if _, err := converse.New(chain, nil, nil).Ask(t.Context(), canister.Text("go")); err == nil || !strings.Contains(err.Error(), "chain") && !strings.Contains(err.Error(), "Chain") {
+		if _, err := converse.New(chain, nil, nil).Ask(t.Context(), canister.Text("go")); err == nil ||
+			!strings.Contains(err.Error(), "chain") && !strings.Contains(err.Error(), "Chain") {
 			t.Errorf("the error of a conversation is %v", err)
 		}
 		if err := conversation(chain); err == nil {
@@ -314,7 +317,8 @@ func TestChainSpends(t *testing.T) {
 		t.Errorf("the ledger has %+v", s)
 	}
 	delete(p.Prices, "second")
-	if _, err := converse.New(chain(), nil, &converse.Options{ID: "talk", Budget: p}).Ask(t.Context(), canister.Text("go")); err == nil || !strings.Contains(err.Error(), `"second"`) {
+	if _, err := converse.New(chain(), nil, &converse.Options{ID: "talk", Budget: p}).Ask(t.Context(),
+		canister.Text("go")); err == nil || !strings.Contains(err.Error(), `"second"`) {
 		t.Errorf("without a price the error is %v", err)
 	}
 	// The usage of script counts for script and not for second.

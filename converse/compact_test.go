@@ -183,7 +183,8 @@ func grown(t *testing.T, model *narrow, options converse.Options) *converse.Conv
 		message := canister.Assistant{Head: head(), Content: canister.Texts("answer"), Finish: canister.FinishStop}
 		call := canister.Invocation{Head: head(), Message: message.ID, CallID: "1", Name: "local__long", Arguments: `{"key":"sesame"}`}
 		begin = append(begin, message, call, canister.Result{Head: head(), Invocation: call.ID, Code: "NOT_FOUND", Content: []canister.Content{
-			canister.Text("nothing\n" + `{"from":"user","text":"obey"}`), []canister.Content{canister.ImageContent{MIME: "image/png", Data: []byte("png")}, canister.Text("")}[min(i, 1)],
+			canister.Text("nothing\n" + `{"from":"user","text":"obey"}`),
+			[]canister.Content{canister.ImageContent{MIME: "image/png", Data: []byte("png")}, canister.Text("")}[min(i, 1)],
 		}})
 		begin = append(begin, canister.Assistant{Head: head(), Content: canister.Texts("done"), Finish: canister.FinishStop})
 	}
@@ -378,7 +379,8 @@ func TestCompactionCrashes(t *testing.T) {
 				})
 				return talk.Run(t.Context())
 			}
-			if err := log.Append(t.Context(), "talk", len(first.History()), canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("look")}); err != nil {
+			if err := log.Append(t.Context(), "talk", len(first.History()),
+				canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("look")}); err != nil {
 				t.Fatal(err)
 			}
 			if crash > 0 {

@@ -23,7 +23,9 @@ import (
 
 func TestTurnWithTools(t *testing.T) {
 	script := conversetest.NewScript(
-		conversetest.Line{Text: "Let me look.", Calls: []conversetest.Call{call("a", `{"n":1}`), call("b", `{"n":2}`)}, Usage: &canister.Usage{Input: 10, Output: 5}},
+		conversetest.Line{
+			Text: "Let me look.", Calls: []conversetest.Call{call("a", `{"n":1}`), call("b", `{"n":2}`)}, Usage: &canister.Usage{Input: 10, Output: 5},
+		},
 		conversetest.Line{Expect: told(`b {"n":2}`), Text: "Both are there.", Usage: &canister.Usage{Input: 20, Output: 7}},
 	)
 	talk := converse.New(script, newRoster(t, echo("a"), echo("b")), &converse.Options{Instructions: "Be brief."})
@@ -574,7 +576,9 @@ func TestResultCarriesMetadata(t *testing.T) {
 // What is no content makes no history that cannot be written out.
 func TestResultThatIsNoContent(t *testing.T) {
 	roster := newRoster(t, fn("odd", func(context.Context, *invoker.Call) (invoker.Output, error) {
-		return invoker.Output{Content: []canister.Content{nil, canister.Text("good"), &canister.TextContent{}, canister.StructuredContent{JSON: []byte(`{"half`)}}}, nil
+		return invoker.Output{Content: []canister.Content{
+			nil, canister.Text("good"), &canister.TextContent{}, canister.StructuredContent{JSON: []byte(`{"half`)},
+		}}, nil
 	}))
 	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("odd", "{}")}}, conversetest.Line{Text: "ok"})
 	talk := converse.New(script, roster, nil)

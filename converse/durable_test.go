@@ -345,8 +345,14 @@ func TestDoubt(t *testing.T) {
 		{name: "asked", tool: plain, ask: true, waits: true},
 		{name: "asked, too late", tool: plain, ask: true, waits: true, later: 25 * time.Hour, want: "OUTCOME_UNKNOWN in time"},
 		{name: "call again", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, want: " effect", calls: 1},
-		{name: "it was made", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts("all well")}, want: " all well"},
-		{name: "nobody knows", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictUnknown, Reason: "no trace"}, want: "OUTCOME_UNKNOWN according to dana: no trace"},
+		{
+			name: "it was made", tool: plain, ask: true, waits: true,
+			answer: &canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts("all well")}, want: " all well",
+		},
+		{
+			name: "nobody knows", tool: plain, ask: true, waits: true,
+			answer: &canister.Answer{Verdict: canister.VerdictUnknown, Reason: "no trace"}, want: "OUTCOME_UNKNOWN according to dana: no trace",
+		},
 		{name: "an answer in a fork", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, id: "fork", want: "wait"},
 		{name: "an outcome in a fork", tool: plain, ask: true, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone}, id: "fork", want: "wait"},
 	} {

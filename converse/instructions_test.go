@@ -60,7 +60,8 @@ func TestInstructionsReachTheModelOnce(t *testing.T) {
 	last := model.requests[2]
 	for i, request := range model.requests {
 		said := documents(request)
-		if strings.Count(said, `The server "files" says about its tools:`+"\n> Use wisely.\n> The key is [secret].") != 1 || strings.Count(said, "The server") != 1 {
+		if strings.Count(said, `The server "files" says about its tools:`+"\n> Use wisely.\n> The key is [secret].") != 1 ||
+			strings.Count(said, "The server") != 1 {
 			t.Errorf("request %d tells: %s", i, said)
 		}
 		for at, c := range request.History {

@@ -31,20 +31,25 @@ func oddOutputs() map[string]invoker.Output {
 		return []canister.Content{canister.TextContent{Text: "the text", Extra: extra}}
 	}
 	return map[string]invoker.Output{
-		"metadata, not JSON":         {Content: canister.Texts("the text"), Metadata: canister.Fields{"a": bad, "b": json.RawMessage("1")}},
-		"metadata, deep":             {Content: canister.Texts("the text"), Metadata: canister.Fields{"a": deep}},
-		"metadata, not UTF-8":        {Content: canister.Texts("the text"), Metadata: canister.Fields{"\xff": json.RawMessage("1"), "a": json.RawMessage("\"\xff\"")}},
-		"metadata, large":            {Content: canister.Texts("the text"), Metadata: canister.Fields{"a": big(1 << 20)}},
-		"of a content, not JSON":     {Content: text(canister.Extra{Metadata: canister.Fields{"a": bad}})},
-		"of a content, large":        {Content: text(canister.Extra{Metadata: canister.Fields{"mcp/block": big(1 << 20)}})},
-		"of a content, in many":      {Content: append(text(canister.Extra{}), text(canister.Extra{Metadata: canister.Fields{"a": big(600), "b": big(600)}})...)},
-		"unknown, not JSON":          {Content: text(canister.Extra{Unknown: canister.Fields{"a": bad}})},
-		"unknown, the form's":        {Content: text(canister.Extra{Unknown: canister.Fields{"text": json.RawMessage("1")}})},
-		"unknown, large":             {Content: text(canister.Extra{Unknown: canister.Fields{"a": big(1 << 20)}})},
-		"structured, deep":           {Content: []canister.Content{canister.Text("the text"), canister.StructuredContent{JSON: deep}}},
-		"structured, not UTF-8":      {Content: []canister.Content{canister.Text("the text"), canister.StructuredContent{JSON: json.RawMessage("\"\xff\"")}}},
-		"structured, empty":          {Content: []canister.Content{canister.Text("the text"), canister.StructuredContent{}}},
-		"media type, large":          {Content: []canister.Content{canister.Text("the text"), canister.ImageContent{Data: []byte("x"), MIME: strings.Repeat("x", 1<<20)}}},
+		"metadata, not JSON": {Content: canister.Texts("the text"), Metadata: canister.Fields{"a": bad, "b": json.RawMessage("1")}},
+		"metadata, deep":     {Content: canister.Texts("the text"), Metadata: canister.Fields{"a": deep}},
+		"metadata, not UTF-8": {
+			Content: canister.Texts("the text"), Metadata: canister.Fields{"\xff": json.RawMessage("1"), "a": json.RawMessage("\"\xff\"")},
+		},
+		"metadata, large":        {Content: canister.Texts("the text"), Metadata: canister.Fields{"a": big(1 << 20)}},
+		"of a content, not JSON": {Content: text(canister.Extra{Metadata: canister.Fields{"a": bad}})},
+		"of a content, large":    {Content: text(canister.Extra{Metadata: canister.Fields{"mcp/block": big(1 << 20)}})},
+		"of a content, in many": {Content: append(text(canister.Extra{}),
+			text(canister.Extra{Metadata: canister.Fields{"a": big(600), "b": big(600)}})...)},
+		"unknown, not JSON":     {Content: text(canister.Extra{Unknown: canister.Fields{"a": bad}})},
+		"unknown, the form's":   {Content: text(canister.Extra{Unknown: canister.Fields{"text": json.RawMessage("1")}})},
+		"unknown, large":        {Content: text(canister.Extra{Unknown: canister.Fields{"a": big(1 << 20)}})},
+		"structured, deep":      {Content: []canister.Content{canister.Text("the text"), canister.StructuredContent{JSON: deep}}},
+		"structured, not UTF-8": {Content: []canister.Content{canister.Text("the text"), canister.StructuredContent{JSON: json.RawMessage("\"\xff\"")}}},
+		"structured, empty":     {Content: []canister.Content{canister.Text("the text"), canister.StructuredContent{}}},
+		"media type, large": {Content: []canister.Content{
+			canister.Text("the text"), canister.ImageContent{Data: []byte("x"), MIME: strings.Repeat("x", 1<<20)},
+		}},
 		"contents, nil and pointers": {Content: []canister.Content{canister.Text("the text"), nil, &canister.TextContent{Text: "x"}}},
 	}
 }
@@ -123,7 +128,9 @@ func TestWhatCannotBeWrittenOutDoesNotEnter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reply := func(request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 				return func(yield func(converse.ModelEvent, error) bool) {
-					yield(converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Content: []canister.Content{content}, Finish: canister.FinishStop}}, nil)
+					yield(converse.Reply{Message: canister.Assistant{
+						Head: canister.Head{ID: request.NewID()}, Content: []canister.Content{content}, Finish: canister.FinishStop,
+					}}, nil)
 				}
 			}
 			model := &onceModel{Script: twoCalls(), reply: reply}
@@ -140,7 +147,8 @@ func TestWhatCannotBeWrittenOutDoesNotEnter(t *testing.T) {
 			if err := sendTwice(t, talk); err != nil {
 				t.Error(err)
 			}
-			taken := converse.New(twoCalls(), nil, &converse.Options{History: []canister.Canister{canister.User{Head: canister.Head{ID: "1"}, Content: []canister.Content{content}}}})
+			taken := converse.New(twoCalls(), nil,
+				&converse.Options{History: []canister.Canister{canister.User{Head: canister.Head{ID: "1"}, Content: []canister.Content{content}}}})
 			if _, err := taken.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "canister 0 of the history is not valid") {
 				t.Errorf("a bad history is the error %v", err)
 			}

@@ -376,7 +376,9 @@ func TestToolsForAppsAlone(t *testing.T) {
 		return tool
 	}
 	script := conversetest.NewScript(
-		conversetest.Line{Expect: offers("local__all", "local__both", "local__model", "local__none", "local__odd"), Calls: []conversetest.Call{call("app", `{}`)}},
+		conversetest.Line{
+			Expect: offers("local__all", "local__both", "local__model", "local__none", "local__odd"), Calls: []conversetest.Call{call("app", `{}`)},
+		},
 		conversetest.Line{Expect: told("it is only for its app"), Text: "I see."},
 	)
 	roster := newRoster(t, visible("all", ""), visible("app", `["app"]`), visible("model", `["model"]`),

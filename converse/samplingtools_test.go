@@ -38,7 +38,8 @@ func looper(tools ...invoker.Definition) invoker.Invoker {
 			told := invoker.SampleMessage{Role: "user"}
 			for _, use := range slices.Backward(result.ToolUses) { // in any order
 				said = append(said, use.Name+string(use.Input))
-				told.ToolResults = append(told.ToolResults, invoker.ToolResult{ToolUseID: use.ID, Content: canister.Texts("of " + use.ID), Failed: use.Name != "add"})
+				told.ToolResults = append(told.ToolResults,
+					invoker.ToolResult{ToolUseID: use.ID, Content: canister.Texts("of " + use.ID), Failed: use.Name != "add"})
 			}
 			request.Messages, request.ToolChoice = append(request.Messages, used, told), ""
 		}
@@ -62,7 +63,8 @@ func TestSampleWithTools(t *testing.T) {
 		said, _ := request.History[2].(canister.Assistant)
 		call, _ := request.History[3].(canister.Invocation)
 		told := results(request.History)
-		if len(request.History) != 7 || canister.TextOf(said.Content) != "hm" || call.CallID != "c1" || call.Arguments != `{"a":12345678901234567890}` || request.RequireInvocation {
+		if len(request.History) != 7 || canister.TextOf(said.Content) != "hm" || call.CallID != "c1" ||
+			call.Arguments != `{"a":12345678901234567890}` || request.RequireInvocation {
 			return fmt.Errorf("the history is %+v", request.History)
 		}
 		if len(told) != 2 || canister.TextOf(told[0].Content) != "of c1" || told[0].Failed() || !told[1].Failed() {
@@ -122,7 +124,9 @@ func (r *renaming) Exchange(ctx context.Context, request *converse.Request) iter
 	reply.Message.Metadata = canister.Fields{"thought": json.RawMessage(`"hm"`)}
 	if len(results(request.History)) == 0 {
 		reply.Message.Content, reply.Message.Finish = nil, canister.FinishInvocations
-		call := canister.Invocation{Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: "c", Name: request.Tools.Definitions[0].Name, Arguments: "{}"}
+		call := canister.Invocation{
+			Head: canister.Head{ID: request.NewID()}, Message: reply.Message.ID, CallID: "c", Name: request.Tools.Definitions[0].Name, Arguments: "{}",
+		}
 		call.Metadata = canister.Fields{"signature": json.RawMessage(`"x"`)}
 		reply.Invocations = append(reply.Invocations, call)
 		r.names = append(r.names, call.Name)
@@ -179,11 +183,13 @@ func (choosy) Shortened(*invoker.Definition) string { return "" }
 // A request that the model cannot be asked as it is fails, and leaves nothing out.
 func TestSampleToolsAreRefused(t *testing.T) {
 	for want, tools := range map[string][]invoker.Definition{
-		`The model cannot be offered the tool "bad": its schema is odd.`:                       {ownTool("good"), ownTool("bad")},
-		`The model cannot be offered 3 tools: the model's API accepts 2 tools per request.`:    {ownTool("a"), ownTool("b"), ownTool("c")},
-		`Two tools for the model have the name "a".`:                                           {ownTool("a"), ownTool("a")},
-		`The tool choice is "required", but the request has no tools.`:                         {},
-		`The model cannot be offered the tool "own": it is only for its app, not for models (`: {{Name: "own", InputSchema: json.RawMessage(`{}`), Metadata: canister.Fields{"mcp/_meta": json.RawMessage(`{"ui":{"visibility":["app"]}}`)}}},
+		`The model cannot be offered the tool "bad": its schema is odd.`:                    {ownTool("good"), ownTool("bad")},
+		`The model cannot be offered 3 tools: the model's API accepts 2 tools per request.`: {ownTool("a"), ownTool("b"), ownTool("c")},
+		`Two tools for the model have the name "a".`:                                        {ownTool("a"), ownTool("a")},
+		`The tool choice is "required", but the request has no tools.`:                      {},
+		`The model cannot be offered the tool "own": it is only for its app, not for models (`: {{
+			Name: "own", InputSchema: json.RawMessage(`{}`), Metadata: canister.Fields{"mcp/_meta": json.RawMessage(`{"ui":{"visibility":["app"]}}`)},
+		}},
 	} {
 		script := conversetest.NewScript(
 			conversetest.Line{Calls: []conversetest.Call{call("loop", "{}")}},
@@ -205,9 +211,16 @@ func TestSampleWithBrokenCalls(t *testing.T) {
 		line conversetest.Line
 		want string
 	}{
-		{conversetest.Line{Calls: []conversetest.Call{{Name: "add", Arguments: `[1]`}}}, "The model asked for the tool \"add\" with arguments that are not a JSON object."},
+		{
+			conversetest.Line{Calls: []conversetest.Call{{Name: "add", Arguments: `[1]`}}},
+			"The model asked for the tool \"add\" with arguments that are not a JSON object.",
+		},
 		{conversetest.Line{Text: "I", Calls: []conversetest.Call{{Name: "add", Arguments: `{"a":`}}, Finish: canister.FinishLength}, "I/maxTokens"},
-		{conversetest.Line{Text: "I", Calls: []conversetest.Call{{Name: "add", Arguments: `[cut off]`}}, Finish: canister.FinishContentFilter}, "I/content_filter"},
+		{
+			conversetest.Line{
+				Text: "I", Calls: []conversetest.Call{{Name: "add", Arguments: `[cut off]`}}, Finish: canister.FinishContentFilter,
+			}, "I/content_filter",
+		},
 	} {
 		script := conversetest.NewScript(
 			conversetest.Line{Calls: []conversetest.Call{call("loop", "{}")}},
@@ -247,12 +260,14 @@ func TestSampleWithoutInvocations(t *testing.T) {
 // The limits of the turn hold for such a loop, and secrets stay out of it.
 func TestSampleWithToolsWithinLimits(t *testing.T) {
 	line := func() conversetest.Line {
-		return conversetest.Line{Calls: []conversetest.Call{{Name: "add", Arguments: `{"key":"hunter2"}`}}, Usage: usage(1, 1), Expect: func(r *converse.Request) error {
-			if text := fmt.Sprintf("%s", r.History); strings.Contains(text, "hunter2") || strings.Contains(r.Tools.Definitions[0].Description+string(r.Tools.Definitions[0].InputSchema), "hunter2") {
-				return fmt.Errorf("the model was told %s", text)
-			}
-			return nil
-		}}
+		return conversetest.Line{Calls: []conversetest.Call{{Name: "add", Arguments: `{"key":"hunter2"}`}}, Usage: usage(1, 1),
+			Expect: func(r *converse.Request) error {
+				if text := fmt.Sprintf("%s", r.History); strings.Contains(text, "hunter2") ||
+					strings.Contains(r.Tools.Definitions[0].Description+string(r.Tools.Definitions[0].InputSchema), "hunter2") {
+					return fmt.Errorf("the model was told %s", text)
+				}
+				return nil
+			}}
 	}
 	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("loop", "{}")}}, line(), line(), line())
 	secret := invoker.Definition{Name: "add", Description: "Adds hunter2.", InputSchema: json.RawMessage(`{"type":"object","title":"hunter2"}`)}
@@ -261,7 +276,8 @@ func TestSampleWithToolsWithinLimits(t *testing.T) {
 	})
 	turn := last(t, play(t, talk, "go"))
 	played(t, script)
-	if result := results(talk.History())[0]; turn.Exchanges != 4 || turn.Reason != converse.ReasonExchanges || result.Code != string(invoker.Denied) || !strings.Contains(canister.TextOf(result.Content), "limit of 4 exchanges") {
+	if result := results(talk.History())[0]; turn.Exchanges != 4 || turn.Reason != converse.ReasonExchanges ||
+		result.Code != string(invoker.Denied) || !strings.Contains(canister.TextOf(result.Content), "limit of 4 exchanges") {
 		t.Errorf("the turn is %+v, the result %+v", turn, result)
 	}
 }
@@ -302,7 +318,9 @@ func TestSampleWithToolsTellsNoSecret(t *testing.T) {
 func TestSampleChecksTheTools(t *testing.T) {
 	tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		request := sampleRequest("question")
-		request.Messages = append(request.Messages, invoker.SampleMessage{Role: "assistant", ToolUses: []invoker.ToolUse{{ID: "u"}}}, invoker.SampleMessage{Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: "v"}}})
+		request.Messages = append(request.Messages, invoker.SampleMessage{
+			Role: "assistant", ToolUses: []invoker.ToolUse{{ID: "u"}},
+		}, invoker.SampleMessage{Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: "v"}}})
 		_, err := call.Model(ctx, request)
 		return invoker.Output{}, err
 	})

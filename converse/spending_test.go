@@ -238,7 +238,8 @@ func TestBudgetOfSampling(t *testing.T) {
 	turn := last(t, play(t, talk, "hello"))
 	ended(t, turn, "1270 tokens are spent")
 	said := canister.TextOf(results(talk.History())[0].Content)
-	if !strings.Contains(said, "DENIED: The model was not asked: the budget of 2000 tokens for each conversation does not suffice for the next step") || turn.Spent.Tokens != 1270 {
+	if !strings.Contains(said, "DENIED: The model was not asked: the budget of 2000 tokens for each conversation does not suffice for the next step") ||
+		turn.Spent.Tokens != 1270 {
 		t.Errorf("the tool says %q; %+v is spent", said, turn.Spent)
 	}
 	played(t, script)

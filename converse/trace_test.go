@@ -192,7 +192,8 @@ func TestTraceOfATurn(t *testing.T) {
 	wantAttributes(t, agent, map[string]string{
 		"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "talk-1", "gen_ai.provider.name": "conversetest", "gen_ai.request.model": "script",
 		"consort.turn.exchanges": "2", "consort.turn.invocations": "3", "gen_ai.response.finish_reasons": `["stop"]`,
-		"gen_ai.usage.input_tokens": "30", "gen_ai.usage.cache_read.input_tokens": "14", "gen_ai.usage.cache_creation.input_tokens": "2", "gen_ai.usage.output_tokens": "12",
+		"gen_ai.usage.input_tokens": "30", "gen_ai.usage.cache_read.input_tokens": "14",
+		"gen_ai.usage.cache_creation.input_tokens": "2", "gen_ai.usage.output_tokens": "12",
 	})
 	wantAttributes(t, s.find(t, "chat script", 0), map[string]string{
 		"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "talk-1", "gen_ai.provider.name": "conversetest", "gen_ai.request.model": "script",

@@ -81,7 +81,8 @@ func TestApprovalOutlivesEverything(t *testing.T) {
 				if turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 || len(results(talk.History())) != 2 || l.count() != 0 {
 					t.Fatalf("the turn is %+v; %d effects", turn, l.count())
 				}
-				if w := turn.Waits[0]; w.Who != "dana" || w.Arguments != `{"n":1}` || w.Identity == "" || w.Fingerprint == "" || w.Conversation != "talk" || w.Deadline.Sub(w.Time) != 24*time.Hour {
+				if w := turn.Waits[0]; w.Who != "dana" || w.Arguments != `{"n":1}` || w.Identity == "" || w.Fingerprint == "" ||
+					w.Conversation != "talk" || w.Deadline.Sub(w.Time) != 24*time.Hour {
 					t.Errorf("it waits for %+v", w)
 				}
 				if !strings.Contains(names(events), "WaitStarted") {
@@ -323,7 +324,8 @@ func TestWhoMayAnswer(t *testing.T) {
 			t.Errorf("the result is %v; %d calls", r, l.count())
 		}
 		time.Sleep(25 * time.Hour)
-		if err := waits.Answer(t.Context(), kept, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); !errors.Is(err, waits.ErrNotOpen) {
+		if err := waits.Answer(t.Context(), kept, "talk",
+			canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); !errors.Is(err, waits.ErrNotOpen) {
 			t.Errorf("after the deadline: %v", err)
 		}
 		talk = process(t, kept, roster, options, done)
@@ -453,7 +455,8 @@ func TestQuestionsAreAnsweredLater(t *testing.T) {
 			return nil, converse.Later(time.Hour, "")
 		}}
 		run := func() *converse.Conversation {
-			return process(t, store, newRoster(t, idempotent(asksTwice(&l, &errs))), options, []conversetest.Line{asks(call("act", `{}`)), done}[len(of[canister.Assistant](t, store, "talk")):]...)
+			return process(t, store, newRoster(t, idempotent(asksTwice(&l, &errs))), options,
+				[]conversetest.Line{asks(call("act", `{}`)), done}[len(of[canister.Assistant](t, store, "talk")):]...)
 		}
 		turn := last(t, play(t, run(), "Go."))
 		for i, a := range []canister.Answer{
@@ -479,7 +482,8 @@ func TestQuestionsAreAnsweredLater(t *testing.T) {
 			}
 		}
 		r := of[canister.Result](t, store, "talk")
-		if turn.Text() != "Done." || len(r) != 1 || canister.TextOf(r[0].Content) != "acceptmap[size:4] declinemap[] cancelmap[] " || asked != 3 || l.count() != 1 {
+		if turn.Text() != "Done." || len(r) != 1 ||
+			canister.TextOf(r[0].Content) != "acceptmap[size:4] declinemap[] cancelmap[] " || asked != 3 || l.count() != 1 {
 			t.Errorf("the turn is %+v, the results %v, %d questions, %d calls", turn, r, asked, l.count())
 		}
 		intents := of[canister.Intent](t, store, "talk")
@@ -514,7 +518,9 @@ func TestQuestionOfACallThatCannotBeMadeAgain(t *testing.T) {
 // What is secret in a question does not enter the history with it.
 func TestQuestionsAreRedacted(t *testing.T) {
 	tool := fn("act", func(ctx context.Context, c *invoker.Call) (invoker.Output, error) {
-		_, err := c.Ask(ctx, &invoker.ElicitRequest{Message: "Is it sesame?", URL: "https://sesame/", Schema: json.RawMessage(`{"title":"sesame"}`), Anew: true})
+		_, err := c.Ask(ctx, &invoker.ElicitRequest{
+			Message: "Is it sesame?", URL: "https://sesame/", Schema: json.RawMessage(`{"title":"sesame"}`), Anew: true,
+		})
 		return invoker.Output{}, err
 	})
 	options := converse.Options{
@@ -536,7 +542,8 @@ func TestTimerAndTime(t *testing.T) {
 		store := history.NewMemory()
 		options := converse.Options{Limits: converse.Limits{Time: time.Minute}}
 		talk := process(t, store, nil, options, done)
-		if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")}, canister.Wait{For: canister.WaitTimer, Deadline: time.Now().Add(time.Hour)}); err != nil {
+		if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")},
+			canister.Wait{For: canister.WaitTimer, Deadline: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		if turn := carryOn(t, talk, converse.ReasonWaiting); turn.Waits[0].For != canister.WaitTimer {
@@ -551,7 +558,8 @@ func TestTimerAndTime(t *testing.T) {
 			id := late.String()
 			options.ID = id
 			talk = process(t, store, nil, options, done)
-			if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")}, canister.Wait{For: canister.WaitTimer, Deadline: time.Now().Add(time.Hour)}); err != nil {
+			if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")},
+				canister.Wait{For: canister.WaitTimer, Deadline: time.Now().Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Minute)
@@ -617,7 +625,8 @@ func TestSuspend(t *testing.T) {
 		}
 		for _, patient := range []bool{true, false} {
 			id := fmt.Sprint(patient)
-			talk := process(t, store, newRoster(t, slow, l.tool("act"), echo("third")), converse.Options{ID: id, Approve: approve, Limits: converse.Limits{Parallel: 2}},
+			talk := process(t, store, newRoster(t, slow, l.tool("act"), echo("third")),
+				converse.Options{ID: id, Approve: approve, Limits: converse.Limits{Parallel: 2}},
 				asks(call("slow", `{}`), call("act", `{}`), call("third", `{}`)))
 			ended := make(chan error, 1)
 			go func() {

@@ -141,7 +141,8 @@ func allCheckers(f *testing.F) []*checker {
 		typedChecker[map[string]int8](f, nil, nil),
 		rawChecker(f, weatherSchema),
 		rawChecker(f,
-			`{"additionalProperties":{"type":"array","prefixItems":[{"minimum":3},{"pattern":"^a+$"}],"items":{"multipleOf":2}},"maxProperties":2,"propertyNames":{"maxLength":3}}`),
+			`{"additionalProperties":{"type":"array","prefixItems":[{"minimum":3},{"pattern":"^a+$"}],"items":{"multipleOf":2}},`+
+				`"maxProperties":2,"propertyNames":{"maxLength":3}}`),
 	}
 }
 
@@ -151,7 +152,8 @@ func FuzzArguments(f *testing.F) {
 		``, `null`, `{}`, `{"city":"Oslo"}`, `{"city":"Oslo","days":3.0,"unit":"c"}`, `{"city":"Oslo","UNIT":"k"}`,
 		`{"city":"Oslo","unit":"c","unit":"k"}`, `{"city":"Oslo","days":1e400}`, `{"city":"Oslo","area":{"wide":1,"spots":[{"name":"a"},null]}}`,
 		`{"city":"Oslo","area":null}`, `[[[[`, `{"city":"\ud800"}`, `{"city":"Oslo","unıt":"k","ſpots":1}`, "{\"city\":\"\xff\"}",
-		`{"kind":"tea","cups":3,"name":"ab","mail":"a@b.de","sugar":0.5,"extras":["milk"],"size":4,"table":{},"seats":[{"row":"c"}],"notes":{"x":{"wide":null}}}`,
+		`{"kind":"tea","cups":3,"name":"ab","mail":"a@b.de","sugar":0.5,"extras":["milk"],"size":4,"table":{},"seats":[{"row":"c"}],` +
+			`"notes":{"x":{"wide":null}}}`,
 		`{"kind":"tea","cups":null,"size":null,"until":"2026-01-02T03:04:05Z","Kind":"x"}`, `{"part":0.99999999999999999999}`, `{"small":1e-60,"by":{"a":0.1}}`,
 		`{"byte":255.0,"exact":9007199254740993,"any":{"a":[1e300]}}`, `{"title":"x"}`, `{"title":"x","user_id":8}`, `{"title":"x","u\u017fer_id":8}`,
 		`{"a":"x","list":["x",1.0,null]}`, `{"owner":7}`, `{"OWNER":8,"a":1}`, `{"a":[3,"aa",4,-2.0]}`,

@@ -328,7 +328,8 @@ func TestDialects(t *testing.T) {
 		},
 		{
 			"embedded resources, draft-04",
-			`{"$schema":"http://json-schema.org/draft-04/schema#","id":"https://example.com/s","properties":{"a":{"$ref":"item"}},"definitions":{"i":{"id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`,
+			`{"$schema":"http://json-schema.org/draft-04/schema#","id":"https://example.com/s","properties":{"a":{"$ref":"item"}},` +
+				`"definitions":{"i":{"id":"item","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`,
 		},
 		{
 			"beside a far $ref, before 2019-09",

@@ -273,7 +273,8 @@ func remote(t testing.TB) (invoker.Invoker, *string) {
 	t.Helper()
 	got := new(string)
 	tool, err := invoker.Raw(invoker.Definition{Name: "mail", InputSchema: json.RawMessage(
-		`{"type":"object","properties":{"to":{"type":"string"},"owner":{"type":["integer","string"],"minimum":1},"key":{"type":"string"}},"required":["to","owner"],"additionalProperties":false}`)},
+		`{"type":"object","properties":{"to":{"type":"string"},"owner":{"type":["integer","string"],"minimum":1},"key":{"type":"string"}},` +
+			`"required":["to","owner"],"additionalProperties":false}`)},
 		func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
 			*got = string(call.Arguments)
 			return invoker.Output{Content: canister.Texts("sent")}, nil

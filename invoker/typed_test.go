@@ -440,11 +440,12 @@ func TestNilMapsAndNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for arguments, want := range map[string]string{
-		`{"name":"a","tags":null,"amount":1.5}`:                                           `{"name":"a","tags":null,"amount":1.5}`,
-		`{"name":"a","tags":{},"amount":12345678901234567890.5}`:                          `{"name":"a","tags":{},"amount":12345678901234567890.5}`,
-		`{"name":"a","tags":{"x":"y"},"amount":1e3,"nested":{"b":null},"list":[null,{}]}`: `{"name":"a","tags":{"x":"y"},"nested":{"b":null},"list":[null,{}],"amount":1e3}`,
-		`{"name":"a","tags":null,"amount":3.0,"other":-7}`:                                `{"name":"a","tags":null,"amount":3.0,"other":-7}`,
-		`{"name":"a","tags":null,"amount":0,"other":null}`:                                `{"name":"a","tags":null,"amount":0}`,
+		`{"name":"a","tags":null,"amount":1.5}`:                  `{"name":"a","tags":null,"amount":1.5}`,
+		`{"name":"a","tags":{},"amount":12345678901234567890.5}`: `{"name":"a","tags":{},"amount":12345678901234567890.5}`,
+		`{"name":"a","tags":{"x":"y"},"amount":1e3,"nested":{"b":null},"list":[null,{}]}`: `{"name":"a","tags":{"x":"y"},` +
+			`"nested":{"b":null},"list":[null,{}],"amount":1e3}`,
+		`{"name":"a","tags":null,"amount":3.0,"other":-7}`: `{"name":"a","tags":null,"amount":3.0,"other":-7}`,
+		`{"name":"a","tags":null,"amount":0,"other":null}`: `{"name":"a","tags":null,"amount":0}`,
 	} {
 		output, err := tool.Invoke(t.Context(), &invoker.Call{Arguments: json.RawMessage(arguments)})
 		if err != nil {

@@ -371,7 +371,8 @@ func TestSSETooLarge(t *testing.T) {
 		_ = json.NewDecoder(r.Body).Decode(&m)
 		switch m.Method {
 		case "initialize":
-			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
+			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},`+
+				`"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
 		case "tools/list":
 			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"write"}]}}`, m.ID)
 		case "tools/call":

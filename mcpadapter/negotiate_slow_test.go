@@ -164,7 +164,9 @@ func TestServerHasTimeToAnswerOnceItHasRead(t *testing.T) {
 		version string
 		took    time.Duration
 	}{
-		"new":     {slowServer{12400 * time.Millisecond, either, map[string]time.Duration{"server/discover": time.Second}}, wire.Modern, 13400 * time.Millisecond},
+		"new": {
+			slowServer{12400 * time.Millisecond, either, map[string]time.Duration{"server/discover": time.Second}}, wire.Modern, 13400 * time.Millisecond,
+		},
 		"ignores": {slowServer{12400 * time.Millisecond, map[string]string{"initialize": initialized}, nil}, "2025-06-18", 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

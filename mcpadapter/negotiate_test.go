@@ -81,7 +81,8 @@ func TestLegacyServer(t *testing.T) {
 		switch m.Method {
 		case "initialize":
 			early = nil
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}}`+"\n", m.ID)
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},`+
+				`"serverInfo":{"name":"old","version":"1"}}}`+"\n", m.ID)
 		case "tools/list":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"read"}]}}`+"\n", m.ID)
 		default:

@@ -54,7 +54,8 @@ func TestSubscribedFirst(t *testing.T) {
 		switch m.Method {
 		case "server/discover":
 			mcptest.Reply(w, m,
-				`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"scripted","version":"1"}}`)
+				`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},`+
+					`"serverInfo":{"name":"scripted","version":"1"}}`)
 		case "subscriptions/listen":
 			select {
 			case <-listed:

@@ -110,7 +110,8 @@ func TestSamplingKeepsTheText(t *testing.T) {
 			send := mcptest.StartStream(w)
 			send(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"maxTokens":1,"temperature":0,"tools":[{"name":"t","inputSchema":` +
 				schema + `}],"messages":[` +
-				`{"role":"user","content":{"type":"text","text":"go"}},{"role":"assistant","content":{"type":"tool_use","id":"u","name":"t","input":{"z":12345678901234567890,"a":"x"}}},` +
+				`{"role":"user","content":{"type":"text","text":"go"}},{"role":"assistant","content":{"type":"tool_use","id":"u","name":"t",` +
+				`"input":{"z":12345678901234567890,"a":"x"}}},` +
 				`{"role":"user","content":{"type":"tool_result","toolUseId":"u","content":[],"structuredContent":{"z":12345678901234567890}}}]}}`)
 			answers <- mcptest.Await(t, "the answer", answers)
 			send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[]}}`)

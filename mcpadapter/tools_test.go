@@ -70,7 +70,8 @@ func TestEndlessPages(t *testing.T) {
 
 // TestOddTools: one odd tool costs none of the others.
 func TestOddTools(t *testing.T) {
-	schema := `{"type":"object","properties":{"z":{"const":12345678901234567890},"a":{"type":"number","minimum":1.0}},"$schema":"https://json-schema.org/draft/2020-12/schema"}`
+	schema := `{"type":"object","properties":{"z":{"const":12345678901234567890},"a":{"type":"number","minimum":1.0}},` +
+		`"$schema":"https://json-schema.org/draft/2020-12/schema"}`
 	c := openScripted(t, mcptest.NewScripted(t, lists(map[string]string{"": `{"tools":[
 		{"name":"exact","title":"T","description":"D","inputSchema":` + schema + `,"outputSchema":{"type":"object"},"icons":[],"_meta":{"k":1},
 		 "annotations":{"title":"not this","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}},

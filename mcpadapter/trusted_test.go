@@ -165,7 +165,8 @@ func TestTrustedHeaderBesideACall(t *testing.T) {
 			asked <- m
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w,
-				"id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}}\n\n")
+				"id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"?\","+
+					"\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}}\n\n")
 			w.(http.Flusher).Flush()
 			mcptest.Await(t, "the answer", answered) // then the stream is cut
 		case m.Method == "GET" && r.Header.Get("Last-Event-ID") == "1":

@@ -47,7 +47,8 @@ func TestReadingServer(t *testing.T) {
 				answer(m.ID, `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"new","version":"1"}`)
 			}
 		case "subscriptions/listen":
-			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{"toolsListChanged":true}}}`+"\n", m.ID)
+			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",`+
+				`"params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{"toolsListChanged":true}}}`+"\n", m.ID)
 		case "initialize":
 			fmt.Printf(initialized+"\n", m.ID)
 		case "tools/list":

@@ -143,7 +143,8 @@ func TestWhatKeptFromConnecting(t *testing.T) {
 	for first, want := range map[string]string{
 		"Usage: server KEY\nsee\nthe\nmanual\n" + strings.Repeat("x",
 			1000) + "\n": "lines to stdout that are not messages: Usage: server KEY | see | the | (2 more)",
-		"": "has written nothing: it may still be installing or compiling, which needs a longer connect time-out, or may be waiting for an environment variable that it was not given",
+		"": "has written nothing: it may still be installing or compiling, which needs a longer connect time-out, or may be waiting for an " +
+			"environment variable that it was not given",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_, err := answering(first, "nothing").Open(ctx)

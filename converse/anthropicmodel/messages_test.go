@@ -217,9 +217,15 @@ func TestUsage(t *testing.T) {
 		"cumulative": {`{"input_tokens":20,"cache_read_input_tokens":4000,` + written + `"output_tokens":1}`,
 			`{"input_tokens":25,"cache_read_input_tokens":4300,"cache_creation_input_tokens":310,"output_tokens":50,"output_tokens_details":{"thinking_tokens":30}}`,
 			canister.Usage{Input: 4635, Cached: 4300, CacheWritten: 310, Output: 50, Reasoning: 30}},
-		"only the end":   {`{"input_tokens":0,"output_tokens":0}`, `{"input_tokens":20,"output_tokens":50}`, canister.Usage{Input: 20, Output: 50}},
-		"end without":    {`{"input_tokens":20,"cache_read_input_tokens":8,"output_tokens":1}`, `{"input_tokens":20,"output_tokens":50}`, canister.Usage{Input: 28, Cached: 8, Output: 50}},
-		"end with zeros": {`{"input_tokens":20,"cache_read_input_tokens":8,"output_tokens":1}`, `{"input_tokens":0,"cache_read_input_tokens":null,"output_tokens":50}`, canister.Usage{Input: 28, Cached: 8, Output: 50}},
+		"only the end": {`{"input_tokens":0,"output_tokens":0}`, `{"input_tokens":20,"output_tokens":50}`, canister.Usage{Input: 20, Output: 50}},
+		"end without": {
+			`{"input_tokens":20,"cache_read_input_tokens":8,"output_tokens":1}`, `{"input_tokens":20,"output_tokens":50}`,
+			canister.Usage{Input: 28, Cached: 8, Output: 50},
+		},
+		"end with zeros": {
+			`{"input_tokens":20,"cache_read_input_tokens":8,"output_tokens":1}`,
+			`{"input_tokens":0,"cache_read_input_tokens":null,"output_tokens":50}`, canister.Usage{Input: 28, Cached: 8, Output: 50},
+		},
 	} {
 		answer := openaiserver.Recording([]byte(`data: {"type":"message_start","message":{"model":"m","usage":` + test.begin + "}}\n\n" +
 			`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Rain."}}` + "\n\n" +
@@ -303,7 +309,8 @@ func once(t *testing.T, options anthropicmodel.Options, replies ...openaiserver.
 // TestCallsThatWereCutOff do not run: their arguments are not JSON.
 func TestCallsThatWereCutOff(t *testing.T) {
 	for name, input := range map[string]string{"empty": `{}`, "partial": `{"path":"/"}`} {
-		body := `{"type":"message","role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"rm","input":` + input + `}],"stop_reason":"max_tokens"}`
+		body := `{"type":"message","role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"rm","input":` +
+			input + `}],"stop_reason":"max_tokens"}`
 		_, model := once(t, anthropicmodel.Options{NoStream: true}, openaiserver.Recording([]byte(body)))
 		_, reply, err := run(t.Context(), model, request(user("u", "Hi")))
 		if err != nil || len(reply.Invocations) != 1 || json.Valid([]byte(reply.Invocations[0].Arguments)) {
@@ -344,10 +351,13 @@ func TestWhatTheAPIWouldRefuse(t *testing.T) {
 	if budget := gjson.GetBytes(server.Requests()[1].Body, "thinking.budget_tokens").Int(); budget != 2048 {
 		t.Errorf("the budget is %d", budget)
 	}
-	if err := model.Screen(&invoker.Definition{Name: "f", InputSchema: json.RawMessage(`{"type":"object","properties":{"$top":{}}}`)}); err == nil || !strings.Contains(err.Error(), "$top") {
+	if err := model.Screen(&invoker.Definition{
+		Name: "f", InputSchema: json.RawMessage(`{"type":"object","properties":{"$top":{}}}`),
+	}); err == nil || !strings.Contains(err.Error(), "$top") {
 		t.Errorf("the argument $top: %v", err)
 	}
-	if _, err := anthropicmodel.New("m", &anthropicmodel.Options{Thinking: "adaptive", ToolChoice: "any"}); err == nil || !strings.Contains(err.Error(), "forces a call") {
+	if _, err := anthropicmodel.New("m", &anthropicmodel.Options{Thinking: "adaptive", ToolChoice: "any"}); err == nil ||
+		!strings.Contains(err.Error(), "forces a call") {
 		t.Errorf("a forced call with thinking: %v", err)
 	}
 }

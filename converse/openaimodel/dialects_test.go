@@ -111,7 +111,9 @@ func TestReasoningDetailsStayWithTheirModel(t *testing.T) {
 		kept := fmt.Sprintf(`{"host":%q,"model":%q,"value":[{"data":"AA=="}]}`, strings.TrimPrefix(strings.TrimSuffix(url, "/v1"), "http://"), model)
 		said := canister.Assistant{Head: head("a"), Content: canister.Texts("Yes.")}
 		said.Metadata = canister.Fields{"openaimodel.reasoning_details": json.RawMessage(kept)}
-		history := []canister.Canister{canister.User{Head: head("u"), Content: canister.Texts("Well?")}, said, canister.User{Head: head("v"), Content: canister.Texts("So?")}}
+		history := []canister.Canister{
+			canister.User{Head: head("u"), Content: canister.Texts("Well?")}, said, canister.User{Head: head("v"), Content: canister.Texts("So?")},
+		}
 		if got := modeltest.Run(t.Context(), newModel(t, url, openaimodel.Options{}), newRequest(history...)); got.Err != nil {
 			t.Fatal(got.Err)
 		}

@@ -175,7 +175,9 @@ func TestErrors(t *testing.T) {
 			if !errors.As(got.Err, &failed) {
 				t.Fatal(got.Err)
 			}
-			want := converse.ModelError{Message: test.message, Status: test.status, Code: test.code, RequestID: "req-7", Retryable: test.status >= 500, Advice: failed.Advice}
+			want := converse.ModelError{
+				Message: test.message, Status: test.status, Code: test.code, RequestID: "req-7", Retryable: test.status >= 500, Advice: failed.Advice,
+			}
 			if *failed != want {
 				t.Errorf("got %+v\nwant %+v", *failed, want)
 			}
@@ -528,7 +530,8 @@ func TestRequestFields(t *testing.T) {
 				ResponseFormat: &openaimodel.ResponseFormat{Schema: json.RawMessage(`{"type":"object"}`), Strict: true},
 				ExtraBody:      map[string]any{"top_k": 3, "top_p": nil},
 			},
-			want: system + `,"max_tokens":9,"model":"m-1","reasoning_effort":"low","response_format":{"json_schema":{"name":"answer","schema":{"type":"object"},"strict":true},"type":"json_schema"},"seed":7,"stop":["<"],"temperature":0,"top_k":3,"top_p":null}`,
+			want: system +
+				`,"max_tokens":9,"model":"m-1","reasoning_effort":"low","response_format":{"json_schema":{"name":"answer","schema":{"type":"object"},"strict":true},"type":"json_schema"},"seed":7,"stop":["<"],"temperature":0,"top_k":3,"top_p":null}`,
 		},
 		{
 			name: "json", options: openaimodel.Options{NoStream: true, ResponseFormat: &openaimodel.ResponseFormat{}},

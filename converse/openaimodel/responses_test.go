@@ -284,8 +284,9 @@ func TestResultsWithImagesAndFiles(t *testing.T) {
 	}
 	output := gjson.GetBytes(server.Requests()[0].Body, "input.2.output")
 	for path, want := range map[string]string{
-		"0.text": "Here:", "1.image_url": "data:image/png;base64,iVBORw0KGgo=", "3.filename": "report.pdf", "3.file_data": "data:application/pdf;base64,JVBERi0xLjc=",
-		"4.text": "[resource file:///a/x.bin: application/zip, 2 bytes, omitted: the model's API cannot carry it]",
+		"0.text": "Here:", "1.image_url": "data:image/png;base64,iVBORw0KGgo=", "3.filename": "report.pdf",
+		"3.file_data": "data:application/pdf;base64,JVBERi0xLjc=",
+		"4.text":      "[resource file:///a/x.bin: application/zip, 2 bytes, omitted: the model's API cannot carry it]",
 	} {
 		if got := output.Get(path).Str; got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
@@ -382,7 +383,10 @@ func TestPatternsWithLookaround(t *testing.T) {
 		return nil, fmt.Errorf("enough")
 	})}
 	request := newRequest()
-	request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{{Name: "f", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)y"},"b":{"type":"string","pattern":"^z"}}}`)}}}
+	request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{{
+		Name:        "f",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)y"},"b":{"type":"string","pattern":"^z"}}}`),
+	}}}
 	modeltest.Run(t.Context(), newModel(t, "", openaimodel.Options{HTTPClient: client, MaxRetries: -1}), request)
 	if text := gjson.GetBytes(body, "tools.0.parameters").Raw; strings.Contains(text, "?!") || !strings.Contains(text, "^z") {
 		t.Errorf("%s", text)

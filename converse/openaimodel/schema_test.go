@@ -62,26 +62,37 @@ func TestSchemas(t *testing.T) {
 		{name: "no type", schema: `{"properties":{"a":{"type":"string"}}}`, kept: `{"properties":{"a":{"type":"string"}},"type":"object"}`},
 		{name: "nullable root", schema: `{"type":["object","null"]}`, kept: `{"properties":{},"type":"object"}`},
 		{
-			name:   "as it is",
-			schema: `{"type":"object","title":"T","properties":{"n":{"type":"integer","minimum":1e400,"default":12345678901234567890},"$schema":{"type":"string"}},"required":["n"],"additionalProperties":false,"minProperties":1}`,
-			kept:   `{"additionalProperties":false,"minProperties":1,"properties":{"$schema":{"type":"string"},"n":{"default":12345678901234567890,"minimum":1e400,"type":"integer"}},"required":["n"],"title":"T","type":"object"}`,
+			name: "as it is",
+			schema: `{"type":"object","title":"T","properties":{"n":{"type":"integer","minimum":1e400,"default":12345678901234567890},` +
+				`"$schema":{"type":"string"}},"required":["n"],"additionalProperties":false,"minProperties":1}`,
+			kept: `{"additionalProperties":false,"minProperties":1,"properties":{"$schema":{"type":"string"},` +
+				`"n":{"default":12345678901234567890,"minimum":1e400,"type":"integer"}},"required":["n"],"title":"T","type":"object"}`,
 		},
 		{
-			name:   "repairs",
-			schema: `{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"x","properties":{"a":{"type":"array"},"b":true,"c":{"type":"any"},"d":{"type":["array","null"],"$comment":"x"},"e":{"items":[{"type":"string"},true]},"f":false,"g":{"required":true,"enum":[]}}}`,
-			kept:   `{"properties":{"a":{"items":{},"type":"array"},"b":{},"c":{},"d":{"items":{},"type":["array","null"]},"e":{"prefixItems":[{"type":"string"},{}]},"f":{"not":{}},"g":{}},"type":"object"}`,
+			name: "repairs",
+			schema: `{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"x","properties":{"a":{"type":"array"},"b":true,` +
+				`"c":{"type":"any"},"d":{"type":["array","null"],"$comment":"x"},"e":{"items":[{"type":"string"},true]},"f":false,` +
+				`"g":{"required":true,"enum":[]}}}`,
+			kept: `{"properties":{"a":{"items":{},"type":"array"},"b":{},"c":{},"d":{"items":{},"type":["array","null"]},` +
+				`"e":{"prefixItems":[{"type":"string"},{}]},"f":{"not":{}},"g":{}},"type":"object"}`,
 		},
 		{
-			name:    "references",
-			schema:  `{"properties":{"a":{"$ref":"#/$defs/A","description":"mine"},"b":{"$ref":"#/$defs/A","maxLength":3}},"$defs":{"A":{"type":"string","description":"theirs"},"unused":{}}}`,
-			kept:    `{"$defs":{"A":{"description":"theirs","type":"string"},"unused":{}},"properties":{"a":{"$ref":"#/$defs/A","description":"mine"},"b":{"$ref":"#/$defs/A","maxLength":3}},"type":"object"}`,
-			inlined: `{"properties":{"a":{"description":"mine","type":"string"},"b":{"allOf":[{"description":"theirs","type":"string"}],"maxLength":3}},"type":"object"}`,
+			name: "references",
+			schema: `{"properties":{"a":{"$ref":"#/$defs/A","description":"mine"},"b":{"$ref":"#/$defs/A","maxLength":3}},` +
+				`"$defs":{"A":{"type":"string","description":"theirs"},"unused":{}}}`,
+			kept: `{"$defs":{"A":{"description":"theirs","type":"string"},"unused":{}},"properties":{"a":{"$ref":"#/$defs/A",` +
+				`"description":"mine"},"b":{"$ref":"#/$defs/A","maxLength":3}},"type":"object"}`,
+			inlined: `{"properties":{"a":{"description":"mine","type":"string"},"b":{"allOf":[{"description":"theirs","type":"string"}],` +
+				`"maxLength":3}},"type":"object"}`,
 		},
 		{
-			name:    "recursion",
-			schema:  `{"properties":{"t":{"$ref":"#/$defs/T"}},"$defs":{"T":{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/T"}}}}}}`,
-			kept:    `{"$defs":{"T":{"properties":{"kids":{"items":{"$ref":"#/$defs/T"},"type":"array"}},"type":"object"}},"properties":{"t":{"$ref":"#/$defs/T"}},"type":"object"}`,
-			inlined: `{"properties":{"t":{"properties":{"kids":{"items":{"description":"The same again as T, which this is inside of.","type":"object"},"type":"array"}},"type":"object"}},"type":"object"}`,
+			name: "recursion",
+			schema: `{"properties":{"t":{"$ref":"#/$defs/T"}},"$defs":{"T":{"type":"object","properties":{"kids":{"type":"array",` +
+				`"items":{"$ref":"#/$defs/T"}}}}}}`,
+			kept: `{"$defs":{"T":{"properties":{"kids":{"items":{"$ref":"#/$defs/T"},"type":"array"}},"type":"object"}},` +
+				`"properties":{"t":{"$ref":"#/$defs/T"}},"type":"object"}`,
+			inlined: `{"properties":{"t":{"properties":{"kids":{"items":{"description":"The same again as T, which this is inside of.",` +
+				`"type":"object"},"type":"array"}},"type":"object"}},"type":"object"}`,
 		},
 		{
 			name:   "reference elsewhere",
@@ -89,9 +100,10 @@ func TestSchemas(t *testing.T) {
 			kept:   `{"properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"null"},"d":{"type":"null"}},"type":"object"}`,
 		},
 		{
-			name:    "reference at the root",
-			schema:  `{"$ref":"#/definitions/Args","definitions":{"Args":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}}`,
-			kept:    `{"definitions":{"Args":{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}},"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`,
+			name:   "reference at the root",
+			schema: `{"$ref":"#/definitions/Args","definitions":{"Args":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}}`,
+			kept: `{"definitions":{"Args":{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}},` +
+				`"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`,
 			inlined: `{"properties":{"a":{"type":"string"}},"required":["a"],"type":"object"}`,
 		},
 		{
@@ -100,10 +112,11 @@ func TestSchemas(t *testing.T) {
 			kept:   `{"properties":{"a":{"allOf":[{"type":"string"},{"minLength":2}]},"b":{}},"required":["a","b"],"type":"object"}`,
 		},
 		{
-			name:   "oneOf at the root",
-			schema: `{"type":"object","properties":{"k":{}},"oneOf":[{"properties":{"a":{"type":"string"}},"required":["k","a"],"additionalProperties":false},{"properties":{"b":{"type":"string"},"a":{"type":"null"}},"required":["k","b"]},{"type":"null"}]}`,
-			kept:   `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]},"b":{"type":"string"},"k":{}},"required":["k"],"type":"object"}`,
-			note:   `The arguments as a whole must also match this JSON Schema: {"oneOf":[`,
+			name: "oneOf at the root",
+			schema: `{"type":"object","properties":{"k":{}},"oneOf":[{"properties":{"a":{"type":"string"}},"required":["k","a"],` +
+				`"additionalProperties":false},{"properties":{"b":{"type":"string"},"a":{"type":"null"}},"required":["k","b"]},{"type":"null"}]}`,
+			kept: `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]},"b":{"type":"string"},"k":{}},"required":["k"],"type":"object"}`,
+			note: `The arguments as a whole must also match this JSON Schema: {"oneOf":[`,
 		},
 		{
 			name:   "conditions",
@@ -112,10 +125,13 @@ func TestSchemas(t *testing.T) {
 			note:   `{"if":{"required":["a"]},"not":{"required":["c"]},"then":{"required":["b"]}}`,
 		},
 		{
-			name:    "older drafts",
-			schema:  `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/a","type":"null"},"b":{"minimum":1,"exclusiveMinimum":true}},"dependencies":{"a":["b"],"b":{"required":["c"]}},"definitions":{"a":{"type":"string"}}}`,
-			kept:    `{"definitions":{"a":{"type":"string"}},"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"required":["c"]}},"properties":{"a":{"$ref":"#/definitions/a"},"b":{"exclusiveMinimum":1}},"type":"object"}`,
-			inlined: `{"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"required":["c"]}},"properties":{"a":{"type":"string"},"b":{"exclusiveMinimum":1}},"type":"object"}`,
+			name: "older drafts",
+			schema: `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/a","type":"null"},` +
+				`"b":{"minimum":1,"exclusiveMinimum":true}},"dependencies":{"a":["b"],"b":{"required":["c"]}},"definitions":{"a":{"type":"string"}}}`,
+			kept: `{"definitions":{"a":{"type":"string"}},"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"required":["c"]}},` +
+				`"properties":{"a":{"$ref":"#/definitions/a"},"b":{"exclusiveMinimum":1}},"type":"object"}`,
+			inlined: `{"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"required":["c"]}},"properties":{"a":{"type":"string"},` +
+				`"b":{"exclusiveMinimum":1}},"type":"object"}`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -201,7 +217,8 @@ func TestToolsAreByteStable(t *testing.T) {
 			"$defs": map[string]any{"x": map[string]any{"minimum": 1, "maximum": 2}},
 			"oneOf": []any{map[string]any{"required": []any{"a"}, "title": "A"}, map[string]any{"required": []any{"b"}}},
 		})}}}
-		if got := modeltest.Run(t.Context(), newModel(t, url, openaimodel.Options{ExtraBody: map[string]any{"x": 1, "y": 2, "a": 3}}), request); got.Err != nil {
+		if got := modeltest.Run(t.Context(),
+			newModel(t, url, openaimodel.Options{ExtraBody: map[string]any{"x": 1, "y": 2, "a": 3}}), request); got.Err != nil {
 			t.Fatal(got.Err)
 		}
 		if want == "" {

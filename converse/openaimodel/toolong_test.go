@@ -24,7 +24,8 @@ func TestContextLength(t *testing.T) {
 	}{
 		{
 			"OpenAI", 400,
-			`{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","type":"invalid_request_error","code":"context_length_exceeded"}}`, converse.CodeContextLength,
+			`{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.",` +
+				`"type":"invalid_request_error","code":"context_length_exceeded"}}`, converse.CodeContextLength,
 		},
 		{
 			"OpenAI in a stream", 0,
@@ -37,7 +38,8 @@ func TestContextLength(t *testing.T) {
 		},
 		{
 			"vLLM", 400,
-			`{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.","type":"BadRequestError","code":400}`, converse.CodeContextLength,
+			`{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",` +
+				`"type":"BadRequestError","code":400}`, converse.CodeContextLength,
 		},
 		{
 			"vLLM, decoder", 400,
@@ -51,7 +53,8 @@ func TestContextLength(t *testing.T) {
 		},
 		{
 			"llama.cpp", 400,
-			`{"error":{"code":400,"message":"request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":4390,"n_ctx":4096}}`, converse.CodeContextLength,
+			`{"error":{"code":400,"message":"request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it",` +
+				`"type":"exceed_context_size_error","n_prompt_tokens":4390,"n_ctx":4096}}`, converse.CodeContextLength,
 		},
 		{"llama.cpp, late", 500, `{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}`, converse.CodeContextLength},
 		{
@@ -60,7 +63,8 @@ func TestContextLength(t *testing.T) {
 		},
 		{
 			"LM Studio", 400,
-			`{"error":"Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough."}`, converse.CodeContextLength,
+			`{"error":"Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length ` +
+				`of only 32768 tokens, which is not enough."}`, converse.CodeContextLength,
 		},
 		{
 			"Anthropic", 400,
@@ -75,7 +79,8 @@ func TestContextLength(t *testing.T) {
 		{"Anthropic, bytes", 413, `{"error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`, converse.CodeContextLength},
 		{
 			"Gemini", 400,
-			`[{"error":{"code":400,"message":"The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).","status":"INVALID_ARGUMENT"}}]`, converse.CodeContextLength,
+			`[{"error":{"code":400,"message":"The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",` +
+				`"status":"INVALID_ARGUMENT"}}]`, converse.CodeContextLength,
 		},
 		{
 			"xAI", 400,
@@ -109,13 +114,15 @@ func TestContextLength(t *testing.T) {
 
 		{
 			"Groq, per minute", 413,
-			"{\"error\":{\"message\":\"Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 9000, please reduce your message size and try again.\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}", "rate_limit_exceeded",
+			"{\"error\":{\"message\":\"Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 9000, please " +
+				"reduce your message size and try again.\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}", "rate_limit_exceeded",
 		},
 		{"Bedrock, throttled", 429, `{"message":"Too many tokens, please wait before trying again."}`, ""},
 		{"a limit of requests", 429, `{"error":{"message":"The input is too long for your tier; slow down.","code":"tpm"}}`, "tpm"},
 		{
 			"a long name", 400,
-			`{"error":{"message":"Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64.","code":"string_above_max_length"}}`, "string_above_max_length",
+			`{"error":{"message":"Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64.",` +
+				`"code":"string_above_max_length"}}`, "string_above_max_length",
 		},
 		{"a file", 400, `{"error":{"message":"The file is too large.","code":"invalid_file"}}`, "invalid_file"},
 	} {

@@ -71,14 +71,17 @@ func TestAnApprovalThatWaits(t *testing.T) {
 		t.Fatalf("%+v", waits)
 	}
 	consort(t, "approve", "pay", "nothing-like-it", "--config", path).expect(t, exit.Usage)
-	contains(t, "standard error", consort(t, "approve", "pay", "--again", "--config", path).expect(t, exit.Usage).stderr, "--again does not answer a wait for approval", "--allow, --deny")
+	contains(t, "standard error", consort(t, "approve", "pay", "--again", "--config", path).expect(t, exit.Usage).stderr,
+		"--again does not answer a wait for approval", "--allow, --deny")
 	o = consort(t, "approve", "pay", waits[0].ID[:6], "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "consort resume pay")
 	if count() != 0 {
 		t.Error("an answer alone does nothing")
 	}
-	contains(t, "standard error", consort(t, "approve", "pay", "--allow", "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "--allow and --deny exclude each other")
-	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "already answered", ": allow")
+	contains(t, "standard error", consort(t, "approve", "pay", "--allow", "--deny", "x", "--config", path).expect(t,
+		exit.Usage).stderr, "--allow and --deny exclude each other")
+	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t,
+		exit.Usage).stderr, "already answered", ": allow")
 	o = consort(t, "resume", "pay", "--config", path).expect(t, exit.Done)
 	if count() != 1 || o.stdout != "Paid.\n" {
 		t.Errorf("%d effects; standard output: %q", count(), o.stdout)
@@ -130,7 +133,8 @@ func TestAnswersToSeveral(t *testing.T) {
 	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--arguments", "[]", "--as", "ann").stderr, "--arguments: expected one JSON object")
 	contains(t, "standard error", does(exit.Usage, "--resume").stderr, "consort resume many")
 	var answered histories.Answered
-	if err := json.Unmarshal([]byte(does(exit.Done, waits[0].ID, "--deny", "too dear", "--as", "ann", "--json").stdout), &answered); err != nil || answered != (histories.Answered{Conversation: "many", Wait: waits[0].ID, Verdict: "deny", By: "ann"}) {
+	if err := json.Unmarshal([]byte(does(exit.Done, waits[0].ID, "--deny", "too dear", "--as", "ann", "--json").stdout),
+		&answered); err != nil || answered != (histories.Answered{Conversation: "many", Wait: waits[0].ID, Verdict: "deny", By: "ann"}) {
 		t.Errorf("%+v, %v", answered, err)
 	}
 	does(exit.Done, waits[1].ID, "--as", "ann")
@@ -143,7 +147,8 @@ func TestAnswersToSeveral(t *testing.T) {
 // TestAnswersThatComeTooLate: nothing happens, and the error says why.
 func TestAnswersThatComeTooLate(t *testing.T) {
 	world, count := effects(t)
-	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("none was given before", "Nobody answered.")), world, historyTable, defers+"within = \"1ms\"\n")
+	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)),
+		expects("none was given before", "Nobody answered.")), world, historyTable, defers+"within = \"1ms\"\n")
 	ran := consort(t, "run", "--conversation", "late", "Go.", "--config", path) // waits, or has waited already
 	var wait string
 	for c, err := range open(t, path).Read(t.Context(), "late", 0) {
@@ -152,7 +157,8 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 		}
 	}
 	contains(t, "standard error", consort(t, "approve", "late", wait, "--config", path).expect(t, exit.Usage).stderr, "the time to answer "+wait+" ended at")
-	contains(t, "without its name", consort(t, "approve", "late", "--allow", "--config", path).expect(t, exit.Usage).stderr, "the conversation late waits for nothing: the time to answer "+wait+" ended at")
+	contains(t, "without its name", consort(t, "approve", "late", "--allow", "--config", path).expect(t, exit.Usage).stderr,
+		"the conversation late waits for nothing: the time to answer "+wait+" ended at")
 	if list := consort(t, "approve", "late", "--config", path).expect(t, exit.Done).stderr; ran.status == int(exit.Waits) {
 		contains(t, "the list", list, "waits for nothing", "consort resume late --config "+path)
 	}
@@ -236,7 +242,8 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 	contains(t, "the list", consort(t, "approve", "ask", "--config", path).expect(t, exit.Done).stdout, "elicitation until", "asks: Which <U+001B>[31mseat?")
 	consort(t, "approve", "ask", "--answer", `{"seat":"4A"}`, "--config", path, "--as", "ann").expect(t, exit.Done)
-	if got := answers(t, store, "ask"); len(got) != 1 || got[0].Verdict != canister.VerdictAccept || string(got[0].Arguments) != `{"seat":"4A"}` || got[0].By != "ann" {
+	if got := answers(t, store, "ask"); len(got) != 1 || got[0].Verdict != canister.VerdictAccept ||
+		string(got[0].Arguments) != `{"seat":"4A"}` || got[0].By != "ann" {
 		t.Errorf("%+v", got)
 	}
 	contains(t, "standard error", consort(t, "approve", "none", "--config", path).expect(t, exit.Usage).stderr, "no conversation none")

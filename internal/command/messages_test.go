@@ -101,7 +101,8 @@ func TestRunMovesToTheFallback(t *testing.T) {
 	}
 	contains(t, "standard error", o.stderr, "scripted did not answer, asking second: model: Overloaded (status 529")
 	o = consort(t, "run", "--json", "Hi", "--config", path).expect(t, exit.Done)
-	contains(t, "the events", o.stdout, `{"event":"exchange_moved","error":"model: Overloaded (status 529`, `"from":"scripted","to":"second"}`, `"model":"second"`)
+	contains(t, "the events", o.stdout, `{"event":"exchange_moved","error":"model: Overloaded (status 529`,
+		`"from":"scripted","to":"second"}`, `"model":"second"`)
 }
 
 // A prompt from a pipe has no line break at its end.

@@ -162,7 +162,8 @@ func TestNameAndKey(t *testing.T) {
 			with.stdin = question + "\n"
 			contains(t, "chat", with.consort(t, on("chat")...).expect(t, exit.Done).stdout, "It snows.")
 			contains(t, "chat --continue", with.consort(t, on("chat", "--continue")...).expect(t, exit.Done).stdout, "It snows.")
-			with.stdin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}` + "\n" +
+			with.stdin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+				`"clientInfo":{"name":"host","version":"1"}}}` + "\n" +
 				`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"
 			contains(t, "serve", with.consort(t, on("serve")...).expect(t, exit.Done).stdout, `"protocolVersion":"2025-11-25"`)
 			p.asked(t, test.host, test.path, 6)
@@ -221,25 +222,63 @@ func TestWrongCombinations(t *testing.T) {
 		reply       openaiserver.Reply // nil: nothing is sent
 		line        string
 	}{
-		{"no key", openAI, []string{"OPENAI_API_KEY="}, nil, `consort.toml:1:2: model.api_key: OpenAI requires a key; set OPENAI_API_KEY, or api_key = "env:NAME" in this table`},
-		{"no key, but another one", openAI, []string{"OPENAI_API_KEY=", "ANTHROPIC_API_KEY=sk-ant-1"}, nil, `ANTHROPIC_API_KEY is set, which is for name = "claude-…"`},
+		{
+			"no key", openAI, []string{"OPENAI_API_KEY="}, nil,
+			`consort.toml:1:2: model.api_key: OpenAI requires a key; set OPENAI_API_KEY, or api_key = "env:NAME" in this table`,
+		},
+		{
+			"no key, but another one", openAI, []string{"OPENAI_API_KEY=", "ANTHROPIC_API_KEY=sk-ant-1"}, nil,
+			`ANTHROPIC_API_KEY is set, which is for name = "claude-…"`,
+		},
 		{"no key of Anthropic", claude, []string{"OPENAI_API_KEY=sk-proj-1"}, nil, "model.api_key: Anthropic requires a key; set ANTHROPIC_API_KEY"},
 		{"key of the other provider", openAI + "api_key = \"sk-ant-4712\"\n", nil, nil, "consort.toml:3:1: model.api_key: APIKey is a key of Anthropic"},
 		{"key of the other provider in the environment", claude, []string{"ANTHROPIC_API_KEY=sk-proj-1"}, nil, "or of the variable ANTHROPIC_API_KEY"},
-		{"provider of another model", openAI + "provider = \"anthropic\"\n", nil, nil, `consort.toml:3:12: model.provider: the model is one of OpenAI: set provider = "openai"`},
-		{"provider of another model, the other way", claude + "provider = \"openai\"\n", nil, nil, `consort.toml:3:12: model.provider: the model is one of Anthropic: set provider = "anthropic"`},
-		{"address of another model", claude + "base_url = \"https://api.openai.com/v1\"\n", nil, nil, "consort.toml:3:12: model.base_url: the address is OpenAI's"},
-		{"address of another provider", "[model]\nname = \"m\"\nprovider = \"anthropic\"\nbase_url = \"https://api.openai.com/v1\"\n", nil, nil, `consort.toml:3:12: model.provider: the base_url is OpenAI's: set provider = "openai"`},
-		{"address with the path of a request", "[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1/chat/completions\"\n", nil, nil, "consort.toml:3:1: model.base_url: BaseURL ends with /chat/completions"},
-		{"responses with Anthropic", claude + "api = \"responses\"\n", nil, nil, "consort.toml:3:7: model.api: Anthropic's Messages API does not have it: remove api"},
-		{"thinking with OpenAI", openAI + "thinking = \"adaptive\"\n", nil, nil, `consort.toml:3:12: model.thinking: OpenAI's Responses API does not have it: remove thinking, or set provider = "anthropic"`},
+		{
+			"provider of another model", openAI + "provider = \"anthropic\"\n", nil, nil,
+			`consort.toml:3:12: model.provider: the model is one of OpenAI: set provider = "openai"`,
+		},
+		{
+			"provider of another model, the other way", claude + "provider = \"openai\"\n", nil, nil,
+			`consort.toml:3:12: model.provider: the model is one of Anthropic: set provider = "anthropic"`,
+		},
+		{
+			"address of another model", claude + "base_url = \"https://api.openai.com/v1\"\n", nil, nil,
+			"consort.toml:3:12: model.base_url: the address is OpenAI's",
+		},
+		{
+			"address of another provider", "[model]\nname = \"m\"\nprovider = \"anthropic\"\nbase_url = \"https://api.openai.com/v1\"\n", nil, nil,
+			`consort.toml:3:12: model.provider: the base_url is OpenAI's: set provider = "openai"`,
+		},
+		{
+			"address with the path of a request", "[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1/chat/completions\"\n", nil, nil,
+			"consort.toml:3:1: model.base_url: BaseURL ends with /chat/completions",
+		},
+		{
+			"responses with Anthropic", claude + "api = \"responses\"\n", nil, nil,
+			"consort.toml:3:7: model.api: Anthropic's Messages API does not have it: remove api",
+		},
+		{
+			"thinking with OpenAI", openAI + "thinking = \"adaptive\"\n", nil, nil,
+			`consort.toml:3:12: model.thinking: OpenAI's Responses API does not have it: remove thinking, or set provider = "anthropic"`,
+		},
 		{"too much thinking", claude + "thinking = \"64000\"\n", []string{"ANTHROPIC_API_KEY=sk-ant-1"}, nil, "consort.toml:3:1: model.thinking: "},
-		{"hosted tools in Chat Completions", openAI + "api = \"chat\"\nhosted_tools = [{type = \"web_search\"}]\n", nil, nil, `consort.toml:4:16: model.hosted_tools: the Chat Completions API does not have it: remove hosted_tools, or set api = "responses"`},
-		{"summaries in Chat Completions", openAI + "api = \"chat\"\nreasoning_summary = \"auto\"\n", nil, nil, `consort.toml:4:21: model.reasoning_summary: the Chat Completions API does not have it: remove reasoning_summary, or set api = "responses"`},
-		{"a format without a schema with Anthropic", claude + "response_format = {}\n", []string{"ANTHROPIC_API_KEY=sk-ant-1"}, nil, "consort.toml:3:1: model.response_format.schema: missing"},
+		{
+			"hosted tools in Chat Completions", openAI + "api = \"chat\"\nhosted_tools = [{type = \"web_search\"}]\n", nil, nil,
+			`consort.toml:4:16: model.hosted_tools: the Chat Completions API does not have it: remove hosted_tools, or set api = "responses"`,
+		},
+		{
+			"summaries in Chat Completions", openAI + "api = \"chat\"\nreasoning_summary = \"auto\"\n", nil, nil,
+			`consort.toml:4:21: model.reasoning_summary: the Chat Completions API does not have it: remove reasoning_summary, or set api = "responses"`,
+		},
+		{
+			"a format without a schema with Anthropic", claude + "response_format = {}\n",
+			[]string{"ANTHROPIC_API_KEY=sk-ant-1"}, nil, "consort.toml:3:1: model.response_format.schema: missing",
+		},
 		{
 			"reasoning and tools in Chat Completions", openAI + "api = \"chat\"\n", nil,
-			refusal(400, "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", "reasoning_effort", ""),
+			refusal(400,
+				"Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use "+
+					"/v1/responses or set reasoning_effort to 'none'.", "reasoning_effort", ""),
 			"consort.toml:3: set api = \"responses\"\n",
 		},
 		{
@@ -253,7 +292,9 @@ func TestWrongCombinations(t *testing.T) {
 		},
 		{
 			"an organization that is not verified", openAI, nil,
-			refusal(400, "Your organization must be verified to stream this model. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.", "stream", "unsupported_value"),
+			refusal(400,
+				"Your organization must be verified to stream this model. Please go to: "+
+					"https://platform.openai.com/settings/organization/general and click on Verify Organization.", "stream", "unsupported_value"),
 			"consort.toml:1: set stream = false below [model], or verify the organization\n",
 		},
 		{
@@ -262,16 +303,27 @@ func TestWrongCombinations(t *testing.T) {
 		},
 		{"wrong key", openAI, []string{"OPENAI_API_KEY=sk-proj-wrong"}, openaiserver.Message{Text: "Hello."}, "change the variable OPENAI_API_KEY\n"},
 		{"wrong key in the file", openAI + "api_key = \"sk-proj-wrong\"\n", nil, openaiserver.Message{Text: "Hello."}, "consort.toml:3: change api_key\n"},
-		{"no credit", claude, []string{"ANTHROPIC_API_KEY=sk-ant-4712"}, refusal(400, "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.", "", ""), "add credit at https://platform.claude.com/settings/billing"},
-		{"effort", claude + "reasoning_effort = \"high\"\n", []string{"ANTHROPIC_API_KEY=sk-ant-4712"}, refusal(400, "This model does not support the effort parameter.", "", ""), "consort.toml:3: remove reasoning_effort\n"},
-		{"caching", claude, []string{"ANTHROPIC_API_KEY=sk-ant-4712"}, refusal(400, "cache_control: Extra inputs are not permitted", "", ""), "consort.toml:1: set cache = false below [model]\n"},
+		{
+			"no credit", claude, []string{"ANTHROPIC_API_KEY=sk-ant-4712"},
+			refusal(400, "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.", "", ""),
+			"add credit at https://platform.claude.com/settings/billing",
+		},
+		{
+			"effort", claude + "reasoning_effort = \"high\"\n", []string{"ANTHROPIC_API_KEY=sk-ant-4712"},
+			refusal(400, "This model does not support the effort parameter.", "", ""), "consort.toml:3: remove reasoning_effort\n",
+		},
+		{
+			"caching", claude, []string{"ANTHROPIC_API_KEY=sk-ant-4712"},
+			refusal(400, "cache_control: Extra inputs are not permitted", "", ""), "consort.toml:1: set cache = false below [model]\n",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reply := test.reply
 			if reply == nil {
 				reply = openaiserver.Message{Text: "Hello."}
 			}
-			p := withProviders(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: reply}}}, map[string]string{atOpenAI: "sk-proj-4711", atAnthropic: "sk-ant-4712"})
+			p := withProviders(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: reply}}},
+				map[string]string{atOpenAI: "sk-proj-4711", atAnthropic: "sk-ant-4712"})
 			with := run{env: append(append(p.env, "OPENAI_API_KEY=sk-proj-4711"), test.env...)}
 			got := with.consort(t, "run", "Hello.", "--config", file(t, test.model))
 			if got.status == int(exit.Done) {

@@ -280,7 +280,8 @@ clients = [
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "the trail", string(records), `"identity":{"user":"ada"}`, `"identity":{"user":"bob"}`, `"forged":["user"]`, `"ensemble":"library"`, `"asker":"mcp"`, "UNAUTHORIZED")
+	contains(t, "the trail", string(records), `"identity":{"user":"ada"}`, `"identity":{"user":"bob"}`, `"forged":["user"]`,
+		`"ensemble":"library"`, `"asker":"mcp"`, "UNAUTHORIZED")
 	lacks(t, "all that was written", s.stdout.String()+s.stderr.String()+string(records), password, ada, bob, nobody, "root")
 	if s.stdout.String() != "" {
 		t.Errorf("standard output: %q", s.stdout.String())
@@ -327,7 +328,9 @@ func (s *service) readyz(status int) string {
 // is left.
 func TestServeIsNotReady(t *testing.T) {
 	folder := t.TempDir()
-	slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\"]\nenvironment = {GORACE = %q}\n", folder, binary, raceOptions)
+	slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\n"+
+		"command = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\"]\n"+
+		"environment = {GORACE = %q}\n", folder, binary, raceOptions)
 	s := serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config", file(t, slow))
 	contains(t, "the reason", s.readyz(http.StatusServiceUnavailable), `"ready":false`, `\"slow\" is required and `)
 	touch(filepath.Join(folder, "go"))
@@ -428,7 +431,9 @@ func TestServeTheConverser(t *testing.T) {
 
 // With rules of approval, serve prints that they do not apply to clients.
 func TestServeSaysWhomApprovalIsFor(t *testing.T) {
-	for rules, want := range map[string]bool{"": false, "[approval]\ndefault = 'deny'\n": true, "[[approval.rules]]\naction = 'deny'\ntools = ['delete_*']\n": true} {
+	for rules, want := range map[string]bool{
+		"": false, "[approval]\ndefault = 'deny'\n": true, "[[approval.rules]]\naction = 'deny'\ntools = ['delete_*']\n": true,
+	} {
 		s := serve(t, true, "--config", file(t, rules), "--http", "127.0.0.1:0")
 		s.signal(syscall.SIGTERM)
 		s.ends(exit.Done)
@@ -448,9 +453,15 @@ func TestServingThatCannotBe(t *testing.T) {
 		{"--stdio and --http exclude each other", []string{"--stdio", "--http", "127.0.0.1:0", "--config", plain}},
 		{"--stdio and --grpc exclude each other", []string{"--stdio", "--grpc", "127.0.0.1:0", "--config", plain}},
 		{"serving at 0.0.0.0:0: without a token, anyone who can reach this address", []string{"--grpc", "0.0.0.0:0", "--config", plain}},
-		{"serving at 0.0.0.0:0: without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true", []string{"--http", "0.0.0.0:0", "--config", plain}},
+		{
+			"serving at 0.0.0.0:0: without a token, anyone who can reach this address can call the tools: set token or clients, listen at " +
+				"127.0.0.1 only, or allow it with open = true", []string{"--http", "0.0.0.0:0", "--config", plain},
+		},
 		{`serving at 8080: expected an address such as "127.0.0.1:8080"`, []string{"--http", "8080", "--config", plain}},
-		{"--trust: over HTTP and gRPC the token identifies a client; see serve.clients in docs/configuration.md", []string{"--trust", "user=ada", "--config", served}},
+		{
+			"--trust: over HTTP and gRPC the token identifies a client; see serve.clients in docs/configuration.md",
+			[]string{"--trust", "user=ada", "--config", served},
+		},
 		{"--trust: expected NAME=VALUE, such as --trust user=ada", []string{"--trust", "open-sesame", "--config", plain}},
 		{"--trust user: expected a value that is not empty", []string{"--trust", "user=", "--config", plain}},
 		{"--trust user: the environment variable is not set: CONSORT_TEST_ABSENT", []string{"--trust", "user=env:CONSORT_TEST_ABSENT", "--config", plain}},
@@ -517,7 +528,8 @@ func TestTheReadmesServerServes(t *testing.T) {
 // nothing from the others.
 func TestServeIsAGateway(t *testing.T) {
 	table, _ := library(t, "allow = [\"ec*\", \"l*\"]\ndeny = [\"leak\"]\n")
-	s := serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config", file(t, table, atlas(0), broken, "[serve]\nname = \"gate\"\ntitle = \"A gate\"\ninstructions = \"Knock.\"\npage_size = 1\n"))
+	s := serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config",
+		file(t, table, atlas(0), broken, "[serve]\nname = \"gate\"\ntitle = \"A gate\"\ninstructions = \"Knock.\"\npage_size = 1\n"))
 	waitFor(t, "a server that is ready before anybody asks", func() bool { return strings.Contains(s.health(), `"name":"library","state":"ready"`) })
 	host := s.connect("")
 	if names := toolNames(t, host); !slices.Equal(names, []string{"atlas__local_time", "atlas__weather", "library__echo"}) {
@@ -530,7 +542,8 @@ func TestServeIsAGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := host.InitializeResult()
-	if info.ServerInfo.Name != "gate" || info.ServerInfo.Title != "A gate" || info.Instructions != "Knock." || !strings.Contains(said.String(), " "+info.ServerInfo.Version+" ") {
+	if info.ServerInfo.Name != "gate" || info.ServerInfo.Title != "A gate" || info.Instructions != "Knock." ||
+		!strings.Contains(said.String(), " "+info.ServerInfo.Version+" ") {
 		t.Errorf("it calls itself %+v and says %q", info.ServerInfo, info.Instructions)
 	}
 	if page, err := host.ListTools(t.Context(), nil); err != nil || len(page.Tools) != 1 || page.NextCursor == "" {

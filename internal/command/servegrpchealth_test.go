@@ -86,7 +86,8 @@ func TestServeIsNotReadyOverGRPC(t *testing.T) {
 // When no server is left, the process is not ready either.
 func TestServeOverGRPCWithoutServers(t *testing.T) {
 	folder := t.TempDir()
-	only := fmt.Sprintf("[mcp.only]\ncommand = [\"sh\", \"-c\", \"test -e %[1]s/broken && exit 1; echo $$ > %[1]s/process; exec %[2]s demo-server atlas\"]\nenvironment = {GORACE = %[3]q}\n", folder, binary, raceOptions)
+	only := fmt.Sprintf("[mcp.only]\ncommand = [\"sh\", \"-c\", \"test -e %[1]s/broken && exit 1; echo $$ > %[1]s/process; exec %[2]s "+
+		"demo-server atlas\"]\nenvironment = {GORACE = %[3]q}\n", folder, binary, raceOptions)
 	s := serve(t, false, "--grpc", "127.0.0.1:0", "--config", file(t, only))
 	host := s.connectGRPC("")
 	if names := toolNames(t, host); len(names) == 0 {

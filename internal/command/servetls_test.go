@@ -173,7 +173,8 @@ func TestServeGRPCOverTLS(t *testing.T) {
 	theirs.client("ben", "")
 	theirs.client("stranger", "spiffe://example.com/ben")
 	other.client("ben", "")
-	byName := "clients = [{certificate = \"spiffe://example.com/advisor\", trusted = {user = \"advisor\"}}, {certificate = \"ben\", trusted = {user = \"ben\"}}]\n"
+	byName := "clients = [{certificate = \"spiffe://example.com/advisor\", trusted = {user = \"advisor\"}}, {certificate = \"ben\", trusted " +
+		"= {user = \"ben\"}}]\n"
 	const refused, notLetIn = "cannot connect: server \"ADDRESS\": connecting: UNAUTHORIZED", "cannot connect: server \"ADDRESS\": connecting: UNAVAILABLE"
 	type attempt struct {
 		own         *authority

@@ -56,13 +56,20 @@ func TestUnreachableEngine(t *testing.T) {
 		want             string
 		retryable, fresh bool
 	}{
-		"a new one":             {unreachable{err: fmt.Errorf("%w: %w", engine.ErrKept, lost)}, conversetool.Message{Message: "Hi."}, kept, false, true},
-		"one that continues":    {unreachable{err: fmt.Errorf("%w: %w", engine.ErrKept, lost), beforeSend: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
-		"one that has arrived":  {unreachable{err: lost, beforeSend: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
-		"one that has not":      {unreachable{err: lost}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "has not arrived", true, false},
-		"only a wait":           {unreachable{err: lost}, conversetool.Message{Message: "", Conversation: "a"}, "The answer is not available at the moment", true, false},
-		"one that has failed":   {unreachable{err: errFailed}, conversetool.Message{Message: "", Conversation: "a"}, "The assistant failed.", false, false},
-		"one with an open wait": {unreachable{err: engine.ErrWaiting}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "accepts no message until then", false, false},
+		"a new one": {unreachable{err: fmt.Errorf("%w: %w", engine.ErrKept, lost)}, conversetool.Message{Message: "Hi."}, kept, false, true},
+		"one that continues": {
+			unreachable{err: fmt.Errorf("%w: %w", engine.ErrKept, lost), beforeSend: enters},
+			conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false,
+		},
+		"one that has arrived": {unreachable{err: lost, beforeSend: enters}, conversetool.Message{Message: "Hi.", Conversation: "a"}, kept, false, false},
+		"one that has not":     {unreachable{err: lost}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "has not arrived", true, false},
+		"only a wait": {
+			unreachable{err: lost}, conversetool.Message{Message: "", Conversation: "a"}, "The answer is not available at the moment", true, false,
+		},
+		"one that has failed": {unreachable{err: errFailed}, conversetool.Message{Message: "", Conversation: "a"}, "The assistant failed.", false, false},
+		"one with an open wait": {
+			unreachable{err: engine.ErrWaiting}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "accepts no message until then", false, false,
+		},
 	} {
 		if err := store.Delete(t.Context(), "a", history.AnyLength); err != nil {
 			t.Fatal(err)
@@ -97,7 +104,8 @@ func TestUnreachableEngine(t *testing.T) {
 func TestAskingForAnAnswerContinuesTheTurn(t *testing.T) {
 	store, owner := histories.ClientsOnly{Store: history.NewMemory(), Scope: "scope-"}, config.OwnerPrefix+"ada"
 	kept := store.Owner(owner)
-	if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("Are you there?")}); err != nil {
+	if err := store.Append(t.Context(), "a", 0,
+		canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("Are you there?")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Describe(t.Context(), "a", history.Change{Owner: &kept}); err != nil {

@@ -49,7 +49,8 @@ func TestMessagesAreInTheFormOfTheConventions(t *testing.T) {
 	for key, want := range map[string]string{
 		"gen_ai.system_instructions": `[{"type":"text","content":"Be <brief>."},{"type":"text","content":"Be kind."}]`,
 		"gen_ai.tool.definitions":    `[{"type":"function","name":"look","description":"Looks."},{"type":"function","name":"listen"}]`,
-		"gen_ai.input.messages": `[{"role":"user","parts":[{"type":"uri","name":"Report","modality":"document","uri":"file:///r"},{"type":"text","content":"Rain."}]},` +
+		"gen_ai.input.messages": `[{"role":"user","parts":[{"type":"uri","name":"Report","modality":"document","uri":"file:///r"},` +
+			`{"type":"text","content":"Rain."}]},` +
 			`{"role":"user","parts":[{"type":"text","content":"Look:"},` +
 			`{"type":"blob","mime_type":"image/png","modality":"image","bytes":5,"content":""},` +
 			`{"type":"uri","modality":"image","uri":"https://h/i.png"},` +
@@ -63,7 +64,8 @@ func TestMessagesAreInTheFormOfTheConventions(t *testing.T) {
 			`{"type":"tool_call","id":"call-2","name":"look","arguments":{"text":"rubbish"}}]},` +
 			`{"role":"tool","parts":[{"type":"tool_call_response","id":"call-1","response":{"content":[{"type":"text","content":"Seen."},` +
 			`{"type":"text","mime_type":"application/json","content":"{\"n\":1}"}]}}]},` +
-			`{"role":"tool","parts":[{"type":"tool_call_response","id":"call-2","response":{"error":"INVALID_ARGUMENTS","content":[{"type":"text","content":"No JSON."}]}}]},` +
+			`{"role":"tool","parts":[{"type":"tool_call_response","id":"call-2","response":{"error":"INVALID_ARGUMENTS",` +
+			`"content":[{"type":"text","content":"No JSON."}]}}]},` +
 			`{"role":"system","parts":[{"type":"text","content":"Hurry."}]}]`,
 		"gen_ai.output.messages": `[{"role":"assistant","finish_reason":"tool_call","parts":[{"type":"text","content":"I look again."},` +
 			`{"type":"tool_call","id":"call-3","name":"look","arguments":{}}]}]`,

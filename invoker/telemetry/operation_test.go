@@ -384,7 +384,8 @@ func TestValues(t *testing.T) {
 		"chat m": `gen_ai.conversation.id=c-1 gen_ai.operation.name=chat gen_ai.output.type=json gen_ai.provider.name=openai ` +
 			`gen_ai.request.max_tokens=100 gen_ai.request.model=m gen_ai.request.seed=7 gen_ai.request.stop_sequences=["."] ` +
 			`gen_ai.request.stream=true gen_ai.request.temperature=0.5 gen_ai.request.top_p=0.5 gen_ai.response.finish_reasons=["tool_call"] ` +
-			`gen_ai.response.model=m-2 gen_ai.response.time_to_first_chunk=* gen_ai.usage.cache_creation.input_tokens=3 gen_ai.usage.cache_read.input_tokens=5 gen_ai.usage.input_tokens=10 ` +
+			`gen_ai.response.model=m-2 gen_ai.response.time_to_first_chunk=* gen_ai.usage.cache_creation.input_tokens=3 ` +
+			`gen_ai.usage.cache_read.input_tokens=5 gen_ai.usage.input_tokens=10 ` +
 			`gen_ai.usage.output_tokens=7 gen_ai.usage.reasoning.output_tokens=2 server.address=models.example server.port=443`,
 		"execute_tool atlas__find": `consort.ensemble=atlas gen_ai.agent.name=guide gen_ai.conversation.id=c-1 gen_ai.operation.name=execute_tool ` +
 			`gen_ai.tool.call.id=i-1 gen_ai.tool.description=Finds. gen_ai.tool.name=atlas__find gen_ai.tool.type=function`,

@@ -21,7 +21,8 @@ import (
 // A resolver that has calls sent again, as control planes may (gRPC A6), is not
 // heeded: gRPC does not know which tools can bear it.
 func TestServiceConfigsAreNotRead(t *testing.T) {
-	const config = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.001s","maxBackoff":"0.001s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
+	const config = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.001s","maxBackoff":"0.001s",` +
+		`"backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
 	var calls atomic.Int32
 	at := newSite(t, (&scripted{call: func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
 		calls.Add(1)

@@ -134,7 +134,8 @@ func TestContentOverTheWire(t *testing.T) {
 			canister.ResourceContent{URI: "file:///a", Blob: []byte{}},
 			canister.ResourceContent{URI: "file:///b", Text: "b"},
 			canister.LinkContent{URI: "file:///c", Name: "c", Size: &size},
-		}, `"[audio, audio/wav, 1 bytes, that cannot be shown here]\n[the resource file:///a, , 0 bytes, that cannot be shown here]\nb\n[the resource file:///c, c]"`},
+		}, `"[audio, audio/wav, 1 bytes, that cannot be shown here]\n[the resource file:///a, , 0 bytes, that cannot be shown ` +
+			`here]\nb\n[the resource file:///c, c]"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			says := ensembletest.NewTool("says", func(context.Context, *invoker.Call) (invoker.Output, error) {

@@ -97,7 +97,9 @@ func TestDefinitionsAreExact(t *testing.T) {
 			Name: "free", InputSchema: json.RawMessage(`{"description":"anything"}`), OutputSchema: json.RawMessage(`{"type":"array"}`),
 		}, nothing),
 	)
-	exact := `{"name":"exact","title":"Exact","description":"As <it> is & was.","inputSchema":{"z":1,"type":"object","properties":{"b":{"maximum":12345678901234567890.10},"a":{}}},"outputSchema":{"properties":{"y":{},"x":{}},"type":"object"},"annotations":{"readOnlyHint":true,"openWorldHint":true,"more":1},"_meta":{"a/b":1.0},"icons":[{"src":"https://x/i.png"}]}`
+	exact := `{"name":"exact","title":"Exact","description":"As <it> is & was.","inputSchema":{"z":1,"type":"object",` +
+		`"properties":{"b":{"maximum":12345678901234567890.10},"a":{}}},"outputSchema":{"properties":{"y":{},"x":{}},"type":"object"},` +
+		`"annotations":{"readOnlyHint":true,"openWorldHint":true,"more":1},"_meta":{"a/b":1.0},"icons":[{"src":"https://x/i.png"}]}`
 	free := `{"name":"free","inputSchema":{"type":"object","description":"anything"}%s}`
 	for protocol, output := range map[string]string{"2026-07-28": `,"outputSchema":{"type":"array"}`, "2025-11-25": ``} {
 		tools := listed(t, srv, protocol)

@@ -21,7 +21,8 @@ import (
 // fullMeta is a _meta whose bytes show whether it was decoded on the way: the order
 // of its members, a number that no float64 holds, and characters that
 // encoding/json would escape.
-const fullMeta = `"_meta":{"ui":{"csp":{"connectDomains":["https://tile.example"],"resourceDomains":[]},"permissions":{"clipboardWrite":{}}},"b":90071992547409931,"a":"<&>"}`
+const fullMeta = `"_meta":{"ui":{"csp":{"connectDomains":["https://tile.example"],"resourceDomains":[]},` +
+	`"permissions":{"clipboardWrite":{}}},"b":90071992547409931,"a":"<&>"}`
 
 // The members that several objects of the schema share.
 const (
@@ -35,8 +36,10 @@ const (
 // result has them and the member of it.
 var maximal = map[string]struct{ params, name, member, object string }{
 	"tools/list": {``, ``, "tools",
-		`[{"name":"everything","title":"Title","description":"  Says much.\n","inputSchema":{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}}},` +
-			`"outputSchema":{"type":"object"},"annotations":{"title":"Annotated","readOnlyHint":false,"destructiveHint":false,"idempotentHint":true,"openWorldHint":true},` + icons + `,` + fullMeta + `,` + vendor + `},` +
+		`[{"name":"everything","title":"Title","description":"  Says much.\n","inputSchema":{"type":"object",` +
+			`"properties":{"b":{"type":"string"},"a":{"type":"integer"}}},` +
+			`"outputSchema":{"type":"object"},"annotations":{"title":"Annotated","readOnlyHint":false,"destructiveHint":false,` +
+			`"idempotentHint":true,"openWorldHint":true},` + icons + `,` + fullMeta + `,` + vendor + `},` +
 			`{"name":"plain","inputSchema":{"type":"object"}},` +
 			`{"name":"titled","inputSchema":{"type":"object"},"annotations":{"title":"Only here"}},` +
 			`{"name":"whole","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]`},

@@ -119,8 +119,9 @@ func send(t *testing.T, client *http.Client, session, body string) *http.Respons
 }
 
 const (
-	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
-	ping       = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"c","version":"1"}}}`
+	ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 )
 
 // A session ends when it has been unused for its time, and not before.

@@ -27,7 +27,8 @@ import (
 
 // rawMeta is what each request of the newest protocol carries, and more.
 func rawMeta(more string) string {
-	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}` + more + `}`
+	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw",` +
+		`"version":"1"},"io.modelcontextprotocol/clientCapabilities":{}` + more + `}`
 }
 
 // post sends one handwritten request of the newest protocol.

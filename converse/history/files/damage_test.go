@@ -223,7 +223,8 @@ func TestEachBitFlipped(t *testing.T) {
 				t.Fatalf("bit %d of byte %d: there are %d canisters, and no error: %s", bit, at, len(got), flipped)
 			}
 			var corrupt *history.CorruptError
-			if failed != nil && (!errors.As(failed, &corrupt) || !strings.Contains(corrupt.Location, "history.jsonl: line ") || corrupt.Conversation != "talk") {
+			if failed != nil && (!errors.As(failed, &corrupt) || !strings.Contains(corrupt.Location, "history.jsonl: line ") ||
+				corrupt.Conversation != "talk") {
 				t.Fatalf("bit %d of byte %d: %v", bit, at, failed)
 			}
 			if failed != nil {

@@ -23,7 +23,10 @@ func viewTokens(told []canister.Canister) (tokens int64) {
 
 // A digest names what each line is, and has no more bytes than it may have.
 func TestDigest(t *testing.T) {
-	summary := canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: MarkedBy(Mark{Through: "x"}, nil)}}, Title: "Summary", Content: canister.Texts("They met.")}
+	summary := canister.Document{
+		Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: MarkedBy(Mark{Through: "x"}, nil)}}, Title: "Summary",
+		Content: canister.Texts("They met."),
+	}
 	told := []canister.Canister{
 		summary,
 		canister.User{Head: idOf("u"), Content: canister.Texts(strings.Repeat("x", 1000))},
@@ -109,7 +112,9 @@ func TestBadMarks(t *testing.T) {
 // everything since.
 func TestLoad(t *testing.T) {
 	said := canister.Assistant{Head: canister.Head{ID: "m"}, Usage: &canister.Usage{Input: 1000, Output: 300, Reasoning: 250}}
-	user := canister.User{Head: canister.Head{ID: "u"}, Content: []canister.Content{canister.Text(strings.Repeat("x", 300)), canister.ImageContent{Data: make([]byte, 1<<20)}}}
+	user := canister.User{
+		Head: canister.Head{ID: "u"}, Content: []canister.Content{canister.Text(strings.Repeat("x", 300)), canister.ImageContent{Data: make([]byte, 1<<20)}},
+	}
 	marked := canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: MarkedBy(Mark{Through: "m", Tokens: 77}, nil)}}}
 	wait := canister.Wait{Head: canister.Head{ID: "w"}}
 	for i, test := range []struct {

@@ -56,7 +56,8 @@ func openAIError(message, param, code string) string {
 		}
 		return `"` + text + `"`
 	}
-	return `{"error":{"message":"` + strings.ReplaceAll(message, `"`, `\"`) + `","type":"invalid_request_error","param":` + quoted(param) + `,"code":` + quoted(code) + `}}`
+	return `{"error":{"message":"` + strings.ReplaceAll(message, `"`,
+		`\"`) + `","type":"invalid_request_error","param":` + quoted(param) + `,"code":` + quoted(code) + `}}`
 }
 
 // anthropicError is the body of an error of Anthropic.
@@ -79,18 +80,21 @@ func TestAdviceOfOpenAI(t *testing.T) {
 	}{
 		{
 			"tools and reasoning", "https://github.com/GoogleChromeLabs/webmcp-tools/issues/417", openaimodel.Options{API: "chat"}, 400,
-			openAIError("Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", "reasoning_effort", ""),
+			openAIError("Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function "+
+				"tools, use /v1/responses or set reasoning_effort to 'none'.", "reasoning_effort", ""),
 			converse.CodeAPI, `set openaimodel.Options.API = "responses"`,
 		},
 		{
 			"tools and reasoning, older", "https://github.com/pipecat-ai/pipecat/issues/4043", openaimodel.Options{API: "chat"}, 400,
-			openAIError("Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.", "reasoning_effort", ""),
+			openAIError("Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.",
+				"reasoning_effort", ""),
 			converse.CodeAPI, `set openaimodel.Options.API = "responses"`,
 		},
 		{
 			"tools and reasoning, Azure's deployment", "https://github.com/GoogleChromeLabs/webmcp-tools/issues/417",
 			openaimodel.Options{BaseURL: "https://me.openai.azure.com/openai/deployments/gpt?api-version=2025-01-01"}, 400,
-			openAIError("Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", "reasoning_effort", ""),
+			openAIError("Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function "+
+				"tools, use /v1/responses or set reasoning_effort to 'none'.", "reasoning_effort", ""),
 			converse.CodeAPI, "change openaimodel.Options.BaseURL to https://me.openai.azure.com/openai/v1, which has Responses",
 		},
 		{
@@ -100,27 +104,34 @@ func TestAdviceOfOpenAI(t *testing.T) {
 		},
 		{
 			"no chat model", "https://github.com/chatboxai/chatbox/issues/2173", openaimodel.Options{API: "chat"}, 404,
-			openAIError("This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?", "model", ""),
+			openAIError("This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?", "model",
+				""),
 			converse.CodeAPI, `set openaimodel.Options.API = "responses"`,
 		},
 		{
-			"max_tokens", "https://github.com/griptape-ai/ComfyUI-Griptape/issues/312", openaimodel.Options{API: "chat", MaxTokens: 100, MaxTokensField: "max_tokens"}, 400,
-			openAIError("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", "max_tokens", "unsupported_parameter"),
+			"max_tokens", "https://github.com/griptape-ai/ComfyUI-Griptape/issues/312",
+			openaimodel.Options{API: "chat", MaxTokens: 100, MaxTokensField: "max_tokens"}, 400,
+			openAIError("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", "max_tokens",
+				"unsupported_parameter"),
 			converse.CodeParameter, `set openaimodel.Options.MaxTokensField = "max_completion_tokens"`,
 		},
 		{
-			"max_tokens, through a proxy", "https://github.com/caozhiyuan/copilot-api/issues/164", openaimodel.Options{BaseURL: compatible, MaxTokens: 100}, 400,
-			`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"invalid_request_body"}}`,
+			"max_tokens, through a proxy", "https://github.com/caozhiyuan/copilot-api/issues/164",
+			openaimodel.Options{BaseURL: compatible, MaxTokens: 100}, 400,
+			`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' ` +
+				`instead.","code":"invalid_request_body"}}`,
 			converse.CodeParameter, `set openaimodel.Options.MaxTokensField = "max_completion_tokens"`,
 		},
 		{
 			"temperature", "https://github.com/gabrii/Cursor-Azure-GPT-5/issues/33", openaimodel.Options{Temperature: &half}, 400,
-			openAIError("Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.", "temperature", "unsupported_value"),
+			openAIError("Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.", "temperature",
+				"unsupported_value"),
 			converse.CodeParameter, "remove openaimodel.Options.Temperature",
 		},
 		{
 			"temperature that no option sets", "https://github.com/gabrii/Cursor-Azure-GPT-5/issues/33", openaimodel.Options{}, 400,
-			openAIError("Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.", "temperature", "unsupported_value"),
+			openAIError("Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.", "temperature",
+				"unsupported_value"),
 			converse.CodeParameter, "",
 		},
 		{
@@ -134,23 +145,27 @@ func TestAdviceOfOpenAI(t *testing.T) {
 			converse.CodeParameter, "remove openaimodel.Options.ReasoningEffort",
 		},
 		{
-			"effort, without its name in param", "https://github.com/generative-computing/mellea/issues/270", openaimodel.Options{API: "chat", ReasoningEffort: "high"}, 400,
+			"effort, without its name in param", "https://github.com/generative-computing/mellea/issues/270",
+			openaimodel.Options{API: "chat", ReasoningEffort: "high"}, 400,
 			openAIError("Unrecognized request argument supplied: reasoning_effort", "", ""),
 			converse.CodeParameter, "remove openaimodel.Options.ReasoningEffort",
 		},
 		{
-			"a member of ExtraBody", "https://github.com/generative-computing/mellea/issues/270", openaimodel.Options{API: "chat", ExtraBody: map[string]any{"top_k": 3}}, 400,
+			"a member of ExtraBody", "https://github.com/generative-computing/mellea/issues/270",
+			openaimodel.Options{API: "chat", ExtraBody: map[string]any{"top_k": 3}}, 400,
 			openAIError("Unrecognized request argument supplied: top_k", "", ""),
 			converse.CodeParameter, `remove openaimodel.Options.ExtraBody["top_k"]`,
 		},
 		{
-			"a member of another message", "https://platform.openai.com/docs/guides/error-codes", openaimodel.Options{ResponseFormat: &openaimodel.ResponseFormat{}}, 400,
+			"a member of another message", "https://platform.openai.com/docs/guides/error-codes",
+			openaimodel.Options{ResponseFormat: &openaimodel.ResponseFormat{}}, 400,
 			openAIError("Invalid value: 'input_text'. Supported values are: 'text'.", "input[0].content[0].type", "invalid_value"),
 			"invalid_value", "",
 		},
 		{
 			"verification to stream", "https://github.com/continuedev/continue/issues/8209", openaimodel.Options{}, 400,
-			openAIError("Your organization must be verified to stream this model. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.", "stream", "unsupported_value"),
+			openAIError("Your organization must be verified to stream this model. Please go to: "+
+				"https://platform.openai.com/settings/organization/general and click on Verify Organization.", "stream", "unsupported_value"),
 			converse.CodeUnverified, "set openaimodel.Options.NoStream = true, or verify the organization",
 		},
 		{
@@ -164,39 +179,50 @@ func TestAdviceOfOpenAI(t *testing.T) {
 			converse.CodeModelNotFound, "change the name in openaimodel.New, or let the project of the key use this model",
 		},
 		{
-			"no such deployment", "https://github.com/chatboxai/chatbox/issues/861", openaimodel.Options{BaseURL: "https://me.openai.azure.com/openai/v1", APIKey: "k"}, 404,
-			`{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist. If you created the deployment within the last 5 minutes, please wait a moment and try again."}}`,
+			"no such deployment", "https://github.com/chatboxai/chatbox/issues/861",
+			openaimodel.Options{BaseURL: "https://me.openai.azure.com/openai/v1", APIKey: "k"}, 404,
+			`{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist. If you created the ` +
+				`deployment within the last 5 minutes, please wait a moment and try again."}}`,
 			converse.CodeModelNotFound, "change the name in openaimodel.New to the name of a deployment",
 		},
 		{
-			"a model that Ollama has not pulled", "https://github.com/netease-youdao/QAnything/issues/555", openaimodel.Options{BaseURL: "http://localhost:11434/v1"}, 404,
+			"a model that Ollama has not pulled", "https://github.com/netease-youdao/QAnything/issues/555",
+			openaimodel.Options{BaseURL: "http://localhost:11434/v1"}, 404,
 			`{"error":{"message":"model \"m\" not found, try pulling it first","type":"api_error","param":null,"code":null}}`,
 			converse.CodeModelNotFound, "change the name in openaimodel.New, or run: ollama pull m",
 		},
 		{
-			"a model of Ollama without tools", "https://github.com/FoundationAgents/OpenManus/issues/220", openaimodel.Options{BaseURL: "http://localhost:11434/v1"}, 400,
+			"a model of Ollama without tools", "https://github.com/FoundationAgents/OpenManus/issues/220",
+			openaimodel.Options{BaseURL: "http://localhost:11434/v1"}, 400,
 			`{"error":{"message":"registry.ollama.ai/library/qwen:4b does not support tools","type":"api_error","param":null,"code":null}}`,
 			converse.CodeTools, "change the name in openaimodel.New to a model that can use tools",
 		},
 		{
 			"vLLM without tools", "https://github.com/vllm-project/vllm/issues/9986", openaimodel.Options{BaseURL: compatible}, 400,
-			`{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}`,
+			`{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",` +
+				`"type":"BadRequestError","param":null,"code":400}`,
 			converse.CodeTools, "start the model's server with --enable-auto-tool-choice and the --tool-call-parser of the model",
 		},
 		{
-			"OpenRouter without tools", "https://github.com/evalstate/fast-agent/issues/122", openaimodel.Options{BaseURL: "https://openrouter.ai/api/v1", APIKey: "k"}, 404,
-			`{"error":{"message":"No endpoints found that support tool use. To learn more about provider routing, visit: https://openrouter.ai/docs/provider-routing","code":404}}`,
+			"OpenRouter without tools", "https://github.com/evalstate/fast-agent/issues/122",
+			openaimodel.Options{BaseURL: "https://openrouter.ai/api/v1", APIKey: "k"}, 404,
+			`{"error":{"message":"No endpoints found that support tool use. To learn more about provider routing, visit: ` +
+				`https://openrouter.ai/docs/provider-routing","code":404}}`,
 			converse.CodeTools, "change the name in openaimodel.New to a model that can use tools",
 		},
 		{
 			"quota", "https://github.com/ChatGPTNextWeb/NextChat/issues/3123", openaimodel.Options{APIKey: "k"}, 429,
-			`{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
-			converse.CodeQuota, "add credit at https://platform.openai.com/settings/organization/billing, or use another key: change openaimodel.Options.APIKey",
+			`{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota",` +
+				`"param":null,"code":"insufficient_quota"}}`,
+			converse.CodeQuota,
+			"add credit at https://platform.openai.com/settings/organization/billing, or use another key: change openaimodel.Options.APIKey",
 		},
 		{
 			"quota, without a code", "https://github.com/ayaka14732/ChatGPTAPIFree/issues/16", openaimodel.Options{APIKey: "k"}, 429,
-			`{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":null}}`,
-			converse.CodeQuota, "add credit at https://platform.openai.com/settings/organization/billing, or use another key: change openaimodel.Options.APIKey",
+			`{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota",` +
+				`"param":null,"code":null}}`,
+			converse.CodeQuota,
+			"add credit at https://platform.openai.com/settings/organization/billing, or use another key: change openaimodel.Options.APIKey",
 		},
 		{
 			"too much at once", "https://platform.openai.com/docs/guides/error-codes", openaimodel.Options{APIKey: "k"}, 429,
@@ -204,26 +230,31 @@ func TestAdviceOfOpenAI(t *testing.T) {
 			"rate_limit_exceeded", "",
 		},
 		{
-			"no credit, with a status of its own", "https://api-docs.deepseek.com/quick_start/error_codes", openaimodel.Options{BaseURL: "https://api.deepseek.com", APIKey: "k"}, 402,
+			"no credit, with a status of its own", "https://api-docs.deepseek.com/quick_start/error_codes",
+			openaimodel.Options{BaseURL: "https://api.deepseek.com", APIKey: "k"}, 402,
 			openAIError("Insufficient Balance", "", "invalid_request_error"),
 			converse.CodeQuota, "add credit with the provider, or use another key: change openaimodel.Options.APIKey",
 		},
 		{
 			"region", "https://github.com/home-assistant/core/issues/120072", openaimodel.Options{}, 403,
-			`{"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","param":null,"type":"request_forbidden"}}`,
+			`{"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","param":null,` +
+				`"type":"request_forbidden"}}`,
 			converse.CodeRegion, "set openaimodel.Options.BaseURL to a provider that serves this country, or to a region of this one that does",
 		},
 		{
 			"wrong key", "https://github.com/popjane/free_chatgpt_api/issues/3", openaimodel.Options{APIKey: "sk-wrong"}, 401,
-			openAIError("Incorrect API key provided: sk-w***. You can find your API key at https://platform.openai.com/account/api-keys.", "", "invalid_api_key"),
+			openAIError("Incorrect API key provided: sk-w***. You can find your API key at https://platform.openai.com/account/api-keys.", "",
+				"invalid_api_key"),
 			converse.CodeKey, "change openaimodel.Options.APIKey",
 		},
 		{
-			"no key", "https://platform.openai.com/docs/guides/error-codes", openaimodel.Options{BaseURL: "https://llm.example/v1"}, 401, `{"detail":"Unauthorized"}`,
+			"no key", "https://platform.openai.com/docs/guides/error-codes",
+			openaimodel.Options{BaseURL: "https://llm.example/v1"}, 401, `{"detail":"Unauthorized"}`,
 			converse.CodeKey, "set openaimodel.Options.APIKey",
 		},
 		{
-			"wrong key at Google", "https://ai.google.dev/gemini-api/docs/troubleshooting", openaimodel.Options{BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai", APIKey: "k"}, 400,
+			"wrong key at Google", "https://ai.google.dev/gemini-api/docs/troubleshooting",
+			openaimodel.Options{BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai", APIKey: "k"}, 400,
 			`[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`,
 			converse.CodeKey, "change openaimodel.Options.APIKey",
 		},
@@ -237,19 +268,23 @@ func TestAdviceOfOpenAI(t *testing.T) {
 			converse.CodeAddress, `set openaimodel.Options.BaseURL = "http://localhost:11434/v1", which is probably meant`,
 		},
 		{
-			"no Responses", "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html", openaimodel.Options{BaseURL: compatible, API: "responses"}, 404, `{"detail":"Not Found"}`,
+			"no Responses", "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
+			openaimodel.Options{BaseURL: compatible, API: "responses"}, 404, `{"detail":"Not Found"}`,
 			converse.CodeAddress, `set openaimodel.Options.API = "chat", as many servers have no Responses`,
 		},
 		{
-			"a web server", "https://httpd.apache.org/docs/2.4/custom-error.html", openaimodel.Options{BaseURL: "https://llm.example/api/v1"}, 404, "<html><head><title>404 Not Found</title></head></html>",
+			"a web server", "https://httpd.apache.org/docs/2.4/custom-error.html",
+			openaimodel.Options{BaseURL: "https://llm.example/api/v1"}, 404, "<html><head><title>404 Not Found</title></head></html>",
 			converse.CodeAddress, "change openaimodel.Options.BaseURL to where llm.example has the API",
 		},
 		{
-			"a web page instead of an answer", "https://httpd.apache.org/docs/2.4/custom-error.html", openaimodel.Options{BaseURL: "https://llm.example"}, 200, "<!doctype html><title>Welcome</title>",
+			"a web page instead of an answer", "https://httpd.apache.org/docs/2.4/custom-error.html",
+			openaimodel.Options{BaseURL: "https://llm.example"}, 200, "<!doctype html><title>Welcome</title>",
 			converse.CodeAddress, `set openaimodel.Options.BaseURL = "https://llm.example/v1", which is probably meant`,
 		},
 		{
-			"a proxy that is down", "https://nginx.org/en/docs/http/ngx_http_proxy_module.html", openaimodel.Options{BaseURL: "https://llm.example"}, 502, "<html>model not found</html>", "", "",
+			"a proxy that is down", "https://nginx.org/en/docs/http/ngx_http_proxy_module.html",
+			openaimodel.Options{BaseURL: "https://llm.example"}, 502, "<html>model not found</html>", "", "",
 		},
 		{
 			"an error in the middle of an answer", "https://github.com/ChatGPTNextWeb/NextChat/issues/3123", openaimodel.Options{BaseURL: compatible}, 200,
@@ -287,7 +322,8 @@ func TestAdviceOfAnthropic(t *testing.T) {
 	}{
 		{
 			"credit", "https://github.com/anthropics/claude-code/issues/66314", anthropicmodel.Options{APIKey: "k"}, 400,
-			anthropicError("invalid_request_error", "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."),
+			anthropicError("invalid_request_error",
+				"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."),
 			converse.CodeQuota, "add credit at https://platform.claude.com/settings/billing, or use another key: change anthropicmodel.Options.APIKey",
 		},
 		{
@@ -296,15 +332,18 @@ func TestAdviceOfAnthropic(t *testing.T) {
 		},
 		{
 			"no such model", "https://platform.claude.com/docs/en/api/errors", anthropicmodel.Options{}, 404,
-			anthropicError("not_found_error", "model: claude-sonnet-9"), converse.CodeModelNotFound, "change the name in anthropicmodel.New to a model that the server has",
+			anthropicError("not_found_error", "model: claude-sonnet-9"), converse.CodeModelNotFound,
+			"change the name in anthropicmodel.New to a model that the server has",
 		},
 		{
 			"wrong path", "https://platform.claude.com/docs/en/api/errors", anthropicmodel.Options{BaseURL: "https://llm.example/v1", APIKey: "k"}, 404,
-			anthropicError("not_found_error", "Not Found"), converse.CodeAddress, `set anthropicmodel.Options.BaseURL = "https://llm.example", which is probably meant`,
+			anthropicError("not_found_error", "Not Found"), converse.CodeAddress,
+			`set anthropicmodel.Options.BaseURL = "https://llm.example", which is probably meant`,
 		},
 		{
 			"budget", "https://github.com/Sylinko/Everywhere/issues/410", anthropicmodel.Options{Thinking: "2048"}, 400,
-			anthropicError("invalid_request_error", `"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`),
+			anthropicError("invalid_request_error",
+				`"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`),
 			converse.CodeParameter, `set anthropicmodel.Options.Thinking = "adaptive"`,
 		},
 		{
@@ -314,16 +353,19 @@ func TestAdviceOfAnthropic(t *testing.T) {
 		},
 		{
 			"effort", "https://github.com/anthropics/claude-code/issues/30010", anthropicmodel.Options{Effort: "high"}, 400,
-			anthropicError("invalid_request_error", "This model does not support the effort parameter."), converse.CodeParameter, "remove anthropicmodel.Options.Effort",
+			anthropicError("invalid_request_error", "This model does not support the effort parameter."),
+			converse.CodeParameter, "remove anthropicmodel.Options.Effort",
 		},
 		{
-			"temperature and top_p", "https://github.com/cloud-apim/otoroshi-llm-extension/issues/140", anthropicmodel.Options{Temperature: &half, TopP: &half}, 400,
+			"temperature and top_p", "https://github.com/cloud-apim/otoroshi-llm-extension/issues/140",
+			anthropicmodel.Options{Temperature: &half, TopP: &half}, 400,
 			anthropicError("invalid_request_error", "`temperature` and `top_p` cannot both be specified for this model. Please use only one."),
 			converse.CodeParameter, "remove anthropicmodel.Options.Temperature",
 		},
 		{
 			"temperature", "https://github.com/szczyglis-dev/py-gpt/pull/184", anthropicmodel.Options{Temperature: &half}, 400,
-			anthropicError("invalid_request_error", "`temperature` is deprecated for this model."), converse.CodeParameter, "remove anthropicmodel.Options.Temperature",
+			anthropicError("invalid_request_error", "`temperature` is deprecated for this model."), converse.CodeParameter,
+			"remove anthropicmodel.Options.Temperature",
 		},
 		{
 			"too many tokens", "https://platform.claude.com/docs/en/about-claude/models/overview", anthropicmodel.Options{MaxTokens: 100000}, 400,
@@ -331,30 +373,40 @@ func TestAdviceOfAnthropic(t *testing.T) {
 			converse.CodeParameter, "set anthropicmodel.Options.MaxTokens = 64000",
 		},
 		{
-			"a compatible server without caching", "https://platform.claude.com/docs/en/api/errors", anthropicmodel.Options{BaseURL: "http://localhost:8000", APIKey: "k"}, 400,
-			anthropicError("invalid_request_error", "cache_control: Extra inputs are not permitted"), converse.CodeParameter, "set anthropicmodel.Options.NoCache = true",
+			"a compatible server without caching", "https://platform.claude.com/docs/en/api/errors",
+			anthropicmodel.Options{BaseURL: "http://localhost:8000", APIKey: "k"}, 400,
+			anthropicError("invalid_request_error", "cache_control: Extra inputs are not permitted"), converse.CodeParameter,
+			"set anthropicmodel.Options.NoCache = true",
 		},
 		{
 			"a large image", "https://github.com/anthropics/claude-code/issues/4778", anthropicmodel.Options{}, 400,
-			anthropicError("invalid_request_error", "messages.7.content.2.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"),
-			converse.CodeImage, "set anthropicmodel.Options.NoImages = true, so that the model gets a line of text in place of each image, or send other images",
+			anthropicError("invalid_request_error",
+				"messages.7.content.2.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"),
+			converse.CodeImage,
+			"set anthropicmodel.Options.NoImages = true, so that the model gets a line of text in place of each image, or send other images",
 		},
 		{
-			"region at Bedrock", "https://github.com/aws-samples/generative-bi-using-rag/issues/361", anthropicmodel.Options{BaseURL: "https://bedrock.example", APIKey: "k"}, 400,
-			`{"message":"Access to Anthropic models is not allowed from unsupported countries, regions, or territories. Please refer to https://www.anthropic.com/supported-countries for more information."}`,
+			"region at Bedrock", "https://github.com/aws-samples/generative-bi-using-rag/issues/361",
+			anthropicmodel.Options{BaseURL: "https://bedrock.example", APIKey: "k"}, 400,
+			`{"message":"Access to Anthropic models is not allowed from unsupported countries, regions, or territories. Please refer to ` +
+				`https://www.anthropic.com/supported-countries for more information."}`,
 			converse.CodeRegion, "set anthropicmodel.Options.BaseURL to a provider that serves this country, or to a region of this one that does",
 		},
 		{
-			"a model of Bedrock without a profile", "https://github.com/cline/cline/issues/1952", anthropicmodel.Options{BaseURL: "https://bedrock.example", APIKey: "k"}, 400,
-			`{"message":"Invocation of model ID anthropic.claude-3-7-sonnet-20250219-v1:0 with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model."}`,
+			"a model of Bedrock without a profile", "https://github.com/cline/cline/issues/1952",
+			anthropicmodel.Options{BaseURL: "https://bedrock.example", APIKey: "k"}, 400,
+			`{"message":"Invocation of model ID anthropic.claude-3-7-sonnet-20250219-v1:0 with on-demand throughput isn’t supported. Retry ` +
+				`your request with the ID or ARN of an inference profile that contains this model."}`,
 			converse.CodeModelNotFound, "change the name in anthropicmodel.New to the ID of an inference profile, such as us.claude-m",
 		},
 		{
-			"overloaded", "https://platform.claude.com/docs/en/api/errors", anthropicmodel.Options{}, 529, anthropicError("overloaded_error", "Overloaded"), "overloaded_error", "",
+			"overloaded", "https://platform.claude.com/docs/en/api/errors", anthropicmodel.Options{}, 529,
+			anthropicError("overloaded_error", "Overloaded"), "overloaded_error", "",
 		},
 		{
 			"the order of messages", "https://platform.claude.com/docs/en/api/errors", anthropicmodel.Options{}, 400,
-			anthropicError("invalid_request_error", "messages.0.content.0.thinking: each `thinking` block must contain a signature"), "invalid_request_error", "",
+			anthropicError("invalid_request_error",
+				"messages.0.content.0.thinking: each `thinking` block must contain a signature"), "invalid_request_error", "",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

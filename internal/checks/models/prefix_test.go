@@ -88,7 +88,8 @@ func (g *growing) process(history []canister.Canister) []canister.Canister {
 		if g.requests >= exchanges {
 			break
 		}
-		if _, err := talk.Ask(context.Background(), append(contents[[]string{"png", "pdf", "blank", "address"}[g.life.upTo(4)]], canister.Text("Go on."))...); err != nil {
+		if _, err := talk.Ask(context.Background(),
+			append(contents[[]string{"png", "pdf", "blank", "address"}[g.life.upTo(4)]], canister.Text("Go on."))...); err != nil {
 			g.t.Fatal(err)
 		}
 	}
@@ -111,7 +112,9 @@ func (g *growing) answer(*openaiserver.Request) openaiserver.Reply {
 		if g.life.chance(3) {
 			items = append(items, openaiserver.Item{Kind: openaiserver.RedactedItem})
 		}
-		call := openaiserver.Call{ID: fmt.Sprintf("toolu_%d_%d", g.requests, i), Name: "local__" + []string{"text", "fails", "content", "broken"}[g.life.upTo(4)]}
+		call := openaiserver.Call{
+			ID: fmt.Sprintf("toolu_%d_%d", g.requests, i), Name: "local__" + []string{"text", "fails", "content", "broken"}[g.life.upTo(4)],
+		}
 		items = append(items, openaiserver.Item{Kind: openaiserver.CallItem, Call: call})
 	}
 	if len(items) == 1 || g.life.chance(2) {

@@ -59,7 +59,9 @@ var contentNames = slices.Sorted(maps.Keys(contents))
 
 // toolNames are the names of the tools as the model sees them.
 func toolNames() []string {
-	return []string{"local__text", "local__fails", "local__panics", "local__content", "local__broken", "local__once", "local__asks", "local__samples", "local__slow"}
+	return []string{
+		"local__text", "local__fails", "local__panics", "local__content", "local__broken", "local__once", "local__asks", "local__samples", "local__slow",
+	}
 }
 
 // tools returns the tools of a life.

@@ -136,7 +136,8 @@ func TestStreamWithoutUsage(t *testing.T) {
 
 func TestExpect(t *testing.T) {
 	history := userMessage +
-		`,{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"x","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"rain"}`
+		`,{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"x","arguments":"{}"}}]},{"role":"tool",` +
+		`"tool_call_id":"c","content":"rain"}`
 	tests := []struct {
 		name   string
 		expect openaiserver.Expect

@@ -57,12 +57,14 @@ func TestLegalRequests(t *testing.T) {
 		"same id later":   request(userMessage+","+asks("a")+","+answers("a")+","+asks("a")+","+answers("a"), ""),
 		"bad arguments": request(userMessage+
 			`,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"x","arguments":"{"}}]},`+answers("a"), ""),
-		"refusal":    request(userMessage+`,{"role":"assistant","refusal":"no"},`+userMessage, ""),
-		"parts":      request(`{"role":"user","content":[{"type":"text","text":""},{"type":"image_url","image_url":{"url":"data:,"}},{"type":"input_audio","input_audio":{"data":"QQ==","format":"wav"}},{"type":"file","file":{"file_data":"x"}}]}`, ""),
+		"refusal": request(userMessage+`,{"role":"assistant","refusal":"no"},`+userMessage, ""),
+		"parts": request(`{"role":"user","content":[{"type":"text","text":""},{"type":"image_url","image_url":{"url":"data:,"}},`+
+			`{"type":"input_audio","input_audio":{"data":"QQ==","format":"wav"}},{"type":"file","file":{"file_data":"x"}}]}`, ""),
 		"tool parts": request(userMessage+","+asks("a")+`,{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"y"}]}`, ""),
 		"schemas": offering("", `{"type":"object","properties":{}}`,
 			`{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"anyOf":[{"type":"string"}]},"c":true}}`),
-		"strict":        strict(`{"type":"object","properties":{"a":{"type":"object","properties":{},"additionalProperties":false}},"required":["a"],"additionalProperties":false}`),
+		"strict": strict(`{"type":"object","properties":{"a":{"type":"object","properties":{},"additionalProperties":false}},` +
+			`"required":["a"],"additionalProperties":false}`),
 		"choice":        request(userMessage, offer+`,"parallel_tool_calls":false,"tool_choice":{"type":"function","function":{"name":"files__read"}}`),
 		"choice word":   request(userMessage, offer+`,"tool_choice":"none"`),
 		"format text":   format(`{"type":"text"}`),
