@@ -137,7 +137,8 @@ func (r *messages) toolChoice() map[string]any {
 
 // Post implements [modelapi.API].
 func (r *messages) Post(ctx context.Context, body []byte, retries int, middleware modelapi.Middleware) (res *http.Response, err error) {
-	err = r.m.client.Post(ctx, "v1/messages", body, &res, option.WithMiddleware(middleware), option.WithMaxRetries(retries))
+	options := []option.RequestOption{option.WithMiddleware(middleware), option.WithMaxRetries(retries)}
+	err = r.m.client.Post(ctx, "v1/messages", body, &res, append(options, r.m.opts.RequestOptions...)...)
 	return res, err
 }
 

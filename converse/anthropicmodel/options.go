@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"go.uber.org/zap"
 )
@@ -114,6 +115,11 @@ type Options struct {
 	// [Model.Close] closes. A given client is copied, and follows redirects only within the
 	// origin of BaseURL. Its Timeout, if set, cuts long answers off.
 	HTTPClient *http.Client
+	// RequestOptions are options of anthropic-sdk-go for a server that needs more than a
+	// key; its packages bedrock and vertex have some. They are applied last, so that their
+	// middleware is closest to the connection. BaseURL must then name the server, and no
+	// key is read from the environment.
+	RequestOptions []option.RequestOption
 	// Logger receives log entries in addition to the events; nil logs nothing.
 	Logger *zap.Logger
 }
@@ -140,7 +146,7 @@ func settle(name string, given *Options) (Options, *url.URL, error) {
 	if err != nil {
 		return o, nil, err
 	}
-	if o.APIKey == "" && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com") {
+	if o.APIKey == "" && len(o.RequestOptions) == 0 && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com") {
 		o.APIKey = os.Getenv(keyName)
 	}
 	if o.MaxTokens == 0 {
@@ -189,6 +195,9 @@ func (o *Options) check(base *url.URL) error {
 	}
 	if err := modelapi.CheckKey(base, o.APIKey); err != nil {
 		wrong = append(wrong, &modelapi.OptionError{Name: "APIKey", Err: err})
+	}
+	if o.BaseURL == "" && len(o.RequestOptions) > 0 {
+		add("BaseURL", "BaseURL is not set; with RequestOptions it must name the server, such as https://bedrock-runtime.us-east-1.amazonaws.com")
 	}
 	for name, value := range map[string]*float64{"Temperature": o.Temperature, "TopP": o.TopP} {
 		if value != nil && (math.IsNaN(*value) || *value < 0 || *value > 1) {
