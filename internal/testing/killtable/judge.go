@@ -15,14 +15,14 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// piece is a message that the model received, or a part of one that a result is in.
+// piece is a message of a request, or one block of it.
 type piece struct {
-	call string // the ID of the call, of a result
+	call string // the ID of the call, if the piece is a result
 	text string
 }
 
-// told returns what the model received in the course of a conversation, taken from its last
-// request.
+// told returns the messages that the model received in the course of a conversation, taken
+// from its last request.
 func (w *World) told() []piece {
 	w.tb.Helper()
 	requests := w.Model.Requests()
@@ -51,7 +51,7 @@ func (w *World) told() []piece {
 	return pieces
 }
 
-// itemIDs matches the IDs of items, in which the server counts all requests.
+// itemIDs matches the IDs of items. They contain the number of the request.
 var itemIDs = regexp.MustCompile(`"(rs|msg|fc)_[0-9_]+"`)
 
 // unkilled runs the conversation without killing a process, and returns the messages that

@@ -107,7 +107,7 @@ func (w *World) Renew() {
 	w.serve(faultserver.Script{Dir: w.dir})
 }
 
-// script returns the replies of the model, in which it also thinks.
+// script returns the replies of the model, which have reasoning.
 func script(api string) openaiserver.Script {
 	var script openaiserver.Script
 	for exchange := 1; exchange <= Exchanges; exchange++ {
@@ -128,8 +128,8 @@ func script(api string) openaiserver.Script {
 	return script
 }
 
-// callID returns the ID that a server gives a call: those of Anthropic are kept only if they
-// have its form.
+// callID returns the ID that the server gives a call. The model of Messages replaces IDs of
+// another form than Anthropic's.
 func callID(api string, exchange int, tool string) string {
 	if api == messages {
 		return fmt.Sprintf("toolu_%d_%s", exchange, tool)
