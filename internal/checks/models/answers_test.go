@@ -5,6 +5,7 @@ package models
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/consort-go/consort/internal/testing/openaiserver"
@@ -15,6 +16,8 @@ import (
 func (l *life) answer(s *server) openaiserver.Respond {
 	return func(r *openaiserver.Request) openaiserver.Reply {
 		switch {
+		case s.away.Load():
+			return openaiserver.Failure{Status: http.StatusServiceUnavailable, Message: "Overloaded"}
 		case l.calm():
 			return openaiserver.Message{Text: "Done."}
 		case l.chance(20):

@@ -64,7 +64,7 @@ func eachLife(t *testing.T, apis ...string) {
 }
 
 // happenings must occur in the conversations, in addition to the marks of requests.
-var happenings = []string{"killed", "unknown outcome", "forked", "repaired", "compacted", "left", "retried", "answered"}
+var happenings = []string{"killed", "unknown outcome", "forked", "repaired", "compacted", "left", "retried", "moved to another model", "answered"}
 
 // TestHistoriesAreNotRefused: whatever models, tools and people do, and wherever
 // conversations are interrupted, killed, forked, shortened or repaired, a server that is as

@@ -172,11 +172,20 @@ func (l *life) process() {
 
 // run1 runs a process with a model of a server.
 func (l *life) run1(s *server, work func(context.Context, *converse.Conversation) error) {
-	model, err := s.model()
-	if err != nil {
-		l.t.Fatal(err)
+	chain := []converse.Model{}
+	for i := range l.of(1, 1, 2, 3) {
+		model, err := s.model()
+		if i > 0 {
+			model, err = l.servers[l.upTo(len(l.servers))].model()
+		}
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		defer model.Close()
+		chain = append(chain, model)
 	}
-	defer model.Close()
+	s.away.Store(len(chain) > 1 && l.chance(2))
+	defer s.away.Store(false)
 	local, err := l.tools()
 	if err != nil {
 		l.t.Fatal(err)
@@ -195,7 +204,7 @@ func (l *life) run1(s *server, work func(context.Context, *converse.Conversation
 	if l.chance(2) {
 		opts.Instructions = "Be brief." + l.text()
 	}
-	talk := converse.New(model, roster, opts)
+	talk := converse.New(converse.Chain(chain...), roster, opts)
 	defer talk.Close(context.Background())
 	err = work(context.Background(), talk)
 	_, failed := errors.AsType[*converse.ModelError](err)
@@ -239,6 +248,8 @@ func (l *life) work(ctx context.Context, talk *converse.Conversation) error {
 			l.note("compacted")
 		case converse.ExchangeRetried:
 			l.note("retried")
+		case converse.ExchangeMoved:
+			l.note("moved to another model")
 		}
 		if leave--; leave == 0 {
 			l.note("left")

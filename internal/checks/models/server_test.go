@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
@@ -46,6 +47,7 @@ type server struct {
 	models    []string
 	strict    *openaiserver.Server
 	life      *life
+	away      atomic.Bool // it answers that it is overloaded
 
 	mu       sync.Mutex
 	requests int
