@@ -56,6 +56,9 @@ func (s *Server) failure(res *http.Response, body []byte) *converse.ModelError {
 	if err == nil {
 		failed.Retryable = retry
 	}
+	if failed.Retryable {
+		failed.Advice = "" // to wait
+	}
 	return failed
 }
 
