@@ -10,9 +10,9 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/consort-go/consort/converse/internal/outage"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -35,9 +35,9 @@ var (
 type link struct {
 	model    Model
 	info     telemetry.ModelInfo
-	position int     // 0 for the first model
-	name     string  // for people; differs from the names of the other links
-	outage   *outage // shared with the bound forms of the chain
+	position int            // 0 for the first model
+	name     string         // for people; differs from the names of the other links
+	outage   *outage.Outage // shared with the bound forms of the chain
 }
 
 // Chain returns a model that asks the first of the models, and the next one whenever a
@@ -79,14 +79,14 @@ func Chain(models ...Model) *ModelChain {
 				c.add(l.model, l.info, l.outage)
 			}
 		default:
-			c.add(model, info, &outage{})
+			c.add(model, info, &outage.Outage{})
 		}
 	}
 	return c
 }
 
 // add adds a model.
-func (c *ModelChain) add(model Model, info telemetry.ModelInfo, o *outage) {
+func (c *ModelChain) add(model Model, info telemetry.ModelInfo, o *outage.Outage) {
 	l := &link{model: model, info: info, position: len(c.links), name: info.Name, outage: o}
 	taken := func(other *link) bool { return other.name == l.name }
 	if slices.ContainsFunc(c.links, taken) && info.Address != "" {
@@ -124,7 +124,7 @@ func (c *ModelChain) walk(ctx context.Context, ask func(*link) iter.Seq2[ModelEv
 			yield(nil, failures.explain(err))
 			return
 		}
-		l.outage.begin()
+		l.outage.Begin()
 		if i+1 == len(order) {
 			yield(nil, failures.explain(err))
 			return
@@ -152,7 +152,7 @@ func (l *link) pass(events iter.Seq2[ModelEvent, error], yield func(ModelEvent, 
 				e.Message.Model = l.info.Name
 				event = e
 			}
-			l.outage.end()
+			l.outage.End()
 		}
 		if !yield(event, nil) {
 			return nil, spoken
@@ -167,7 +167,7 @@ func (c *ModelChain) order() []*link {
 	now, late := time.Now(), []*link(nil)
 	order := make([]*link, 0, len(c.links))
 	for _, l := range c.links {
-		if l.outage.lasts(now) {
+		if l.outage.Lasts(now) {
 			late = append(late, l)
 		} else {
 			order = append(order, l)
@@ -199,42 +199,6 @@ func (f *chainFailures) explain(err error) error {
 	told.Retryable = told.Retryable || f.retryable && failed.Code != CodeContextLength
 	told.Err = err
 	return &told
-}
-
-// How long a model is asked after the others, at least and at most.
-const (
-	shortOutage = time.Minute
-	longOutage  = 15 * time.Minute
-)
-
-// outage records when a model was unavailable.
-type outage struct {
-	mu     sync.Mutex
-	until  time.Time     // the model is asked last until then
-	length time.Duration // of the latest outage; 0 if the model has answered since
-}
-
-func (o *outage) lasts(now time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return now.Before(o.until)
-}
-
-// begin begins an outage, unless there is one already: conversations that fail at the
-// same time count once.
-func (o *outage) begin() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if now := time.Now(); !now.Before(o.until) {
-		o.length = min(max(2*o.length, shortOutage), longOutage)
-		o.until = now.Add(o.length)
-	}
-}
-
-func (o *outage) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.until, o.length = time.Time{}, 0
 }
 
 // Bind returns the chain for one conversation, with the models bound to it.
