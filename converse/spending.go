@@ -18,9 +18,8 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/internal/bounds"
-	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/owner"
+	"github.com/consort-go/consort/converse/internal/tokens"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -183,53 +182,17 @@ func least(a, b int64) int64 {
 	return a
 }
 
-// Upper bounds of the tokens of a request, in addition to the bytes of its texts.
-const (
-	mostPerMessage = 64   // the overhead of a message or a content, and its name
-	mostPerMedia   = 8192 // an image or audio
-	mostPerRequest = 512
-)
-
-// mostTokens returns an upper bound of the tokens of a request: a token has at least
-// one byte. For earlier messages of the conversation it uses the count of the server;
-// other tools may have been on offer then than now. Models count differently: unless
+// mostTokens returns an upper bound of the tokens of a request. For earlier messages of
+// the conversation it uses the count of the server. Models count differently: unless
 // counter is empty, it is the only model whose count is used.
 func (a *asker) mostTokens(request *Request, own bool, counter string) int64 {
-	tokens := int64(mostPerRequest)
-	counted := 0 // the tools already counted; new ones are at the end
-	if own {
-		counted = min(a.counted, len(request.Tools.Definitions))
+	if !own {
+		return tokens.Most(request.Tools.Definitions, request.History, nil)
 	}
-	for _, definition := range request.Tools.Definitions[counted:] {
-		tokens += mostPerMessage + int64(len(definition.Name)+len(definition.Title)+len(definition.Description)+len(definition.InputSchema))
-	}
-	for i := len(request.History) - 1; i >= 0; i-- {
-		said, ok := request.History[i].(canister.Assistant)
-		if own && ok && strings.HasPrefix(said.Model, counter) && said.Usage != nil && said.Usage.Input > 0 && said.Usage.Output >= 0 {
-			return budget.Sum(tokens, budget.Sum(said.Usage.Input, said.Usage.Output))
-		}
-		tokens += mostOf(request.History[i])
-	}
-	return tokens
-}
-
-// mostOf returns an upper bound of the tokens of a canister.
-func mostOf(c canister.Canister) int64 {
-	tokens := int64(mostPerMessage)
-	switch c := c.(type) {
-	case canister.Invocation:
-		return tokens + int64(len(c.Name)+len(c.CallID)+len(c.Arguments))
-	case canister.Document:
-		tokens += int64(len(c.Title))
-	}
-	for _, content := range canister.ContentOf(c) {
-		if compaction.IsMedia(content) {
-			tokens += mostPerMedia
-		} else {
-			tokens += mostPerMessage + int64(bounds.Size(content))
-		}
-	}
-	return tokens
+	counted := min(a.counted, len(request.Tools.Definitions)) // new tools are at the end
+	return tokens.Most(request.Tools.Definitions[counted:], request.History, func(said canister.Assistant) bool {
+		return strings.HasPrefix(said.Model, counter)
+	})
 }
 
 // budgetTime reserves the time of calls. The context ends with that time, and the

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tokens computes upper bounds of the tokens of requests to models, for
+// budgets.
+package tokens
+
+import (
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Upper bounds of the tokens of a request, in addition to the bytes of its texts.
+const (
+	mostPerMessage = 64   // the overhead of a message or a content, and its name
+	mostPerMedia   = 8192 // an image or audio
+	mostPerRequest = 512
+)
+
+// Most returns an upper bound of the tokens of a request: a token has at least one
+// byte. For the canisters up to the last message that counted accepts, if it has one, it
+// uses the count of the server, which includes the tools that were on offer then: tools
+// are the others. Nil accepts no message.
+func Most(tools []*invoker.Definition, history []canister.Canister, counted func(canister.Assistant) bool) int64 {
+	tokens := int64(mostPerRequest)
+	for _, definition := range tools {
+		tokens += mostPerMessage + int64(len(definition.Name)+len(definition.Title)+len(definition.Description)+len(definition.InputSchema))
+	}
+	for i := len(history) - 1; i >= 0; i-- {
+		said, ok := history[i].(canister.Assistant)
+		if ok && counted != nil && said.Usage != nil && said.Usage.Input > 0 && said.Usage.Output >= 0 && counted(said) {
+			return budget.Sum(tokens, budget.Sum(said.Usage.Input, said.Usage.Output))
+		}
+		tokens += mostOf(history[i])
+	}
+	return tokens
+}
+
+// mostOf returns an upper bound of the tokens of a canister.
+func mostOf(c canister.Canister) int64 {
+	tokens := int64(mostPerMessage)
+	switch c := c.(type) {
+	case canister.Invocation:
+		return tokens + int64(len(c.Name)+len(c.CallID)+len(c.Arguments))
+	case canister.Document:
+		tokens += int64(len(c.Title))
+	}
+	for _, content := range canister.ContentOf(c) {
+		if compaction.IsMedia(content) {
+			tokens += mostPerMedia
+		} else {
+			tokens += mostPerMessage + int64(bounds.Size(content))
+		}
+	}
+	return tokens
+}
