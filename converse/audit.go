@@ -128,7 +128,7 @@ func fieldsOf(invocation canister.Invocation) []zap.Field {
 }
 
 // logged redacts and shortens a text for the log.
-func (g *guard) logged(text string) string { return textcut.Prefix(g.clean.text(text), maxLogged) }
+func (g *guard) logged(text string) string { return textcut.Prefix(g.clean.Text(text), maxLogged) }
 
 // logEntry logs a log message of a tool.
 func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
@@ -142,7 +142,7 @@ func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
 	}
 	fields := append(fieldsOf(c.invocation), zap.String("data", b.turn.guard.logged(text)))
 	if entry.Logger != "" {
-		fields = append(fields, zap.String("logger", textcut.Bytes(b.clean.text(entry.Logger), bounds.MaxQuoted)))
+		fields = append(fields, zap.String("logger", textcut.Bytes(b.clean.Text(entry.Logger), bounds.MaxQuoted)))
 	}
 	event.Log(ctx, b.turn.guard.log, level, "a tool says", event.ToolSaid, fields...)
 }

@@ -3,14 +3,13 @@
 package converse
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"sync/atomic"
-	"time"
 
 	"github.com/consort-go/consort/converse/internal/foreign"
+	"github.com/consort-go/consort/converse/internal/redaction"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
@@ -32,8 +31,8 @@ func callForeign[T any](ctx context.Context, g *guard, what string, call func() 
 type guard struct {
 	background *foreign.Background
 	leftovers  *foreign.Leftovers
-	log        *zap.Logger // entries have the secrets of the trusted values removed
-	clean      redaction   // Options.Redact, and the secrets of the trusted values
+	log        *zap.Logger    // entries have the secrets of the trusted values removed
+	clean      redaction.Func // Options.Redact, and the secrets of the trusted values
 }
 
 func newGuard(ctx context.Context, c *Conversation, leftovers *foreign.Leftovers) *guard {
@@ -50,7 +49,7 @@ const unanswered = "[withheld: the function Redact did not return]"
 
 // bounded returns a redaction for the goroutine of the work that withholds the text if
 // clean hangs.
-func (g *guard) bounded(ctx context.Context, clean redaction) redaction {
+func (g *guard) bounded(ctx context.Context, clean redaction.Func) redaction.Func {
 	if clean == nil {
 		return nil
 	}
@@ -68,96 +67,34 @@ func (g *guard) bounded(ctx context.Context, clean redaction) redaction {
 	}
 }
 
-// stream is an exchange with a model, which runs on its own goroutine.
-type stream struct {
-	events  chan streamed
-	more    chan struct{} // receives when the event was taken and the next one is wanted
-	left    chan struct{} // closed when no more events are wanted
-	done    <-chan struct{}
-	failed  *error // set before done is closed, like wrong
-	wrong   error
-	overdue bool // it did not return in time
-}
-
-// streamed is an event or error of a model.
-type streamed struct {
-	event ModelEvent
-	err   error
-}
-
-// exchangeWith asks a model. It yields the model's events, one at a time, and an error
-// if the model panics or has not returned when patience has passed after the end of
-// ctx.
+// exchangeWith asks a model, which runs on its own goroutine. It yields the model's
+// events, one at a time, and an error if the model panics or has not returned when
+// patience has passed after the end of ctx.
 func (a *asker) exchangeWith(ctx context.Context, model Model, request *Request) iter.Seq2[ModelEvent, error] {
-	return func(yield func(ModelEvent, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		s := &stream{events: make(chan streamed), more: make(chan struct{}), left: make(chan struct{})}
-		s.done, s.failed = a.guard.background.Run("Model.Exchange", func() { s.work(ctx, model, request) })
-		defer func() {
-			close(s.left)
-			cancel()
-			if s.overdue || !foreign.Awaited(ctx, s.done) {
-				a.guard.leave(ctx, &foreign.LeftError{What: "Model.Exchange"})
-			}
-		}()
-		s.pass(ctx, yield)
-	}
-}
-
-// work runs the exchange.
-func (s *stream) work(ctx context.Context, model Model, request *Request) {
-	events := model.Exchange(ctx, request)
-	if events == nil {
-		s.wrong = &ModelError{Message: "Model.Exchange returned no sequence of events"}
-		return
-	}
-	events(func(event ModelEvent, err error) bool {
-		switch e := event.(type) {
-		case Retry:
-			e.Err = contain.Error(e.Err)
-			event = e
-		case Fallback:
-			e.Err = contain.Error(e.Err)
-			event = e
-		}
-		select {
-		case s.events <- streamed{event, contain.Error(err)}:
-		case <-s.left:
-			return false
-		}
-		select {
-		case <-s.more:
-			return true
-		case <-s.left:
-			return false
-		}
+	return foreign.Stream(ctx, a.guard.background, "Model.Exchange", a.guard.leave, func(ctx context.Context) iter.Seq2[ModelEvent, error] {
+		return contained(model.Exchange(ctx, request))
 	})
 }
 
-// pass yields the events until the model or the caller stops.
-func (s *stream) pass(ctx context.Context, yield func(ModelEvent, error) bool) {
-	ended, over := ctx.Done(), (<-chan time.Time)(nil)
-	for {
-		select {
-		case e := <-s.events:
-			if !yield(e.event, e.err) {
-				return
-			}
-			s.more <- struct{}{}
-		case <-s.done:
-			if err := cmp.Or(*s.failed, s.wrong); err != nil {
-				yield(nil, err)
-			}
-			return
-		case <-ended:
-			timer := time.NewTimer(foreign.Patience)
-			defer timer.Stop()
-			ended, over = nil, timer.C
-		case <-over:
-			s.overdue = true
-			yield(nil, &foreign.LeftError{What: "Model.Exchange"})
+// contained returns the events of a model with their errors contained; a panic of an
+// error's methods does no harm. [foreign.Stream] contains the error of the exchange.
+func contained(events iter.Seq2[ModelEvent, error]) iter.Seq2[ModelEvent, error] {
+	return func(yield func(ModelEvent, error) bool) {
+		if events == nil {
+			yield(nil, &ModelError{Message: "Model.Exchange returned no sequence of events"})
 			return
 		}
+		events(func(event ModelEvent, err error) bool {
+			switch e := event.(type) {
+			case Retry:
+				e.Err = contain.Error(e.Err)
+				event = e
+			case Fallback:
+				e.Err = contain.Error(e.Err)
+				event = e
+			}
+			return yield(event, err)
+		})
 	}
 }
 

@@ -122,7 +122,7 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 
 // progressOf returns a progress report that is redacted and within the limits.
 func (b *batch) progressOf(p invoker.Progress) invoker.Progress {
-	p = b.clean.progress(p)
+	p = b.clean.Progress(p)
 	p.Partial, _ = bounds.Writable(p.Partial, nil)
 	p.Partial, _ = bounds.Metadata(bounds.Contents(p.Partial, b.opts.Limits.ResultBytes, nil), nil, b.opts.Limits.ResultBytes, nil)
 	return p
@@ -198,7 +198,7 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 	c.at.Store("Options.Redact")
 	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.turn.guard.log, func() { c.at.Store("Options.Spill") }}.keep
 	note, limit := b.changeOf(c)
-	content, metadata := bounds.Writable(b.clean.contents(bounds.ByValue(result.Content)), b.clean.fields(result.Metadata))
+	content, metadata := bounds.Writable(b.clean.Contents(bounds.ByValue(result.Content)), b.clean.Fields(result.Metadata))
 	content, metadata = bounds.Metadata(bounds.Contents(content, limit, spill), metadata, limit, spill)
 	result.Content, result.Metadata = append(note, content...), metadata
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
@@ -213,7 +213,7 @@ func (b *batch) changeOf(c *call) ([]canister.Content, int) {
 	if c.intent.Arguments == "" {
 		return nil, limit
 	}
-	note := b.clean.contents(canister.Texts(fmt.Sprintf("[The call was approved with changed arguments: %s]", c.arguments)))
+	note := b.clean.Contents(canister.Texts(fmt.Sprintf("[The call was approved with changed arguments: %s]", c.arguments)))
 	if limit < 0 {
 		return note, limit
 	}

@@ -47,7 +47,7 @@ func (t *turn) introduce(o *offer) {
 	mark := instructionsMark{Digests: map[string]string{}}
 	texts := []string{instructionsPreface}
 	for _, said := range all {
-		said.Text = t.guard.clean.text(said.Text)
+		said.Text = t.guard.clean.Text(said.Text)
 		digest := digestOf(said.Text)
 		before, known := told.Digests[said.Ensemble]
 		if before == digest {

@@ -59,7 +59,7 @@ func (g *gate) intentOf(c *call, r callDecision) canister.Intent {
 // the arguments anyway.
 func (g *gate) written(r callDecision) string {
 	text := string(r.arguments)
-	if cleaned := g.batch.clean.json(r.arguments); r.wait == "" && cleaned != text {
+	if cleaned := g.batch.clean.JSON(r.arguments); r.wait == "" && cleaned != text {
 		return "[incomplete] " + cleaned
 	}
 	return text

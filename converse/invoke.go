@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
+	"github.com/consort-go/consort/converse/internal/redaction"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
@@ -32,8 +33,8 @@ type batch struct {
 	opts      *Options        // of the conversation
 	ctx       context.Context // of the calls, whose functions call back
 	gate      *gate
-	clean     redaction // for the goroutines of calls; a call is left behind if it hangs
-	budget    allowance // of the exchanges that the tools ask for
+	clean     redaction.Func // for the goroutines of calls; a call is left behind if it hangs
+	budget    allowance      // of the exchanges that the tools ask for
 	calls     []call
 	next      int // the first call that was not started
 	running   int
@@ -113,7 +114,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		turn:     t,
 		opts:     t.opts,
 		ctx:      ctx,
-		clean:    redaction(redact.Trusted(ctx, t.opts.Redact)),
+		clean:    redaction.Func(redact.Trusted(ctx, t.opts.Redact)),
 		gone:     make(chan struct{}),
 		claims:   make(chan *call),
 		progress: make(chan report, progressBuffer),

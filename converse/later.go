@@ -38,9 +38,9 @@ var errLater = errors.New("converse: the call waits for the answer of a person")
 
 // form returns a question as JSON without secrets. Equal questions have equal forms.
 func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
-	form := calls.Question{Server: q.batch.clean.text(asked.Server), Key: asked.Key, Message: q.batch.clean.text(asked.Message), URL: q.batch.clean.text(asked.URL)}
+	form := calls.Question{Server: q.batch.clean.Text(asked.Server), Key: asked.Key, Message: q.batch.clean.Text(asked.Message), URL: q.batch.clean.Text(asked.URL)}
 	if len(asked.Schema) > 0 {
-		form.Schema = q.batch.clean.fields(canister.Fields{"schema": asked.Schema})["schema"]
+		form.Schema = q.batch.clean.Fields(canister.Fields{"schema": asked.Schema})["schema"]
 	}
 	text, err := json.Marshal(form)
 	if err != nil {

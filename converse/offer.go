@@ -51,9 +51,9 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 		t.conv.offeredAt = begin
 	}
 	t.tools = t.conv.offered
-	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: t.guard.clean.aside(t.tools.aside)}
+	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: t.guard.clean.Asides(t.tools.aside)}
 	if t.tools.catalog != nil {
-		started.Away = t.guard.clean.away(t.tools.catalog.Away())
+		started.Away = redactAway(t.guard.clean, t.tools.catalog.Away())
 	}
 	if before != nil {
 		started.Added, started.Removed = difference(before.set, t.tools.set)

@@ -188,11 +188,11 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	}
 	var history []canister.Canister
 	if request.System != "" {
-		history = append(history, canister.Supervisor{Head: s.head(), Content: canister.Texts(s.batch.clean.text(request.System))})
+		history = append(history, canister.Supervisor{Head: s.head(), Content: canister.Texts(s.batch.clean.Text(request.System))})
 	}
 	var uses []canister.Invocation // of the previous message
 	for i, message := range request.Messages {
-		content := s.batch.clean.contents(bounds.ByValue(message.Content))
+		content := s.batch.clean.Contents(bounds.ByValue(message.Content))
 		switch {
 		case len(message.ToolResults) > 0:
 			history = append(history, s.results(uses, message.ToolResults)...)
@@ -228,7 +228,7 @@ func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Cani
 		request.Temperature = new(*asked.Temperature)
 	}
 	for _, text := range asked.Stop {
-		request.Stop = append(request.Stop, s.batch.clean.text(text))
+		request.Stop = append(request.Stop, s.batch.clean.Text(text))
 	}
 	return request
 }

@@ -38,9 +38,9 @@ func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered the tool %q: another tool has the same name for the model.", textcut.Bytes(definition.Name, bounds.MaxQuoted))
 		}
 		tools.names[name] = definition.Name
-		definition.Name, definition.Title, definition.Description = name, s.batch.clean.text(definition.Title), s.batch.clean.text(definition.Description)
-		definition.InputSchema, definition.OutputSchema = s.batch.clean.schema(definition.InputSchema), s.batch.clean.schema(definition.OutputSchema)
-		definition.Metadata = s.batch.clean.fields(definition.Metadata)
+		definition.Name, definition.Title, definition.Description = name, s.batch.clean.Text(definition.Title), s.batch.clean.Text(definition.Description)
+		definition.InputSchema, definition.OutputSchema = s.batch.clean.Schema(definition.InputSchema), s.batch.clean.Schema(definition.OutputSchema)
+		definition.Metadata = s.batch.clean.Fields(definition.Metadata)
 		if err := screen(&definition, choice.screener); err != nil {
 			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered the tool %q: %w.", textcut.Bytes(tools.names[name], bounds.MaxQuoted), err)
 		}
@@ -135,7 +135,7 @@ func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse)
 		call := canister.Invocation{Head: s.head(), Message: said.ID, CallID: use.ID, Name: sampleName(use.Name), Arguments: "{}"}
 		call.Metadata = kept.calls[use.ID]
 		if len(use.Input) > 0 {
-			call.Arguments = s.batch.clean.json(use.Input)
+			call.Arguments = s.batch.clean.JSON(use.Input)
 		}
 		calls = append(calls, call)
 	}
@@ -147,8 +147,8 @@ func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse)
 func (s *sampling) results(calls []canister.Invocation, results []invoker.ToolResult) (answers []canister.Canister) {
 	for _, call := range calls {
 		at := slices.IndexFunc(results, func(r invoker.ToolResult) bool { return r.ToolUseID == call.CallID })
-		answer := canister.Result{Head: s.head(), Invocation: call.ID, Content: s.batch.clean.contents(bounds.ByValue(results[at].Content))}
-		answer.Metadata = s.batch.clean.fields(results[at].Metadata)
+		answer := canister.Result{Head: s.head(), Invocation: call.ID, Content: s.batch.clean.Contents(bounds.ByValue(results[at].Content))}
+		answer.Metadata = s.batch.clean.Fields(results[at].Metadata)
 		if results[at].Failed {
 			answer.Code = string(invoker.ExecutionFailed)
 		}

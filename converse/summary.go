@@ -114,7 +114,7 @@ func (a *asker) summaryOf(reply *Reply, command Compact) canister.Document {
 	if reply.Message.Finish == canister.FinishLength {
 		text += " [The summary was cut off here.]"
 	}
-	text = compaction.Shortened(a.guard.clean.text(text), int(max(command.plan.Hidden, 100)*compaction.BytesPerToken/2))
+	text = compaction.Shortened(a.guard.clean.Text(text), int(max(command.plan.Hidden, 100)*compaction.BytesPerToken/2))
 	spent := sampled{Exchanges: 1}
 	if reply.Message.Usage != nil {
 		spent.Usage = *reply.Message.Usage

@@ -38,7 +38,7 @@ func (t *turn) growTools(ctx context.Context) {
 	event := ToolsAdded{
 		Tools: len(t.tools.set.Definitions),
 		Added: namesWithout(t.tools.set, before.set),
-		Aside: t.guard.clean.aside(slices.DeleteFunc(slices.Clone(t.tools.aside), func(a ensemble.Aside) bool { return slices.Contains(before.aside, a) })),
+		Aside: t.guard.clean.Asides(slices.DeleteFunc(slices.Clone(t.tools.aside), func(a ensemble.Aside) bool { return slices.Contains(before.aside, a) })),
 	}
 	if len(event.Added)+len(event.Aside) > 0 {
 		t.emit(event)

@@ -193,7 +193,7 @@ func endTool(span *telemetry.Tool, result *canister.Result, failure *invoker.Fai
 
 // fault converts an error of the runtime for the traces.
 func (g *guard) fault(err error) *telemetry.Fault {
-	return &telemetry.Fault{Type: faultType(err), Message: g.clean.text(err.Error())}
+	return &telemetry.Fault{Type: faultType(err), Message: g.clean.Text(err.Error())}
 }
 
 // faultType returns the error.type of an error; see the package comment.

@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/converse/internal/replies"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -105,7 +106,7 @@ func (t *turn) finish() {
 	}
 	if t.progress.phase == phaseFailed {
 		t.progress.enter(phaseLeft)
-		t.loop.deliver(nil, t.guard.clean.error(t.piece.leftovers.Explain(t.progress.err)))
+		t.loop.deliver(nil, redactError(t.guard.clean, t.piece.leftovers.Explain(t.progress.err)))
 	}
 }
 
@@ -335,7 +336,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	started := t.opts.Now()
 	t.emit(MessageStarted{})
 	t.introduce(t.tools)
-	ids := &identities{newID: t.opts.NewID, given: map[string]bool{}}
+	ids := replies.NewIDs(t.opts.NewID)
 	purpose := PurposeAnswer
 	if command.Final {
 		purpose = PurposeFinalAnswer
@@ -345,7 +346,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 		History:       t.conv.view.Of(t.conv.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,
-		NewID:         ids.next,
+		NewID:         ids.Next,
 	})
 	if added == nil {
 		return
@@ -373,7 +374,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 
 // ask runs one exchange and returns the reply with its canisters. It returns none if
 // the caller left, the time was up, or the model failed.
-func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Reply, []canister.Canister) {
+func (t *turn) ask(ctx context.Context, ids *replies.IDs, request *Request) (*Reply, []canister.Canister) {
 	if t.over() {
 		return nil, nil
 	}
@@ -392,11 +393,13 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 		}
 		switch event := event.(type) {
 		case Reply:
-			var added []canister.Canister
 			asking.reply = &event
-			if added, asking.err = event.canisters(ids); asking.err != nil {
-				t.progress.fail(asking.err)
+			added, err := ids.Canisters(event.Message, event.Invocations)
+			if err != nil {
+				err = &ModelError{Message: "the reply cannot be added to the history: " + err.Error()}
+				t.progress.fail(err)
 			}
+			asking.err = err
 			return asking.reply, added
 		case Delta:
 			asking.streamed()
@@ -421,10 +424,10 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 func (t *turn) emitAttempt(event ModelEvent) {
 	switch event := event.(type) {
 	case Retry:
-		event.Err = t.guard.clean.error(event.Err)
+		event.Err = redactError(t.guard.clean, event.Err)
 		t.emit(ExchangeRetried{Retry: event})
 	case Fallback:
-		event.Err = t.guard.clean.error(event.Err)
+		event.Err = redactError(t.guard.clean, event.Err)
 		t.emit(ExchangeMoved{Fallback: event})
 	}
 }
