@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/consort-go/consort/config/internal/clean"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/history"
@@ -256,7 +257,7 @@ func (n named) ensemble(o *AssembleOptions) (*ensemble.Ensemble, error) {
 	if err = errors.Join(err, n.kept.words()); err != nil {
 		return nil, err
 	}
-	source = &cleanSource{Source: source, redact: o.redact}
+	source = clean.Source(source, o.redact)
 	options := n.server.options(o)
 	if options.Screen, err = n.kept.screen(n.name, o); err != nil {
 		return nil, about("pin", err)

@@ -41,8 +41,3 @@ func (s *GRPCServer) EnsembleOptions() *ensemble.Options { return s.options(&Ass
 func (s *Supervision) Screen(name string, redact func(string) string) (func([]*invoker.Definition) map[string]error, error) {
 	return s.screen(name, &AssembleOptions{redact: redact, pinned: map[string]*pins.File{}})
 }
-
-// Clean returns a tool whose output has no secrets.
-func Clean(tool invoker.Invoker, redact func(string) string) invoker.Invoker {
-	return &cleanInvoker{Invoker: tool, redact: redact}
-}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+// Package clean redacts secrets from everything that a server sends.
+package clean
 
 import (
 	"context"
@@ -15,97 +16,103 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// cleanSource redacts secrets from everything that a server sends, regardless of the
-// caller: the secrets of the configuration and the secret trusted values of a call.
-// Descriptions of tools, resources and prompts are not changed.
-type cleanSource struct {
+// Source returns a source whose connections redact secrets from everything that the
+// server sends, regardless of the caller: the texts that redact replaces and the secret
+// trusted values of a call. redact may be nil; otherwise it may be called concurrently.
+// Descriptions of tools, resources and prompts are not changed. Open fails if a connection
+// of inner is not an [ensemble.Pinger].
+func Source(inner ensemble.Source, redact func(text string) string) ensemble.Source {
+	return &source{Source: inner, redact: redact}
+}
+
+type source struct {
 	ensemble.Source
-	redact func(text string) string // nil if the configuration has no secrets
+	redact func(text string) string // may be nil
 }
 
 // Spawns implements [ensemble.Spawner].
-func (s *cleanSource) Spawns() bool {
+func (s *source) Spawns() bool {
 	spawner, ok := s.Source.(ensemble.Spawner)
 	return ok && spawner.Spawns()
 }
 
-func (s *cleanSource) Open(ctx context.Context) (ensemble.Connection, error) {
+func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 	opened, err := s.Source.Open(ctx)
 	if err != nil {
 		return nil, cleanError(err, s.redact)
 	}
-	able, ok := opened.(connection)
+	able, ok := opened.(pingable)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("config: %T does not implement all methods of a connection to a server", opened), opened.Close(ctx))
 	}
-	clean := cleanConnection{connection: able, redact: s.redact}
-	if library, ok := opened.(ensemble.Library); ok {
-		return cleanLibrary{cleanConnection: clean, Library: library}, nil
+	clean := connection{pingable: able, redact: s.redact}
+	if full, ok := opened.(ensemble.Library); ok {
+		return library{connection: clean, Library: full}, nil
 	}
 	return clean, nil
 }
 
-// connection has the methods that connections to all kinds of servers have.
-type connection interface {
+// pingable has the methods that connections to all kinds of servers have.
+type pingable interface {
 	ensemble.Connection
 	ensemble.Pinger
 }
 
-type cleanConnection struct {
-	connection
+type connection struct {
+	pingable
 	redact func(text string) string
 }
 
 // Unread implements [ensemble.Unreader].
-func (c cleanConnection) Unread() time.Duration {
-	if able, ok := c.connection.(ensemble.Unreader); ok {
+func (c connection) Unread() time.Duration {
+	if able, ok := c.pingable.(ensemble.Unreader); ok {
 		return able.Unread()
 	}
 	return 0
 }
 
 // Late implements [ensemble.Latecomers].
-func (c cleanConnection) Late() int {
-	if able, ok := c.connection.(ensemble.Latecomers); ok {
+func (c connection) Late() int {
+	if able, ok := c.pingable.(ensemble.Latecomers); ok {
 		return able.Late()
 	}
 	return 0
 }
 
-// cleanLibrary is a connection to an MCP server, which has more than tools.
-type cleanLibrary struct {
-	cleanConnection
+// library is a connection to an MCP server, which has more than tools.
+type library struct {
+	connection
 	ensemble.Library
 }
 
-func (c cleanConnection) List(ctx context.Context) (ensemble.Listing, error) {
-	listing, err := c.connection.List(ctx)
-	for i, tool := range listing.Invokers {
-		if tool != nil {
-			listing.Invokers[i] = &cleanInvoker{Invoker: tool, redact: c.redact}
+func (c connection) List(ctx context.Context) (ensemble.Listing, error) {
+	listing, err := c.pingable.List(ctx)
+	for i, listed := range listing.Invokers {
+		if listed != nil {
+			listing.Invokers[i] = &tool{Invoker: listed, redact: c.redact}
 		}
 	}
 	return listing, cleanError(err, c.redact)
 }
 
-func (c cleanConnection) Err() error { return cleanError(c.connection.Err(), c.redact) }
+func (c connection) Err() error { return cleanError(c.pingable.Err(), c.redact) }
 
-func (c cleanLibrary) Resources(ctx context.Context) ([]ensemble.Resource, error) {
+func (c library) Resources(ctx context.Context) ([]ensemble.Resource, error) {
 	listed, err := c.Library.Resources(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c cleanLibrary) Templates(ctx context.Context) ([]ensemble.Template, error) {
+func (c library) Templates(ctx context.Context) ([]ensemble.Template, error) {
 	listed, err := c.Library.Templates(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c cleanLibrary) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
+func (c library) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
 	listed, err := c.Library.Prompts(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c cleanLibrary) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+func (c library) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	parts, err := c.Library.Read(ctx, uri)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil {
@@ -116,7 +123,7 @@ func (c cleanLibrary) Read(ctx context.Context, uri string) ([]canister.Resource
 	return parts, cleanError(err, clean)
 }
 
-func (c cleanLibrary) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
+func (c library) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
 	got, err := c.Library.Get(ctx, name, arguments)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil && got != nil {
@@ -128,7 +135,7 @@ func (c cleanLibrary) Get(ctx context.Context, name string, arguments map[string
 	return got, cleanError(err, clean)
 }
 
-func (c cleanLibrary) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+func (c library) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
 	found, err := c.Library.Complete(ctx, request)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil && found != nil {
@@ -139,11 +146,11 @@ func (c cleanLibrary) Complete(ctx context.Context, request *ensemble.Completion
 	return found, cleanError(err, clean)
 }
 
-func (c cleanLibrary) Subscribe(ctx context.Context, uri string) error {
+func (c library) Subscribe(ctx context.Context, uri string) error {
 	return cleanError(c.Library.Subscribe(ctx, uri), c.redact)
 }
 
-func (c cleanLibrary) Unsubscribe(ctx context.Context, uri string) error {
+func (c library) Unsubscribe(ctx context.Context, uri string) error {
 	return cleanError(c.Library.Unsubscribe(ctx, uri), c.redact)
 }
 
@@ -180,17 +187,17 @@ func (e *failedError) As(target any) bool {
 	return errors.As(e.error, target)
 }
 
-type cleanInvoker struct {
+type tool struct {
 	invoker.Invoker
 	redact func(text string) string
 }
 
-func (i *cleanInvoker) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-	clean := redact.Trusted(ctx, i.redact)
+func (t *tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+	clean := redact.Trusted(ctx, t.redact)
 	if clean == nil {
-		return i.Invoker.Invoke(ctx, call)
+		return t.Invoker.Invoke(ctx, call)
 	}
-	output, err := i.Invoker.Invoke(ctx, cleanCall(call, clean))
+	output, err := t.Invoker.Invoke(ctx, cleanCall(call, clean))
 	if err != nil {
 		return invoker.Output{}, cleanFailure(invoker.AsFailure(err), clean)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package clean
 
 import (
 	"context"
@@ -35,12 +35,12 @@ func (unreadConnection) Unread() time.Duration { return time.Minute }
 func (unreadConnection) Late() int             { return 60 }
 
 // What keep-alive and statistics ask of a connection gets through to it.
-func TestCleanConnectionPassesAbilities(t *testing.T) {
+func TestConnectionPassesAbilities(t *testing.T) {
 	for want, inner := range map[time.Duration]ensemble.Source{
 		0:           ensembletest.NewSource(),
 		time.Minute: unreadSource{ensembletest.NewSource()},
 	} {
-		opened, err := (&cleanSource{Source: inner}).Open(t.Context())
+		opened, err := Source(inner, nil).Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,14 +57,14 @@ func TestCleanConnectionPassesAbilities(t *testing.T) {
 }
 
 // A connection to a server of MCP can do behind the cleaning what it can do without.
-func TestCleanConnectionHidesNothing(t *testing.T) {
+func TestConnectionHidesNothing(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 	source := mcpadapter.InMemory(server, nil)
 	bare, err := source.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean, err := (&cleanSource{Source: source}).Open(t.Context())
+	clean, err := Source(source, nil).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
