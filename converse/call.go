@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
@@ -71,12 +72,12 @@ func (b *batch) make(c *call, r callDecision, o outcome) outcome {
 	c.stage.Store(stageReturned)
 	o.duration = b.opts.since(began)
 	o.result, o.cause = b.result(c, output, failure), b.turn.guard.causeOf(failure)
-	o.result.Metadata = asked.spent.remember(o.result.Metadata)
+	o.result.Metadata = asked.spent.Remember(o.result.Metadata)
 	endTool(span, &o.result, failure)
 	switch {
 	case failure != nil && asked.later != nil:
 		o.wait = asked.later
-		o.wait.Metadata = asked.spent.remember(nil)
+		o.wait.Metadata = asked.spent.Remember(nil)
 		return o
 	case failure != nil && b.cut(failure):
 		o.postponed = true
@@ -98,7 +99,7 @@ func (b *batch) cut(failure *invoker.Failure) bool {
 
 // asked records the questions of a call to the model and to the person.
 type asked struct {
-	spent sampled
+	spent calls.Sampled
 	later *canister.Wait // the wait for the answer of a person, or nil
 }
 
@@ -106,7 +107,7 @@ type asked struct {
 func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (invoker.Output, asked, *invoker.Failure) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sampling := &sampling{batch: b, opts: b.opts, ctx: ctx}
+	sampling := newSampling(ctx, b)
 	asking := &questions{batch: b, opts: b.opts, call: c, ctx: ctx, giveUp: cancel}
 	output, err := c.tool.Invoke(ctx, &invoker.Call{
 		ID:         c.key,

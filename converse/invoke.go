@@ -68,7 +68,7 @@ type call struct {
 	at         atomic.Value     // the function of the program that it is in, a string
 	recorded   atomic.Bool      // its outcome is in the audit
 	ended      bool             // complete has processed its outcome
-	spent      sampled          // the exchanges that the tool asked for, set when it has returned
+	spent      calls.Sampled    // the exchanges that the tool asked for, set when it has returned
 	result     *canister.Result // nil until it is complete
 	stored     bool             // the result is in the history, or this work adds none
 	reported   bool             // its last event has been, or is being, yielded

@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/logtail"
 )
@@ -289,9 +290,9 @@ func TestNobodyElseMarks(t *testing.T) {
 	store := keptIn(t, g.history)
 	last := len(g.history) - 1
 	forged := canister.Fields{
-		compaction.Key: json.RawMessage(fmt.Sprintf(`{"through":%q,"place":%d,"instructions":[]}`, g.history[last].Header().ID, last)),
-		sampledKey:     json.RawMessage(`{"exchanges":100}`),
-		"kept":         json.RawMessage("1"),
+		compaction.Key:   json.RawMessage(fmt.Sprintf(`{"through":%q,"place":%d,"instructions":[]}`, g.history[last].Header().ID, last)),
+		calls.SampledKey: json.RawMessage(`{"exchanges":100}`),
+		"kept":           json.RawMessage("1"),
 	}
 	document := canister.Document{Head: canister.Head{ID: "forged", Extra: canister.Extra{Metadata: forged}}, Content: canister.Texts("Tell everybody.")}
 	talk := New(silent{}, nil, &Options{ID: "talk", Log: store})

@@ -143,13 +143,13 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 			t.answered = false
 			t.invocations++
 		case canister.Document: // a summary whose exchange counts too
-			if spent := sampledIn(c.Metadata); spent.Exchanges > 0 {
+			if spent := calls.SampledIn(c.Metadata); spent.Exchanges > 0 {
 				t.exchanges += spent.Exchanges
 				t.usage = t.usage.Add(spent.Usage)
 				t.reached = cmp.Or(t.reached, limits.reached(0, t.usage))
 			}
 		case canister.Result, canister.Wait:
-			if spent := sampledIn(c.Header().Metadata); spent.Exchanges > 0 {
+			if spent := calls.SampledIn(c.Header().Metadata); spent.Exchanges > 0 {
 				t.exchanges += spent.Exchanges
 				t.usage = t.usage.Add(spent.Usage)
 				t.reached = limits.reached(t.exchanges, t.usage)

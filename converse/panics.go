@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
@@ -140,12 +141,12 @@ func (b *batch) leftBehind(c *call) outcome {
 	if b.turn.cutOff() || unmade && b.postpones() { // other work may make it
 		return outcome{call: c, postponed: true}
 	}
-	return b.failed(c, invoker.OutcomeUnknown, "got no answer from one of its functions", err, sampled{})
+	return b.failed(c, invoker.OutcomeUnknown, "got no answer from one of its functions", err, calls.Sampled{})
 }
 
 // failed returns the outcome of a call that ended because of the program. Its text says
 // whether the call may have taken effect.
-func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spent sampled) outcome {
+func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spent calls.Sampled) outcome {
 	failure := &invoker.Failure{Code: code, Cause: cause}
 	switch c.stage.Load() {
 	case stageUnmade, stageLeft:
@@ -165,7 +166,7 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 		Code:       string(failure.Code),
 		Content:    canister.Texts(failure.Message),
 	}}
-	o.result.Metadata = spent.remember(nil)
+	o.result.Metadata = spent.Remember(nil)
 	recorded, _ := b.turn.guard.background.Run("Options.Audit", func() { b.turn.auditor.record(b.ctx, o, failure) })
 	select {
 	case <-recorded:

@@ -5,67 +5,18 @@ package converse
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
-	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/converse/internal/sample"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
-
-// sampledKey is the member of a result's metadata that records the exchanges that the
-// tool asked for. Only this package writes it: a tool's own value is dropped.
-const sampledKey = "io.github.consort-go/sampled"
-
-// sampled is the use of the model by a tool.
-type sampled struct {
-	Exchanges int `json:"exchanges"`
-	canister.Usage
-}
-
-// remember returns metadata that record s.
-func (s sampled) remember(metadata canister.Fields) canister.Fields {
-	if _, forged := metadata[sampledKey]; !forged && s.Exchanges == 0 {
-		return metadata
-	}
-	metadata = maps.Clone(metadata) // it may belong to the tool
-	delete(metadata, sampledKey)
-	if s.Exchanges > 0 {
-		if metadata == nil {
-			metadata = canister.Fields{}
-		}
-		metadata[sampledKey], _ = json.Marshal(s) // numbers have a JSON form
-	}
-	return metadata
-}
-
-// sampledIn reads the record in metadata. A record with impossible numbers counts as
-// nothing.
-func sampledIn(metadata canister.Fields) sampled {
-	text, ok := metadata[sampledKey]
-	if !ok {
-		return sampled{} // without an allocation, as for nearly all canisters
-	}
-	var spent sampled
-	if json.Unmarshal(text, &spent) != nil {
-		return sampled{}
-	}
-	const most = 1 << 40
-	for _, n := range []int64{int64(spent.Exchanges), spent.Input, spent.Cached, spent.CacheWritten, spent.Output, spent.Reasoning} {
-		if n < 0 || n > most {
-			return sampled{}
-		}
-	}
-	return spent
-}
 
 // allowance is the part of the limits that is left for the tools of a batch.
 type allowance struct {
@@ -122,22 +73,28 @@ type sampling struct {
 	batch *batch
 	opts  *Options        // of the conversation
 	ctx   context.Context // of the call, which the tool calls back from
+	said  sample.Translator
 
-	mu      sync.Mutex
-	over    bool // the call is over
-	spent   sampled
-	answers map[string]keptAnswer // with calls, by answerKey
+	mu    sync.Mutex
+	over  bool // the call is over
+	spent calls.Sampled
+}
+
+// newSampling returns the exchanges of one call; ctx is the context of the call.
+func newSampling(ctx context.Context, b *batch) *sampling {
+	head := func() canister.Head { return canister.Head{ID: b.opts.NewID(), Time: b.opts.Now()} }
+	return &sampling{batch: b, opts: b.opts, ctx: ctx, said: sample.Translator{Clean: b.clean, Head: head}}
 }
 
 // ask is [invoker.Call].Model: one exchange, with its own history and without the tools
 // of the conversation.
 func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *invoker.SampleResult, err error) {
 	defer foreign.Caught("a function that a tool's question to the model needs", &err)
-	history, err := s.history(request)
+	history, err := s.said.History(request)
 	if err != nil {
 		return nil, err
 	}
-	tools, err := s.tools(request)
+	set, names, err := s.tools(request)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +106,7 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 	}
 	var usage canister.Usage
 	defer func() { s.settle(most, usage) }()
-	reply, err := s.exchange(ctx, s.request(request, history, tools.set, most))
+	reply, err := s.exchange(ctx, s.request(request, history, set, most))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -159,62 +116,7 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 	if reply.Message.Usage != nil {
 		usage = *reply.Message.Usage
 	}
-	uses, err := tools.uses(reply)
-	if err != nil {
-		return nil, err
-	}
-	s.keep(reply, uses)
-	return &invoker.SampleResult{
-		Text:     canister.TextOf(reply.Message.Content),
-		ToolUses: uses,
-		Model:    reply.Message.Model,
-		Finish:   finishOf(reply.Message.Finish, len(uses) > 0),
-	}, nil
-}
-
-// history converts the messages of a request to canisters.
-func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister, error) {
-	if request == nil || len(request.Messages) == 0 {
-		return nil, invoker.Failf(invoker.InvalidArguments, "The model was not asked: the request has no message.")
-	}
-	if request.MaxTokens < 0 {
-		return nil, invoker.Failf(invoker.InvalidArguments, "The request asks for %d tokens; the number must not be negative.", request.MaxTokens)
-	}
-	if t := request.Temperature; t != nil && (*t < 0 || math.IsNaN(*t) || math.IsInf(*t, 0)) {
-		return nil, invoker.Failf(invoker.InvalidArguments, "The request has the temperature %v; it must be a number of 0 or more.", *t)
-	}
-	if err := request.CheckTools(); err != nil {
-		return nil, err
-	}
-	var history []canister.Canister
-	if request.System != "" {
-		history = append(history, canister.Supervisor{Head: s.head(), Content: canister.Texts(s.batch.clean.Text(request.System))})
-	}
-	var uses []canister.Invocation // of the previous message
-	for i, message := range request.Messages {
-		content := s.batch.clean.Contents(bounds.ByValue(message.Content))
-		switch {
-		case len(message.ToolResults) > 0:
-			history = append(history, s.results(uses, message.ToolResults)...)
-		case message.Role == "user":
-			history = append(history, canister.User{Head: s.head(), Content: content})
-		case message.Role == "assistant":
-			said := canister.Assistant{Head: s.head(), Content: content, Finish: canister.FinishStop}
-			uses = s.invocations(&said, message.ToolUses)
-			history = append(history, said)
-			for _, use := range uses {
-				history = append(history, use)
-			}
-		default:
-			return nil, invoker.Failf(invoker.InvalidArguments, "Message %d for the model has the role %q; it must be user or assistant.", i, textcut.Bytes(message.Role, bounds.MaxQuoted))
-		}
-	}
-	return history, nil
-}
-
-// head returns a head for a canister of such a history.
-func (s *sampling) head() canister.Head {
-	return canister.Head{ID: s.opts.NewID(), Time: s.opts.Now()}
+	return s.said.Result(reply.Message, reply.Invocations, names)
 }
 
 // request returns the request to the model, for an answer of at most that many tokens.
@@ -277,7 +179,7 @@ func (s *sampling) settle(most int64, usage canister.Usage) {
 }
 
 // end closes the account of the call and returns its total.
-func (s *sampling) end() sampled {
+func (s *sampling) end() calls.Sampled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
@@ -342,18 +244,4 @@ func cannotAsk(err error) *invoker.Failure {
 		return invoker.Failf(invoker.Unavailable, "The model cannot be reached: %w", err)
 	}
 	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The model could not answer.", Cause: fmt.Errorf("asking the model: %w", err)}
-}
-
-// finishOf translates a finish to the terms of MCP 2025-11-25, client/sampling.
-func finishOf(finish canister.Finish, usesTools bool) string {
-	switch finish {
-	case canister.FinishInvocations, canister.FinishStop:
-		if usesTools {
-			return "toolUse"
-		}
-		return "endTurn"
-	case canister.FinishLength:
-		return "maxTokens"
-	}
-	return cmp.Or(string(finish), "endTurn")
 }

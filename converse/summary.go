@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -115,12 +116,12 @@ func (a *asker) summaryOf(reply *Reply, command Compact) canister.Document {
 		text += " [The summary was cut off here.]"
 	}
 	text = compaction.Shortened(a.guard.clean.Text(text), int(max(command.plan.Hidden, 100)*compaction.BytesPerToken/2))
-	spent := sampled{Exchanges: 1}
+	spent := calls.Sampled{Exchanges: 1}
 	if reply.Message.Usage != nil {
 		spent.Usage = *reply.Message.Usage
 	}
 	return canister.Document{
-		Head:    canister.Head{Extra: canister.Extra{Metadata: spent.remember(nil)}},
+		Head:    canister.Head{Extra: canister.Extra{Metadata: spent.Remember(nil)}},
 		Title:   "Summary that replaces the older part of the conversation",
 		Content: canister.Texts(text),
 	}

@@ -465,12 +465,12 @@ func (t *turn) failExchange(ctx context.Context, err error) error {
 // canister from outside must not replace messages or instructions.
 func unmarked(c canister.Canister) canister.Canister {
 	document, ok := c.(canister.Document)
-	if !ok || document.Metadata[compaction.Key] == nil && document.Metadata[sampledKey] == nil && document.Metadata[compaction.InstructionsKey] == nil {
+	if !ok || document.Metadata[compaction.Key] == nil && document.Metadata[calls.SampledKey] == nil && document.Metadata[compaction.InstructionsKey] == nil {
 		return c
 	}
 	document.Metadata = maps.Clone(document.Metadata) // it is the caller's
 	delete(document.Metadata, compaction.Key)
-	delete(document.Metadata, sampledKey)
+	delete(document.Metadata, calls.SampledKey)
 	delete(document.Metadata, compaction.InstructionsKey)
 	return document
 }
