@@ -123,10 +123,11 @@ func (r *requester) failure(err error, x *exchange, harmless bool) *invoker.Fail
 	var status *statusError
 	var denied *authError
 	var broken *protocolError
-	var large *tooLargeError
 	var untold *untoldError
 	clean := cleaned(err)
 	switch {
+	case errors.Is(err, context.Canceled) && x.left.Load() && isTooLarge(r.because(nil)): // the lost connection ended it
+		return tooLarge(r.because(nil), harmless)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return interrupted(err, x, harmless)
 	case errors.As(err, &untold):
@@ -137,7 +138,7 @@ func (r *requester) failure(err error, x *exchange, harmless bool) *invoker.Fail
 		return status.failure(harmless, clean)
 	case errors.As(err, &broken):
 		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
-	case errors.As(err, &large):
+	case isTooLarge(err):
 		return tooLarge(clean, harmless)
 	case x.refusal() != nil:
 		return ofRPC(x.refusal(), clean)
@@ -151,14 +152,19 @@ func (r *requester) failure(err error, x *exchange, harmless bool) *invoker.Fail
 // the request may have reached the server before.
 func (r *requester) lostCall(err error, sent, harmless bool) *invoker.Failure {
 	cause := r.because(err)
-	var large *tooLargeError
 	switch {
-	case sent && (errors.Is(cause, subprocess.ErrMessageTooLarge) || errors.As(cause, &large)):
+	case sent && isTooLarge(cause):
 		return tooLarge(cause, harmless)
 	case sent && !harmless:
 		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: cause}
 	}
 	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}
+}
+
+// isTooLarge reports whether an error says that an answer exceeded the limit.
+func isTooLarge(err error) bool {
+	var large *tooLargeError
+	return errors.Is(err, subprocess.ErrMessageTooLarge) || errors.As(err, &large)
 }
 
 // tooLarge returns the failure of a request whose answer exceeds the limit.

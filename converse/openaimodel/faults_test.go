@@ -195,7 +195,7 @@ func newFaultyTalk(t *testing.T, f fault, stream bool, step int, reply openaiser
 	h.server = start(t, openaiserver.Script{Steps: steps}, nil)
 	options := openaimodel.Options{NoStream: !stream, MaxRetries: 1}
 	if f.refused {
-		options.HTTPClient = h.refuse(t, int32(step))
+		options.HTTPClient = refuse(int32(step))
 	}
 	count, err := invoker.New("count", "Count the calls.", func(context.Context, struct{}) (int32, error) { return h.calls.Add(1), nil }, nil)
 	if err != nil {
@@ -234,18 +234,13 @@ func (c *changing) Exchange(ctx context.Context, request *converse.Request) iter
 	return c.Model.Exchange(ctx, request)
 }
 
-// refuse returns a client whose dial number n, from 0, goes where nobody
-// listens. Each request dials.
-func (h *faultyTalk) refuse(t *testing.T, n int32) *http.Client {
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody.Close()
+// refuse returns a client whose dial number n, from 0, goes where nobody listens: to a
+// port that no other test can be given. Each request dials.
+func refuse(n int32) *http.Client {
 	var dials atomic.Int32
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if dials.Add(1) == n+1 {
-			address = nobody.Addr().String()
+			address = "127.0.0.1:1"
 		}
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}}

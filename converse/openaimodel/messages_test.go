@@ -365,7 +365,7 @@ func TestEarlyRefusal(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		io.WriteString(conn, "HTTP/1.1 503 Busy\r\nRetry-After-Ms: 1\r\nContent-Length: 0\r\n\r\n")
+		io.WriteString(conn, "HTTP/1.1 503 Busy\r\nRetry-After-Ms: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 		conn.Close()
 	})
 	bound := newModel(t, server.URL, openaimodel.Options{}).Bind()

@@ -20,7 +20,7 @@ var seed = flag.Uint64("seed", 0, "the only conversation of each test; 0 for all
 func count(t *testing.T) uint64 {
 	text := os.Getenv(historytest.HistoriesVariable)
 	if text == "" {
-		return 60
+		return 20
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
