@@ -43,18 +43,18 @@ type link struct {
 // Chain returns a model that asks the first of the models, and the next one whenever a
 // model is unavailable ([ModelError.Unavailable]). Every move is a [Fallback] event. An
 // exchange does not move once a model has yielded a [Delta], so that no text is shown
-// twice, and a reply comes from one model alone. Chains among the models are replaced by
-// their models.
+// twice, and a reply comes from one model alone. Nested chains are flattened, and each
+// model keeps its own options.
 //
-// A model that was unavailable is asked after the others for a minute, for two minutes
-// if it then fails again, and so on up to 15 minutes, or until it answers. All
-// conversations that use the chain share this knowledge.
+// A model that was unavailable moves to the end of the order for one minute. If it fails
+// again after that, the time doubles, up to 15 minutes; an answer resets it. All
+// conversations that use the chain share this state.
 //
-// A tool is offered if all models accept it, and at most as many as all accept. Options
-// that the models were made with apply to their own exchanges. If every model fails, the
-// error of the last one is returned, with the errors of the others in its message.
+// A tool is offered only if every model accepts it. The number of tools is limited to the
+// smallest limit of the models. If every model fails, the error of the last one is
+// returned, with the errors of the others in its message.
 //
-// Without models, or with a nil one, every exchange returns an error.
+// If there are no models, or one is nil, every exchange returns an error.
 func Chain(models ...Model) *ModelChain {
 	c := &ModelChain{}
 	if len(models) == 0 {
@@ -300,9 +300,8 @@ func names(model Model, info telemetry.ModelInfo) []string {
 //   - it or its server is overloaded or failed: status 408, 429 and those from 500;
 //   - its quota or credit is used up: status 402, or a code that says so.
 //
-// The other errors of status 400 to 499 are not of this kind, nor are requests that are
-// too long, answers that were held back, and certificates that cannot be verified. The
-// table in docs/models.md lists all cases.
+// It is false for any other status from 400 to 499, requests that are too long, filtered
+// answers, and certificates that cannot be verified. The table in docs/models.md lists all cases.
 func (e *ModelError) Unavailable() bool {
 	switch e.Code {
 	case CodeQuota:

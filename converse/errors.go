@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// ErrBusy is returned when a piece of work is started while the conversation does
-// another one. Wait for the first, or use two conversations.
+// ErrBusy is returned by Send, Continue, Step and Add while another of these calls runs on
+// the same conversation. Wait for it, or use two conversations.
 var ErrBusy = errors.New("converse: the conversation is busy with another Send, Continue, Step or Add")
 
 // ErrClosed is returned by a conversation after Close.
 var ErrClosed = errors.New("converse: the conversation is closed")
 
-// ErrSuspended is the cause for cancelling the context of a piece of work that another
-// process, or this one later, will carry on: the streamed part of a message is dropped
-// and running calls are cancelled, but no invocation gets a result that says that it
-// was interrupted. Continue takes them up.
+// ErrSuspended is the error of a turn that was suspended, to be continued later by
+// Continue, here or in another process. [Conversation.Suspend] suspends a turn, and so does
+// cancelling its context with ErrSuspended as the cause (see [context.WithCancelCause]).
+// The streamed part of a message is dropped and running calls are cancelled, but no
+// invocation gets a result that says that it was interrupted.
 var ErrSuspended = errors.New("converse: the work was suspended")
 
-// The Codes of a [ModelError] that mean the same with every server. Any other Code is the
-// server's own name for the failure. docs/failures.md says what to do about each.
+// The codes of a [ModelError] that do not depend on the server. Any other code is the
+// server's own. docs/failures.md says what to do about each.
 const (
 	// CodeContextLength is for a request that is longer than the model accepts. A
 	// conversation with Options.Compaction is then shortened and goes on; a [Model] must
@@ -31,7 +32,7 @@ const (
 	// CodeModelNotFound is for a model that the server does not have, or that the account
 	// may not use.
 	CodeModelNotFound = "model_not_found"
-	// CodeAPI is for a model that must be asked in another API of its server.
+	// CodeAPI is for a model that requires another API of the same server.
 	CodeAPI = "unsupported_api"
 	// CodeTools is for a model or a server that takes no tools.
 	CodeTools = "unsupported_tools"

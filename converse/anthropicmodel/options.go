@@ -42,10 +42,11 @@ type Options struct {
 	// changes it.
 	BaseURL string
 	// APIKey is sent as x-api-key. If it is empty and BaseURL is Anthropic's, it is read
-	// from ANTHROPIC_API_KEY. Other servers only get a key that is set here.
+	// from ANTHROPIC_API_KEY. Other servers only get a key that is set here. New does not
+	// report a missing key; the first exchange then fails with [converse.CodeKey].
 	APIKey string
-	// Headers are sent with each request, for example anthropic-beta. They replace headers
-	// of the SDK with the same name.
+	// Headers are sent with each request, for example anthropic-beta, and replace headers of
+	// anthropic-sdk-go with the same name.
 	Headers map[string]string
 
 	// NoStream requests the answer in one piece. All deltas then come together. The server
@@ -67,10 +68,10 @@ type Options struct {
 	ToolChoice string
 	// ParallelToolCalls allows or forbids several calls in one answer; nil allows them.
 	ParallelToolCalls *bool
-	// Thinking is adaptive, off, or a number of tokens of at least 1024 for models that want
-	// a budget. Empty leaves it to the model.
+	// Thinking is "adaptive", "off", or a budget of at least 1024 tokens, written as a number
+	// such as "8192", for models that require one. Empty means the model's default.
 	Thinking string
-	// Effort is how much effort the model makes: low, medium, high, xhigh or max.
+	// Effort is "low", "medium", "high", "xhigh" or "max". Empty means the model's default.
 	Effort string
 	// OutputSchema is a JSON Schema that answers follow.
 	OutputSchema json.RawMessage

@@ -52,35 +52,40 @@ type Options struct {
 	// for Azure, except at a URL of a deployment, and Chat Completions elsewhere.
 	API string
 	// APIKey is sent as a bearer token. If it is empty and BaseURL is OpenAI's, it is
-	// read from OPENAI_API_KEY. Other servers only get a key that is set here.
+	// read from OPENAI_API_KEY. Other servers only get a key that is set here. New does not
+	// report a missing key, because some servers need none; the first exchange then fails
+	// with [converse.CodeKey].
 	APIKey string
 	// Organization and Project are sent in OpenAI's headers of these names. They are
 	// never read from the environment.
 	Organization, Project string
-	// Headers are sent with each request. They replace headers of the SDK with the same
+	// Headers are sent with each request and replace headers of openai-go with the same
 	// name.
 	Headers map[string]string
 
 	// NoStream requests the answer in one piece. All deltas then come together.
 	NoStream bool
 	// NoStreamUsage omits stream_options, for servers that reject it. The usage of a
-	// streamed exchange is then usually unknown.
+	// streamed exchange is then usually unknown. Only for Chat Completions; with Responses,
+	// New returns an error.
 	NoStreamUsage bool
 
 	// Temperature and TopP control the randomness of the sampling. A temperature in a
 	// request takes precedence.
 	Temperature, TopP *float64
 	// MaxTokens limits the tokens of one answer; 0 leaves it to the server. If a request
-	// has a limit too, the lower one is sent.
+	// has a limit too, the lower one is sent. Responses requires at least 16.
 	MaxTokens int
 	// MaxTokensField is the name of the field for MaxTokens. The default is
 	// max_completion_tokens for OpenAI and Azure, where newer models require it, and
-	// max_tokens elsewhere, where some servers know no other.
+	// max_tokens elsewhere, where some servers know no other. Responses has a name of its
+	// own and ignores this one.
 	MaxTokensField string
-	// Stop are texts at which the model stops. The Stop of a request replaces them.
+	// Stop are texts at which the model stops. The Stop of a request replaces them. Only
+	// for Chat Completions; with Responses, New returns an error.
 	Stop []string
 	// Seed requests the same answer for the same request, as far as the server supports
-	// it.
+	// it. Only for Chat Completions; with Responses, New returns an error.
 	Seed *int64
 	// ToolChoice is auto, none, required or the name of a tool that must be called. Empty
 	// leaves it to the server, which means auto. A model that must call a tool every time
@@ -103,17 +108,17 @@ type Options struct {
 	// conversation has its own.
 	PromptCacheKey string
 	// HostedTools are tools that the server itself runs, in the form of the Responses API,
-	// such as {"type": "web_search"}. What they did is structured content of the answer.
-	// They are offered for answers of a conversation, and nothing of this program
-	// approves, limits or audits what they do.
+	// such as {"type": "web_search"}. Their calls and results are recorded as structured
+	// content of the answer. Approvals, limits, budgets and the audit trail do not cover
+	// them. They are not offered for summaries and sampling.
 	HostedTools []map[string]any
 	// ResponseFormat requests answers in JSON.
 	ResponseFormat *ResponseFormat
 	// ExtraBody holds additional members of the request body, for fields without an
 	// option and for other servers. They replace members of the same name from other
 	// options or from a request. If they include max_tokens or max_completion_tokens, the
-	// limit of a request is not sent. The names model, messages, tools and stream are not
-	// allowed.
+	// limit of a request is not sent. The names model, messages, input, tools and stream
+	// are not allowed.
 	ExtraBody map[string]any
 
 	// SupervisorRole is the role of Supervisor canisters; default system, which OpenAI
@@ -123,7 +128,8 @@ type Options struct {
 	// image.
 	NoImages bool
 	// Audio is for models that accept audio, which most reject. WAV and MP3 are sent. If
-	// Audio is false, a line of text replaces each piece of audio.
+	// Audio is false, a line of text replaces each piece of audio. Only for Chat
+	// Completions; with Responses, New returns an error.
 	Audio bool
 	// InlineRefs inlines local references in tool schemas. The default is to do so for
 	// servers other than OpenAI's and Azure's, many of which do not follow references.
@@ -159,10 +165,11 @@ type Options struct {
 	// together, and could read values that others wrote into tracestate.
 	TraceHeaders bool
 
-	// Place describes for the advice of errors a place, like consort.toml:7, and an option
-	// there, like api = "responses". The option is the name of a field, ExtraBody.NAME, or
-	// Name for the name of the model. The value is the advised one, or nil for no certain
-	// value. The default names the field.
+	// Place, if not nil, replaces the name of an option in [converse.ModelError.Advice]. It
+	// returns where the option is set, for example consort.toml:7, and how to write it, for
+	// example api = "responses". The option is the name of a field, ExtraBody.NAME, or Name
+	// for the name of the model. The value is the recommended one, or nil if none is
+	// certain. By default, Advice names the Go field.
 	Place func(option string, value any) (where, what string) `json:"-"`
 
 	// HTTPClient sends the requests. The default has its own connections, which

@@ -56,8 +56,8 @@ func ask(ctx context.Context, question string, server []string) error {
 	if err != nil {
 		return err
 	}
-	talk := converse.New(model, roster, nil)
-	for event, err := range talk.Send(ctx, canister.Text(question)) {
+	conversation := converse.New(model, roster, nil)
+	for event, err := range conversation.Send(ctx, canister.Text(question)) {
 		if err != nil {
 			return err
 		}
