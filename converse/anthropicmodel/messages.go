@@ -62,10 +62,10 @@ func leading(history []canister.Canister) (system, rest []canister.Canister) {
 // appendTail appends the rest of a body after its messages: what the server paused, or a
 // request to go on with an answer, the system prompt, the fields and the tools.
 func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Canister, fields string) []byte {
-	switch {
-	case len(r.paused) == 0 && endsWithAnswer(r.request.History):
+	if endsWithAnswer(r.request.History) {
 		dst = append(appendText(append(jsontext.AppendComma(dst), `{"role":"user","content":[`...), "[continue]"), "]}"...)
-	case len(r.paused) > 0:
+	}
+	if len(r.paused) > 0 {
 		dst = append(jsontext.AppendMember(append(jsontext.AppendComma(dst), '{'), "role", "assistant"), `,"content":[`...)
 		for _, b := range r.paused {
 			if b.canBeSent() {
@@ -161,7 +161,7 @@ func (r *messages) Read(x *modelapi.Exchange, res *http.Response) (converse.Repl
 		r.paused, r.rounds = answer.blocks, r.rounds+1
 		return converse.Reply{}, modelapi.ErrContinue
 	}
-	if answer.usage != nil {
+	if r.usage != (canister.Usage{}) {
 		answer.usage = &r.usage
 	}
 	return answer.reply(r.m, r.request), nil

@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -201,6 +203,39 @@ func TestPausedTurns(t *testing.T) {
 	}
 	if blocks := gjson.Get(sent[2], "messages.1.content.#.type").Raw; blocks != `["server_tool_use","web_search_tool_result","text"]` {
 		t.Errorf("%s", sent[2])
+	}
+}
+
+// TestPartsOfPausedTurns: a paused answer is continued although the server does not end its
+// response, and a later part that breaks off before its first piece is requested again.
+func TestPartsOfPausedTurns(t *testing.T) {
+	event := func(kind, data string) string {
+		return "event: " + kind + "\ndata: {\"type\":\"" + kind + "\"," + data + "}\n\n"
+	}
+	begin := event("message_start", `"message":{"model":"m","usage":{"input_tokens":5,"output_tokens":1}}`)
+	paused := begin + event("content_block_start", `"index":0,"content_block":{"type":"text","text":"First, "}`) +
+		event("message_delta", `"delta":{"stop_reason":"pause_turn"}`) + event("message_stop", `"x":1`)
+	rest := begin + event("content_block_start", `"index":0,"content_block":{"type":"text","text":"then."}`) +
+		event("message_delta", `"delta":{"stop_reason":"end_turn"}`) + event("message_stop", `"x":1`)
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		switch requests++; requests {
+		case 1:
+			io.WriteString(w, paused)
+			http.NewResponseController(w).Flush()
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		case 2:
+			io.WriteString(w, begin)
+		default:
+			io.WriteString(w, rest)
+		}
+	}))
+	t.Cleanup(server.Close)
+	text, reply, err := run(t.Context(), newModel(t, "m", server.URL, anthropicmodel.Options{}), request(user("u", "How?")))
+	if err != nil || text != "First, then." || requests != 3 || len(reply.Message.Content) == 0 {
+		t.Errorf("%v, %q after %d requests", err, text, requests)
 	}
 }
 

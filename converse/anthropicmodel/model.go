@@ -15,7 +15,7 @@
 // The SDK reads keys, profiles, headers and the base URL from the environment, and sends
 // them to any host. This package reads only ANTHROPIC_API_KEY, and only if the base URL is
 // Anthropic's own. It follows redirects only within the origin of the base URL. Errors do
-// not contain the secrets that were given to the model.
+// not contain APIKey or the values of Headers.
 //
 // # What is sent
 //

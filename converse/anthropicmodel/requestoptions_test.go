@@ -87,6 +87,15 @@ func toCloud(r *http.Request, next option.MiddlewareNext) (*http.Response, error
 	return res, nil
 }
 
+// An option of the SDK that fails, as one without credentials does, ends the exchange.
+func TestRequestOptionsThatFail(t *testing.T) {
+	base, calls := cloudServer(t)
+	model := newModel(t, "anthropic.claude", base, anthropicmodel.Options{RequestOptions: []option.RequestOption{option.WithBaseURL(":")}})
+	if _, _, err := run(t.Context(), model, request(user("u", "Weather?"))); err == nil || *calls != 0 {
+		t.Errorf("%v after %d calls", err, *calls)
+	}
+}
+
 // TestRequestOptions: the SDK's options for a cloud see requests in Anthropic's form, and
 // what they make of an answer is read like any other.
 func TestRequestOptions(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -130,13 +131,12 @@ func (a *responseAnswer) response(response gjson.Result) {
 	default:
 		return // queued or in_progress
 	}
-	for i, item := range response.Get("output").Array() {
-		kind := item.Get("type").String()
-		if i < len(a.items) && a.items[i].kind == kind && a.items[i].index == "" {
-			a.finish(a.items[i], item)
-			continue
+	output := response.Get("output").Array()
+	for i, item := range a.streamed(output) {
+		if item == nil {
+			item = a.newItem("", output[i].Get("id").String(), output[i].Get("type").String())
 		}
-		a.finish(a.itemFor(indexOf(i), item.Get("id").String(), kind), item)
+		a.finish(item, output[i])
 	}
 	a.status, a.reason, a.ended = strings.Clone(status), strings.Clone(response.Get("incomplete_details.reason").String()), true
 	if usage := response.Get("usage"); usage.IsObject() {
@@ -150,9 +150,30 @@ func (a *responseAnswer) response(response gjson.Result) {
 	}
 }
 
-func indexOf(i int) string {
-	text, _ := json.Marshal(i)
-	return string(text)
+// streamed returns the items of the stream that the items of a whole response are, or nil
+// for one that was not streamed: those with their ID or call ID, and otherwise, in their
+// order, those of their kind. Positions do not count: some servers number the items of a
+// stream in another way, or leave some out of the response.
+func (a *responseAnswer) streamed(output []gjson.Result) []*responseItem {
+	found := make([]*responseItem, len(output))
+	rest := slices.Clone(a.items)
+	take := func(i int, same func(item *responseItem) bool) {
+		n := slices.IndexFunc(rest, func(item *responseItem) bool { return item.kind == output[i].Get("type").String() && same(item) })
+		if n >= 0 {
+			found[i] = rest[n]
+			rest = slices.Delete(rest, n, n+1)
+		}
+	}
+	for i, value := range output {
+		id, call := value.Get("id").String(), value.Get("call_id").String()
+		take(i, func(item *responseItem) bool { return id != "" && item.id == id || call != "" && item.callID == call })
+	}
+	for i := range output {
+		if found[i] == nil {
+			take(i, func(*responseItem) bool { return true })
+		}
+	}
+	return found
 }
 
 // itemAt returns the item of an event about an item as a whole.

@@ -221,6 +221,18 @@ func TestPartsOfResponsesThatAreMissing(t *testing.T) {
 		"names of events alone": "event: response.output_text.delta\n" + event(`{"output_index":0,"delta":"Hi"}`) +
 			"event: response.output_item.done\n" + event(`{"output_index":1,"item":{"type":"function_call","call_id":"c","name":"f","arguments":{}}}`) +
 			"event: response.completed\n" + event(`{"response":{"status":"completed"}}`),
+		"two items of one position": event(`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m"}}`) +
+			event(`{"type":"response.output_text.delta","output_index":0,"item_id":"m","delta":"Hi"}`) +
+			event(`{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"x","call_id":"c","name":"f","arguments":"{}"}}`) +
+			event(`{"type":"response.completed","response":{"status":"completed","output":[`+
+				`{"type":"message","id":"m","content":[{"type":"output_text","text":"Hi"}]},`+
+				`{"type":"function_call","id":"x","call_id":"c","name":"f","arguments":"{}"}]}}`),
+		"a response without its reasoning, in another order": event(`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"r","summary":[]}}`) +
+			event(`{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"x","call_id":"c","name":"f","arguments":"{}"}}`) +
+			event(`{"type":"response.output_item.added","output_index":2,"item":{"type":"message"}}`) +
+			event(`{"type":"response.output_text.delta","output_index":2,"delta":"Hi"}`) +
+			event(`{"type":"response.completed","response":{"status":"completed","output":[`+
+				`{"type":"message","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`),
 		"whole": `{"object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {

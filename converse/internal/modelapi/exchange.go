@@ -62,17 +62,23 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		return
 	}
 	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	x := &Exchange{server: s, yield: yield, ctx: inner, cancel: cancel, body: ref}
 	x.watch = &watch{end: cancel}
-	defer x.watch.stop()
+	defer func() {
+		x.watch.stop()
+		x.cancel(nil)
+	}()
 	for {
 		err := x.attempt(api, body)
 		if err == nil || x.left {
 			return
 		}
-		if err == ErrContinue && inner.Err() == nil {
-			x.attempts = 0 // each part of an answer may be retried
+		if err == ErrContinue && ctx.Err() == nil {
+			x.watch.stop()
+			x.cancel(nil) // the wait for the end of the response may have ended it
+			inner, cancel = context.WithCancelCause(ctx)
+			x.ctx, x.cancel, x.watch = inner, cancel, &watch{end: cancel}
+			x.attempts, x.spoken = 0, false // each part of an answer may be retried
 			if body, x.body, err = api.Encode(); err == nil {
 				continue
 			}
@@ -104,7 +110,9 @@ func (x *Exchange) attempt(api API, body []byte) error {
 	case x.failed != nil:
 		return x.failed
 	case err != nil:
-		return x.server.unreachable(err)
+		failed := x.server.unreachable(err)
+		failed.Retryable = failed.Retryable && x.attempts > 0 // otherwise an option of the SDK failed
+		return failed
 	}
 	reply, err := api.Read(x, res)
 	if err != nil || x.left {

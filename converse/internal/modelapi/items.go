@@ -5,6 +5,7 @@ package modelapi
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -71,8 +72,11 @@ func (s *Server) KeptItems(g *Group, key, model, call string) []Item {
 	return items
 }
 
+// maxShown limits the result of a hosted tool in the content of an answer, in bytes.
+const maxShown = 64 << 10
+
 // Shown returns the content for an item of a hosted tool: the item without its identities
-// and its encrypted members. People and other servers see the content, and only this server
+// and its encrypted members, and without a result of more than 64 KiB. People and other servers see the content, and only this server
 // can read those. [Server.KeepItems] stores the whole item.
 func Shown(item []byte) json.RawMessage {
 	var members map[string]any
@@ -83,6 +87,9 @@ func Shown(item []byte) json.RawMessage {
 	}
 	delete(members, "id")
 	delete(members, "tool_use_id")
+	if data, ok := members["result"].(string); ok && len(data) > maxShown { // an image
+		members["result"] = fmt.Sprintf("[%d bytes are left out]", len(data))
+	}
 	unsealed(members)
 	text, err := jsontext.Canonical(members)
 	if err != nil {

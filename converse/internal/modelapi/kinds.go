@@ -88,7 +88,7 @@ var kinds = []kind{
 	},
 	{
 		code: converse.CodeModelNotFound, codes: []string{"model_not_found", "DeploymentNotFound"},
-		words:  regexp.MustCompile(`(?i)\bmodel\b.{0,100}(does not exist|not found|not exist)|not a valid model|unknown model|invalid model|does not have access to model|deployment .{0,40}does not exist|model identifier is invalid|on-demand throughput isn|^model: `),
+		words:  regexp.MustCompile(`(?i)\bmodel\b.{0,100}(does not exist|not found|not exist)|not a valid model|unknown model|invalid model|does not have access to model|deployment .{0,40}does not exist|model identifier is invalid|on-demand throughput isn|no endpoints (found|available) (for|matching)|^model: `),
 		advise: otherModel,
 	},
 	{
@@ -204,6 +204,8 @@ func otherModel(s *Server, r *refusal) string {
 		return s.line("change", "Name", nil, " to the name of a deployment")
 	case strings.Contains(r.message, "throughput"):
 		return s.line("change", "Name", nil, " to the ID of an inference profile, such as us."+s.Model)
+	case strings.Contains(r.message, "data policy"), strings.Contains(r.message, "guardrail"):
+		return s.line("change", "Name", nil, ", or allow its providers in the settings of the account")
 	case strings.Contains(r.message, "have access"):
 		return s.line("change", "Name", nil, ", or let the project of the key use this model")
 	}

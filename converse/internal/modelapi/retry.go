@@ -67,7 +67,7 @@ func backoff(failed int) time.Duration {
 
 // longestBackoff returns the wait before it is randomly shortened.
 func longestBackoff(failed int) time.Duration {
-	return min(500*time.Millisecond<<min(failed-1, 10), 8*time.Second)
+	return min(500*time.Millisecond<<max(0, min(failed-1, 10)), 8*time.Second)
 }
 
 // watch cancels an exchange that waits too long for the server. The timer runs only while
