@@ -54,7 +54,7 @@ type link struct {
 // smallest limit of the models. If every model fails, the error of the last one is
 // returned, with the errors of the others in its message.
 //
-// If there are no models, or one is nil, every exchange returns an error.
+// Without models, or if one is nil, every exchange returns an error.
 func Chain(models ...Model) *ModelChain {
 	c := &ModelChain{}
 	if len(models) == 0 {
