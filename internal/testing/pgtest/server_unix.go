@@ -177,7 +177,7 @@ func (s *Server) up() error {
 	}
 	defer log.Close()
 	s.process = s.command("postgres", "-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", s.dir,
-		"-c", "max_connections=200", "-c", "shared_buffers=32MB", "-c", "max_prepared_transactions=10")
+		"-c", "max_connections=500", "-c", "shared_buffers=32MB", "-c", "max_prepared_transactions=10")
 	s.process.Stdout, s.process.Stderr = log, log
 	if err := s.process.Start(); err != nil {
 		return err
