@@ -191,8 +191,11 @@ func (f *chainFailures) add(name string, err *ModelError) {
 // exchange can succeed later if one of the models can.
 func (f *chainFailures) explain(err error) error {
 	failed, ok := errors.AsType[*ModelError](err)
-	if !ok || f.told == "" {
+	switch {
+	case f.told == "":
 		return err
+	case !ok:
+		return fmt.Errorf("%w%s", err, f.told)
 	}
 	told := *failed
 	told.Message += f.told

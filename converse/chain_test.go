@@ -159,6 +159,16 @@ func TestChainAllDown(t *testing.T) {
 	}
 }
 
+// An error of a model that is no ModelError has the failures of the others too.
+func TestChainEndsWithAnyError(t *testing.T) {
+	broken := errors.New("broken")
+	chain := converse.Chain(newPart("first", down(1)...), newPart("second", conversetest.Line{Err: broken}))
+	_, err := converse.New(chain, nil, nil).Ask(t.Context(), canister.Text("go"))
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "broken [before that, first failed: overloaded hunter2]") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // Once a piece of the answer was shown, the exchange fails. The next one begins with the
 // first model again.
 func TestChainKeepsToAnAnswer(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // opaque is data of a server in the metadata of a canister.
 type opaque struct {
-	Host  string          `json:"host"`            // the origin; other hosts would reject it
+	Host  string          `json:"host"`            // with the port; other hosts would reject it
 	Model string          `json:"model,omitempty"` // the model that it is for; empty for all
 	Value json.RawMessage `json:"value"`
 }
