@@ -5,18 +5,14 @@ package ensembletest_test
 import (
 	"context"
 	"errors"
-	"maps"
-	"os"
-	"os/exec"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/testing/suite"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -239,10 +235,7 @@ func unavailable(ctx context.Context, i invoker.Invoker, call *invoker.Call) (in
 // TestBroken runs the suite over a source that breaks one rule; only for
 // TestSuiteFinds, which runs it in a process of its own.
 func TestBroken(t *testing.T) {
-	name := os.Getenv("ENSEMBLETEST_BREAK")
-	if name == "" {
-		t.Skip("run by TestSuiteFinds")
-	}
+	name := suite.BrokenRule(t, "ENSEMBLETEST_BREAK")
 	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
 		h := fakeHarness()
 		b := &broken{Source: h.Source.(*ensembletest.Source)}
@@ -254,17 +247,4 @@ func TestBroken(t *testing.T) {
 }
 
 // TestSuiteFinds checks that each case of the suite can fail.
-func TestSuiteFinds(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(breaks)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pattern := "^TestBroken$/^" + strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^") + "$"
-			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v")
-			command.Env = append(os.Environ(), "ENSEMBLETEST_BREAK="+name)
-			output, err := command.CombinedOutput()
-			if err == nil || !strings.Contains(string(output), "the rule: ") {
-				t.Errorf("the case did not find it: %v\n%s", err, output)
-			}
-		})
-	}
-}
+func TestSuiteFinds(t *testing.T) { suite.Finds(t, "TestBroken", "ENSEMBLETEST_BREAK", breaks) }
