@@ -24,6 +24,9 @@ type Approval struct {
 	// Ensemble and Tool name the tool's ensemble, and the tool under its own name.
 	Ensemble, Tool string
 	Definition     *invoker.Definition
+	// ReadOnly reports whether the tool declares that it changes nothing, and its
+	// ensemble is trusted in that; see [ensemble.Tool.ReadOnly].
+	ReadOnly bool
 	// Arguments are the arguments of the invocation, known to be valid JSON; for a
 	// second attempt, the arguments of the first.
 	Arguments json.RawMessage

@@ -15,6 +15,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -69,10 +71,33 @@ func TestApproval(t *testing.T) {
 			if started := strings.Contains(events, "InvocationStarted"); started != (test.code == "") {
 				t.Errorf("the events are %s", events)
 			}
-			if asked.Ensemble != "local" || asked.Tool != "a" || string(asked.Arguments) != `{"n":1}` || asked.Definition.Name != "a" {
+			if asked.Ensemble != "local" || asked.Tool != "a" || string(asked.Arguments) != `{"n":1}` || asked.Definition.Name != "a" || asked.ReadOnly {
 				t.Errorf("asked %+v", asked)
 			}
 		})
+	}
+}
+
+// The approval says whether the tool is trusted to change nothing.
+func TestApprovalOfAReadOnlyTool(t *testing.T) {
+	reading := ensembletest.NewTool("a", nil)
+	reading.Def.Hints.ReadOnly = true
+	for trust, want := range map[ensemble.Trust]bool{ensemble.TrustReads: true, ensemble.TrustNone: false} {
+		roster, err := ensemble.NewRoster(ensemble.New("local", ensembletest.NewSource(reading), &ensemble.Options{Trust: trust}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer roster.Close(context.Background())
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("a", "{}")}}, conversetest.Line{Text: "ok"})
+		play(t, converse.New(script, roster, &converse.Options{
+			Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {
+				if ask.ReadOnly != want {
+					t.Errorf("trust %q: read-only %v", trust, ask.ReadOnly)
+				}
+				return converse.Allow(), nil
+			},
+		}), "Go.")
+		played(t, script)
 	}
 }
 

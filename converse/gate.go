@@ -74,7 +74,7 @@ func approvalOf(c *call, arguments json.RawMessage) Approval {
 	definition := c.tool.Definition()
 	return Approval{
 		Invocation: c.invocation, Ensemble: c.tool.Ensemble().Name(), Tool: definition.Name,
-		Definition: definition, Arguments: arguments,
+		Definition: definition, ReadOnly: c.tool.ReadOnly(), Arguments: arguments,
 	}
 }
 

@@ -36,6 +36,18 @@ func trust(source Source) Trust {
 	return TrustReads
 }
 
+// ReadOnly reports whether the tool declares that it changes nothing, and its ensemble
+// believes that: it has [TrustReads] or [TrustAll]. Such a call can run without asking a
+// person.
+func (t *Tool) ReadOnly() bool {
+	switch t.ensemble.options.Trust {
+	case TrustReads, TrustAll:
+		return t.definition.Hints.ReadOnly
+	default:
+		return false
+	}
+}
+
 // Repeatable reports whether a call of the tool that was cut off by the death of a
 // process may be made again with the same key: the tool declares that it is read-only
 // or idempotent, and its ensemble does not have [TrustNone].
@@ -45,14 +57,10 @@ func (t *Tool) Repeatable() bool {
 
 // repeatable reports the same for a call whose connection was lost.
 func (t *Tool) repeatable() bool {
-	switch hints := t.definition.Hints; t.ensemble.options.Trust {
-	case TrustReads:
-		return hints.ReadOnly
-	case TrustAll:
+	if t.ensemble.options.Trust == TrustAll {
 		return t.Repeatable()
-	default:
-		return false
 	}
+	return t.ReadOnly()
 }
 
 // mayRepeat reports whether a call that was made over s, and failed, should be

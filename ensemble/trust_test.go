@@ -83,6 +83,23 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
+// TestReadOnly: a claim counts only if it is trusted.
+func TestReadOnly(t *testing.T) {
+	for trust, believed := range map[ensemble.Trust]bool{"": true, ensemble.TrustReads: true, ensemble.TrustAll: true, ensemble.TrustNone: false, "maybe": false} {
+		for _, claimed := range []bool{true, false} {
+			tool := ensembletest.NewTool("tool", nil)
+			tool.Def.Hints = invoker.Hints{ReadOnly: claimed, Idempotent: true}
+			e := ensemble.New("e", ensembletest.NewSource(tool), &ensemble.Options{Trust: trust})
+			if got := toolOf(t, e, "tool").ReadOnly(); got != (believed && claimed) {
+				t.Errorf("trust %q, claimed %v: read-only %v", trust, claimed, got)
+			}
+			if err := e.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // TestRepeatOfOwnFunctions: the program's own annotations are trusted, unless it says
 // otherwise.
 func TestRepeatOfOwnFunctions(t *testing.T) {

@@ -7,6 +7,7 @@ package examples_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/consort-go/consort/internal/demoserver"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/creack/pty"
 )
 
 var (
@@ -114,6 +116,51 @@ func (s *stage) run(input, example string, args ...string) string {
 	return stdout.String()
 }
 
+// onTerminal runs an example on a terminal, types an answer after the question, and
+// returns all that was shown.
+func (s *stage) onTerminal(question, answer, example string, args ...string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, example), args...)
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+s.model.URL())
+	terminal, err := pty.Start(cmd)
+	if errors.Is(err, pty.ErrUnsupported) {
+		s.t.Skip("there are no terminals here")
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer terminal.Close()
+	var shown bytes.Buffer
+	for answered, buffer := false, make([]byte, 4096); ; {
+		n, err := terminal.Read(buffer)
+		shown.Write(buffer[:n])
+		if err != nil { // the terminal is gone
+			break
+		}
+		if !answered && strings.Contains(shown.String(), question) {
+			answered = true
+			if _, err := terminal.WriteString(answer); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		s.t.Fatalf("%s: %v\n%s", example, err, &shown)
+	}
+	return shown.String()
+}
+
+func contains(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}
+
 // same compares what an example printed, line by line.
 func same(t *testing.T, got string, want ...string) {
 	t.Helper()
@@ -169,16 +216,18 @@ func TestApproval(t *testing.T) {
 	request := []string{directory, "Tidy up."}
 	ask := []openaiserver.Step{asks("files__list", `{}`), asks("files__remove", `{"name":"old"}`)}
 
-	no := newStage(t, append(ask, says("It stays.", "the person at the terminal said no"))...)
-	same(t, no.run("n\n", "approval", request...), `files remove {"name":"old"}? [y/N] It stays.`)
+	for _, refused := range []struct{ answer, told string }{{"\r", "The person said no."}, {"too early\r", "The person said no: too early"}} {
+		no := newStage(t, append(ask, says("It stays.", refused.told))...)
+		contains(t, no.onTerminal("a reason for no] ", refused.answer, "approval", request...), "files__remove, which may destroy something", `"name": "old"`, "It stays.")
+	}
+	nobody := newStage(t, append(ask, says("It stays.", "no person can be asked"))...)
+	same(t, nobody.run("y\n", "approval", request...), "It stays.")
 	if _, err := os.Stat(filepath.Join(directory, "old")); err != nil {
 		t.Errorf("the file was removed against the person's word: %v", err)
 	}
-	nobody := newStage(t, append(ask, says("It stays.", "said no"))...)
-	nobody.run("", "approval", request...)
 
 	yes := newStage(t, append(ask, says("It is gone.", "removed old"))...)
-	same(t, yes.run("y\n", "approval", request...), `files remove {"name":"old"}? [y/N] It is gone.`)
+	contains(t, yes.onTerminal("a reason for no] ", "y\r", "approval", request...), "It is gone.")
 	if left, err := os.ReadDir(directory); err != nil || len(left) != 1 || left[0].Name() != "new" {
 		t.Errorf("left are %v, %v", left, err)
 	}

@@ -97,7 +97,7 @@ func (f *File) update(change func([]Entry) (next []Entry, news bool)) error {
 	if _, news := change(f.entries); !news {
 		return nil
 	}
-	unlock, err := lock(f.path)
+	unlock, err := writefile.Lock(f.path)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Approval asks a person at the terminal before it runs a destructive tool. Read-only
-// tools run without a question.
+// Approval asks a person at the terminal before it runs a tool that may change something.
+// Read-only tools run without a question.
 //
 //	go run ./examples/approval DIRECTORY "REQUEST"
 //
@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/approve"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
 )
@@ -34,7 +35,9 @@ func run(ctx context.Context, directory, request string) error {
 		return err
 	}
 	defer roster.Close(ctx)
-	turn, err := converse.New(model, roster, &converse.Options{Approve: newPerson().approve}).Ask(ctx, canister.Text(request))
+	turn, err := converse.New(model, roster, &converse.Options{
+		Approve: approve.ExceptReads(approve.OnTerminal(os.Stdin, os.Stderr)),
+	}).Ask(ctx, canister.Text(request))
 	fmt.Println(turn.Text())
 	return err
 }

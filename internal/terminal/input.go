@@ -7,7 +7,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
+
+	"github.com/consort-go/consort/internal/paste"
 )
 
 // ErrInterrupted says that the user pressed Ctrl-C.
@@ -20,32 +23,10 @@ const maxLine = 1 << 20
 // later input. Only one goroutine may read at a time.
 type input struct {
 	interrupts <-chan os.Signal
+	start      func() // starts to read the file; idempotent
 	bytes      chan byte
 	err        error // why bytes was closed
-	paste      pasteState
-}
-
-// pasteState tracks bracketed paste, which a terminal marks with two escape sequences.
-type pasteState struct {
-	last []byte // the bytes that a sequence may have begun with
-	open bool
-}
-
-const (
-	pasteBegins = "\x1b[200~"
-	pasteEnds   = "\x1b[201~"
-)
-
-// next processes one byte.
-func (s *pasteState) next(b byte) {
-	s.last = append(s.last, b)
-	s.last = s.last[max(0, len(s.last)-len(pasteBegins)):]
-	switch string(s.last) {
-	case pasteBegins:
-		s.open = true
-	case pasteEnds:
-		s.open = false
-	}
+	paste      paste.State
 }
 
 // quiet is how long input must pause before the user is assumed to have stopped typing,
@@ -61,7 +42,7 @@ const (
 func (in *input) discard(ctx context.Context) error {
 	for {
 		patience := quiet
-		if in.paste.open {
+		if in.paste.IsOpen() {
 			patience = quietPaste
 		}
 		timeout, cancel := context.WithTimeoutCause(ctx, patience, errQuiet)
@@ -69,11 +50,11 @@ func (in *input) discard(ctx context.Context) error {
 		cancel()
 		switch {
 		case errors.Is(err, errQuiet), errors.Is(err, io.EOF):
-			in.paste.open = false
+			in.paste = paste.State{}
 			return nil
 		case err != nil:
 			return err
-		case b == ctrlC && !in.paste.open:
+		case b == ctrlC && !in.paste.IsOpen():
 			return ErrInterrupted
 		}
 	}
@@ -81,36 +62,40 @@ func (in *input) discard(ctx context.Context) error {
 
 var errQuiet = errors.New("nothing has been typed for a while")
 
-// newInput starts to read file on a goroutine that ends with the file or with the
-// process: a read from a terminal cannot be interrupted.
+// newInput returns the input from file. The first wait for input starts to read it, on a
+// goroutine that ends with the file or with the process: a read from a terminal cannot be
+// interrupted.
 func newInput(file io.Reader, interrupts <-chan os.Signal) *input {
 	in := &input{interrupts: interrupts, bytes: make(chan byte)}
-	go func() {
-		defer close(in.bytes)
-		buffer := make([]byte, 4096)
-		for {
-			n, err := file.Read(buffer)
-			for _, b := range buffer[:n] {
-				in.bytes <- b
-			}
-			if err != nil {
-				in.err = err
-				return
-			}
-		}
-	}()
+	in.start = sync.OnceFunc(func() { go in.read(file) })
 	return in
+}
+
+func (in *input) read(file io.Reader) {
+	defer close(in.bytes)
+	buffer := make([]byte, 4096)
+	for {
+		n, err := file.Read(buffer)
+		for _, b := range buffer[:n] {
+			in.bytes <- b
+		}
+		if err != nil {
+			in.err = err
+			return
+		}
+	}
 }
 
 // next returns the next byte. Its error is the cause of ctx, [errInterrupted], or the
 // error that ended the file.
 func (in *input) next(ctx context.Context) (byte, error) {
+	in.start()
 	select {
 	case b, ok := <-in.bytes:
 		if !ok {
 			return 0, in.err
 		}
-		in.paste.next(b)
+		in.paste.Next(b)
 		return b, nil
 	case <-in.interrupts:
 		return 0, ErrInterrupted

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/consort-go/consort/internal/paste"
 )
 
 // typist types pieces, each after a delay; the last piece follows the question.
@@ -26,9 +28,9 @@ func TestDiscard(t *testing.T) {
 		"nothing":         {{slow, "x"}},
 		"typed ahead":     {{0, "y\ry\r"}, {slow, "x"}},
 		"still typing":    {{0, "y\r"}, {quiet / 2, "y\r"}, {quiet / 2, "y\r"}, {slow, "x"}},
-		"paste in pieces": {{0, pasteBegins + "y\r"}, {slow, "y\r" + pasteEnds}, {slow, "x"}},
+		"paste in pieces": {{0, paste.Begins + "y\r"}, {slow, "y\r" + paste.Ends}, {slow, "x"}},
 		"split sequences": {{0, "\x1b[20"}, {0, "0~y"}, {slow, "\r\x1b[2"}, {0, "01~"}, {slow, "x"}},
-		"endless paste":   {{0, pasteBegins + "y\r"}, {quietPaste * 2, "x"}},
+		"endless paste":   {{0, paste.Begins + "y\r"}, {quietPaste * 2, "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

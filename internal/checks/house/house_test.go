@@ -81,6 +81,7 @@ var mayImport = map[string][]string{
 	"ensemble/pins":                {"invoker", "internal"},
 	"converse":                     {"canister", "invoker", "ensemble", "converse/history", "converse/budget", "converse/internal", "internal"},
 	"converse/agenttool":           {"canister", "invoker", "converse", "internal"},
+	"converse/approve":             {"converse", "internal/approvals", "internal/paste"},
 	"converse/eventjson":           {"canister", "invoker", "ensemble", "converse", "internal"},
 	"converse/conversetest":        {"canister", "invoker", "ensemble", "converse", "internal"},
 	"converse/budget/budgettest":   {"canister", "converse/budget", "internal"},

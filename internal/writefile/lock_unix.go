@@ -2,7 +2,7 @@
 
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package pins
+package writefile
 
 import (
 	"errors"
@@ -16,9 +16,10 @@ import (
 // takes to read and write a file, unless it was stopped.
 const patience = 2 * time.Second
 
-// lock prevents other processes from writing the file at path until unlock is called,
-// or this process has ended.
-func lock(path string) (unlock func(), err error) {
+// Lock prevents other processes from writing the file at path until unlock is called,
+// or this process has ended. It locks a second file, path with .lock added, because the
+// file itself is replaced. It waits up to 2 seconds.
+func Lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
