@@ -33,7 +33,7 @@ func newMessagesHand(url string, tools *handTools, stream bool) hand {
 
 func (h *messagesHand) turn(ctx context.Context, prompt string, onDelta func(string)) (string, error) {
 	params := anthropic.MessageNewParams{
-		Model: "scripted", MaxTokens: 32000, Tools: h.params, CacheControl: anthropic.NewCacheControlEphemeralParam(),
+		Model: "scripted", MaxTokens: 8192, Tools: h.params, CacheControl: anthropic.NewCacheControlEphemeralParam(),
 		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))},
 	}
 	for {
