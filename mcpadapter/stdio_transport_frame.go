@@ -54,9 +54,9 @@ func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
 			}
 			size = int(decoder.InputOffset())
 		}
-		found := decodeValue(value)
-		if found == nil {
-			noise = value
+		found, unread := decodeValue(value)
+		if len(unread) > 0 {
+			noise = unread
 		}
 		messages = append(messages, found...)
 		rest = wire.Trim(rest[size:])
@@ -64,14 +64,14 @@ func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
 	return messages, noise
 }
 
-// decodeValue returns the message, the messages of a batch (MCP 2025-03-26, basic §
-// Batching; its requests are answered one by one), or nil.
-func decodeValue(value json.RawMessage) (messages []jsonrpc.Message) {
+// decodeValue returns the message or the messages of a batch (MCP 2025-03-26, basic §
+// Batching; its requests are answered one by one), and the last part that is no message.
+func decodeValue(value json.RawMessage) (messages []jsonrpc.Message, unread []byte) {
 	parts := []json.RawMessage{value}
 	if value[0] == '[' {
 		parts = nil
-		if json.Unmarshal(value, &parts) != nil {
-			return nil
+		if json.Unmarshal(value, &parts) != nil || len(parts) == 0 {
+			return nil, value
 		}
 	}
 	for _, part := range parts {
@@ -79,7 +79,9 @@ func decodeValue(value json.RawMessage) (messages []jsonrpc.Message) {
 			messages = append(messages, msg)
 		} else if msg, err := jsonrpc.DecodeMessage(part); err == nil {
 			messages = append(messages, msg)
+		} else {
+			unread = part
 		}
 	}
-	return messages
+	return messages, unread
 }

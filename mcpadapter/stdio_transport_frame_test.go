@@ -16,6 +16,10 @@ func TestDecodeLine(t *testing.T) {
 	if _, noise := decodeLine([]byte(ping + " [INFO] ready")); string(noise) != "[INFO] ready" {
 		t.Errorf("noise in the line of a message = %q", noise)
 	}
+	half := `{"jsonrpc":"2.0","id":7,"result":3,"error":4}`
+	if got, noise := decodeLine([]byte("[" + ping + "," + half + "]")); len(got) != 1 || string(noise) != half {
+		t.Errorf("of a batch with an unreadable answer: %d messages, and %q", len(got), noise)
+	}
 	for line, want := range map[string]int{
 		ping:                                     1,
 		`{"jsonrpc":"2.0","id":"a","result":{}}`: 1,
