@@ -23,6 +23,7 @@ type Transcript struct {
 	plain bool // see Forget
 
 	images ImageLimits // see Shrink
+	shrunk int         // how often Shrink has changed them
 
 	offered  *converse.Toolset
 	sampling bool

@@ -35,7 +35,7 @@ var (
 // Shrink makes the next request encode the whole history again, without the images that are
 // larger than the server said when it refused one. It returns false if that changes nothing.
 func (t *Transcript) Shrink(failed *converse.ModelError) bool {
-	if failed.Code != converse.CodeImage {
+	if failed.Code != converse.CodeImage || t.shrunk == maxShrunk {
 		return false
 	}
 	before := t.images
@@ -44,9 +44,14 @@ func (t *Transcript) Shrink(failed *converse.ModelError) bool {
 	if t.images == before {
 		return false
 	}
+	t.shrunk++
 	t.marks, t.text = nil, nil
 	return true
 }
+
+// maxShrunk bounds the requests of a conversation that a server can ask for by telling
+// lower and lower limits. Each real server has at most two limits of each kind.
+const maxShrunk = 8
 
 // Images returns the limits that the server has told.
 func (t *Transcript) Images() ImageLimits { return t.images }

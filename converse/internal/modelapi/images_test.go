@@ -5,6 +5,7 @@ package modelapi_test
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"image"
 	"image/gif"
 	"image/jpeg"
@@ -119,3 +120,28 @@ func TestLargeImages(t *testing.T) {
 		})
 	}
 }
+
+// TestLowerAndLowerLimits: a server that tells a lower limit each time is not asked without end.
+func TestLowerAndLowerLimits(t *testing.T) {
+	requests := 0
+	server := transport(func(r *http.Request) (*http.Response, error) {
+		requests++
+		text := anthropicError("invalid_request_error", fmt.Sprintf("image exceeds 5 MB maximum: 5316852 bytes > %d bytes", 5000-requests))
+		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+	})
+	model, err := anthropicmodel.New("m", &anthropicmodel.Options{HTTPClient: &http.Client{Transport: server}, MaxRetries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk := converse.New(model, nil, nil)
+	if _, err := talk.Ask(t.Context(), canister.ImageContent{Data: picture(t, "png", 20), MIME: "image/png"}); err == nil {
+		t.Error("a server that refuses each request has answered")
+	}
+	if requests > 10 {
+		t.Errorf("%d requests", requests)
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
