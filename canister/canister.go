@@ -161,9 +161,12 @@ type Usage struct {
 	CacheWritten int64 `json:"cache_written,omitzero"` // the part of Input that was written to the server's prompt cache
 	Output       int64 `json:"output,omitzero"`        // tokens of the answer, reasoning included
 	Reasoning    int64 `json:"reasoning,omitzero"`     // the part of Output that was spent on reasoning
+	// Context is the number of tokens of the conversation with its answer, where that is not
+	// Input and Output: an answer that took several requests has the sum of them there.
+	Context int64 `json:"context,omitzero"`
 }
 
-// Add returns the sum of u and v.
+// Add returns the sum of u and v, without a Context.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		Input:        u.Input + v.Input,

@@ -163,7 +163,7 @@ func ExampleUsage_Add() {
 	sum := canister.Usage{Input: 212, Output: 31}.Add(canister.Usage{Input: 260, Cached: 192, Output: 12, Reasoning: 5})
 	fmt.Printf("%+v, %d in all\n", sum, sum.Total())
 	// Output:
-	// {Input:472 Cached:192 CacheWritten:0 Output:43 Reasoning:5}, 515 in all
+	// {Input:472 Cached:192 CacheWritten:0 Output:43 Reasoning:5 Context:0}, 515 in all
 }
 
 func ExampleMessages() {

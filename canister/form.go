@@ -128,6 +128,7 @@ func (u *Usage) members() []member {
 		{"cache_written", (*count)(&u.CacheWritten)},
 		{"output", (*count)(&u.Output)},
 		{"reasoning", (*count)(&u.Reasoning)},
+		{"context", (*count)(&u.Context)},
 	}
 }
 

@@ -326,6 +326,14 @@ func TestChainSpends(t *testing.T) {
 	if s := standing(t, p); s.Spent.Money != 2000 || s.Reserved.Money != 0 {
 		t.Errorf("the ledger has %+v", s)
 	}
+	// A refusal has a price if the server had answered a part before.
+	refusal := &converse.ModelError{Message: "overloaded", Status: 529, Usage: &canister.Usage{Input: 30, Output: 12}}
+	alone := policy(tokens(1_000_000))
+	_, err := converse.New(newPart("script", conversetest.Line{Err: refusal}), nil, &converse.Options{ID: "talk", Budget: alone}).Ask(t.Context(), canister.Text("go"))
+	if !errors.Is(err, refusal) {
+		t.Errorf("the error is %v", err)
+	}
+	spent(t, alone, 42, 42)
 	delete(p.Prices, "second")
 	if _, err := converse.New(chain(), nil, &converse.Options{ID: "talk", Budget: p}).Ask(t.Context(),
 		canister.Text("go")); err == nil || !strings.Contains(err.Error(), `"second"`) {

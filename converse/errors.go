@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/consort-go/consort/canister"
 )
 
 // ErrBusy is returned by Send, Continue, Step and Add while another of these calls runs on
@@ -71,6 +73,9 @@ type ModelError struct {
 	RequestID string
 	// Retryable says that the same exchange can succeed later.
 	Retryable bool
+	// Usage counts the tokens of earlier parts of the answer, which the server charges
+	// although the exchange failed. It is nil if it is unknown or zero.
+	Usage *canister.Usage
 	// Err is the cause; may be nil.
 	Err error
 }

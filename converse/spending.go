@@ -143,7 +143,7 @@ func watch(ctx context.Context, events iter.Seq2[ModelEvent, error], spent *budg
 			streamed = true
 		}
 		if _, last := event.(Reply); !last || err != nil {
-			spent.Nothing = err != nil && !streamed && refused(err)
+			spent.Usage, spent.Nothing = failedUsage(err, streamed)
 			if reached := new(budget.ReachedError); errors.As(context.Cause(ctx), &reached) {
 				yield(nil, reached)
 				return
@@ -153,6 +153,18 @@ func watch(ctx context.Context, events iter.Seq2[ModelEvent, error], spent *budg
 			return
 		}
 	}
+}
+
+// failedUsage returns the cost of a failed exchange: the tokens that its error reports, or
+// nothing if the server refused the request. Otherwise the cost is unknown.
+func failedUsage(err error, streamed bool) (usage *canister.Usage, nothing bool) {
+	if err == nil || !refused(err) {
+		return nil, false
+	}
+	if failed := new(ModelError); errors.As(err, &failed) && failed.Usage != nil {
+		return failed.Usage, false
+	}
+	return nil, !streamed
 }
 
 // refused reports whether an exchange failed before the model worked on it: the server

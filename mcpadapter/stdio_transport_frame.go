@@ -65,7 +65,7 @@ func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
 }
 
 // decodeValue returns the message or the messages of a batch (MCP 2025-03-26, basic §
-// Batching; its requests are answered one by one), and the last part that is no message.
+// Batching; its requests are answered one by one), and the last part that could not be decoded.
 func decodeValue(value json.RawMessage) (messages []jsonrpc.Message, unread []byte) {
 	parts := []json.RawMessage{value}
 	if value[0] == '[' {

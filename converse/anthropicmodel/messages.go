@@ -156,9 +156,13 @@ func (r *messages) Read(x *modelapi.Exchange, res *http.Response) (converse.Repl
 	}
 	if answer.usage != nil {
 		r.usage = r.usage.Add(*answer.usage)
+		if r.rounds > 0 {
+			r.usage.Context = answer.usage.Input + answer.usage.Output
+		}
 	}
 	if answer.stop == "pause_turn" && r.rounds < maxRounds {
 		r.paused, r.rounds = answer.blocks, r.rounds+1
+		x.Paid(r.usage)
 		return converse.Reply{}, modelapi.ErrContinue
 	}
 	if r.usage != (canister.Usage{}) {

@@ -5,6 +5,7 @@ package anthropicmodel_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -194,12 +195,24 @@ func TestPausedTurns(t *testing.T) {
 	if block := gjson.Get(sent[1], "messages.1.content.0"); block.Get("type").Str != "server_tool_use" || block.Get("input.query").Str != "Oslo" {
 		t.Errorf("%s", sent[1])
 	}
-	if u := reply.Message.Usage; u == nil || u.Input != 12 || u.Output != 5 {
+	if u := reply.Message.Usage; u == nil || *u != (canister.Usage{Input: 12, Output: 5, Context: 11}) {
 		t.Errorf("both parts used %+v", u)
 	}
 	calls = 1
 	if _, _, err := run(t.Context(), model, request(user("u", "Weather?"), reply.Message, user("v", "Sure?"))); err != nil {
 		t.Fatal(err)
+	}
+	calls = 0
+	refused := openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
+		if calls++; calls == 1 {
+			return openaiserver.Recording([]byte(paused))
+		}
+		return openaiserver.Failure{Status: 529, Message: "Overloaded"}
+	})
+	_, busy := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: refused}}}, nil)
+	_, _, err = run(t.Context(), newModel(t, "m", busy, anthropicmodel.Options{MaxRetries: -1}), request(user("u", "Weather?")))
+	if failed, ok := errors.AsType[*converse.ModelError](err); !ok || failed.Usage == nil || failed.Usage.Total() != 6 {
+		t.Errorf("after a part that used 6 tokens the error is %+v", err)
 	}
 	if blocks := gjson.Get(sent[2], "messages.1.content.#.type").Raw; blocks != `["server_tool_use","web_search_tool_result","text"]` {
 		t.Errorf("%s", sent[2])

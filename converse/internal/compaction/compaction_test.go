@@ -124,6 +124,7 @@ func TestLoad(t *testing.T) {
 		{nil, 0},
 		{[]canister.Canister{user}, 1108},
 		{[]canister.Canister{user, said}, 1050},
+		{[]canister.Canister{user, canister.Assistant{Head: canister.Head{ID: "m"}, Usage: &canister.Usage{Input: 5000, Output: 900, Context: 1700}}}, 1700},
 		{[]canister.Canister{said, wait, user}, 2158},
 		{[]canister.Canister{said, marked, user}, 1185},
 		{[]canister.Canister{user, canister.Assistant{Head: canister.Head{ID: "m"}, Usage: &canister.Usage{Output: 5}}}, 1116},

@@ -3,6 +3,7 @@
 package compaction
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -55,7 +56,7 @@ func RequestTokens(history []canister.Canister) int64 {
 	var tokens int64
 	for i := len(history) - 1; i >= 0; i-- {
 		if said, ok := history[i].(canister.Assistant); ok && said.Usage != nil && said.Usage.Input > 0 {
-			return tokens + said.Usage.Input + max(0, said.Usage.Output-said.Usage.Reasoning)
+			return tokens + cmp.Or(said.Usage.Context, said.Usage.Input+max(0, said.Usage.Output-said.Usage.Reasoning))
 		}
 		if mark, ok := MarkOf(history[i]); ok && (Marks{}).Resolve(history[:i], mark) >= 0 {
 			return tokens + mark.Tokens

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -46,9 +47,10 @@ type Exchange struct {
 	watch  *watch
 	body   *BodyRef
 
-	attempts int  // requests sent so far
-	spoken   bool // a delta has been yielded
-	left     bool // the caller has left the loop
+	attempts int            // requests sent so far
+	spoken   bool           // a delta has been yielded
+	left     bool           // the caller has left the loop
+	paid     canister.Usage // of the parts of the answer that were read whole
 	// failed is the error of the last request; nil if it succeeded.
 	failed *converse.ModelError
 }
@@ -92,6 +94,9 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 			}
 		} else if x.again(failed) {
 			continue
+		}
+		if failed != nil && !x.spoken && x.paid != (canister.Usage{}) {
+			failed.Usage = &x.paid
 		}
 		if !x.left {
 			yield(nil, err)
@@ -156,6 +161,10 @@ func (x *Exchange) Delta(d converse.Delta) {
 	x.spoken = true
 	x.Emit(d)
 }
+
+// Paid sets the tokens of the parts of the answer that were read whole. If a later part
+// fails, its error reports them.
+func (x *Exchange) Paid(usage canister.Usage) { x.paid = usage }
 
 // Left reports whether the caller has left the loop.
 func (x *Exchange) Left() bool { return x.left }

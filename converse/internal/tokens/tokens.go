@@ -5,6 +5,8 @@
 package tokens
 
 import (
+	"cmp"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/bounds"
@@ -31,7 +33,7 @@ func Most(tools []*invoker.Definition, history []canister.Canister, counted func
 	for i := len(history) - 1; i >= 0; i-- {
 		said, ok := history[i].(canister.Assistant)
 		if ok && counted != nil && said.Usage != nil && said.Usage.Input > 0 && said.Usage.Output >= 0 && counted(said) {
-			return budget.Sum(tokens, budget.Sum(said.Usage.Input, said.Usage.Output))
+			return budget.Sum(tokens, cmp.Or(said.Usage.Context, budget.Sum(said.Usage.Input, said.Usage.Output)))
 		}
 		tokens += mostOf(history[i])
 	}
