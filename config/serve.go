@@ -21,8 +21,8 @@ import (
 
 // Serve configures how the tools, resources and prompts of a configuration are offered to
 // other MCP hosts. Its own fields hide the fields of Options that have the same
-// name. [Assemble] sets Trusted, Tokens, Audit, Logger and Telemetry. Without HTTP and
-// GRPC, one client is served over standard input and output.
+// name. [Assemble] sets Trusted, Tokens, AccessLog, Audit, Logger and Telemetry. Without
+// HTTP and GRPC, one client is served over standard input and output.
 type Serve struct {
 	mcpserver.Options
 	// Converse also offers the tool converse, which holds conversations with the model.
@@ -47,6 +47,8 @@ type Serve struct {
 	Clients []Client
 	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
+	// NoAccessLog turns off the log entry of each request over HTTP and GRPC.
+	NoAccessLog bool
 	// ResourceMetadata tells clients where to get tokens; nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
 }
@@ -58,7 +60,7 @@ type Client struct {
 	// common name if it has none. Exactly one of Token and Certificate is set.
 	Token       Value
 	Certificate string
-	// Name identifies the client in logs; may be empty.
+	// Name identifies the client in logs, metrics and the audit; may be empty.
 	Name string
 	// Trusted holds the trusted values of the client; may be nil.
 	Trusted map[string]Trusted
@@ -124,6 +126,7 @@ func (s *Serve) fields() []field {
 		{"grpc", listenAddress(&s.GRPC)},
 		{"grpc_tls", tableOf(s.GRPCTLS.serveFields(), s.GRPCTLS.checkServe)},
 		{"health", listenAddress(&s.Health)},
+		{"access_log", not(&s.NoAccessLog)},
 		{"token", bearer(&s.Token)},
 		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},
 		{"open", boolean(&s.Open)},
@@ -325,6 +328,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	options := &copied
 	options.Token, options.Tokens, options.Trusted = s.Token.Reveal(), nil, nil
 	options.Audit, options.Logger, options.Telemetry = a.Audit, o.Logger, o.seen
+	options.AccessLog = s.Listens() && !s.NoAccessLog
 	var errs []error
 	if !s.Listens() {
 		options.Trusted = a.Trusted
@@ -373,6 +377,7 @@ func overGRPC(o *mcpserver.Options) *grpctool.ServerOptions {
 		Burst:           o.Burst,
 		Parallel:        o.Parallel,
 		ShutdownTimeout: o.ShutdownTimeout,
+		AccessLog:       o.AccessLog,
 		Audit:           o.Audit,
 		Logger:          o.Logger,
 		Telemetry:       o.Telemetry,

@@ -78,7 +78,8 @@ authorization_servers = ["https://login.example"]
 scopes = ["s"]
 `
 	want := mcpserver.Options{
-		Name: "n", Title: "t", Instructions: "i", OwnNames: true, PageSize: 2, Parallel: 3, MaxBody: 1024, ShutdownTimeout: 4 * time.Second,
+		AccessLog: true,
+		Name:      "n", Title: "t", Instructions: "i", OwnNames: true, PageSize: 2, Parallel: 3, MaxBody: 1024, ShutdownTimeout: 4 * time.Second,
 		MaxBodies: 1 << 20, MaxConnections: 7, MaxConnectionsPerAddress: 8,
 		Hosts: []string{"tools.example", "*"}, Origins: []string{"https://app.example", "*"}, Rate: 5.5, Burst: 6, Stateless: true,
 		Tokens: []mcpserver.BearerToken{{Token: "ada-0123456789abcdef", Name: "a", Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}},
@@ -106,6 +107,9 @@ scopes = ["s"]
 	got = serverOptions(t, "serve = {http = '127.0.0.1:0', token = '0123456789abcdef'}")
 	if got.Token != "0123456789abcdef" {
 		t.Errorf("the token is %q", got.Token)
+	}
+	if got = serverOptions(t, "serve = {http = '127.0.0.1:0', access_log = false}"); got.AccessLog {
+		t.Error("the access log cannot be turned off")
 	}
 }
 
@@ -136,7 +140,7 @@ clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}
 	got := *parts.ServeGRPC
 	got.Logger = nil
 	if want := (grpctool.ServerOptions{
-		OwnNames: true, Parallel: 3, Rate: 5.5, Burst: 6, MaxMessage: 1024, ShutdownTimeout: 4 * time.Second, Audit: parts.Audit,
+		AccessLog: true, OwnNames: true, Parallel: 3, Rate: 5.5, Burst: 6, MaxMessage: 1024, ShutdownTimeout: 4 * time.Second, Audit: parts.Audit,
 		Tokens: []grpctool.BearerToken{{Token: "ada-0123456789abcdef", Name: "a", Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}},
 	}); !reflect.DeepEqual(got, want) || parts.Audit == nil {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)

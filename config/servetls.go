@@ -82,7 +82,7 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 	case s.byCertificate():
 		o.Certificate, err = s.knownCertificates()
 	case !s.byToken(): // every verified certificate is accepted
-		o.Certificate = func(context.Context, *x509.Certificate) ([]invoker.Value, error) { return nil, nil }
+		o.Certificate = func(context.Context, *x509.Certificate) (string, []invoker.Value, error) { return "", nil, nil }
 	}
 	return err
 }
@@ -90,8 +90,12 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 var errUnknownCertificate = errors.New("the certificate does not belong to a configured client")
 
 // knownCertificates returns a function that finds a client by its certificate.
-func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) ([]invoker.Value, error), error) {
-	values := map[string][]invoker.Value{}
+func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) (string, []invoker.Value, error), error) {
+	type known struct {
+		name   string
+		values []invoker.Value
+	}
+	clients := map[string]known{}
 	for i, client := range s.Clients {
 		if client.Certificate == "" {
 			continue
@@ -100,15 +104,15 @@ func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) ([
 		if err != nil {
 			return nil, err
 		}
-		values[client.Certificate] = trusted
+		clients[client.Certificate] = known{client.Name, trusted}
 	}
-	return func(_ context.Context, certificate *x509.Certificate) ([]invoker.Value, error) {
+	return func(_ context.Context, certificate *x509.Certificate) (string, []invoker.Value, error) {
 		for _, name := range namesOf(certificate) {
-			if trusted, known := values[name]; known {
-				return trusted, nil
+			if client, ok := clients[name]; ok {
+				return client.name, client.values, nil
 			}
 		}
-		return nil, errUnknownCertificate
+		return "", nil, errUnknownCertificate
 	}, nil
 }
 

@@ -106,6 +106,7 @@ var (
 var (
 	ServeExposed         = named("serve.exposed")
 	ServeFull            = named("serve.full")
+	ServeRequestEnded    = named("serve.request.ended")
 	ServeRequestRefused  = named("serve.request.refused")
 	ServeRequestFailed   = named("serve.request.failed")
 	ServeRequestPanicked = named("serve.request.panicked")
@@ -116,6 +117,10 @@ var (
 	ServeStreamFailed    = named("serve.stream.failed")
 	ServeStreamStalled   = named("serve.stream.stalled")
 )
+
+// RequestEndedMessage is the message of [ServeRequestEnded]. The log of the command does
+// not leave out any of these lines.
+const RequestEndedMessage = "a request ended"
 
 // The configuration.
 var ImportSkipped = named("config.import.skipped")

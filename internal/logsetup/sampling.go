@@ -45,6 +45,19 @@ func newSampled(plain zapcore.Core, now func() time.Time) *sampled {
 	return s
 }
 
+// Check implements [zapcore.Core]. The access log is not sampled.
+func (s *sampled) Check(entry zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if entry.Message == event.RequestEndedMessage {
+		return s.plain.Check(entry, to)
+	}
+	return s.Core.Check(entry, to)
+}
+
+// With implements [zapcore.Core].
+func (s *sampled) With(fields []zapcore.Field) zapcore.Core {
+	return &sampled{Core: s.Core.With(fields), plain: s.plain.With(fields), out: s.out}
+}
+
 // tellRest logs the number of dropped lines that were not reported yet.
 func (s *sampled) tellRest() {
 	if lines := s.out.lines.Swap(0); lines > 0 {

@@ -57,3 +57,18 @@ func TestTheLogLeavesOutOfFloods(t *testing.T) {
 		t.Errorf("left out, it says in the end: %d", got)
 	}
 }
+
+// The access log is complete, also in a flood, and through a logger with fields.
+func TestTheLogKeepsRequests(t *testing.T) {
+	clock := &fixed{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	core, seen := observer.New(zapcore.InfoLevel)
+	sampled := newSampled(core, clock.Now)
+	logger := zap.New(sampled, zap.WithClock(clock)).With(zap.String("of", "all"))
+	for range 1000 {
+		logger.Info(event.RequestEndedMessage)
+		logger.Debug(event.RequestEndedMessage)
+	}
+	if n := seen.FilterField(zap.String("of", "all")).Len(); n != 1000 {
+		t.Errorf("%d lines of 1000", n)
+	}
+}

@@ -67,6 +67,7 @@ const (
 
 	// Attributes that the conventions do not define.
 	keyEnsemble = attribute.Key("consort.ensemble")
+	keyClient   = attribute.Key("consort.client.name")
 	keyAlias    = attribute.Key("consort.alias") // required names older than the conventions: mcp.call, mcp.tools.list
 	// The names required by the gRPC tool service for a mesh application and its
 	// tool; the second has the same meaning as gen_ai.tool.name.

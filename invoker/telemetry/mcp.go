@@ -26,6 +26,9 @@ type Peer struct {
 	System    string // "grpc" for the tool service; empty for JSON-RPC
 	Address   string // the host of the other side
 	Port      int
+	// Client is the server's name for the client, such as the name of its token. It is an
+	// attribute of measurements, so a server must have only a few such names.
+	Client string
 	// Application is the name of the server in a mesh, such as its Dapr app ID. Spans
 	// then have it and the tool also under the names mcp.app_id and mcp.tool_name,
 	// which are older than the conventions.
@@ -54,9 +57,9 @@ func (p Peer) session(client bool) []attribute.KeyValue {
 		list = named(list, keyNetProtocol.String(p.Network))
 	}
 	if client {
-		list = appendAddress(list, p, keyServerAddress, keyServerPort)
+		return appendAddress(list, p, keyServerAddress, keyServerPort)
 	}
-	return list
+	return named(list, keyClient.String(p.Client))
 }
 
 // named appends the attributes that are not empty.

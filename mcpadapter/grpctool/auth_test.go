@@ -120,11 +120,11 @@ func TestCertificates(t *testing.T) {
 		return invoker.Output{}, nil
 	})
 	tools := []invoker.Invoker{whoami}
-	known := func(_ context.Context, certificate *x509.Certificate) ([]invoker.Value, error) {
+	known := func(_ context.Context, certificate *x509.Certificate) (string, []invoker.Value, error) {
 		if certificate.Subject.CommonName != "advisor" {
-			return nil, errors.New("unknown service")
+			return "", nil, errors.New("unknown service")
 		}
-		return []invoker.Value{service.Is("advisor"), user.Is("nobody")}, nil
+		return "the advisor", []invoker.Value{service.Is("advisor"), user.Is("nobody")}, nil
 	}
 	overTLS := tlsFiles(t, ca.file, certificate, key)
 	certificates := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: tools, Certificate: known}), grpc.Creds(credentials.NewTLS(overTLS)))

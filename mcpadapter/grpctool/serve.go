@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
@@ -231,7 +232,7 @@ func (s *Server) listening() (*grpc.Server, *health.Server) {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
 	}
 	server, bounds := grpc.NewServer(options...), newStreams(s)
-	s.Register(admitted{on: server, admit: bounds.identified})
+	s.Register(admitted{on: server, admit: bounds.identified, logs: accesslog.New(s.options.AccessLog, s.log, s.refusals)})
 	alive, open := health.NewServer(), admitted{on: server, admit: bounds.anybody}
 	healthpb.RegisterHealthServer(open, alive)
 	reflect(open, server)

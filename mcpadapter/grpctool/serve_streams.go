@@ -5,15 +5,19 @@ package grpctool
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/proto"
 )
 
 // gRPC calls a handler after the whole request has arrived, and waits for it without a
@@ -190,6 +194,7 @@ func (b *streams) anybody(stream grpc.ServerStream, isLong bool) (context.Contex
 type admitted struct {
 	on    grpc.ServiceRegistrar
 	admit func(stream grpc.ServerStream, isLong bool) (context.Context, error)
+	logs  *accesslog.Logs // nil without an access log
 }
 
 // RegisterService implements [grpc.ServiceRegistrar]. It registers methods as streams,
@@ -218,21 +223,42 @@ func (a admitted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
 // stream returns desc with a handler that calls admit first.
 func (a admitted) stream(desc grpc.StreamDesc) grpc.StreamDesc {
 	handle, isLong := desc.Handler, desc.ClientStreams || desc.ServerStreams
-	desc.Handler = func(of any, stream grpc.ServerStream) error {
-		ctx, err := a.admit(stream, isLong)
-		if err != nil {
+	desc.Handler = func(of any, raw grpc.ServerStream) (err error) {
+		stream := &admittedStream{ServerStream: raw, ctx: raw.Context()}
+		if a.logs != nil {
+			stream.line = accesslog.Begin(desc.StreamName)
+			stream.ctx = accesslog.With(stream.ctx, stream.line)
+			defer func() { stream.end(a.logs, err) }()
+		}
+		if stream.ctx, err = a.admit(stream, isLong); err != nil {
 			return err
 		}
-		return handle(of, &admittedStream{ServerStream: stream, ctx: ctx})
+		return handle(of, stream)
 	}
 	return desc
 }
 
-// admittedStream is a stream with a different context.
+// admittedStream is a stream with a different context, which counts the bytes it sends.
 type admittedStream struct {
 	grpc.ServerStream
-	ctx context.Context
+	ctx   context.Context
+	line  *accesslog.Line // of the access log; nil without one
+	bytes atomic.Int64    // only with a line
 }
 
 // Context implements [grpc.ServerStream].
 func (s *admittedStream) Context() context.Context { return s.ctx }
+
+// SendMsg implements [grpc.ServerStream].
+func (s *admittedStream) SendMsg(m any) error {
+	if message, ok := m.(proto.Message); ok && s.line != nil {
+		s.bytes.Add(int64(proto.Size(message)))
+	}
+	return s.ServerStream.SendMsg(m)
+}
+
+// end writes the line of the access log for a stream that ended with err.
+func (s *admittedStream) end(logs *accesslog.Logs, err error) {
+	from, _ := peer.FromContext(s.ServerStream.Context())
+	s.line.End(logs, "grpc", access.Address(from.Addr.String()), s.bytes.Load(), zap.String("grpc_status", statusName(status.Convert(err).Code())))
+}

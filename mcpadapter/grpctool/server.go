@@ -70,10 +70,11 @@ type ServerOptions struct {
 	Token  string
 	Tokens []BearerToken
 	// Certificate turns the certificate of a client, which TLS has verified, into
-	// trusted values, as Authenticate does for a token. A request with both has the
-	// values of both, and the values of the token take precedence. Without tokens,
-	// Authenticate and Certificate, a server is open to anyone who can reach it.
-	Certificate func(ctx context.Context, certificate *x509.Certificate) ([]invoker.Value, error)
+	// trusted values, as Authenticate does for a token, and the name of the client for
+	// logs, metrics and the audit, which may be empty. A request with both has the
+	// values of both; the values and the name of the token take precedence. Without
+	// tokens, Authenticate and Certificate, a server is open to anyone who can reach it.
+	Certificate func(ctx context.Context, certificate *x509.Certificate) (name string, values []invoker.Value, err error)
 	// Trusted are attached to each call. The values of a certificate or a token take
 	// precedence.
 	Trusted []invoker.Value
@@ -105,6 +106,12 @@ type ServerOptions struct {
 	// ShutdownTimeout is how long Serve lets calls finish when its context
 	// ends; default 30 s.
 	ShutdownTimeout time.Duration
+	// AccessLog logs each request of Serve at the level info, with the event
+	// serve.request.ended: the name of the client, the method and the tool, the status,
+	// the duration and the size of the response. Requests of the health service and of
+	// reflection have no line; requests that are refused before the client is known have
+	// at most ten a second, and then every thousandth.
+	AccessLog bool
 	// Audit keeps a record of each call. Nil keeps none.
 	Audit *audit.Trail
 	// Telemetry records the requests in traces and metrics: a span for each, as part of
@@ -117,7 +124,7 @@ type ServerOptions struct {
 }
 
 // BearerToken is a token that a client may send; its Name identifies this client in
-// limits.
+// limits, logs, metrics and the audit.
 type BearerToken = server.BearerToken
 
 func (o *ServerOptions) withDefaults() ServerOptions {

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
@@ -40,15 +41,17 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 		return nil, err
 	}
 	ctx = invoker.WithTrusted(ctx, append(slices.Clip(s.options.Trusted), v.values...)...)
-	ctx = s.tokens.WithName(ctx, v.token)
+	ctx = s.tokens.WithName(access.WithName(ctx, v.certificate), v.token)
+	accesslog.From(ctx).Identified(access.NameFrom(ctx))
 	client := access.Client(v.identity, addressOf(ctx))
 	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client}, nil
 }
 
 // verdict is the result of checking the credentials of a request.
 type verdict struct {
-	values          []invoker.Value
-	token, identity string // token is the name of the token
+	values             []invoker.Value
+	certificate, token string // the names of both; may be empty
+	identity           string
 }
 
 type verdictKey struct{}
@@ -68,7 +71,7 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 	if v, ok := ctx.Value(verdictKey{}).(*verdict); ok {
 		return v, nil
 	}
-	values, name, identity, err := s.authenticate(ctx)
+	v, err := s.authenticate(ctx)
 	if err != nil {
 		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", access.Address(addressOf(ctx))), zap.Error(err))
 		var failure *invoker.Failure
@@ -77,44 +80,46 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 		}
 		return nil, status.Error(codes.Unauthenticated, "the credentials are missing or not valid")
 	}
-	return &verdict{values: values, token: name, identity: identity}, nil
+	return v, nil
 }
 
-// authenticate checks the credentials of a request. It returns the trusted values, the
-// name of the token and an identity, or the reason for refusing the request.
-func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, token, identity string, err error) {
-	o := &s.options
+// authenticate checks the credentials of a request. The error is the reason for refusing
+// it.
+func (s *Server) authenticate(ctx context.Context) (*verdict, error) {
+	o, v := &s.options, &verdict{}
 	takesTokens := s.tokens.Configured() || o.Authenticate != nil
 	if !takesTokens && o.Certificate == nil {
-		return nil, "", "", nil
+		return v, nil
 	}
 	name := ""
 	if certificate := certificateOf(ctx); certificate != nil && o.Certificate != nil {
-		if values, err = s.byCertificate(ctx, certificate); err != nil {
-			return nil, "", "", err
+		if err := s.byCertificate(ctx, certificate, v); err != nil {
+			return nil, err
 		}
 		name = "certificate " + fingerprint(certificate.Raw)
 	}
 	if headers := metadata.ValueFromIncomingContext(ctx, "authorization"); takesTokens && len(headers) > 0 {
 		more, known, err := s.tokens.Check(headers, s.ask(ctx))
 		if err != nil {
-			return nil, "", "", err
+			return nil, err
 		}
-		values, token, name = append(slices.Clip(values), more...), known, name+known
+		v.values, v.token, name = append(slices.Clip(v.values), more...), known, name+known
 	} else if name == "" {
-		return nil, "", "", errNoIdentity
+		return nil, errNoIdentity
 	}
-	return values, token, access.Identity(name, values), nil
+	v.identity = access.Identity(name, v.values)
+	return v, nil
 }
 
 // byCertificate calls ServerOptions.Certificate. A panic refuses the request.
-func (s *Server) byCertificate(ctx context.Context, certificate *x509.Certificate) (values []invoker.Value, err error) {
+func (s *Server) byCertificate(ctx context.Context, certificate *x509.Certificate, v *verdict) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			values, err = nil, fmt.Errorf("the check of the certificate panicked: %v", p)
+			err = fmt.Errorf("the check of the certificate panicked: %v", p)
 		}
 	}()
-	return s.options.Certificate(ctx, certificate)
+	v.certificate, v.values, err = s.options.Certificate(ctx, certificate)
+	return err
 }
 
 func (s *Server) ask(ctx context.Context) func(token string) ([]invoker.Value, error) {

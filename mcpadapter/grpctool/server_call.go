@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -47,8 +48,15 @@ func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *tools
 	}
 	what := telemetry.Call{Method: "tools/call", RPC: rpcOf(from.ctx), Arguments: c.call.Arguments}
 	c.ctx, c.seen = s.options.Telemetry.StartServing(from.ctx, what, clientOf(from.ctx))
+	line := accesslog.From(c.ctx)
+	line.Method(what.Method)
+	line.Tool(textcut.Bytes(c.name, maxQuoted))
+	line.Traced(c.ctx)
 	output, failure := c.run()
 	response, content, failure := respond(output, failure, s.options.MaxMessage)
+	if failure != nil {
+		line.Failed(string(failure.Code))
+	}
 	c.seen.End(content, toolFailed(failure))
 	c.note(content, failure)
 	return response

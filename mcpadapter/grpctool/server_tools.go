@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -124,6 +125,8 @@ func definitionOf(def *invoker.Definition, name, category string) *toolspb.ToolD
 // listTools implements ListTools.
 func (s *Server) listTools(from *caller, request *toolspb.ListToolsRequest) (response *toolspb.ListToolsResponse, err error) {
 	ctx, seen := s.options.Telemetry.StartServing(from.ctx, telemetry.Call{Method: "tools/list", RPC: rpcOf(from.ctx)}, clientOf(from.ctx))
+	accesslog.From(ctx).Method("tools/list")
+	accesslog.From(ctx).Traced(ctx)
 	defer func() { listed(seen, response, err) }()
 	leave, refused := s.enter(from.client, access.Request)
 	if refused != nil {

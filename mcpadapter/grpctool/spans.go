@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -80,7 +81,7 @@ func serverAt(target string) telemetry.Peer {
 
 // clientOf returns the sender of a request, as the server sees it.
 func clientOf(ctx context.Context) telemetry.Peer {
-	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc"}
+	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc", Client: access.NameFrom(ctx)}
 	from, _ := peer.FromContext(ctx)
 	if from == nil || from.Addr == nil {
 		return p

@@ -24,8 +24,8 @@ import (
 // BearerToken is a token that a client of an HTTP server may send.
 type BearerToken struct {
 	Token string
-	// Name identifies this client in logs and limits; default a name that is derived
-	// from the token and does not reveal it.
+	// Name identifies this client in logs, metrics, the audit and limits. Without a
+	// name, limits use one that is derived from the token and does not reveal it.
 	Name string
 	// Trusted are attached to each call that comes with the token.
 	Trusted []invoker.Value

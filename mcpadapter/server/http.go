@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/textcut"
@@ -72,6 +73,17 @@ type handler struct {
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.access == nil {
+		h.serve(w, r)
+		return
+	}
+	line, counted := accesslog.Begin(r.Method), &countedResponse{ResponseWriter: w}
+	defer func() { line.End(h.access, "http", hostOf(r.RemoteAddr), counted.bytes, counted.statusOf(r)) }()
+	h.serve(counted, r.WithContext(accesslog.With(r.Context(), line)))
+}
+
+// serve answers a request, or refuses it.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	if !h.checkHost(w, r) {
 		return
 	}
@@ -86,6 +98,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	line := accesslog.From(r.Context())
+	line.Identified(access.NameFrom(from.ctx))
 	if wait := h.clients.Arrive(from.client); wait > 0 {
 		listening.Abandon(w, r)
 		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
@@ -96,6 +110,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e, ok := h.readMessage(w, r, from, memory)
 	if !ok || e.batch && !h.admitBatch(w, r, from, e.size) {
 		return
+	}
+	line.Method(methodOf(r, e))
+	if e.batch { // its requests have no lines of their own
+		from.ctx = accesslog.With(from.ctx, nil)
 	}
 	what := costOf(r, e)
 	if h.closing.Load() && what != access.Message { // calls under way may still get their answers
@@ -163,6 +181,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	from.asks = !isModern
 	if h.options.Telemetry != nil {
 		from.route = routeOfHTTP(r)
+		from.route.Client = access.NameFrom(from.ctx)
 		if e.call && !e.batch {
 			from.number = numberIn(r.Body)
 		}

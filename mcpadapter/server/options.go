@@ -119,6 +119,11 @@ type Options struct {
 	// ShutdownTimeout is how long ListenAndServe and ServeListener let calls
 	// finish when their context ends; default 30 s.
 	ShutdownTimeout time.Duration
+	// AccessLog logs each request at the level info, with the event serve.request.ended:
+	// the name of the client's token, the method and the tool, the status, the duration
+	// and the size of the response. Requests over HTTP that are refused before the client
+	// is known have at most ten lines a second, and then every thousandth.
+	AccessLog bool
 	// Audit keeps a record of each call of a tool. Nil keeps none.
 	Audit *audit.Trail
 	// Telemetry records a span and a metric for each request, as part of the client's

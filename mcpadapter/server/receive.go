@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -43,6 +44,10 @@ type caller struct {
 	route   telemetry.Peer
 	number  string
 	lasting *telemetry.Session
+
+	// lines are the access log's lines of a stream; nil without an access log, and over
+	// HTTP, where the line of a request is in ctx.
+	lines *lines
 }
 
 // origin returns the client or the session that a request of the caller belongs to: the
@@ -117,11 +122,13 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			s.running.enter()
 			defer s.running.leave()
 		}
+		line := from.lineOf(req)
+		defer func() { line.Failed(codeOf(result, err)) }()
 		defer s.recoverPanic(ctx, method, &result, &err)
 		ctx, cancel := context.WithCancelCause(access.WithOrigin(joined{ctx, from.ctx}, from.origin(req.GetSession())))
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
-		return s.traced(ctx, method, req, from, next)
+		return s.traced(accesslog.With(ctx, line), method, req, from, next)
 	}
 }
 

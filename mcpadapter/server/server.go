@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -26,7 +27,8 @@ import (
 type Server struct {
 	options    Options
 	log        *zap.Logger
-	refusals   *zap.Logger // log for events that hostile clients can repeat; sampled
+	refusals   *zap.Logger     // log for events that hostile clients can repeat; sampled
+	access     *accesslog.Logs // nil without an access log
 	roster     *ensemble.Roster
 	own        *ensemble.Ensemble // of options.Tools
 	sdk        *mcp.Server
@@ -69,6 +71,7 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	s.refusals = s.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000)
 	}))
+	s.access = accesslog.New(s.options.AccessLog, s.log, s.refusals)
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.streaming, s.endStreams = context.WithCancel(context.Background())
 	s.taking, s.stopTaking = context.WithCancel(context.Background())

@@ -44,6 +44,11 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		ctx: invoker.WithTrusted(ctx, values...), identity: access.Identity("", values), client: name, asks: true, gone: t.eof,
 		slot: s.clients.Slot(name), route: routeOfStream(in),
 	}
+	if s.access != nil {
+		t.lines = &lines{logs: s.access, peer: from.route}
+		from.lines = t.lines
+		defer t.lines.abandon()
+	}
 	from.lasting = s.options.Telemetry.StartSession(from.route, false)
 	defer func() { from.lasting.End(endOfStream(err, ctx.Err() != nil)) }()
 	session, err := s.sdk.Connect(context.WithValue(context.WithoutCancel(ctx), callerKey{}, from), t, nil)
@@ -122,6 +127,7 @@ type stream struct {
 	name   string
 	in     io.ReadCloser
 	output *output
+	lines  *lines // of the access log; nil without one
 
 	messages chan jsonrpc.Message
 	eof      chan struct{} // closed when the client has sent its last message
@@ -242,6 +248,7 @@ func (t *stream) Write(_ context.Context, message jsonrpc.Message) error {
 	}
 	err = t.output.write(text)
 	if response, ok := message.(*jsonrpc.Response); ok {
+		t.lines.end(response.ID, len(text))
 		t.answered(response.ID.Raw())
 	}
 	return err
@@ -313,9 +320,10 @@ func (t *stream) take(line []byte) bool {
 		return true
 	}
 	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
-		if t.server.options.Telemetry != nil {
+		if t.server.options.Telemetry != nil || t.lines != nil {
 			numbered(request)
 		}
+		t.lines.begin(request)
 		if request.Method != "subscriptions/listen" {
 			t.asked(request.ID.Raw())
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -50,6 +51,7 @@ func (s *Server) traced(ctx context.Context, method string, req mcp.Request, fro
 	peer := peerOf(from, req.GetSession(), protocolOf(req, meta))
 	from.lasting.Agreed(peer.Protocol)
 	ctx, span := t.StartServing(ctx, about, peer)
+	accesslog.From(ctx).Traced(ctx)
 	defer func() { s.answered(span, req, from, result, err) }()
 	defer s.recoverPanic(ctx, method, &result, &err)
 	return s.answer(ctx, span, method, req, from, next)
