@@ -31,6 +31,9 @@ func Lines(before, after string) []string {
 	return shown
 }
 
+// All is like [Lines] and returns all lines, also unchanged ones that are far from changes.
+func All(before, after string) []string { return merge(linesOf(before), linesOf(after)) }
+
 func linesOf(text string) []string {
 	if text == "" {
 		return nil

@@ -184,6 +184,33 @@ func TestTheCoreIsLight(t *testing.T) {
 	}
 }
 
+// What draws on a terminal is linked by the command only: programs that import the
+// public packages link neither the packages that draw nor the modules that they need.
+func TestOnlyTheCommandDraws(t *testing.T) {
+	drawing := []string{
+		"charm.land", "github.com/charmbracelet", "github.com/alecthomas/chroma", "github.com/clipperhouse", "github.com/yuin/goldmark", "github.com/microcosm-cc",
+		module + "/internal/rendering", module + "/internal/chatui",
+	}
+	var public []string
+	for _, p := range list(t, "./...") {
+		if !within(local(p.ImportPath), "cmd", "examples", "internal") {
+			public = append(public, p.ImportPath)
+		}
+	}
+	for _, p := range list(t, append([]string{"-deps"}, public...)...) {
+		if within(p.ImportPath, drawing...) {
+			t.Errorf("a public package links %s", p.ImportPath)
+		}
+	}
+	found := false
+	for _, p := range list(t, "-deps", "./internal/rendering") {
+		found = found || within(p.ImportPath, drawing...)
+	}
+	if !found {
+		t.Error("the list lacks what internal/rendering links")
+	}
+}
+
 func TestTopLevel(t *testing.T) {
 	want := []string{
 		"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "canister", "cmd", "config", "converse", "docs", "ensemble",
