@@ -135,7 +135,11 @@ func BenchmarkMCPTurn(b *testing.B) {
 
 func benchmarkTurns(b *testing.B, tools *handTools, roster *ensemble.Roster) {
 	b.Helper()
-	for _, exchanges := range []int{20, 200, 500} {
+	sizes := []int{20, 200, 500}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
+	for _, exchanges := range sizes {
 		url := launchModel(b, turnOf(exchanges, object{"name": prefix + "look", "arguments": object{"what": "the weather in Oslo"}}))
 		for _, api := range apis {
 			for _, stream := range []bool{true, false} {
