@@ -19,8 +19,9 @@ type Away struct {
 // Catalog contains the tools that a roster offered at one moment. It never changes.
 // Calls use the current connections.
 type Catalog struct {
-	offers []*offer // the offers and errors it was made from
-	errs   []error
+	members *members // and their offers and errors that it was made from
+	offers  []*offer
+	errs    []error
 
 	tools  []*Tool // sorted by name
 	byName map[string]*Tool
@@ -32,10 +33,10 @@ type Catalog struct {
 
 // newCatalog makes a catalog from the offers of ensembles, and from the errors of the
 // ensembles without an offer.
-func newCatalog(ensembles []*Ensemble, offers []*offer, errs []error) *Catalog {
-	c := &Catalog{offers: offers, errs: errs, byName: make(map[string]*Tool)}
+func newCatalog(m *members, offers []*offer, errs []error) *Catalog {
+	c := &Catalog{members: m, offers: offers, errs: errs, byName: make(map[string]*Tool)}
 	var tools []*Tool
-	for i, e := range ensembles {
+	for i, e := range m.ensembles {
 		if errs[i] != nil {
 			c.away = append(c.away, Away{e.name, errs[i]})
 			continue
@@ -58,10 +59,26 @@ func newCatalog(ensembles []*Ensemble, offers []*offer, errs []error) *Catalog {
 }
 
 // isOf reports whether a new catalog of these offers and errors would be the same.
-func (c *Catalog) isOf(offers []*offer, errs []error) bool {
-	return slices.Equal(c.offers, offers) && slices.EqualFunc(c.errs, errs, func(a, b error) bool {
+func (c *Catalog) isOf(m *members, offers []*offer, errs []error) bool {
+	return c.members == m && slices.Equal(c.offers, offers) && slices.EqualFunc(c.errs, errs, func(a, b error) bool {
 		return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
 	})
+}
+
+// offersOf returns copies of the offers and the errors of the members of a roster. A
+// member that the catalog does not have is away.
+func (c *Catalog) offersOf(m *members) (offers []*offer, errs []error) {
+	if c.members == m {
+		return slices.Clone(c.offers), slices.Clone(c.errs)
+	}
+	for _, e := range m.ensembles {
+		if i := slices.Index(c.members.ensembles, e); i >= 0 {
+			offers, errs = append(offers, c.offers[i]), append(errs, c.errs[i])
+			continue
+		}
+		offers, errs = append(offers, nil), append(errs, fmt.Errorf("ensemble %q: not connected yet", e.name))
+	}
+	return offers, errs
 }
 
 // Tools returns the tools, sorted by [Tool.Name]. The caller may modify the slice.

@@ -13,7 +13,7 @@ func TestCatalogSetsCollisionsAside(t *testing.T) {
 	a, b := New("a", nil, nil), New("b", nil, nil)
 	first := &Tool{name: "same", ensemble: a, definition: &invoker.Definition{Name: "x"}}
 	second := &Tool{name: "same", ensemble: b, definition: &invoker.Definition{Name: "y"}}
-	c := newCatalog([]*Ensemble{b, a}, []*offer{{tools: []*Tool{second}}, {tools: []*Tool{first}}}, []error{nil, nil})
+	c := newCatalog(&members{ensembles: []*Ensemble{b, a}}, []*offer{{tools: []*Tool{second}}, {tools: []*Tool{first}}}, []error{nil, nil})
 	if found, _ := c.Find("same"); found != first || len(c.Tools()) != 1 {
 		t.Errorf("found %v of %d tools", found, len(c.Tools()))
 	}

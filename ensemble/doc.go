@@ -69,8 +69,8 @@
 // requests for them carry nothing about a caller.
 //
 // [Roster.Document] turns a resource into a canister, and [Messages.Canisters] a prompt
-// into several, for a conversation to add. [ResourceTools] lets a model explore
-// resources by itself. [LocalLibrary] offers resources and prompts of Go functions.
+// into several, for a conversation to add. Package resourcetools lets a model
+// explore resources by itself. [LocalLibrary] offers resources and prompts of Go functions.
 //
 // [Roster.Watch] reports changes: of tools, of resources, of prompts, of an ensemble
 // that went away or came back, and of the contents of resources with a subscription

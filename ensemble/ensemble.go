@@ -34,6 +34,7 @@ type Ensemble struct {
 	// listCaches that say so.
 	mu            sync.Mutex
 	supervisor    supervisor
+	retirement    retirement
 	tools         toolHistory
 	jobs          jobs
 	lists         libraryLists

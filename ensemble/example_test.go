@@ -237,34 +237,6 @@ func ExampleRoster_Watch() {
 	// notes updated note://today
 }
 
-func ExampleResourceTools() {
-	ctx := context.Background()
-	notes := ensemble.New("notes", ensemble.LocalLibrary{
-		Resources: []ensemble.LocalResource{ensembletest.TextResource("note://today", "Buy brass.")},
-	}.Source(), nil)
-	resources, err := ensemble.ResourceTools("resources", notes)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	roster, err := ensemble.NewRoster(notes, resources)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer roster.Close(ctx)
-	catalog, err := roster.Catalog(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	read, _ := catalog.Find("resources__read_resource")
-	output, err := read.Invoke(ctx, &invoker.Call{Arguments: json.RawMessage(`{"uri":"note://today"}`)})
-	fmt.Println(canister.TextOf(output.Content), err)
-	// Output:
-	// Buy brass. <nil>
-}
-
 func ExampleNameFor() {
 	fmt.Println(ensemble.NameFor("files", "read_file"))
 	fmt.Println(ensemble.NameFor("files", "read.file"))

@@ -93,7 +93,7 @@ func (c *clock) outOfTime(which *limitError) string {
 	if c.last.Total > 0 {
 		text += fmt.Sprintf(" of %g", c.last.Total)
 	}
-	if message, _ := cleaned(c.last.Message, display.IsInvisible); message != "" {
+	if message, _ := display.Without(c.last.Message, display.IsInvisible); message != "" {
 		text += fmt.Sprintf(", %q", textcut.Bytes(message, maxReport))
 	}
 	return text + "."

@@ -48,14 +48,12 @@ type EnsembleHealth struct {
 // Health returns the current state of the ensembles. It never connects to anything and
 // never waits.
 func (r *Roster) Health() Health {
-	r.mu.Lock()
-	h := Health{Time: time.Now(), Live: !r.closed, Ensembles: []EnsembleHealth{}}
-	r.mu.Unlock()
+	h := Health{Time: time.Now(), Live: !r.isClosed(), Ensembles: []EnsembleHealth{}}
 	if !h.Live {
 		h.Reasons = append(h.Reasons, "the roster is closed")
 	}
-	usable := 0
-	for _, e := range r.ensembles {
+	usable, ensembles := 0, r.now().ensembles
+	for _, e := range ensembles {
 		health := e.health()
 		h.Ensembles = append(h.Ensembles, health)
 		switch {
@@ -65,7 +63,7 @@ func (r *Roster) Health() Health {
 			h.Reasons = append(h.Reasons, fmt.Sprintf("ensemble %q is required and %s", e.name, health.State))
 		}
 	}
-	if usable == 0 && len(r.ensembles) > 0 && len(h.Reasons) == 0 {
+	if usable == 0 && len(ensembles) > 0 && len(h.Reasons) == 0 {
 		h.Reasons = append(h.Reasons, "no ensemble is ready")
 	}
 	h.Ready = len(h.Reasons) == 0

@@ -35,7 +35,7 @@ type Instructions struct {
 // String returns the text with its author. Each line of the text begins with "> ", so
 // that it cannot pass for a line of this program or another server.
 func (i Instructions) String() string {
-	name, _ := cleaned(i.Ensemble, isInvisibleInName)
+	name, _ := display.Without(i.Ensemble, isInvisibleInName)
 	text := fmt.Sprintf("The server %q says about its tools:\n> %s", name, strings.ReplaceAll(i.Text, "\n", "\n> "))
 	if i.Omitted > 0 {
 		text += fmt.Sprintf("\n[%d of %d characters omitted]", i.Omitted, i.Omitted+utf8.RuneCountInString(i.Text))
@@ -63,7 +63,7 @@ func (i Instructions) Shortened(most int) Instructions {
 func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 	said := Instructions{Ensemble: e.name}
 	if !e.options.OmitInstructions {
-		text, _ := cleaned(e.foreign.peerOf(connection).Instructions, display.IsInvisible)
+		text, _ := display.Without(e.foreign.peerOf(connection).Instructions, display.IsInvisible)
 		if text = strings.TrimSpace(text); text != "" {
 			said.Text = e.options.Redact(text)
 		}
@@ -92,9 +92,10 @@ func instructionsOf(offers []*offer) []Instructions {
 // are not connected no longer than ctx lasts: their instructions are then missing. It
 // returns soon after ctx ends.
 func (r *Roster) Instructions(ctx context.Context) []Instructions {
-	offers := make([]*offer, len(r.ensembles))
+	ensembles := r.now().ensembles
+	offers := make([]*offer, len(ensembles))
 	var waiting sync.WaitGroup
-	for i, e := range r.ensembles {
+	for i, e := range ensembles {
 		waiting.Go(func() { offers[i], _ = e.offeredSoon(ctx) })
 	}
 	waiting.Wait()

@@ -4,9 +4,7 @@ package ensemble
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/invoker"
@@ -21,26 +19,6 @@ type Note struct {
 // isInvisibleInName is display.IsInvisible for a name, which has one line.
 func isInvisibleInName(r rune) bool { return display.IsInvisible(r) || r == '\n' || r == '\t' }
 
-// cleaned returns s without invisible characters, and the characters it removed, each
-// listed once and in order.
-func cleaned(s string, invisible func(rune) bool) (clean string, taken []string) {
-	if strings.IndexFunc(s, invisible) < 0 {
-		return s, nil
-	}
-	s = strings.ReplaceAll(s, "\r\n", "\n") // an ordinary line break: not reported
-	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		if !invisible(r) {
-			b.WriteRune(r) // invalid UTF-8 becomes U+FFFD, so that bytes never join
-		} else if name := fmt.Sprintf("U+%04X", r); !slices.Contains(taken, name) {
-			taken = append(taken, name)
-		}
-		s = s[size:]
-	}
-	return b.String(), taken
-}
-
 // maxNamed is how many characters a note lists.
 const maxNamed = 8
 
@@ -52,7 +30,7 @@ func cleanDefinition(d *invoker.Definition) (*invoker.Definition, []Note) {
 	var notes []Note
 	sweep := func(what string, text *string, invisible func(rune) bool) {
 		var taken []string
-		if *text, taken = cleaned(*text, invisible); len(taken) == 0 {
+		if *text, taken = display.Without(*text, invisible); len(taken) == 0 {
 			return
 		}
 		if len(taken) > maxNamed {

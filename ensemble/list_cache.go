@@ -191,9 +191,9 @@ func (c *listCache[T]) selectItems(found []T) items[T] {
 		texts := c.kind.texts(&one)
 		given := *texts.key
 		*texts.ensemble = name
-		*texts.description, _ = cleaned(*texts.description, display.IsInvisible)
+		*texts.description, _ = display.Without(*texts.description, display.IsInvisible)
 		for _, line := range append(texts.names, texts.key) {
-			*line, _ = cleaned(*line, isInvisibleInName)
+			*line, _ = display.Without(*line, isInvisibleInName)
 		}
 		key := *texts.key
 		reason := ""

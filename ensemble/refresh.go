@@ -64,5 +64,5 @@ func (o *Options) isOld(listed time.Time) bool {
 // Refresh lists the tools of all ensembles again, concurrently, as [Ensemble.Refresh]
 // does, and returns the joined errors. The next [Roster.Catalog] has the result.
 func (r *Roster) Refresh(ctx context.Context) error {
-	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Refresh(ctx) })
+	return sideBySide(r.now().ensembles, func(e *Ensemble) error { return e.Refresh(ctx) })
 }

@@ -27,6 +27,9 @@ func request[T any](ctx context.Context, e *Ensemble, name string, ask func(cont
 		}
 		s, err := e.ready(clock.ctx, false, forCall)
 		resume()
+		if next := e.successor(); err != nil && next != nil && ctx.Err() == nil {
+			return request(ctx, next, name, ask)
+		}
 		if err != nil {
 			var none T
 			return none, neverAsked(clock.ctx, err)

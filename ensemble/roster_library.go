@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/near"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/internal/uritemplate"
@@ -84,9 +85,10 @@ type gathered[T any] struct {
 // gather queries all ensembles concurrently. It waits only briefly for one whose last
 // attempt to connect failed.
 func gather[T any](ctx context.Context, r *Roster, cache func(*Ensemble) *listCache[T]) (gathered[T], error) {
-	lists := make([]gathered[T], len(r.ensembles))
+	ensembles := r.now().ensembles
+	lists := make([]gathered[T], len(ensembles))
 	var waiting sync.WaitGroup
-	for i, e := range r.ensembles {
+	for i, e := range ensembles {
 		waiting.Go(func() {
 			list, err := soon(ctx, e, cache(e).list)
 			if err != nil {
@@ -151,6 +153,14 @@ func (r *Roster) Subscribe(ctx context.Context, uri string) (stop func(), err er
 	return e.Subscribe(ctx, uri)
 }
 
+// member returns an ensemble that was in the roster when its items were listed.
+func (r *Roster) member(name string) (*Ensemble, error) {
+	if e, ok := r.Ensemble(name); ok {
+		return e, nil
+	}
+	return nil, invoker.Failf(invoker.NotFound, "The ensemble %q was removed.", shortened(name))
+}
+
 // holder finds the ensemble that has a resource.
 func (r *Roster) holder(ctx context.Context, uri string) (*Ensemble, error) {
 	all, err := r.Resources(ctx)
@@ -160,7 +170,7 @@ func (r *Roster) holder(ctx context.Context, uri string) (*Ensemble, error) {
 	holders := make(map[string]bool)
 	for i := range all.Resources {
 		if all.Resources[i].URI == uri {
-			return r.byName[all.Resources[i].Ensemble], nil
+			return r.member(all.Resources[i].Ensemble)
 		}
 		holders[all.Resources[i].Ensemble] = true
 	}
@@ -170,14 +180,14 @@ func (r *Roster) holder(ctx context.Context, uri string) (*Ensemble, error) {
 		}
 		if t := &all.Templates[i]; uritemplate.HasScheme(t.URI) {
 			if _, ok := uritemplate.Match(t.URI, uri); ok {
-				return r.byName[t.Ensemble], nil
+				return r.member(t.Ensemble)
 			}
 		}
 		holders[all.Templates[i].Ensemble] = true
 	}
 	if len(holders) == 1 && len(all.Away) == 0 {
 		for name := range holders {
-			return r.byName[name], nil
+			return r.member(name)
 		}
 	}
 	return nil, notListed(all.Away, "resource", uri)
@@ -204,7 +214,7 @@ func unlisted(ctx context.Context, err error) *invoker.Failure {
 
 // shortened cuts a name for a message.
 func shortened(name string) string {
-	name, _ = cleaned(textcut.Bytes(name, maxReport), isInvisibleInName)
+	name, _ = display.Without(textcut.Bytes(name, maxReport), isInvisibleInName)
 	return name
 }
 
@@ -226,7 +236,8 @@ func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, 
 	}
 	for i := range all.Prompts {
 		if p := &all.Prompts[i]; p.FullName() == name {
-			return r.byName[p.Ensemble], p.Name, nil
+			e, err := r.member(p.Ensemble)
+			return e, p.Name, err
 		}
 	}
 	failure := notListed(all.Away, "prompt", name)
@@ -257,7 +268,11 @@ func (r *Roster) Complete(ctx context.Context, asked *CompletionRequest) (*Compl
 	}
 	for i := range all.Templates {
 		if all.Templates[i].URI == asked.Template {
-			return r.byName[all.Templates[i].Ensemble].Complete(ctx, &own)
+			e, err := r.member(all.Templates[i].Ensemble)
+			if err != nil {
+				return nil, err
+			}
+			return e.Complete(ctx, &own)
 		}
 	}
 	return nil, notListed(all.Away, "template", asked.Template)

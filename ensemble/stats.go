@@ -50,6 +50,8 @@ type stats struct {
 	counts
 	requests int // for resources and prompts, in progress
 
+	unused chan struct{} // closed when there is neither a call nor a request; nil unless a retired ensemble waits for it
+
 	used time.Time       // when a call last began or ended, or a connection was made
 	took []time.Duration // of the newest calls
 }
@@ -100,6 +102,7 @@ func (t *stats) endCall(took time.Duration, succeeded bool) {
 	} else {
 		t.failures++
 	}
+	t.noticeUnused()
 }
 
 // addRequests counts requests for a resource or prompt that begin, or end if n is
@@ -109,6 +112,23 @@ func (t *stats) addRequests(n int) {
 	defer t.mu.Unlock()
 	t.requests += n
 	t.used = time.Now()
+	t.noticeUnused()
+}
+
+// whenUnused returns a channel that is closed when there is neither a call nor a request.
+func (t *stats) whenUnused() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unused = make(chan struct{})
+	t.noticeUnused()
+	return t.unused
+}
+
+// noticeUnused closes unused when it is time; t.mu is held.
+func (t *stats) noticeUnused() {
+	if t.unused != nil && t.inFlight == 0 && t.requests == 0 && !isClosed(t.unused) {
+		close(t.unused)
+	}
 }
 
 // addLate counts answers that arrived when no caller was waiting.

@@ -25,8 +25,9 @@ type subscription struct {
 	// The rest is guarded by Ensemble.mu.
 
 	users    int
-	over     *session // the connection that is subscribed; nil if none is
-	settling bool     // a goroutine is in settle, and will clean up
+	over     *session      // the connection that is subscribed; nil if none is
+	settling bool          // a goroutine is in settle, and will clean up
+	moved    *subscription // of the ensemble that has replaced this one; has the users; nil if none has
 }
 
 // Subscribe makes updates of a resource appear as news in [Roster.Watch] until stop is
@@ -76,6 +77,11 @@ func (e *Ensemble) subscriptionTo(uri string) (*subscription, error) {
 func (sub *subscription) release() {
 	e := sub.ensemble
 	e.mu.Lock()
+	if moved := sub.moved; moved != nil {
+		e.mu.Unlock()
+		moved.release()
+		return
+	}
 	sub.users--
 	s := sub.over
 	if sub.users > 0 {
@@ -136,6 +142,9 @@ func (sub *subscription) settle(ctx context.Context, s *session, library Library
 		return ctx.Err()
 	}
 	e := sub.ensemble
+	if e != s.ensemble {
+		return invoker.Failf(invoker.Unavailable, "%q was replaced at this moment. Try again.", e.name)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer func() {
@@ -216,4 +225,43 @@ func (sub *subscription) renew(s *session, library Library) error {
 		return fmt.Errorf("ensemble %q: %w", e.name, err)
 	}
 	return nil
+}
+
+// moveSubscriptions moves the subscriptions to next, which replaces e; e.mu is held.
+func (e *Ensemble) moveSubscriptions(next *Ensemble) {
+	next.mu.Lock()
+	defer next.mu.Unlock()
+	for uri, sub := range e.subscriptions {
+		if sub.users == 0 {
+			continue
+		}
+		moved := next.subscriptions[uri]
+		if moved == nil {
+			moved = &subscription{ensemble: next, uri: uri, turn: make(chan struct{}, 1)}
+			next.subscriptions[uri] = moved
+		}
+		moved.users += sub.users
+		sub.users, sub.moved = 0, moved
+		next.news.want(uri, true)
+	}
+}
+
+// resubscribe makes the current connection agree with subscriptions that were moved to
+// the ensemble, and reports their resources as updated, since an update may have been
+// missed. Without a connection, the next one does it.
+func (e *Ensemble) resubscribe() {
+	var library Library
+	e.mu.Lock()
+	s := e.supervisor.current
+	if s != nil {
+		library, _ = s.connection.(Library)
+	}
+	uris := slices.Sorted(maps.Keys(e.subscriptions))
+	e.mu.Unlock()
+	if library != nil {
+		s.resubscribe(library)
+	}
+	for _, uri := range uris {
+		e.news.updated(uri)
+	}
 }

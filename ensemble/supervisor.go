@@ -113,7 +113,7 @@ func (v *supervisor) enter(state State) {
 func (v *supervisor) connect(ctx context.Context, force bool) (*session, error) {
 	e := v.ensemble
 	switch {
-	case v.state == Closed:
+	case v.state == Closed || e.retirement.begun:
 		return nil, fmt.Errorf("ensemble %q: %w", e.name, ErrClosed)
 	case v.current != nil:
 		return v.current, nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/internal/toolname"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -28,6 +29,17 @@ type Tool struct {
 
 var _ invoker.Invoker = (*Tool)(nil)
 
+// NameFor returns a tool's name for models. It consists of 1 to 64 letters, digits, '_'
+// and '-', depends only on its arguments, and differs for any two different pairs of
+// arguments.
+//
+// The name is <ensemble>__<tool> wherever that is legal and can be parsed: for
+// ("files", "read_file") it is files__read_file. Otherwise, each run of characters that
+// are not allowed becomes one '_', both parts are cut as needed, and 60 bits of a
+// SHA-256 of both names follow: ("files", "read.file") becomes files__read_file-x and
+// 12 more characters. [Catalog.Find] finds the tool for any name.
+func NameFor(ensemble, tool string) string { return toolname.For(ensemble, tool) }
+
 // Name returns the tool's name for the model; see [NameFor].
 func (t *Tool) Name() string { return t.name }
 
@@ -42,7 +54,8 @@ func (t *Tool) Definition() *invoker.Definition { return t.definition }
 // [*invoker.Failure]. In addition to the failures of the tool itself, these are:
 //
 //   - UNAVAILABLE: there is no connection; the call never left.
-//   - TOOL_NOT_FOUND: the ensemble no longer offers the tool.
+//   - TOOL_NOT_FOUND: the ensemble no longer offers the tool, or was removed from its
+//     roster ([Roster.Replace]).
 //   - TIMEOUT: no sign of life within Options.CallTimeout, no answer within
 //     Options.CallLimit, or none before ctx's deadline.
 //   - CANCELED: ctx was cancelled, or the ensemble disconnected or closed.
@@ -62,13 +75,14 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 	if call == nil {
 		call = &invoker.Call{}
 	}
+	t = t.current()
 	ctx = t.ensemble.traced(ctx)
 	began := time.Now()
 	t.logBegin(ctx, call)
 	defer func() { t.logEnd(ctx, call, time.Since(began), err) }()
 	s, target, err := t.target(ctx)
 	if err != nil {
-		return output, err
+		return t.whenReplaced(ctx, call, err)
 	}
 	e := t.ensemble
 	clock := startClock(ctx, &e.options)
@@ -92,17 +106,32 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 		case attempt == attempts:
 			return invoker.Output{}, cmp.Or(unknown, err)
 		}
-		if s, target, err = t.target(clock.ctx); err != nil {
-			return invoker.Output{}, cmp.Or(unknown, err)
+		switch s, target, err = t.target(clock.ctx); {
+		case err != nil && unknown != nil:
+			return invoker.Output{}, unknown
+		case err != nil:
+			return t.whenReplaced(ctx, call, err)
 		}
 		e.stats.repeatCall()
 	}
+}
+
+// whenReplaced makes a call that failed with err before it was sent, if the reason is that
+// the ensemble was replaced a moment ago.
+func (t *Tool) whenReplaced(ctx context.Context, call *invoker.Call, err error) (invoker.Output, error) {
+	if next := t.current(); next != t && ctx.Err() == nil {
+		return next.Invoke(ctx, call)
+	}
+	return invoker.Output{}, err
 }
 
 // target finds the tool's invoker on the current connection.
 func (t *Tool) target(ctx context.Context) (*session, invoker.Invoker, error) {
 	e := t.ensemble
 	s, err := e.ready(ctx, false, forCall)
+	if err != nil && e.isRemoved() && ctx.Err() == nil {
+		return nil, nil, invoker.Failf(invoker.ToolNotFound, "%q, which offered the tool %q, was removed.", e.name, t.definition.Name)
+	}
 	if err != nil {
 		return nil, nil, neverSent(ctx, err)
 	}

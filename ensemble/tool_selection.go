@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/glob"
 	"github.com/consort-go/consort/invoker"
 )
@@ -44,7 +45,7 @@ func selectTools(e *Ensemble, listing Listing, instructions Instructions, before
 	for _, i := range listing.Invokers {
 		c, problem := newCandidate(i, &e.options)
 		if problem != nil {
-			name, _ := cleaned(c.definition.Name, isInvisibleInName)
+			name, _ := display.Without(c.definition.Name, isInvisibleInName)
 			o.aside = append(o.aside, Aside{Tool: name, Reason: contain.Text(problem)})
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 
 // Watch returns the news of all ensembles from now on: changes of tools, resources or
 // prompts, and updates of resources with a subscription. Each means that the program
-// should list again, or read the resource again. An ensemble that goes away or comes
-// back is reported as such a change too. The sequence ends with ctx and with the
+// should list again, or read the resource again. An ensemble that goes away, comes back,
+// or is added or removed ([Roster.Replace]) is reported as such a change too. The sequence ends with ctx and with the
 // roster.
 //
 // News that was not yet consumed is merged, so that little accumulates however slow the
@@ -21,11 +21,17 @@ import (
 // Watch does not connect: an ensemble that is not in use has no news.
 func (r *Roster) Watch(ctx context.Context) iter.Seq[News] {
 	w := &watcher{waits: make(map[News]bool), filled: make(chan struct{}, 1)}
-	for _, e := range r.ensembles {
+	r.mu.Lock()
+	r.watchers[w] = struct{}{}
+	for _, e := range r.members.ensembles {
 		e.news.add(w)
 	}
+	r.mu.Unlock()
 	leave := func() {
-		for _, e := range r.ensembles {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.watchers, w)
+		for _, e := range r.members.ensembles {
 			e.news.remove(w)
 		}
 	}
@@ -38,7 +44,7 @@ func (r *Roster) Watch(ctx context.Context) iter.Seq[News] {
 			case <-w.filled:
 			case <-ctx.Done():
 				return
-			case <-r.done:
+			case <-r.life.Done():
 				return
 			}
 			for _, news := range w.take() {
@@ -69,6 +75,13 @@ func (w *watcher) add(news News) {
 	select {
 	case w.filled <- struct{}{}:
 	default:
+	}
+}
+
+// addChange adds the news that an ensemble was added or removed.
+func (w *watcher) addChange(ensemble string) {
+	for _, kind := range []NewsKind{ToolsChanged, ResourcesChanged, PromptsChanged} {
+		w.add(News{Ensemble: ensemble, Kind: kind})
 	}
 }
 

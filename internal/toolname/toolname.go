@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ensemble
+// Package toolname makes the names under which models see tools.
+package toolname
 
 import (
 	"crypto/sha256"
@@ -13,7 +14,8 @@ import (
 
 // The form of a name for a model, which all model APIs accept.
 const (
-	maxName   = 64
+	// Max is the maximum length of a name.
+	Max       = 64
 	separator = "__"
 	mark      = "-x" // precedes the hash in a name
 	hashLen   = 12   // characters of 5 bits
@@ -23,20 +25,12 @@ const (
 // alphabet is the alphabet of the hash: base 32 in lower case (RFC 4648, section 6).
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-// NameFor returns a tool's name for models. It consists of 1 to 64 letters, digits, '_'
-// and '-', depends only on its arguments, and differs for any two different pairs of
-// arguments.
-//
-// The name is <ensemble>__<tool> wherever that is legal and can be parsed: for
-// ("files", "read_file") it is files__read_file. Otherwise, each run of characters that
-// are not allowed becomes one '_', both parts are cut as needed, and 60 bits of a
-// SHA-256 of both names follow: ("files", "read.file") becomes files__read_file-x and
-// 12 more characters. [Catalog.Find] finds the tool for any name.
-func NameFor(ensemble, tool string) string {
+// For returns a tool's name for models; see ensemble.NameFor.
+func For(ensemble, tool string) string {
 	if isPlain(ensemble, tool) {
 		return ensemble + separator + tool
 	}
-	room := maxName - len(separator) - tailLen
+	room := Max - len(separator) - tailLen
 	scope, own := sanitized(ensemble, "ensemble"), sanitized(tool, "tool")
 	scope = strings.TrimRight(textcut.Prefix(scope, max(room/2, room-len(own))), "_")
 	own = textcut.Prefix(own, room-len(scope))
@@ -47,7 +41,7 @@ func NameFor(ensemble, tool string) string {
 // "__", and does not end like a name with a hash.
 func isPlain(ensemble, tool string) bool {
 	return isLegal(ensemble) && isLegal(tool) &&
-		len(ensemble)+len(separator)+len(tool) <= maxName &&
+		len(ensemble)+len(separator)+len(tool) <= Max &&
 		!strings.Contains(ensemble, separator) && !strings.HasSuffix(ensemble, "_") &&
 		!isHashed(tool)
 }
@@ -80,7 +74,7 @@ func isHashed(name string) bool {
 func sanitized(s, substitute string) string {
 	var b strings.Builder
 	for i := range len(s) {
-		if b.Len() == maxName {
+		if b.Len() == Max {
 			break
 		}
 		switch c := s[i]; {

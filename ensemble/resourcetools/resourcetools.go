@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ensemble
+// Package resourcetools lets models read the resources of ensembles.
+package resourcetools
 
 import (
 	"cmp"
@@ -12,12 +13,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/toolname"
 	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
 )
 
-// The limits for the answers of the tools of [ResourceTools].
+// The limits for the answers of the tools.
 const (
 	resourcePage = 50       // resources and templates on one page
 	resourceText = 300      // bytes of a description
@@ -34,16 +37,17 @@ type readArguments struct {
 	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text to skip, to continue reading a long one"`
 }
 
-// ResourceTools makes an ensemble that lets a model find and read the resources of
-// other ensembles. It belongs in the same roster as they do. Its tools are:
+// New makes an ensemble that lets a model find and read the resources of other
+// ensembles. It belongs in the same roster as they do. Its tools are:
 //
 //   - list_resources, for all ensembles or one of them, 50 per page;
 //   - read_resource, by URI: as text, 64 KiB at a time; binary data is only described.
 //
 // Both are read-only. Trusted values reach the ensembles as with any call. The errors
-// are the same as from [NewRoster]. The caller must still close the given ensembles.
-func ResourceTools(name string, ensembles ...*Ensemble) (*Ensemble, error) {
-	roster, err := NewRoster(ensembles...)
+// are the same as from [ensemble.NewRoster]. The caller must still close the given
+// ensembles.
+func New(name string, ensembles ...*ensemble.Ensemble) (*ensemble.Ensemble, error) {
+	roster, err := ensemble.NewRoster(ensembles...)
 	if err != nil {
 		return nil, err
 	}
@@ -62,17 +66,17 @@ func ResourceTools(name string, ensembles ...*Ensemble) (*Ensemble, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Local(name, list, read), nil
+	return ensemble.Local(name, list, read), nil
 }
 
 // listResources returns one page of the list.
-func listResources(ctx context.Context, roster *Roster, asked listArguments) (string, error) {
-	if _, ok := roster.byName[asked.Ensemble]; !ok && asked.Ensemble != "" {
-		return "", invoker.Invalid("/ensemble", "There is no ensemble %q. There are: %s.", shortened(asked.Ensemble), strings.Join(namesOf(roster.ensembles), ", "))
+func listResources(ctx context.Context, roster *ensemble.Roster, asked listArguments) (string, error) {
+	if _, ok := roster.Ensemble(asked.Ensemble); !ok && asked.Ensemble != "" {
+		return "", invoker.Invalid("/ensemble", "There is no ensemble %q. There are: %s.", textcut.Bytes(asked.Ensemble, toolname.Max), strings.Join(namesOf(roster.Ensembles()), ", "))
 	}
 	all, err := roster.Resources(ctx)
 	if err != nil {
-		return "", unlisted(ctx, err)
+		return "", err // Resources fails only if the call ended, or the program ends
 	}
 	var lines []string
 	for _, r := range all.Resources {
@@ -102,19 +106,19 @@ func listResources(ctx context.Context, roster *Roster, asked listArguments) (st
 	return b.String(), nil
 }
 
-func namesOf(ensembles []*Ensemble) []string {
+func namesOf(ensembles []*ensemble.Ensemble) []string {
 	var names []string
 	for _, e := range ensembles {
-		names = append(names, fmt.Sprintf("%q", e.name))
+		names = append(names, fmt.Sprintf("%q", e.Name()))
 	}
 	return names
 }
 
 // resourceLine describes one resource, always on one line.
-func resourceLine(kind, uri, ensemble, mime, title, name, description string) string {
-	line := fmt.Sprintf("- %s%s (%s", kind, oneLine(uri, uritemplate.MaxURI), oneLine(ensemble, maxName))
+func resourceLine(kind, uri, from, mime, title, name, description string) string {
+	line := fmt.Sprintf("- %s%s (%s", kind, oneLine(uri, uritemplate.MaxURI), oneLine(from, toolname.Max))
 	if mime != "" {
-		line += ", " + oneLine(mime, maxName)
+		line += ", " + oneLine(mime, toolname.Max)
 	}
 	line += ")"
 	for _, text := range slices.Compact([]string{cmp.Or(title, name), description}) {
@@ -131,7 +135,7 @@ func oneLine(text string, most int) string {
 }
 
 // readResource returns the contents of a resource, or a part of them.
-func readResource(ctx context.Context, roster *Roster, asked readArguments) (string, error) {
+func readResource(ctx context.Context, roster *ensemble.Roster, asked readArguments) (string, error) {
 	parts, err := roster.ReadResource(ctx, asked.URI)
 	var failure *invoker.Failure
 	if errors.As(err, &failure) && failure.Code == invoker.NotFound {
@@ -166,7 +170,7 @@ func textOfParts(parts []canister.ResourceContent) string {
 			continue
 		}
 		kind := cmp.Or(part.MIME, "of an unknown kind")
-		texts = append(texts, fmt.Sprintf("[%s: %d bytes, %s, which cannot be shown as text]", oneLine(part.URI, uritemplate.MaxURI), len(part.Blob), oneLine(kind, maxName)))
+		texts = append(texts, fmt.Sprintf("[%s: %d bytes, %s, which cannot be shown as text]", oneLine(part.URI, uritemplate.MaxURI), len(part.Blob), oneLine(kind, toolname.Max)))
 	}
 	return strings.Join(texts, "\n")
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Replace makes these the ensembles of the roster. An ensemble that stays is not touched:
+// its connection, its calls and its subscriptions continue. One that is new should be
+// connected before ([Ensemble.Connect]), so that its tools are there at once.
+//
+// An ensemble that is not among the new ones is retired. It takes no new calls: they go
+// to the new ensemble with its name, also calls of tools in older catalogs, and so do its
+// subscriptions; without such an ensemble calls fail with TOOL_NOT_FOUND. Its running
+// calls and requests finish, within its Options.CallLimit, and then it is closed. Replace
+// does not wait for that; [Roster.Close] does.
+//
+// [Roster.Watch] reports each ensemble that was added or removed. The errors are the same
+// as from [NewRoster], and [ErrClosed]; with an error, nothing has changed.
+func (r *Roster) Replace(ensembles ...*Ensemble) error {
+	m, err := newMembers(ensembles)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isClosed() {
+		return fmt.Errorf("roster: %w", ErrClosed)
+	}
+	before := r.members
+	if slices.Equal(before.ensembles, m.ensembles) {
+		return nil
+	}
+	r.members = m
+	for _, e := range m.ensembles {
+		if before.byName[e.name] != e {
+			r.report(e)
+		}
+	}
+	for _, e := range before.ensembles {
+		if next := m.byName[e.name]; next != e {
+			r.retire(e, next)
+		}
+	}
+	return nil
+}
+
+// report connects the watchers to a new ensemble, and tells them of it; r.mu is held.
+func (r *Roster) report(e *Ensemble) {
+	for w := range r.watchers {
+		e.news.add(w)
+		w.addChange(e.name)
+	}
+}
+
+// retire retires an ensemble on a goroutine, in favour of next, which may be nil; r.mu is
+// held.
+func (r *Roster) retire(e, next *Ensemble) {
+	e.succeed(next)
+	for w := range r.watchers {
+		e.news.remove(w)
+		w.addChange(e.name)
+	}
+	r.retiring[e] = struct{}{}
+	r.retired.Go(func() {
+		if next != nil {
+			next.resubscribe()
+		}
+		e.closeWhenDone(r.life)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.retiring, e)
+	})
+}
+
+// retirement is the state of an ensemble that left its roster. Ensemble.mu
+// guards it.
+type retirement struct {
+	begun bool
+	next  *Ensemble // takes its calls and subscriptions; may be nil
+}
+
+// succeed retires the ensemble in favour of next, which may be nil.
+func (e *Ensemble) succeed(next *Ensemble) {
+	e.unobserve()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.retirement = retirement{begun: true, next: next}
+	e.supervisor.stopRetry()
+	if next != nil {
+		e.moveSubscriptions(next)
+	}
+}
+
+// successor returns the ensemble that has replaced e, or nil.
+func (e *Ensemble) successor() *Ensemble {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.retirement.next
+}
+
+// isRemoved reports whether e was retired and nothing has replaced it.
+func (e *Ensemble) isRemoved() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.retirement.begun && e.retirement.next == nil
+}
+
+// closeWhenDone closes a retired ensemble when its calls and requests have ended, when
+// the longest of them must have ended, or when ctx ends.
+func (e *Ensemble) closeWhenDone(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, e.options.CallLimit)
+	defer cancel()
+	select {
+	case <-e.stats.whenUnused():
+	case <-bounded.Done():
+	}
+	_ = e.Close(context.WithoutCancel(ctx)) // CloseTimeout bounds it; failures are logged
+}
+
+// current returns the tool of the ensemble that has replaced the tool's ensemble, or t if
+// none has.
+func (t *Tool) current() *Tool {
+	for next := t.ensemble.successor(); next != nil; next = t.ensemble.successor() {
+		t = next.likeTool(t)
+	}
+	return t
+}
+
+// likeTool returns the tool of e with the name of t. If e does not offer it, that is a
+// tool whose calls find out.
+func (e *Ensemble) likeTool(t *Tool) *Tool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, offered := range e.tools.offer.tools {
+		if offered.definition.Name == t.definition.Name {
+			return offered
+		}
+	}
+	return &Tool{name: t.name, ensemble: e, definition: t.definition}
+}
