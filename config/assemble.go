@@ -8,15 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/consort-go/consort/config/internal/clean"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/agenttool"
-	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/ensemble/resourcetools"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
@@ -26,7 +24,6 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // AssembleOptions are the options of [Assemble]. A nil pointer and the zero value of a
@@ -49,10 +46,20 @@ type AssembleOptions struct {
 	// configuration are redacted before Redact of these options is called.
 	Telemetry *telemetry.Options
 
+	// Replaceable means that the assembly may be the Previous of another.
+	Replaceable bool
+	// Previous is the assembly in use that the new one replaces, because its configuration
+	// has changed. An ensemble whose server has not changed is the same in both, and so are
+	// Roster, Audit, Logger, Redact, Telemetry, the conversation store, the accounts of the
+	// budgets, and the tool converse; the keys for these, Logger and Telemetry have no
+	// effect. The caller must pass Ensembles of the new assembly to [ensemble.Roster.Replace]. Without an
+	// error, Close and the methods for served clients of either assembly act for the new
+	// one.
+	Previous *Assembly
+
 	redact func(text string) string // nil if there are no secrets
 	seen   *telemetry.Telemetry     // nil without Telemetry
-	starts *ensemble.Starts
-	pinned map[string]*pins.File // open pin files by path
+	pinned map[string]*pins.File    // open pin files by path
 }
 
 // Assembly holds the parts built from a configuration. Each part may be used without the
@@ -63,6 +70,8 @@ type Assembly struct {
 	// Roster has the ensembles; those from the configuration are sorted by name. Nothing
 	// is connected yet.
 	Roster *ensemble.Roster
+	// Ensembles are the ensembles of Roster; see AssembleOptions.Previous.
+	Ensembles []*ensemble.Ensemble
 	// Options are the options of each conversation.
 	Options *converse.Options
 	// Trusted holds the values of the [trusted] table. Use them for calls that the
@@ -90,13 +99,10 @@ type Assembly struct {
 	Telemetry *telemetry.Telemetry
 
 	fallbacks *converse.ModelChain // of the model; nil if it has none
-	tool      *agenttool.Tool      // nil if the tool is not served
 	certified [][]invoker.Value    // per client that is identified by a certificate
 	closers   []func() error       // run in reverse order, after the roster is closed
-
-	opening     sync.Mutex // guards history and openHistory
-	history     history.Store
-	openHistory func(context.Context) (history.Store, error) // nil without a [history] table
+	servers   []named              // without the disabled ones
+	shared    *shared
 }
 
 // Assemble builds the model, the roster and the conversation options from a
@@ -117,16 +123,9 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	if config == nil {
 		config = &Config{}
 	}
-	o.redact = redact.New(config.secrets()...)
-	if o.redact != nil {
-		o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, o.redact) }))
-	}
+	assembly := newAssembly(config.secrets(), &o)
 	for _, note := range config.Ignored {
 		o.Logger.Warn("an entry of an imported file was skipped", event.ImportSkipped, zap.String("problem", note.Error()))
-	}
-	assembly := &Assembly{Redact: o.redact, Logger: o.Logger}
-	if assembly.Redact == nil {
-		assembly.Redact = func(text string) string { return text }
 	}
 	var err error
 	for _, step := range []func(*Config, *AssembleOptions) error{
@@ -135,13 +134,18 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	} {
 		err = errors.Join(err, step(config, &o))
 	}
-	if config.Keeps() {
-		assembly.openHistory = config.OpenHistory
+	if o.Previous == nil && config.Keeps() {
+		assembly.shared.openHistory = config.OpenHistory
 	}
-	assembly.closers = append(assembly.closers, assembly.closeHistory)
 	if err != nil {
-		err = errors.Join(err, assembly.free())
+		err = errors.Join(err, closeAll(assembly.closers))
+		if o.Previous == nil {
+			err = errors.Join(err, assembly.shared.close())
+		}
 		return nil, config.located(err, assembly.Redact)
+	}
+	if before := assembly.shared.latest.Swap(assembly); before != nil {
+		_ = closeAll(before.closers) // running exchanges are not affected
 	}
 	return assembly, nil
 }
@@ -150,17 +154,22 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 // file, and releases the resources of the model. Close your own conversations and the
 // server first.
 func (a *Assembly) Close(ctx context.Context) error {
+	a = a.latest()
 	var err error
-	if a.tool != nil {
-		err = a.tool.Close(ctx)
+	if tool := a.shared.tool; tool != nil {
+		err = tool.Close(ctx)
 	}
-	return redact.Error(errors.Join(err, a.Roster.Close(ctx), a.free()), a.Redact)
+	err = errors.Join(err, a.Roster.Close(ctx))
+	for _, e := range a.Ensembles { // one may not be in the roster yet
+		err = errors.Join(err, e.Close(ctx))
+	}
+	return redact.Error(errors.Join(err, closeAll(a.closers), a.shared.close()), a.Redact)
 }
 
-// free closes everything except the roster.
-func (a *Assembly) free() error {
+// closeAll calls the functions in reverse order.
+func closeAll(closers []func() error) error {
 	var errs []error
-	for _, free := range slices.Backward(a.closers) {
+	for _, free := range slices.Backward(closers) {
 		errs = append(errs, free())
 	}
 	return errors.Join(errs...)
@@ -168,7 +177,10 @@ func (a *Assembly) free() error {
 
 // assembleTelemetry creates the telemetry of the parts.
 func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) {
-	if o.Telemetry == nil {
+	if o.Previous != nil {
+		a.Telemetry, o.seen = o.Previous.Telemetry, o.Previous.Telemetry
+	}
+	if o.Previous != nil || o.Telemetry == nil {
 		return nil
 	}
 	options := *o.Telemetry
@@ -188,24 +200,34 @@ func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) 
 func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	ensembles := slices.Clone(o.Ensembles)
 	o.pinned = map[string]*pins.File{}
-	if config.ConcurrentStarts > 0 {
-		o.starts = &ensemble.Starts{Limit: config.ConcurrentStarts}
+	if o.Previous == nil && config.ConcurrentStarts > 0 {
+		a.shared.starts = &ensemble.Starts{Limit: config.ConcurrentStarts}
 	}
 	var errs []error
 	for _, server := range config.servers() {
-		e, err := server.ensemble(o)
+		e, err := o.Previous.unchanged(server), error(nil)
+		if e == nil {
+			e, err = server.ensemble(o, a.shared.starts)
+		}
 		if err != nil {
 			errs = append(errs, &keyError{server.path(), server.origin(), err})
 		} else if e != nil {
-			ensembles = append(ensembles, e)
+			ensembles, server.made = append(ensembles, e), e
+			a.servers = append(a.servers, server)
 		}
 	}
 	if config.Tools.Resources {
-		tools, err := ensemble.ResourceTools(resourceTools, ensembles...)
+		tools, err := o.Previous.toolsFor(ensembles), error(nil)
+		if tools == nil {
+			tools, err = resourcetools.New(resourceTools, ensembles...)
+		}
 		errs, ensembles = append(errs, err), append(ensembles, tools)
 	}
 	roster, err := ensemble.NewRoster(ensembles...)
-	a.Roster = roster
+	a.Roster, a.Ensembles = roster, ensembles
+	if o.Previous != nil {
+		a.Roster = o.Previous.Roster
+	}
 	return errors.Join(append(errs, err)...)
 }
 
@@ -220,6 +242,7 @@ type named struct {
 		options(o *AssembleOptions) *ensemble.Options
 	}
 	kept *Supervision // nil if the server is nil
+	made *ensemble.Ensemble
 }
 
 func (n named) path() string { return n.table + "." + showKey(n.name) }
@@ -236,17 +259,17 @@ func (c *Config) servers() []named {
 	kept := c.Supervised()
 	var all []named
 	for name, s := range c.MCP {
-		all = append(all, named{"mcp", name, s, kept[name]})
+		all = append(all, named{"mcp", name, s, kept[name], nil})
 	}
 	for name, s := range c.GRPC {
-		all = append(all, named{"grpc", name, s, kept[name]})
+		all = append(all, named{"grpc", name, s, kept[name], nil})
 	}
 	slices.SortFunc(all, func(a, b named) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.table, b.table)) })
 	return all
 }
 
 // ensemble returns an ensemble for the server; nil if the server is disabled.
-func (n named) ensemble(o *AssembleOptions) (*ensemble.Ensemble, error) {
+func (n named) ensemble(o *AssembleOptions, starts *ensemble.Starts) (*ensemble.Ensemble, error) {
 	if n.kept == nil {
 		return nil, errors.New("the server is nil")
 	}
@@ -259,6 +282,7 @@ func (n named) ensemble(o *AssembleOptions) (*ensemble.Ensemble, error) {
 	}
 	source = clean.Source(source, o.redact)
 	options := n.server.options(o)
+	options.Starts = starts
 	if options.Screen, err = n.kept.screen(n.name, o); err != nil {
 		return nil, about("pin", err)
 	}
@@ -305,7 +329,7 @@ func (s *Server) options(o *AssembleOptions) *ensemble.Options {
 // options returns s.Options with what [Assemble] sets.
 func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
 	options := s.Options
-	options.Starts, options.Redact, options.Logger, options.Telemetry = o.starts, o.redact, o.Logger, o.seen
+	options.Redact, options.Logger, options.Telemetry = o.redact, o.Logger, o.seen
 	if settings := s.Settings.Reveal(); settings != nil {
 		options.Settings = settings
 	}

@@ -56,7 +56,10 @@ func isLow(level *node) bool {
 // assembleAudit opens the trail.
 func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	from := config.Audit
-	if from == nil {
+	if o.Previous != nil {
+		a.Audit = o.Previous.Audit
+	}
+	if o.Previous != nil || from == nil {
 		return nil
 	}
 	var to sinks
@@ -71,7 +74,7 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 		if err != nil {
 			return about("audit.file", err)
 		}
-		a.closers = append(a.closers, file.Close)
+		a.shared.closers = append(a.shared.closers, file.Close)
 		to = append(to, file)
 	}
 	if len(to) == 0 {

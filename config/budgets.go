@@ -3,12 +3,10 @@
 package config
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/storeledger"
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/history"
 )
 
 // budgetFields returns the fields of the budgets table.
@@ -115,57 +113,18 @@ func checkBudgets(p *budget.Policy, r *reader, n *node, model *Model) {
 	}
 }
 
-// keptLedger is the ledger of the conversation store, which is opened on first use.
-type keptLedger struct {
-	open func(context.Context) (history.Store, error)
-}
-
-func (l keptLedger) ledger(ctx context.Context) (budget.Ledger, error) {
-	store, err := l.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	keeper, ok := store.(interface{ Ledger() budget.Ledger })
-	if !ok {
-		return nil, errors.New("budgets: the conversation store does not support accounts")
-	}
-	return keeper.Ledger(), nil
-}
-
-func (l keptLedger) Reserve(ctx context.Context, r budget.Reservation) ([]int64, error) {
-	ledger, err := l.ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return ledger.Reserve(ctx, r)
-}
-
-func (l keptLedger) Settle(ctx context.Context, id string, spent map[string]int64) error {
-	ledger, err := l.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	return ledger.Settle(ctx, id, spent)
-}
-
-func (l keptLedger) Balances(ctx context.Context, accounts ...string) ([]budget.Balance, error) {
-	ledger, err := l.ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return ledger.Balances(ctx, accounts...)
-}
-
 // assembleBudgets sets the budget of the conversations.
-func (a *Assembly) assembleBudgets(config *Config, _ *AssembleOptions) error {
+func (a *Assembly) assembleBudgets(config *Config, o *AssembleOptions) error {
 	if config.Budgets == nil {
 		return nil
 	}
 	policy := *config.Budgets
 	switch {
 	case policy.Ledger != nil:
+	case o.Previous != nil && o.Previous.Options.Budget != nil:
+		policy.Ledger = o.Previous.Options.Budget.Ledger
 	case config.Keeps():
-		policy.Ledger = keptLedger{a.History}
+		policy.Ledger = storeledger.New(a.History)
 	default:
 		policy.Ledger = budget.NewMemory()
 	}

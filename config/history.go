@@ -217,24 +217,25 @@ func (c *Config) Redact() func(text string) string {
 // it, and Close closes it. A failed call may be repeated. History may be called
 // concurrently.
 func (a *Assembly) History(ctx context.Context) (history.Store, error) {
-	a.opening.Lock()
-	defer a.opening.Unlock()
-	if a.history == nil && a.openHistory != nil {
-		store, err := a.openHistory(ctx)
+	s := a.shared
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.history == nil && s.openHistory != nil {
+		store, err := s.openHistory(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a.history = store
+		s.history = store
 	}
-	return a.history, nil
+	return s.history, nil
 }
 
 // closeHistory closes the store permanently.
-func (a *Assembly) closeHistory() error {
-	a.opening.Lock()
-	defer a.opening.Unlock()
-	store := a.history
-	a.openHistory = func(context.Context) (history.Store, error) { return nil, history.ErrClosed }
+func (s *shared) closeHistory() error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	store := s.history
+	s.openHistory = func(context.Context) (history.Store, error) { return nil, history.ErrClosed }
 	if store == nil {
 		return nil
 	}

@@ -388,11 +388,10 @@ func overGRPC(o *mcpserver.Options) *grpctool.ServerOptions {
 
 // offerConversations adds the tool converse. Its conversations use the trusted values of
 // the caller, not of the person who runs the program.
-func (a *Assembly) offerConversations(o *AssembleOptions) error {
-	tool, err := agenttool.New(a.OpenServed(nil), &agenttool.Options{Identity: a.Options.Identity, Logger: o.Logger})
-	if err != nil {
-		return about("serve.converse", err)
+func (a *Assembly) offerConversations(o *AssembleOptions) (err error) {
+	if o.Previous == nil {
+		a.shared.tool, err = agenttool.New(a.OpenServed(nil), &agenttool.Options{Identity: a.Options.Identity, Logger: o.Logger})
 	}
-	a.tool, a.Serve.Tools = tool, []invoker.Invoker{tool}
-	return nil
+	a.Serve.Tools = []invoker.Invoker{a.shared.tool}
+	return about("serve.converse", err)
 }

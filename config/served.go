@@ -19,7 +19,7 @@ const OwnerPrefix = "served-"
 // OwnerOf returns an owner name for the caller's conversations. It is derived from the
 // trusted values of ctx that [Conversation].Identity names, and does not reveal them.
 func (a *Assembly) OwnerOf(ctx context.Context) (string, error) {
-	owner, err := agenttool.OwnerOf(ctx, a.Options.Identity)
+	owner, err := agenttool.OwnerOf(ctx, a.latest().Options.Identity)
 	return OwnerPrefix + owner, err
 }
 
@@ -27,6 +27,7 @@ func (a *Assembly) OwnerOf(ctx context.Context) (string, error) {
 // without a caller. It returns an error if no identity in the configuration matches: the
 // client was removed, or its trusted values have changed.
 func (a *Assembly) ValuesOf(_ context.Context, info history.Info) ([]invoker.Value, error) {
+	a = a.latest()
 	callers := append([][]invoker.Value{nil, a.Serve.Trusted}, a.certified...)
 	for _, known := range a.Serve.Tokens {
 		callers = append(callers, known.Trusted)
@@ -44,6 +45,7 @@ func (a *Assembly) ValuesOf(_ context.Context, info history.Info) ([]invoker.Val
 // program. log stores the conversations; nil keeps them in memory.
 func (a *Assembly) OpenServed(log history.Log) converse.OpenFunc {
 	return func(_ context.Context, id string) (*converse.Conversation, error) {
+		a := a.latest()
 		options := *a.Options
 		options.ID, options.Trusted, options.Log = id, nil, log
 		return converse.New(a.Model, a.Roster, &options), nil

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/consort-go/consort/converse/agenttool"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// shared is what an assembly shares with its successors.
+type shared struct {
+	latest  atomic.Pointer[Assembly]
+	secrets *redact.Growing // nil unless the assembly is replaceable
+	starts  *ensemble.Starts
+	tool    *agenttool.Tool // nil if the tool is not served
+	closers []func() error
+
+	opening     sync.Mutex // guards history and openHistory
+	history     history.Store
+	openHistory func(context.Context) (history.Store, error) // nil without a [history] table
+}
+
+// newAssembly returns an assembly whose log has none of the secrets. It sets the functions
+// of the options that redact them.
+func newAssembly(secrets []string, o *AssembleOptions) *Assembly {
+	if before := o.Previous; before != nil {
+		before.shared.secrets.Add(secrets...)
+		o.redact, o.Logger = before.Redact, before.Logger
+		return &Assembly{Redact: o.redact, Logger: o.Logger, shared: before.shared}
+	}
+	common := &shared{}
+	if o.redact = redact.New(secrets...); o.Replaceable {
+		common.secrets = redact.NewGrowing(secrets...)
+		o.redact = common.secrets.Text
+	}
+	if o.redact == nil {
+		return &Assembly{Redact: func(text string) string { return text }, Logger: o.Logger, shared: common}
+	}
+	clean := o.redact
+	o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, clean) }))
+	return &Assembly{Redact: clean, Logger: o.Logger, shared: common}
+}
+
+// latest returns the assembly that has replaced a, or a.
+func (a *Assembly) latest() *Assembly {
+	if newest := a.shared.latest.Load(); newest != nil {
+		return newest
+	}
+	return a // it is not complete yet
+}
+
+// unchanged returns the ensemble of a server that has the same settings in a, or nil.
+func (a *Assembly) unchanged(n named) *ensemble.Ensemble {
+	if a == nil || n.kept == nil {
+		return nil
+	}
+	for _, was := range a.servers {
+		if was.path() != n.path() {
+			continue
+		}
+		origin := n.kept.Origin
+		n.kept.Origin = was.kept.Origin // lines above it may have moved
+		same := reflect.DeepEqual(was.server, n.server)
+		n.kept.Origin = origin
+		if same {
+			return was.made
+		}
+	}
+	return nil
+}
+
+// toolsFor returns the ensemble with the tools for the resources of these ensembles, if a
+// has it, or nil.
+func (a *Assembly) toolsFor(ensembles []*ensemble.Ensemble) *ensemble.Ensemble {
+	n := len(ensembles)
+	if a == nil || len(a.Ensembles) != n+1 || a.Ensembles[n].Name() != resourceTools || !slices.Equal(a.Ensembles[:n], ensembles) {
+		return nil
+	}
+	return a.Ensembles[n]
+}
+
+// close closes everything that assemblies share, except the roster.
+func (s *shared) close() error { return closeAll(append(slices.Clone(s.closers), s.closeHistory)) }
