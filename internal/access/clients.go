@@ -22,11 +22,10 @@ type Limits struct {
 
 // Clients tracks the requests of each client. All methods may be called concurrently.
 type Clients struct {
+	mu              sync.Mutex
 	rate            rate.Limit
 	burst, parallel int
-
-	mu sync.Mutex
-	of map[string]*load
+	of              map[string]*load
 }
 
 // load is the current use of one client.
@@ -38,12 +37,26 @@ type load struct {
 
 // New returns a Clients without any requests under way.
 func New(limits Limits) *Clients {
-	c := &Clients{rate: rate.Inf, burst: limits.Burst, parallel: limits.Parallel, of: make(map[string]*load)}
-	if limits.Rate > 0 {
-		c.rate = rate.Limit(limits.Rate)
-		c.burst = cmp.Or(max(c.burst, 0), max(1, int(limits.Rate)))
-	}
+	c := &Clients{of: make(map[string]*load)}
+	c.SetLimits(limits)
 	return c
+}
+
+// SetLimits changes the limits, also of clients with requests under way.
+func (c *Clients) SetLimits(limits Limits) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit, burst := rate.Inf, limits.Burst
+	if limits.Rate > 0 {
+		limit, burst = rate.Limit(limits.Rate), cmp.Or(max(burst, 0), max(1, int(limits.Rate)))
+	}
+	if c.parallel = limits.Parallel; limit == c.rate && burst == c.burst {
+		return
+	}
+	c.rate, c.burst = limit, burst
+	for _, load := range c.of {
+		load.rate = rate.NewLimiter(limit, burst)
+	}
 }
 
 // Kind says which limit a request counts against.

@@ -56,6 +56,7 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 	arrive := func() time.Duration { return h.server.clients.Arrive(from.client) }
 	in := newFrameReader(stream, arrive, h.server.closed)
 	in.peer = clientOf(ctx)
+	defer h.server.addStream(in, from)()
 	err = h.mcp.Serve(ctx, in, &frameWriter{stream: stream})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		event.Log(ctx, h.server.log, zapcore.InfoLevel, "a stream of MCP ended", event.ServeStreamFailed, zap.Error(err))

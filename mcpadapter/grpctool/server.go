@@ -148,7 +148,7 @@ type Server struct {
 	roster   *ensemble.Roster
 	own      *ensemble.Ensemble // of options.Tools
 	tools    atomic.Pointer[toolset]
-	tokens   access.Tokens
+	guard    atomic.Pointer[guard]
 	clients  *access.Clients
 
 	life context.Context // of the calls
@@ -156,10 +156,11 @@ type Server struct {
 
 	mu       sync.Mutex
 	isClosed bool
-	running  sync.WaitGroup // requests
-	serving  sync.WaitGroup // Serve
-	closed   chan struct{}  // closed when isClosed is set
-	over     chan struct{}  // closed when no call is left, or all were cancelled
+	streams  map[*frameReader]*caller // of MCP
+	running  sync.WaitGroup           // requests
+	serving  sync.WaitGroup           // Serve
+	closed   chan struct{}            // closed when isClosed is set
+	over     chan struct{}            // closed when no call is left, or all were cancelled
 	ending   sync.Once
 	notReady sync.Once // guards the log entry about its panic
 }
@@ -185,7 +186,8 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000)
 	}))
 	s.life, s.end = context.WithCancelCause(context.Background())
-	s.tokens = access.NewTokens(s.options.Token, s.options.Tokens)
+	s.guard.Store(newGuard(&s.options))
+	s.streams = make(map[*frameReader]*caller)
 	s.clients = access.New(access.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.closed, s.over = make(chan struct{}), make(chan struct{})
 	s.own = ensemble.New("grpctool", ensemble.LocalSource(s.options.Tools...), &ensemble.Options{

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/consort-go/consort/internal/access"
@@ -29,6 +30,61 @@ type caller struct {
 	ctx      context.Context // with the trusted values
 	identity string          // empty without authentication
 	client   string          // the client whose limits apply
+	by       *guard          // checked the credentials
+}
+
+// guard decides who may send requests. It does not change; [Server.SetAccess] sets
+// another.
+type guard struct {
+	tokens        access.Tokens
+	trusted       []invoker.Value                                                           // of every caller
+	byToken       func(context.Context, string) ([]invoker.Value, error)                    // ServerOptions.Authenticate; may be nil
+	byCertificate func(context.Context, *x509.Certificate) (string, []invoker.Value, error) // ServerOptions.Certificate; may be nil
+}
+
+func newGuard(o *ServerOptions) *guard {
+	return &guard{access.NewTokens(o.Token, o.Tokens), o.Trusted, o.Authenticate, o.Certificate}
+}
+
+// SetAccess changes who may call the server, and how often: it takes Authenticate, Token,
+// Tokens, Certificate, Trusted, Rate, Burst and Parallel of the options, and ignores the
+// rest. The next request is checked with them. Requests under way continue, with the
+// values that they have. A stream of MCP whose credentials are not valid any longer, or
+// belong to another caller, takes no further messages, and ends when its calls are
+// answered. Whether connections need a certificate does not change.
+func (s *Server) SetAccess(options *ServerOptions) {
+	full := options.withDefaults()
+	g := newGuard(&full)
+	s.guard.Store(g)
+	s.clients.SetLimits(access.Limits{Rate: full.Rate, Burst: full.Burst, Parallel: full.Parallel})
+	s.mu.Lock()
+	streams := maps.Clone(s.streams)
+	s.mu.Unlock()
+	for in, from := range streams {
+		g.recheck(in, from)
+	}
+}
+
+// recheck stops reading from a stream of MCP unless the caller may still have it.
+func (g *guard) recheck(in *frameReader, from *caller) {
+	if v, err := g.authenticate(from.ctx); err != nil || v.identity != from.identity {
+		_ = in.Close()
+	}
+}
+
+// addStream adds a stream of MCP until remove is called.
+func (s *Server) addStream(in *frameReader, from *caller) (remove func()) {
+	s.mu.Lock()
+	s.streams[in] = from
+	s.mu.Unlock()
+	if g := s.guard.Load(); g != from.by { // SetAccess has not seen the stream
+		g.recheck(in, from)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.streams, in)
+	}
 }
 
 var errNoIdentity = errors.New("the request has neither a bearer token nor a certificate")
@@ -40,11 +96,11 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx = invoker.WithTrusted(ctx, append(slices.Clip(s.options.Trusted), v.values...)...)
-	ctx = s.tokens.WithName(access.WithName(ctx, v.certificate), v.token)
+	ctx = invoker.WithTrusted(ctx, append(slices.Clip(v.by.trusted), v.values...)...)
+	ctx = v.by.tokens.WithName(access.WithName(ctx, v.certificate), v.token)
 	accesslog.From(ctx).Identified(access.NameFrom(ctx))
 	client := access.Client(v.identity, addressOf(ctx))
-	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client}, nil
+	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client, by: v.by}, nil
 }
 
 // verdict is the result of checking the credentials of a request.
@@ -52,6 +108,7 @@ type verdict struct {
 	values             []invoker.Value
 	certificate, token string // the names of both; may be empty
 	identity           string
+	by                 *guard
 }
 
 type verdictKey struct{}
@@ -71,7 +128,7 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 	if v, ok := ctx.Value(verdictKey{}).(*verdict); ok {
 		return v, nil
 	}
-	v, err := s.authenticate(ctx)
+	v, err := s.guard.Load().authenticate(ctx)
 	if err != nil {
 		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", access.Address(addressOf(ctx))), zap.Error(err))
 		var failure *invoker.Failure
@@ -85,21 +142,21 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 
 // authenticate checks the credentials of a request. The error is the reason for refusing
 // it.
-func (s *Server) authenticate(ctx context.Context) (*verdict, error) {
-	o, v := &s.options, &verdict{}
-	takesTokens := s.tokens.Configured() || o.Authenticate != nil
-	if !takesTokens && o.Certificate == nil {
+func (g *guard) authenticate(ctx context.Context) (*verdict, error) {
+	v := &verdict{by: g}
+	takesTokens := g.tokens.Configured() || g.byToken != nil
+	if !takesTokens && g.byCertificate == nil {
 		return v, nil
 	}
 	name := ""
-	if certificate := certificateOf(ctx); certificate != nil && o.Certificate != nil {
-		if err := s.byCertificate(ctx, certificate, v); err != nil {
+	if certificate := certificateOf(ctx); certificate != nil && g.byCertificate != nil {
+		if err := g.askCertificate(ctx, certificate, v); err != nil {
 			return nil, err
 		}
 		name = "certificate " + fingerprint(certificate.Raw)
 	}
 	if headers := metadata.ValueFromIncomingContext(ctx, "authorization"); takesTokens && len(headers) > 0 {
-		more, known, err := s.tokens.Check(headers, s.ask(ctx))
+		more, known, err := g.tokens.Check(headers, g.askToken(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -111,22 +168,22 @@ func (s *Server) authenticate(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
-// byCertificate calls ServerOptions.Certificate. A panic refuses the request.
-func (s *Server) byCertificate(ctx context.Context, certificate *x509.Certificate, v *verdict) (err error) {
+// askCertificate calls ServerOptions.Certificate. A panic refuses the request.
+func (g *guard) askCertificate(ctx context.Context, certificate *x509.Certificate, v *verdict) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the check of the certificate panicked: %v", p)
 		}
 	}()
-	v.certificate, v.values, err = s.options.Certificate(ctx, certificate)
+	v.certificate, v.values, err = g.byCertificate(ctx, certificate)
 	return err
 }
 
-func (s *Server) ask(ctx context.Context) func(token string) ([]invoker.Value, error) {
-	if s.options.Authenticate == nil {
+func (g *guard) askToken(ctx context.Context) func(token string) ([]invoker.Value, error) {
+	if g.byToken == nil {
 		return nil
 	}
-	return func(token string) ([]invoker.Value, error) { return s.options.Authenticate(ctx, token) }
+	return func(token string) ([]invoker.Value, error) { return g.byToken(ctx, token) }
 }
 
 // certificateOf returns the client's certificate, if TLS has verified one.

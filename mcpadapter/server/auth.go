@@ -86,19 +86,22 @@ func (m *ResourceMetadata) document() []byte {
 	return text
 }
 
-// authentication finds out who sends a request over HTTP.
+// authentication decides who may send a request over HTTP, and finds out who does. It
+// does not change; [Server.SetAccess] sets another.
 type authentication struct {
 	tokens   access.Tokens
 	ask      func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error) // Options.Authenticate; may be nil
 	trusted  []invoker.Value                                                                   // of every caller
 	metadata *ResourceMetadata                                                                 // may be nil
+	hosts    []string                                                                          // Options.Hosts
+	origins  []string                                                                          // Options.Origins
 	refusals *zap.Logger
 }
 
 func newAuthentication(o *Options, refusals *zap.Logger) *authentication {
 	return &authentication{
 		tokens: access.NewTokens(o.Token, o.Tokens), ask: o.Authenticate, trusted: o.Trusted,
-		metadata: o.ResourceMetadata, refusals: refusals,
+		metadata: o.ResourceMetadata, hosts: o.Hosts, origins: o.Origins, refusals: refusals,
 	}
 }
 
@@ -108,30 +111,34 @@ func (a *authentication) isRequired() bool { return a.tokens.Configured() || a.a
 // identify authenticates a request and returns its caller. If not ok, it has written
 // the response.
 func (a *authentication) identify(w http.ResponseWriter, r *http.Request) (from *caller, ok bool) {
-	values, name, err := a.check(r)
+	said, name, identity, err := a.check(r)
 	if err != nil {
 		a.refuse(w, r, err)
 		return nil, false
 	}
-	said := append(invoker.TrustedFrom(r.Context()), values...)
 	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(a.trusted), said...)...)
 	ctx = a.tokens.WithName(ctx, name)
-	identity := access.Identity(name, said)
-	return &caller{ctx: ctx, identity: identity, client: access.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
+	return &caller{by: a, ctx: ctx, identity: identity, client: access.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
 }
 
 func alwaysFree() (release func(), ok bool) { return func() {}, true }
 
-// check checks the token of a request. name is the name of the token.
-func (a *authentication) check(r *http.Request) (values []invoker.Value, name string, err error) {
-	if !a.isRequired() {
-		return nil, "", nil
+// check checks the token of a request. It returns the trusted values of the request and
+// its token, the name of the token, and the identity of the caller.
+func (a *authentication) check(r *http.Request) (said []invoker.Value, name, identity string, err error) {
+	said = invoker.TrustedFrom(r.Context())
+	if a.isRequired() {
+		var ask func(token string) ([]invoker.Value, error)
+		if a.ask != nil {
+			ask = func(token string) ([]invoker.Value, error) { return a.ask(r.Context(), token, r) }
+		}
+		var values []invoker.Value
+		if values, name, err = a.tokens.Check(r.Header.Values("Authorization"), ask); err != nil {
+			return nil, "", "", err
+		}
+		said = append(said, values...)
 	}
-	var ask func(token string) ([]invoker.Value, error)
-	if a.ask != nil {
-		ask = func(token string) ([]invoker.Value, error) { return a.ask(r.Context(), token, r) }
-	}
-	return a.tokens.Check(r.Header.Values("Authorization"), ask)
+	return said, name, access.Identity(name, said), nil
 }
 
 // refuse answers a request whose token is missing or not valid (RFC 6750, § 3; RFC

@@ -87,14 +87,15 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	if !h.checkHost(w, r) {
 		return
 	}
-	if m := h.options.ResourceMetadata; m != nil && strings.HasPrefix(r.URL.Path, wellKnown) {
+	auth := h.auth.Load()
+	if m := auth.metadata; m != nil && strings.HasPrefix(r.URL.Path, wellKnown) {
 		serveMetadata(w, r, m)
 		return
 	}
 	if !h.checkOrigin(w, r) || !checkMethod(w, r) {
 		return
 	}
-	from, ok := h.auth.identify(w, r)
+	from, ok := auth.identify(w, r)
 	if !ok {
 		return
 	}
@@ -196,6 +197,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	} else {
 		defer context.AfterFunc(h.streaming, cancel)()
 		defer time.AfterFunc(streamTimeout, cancel).Stop()
+		defer h.wait(&waitingStream{r, from, cancel})()
 	}
 	r = r.WithContext(ctx)
 	r.Header = r.Header.Clone()
@@ -279,10 +281,10 @@ func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter 
 // to this machine could send them (DNS rebinding; MCP 2025-11-25, basic/transports §
 // Security Warning).
 func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
-	hosts := h.options.Hosts
+	hosts := h.auth.Load().hosts
 	name := hostOf(r.Host)
 	switch {
-	case len(hosts) == 0 && (isLoopback(name) || h.auth.isRequired()):
+	case len(hosts) == 0 && (isLoopback(name) || h.auth.Load().isRequired()):
 		return true // a web page does not have the token
 	case slices.ContainsFunc(hosts, func(host string) bool {
 		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(strings.Trim(host, "[]"), name)
@@ -302,7 +304,7 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	own := isOriginOf(origins[0], r.Host)
-	listed := slices.ContainsFunc(h.options.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
+	listed := slices.ContainsFunc(h.auth.Load().origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
 	if len(origins) > 1 || !own && !listed {
 		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", textcut.Bytes(origins[0], wire.MaxQuoted)))
 		listening.Refuse(w, r, http.StatusForbidden, "the origin is not allowed")

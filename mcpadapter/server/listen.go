@@ -31,7 +31,7 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 // listener is closed in any case.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error {
 	o := &s.options
-	if !s.auth.isRequired() && !isLoopback(hostOf(listener.Addr().String())) {
+	if !s.auth.Load().isRequired() && !isLoopback(hostOf(listener.Addr().String())) {
 		s.log.Warn("the server is open: anyone who can reach it may call its tools", event.ServeExposed, zap.Stringer("address", listener.Addr()))
 	}
 	web := listening.NewServer(listener, s.mux(), listening.Options{

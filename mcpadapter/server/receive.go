@@ -48,6 +48,8 @@ type caller struct {
 	// lines are the access log's lines of a stream; nil without an access log, and over
 	// HTTP, where the line of a request is in ctx.
 	lines *lines
+
+	by *authentication // checked the request; nil over a stream
 }
 
 // origin returns the client or the session that a request of the caller belongs to: the

@@ -35,7 +35,8 @@ type Server struct {
 	offers     offers
 	requests   sync.Map // HTTP requests under way: their key -> *caller
 	serial     atomic.Uint64
-	auth       *authentication
+	auth       atomic.Pointer[authentication]
+	waiting    waitingStreams
 	clients    *access.Clients
 	sessions   *sessions
 	parked     *parked
@@ -79,7 +80,7 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
-	s.auth = newAuthentication(&s.options, s.refusals)
+	s.auth.Store(newAuthentication(&s.options, s.refusals))
 	s.clients = access.New(access.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.sessions = newSessions(&s.options)
 	s.parked = newParked(s.options.AnswerTimeout, s.options.Parallel)

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/consort-go/consort/internal/access"
+)
+
+// SetAccess changes who may call the server, and how often: it takes Authenticate, Token,
+// Tokens, Trusted, ResourceMetadata, Hosts, Origins, Rate, Burst and Parallel of the
+// options, and ignores the rest. The next request over HTTP is checked with them. Requests
+// under way continue, with the values that they have. A stream that waits for
+// notifications ends if its token is not valid any longer, or belongs to another caller.
+func (s *Server) SetAccess(options *Options) {
+	full := options.withDefaults()
+	auth := newAuthentication(&full, s.refusals)
+	s.auth.Store(auth)
+	s.clients.SetLimits(access.Limits{Rate: full.Rate, Burst: full.Burst, Parallel: full.Parallel})
+	for _, w := range s.waiting.list() {
+		w.recheck(auth)
+	}
+}
+
+// wait adds a stream until remove is called.
+func (h *handler) wait(w *waitingStream) (remove func()) {
+	remove = h.waiting.add(w)
+	if auth := h.auth.Load(); auth != w.from.by { // SetAccess has not seen the stream
+		w.recheck(auth)
+	}
+	return remove
+}
+
+// waitingStreams are the HTTP streams that wait for notifications.
+type waitingStreams struct {
+	mu sync.Mutex
+	of map[*waitingStream]struct{}
+}
+
+// waitingStream is one stream.
+type waitingStream struct {
+	request *http.Request
+	from    *caller
+	end     context.CancelFunc
+}
+
+// recheck ends the stream unless the caller may still have it.
+func (w *waitingStream) recheck(auth *authentication) {
+	if _, _, identity, err := auth.check(w.request); err != nil || identity != w.from.identity {
+		w.end()
+	}
+}
+
+func (s *waitingStreams) add(w *waitingStream) (remove func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = make(map[*waitingStream]struct{})
+	}
+	s.of[w] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.of, w)
+	}
+}
+
+func (s *waitingStreams) list() []*waitingStream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.of))
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/server"
+)
+
+// After SetAccess a new token works and an old one does not, a stream of a client without
+// a token ends, and that of a client who keeps its token continues.
+func TestSetAccess(t *testing.T) {
+	const ada, ben, eve = "the-token-of-ada", "the-token-of-ben", "the-token-of-eve"
+	user := invoker.NewTrusted[string]("user_id")
+	tokens := func(of map[string]string) (all []server.BearerToken) {
+		for token, id := range of {
+			all = append(all, server.BearerToken{Token: token, Trusted: []invoker.Value{user.Is(id)}})
+		}
+		return all
+	}
+	srv := newServer(t, &server.Options{Tokens: tokens(map[string]string{ada: "ada", ben: "ben"})}, adder(t))
+	web := httptest.NewServer(srv.Handler())
+	t.Cleanup(web.Close)
+	t.Cleanup(func() { srv.Close(context.Background()) })
+	send := func(method, token, session, body string) *http.Response {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, web.URL, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		request.Header.Set("Accept", "application/json, text/event-stream")
+		request.Header.Set("Content-Type", "application/json")
+		if session != "" {
+			request.Header.Set("Mcp-Session-Id", session)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		return response
+	}
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	stream := func(token string) io.Reader {
+		t.Helper()
+		begun := send(http.MethodPost, token, "", hello)
+		waiting := send(http.MethodGet, token, begun.Header.Get("Mcp-Session-Id"), "")
+		if waiting.StatusCode != http.StatusOK {
+			t.Fatalf("the stream of %s: %s", token, waiting.Status)
+		}
+		return waiting.Body
+	}
+	kept, ended := stream(ada), stream(ben)
+	srv.SetAccess(&server.Options{Tokens: tokens(map[string]string{ada: "ada", eve: "eve"}), Rate: 1000, Hosts: []string{"127.0.0.1"}})
+	if _, err := io.ReadAll(ended); err != nil {
+		t.Errorf("the stream without a token: %v", err)
+	}
+	for token, want := range map[string]int{ada: http.StatusOK, ben: http.StatusUnauthorized, eve: http.StatusOK} {
+		if got := send(http.MethodPost, token, "", hello); got.StatusCode != want {
+			t.Errorf("%s: %s", token, got.Status)
+		}
+	}
+	over := make(chan error, 1)
+	go func() {
+		_, err := io.ReadAll(kept)
+		over <- err
+	}()
+	select {
+	case <-over:
+		t.Error("the stream of a client who keeps its token has ended")
+	case <-time.After(20 * time.Millisecond):
+	}
+	srv.SetAccess(&server.Options{Tokens: tokens(map[string]string{ada: "somebody else"})})
+	if err := <-over; err != nil {
+		t.Errorf("the stream of a token that now belongs to another: %v", err)
+	}
+	srv.SetAccess(&server.Options{Hosts: []string{"tools.example.com"}})
+	if got := send(http.MethodPost, ada, "", hello); got.StatusCode != http.StatusForbidden {
+		t.Errorf("another name: %s", got.Status)
+	}
+}
