@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reload
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Files are the contents of a configuration file and of the files that it imports, at one
+// moment.
+type Files struct {
+	texts map[string]string // by path; a file that cannot be read has none
+	keys  map[string]string // the values as JSON, by the path of their keys; nil if the file cannot be read
+}
+
+// Read reads the file at path and the files that it imports. Files that cannot be read, or
+// that are not valid, count as empty: whoever loads the configuration reports them.
+func Read(path string) *Files {
+	f := &Files{texts: map[string]string{}}
+	tree := f.read(path)
+	if tree == nil {
+		return f
+	}
+	f.keys = map[string]string{}
+	flatten("", tree, f.keys)
+	imported, _ := tree["import"].([]any)
+	for _, one := range imported {
+		name, _ := one.(string)
+		if name == "" {
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		if servers, ok := f.read(name)["mcpServers"]; ok {
+			flatten("mcp", servers, f.keys)
+		}
+	}
+	return f
+}
+
+// read reads a file in TOML or JSON; nil if it cannot be read.
+func (f *Files) read(path string) (tree map[string]any) {
+	f.texts[path] = ""
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	f.texts[path] = string(text)
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		err = json.Unmarshal(text, &tree)
+	} else {
+		err = toml.Unmarshal(text, &tree)
+	}
+	if err != nil {
+		return nil
+	}
+	return tree
+}
+
+// Equal reports whether the files and their contents are the same.
+func (f *Files) Equal(other *Files) bool { return maps.Equal(f.texts, other.texts) }
+
+// Paths returns the paths of the files, sorted.
+func (f *Files) Paths() []string { return slices.Sorted(maps.Keys(f.texts)) }
+
+// Changed returns the paths of the keys whose values are not the same as before, sorted.
+// A list is one value.
+func (f *Files) Changed(before *Files) []string {
+	var changed []string
+	for key, value := range f.keys {
+		if was, ok := before.keys[key]; !ok || was != value {
+			changed = append(changed, key)
+		}
+	}
+	for key := range before.keys {
+		if _, ok := f.keys[key]; !ok {
+			changed = append(changed, key)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// flatten adds the values in a tree to all, by the path of their keys below path.
+func flatten(path string, value any, all map[string]string) {
+	table, ok := value.(map[string]any)
+	if !ok || len(table) == 0 && path != "" {
+		text, err := json.Marshal(value)
+		if err != nil { // such as infinity
+			text = fmt.Append(nil, value)
+		}
+		all[path] = string(text)
+		return
+	}
+	for key, inner := range table {
+		if !bare.MatchString(key) {
+			key = strconv.Quote(key)
+		}
+		if path != "" {
+			key = path + "." + key
+		}
+		flatten(key, inner, all)
+	}
+}
+
+// bare are keys that TOML writes without quotes.
+var bare = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reload_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/internal/reload"
+)
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestChanged(t *testing.T) {
+	folder := t.TempDir()
+	imported := write(t, filepath.Join(folder, "host.json"), `{"mcpServers": {"b c": {"command": "x"}}, "other": 1}`)
+	path := write(t, filepath.Join(folder, "consort.toml"), "import = [\"host.json\"]\n[serve]\nhttp = \"a\"\nclients = [{token = \"1\"}]\n[mcp.a]\ncommand = [\"x\"]\n")
+	before := reload.Read(path)
+	if !before.Equal(reload.Read(path)) || !slices.Equal(before.Paths(), []string{path, imported}) {
+		t.Errorf("the files are %v", before.Paths())
+	}
+	write(t, imported, `{"mcpServers": {"b c": {"command": "y"}}}`)
+	write(t, path, "# new\nimport = [\"host.json\"]\n[mcp.a]\ncommand = [\"x\"]\n[serve]\nclients = [{token = \"2\"}]\nrate = 2\nhttp = \"a\"\n")
+	after := reload.Read(path)
+	if got, want := after.Changed(before), []string{`mcp."b c".command`, "serve.clients", "serve.rate"}; !slices.Equal(got, want) {
+		t.Errorf("changed are %v, want %v", got, want)
+	}
+	write(t, path, `{"serve": {"rate": 2}}`)
+	if got := reload.Read(path).Changed(after); slices.Contains(got, "serve.rate") || !slices.Contains(got, "serve.http") {
+		t.Errorf("from TOML to JSON, changed are %v", got)
+	}
+	write(t, path, "[serve")
+	if got := reload.Read(path); got.Equal(after) || !slices.Equal(got.Paths(), []string{path}) {
+		t.Errorf("of a file that is not valid: %v", got.Paths())
+	}
+}
+
+// The watcher sees every way to change a file, and only these.
+func TestWatch(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(names ...string) string { return filepath.Join(append([]string{folder}, names...)...) }
+	must := func(errs ...error) {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(in("v1"), 0o700), os.Mkdir(in("v2"), 0o700), os.Mkdir(in("v3"), 0o700), os.Mkdir(in("etc"), 0o700))
+	plain := write(t, in("plain.toml"), "1")
+	write(t, in("v1", "consort.toml"), "1")
+	write(t, in("v2", "consort.toml"), "2")
+	if runtime.GOOS != "windows" { // links need a privilege there
+		must(os.Symlink(filepath.Join("..", "v1"), in("etc", "..data")), os.Symlink(filepath.Join("..data", "consort.toml"), in("etc", "consort.toml")))
+	}
+	failed := make(chan error, 10)
+	w, err := reload.Watch(func(err error) { failed <- err })
+	must(err)
+	defer w.Close()
+	paths := []string{plain, in("etc", "consort.toml")}
+	for _, change := range []struct {
+		name string
+		do   func()
+	}{
+		{"written in place", func() { write(t, plain, "2") }},
+		{"replaced by another file", func() { must(os.Rename(write(t, in("plain.toml~"), "3"), plain)) }},
+		{"removed", func() { must(os.Remove(plain)) }},
+		{"made again", func() { write(t, plain, "4") }},
+		{"a link on the way leads elsewhere", func() {
+			must(os.Symlink(filepath.Join("..", "v2"), in("etc", "..data_tmp")), os.Rename(in("etc", "..data_tmp"), in("etc", "..data")))
+		}},
+		{"and there it is written", func() { write(t, in("v2", "consort.toml"), "5") }},
+	} {
+		if runtime.GOOS == "windows" && strings.Contains(change.name, "link") {
+			break
+		}
+		w.Set(paths)
+		changed := make(chan bool, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		write(t, in("other.toml"), "nothing to do with it")
+		change.do()
+		go func() { changed <- w.Next(ctx) }()
+		if !<-changed {
+			t.Errorf("not seen: %s", change.name)
+		}
+		cancel()
+	}
+	w.Set(paths)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	write(t, in("other.toml"), "again")
+	if runtime.GOOS != "windows" {
+		write(t, in("v1", "consort.toml"), "the former place")
+	}
+	if w.Next(ctx) {
+		t.Error("changes of other files are seen")
+	}
+	w.Set([]string{in("nowhere", "consort.toml")})
+	if err := <-failed; err == nil {
+		t.Error("a folder that does not exist is watched")
+	}
+}
+
+func TestListenAndAsk(t *testing.T) {
+	folder, err := os.MkdirTemp("", "reload") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	folder = filepath.Join(folder, "run")
+	ctx, cancel := context.WithCancel(t.Context())
+	config := filepath.Join(t.TempDir(), "consort.toml")
+	if found, err := reload.Ask(ctx, folder, config); err != nil || len(found) > 0 {
+		t.Errorf("without a process: %v, %v", found, err)
+	}
+	closed, err := reload.Listen(ctx, folder, config, func(context.Context) reload.Outcome {
+		return reload.Outcome{Process: os.Getpid(), Error: "", Added: []string{"files"}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := filepath.Join(folder, strings.Replace(sockets(t, folder)[0], "-", "-9", 1))
+	listener, err := net.Listen("unix", dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.(*net.UnixListener).SetUnlinkOnClose(false)
+	listener.Close()
+	found, err := reload.Ask(ctx, folder, config)
+	if err != nil || len(found) != 1 || found[0].Process != os.Getpid() || found[0].Added[0] != "files" {
+		t.Errorf("found are %+v, %v", found, err)
+	}
+	if found, err := reload.Ask(ctx, folder, config+"x"); err != nil || len(found) > 0 {
+		t.Errorf("of another configuration: %v, %v", found, err)
+	}
+	cancel()
+	closed()
+	if left := sockets(t, folder); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reload.Ask(t.Context(), folder, config); err == nil {
+		t.Error("a folder of which others can enter is used")
+	}
+}
+
+func sockets(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
