@@ -68,3 +68,37 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 	}
 	return nil
 }
+
+// OpenModel returns another model for a conversation, by name: the configured one or one
+// of its fallbacks, and otherwise a model with this name and the other keys of [model]. A
+// fallback has no fallbacks itself. Config is the one that the assembly was made of. Close
+// closes the model. OpenModel must not be called concurrently.
+func (a *Assembly) OpenModel(config *Config, name string) (converse.Model, error) {
+	if config.Model == nil {
+		return nil, errors.New("the configuration has no [model] table")
+	}
+	o := &AssembleOptions{Logger: a.Logger}
+	for i, m := range config.Model.models() {
+		switch {
+		case m.Name.Reveal() != name:
+		case i == 0:
+			return a.Model, nil
+		default:
+			table := fmt.Sprintf("model.fallback[%d]", i-1)
+			return a.openModel(m, name, config.placer(m, table, table+".name"), o)
+		}
+	}
+	other := *config.Model
+	other.Name = Plain(name)
+	if other.provider() != config.Model.provider() || other.wrongProvider().key != "" {
+		return nil, fmt.Errorf("the model %q belongs to another provider than that of [model]; add it to the configuration as a [[model.fallback]]", name)
+	}
+	model, err := a.openModel(&other, name, config.placer(&other, "model", "model.name"), o)
+	if err != nil {
+		return nil, err
+	}
+	if a.fallbacks != nil {
+		return converse.Chain(model, a.fallbacks), nil
+	}
+	return model, nil
+}

@@ -3,7 +3,10 @@
 package converse
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/compaction"
@@ -88,7 +91,7 @@ func (p Policy) compact(history []canister.Canister, ask bool) (Compact, bool) {
 		return Compact{}, false
 	}
 	found, ok := compaction.Find(history, p.Compaction.options(p.Refused), p.Refused, p.RefusedPart, ask)
-	return Compact{Through: found.Through, Trim: found.Trim, Before: found.Before, After: found.After, plan: found}, ok
+	return commandOf(found), ok
 }
 
 // Compact makes the next requests shorter. It appends one [canister.Document] that says
@@ -108,3 +111,42 @@ type Compact struct {
 }
 
 func (Compact) command() {}
+
+// Compact summarises the older part of the conversation now, whatever its size, according
+// to Options.Compaction, which is required. The turn must be done. It yields a
+// [CompactionCompleted] with the summary; without one there was nothing that a summary
+// would shorten. The last event is not a [TurnCompleted]. A cap of Options.Budget that
+// does not allow the summary is an error, a [*budget.ReachedError]. Until the next
+// message, a store lists the conversation as open, because it ends with a document.
+func (c *Conversation) Compact(ctx context.Context) iter.Seq2[Event, error] {
+	return c.run(ctx, true, (*turn).summarizeNow)
+}
+
+// summarizeNow summarises the older part if the turn is done.
+func (t *turn) summarizeNow() {
+	if t.over() {
+		return
+	}
+	if t.opts.Compaction == nil {
+		t.progress.fail(errors.New("converse: Compact needs Options.Compaction, which is the table [compaction] in a configuration"))
+		return
+	}
+	if _, done := t.next().(Done); !done {
+		t.progress.fail(errors.New("converse: a conversation cannot be compacted in the middle of a turn: call Continue first"))
+		return
+	}
+	policy := t.policy()
+	plan, ok := compaction.Summary(t.conv.history, policy.Compaction.options(policy.Refused), policy.Refused, policy.RefusedPart)
+	if ok {
+		t.compact(t.ctx, commandOf(plan))
+	}
+	if t.account.reached != nil {
+		t.progress.fail(t.account.reached)
+	}
+	t.progress.enter(phaseDone)
+}
+
+// commandOf returns the command for a plan.
+func commandOf(plan compaction.Plan) Compact {
+	return Compact{Through: plan.Through, Trim: plan.Trim, Before: plan.Before, After: plan.After, plan: plan}
+}

@@ -7,14 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/signal"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
@@ -41,6 +43,7 @@ type chat struct {
 	interrupts chan os.Signal
 	assembly   *config.Assembly
 	session    *session
+	stores     []history.Store // opened by commands
 
 	// interrupted counts the Ctrl-C presses since the user's last message; the second one
 	// leaves.
@@ -92,11 +95,11 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	if c.session, err = openSession(ctx, p, c.assembly, want); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.session.conversation.Close(context.Background())) }()
+	defer func() { err = errors.Join(err, c.closeSession()) }()
 	if c.session.store != nil {
 		atTerminal.MayAnswerLater(config.ErrLater)
 	}
-	defer c.session.adviseContinue()
+	defer func() { c.session.adviseContinue() }() // of the conversation that is open then
 	if c.user.Interactive() {
 		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+display.Text(cfg.Model.Name.Reveal())+". /help lists the commands."))
 	}
@@ -127,8 +130,8 @@ func (c *chat) greet(ctx context.Context) {
 	was := histories.Titled{Store: c.session.store}.Entitled(ctx, c.session.was)
 	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), display.Line(was.Title))))
 	if invoke, calls := c.session.conversation.Next().(converse.Invoke); calls {
-		c.program.screen.Note("Calls of tools without a result: %d. With your next message the model learns that they were interrupted; to continue them instead, leave and run: %s",
-			len(invoke.Pending), c.program.location.CommandLine("resume "+histories.Word(was.ID)))
+		c.program.screen.Note("Calls of tools without a result: %d. With your next message the model learns that they were interrupted; to continue them instead, type /resume.",
+			len(invoke.Pending))
 	}
 }
 
@@ -171,7 +174,7 @@ func (c *chat) loop(ctx context.Context) error {
 			return err
 		}
 		c.interrupted.Store(0)
-		leave, err := c.hear(ctx, strings.TrimSpace(said))
+		leave, err := c.hear(ctx, said)
 		if err != nil && !c.user.Interactive() {
 			failed = err
 		}
@@ -181,20 +184,20 @@ func (c *chat) loop(ctx context.Context) error {
 	}
 }
 
-// hear handles a line of input and reports whether the user leaves.
-func (c *chat) hear(ctx context.Context, said string) (leave bool, err error) {
-	switch {
-	case said == "":
-		return false, nil
-	case strings.HasPrefix(said, "/"):
-		return c.command(ctx, said)
-	}
-	return c.reply(ctx, said)
+// reply runs a turn that begins with the user's message said, or with the history if said is
+// empty. Leave reports whether the user leaves.
+func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
+	return c.play(ctx, func(ctx context.Context) iter.Seq2[converse.Event, error] {
+		if said == "" {
+			return c.session.conversation.Continue(ctx)
+		}
+		return c.session.conversation.Send(ctx, canister.Text(said))
+	})
 }
 
-// reply runs a turn and prints its error. Leave reports whether the user leaves.
-func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
-	err = c.answer(ctx, said)
+// play runs a turn, which Ctrl-C cancels, and prints its error.
+func (c *chat) play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) (leave bool, err error) {
+	err = c.interruptible(ctx, func(ctx context.Context) error { return c.session.play(ctx, events(ctx)) })
 	switch {
 	case c.interrupted.Load() > 1:
 		return true, nil
@@ -208,13 +211,6 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 		err = exit.With(exit.StatusOf(err), nil) // the error is already printed
 	}
 	return false, err
-}
-
-// answer runs one turn, which Ctrl-C cancels.
-func (c *chat) answer(ctx context.Context, said string) error {
-	return c.interruptible(ctx, func(ctx context.Context) error {
-		return c.session.turn(ctx, said)
-	})
 }
 
 // interruptible runs do; Ctrl-C cancels its context.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/demo"
@@ -105,7 +106,7 @@ func (d *demonstration) perform(ctx context.Context, conversation *converse.Conv
 		if !d.program.json {
 			d.program.screen.Print("\n" + d.program.screen.Results.Bold("You: "+prompt) + "\n\n")
 		}
-		done, err := turn(ctx, conversation, prompt, to)
+		done, err := play(conversation.Send(ctx, canister.Text(prompt)), to)
 		d.program.showTrace()
 		if err != nil {
 			return err

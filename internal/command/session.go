@@ -3,11 +3,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
@@ -21,6 +24,7 @@ import (
 type session struct {
 	program      *program
 	conversation *converse.Conversation
+	model        converse.Model
 	store        history.Store // nil keeps nothing
 	was          history.Info  // before this command; zero if the conversation is new
 	limits       converse.Limits
@@ -33,14 +37,30 @@ type session struct {
 // openSession opens the selected conversation and loads its stored canisters. The caller must
 // close the conversation.
 func openSession(ctx context.Context, p *program, assembly *config.Assembly, want histories.Choice) (*session, error) {
-	s := &session{program: p, limits: assembly.Options.Limits}
-	var err error
-	if s.store, err = assembly.History(ctx); err != nil {
+	store, err := assembly.History(ctx)
+	if err != nil {
 		return nil, p.location.OpenError(err)
 	}
+	return sessionOptions{store: store, model: assembly.Model, want: want}.open(ctx, p, assembly)
+}
+
+// sessionOptions say which conversation a session has.
+type sessionOptions struct {
+	store   history.Store // nil keeps nothing
+	model   converse.Model
+	want    histories.Choice    // without a store, only its ID counts
+	history []canister.Canister // what it begins with, without a store
+}
+
+// open opens the conversation and loads it, which also checks the options.
+func (o sessionOptions) open(ctx context.Context, p *program, assembly *config.Assembly) (*session, error) {
+	s := &session{program: p, limits: assembly.Options.Limits, store: o.store, model: o.model}
 	options := *assembly.Options
-	if s.store != nil {
-		if s.was, err = histories.Find(ctx, s.store, want); err != nil {
+	if s.store == nil {
+		options.ID, options.History = cmp.Or(o.want.ID, histories.NewID()), o.history
+	} else {
+		var err error
+		if s.was, err = histories.Find(ctx, s.store, o.want); err != nil {
 			return nil, err
 		}
 		options.Log, options.ID = s.store, s.was.ID
@@ -48,10 +68,7 @@ func openSession(ctx context.Context, p *program, assembly *config.Assembly, wan
 			return nil, err
 		}
 	}
-	s.conversation = converse.New(assembly.Model, assembly.Roster, &options)
-	if s.was.Length == 0 {
-		return s, nil
-	}
+	s.conversation = converse.New(o.model, assembly.Roster, &options)
 	if err := s.conversation.Load(ctx); err != nil {
 		return nil, errors.Join(err, s.conversation.Close(ctx))
 	}
@@ -72,10 +89,19 @@ func ofAnother(ctx context.Context, p *program, assembly *config.Assembly, info 
 	return owner != histories.ClientsOnly{Scope: scope}.Known(info.Owner), err
 }
 
-// turn runs a turn. Its error also reports a turn that a limit cut short.
+// turn runs a turn that begins with the user's message said, or with the history if said is
+// empty. Its error also reports a turn that a limit cut short.
 func (s *session) turn(ctx context.Context, said string) error {
+	if said == "" {
+		return s.play(ctx, s.conversation.Continue(ctx))
+	}
+	return s.play(ctx, s.conversation.Send(ctx, canister.Text(said)))
+}
+
+// play renders the events of a turn, and returns its error.
+func (s *session) play(ctx context.Context, events iter.Seq2[converse.Event, error]) error {
 	s.overtaken = false
-	done, err := turn(ctx, s.conversation, said, s.renderer())
+	done, err := play(events, s.renderer())
 	s.program.showTrace()
 	s.entitle(ctx)
 	if err != nil {

@@ -4,10 +4,9 @@ package command
 
 import (
 	"cmp"
-	"context"
 	"fmt"
+	"iter"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/internal/exit"
@@ -22,14 +21,9 @@ func (p *program) renderer() terminal.Renderer {
 	return terminal.NewView(p.screen)
 }
 
-// turn runs a turn and renders its events. The turn begins with the user's message said,
-// or with the history if said is empty.
-func turn(ctx context.Context, conversation *converse.Conversation, said string, to terminal.Renderer) (converse.Turn, error) {
+// play runs a turn and renders its events.
+func play(events iter.Seq2[converse.Event, error], to terminal.Renderer) (converse.Turn, error) {
 	defer to.Done()
-	events := conversation.Continue(ctx)
-	if said != "" {
-		events = conversation.Send(ctx, canister.Text(said))
-	}
 	var last converse.Turn
 	for event, err := range events {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/terminal"
@@ -89,6 +90,22 @@ func (l *Location) Default(ctx context.Context, cfg *config.Config, how Policy) 
 		return exit.Usagef("conversations cannot be stored: %s; name another place with --history FILE", WithoutKey(err))
 	}
 	return nil
+}
+
+// OpenOwn opens the user's own store for conversations that were not stored so far. The
+// caller must close it.
+func (l *Location) OpenOwn(ctx context.Context, cfg *config.Config) (history.Store, error) {
+	path, err := ownStore()
+	if err != nil {
+		return nil, err
+	}
+	own := *cfg
+	own.History = &config.History{Path: config.Plain(path)}
+	if err := prepare(ctx, &own); err != nil {
+		return nil, err
+	}
+	l.Flag, l.own = path, true // commands for later find it there
+	return own.OpenHistory(ctx)
 }
 
 // WithoutKey returns the text of a store error without the configuration key, for a

@@ -5,6 +5,7 @@ package reports
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
@@ -18,6 +19,30 @@ func Trouble(e ensemble.EnsembleHealth) string {
 		return ""
 	}
 	return display.Line(e.LastError)
+}
+
+// HealthList renders a short row for each ensemble, and its trouble below it.
+func HealthList(h ensemble.Health, paint terminal.Palette) string {
+	width := 0
+	for _, e := range h.Ensembles {
+		width = max(width, len(display.Line(e.Name)))
+	}
+	var b strings.Builder
+	for _, e := range h.Ensembles {
+		state := string(e.State)
+		switch e.State {
+		case ensemble.Ready:
+			state = paint.Good(state)
+		case ensemble.Idle:
+		default:
+			state = paint.Bad(state)
+		}
+		fmt.Fprintf(&b, "%-*s  %s for %s, %d tools, %d calls, %d failed\n", width, display.Line(e.Name), state, h.Time.Sub(e.Since).Truncate(time.Second), e.Tools, e.Calls, e.Failures)
+		if trouble := Trouble(e); trouble != "" {
+			fmt.Fprintf(&b, "  %s\n", trouble)
+		}
+	}
+	return b.String()
 }
 
 // HealthTable renders a table with a row for each ensemble.

@@ -100,6 +100,23 @@ func Find(history []canister.Canister, options Options, refused, refusedPart int
 	return planning.find(ask)
 }
 
+// Summary returns a summary of everything before the last exchanges, whatever the size of
+// the history; ok is false if it would not make the next request shorter. Refused and
+// refusedPart are as for [Find]. A model with an unknown window accepts at least what it
+// has accepted so far.
+func Summary(history []canister.Canister, options Options, refused, refusedPart int64) (_ Plan, ok bool) {
+	before := RequestTokens(history)
+	window := cmp.Or(lesser(options.Window, refused), before+options.MaxTokens)
+	p := planning{options: options, history: history, marks: ReadMarks(history), window: window, before: before, refused: refusedPart}
+	p.guessed = p.guess()
+	for keep := options.Keep; keep > 0; keep /= 2 {
+		if c := p.summary(p.cutBefore(keep)); c.Through != "" && c.After < c.Before {
+			return c, true
+		}
+	}
+	return Plan{}, false
+}
+
 // lesser returns the lower of two numbers; 0 means no number.
 func lesser(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/chatcommands"
+	"github.com/consort-go/consort/internal/histories"
+)
+
+// commands returns the commands of the chat.
+func (c *chat) commands() *chatcommands.Chat {
+	return &chatcommands.Chat{
+		Screen: c.program.screen, Config: c.program.location.Loaded, Assembly: c.assembly, Location: &c.program.location,
+		Session: commandSession{c},
+	}
+}
+
+// hear handles an input and reports whether the user leaves.
+func (c *chat) hear(ctx context.Context, line string) (leave bool, err error) {
+	command, argument, message, err := chatcommands.Parse(line)
+	switch {
+	case err != nil:
+		c.commands().Complain(err)
+		return false, err
+	case command != nil:
+		return c.commands().Run(ctx, command, argument)
+	case message == "":
+		return false, nil
+	}
+	return c.reply(ctx, message)
+}
+
+// commandSession lets commands act on the conversation of a chat.
+type commandSession struct{ chat *chat }
+
+func (s commandSession) Conversation() *converse.Conversation { return s.chat.session.conversation }
+
+func (s commandSession) Store() history.Store { return s.chat.session.store }
+
+func (s commandSession) Play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) (leave bool, err error) {
+	return s.chat.play(ctx, events)
+}
+
+func (s commandSession) Compose(string) bool { return false }
+
+// Switch closes the conversation and opens another one.
+func (s commandSession) Switch(ctx context.Context, to chatcommands.Opening) error {
+	c, was := s.chat, s.chat.session
+	o := sessionOptions{store: was.store, model: was.model, want: histories.Choice{ID: to.ID, Must: to.ID != ""}, history: to.History}
+	if to.Model != nil {
+		o.model = to.Model
+	}
+	if to.Store != nil {
+		o.store = to.Store
+	}
+	next, err := o.open(ctx, c.program, c.assembly)
+	if err != nil {
+		return err
+	}
+	c.session = next
+	if to.Store != nil {
+		c.stores = append(c.stores, to.Store)
+	}
+	if to.ID != "" && to.ID != was.conversation.ID() && to.Store == nil {
+		c.greet(ctx)
+	}
+	return was.conversation.Close(context.WithoutCancel(ctx))
+}
+
+// closeSession closes the conversation, and the stores that commands have opened.
+func (c *chat) closeSession() error {
+	err := c.session.conversation.Close(context.Background())
+	for _, store := range c.stores {
+		err = errors.Join(err, store.Close())
+	}
+	return err
+}
