@@ -159,3 +159,52 @@ model = "gpt-mini"
 		}
 	}
 }
+
+// A conversation changes to another model by name, with the key of its own table.
+func TestOpenModel(t *testing.T) {
+	reply := openaiserver.Message{Text: "Hello."}
+	steps := []openaiserver.Step{{Reply: reply}, {Reply: reply}, {Reply: reply}}
+	server, err := openaiserver.Start(openaiserver.Script{Steps: steps}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	c, err := config.Parse("consort.toml", fmt.Appendf(nil, `
+[model]
+name = "gpt-x"
+base_url = "%[1]s"
+api_key = "key-of-first"
+
+[[model.fallback]]
+name = "claude-x"
+base_url = "%[1]s"
+api_key = "key-of-second"
+provider = "anthropic"
+`, server.URL()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	assembly, err := config.Assemble(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer assembly.Close(context.Background())
+	for name, key := range map[string]string{"gpt-x": "key-of-first", "claude-x": "key-of-second", "gpt-y": "key-of-first"} {
+		model, err := assembly.OpenModel(c, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn, err := converse.New(model, nil, nil).Ask(t.Context(), canister.Text("Hi"))
+		requests := server.Requests()
+		if err != nil || turn.Answer.Model != name || !strings.Contains(fmt.Sprint(requests[len(requests)-1].Header), key) {
+			t.Errorf("%s: %q by %q, %v", name, turn.Text(), turn.Answer.Model, err)
+		}
+	}
+	direct, err := config.Parse("consort.toml", []byte("[model]\nname = \"gpt-x\"\napi_key = \"k\"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := assembly.OpenModel(direct, "claude-y"); err == nil || !strings.Contains(err.Error(), "[[model.fallback]]") {
+		t.Errorf("a model of another provider: %v", err)
+	}
+}

@@ -414,3 +414,62 @@ func TestCompactionOptions(t *testing.T) {
 		}
 	}
 }
+
+// Compact summarises when the program wants it, and the turn stays done.
+func TestCompactNow(t *testing.T) {
+	model := &narrow{window: 1 << 20, tokens: true, summary: "They spoke."}
+	summaries := func() (n int) {
+		for _, request := range model.summaries { // with all requests, because there are no tools
+			if request.Purpose == converse.PurposeSummary {
+				n++
+			}
+		}
+		return n
+	}
+	talk := converse.New(model, nil, &converse.Options{Compaction: &converse.Compaction{Keep: 1}})
+	compact := func() (done *converse.CompactionCompleted, err error) {
+		for event, failed := range talk.Compact(t.Context()) {
+			err = failed
+			if e, ok := event.(converse.CompactionCompleted); ok {
+				done = &e
+			}
+		}
+		return done, err
+	}
+	if done, err := compact(); done != nil || err != nil {
+		t.Errorf("an empty conversation: %v, %v", done, err)
+	}
+	for _, said := range []string{"one " + strings.Repeat("x", 4000), "two", "three"} {
+		if _, err := talk.Ask(t.Context(), canister.Text(said)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := compact()
+	if err != nil || done == nil || canister.TextOf(done.Document.Content) != "They spoke." || done.After >= done.Before || summaries() != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if next, ok := talk.Next().(converse.Done); !ok || next.Reason != converse.ReasonAnswered {
+		t.Errorf("next: %#v", talk.Next())
+	}
+	if again, err := compact(); again != nil || err != nil || summaries() != 1 {
+		t.Errorf("compacted twice: %v, %v", again, err)
+	}
+	if _, err := talk.Ask(t.Context(), canister.Text("four")); err != nil {
+		t.Fatal(err)
+	}
+	sent := model.summaries[len(model.summaries)-1].History
+	if text := history.TextOf(sent[0]); !strings.HasSuffix(text, "They spoke.") || bytesOf(sent) > 500 {
+		t.Errorf("the request begins with %.100q and has %d bytes", text, bytesOf(sent))
+	}
+
+	if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("five")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := compact(); err == nil || !strings.Contains(err.Error(), "in the middle of a turn") {
+		t.Errorf("in the middle of a turn: %v", err)
+	}
+	talk = converse.New(model, nil, nil)
+	if _, err := compact(); err == nil || !strings.Contains(err.Error(), "Options.Compaction") {
+		t.Errorf("without options: %v", err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
@@ -198,7 +199,7 @@ func (c *Chat) copy(ctx context.Context, _ string) error {
 			c.Screen.Note("The first %d of %d bytes of the last answer are sent to the clipboard; a terminal takes no more. /export writes all of it to a file.", len(text), len(whole))
 			return nil
 		}
-		c.faint("The last answer is sent to the clipboard: %d characters, %q. Not every terminal accepts it.", len([]rune(text)), terminal.Fit(display.Line(text), 40))
+		c.faint("The last answer, of %d characters, is sent to the clipboard. Not every terminal accepts it.", utf8.RuneCountInString(text))
 		return nil
 	}
 	return errors.New("there is no answer to copy yet")

@@ -190,7 +190,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
-	contains(t, "standard error", o.stderr, "Calls of tools without a result: 1", "consort resume left")
+	contains(t, "standard error", o.stderr, "Calls of tools without a result: 1", "type /resume")
 	if got := kinds(t, store, "left"); got != "user assistant invocation" {
 		t.Errorf("chat has made the call: %s", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/chatcommands"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 )
 
@@ -27,9 +28,12 @@ func (c *chat) hear(ctx context.Context, line string) (leave bool, err error) {
 	switch {
 	case err != nil:
 		c.commands().Complain(err)
-		return false, err
+		return false, exit.With(exit.Usage, nil)
 	case command != nil:
-		return c.commands().Run(ctx, command, argument)
+		if leave, err = c.commands().Run(ctx, command, argument); err != nil {
+			err = exit.With(exit.StatusOf(err), nil) // it is already printed
+		}
+		return leave, err
 	case message == "":
 		return false, nil
 	}
