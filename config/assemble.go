@@ -67,6 +67,8 @@ type AssembleOptions struct {
 type Assembly struct {
 	// Model is nil if the configuration has no model.
 	Model converse.Model
+	// Models are the parts of Model: the model and its fallbacks, in their order.
+	Models []converse.Model
 	// Roster has the ensembles; those from the configuration are sorted by name. Nothing
 	// is connected yet.
 	Roster *ensemble.Roster

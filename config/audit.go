@@ -5,6 +5,8 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap/zapcore"
@@ -71,6 +73,9 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	}
 	if path := from.File.Reveal(); path != "" {
 		file, err := audit.OpenFile(path, &from.FileOptions)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w; create the folder first", err)
+		}
 		if err != nil {
 			return about("audit.file", err)
 		}

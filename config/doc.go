@@ -5,7 +5,7 @@
 //
 // Two calls lead from a file to a conversation:
 //
-//	settings, err := config.Load("consort.toml")
+//	settings, err := config.Load("consort.toml", nil)
 //	...
 //	parts, err := config.Assemble(settings, nil)
 //	...

@@ -5,6 +5,8 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -19,15 +21,48 @@ const (
 	maxKeyShown  = 80 // bytes of one key in a message
 )
 
-// source is the text of one file.
+// source is the text of one file, or a flag of the command line.
 type source struct {
 	name string
-	data []byte
+	data []byte // of a file
+	flag bool   // name is a flag, without lines
 }
 
-// position returns the line and the column of an offset, both counted from 1. An offset
-// inside a character counts as the start of that character.
+// of returns the source of n: the flag that sets it, or else the file s.
+func (s *source) of(n *node) *source {
+	for ; n != nil; n = n.parent {
+		if n.source != nil {
+			return n.source
+		}
+	}
+	return s
+}
+
+// where returns the place of n as FILE:LINE, or the flag that sets it.
+func (s *source) where(n *node) string {
+	of := s.of(n)
+	line, _ := of.position(n.keyAt)
+	if line == 0 {
+		return of.name
+	}
+	return fmt.Sprintf("%s:%d", of.name, line)
+}
+
+// folder returns the folder where relative paths start: the file's, or for a flag the
+// working directory.
+func (s *source) folder() string {
+	if s.flag {
+		return "."
+	}
+	return filepath.Dir(s.name)
+}
+
+// position returns the line and the column of an offset, both counted from 1, or 0 for a
+// flag. An offset inside a character counts as the start of that character.
 func (s *source) position(offset int) (line, column int) {
+	if s.flag {
+		return 0, 0
+	}
 	offset = min(max(offset, 0), len(s.data))
 	for offset > 0 && offset < len(s.data) && !utf8.RuneStart(s.data[offset]) {
 		offset--
@@ -59,10 +94,11 @@ func (s *source) problem(at int, key, format string, args ...any) *Problem {
 // node is one value of a TOML or JSON document, with its position.
 type node struct {
 	parent *node
-	key    string // in the parent, if it is a table
-	index  int    // in the parent, if it is a list
-	keyAt  int    // offset of the key; in a list, offset of the value
-	at     int    // offset of the value
+	key    string  // in the parent, if it is a table
+	index  int     // in the parent, if it is a list
+	keyAt  int     // offset of the key; in a list, offset of the value
+	at     int     // offset of the value
+	source *source // the flag that sets it; nil for the source of the parent
 	// value is a string, int64, float64, bool, moment, list or *table; nil is JSON's
 	// null.
 	value any
@@ -120,6 +156,19 @@ func (n *node) put(child *node) (earlier *node) {
 	t.members = append(t.members, child)
 	t.byKey[child.key] = child
 	return nil
+}
+
+// set adds child to the table n, and removes an earlier member of that name.
+func (n *node) set(child *node) {
+	n.remove(child.key)
+	n.put(child)
+}
+
+// remove removes a member of the table n, if it has one of that name.
+func (n *node) remove(key string) {
+	t := n.value.(*table)
+	t.members = slices.DeleteFunc(t.members, func(m *node) bool { return m.key == key })
+	delete(t.byKey, key)
 }
 
 // push adds child to the list n.

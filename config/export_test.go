@@ -27,8 +27,6 @@ func collect(kinds map[string]string, prefix string, fields []field) {
 	}
 }
 
-var Nearest = nearest
-
 // Redact returns the function that redacts the health of the server.
 func (s *Server) Redact(redact func(string) string) func(string) string {
 	return s.options(&AssembleOptions{redact: redact}).Redact

@@ -61,7 +61,7 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	a.Model = first
+	a.Model, a.Models = first, append([]converse.Model{first}, others...)
 	if len(others) > 0 {
 		a.fallbacks = converse.Chain(others...)
 		a.Model = converse.Chain(first, a.fallbacks)

@@ -4,7 +4,8 @@ package config
 
 import (
 	"bytes"
-	"encoding/json"
+
+	"github.com/consort-go/consort/internal/jsonc"
 )
 
 // A foreignKey is a key of other MCP hosts that has a different name here.
@@ -54,8 +55,8 @@ func commandLine(to *[]Value) value {
 	}}
 }
 
-// isJSON reports whether data is a JSON object, which is never valid TOML.
+// isJSON reports whether data begins like a JSON object, after comments. Such a text is
+// never valid TOML.
 func isJSON(data []byte) bool {
-	data = bytes.TrimSpace(data)
-	return bytes.HasPrefix(data, []byte("{")) && json.Valid(data)
+	return bytes.HasPrefix(bytes.TrimSpace(jsonc.Plain(data)), []byte("{"))
 }

@@ -126,7 +126,7 @@ func (s *GRPCServer) checkTLS(r *reader, n *node) {
 		if plain != nil {
 			at = plain
 		}
-		r.problems.add(r.source.problem(at.keyAt, secrets.path(), "only with plaintext = true; with TLS, others cannot read them"))
+		r.problems.add(r.source.of(at).problem(at.keyAt, secrets.path(), "only with plaintext = true; with TLS, others cannot read them"))
 	}
 }
 
@@ -230,10 +230,10 @@ func grpcTarget(to *Value) value {
 		e, ok := r.replace(n)
 		switch {
 		case !ok || !r.filled(n, e):
-		case strings.HasPrefix(e.text, "http://"), strings.HasPrefix(e.text, "https://"):
+		case strings.HasPrefix(e.Text, "http://"), strings.HasPrefix(e.Text, "https://"):
 			r.wrong(n, `expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`)
 		default:
-			*to = e.value(e.shown)
+			*to = valueOf(e, e.Shown)
 		}
 	}}
 }

@@ -75,7 +75,7 @@ func TestImportProblems(t *testing.T) {
 		{"cut off", `{"mcpServers": {`, []string{`m.json:1:16: not valid JSON: unexpected end of JSON input`}},
 		{"nothing", ``, []string{`m.json:1:1: not valid JSON: unexpected end of JSON input`}},
 		{
-			"another file", `{"servers": {}}`,
+			"another file", `{"tools": {}}`,
 			[]string{`m.json:1:1: mcpServers: missing: expected an object of servers by name, as in {"mcpServers": {"NAME": {"command": "npx"}}}`},
 		},
 		{

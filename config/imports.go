@@ -3,7 +3,10 @@
 package config
 
 import (
+	"cmp"
 	"path/filepath"
+
+	"github.com/consort-go/consort/config/internal/expand"
 )
 
 // imports adds the servers of the imported files.
@@ -20,7 +23,7 @@ func (c *Config) imports(r *reader, root *node, options *Options) {
 		}
 		path := written
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(r.source.name), path)
+			path = filepath.Join(r.source.of(element).folder(), path)
 		}
 		data, err := options.read(path)
 		if err != nil {
@@ -29,18 +32,24 @@ func (c *Config) imports(r *reader, root *node, options *Options) {
 		}
 		src := &source{name: path, data: data}
 		if tree := jsonTree(src, r.problems); tree != nil {
-			ignored := &problems{}
-			c.importFile(&reader{source: src, problems: r.problems, expander: expander{lookup: r.lookup, foreign: true}, ignored: ignored}, tree)
-			c.Ignored = append(c.Ignored, ignored.list...)
+			c.importTree(r, src, tree)
 		}
 	}
 	sortProblems(c.Ignored)
 }
 
-// importFile adds the servers under mcpServers in one file. The rest of the file belongs
-// to the other host.
+// importTree adds the servers of the file src of another MCP host; r has read the
+// configuration itself.
+func (c *Config) importTree(r *reader, src *source, tree *node) {
+	ignored := &problems{}
+	c.importFile(&reader{source: src, problems: r.problems, Expander: expand.Expander{Lookup: r.Lookup, Foreign: true}, ignored: ignored}, tree)
+	c.Ignored = append(c.Ignored, ignored.list...)
+}
+
+// importFile adds the servers under mcpServers, or under servers as VS Code calls them. The
+// rest of the file belongs to the other host.
 func (c *Config) importFile(r *reader, root *node) {
-	servers := root.member("mcpServers")
+	servers := cmp.Or(root.member("mcpServers"), root.member("servers"))
 	if servers == nil {
 		r.missing(root, "mcpServers", `missing: expected an object of servers by name, as in {"mcpServers": {"NAME": {"command": "npx"}}}`)
 		return
@@ -91,6 +100,8 @@ func (s *hostServer) fields() []field {
 		{"env", byName(&s.Environment, environmentValue, variableName)},
 		{"cwd", directory(&s.Directory)},
 		{"url", address(&s.URL)},
+		{"serverUrl", address(&s.URL)},
+		{"httpUrl", address(&s.URL)},
 		{"headers", byName(&s.Headers, headerValue, headerName)},
 		{"disabled", boolean(&s.Disabled)},
 	}
@@ -107,6 +118,11 @@ func (s *hostServer) check(r *reader, n *node) {
 	}
 	if n.member("transport") != nil {
 		keys.transport = "transport"
+	}
+	for _, other := range []string{"serverUrl", "httpUrl"} { // of Windsurf and of Gemini CLI
+		if n.member(other) != nil && n.member("url") == nil {
+			keys.http[0] = other
+		}
 	}
 	s.reach(r, n, keys)
 }

@@ -8,15 +8,18 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/consort-go/consort/internal/jsonc"
 )
 
-// jsonTree reads a JSON document. It returns nil if the text is not a valid document.
+// jsonTree reads a JSON document, which may have comments and trailing commas. It returns nil if the text is not a valid document.
 // Problems are added to ps.
 func jsonTree(src *source, ps *problems) *node {
-	j := &jsonReader{source: src, problems: ps, decoder: json.NewDecoder(bytes.NewReader(src.data))}
+	data := jsonc.Plain(src.data)
+	j := &jsonReader{source: src, data: data, problems: ps, decoder: json.NewDecoder(bytes.NewReader(data))}
 	j.decoder.UseNumber()
 	var text json.RawMessage
-	if err := json.Unmarshal(src.data, &text); err != nil {
+	if err := json.Unmarshal(data, &text); err != nil {
 		at := len(src.data)
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
@@ -35,6 +38,7 @@ func jsonTree(src *source, ps *problems) *node {
 // jsonReader turns the tokens of a document, known to be valid, into a tree.
 type jsonReader struct {
 	source   *source
+	data     []byte // without comments
 	problems *problems
 	decoder  *json.Decoder
 }
@@ -110,7 +114,7 @@ func (j *jsonReader) number(n *node, text string) any {
 // next returns the next token and the offset at which it begins.
 func (j *jsonReader) next() (json.Token, int) {
 	at := int(j.decoder.InputOffset())
-	for at < len(j.source.data)-1 && strings.IndexByte(" \t\r\n,:", j.source.data[at]) >= 0 {
+	for at < len(j.data)-1 && strings.IndexByte(" \t\r\n,:", j.data[at]) >= 0 {
 		at++
 	}
 	token, err := j.decoder.Token()

@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/consort-go/consort/config/internal/expand"
 )
 
 // Options are the options of [Parse]. A nil pointer and the zero value of a field mean
@@ -18,19 +20,36 @@ type Options struct {
 	Lookup func(name string) (string, bool)
 	// ReadFile reads imported files; the default is os.ReadFile, up to 1 MiB.
 	ReadFile func(path string) ([]byte, error)
+	// Set holds settings KEY=VALUE that override the file; of two for a key, the later one
+	// applies. A key is dotted, and a value is written as in TOML; anything else is taken as
+	// a string. A relative path starts at the working directory. If a setting moves the
+	// model to another host, the credentials of the file do not apply to it. Problems name
+	// a setting as --set KEY.
+	Set []string
+	// SetBy has the flags of keys that are set by a flag of their own, such as "--model"
+	// for "model.name", for problems; may be nil.
+	SetBy map[string]string
 }
 
-// Load reads the file at path and the files that it imports. The error, if any, is an
-// [*Error] with all problems.
-func Load(path string) (*Config, error) {
+// Load reads the file at path and the files that it imports. An empty path means no file:
+// the settings of the options are all there is. The error, if any, is an [*Error] with all
+// problems. Nil options mean the defaults.
+func Load(path string, options *Options) (*Config, error) {
+	if path == "" {
+		return Parse(noFile, nil, options)
+	}
 	data, err := readFile(path)
 	if err != nil {
 		return nil, &Error{Problems: []*Problem{{File: path, Message: fileFault(err), Err: err}}}
 	}
-	return Parse(path, data, nil)
+	return Parse(path, data, options)
 }
 
-// Parse reads a configuration from data. name appears in problems, and relative paths in
+// noFile stands for the file in messages if no file is read.
+const noFile = "the command line"
+
+// Parse reads a configuration from data: TOML, or the JSON file of another MCP host, whose
+// servers are then the configuration. name appears in problems, and relative paths in
 // data are relative to the directory of name. The error, if any, is an [*Error] with all
 // problems. Parse may be called concurrently.
 func Parse(name string, data []byte, options *Options) (*Config, error) {
@@ -47,14 +66,24 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 	r := &reader{
 		source:   &source{name: name, data: withoutMark(data)},
 		problems: &problems{},
-		expander: expander{lookup: lookup},
+		Expander: expand.Expander{Lookup: lookup},
 	}
 	config := &Config{}
-	if root := tomlTree(r.source, r.problems); root != nil {
+	root, host := &node{value: newTable()}, (*node)(nil)
+	if isJSON(r.source.data) {
+		host = jsonTree(r.source, r.problems)
+	} else {
+		root = tomlTree(r.source, r.problems)
+	}
+	if root != nil {
+		options.override(r, root)
 		r.table(root, config.fields())
 		distinctServers(r, root)
 		if budgets := root.member("budgets"); budgets != nil && config.Budgets != nil {
 			checkBudgets(config.Budgets, r, budgets, config.Model)
+		}
+		if host != nil {
+			config.importTree(r, r.source, host)
 		}
 		config.imports(r, root, options)
 		config.source, config.root = r.source, root

@@ -43,6 +43,10 @@ func (c *Config) Locate(err error) error {
 	return c.located(err, c.Redact())
 }
 
+// LocateKey converts an error about the value of a key, such as serve.http, to an [*Error]
+// with the position of the key, like [Config.Locate].
+func (c *Config) LocateKey(key string, err error) error { return c.Locate(about(key, err)) }
+
 // find returns the node of a key, or its nearest ancestor in the tree, or nil.
 func (c *Config) find(key string) (found *node) {
 	for in := c.root; in != nil; {
@@ -90,10 +94,13 @@ func (c *Config) collect(found *problems, key, origin string, err error, clean f
 		return
 	}
 	p := &Problem{File: c.source.name, Key: key, Message: clean(err.Error()), Err: redact.Error(err, clean)}
-	if n := c.find(key); n != nil {
-		p.Line, p.Column = c.source.position(n.keyAt)
+	n := c.find(key)
+	if n != nil {
+		of := c.source.of(n)
+		p.File = of.name
+		p.Line, p.Column = of.position(n.keyAt)
 	}
-	if file, line, ok := cutOrigin(origin); ok && file != c.source.name {
+	if file, line, ok := cutOrigin(origin); ok && (n == nil || file != c.source.name) {
 		p.File, p.Line, p.Column = file, line, 1
 	}
 	found.add(p)

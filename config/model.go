@@ -111,7 +111,7 @@ func (m *Model) check(r *reader, n *node) {
 		r.missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
 	}
 	if variable := m.keyVariable(); variable != "" && n.member("api_key") == nil {
-		if key, ok := r.lookup(variable); ok && key != "" {
+		if key, ok := r.Lookup(variable); ok && key != "" {
 			m.APIKey = Hidden(key)
 		}
 	}
@@ -141,8 +141,7 @@ func (m *Model) check(r *reader, n *node) {
 // what to do about it. Servers other than OpenAI's and Anthropic's can have any model.
 func (m *Model) wrongProvider() (wrong struct{ key, advice string }) {
 	name, address := m.Name.Reveal(), m.BaseURL.Reveal()
-	claude := strings.HasPrefix(name, "claude")
-	gpt := strings.HasPrefix(name, "gpt-") || strings.HasPrefix(name, "o1") || strings.HasPrefix(name, "o3") || strings.HasPrefix(name, "o4")
+	claude, gpt := providerOf(name) == providerAnthropic, providerOf(name) == providerOpenAI
 	base, _ := url.Parse(address)
 	atAnthropic := base != nil && strings.EqualFold(base.Hostname(), "api.anthropic.com")
 	set := func(key, advice string) { wrong.key, wrong.advice = key, advice }

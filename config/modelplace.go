@@ -66,8 +66,7 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 		if n == nil {
 			return "", what
 		}
-		line, _ := c.source.position(n.keyAt)
-		return fmt.Sprintf("%s:%d", c.source.name, line), what
+		return c.source.where(n), what
 	}
 }
 

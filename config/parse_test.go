@@ -123,8 +123,6 @@ url = "http://x"
 				`consort.toml:7:1: mcp.b.cwd: unknown key; did you mean "directory"?`,
 				`consort.toml:8:1: mcp.b.type: unknown key; did you mean "transport"?`,
 				`consort.toml:9:2: servers: unknown key: each server is a table [mcp.NAME]; a JSON file of another MCP host is read with import = ["FILE"]`}},
-		{"a JSON file", "{\"mcpServers\": {\"a\": {\"command\": \"npx\"}}}\n", []string{
-			`consort.toml:1:1: expected TOML, found JSON: a JSON file of another MCP host is read with import = ["FILE"]`}},
 		{"deep lists", "a = " + strings.Repeat("[", 70) + strings.Repeat("]", 70) + "\n", []string{
 			`consort.toml:1:1: a: unknown key`,
 			`consort.toml:1:5: a` + strings.Repeat("[0]", 64) + `: nested more than 64 levels deep`}},
@@ -445,7 +443,7 @@ func TestErrorIsAndAs(t *testing.T) {
 	if !errors.As(err, &all) || len(all.Problems) != 2 {
 		t.Errorf("the problems are %v", all)
 	}
-	if _, err := config.Load(filepath.Join(t.TempDir(), "no.toml")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := config.Load(filepath.Join(t.TempDir(), "no.toml"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Load of nothing: %v", err)
 	}
 }
@@ -467,7 +465,7 @@ func TestBounds(t *testing.T) {
 	if err := os.WriteFile(big, []byte(strings.Repeat("#", 1<<20+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Load(big); err == nil {
+	if _, err := config.Load(big, nil); err == nil {
 		t.Error("a file that is too large was loaded")
 	}
 }

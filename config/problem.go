@@ -4,15 +4,16 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/consort-go/consort/config/internal/expand"
 )
 
 // ErrVariable is in the chain of each [Problem] about an environment variable that is not
 // set.
-var ErrVariable = errors.New("the environment variable is not set")
+var ErrVariable = expand.ErrNotSet
 
 // Error reports all problems of a configuration. Its chain contains each [*Problem], for
 // errors.As, and the causes, such as [ErrVariable] and fs.ErrNotExist, for errors.Is.
@@ -42,10 +43,11 @@ func (e *Error) Unwrap() []error {
 // Problem is one error in a configuration, with its position. It names keys and variables
 // but never quotes a value, which may be a secret.
 type Problem struct {
-	// File is the name of the file, as passed to [Parse] or as written in the import.
+	// File is the name of the file, as passed to [Parse] or as written in the import, or
+	// the flag that sets the key, such as --set model.temperature.
 	File string
 	// Line and Column count from 1; Column counts characters. Both are 0 if the problem
-	// concerns the file as a whole.
+	// concerns the file as a whole, or a flag.
 	Line, Column int
 	// Key is the path of the key, such as mcp.weather.command[0]; empty if the problem is
 	// not about a key.
@@ -68,7 +70,7 @@ func (p *Problem) Error() string {
 	if p.Line > 0 {
 		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
 	}
-	if p.Key != "" {
+	if p.Key != "" && !strings.HasSuffix(p.File, " "+p.Key) { // not again after --set KEY
 		b.WriteString(": " + p.Key)
 	}
 	b.WriteString(": " + p.Message)

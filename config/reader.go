@@ -2,6 +2,11 @@
 
 package config
 
+import (
+	"github.com/consort-go/consort/config/internal/expand"
+	"github.com/consort-go/consort/internal/near"
+)
+
 // A field defines the value of one key of a table. The lists of fields, from root.go on,
 // are the whole grammar of a configuration. Reading, the search for the most similar key,
 // and the test of docs/configuration.md use them.
@@ -26,7 +31,7 @@ type value struct {
 type reader struct {
 	source   *source
 	problems *problems
-	expander
+	expand.Expander
 	// lenient allows unset variables, because the table being read is not used: the
 	// server is disabled.
 	lenient bool
@@ -67,13 +72,13 @@ func (r *reader) unknown(n *node, fields []field) {
 		keys[i] = f.key
 	}
 	if r.ignored != nil {
-		r.ignored.add(r.source.problem(n.keyAt, n.path(), "unknown key, ignored"))
+		r.ignored.add(r.source.of(n).problem(n.keyAt, n.path(), "unknown key, ignored"))
 		return
 	}
 	p := r.wrongKey(n, "unknown key")
 	switch f := foreign(n.key, fields); {
 	case f == nil:
-		p.Nearest = nearest(n.key, keys)
+		p.Nearest = near.Key(n.key, keys)
 	case f.advice == "":
 		p.Nearest = f.native
 	default:
@@ -83,17 +88,17 @@ func (r *reader) unknown(n *node, fields []field) {
 
 // missing reports that the table n lacks a key.
 func (r *reader) missing(n *node, key, format string, args ...any) {
-	r.problems.add(r.source.problem(n.keyAt, n.under(key), format, args...))
+	r.problems.add(r.source.of(n).problem(n.keyAt, n.under(key), format, args...))
 }
 
 // wrong reports a problem with the value of n.
 func (r *reader) wrong(n *node, format string, args ...any) *Problem {
-	return r.problems.add(r.source.problem(n.at, n.path(), format, args...))
+	return r.problems.add(r.source.of(n).problem(n.at, n.path(), format, args...))
 }
 
 // wrongKey reports a problem with n as a whole, at its key.
 func (r *reader) wrongKey(n *node, format string, args ...any) *Problem {
-	return r.problems.add(r.source.problem(n.keyAt, n.path(), format, args...))
+	return r.problems.add(r.source.of(n).problem(n.keyAt, n.path(), format, args...))
 }
 
 // wrongKind reports that n does not have the expected kind.
@@ -102,13 +107,13 @@ func (r *reader) wrongKind(n *node, kind string) {
 }
 
 // replace expands the variables in the string n.
-func (r *reader) replace(n *node) (expansion, bool) {
+func (r *reader) replace(n *node) (expand.Expansion, bool) {
 	text, ok := n.value.(string)
 	if !ok {
 		r.wrongKind(n, "a string")
-		return expansion{}, false
+		return expand.Expansion{}, false
 	}
-	out, errs := r.expand(text)
+	out, errs := r.Expand(text)
 	for _, err := range errs {
 		if !r.lenient {
 			r.wrong(n, "%s", err).Err = err

@@ -3,14 +3,11 @@
 package config
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"net/url"
 	"os"
-	"regexp"
 	"slices"
-	"strings"
 
+	"github.com/consort-go/consort/config/internal/expand"
 	"github.com/consort-go/consort/internal/redact"
 )
 
@@ -158,10 +155,10 @@ func (s *secrets) serve(served *Serve) {
 	}
 }
 
-func (s *secrets) variables(variables []variable) {
+func (s *secrets) variables(variables []expand.Variable) {
 	for _, v := range variables {
-		if !isPublic(v.name) && !slices.Contains(s.public, v.name) {
-			s.texts = append(s.texts, v.text)
+		if !redact.IsPublicVariable(v.Name) && !slices.Contains(s.public, v.Name) {
+			s.texts = append(s.texts, v.Text)
 		}
 	}
 }
@@ -202,60 +199,14 @@ func (s *secrets) member(name string, value any) {
 	}
 }
 
-// credential adds a key, or the value of a header such as Authorization, where a scheme
-// may precede the token (RFC 9110, section 11.4).
-func (s *secrets) credential(text string) {
-	s.texts = append(s.texts, text)
-	scheme, token, _ := strings.Cut(text, " ")
-	s.texts = append(s.texts, token)
-	if strings.EqualFold(scheme, "Basic") { // RFC 7617, section 2
-		pair, _ := base64.StdEncoding.DecodeString(token)
-		_, password, _ := strings.Cut(string(pair), ":")
-		s.texts = append(s.texts, password)
-	}
-}
+// credential adds a key, or the value of a header such as Authorization.
+func (s *secrets) credential(text string) { s.texts = append(s.texts, redact.Credential(text)...) }
 
 // address adds the credentials in a URL.
-func (s *secrets) address(value Value) {
-	u, err := url.Parse(value.Reveal())
-	if err != nil {
-		return
-	}
-	if password, ok := u.User.Password(); ok {
-		s.texts = append(s.texts, password)
-	} else {
-		s.texts = append(s.texts, u.User.Username()) // without a password, the user is a token
-	}
-	for name, values := range u.Query() {
-		if redact.Names(name) {
-			s.texts = append(s.texts, values...)
-		}
-	}
-}
+func (s *secrets) address(value Value) { s.texts = append(s.texts, redact.URL(value.Reveal())...) }
 
-// database adds a DSN and the passwords in it. A DSN is a URL, or pairs as libpq accepts
-// them, quoted or not.
+// database adds a DSN and the passwords in it.
 func (s *secrets) database(dsn Value) {
 	s.add(dsn)
-	s.texts = append(s.texts, dsn.Reveal())
-	s.address(dsn)
-	for _, pair := range password.FindAllStringSubmatch(dsn.Reveal(), -1) {
-		s.texts = append(s.texts, pair[1], unquote.Replace(pair[1]), pair[2])
-	}
-}
-
-var (
-	password = regexp.MustCompile(`(?i)password\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s'&]+))`)
-	unquote  = strings.NewReplacer(`\\`, `\`, `\'`, `'`)
-)
-
-// isPublic reports whether a variable is public: the servers that are started get these
-// variables anyway.
-func isPublic(name string) bool {
-	switch name {
-	case "HOME", "LOGNAME", "USER", "PATH", "PWD", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP",
-		"USERNAME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA", "SYSTEMROOT":
-		return true
-	}
-	return strings.HasPrefix(name, "LC_")
+	s.texts = append(s.texts, redact.DSN(dsn.Reveal())...)
 }

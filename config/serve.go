@@ -265,12 +265,12 @@ func listenAddress(to *Value) value {
 		if !ok {
 			return
 		}
-		_, port, err := net.SplitHostPort(e.text)
+		_, port, err := net.SplitHostPort(e.Text)
 		if number, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || strconv.FormatUint(number, 10) != port {
 			r.wrong(n, `expected an address such as "127.0.0.1:8080"; port 0 chooses a free one`)
 			return
 		}
-		*to = e.value(e.shown)
+		*to = valueOf(e, e.Shown)
 	}}
 }
 

@@ -114,7 +114,7 @@ func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
 func environmentValue(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok {
-			*to = e.value(hiddenText)
+			*to = valueOf(e, hiddenText)
 		}
 	}}
 }
@@ -126,10 +126,10 @@ func directory(to *Value) value {
 		if !ok || !r.filled(n, e) {
 			return
 		}
-		if !filepath.IsAbs(e.text) {
-			e.text = filepath.Join(filepath.Dir(r.source.name), e.text)
+		if !filepath.IsAbs(e.Text) {
+			e.Text = filepath.Join(r.source.of(n).folder(), e.Text)
 		}
-		*to = e.value(e.shown)
+		*to = valueOf(e, e.Shown)
 	}}
 }
 

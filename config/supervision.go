@@ -3,8 +3,6 @@
 package config
 
 import (
-	"fmt"
-
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 )
@@ -78,8 +76,7 @@ func (s *Supervision) parking(r *reader, n *node) {
 	}
 }
 
-// originate records the position of n.
+// originate records where n is set.
 func (s *Supervision) originate(r *reader, n *node) {
-	line, _ := r.source.position(n.keyAt)
-	s.Origin = fmt.Sprintf("%s:%d", r.source.name, line)
+	s.Origin = r.source.where(n)
 }

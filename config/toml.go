@@ -245,10 +245,6 @@ func (t *tomlReader) verdict() {
 	if errors.As(err, &decode) {
 		at = t.source.offset(decode.Position())
 	}
-	if isJSON(t.source.data) {
-		t.problems.add(t.source.problem(at, "", "expected TOML, found JSON: %s", importAdvice))
-		return
-	}
 	p := t.source.problem(at, "", "not valid TOML: %s", message)
 	for _, other := range t.problems.list[t.before:] {
 		if other.Line == p.Line {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/consort-go/consort/config/internal/expand"
 )
 
 // hiddenText replaces text that must not be shown.
@@ -33,12 +35,14 @@ func keep[T any](value T) hidden[T] {
 // held is a text with its secrets.
 type held struct {
 	text      string
-	secret    bool       // the whole text is secret
-	variables []variable // variables in the text
+	secret    bool              // the whole text is secret
+	variables []expand.Variable // variables in the text
 }
 
-// variable is the name and the value of an environment variable.
-type variable struct{ name, text string }
+// valueOf returns an expanded text as a Value that is printed as shown.
+func valueOf(e expand.Expansion, shown string) Value {
+	return Value{shown: shown, held: keep(held{text: e.Text, variables: e.Variables})}
+}
 
 // Plain returns a Value that is printed as it is.
 func Plain(text string) Value { return Value{shown: text, held: keep(held{text: text})} }
@@ -76,7 +80,7 @@ type Table struct {
 // heldTable is a table and the variables in it.
 type heldTable struct {
 	values    map[string]any
-	variables []variable
+	variables []expand.Variable
 }
 
 // NewTable returns a Table of values: strings, bool, int64, float64, []any and

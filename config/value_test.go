@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -193,20 +192,5 @@ func TestDefaultKey(t *testing.T) {
 		} else if got := c.Model.APIKey.Reveal(); got != test.key {
 			t.Errorf("%s: the key is %q, want %q", test.text, got, test.key)
 		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	keys := []string{"command", "call_timeout", "connect_timeout", "url", "allow"}
-	for word, want := range map[string]string{
-		"comand": "command", "commnad": "command", "callTimeout": "call_timeout", "URL": "url", "uri": "url",
-		"alow": "allow", "xyz": "", "timeout": "call_timeout", "": "",
-	} {
-		if got := config.Nearest(word, keys); got != want {
-			t.Errorf("the nearest to %q is %q, want %q", word, got, want)
-		}
-	}
-	if !slices.Contains(keys, config.Nearest("url", keys)) {
-		t.Error("a key is not nearest to itself")
 	}
 }

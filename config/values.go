@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/config/internal/expand"
+	"github.com/consort-go/consort/internal/near"
 )
 
 // text is a string without variables. It must not be empty.
@@ -61,7 +64,7 @@ func wordFor[T any](to *T, words ...word[T]) value {
 				return
 			}
 		}
-		r.wrong(n, "expected %s", kind).Nearest = nearest(s, names)
+		r.wrong(n, "expected %s", kind).Nearest = near.Key(s, names)
 	}}
 }
 
@@ -85,7 +88,7 @@ func oneOf(names []string) string {
 func expanded(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
-			*to = e.value(e.shown)
+			*to = valueOf(e, e.Shown)
 		}
 	}}
 }
@@ -94,7 +97,7 @@ func expanded(to *Value) value {
 func argument(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok {
-			*to = e.value(e.shown)
+			*to = valueOf(e, e.Shown)
 		}
 	}}
 }
@@ -103,17 +106,17 @@ func argument(to *Value) value {
 func secret(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
-			*to = e.value(hiddenText)
+			*to = valueOf(e, hiddenText)
 		}
 	}}
 }
 
 // filled reports whether e is not empty, and adds a problem if it is.
-func (r *reader) filled(n *node, e expansion) bool {
+func (r *reader) filled(n *node, e expand.Expansion) bool {
 	switch {
-	case e.text != "":
+	case e.Text != "":
 		return true
-	case e.used:
+	case e.Used:
 		r.wrong(n, "expected a string that is not empty, but the variable is")
 	default:
 		r.wrong(n, "expected a string that is not empty")
@@ -128,12 +131,12 @@ func address(to *Value) value {
 		if !ok {
 			return
 		}
-		u, err := url.Parse(e.text)
+		u, err := url.Parse(e.Text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			r.wrong(n, "expected a URL that begins with http:// or https:// and names a host")
 			return
 		}
-		*to = e.value(withoutCredentials(e.shown))
+		*to = valueOf(e, withoutCredentials(e.Shown))
 	}}
 }
 
@@ -354,7 +357,7 @@ func free(to *Table) value {
 			r.wrongKind(n, "a table")
 			return
 		}
-		var variables []variable
+		var variables []expand.Variable
 		values, _ := n.free(func(leaf *node) any {
 			if f, ok := leaf.value.(float64); ok {
 				if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -363,8 +366,8 @@ func free(to *Table) value {
 				return f
 			}
 			e, _ := r.replace(leaf)
-			variables = append(variables, e.variables...)
-			return e.text
+			variables = append(variables, e.Variables...)
+			return e.Text
 		}).(map[string]any)
 		if len(values) > 0 {
 			*to = Table{held: keep(heldTable{values: values, variables: variables})}
@@ -412,7 +415,7 @@ func headerName(name string) string {
 func environmentName(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		text(to).read(r, n)
-		if *to != "" && !isName(*to) {
+		if *to != "" && !expand.IsName(*to) {
 			r.wrong(n, "expected the name of an environment variable: letters, digits and _")
 		}
 	}}

@@ -20,7 +20,7 @@ import (
 )
 
 func ask(ctx context.Context, path, question string) error {
-	settings, err := config.Load(path)
+	settings, err := config.Load(path, nil)
 	if err != nil {
 		return err
 	}

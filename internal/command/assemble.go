@@ -5,8 +5,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -25,29 +23,14 @@ const closeTimeout = 20 * time.Second
 
 // load reads the configuration. Its errors carry the exit status.
 func (p *program) load() (*config.Config, error) {
-	cfg, err := config.Load(p.location.ConfigFile)
-	if errors.Is(err, fs.ErrNotExist) && histories.IsAbsent(p.location.ConfigFile) {
-		return nil, exit.Usagef("%s", adviceOnMissing(p.location.ConfigFile))
-	}
+	cfg, path, err := p.location.Config.Load()
+	p.location.ConfigFile = path
 	if err != nil {
-		return nil, exit.Usagef("the configuration is wrong:\n%w", err)
+		return nil, err
 	}
 	p.location.Loaded = cfg
 	p.location.Apply(cfg)
 	return cfg, addTrusted(cfg, p.trust)
-}
-
-func adviceOnMissing(path string) string {
-	return fmt.Sprintf(`there is no configuration %s. Name another with --config FILE, write one such as
-
-    [model]
-    name = "gpt-5-mini"            # the key comes from OPENAI_API_KEY; for claude… from ANTHROPIC_API_KEY
-
-    [mcp.files]
-    transport = "stdio"
-    command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]
-
-or see a conversation without a configuration: consort demo`, path)
 }
 
 // interaction holds the functions that ask the user; its zero value asks nothing.
@@ -83,7 +66,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error says where
 			return nil, exit.Usagef("%w", err)
 		}
-		return nil, exit.Usagef("%s: %w", p.location.ConfigFile, err)
+		return nil, exit.Usagef("%s: %w", p.location.Name(), err)
 	}
 	p.screen.Redact(assembly.Redact)
 	return assembly, nil
@@ -92,7 +75,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 // withModel assembles a configuration that must have a model.
 func (p *program) withModel(cfg *config.Config, with interaction) (*config.Assembly, error) {
 	if cfg.Model == nil {
-		return nil, exit.Usagef("%s has no [model] table, which this command needs. Add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.location.ConfigFile)
+		return nil, exit.Usagef("%s has no [model] table, which this command needs. Name a model with --model, or add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.location.Name())
 	}
 	return p.assemble(cfg, with)
 }

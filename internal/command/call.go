@@ -118,9 +118,9 @@ func ensembleNamed(p *program, name string, roster *ensemble.Roster) (*ensemble.
 		names = append(names, e.Name())
 	}
 	if len(names) == 0 {
-		return nil, exit.Usagef("there is no ensemble %q: %s has no servers; add one as a table such as [mcp.%s]", name, p.location.ConfigFile, name)
+		return nil, exit.Usagef("there is no ensemble %q: %s has no servers; add one as a table such as [mcp.%s]", name, p.location.Name(), name)
 	}
-	return nil, exit.Usagef("there is no ensemble %q; %s has %s", name, p.location.ConfigFile, strings.Join(names, ", "))
+	return nil, exit.Usagef("there is no ensemble %q; %s has %s", name, p.location.Name(), strings.Join(names, ", "))
 }
 
 // forProgram returns a context for calls that the program itself makes.

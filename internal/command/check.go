@@ -18,25 +18,28 @@ import (
 )
 
 func checkCommand(p *program) *cobra.Command {
-	watch := false
+	watch, offline := false, false
 	cmd := p.withJSON(&cobra.Command{
 		Use:   "check",
-		Short: "Check the configuration, then connect to each server in it",
-		Args:  cobra.NoArgs,
+		Short: "Check the configuration, ask its models and connect to its servers",
+		Long: "Check reads the configuration, sends one short request to each model, and connects to\n" +
+			"each server. --offline sends the models nothing.",
+		Args: cobra.NoArgs,
 		RunE: runE(func(ctx context.Context, _ []string) error {
 			p.needs.quiet = config.LevelError // the report contains all warnings
 			if watch {
 				return runWatch(ctx, p)
 			}
-			return runCheck(ctx, p)
+			return runCheck(ctx, p, offline)
 		}),
 	}, "print one JSON document, or with --watch one line each second")
 	cmd.Flags().BoolVar(&watch, "watch", false, "keep running and show the health of the servers until Ctrl-C")
+	cmd.Flags().BoolVar(&offline, "offline", false, "send the models no request")
 	return cmd
 }
 
-func runCheck(ctx context.Context, p *program) error {
-	r, err := examine(ctx, p)
+func runCheck(ctx context.Context, p *program, offline bool) error {
+	r, err := examine(ctx, p, offline)
 	if r == nil {
 		return err
 	}
@@ -53,9 +56,10 @@ func runCheck(ctx context.Context, p *program) error {
 
 // examine makes the report. The report is nil if there is none, for example because there
 // is no configuration; the error then says why.
-func examine(ctx context.Context, p *program) (*reports.Check, error) {
-	r := &reports.Check{Config: p.location.ConfigFile, Problems: []reports.Problem{}, Servers: []reports.Server{}}
+func examine(ctx context.Context, p *program, offline bool) (*reports.Check, error) {
+	r := &reports.Check{Problems: []reports.Problem{}, Servers: []reports.Server{}}
 	cfg, err := p.load()
+	r.Config = p.location.Name()
 	if found := reports.ProblemsIn(err); found != nil {
 		r.Problems = found
 		return r, nil
@@ -69,7 +73,7 @@ func examine(ctx context.Context, p *program) (*reports.Check, error) {
 	if r.Problems = examineFiles(ctx, p, cfg); len(r.Problems) > 0 {
 		return r, nil
 	}
-	if r.Model, err = examineModel(p, cfg); err != nil {
+	if r.Model, err = examineModel(ctx, p, cfg, offline); err != nil {
 		return nil, err
 	}
 	r.History = examineHistory(ctx, cfg)
@@ -103,8 +107,8 @@ func examineFiles(ctx context.Context, p *program, cfg *config.Config) []reports
 	if found := reports.ProblemsIn(err); found != nil {
 		return found
 	}
-	message := strings.TrimPrefix(err.Error(), p.location.ConfigFile+": config: ")
-	return []reports.Problem{reports.FileProblem(p.location.ConfigFile, message)}
+	message := strings.TrimPrefix(err.Error(), p.location.Name()+": config: ")
+	return []reports.Problem{reports.FileProblem(p.location.Name(), message)}
 }
 
 // examineHistory reports where conversations are kept. The user's own store need not
@@ -124,23 +128,31 @@ func examineHistory(ctx context.Context, cfg *config.Config) *reports.History {
 	return &reports.History{Store: cmp.Or(cfg.History.Store, config.StoreSQLite), Path: cfg.History.Path.String()}
 }
 
-// examineModel reports on the model without sending it a request.
-func examineModel(p *program, cfg *config.Config) (*reports.Model, error) {
+// examineModel reports on the model and its fallbacks, and asks them unless offline is set.
+func examineModel(ctx context.Context, p *program, cfg *config.Config, offline bool) (*reports.Model, error) {
 	if cfg.Model == nil {
 		return nil, nil
 	}
-	m := &reports.Model{Name: cfg.Model.Name.Reveal(), BaseURL: cfg.Model.BaseURL.Reveal()}
+	m := &reports.Model{Asked: !offline}
+	m.Name, m.BaseURL = cfg.Model.Name.Reveal(), cfg.Model.BaseURL.Reveal()
 	for _, f := range cfg.Model.Fallbacks {
-		m.Fallbacks = append(m.Fallbacks, reports.Fallback{Name: f.Name.Reveal(), BaseURL: f.BaseURL.Reveal()})
+		m.Fallbacks = append(m.Fallbacks, reports.Link{Name: f.Name.Reveal(), BaseURL: f.BaseURL.Reveal()})
 	}
 	alone := *cfg
 	alone.MCP, alone.GRPC, alone.Audit = nil, nil, nil
 	assembly, err := p.assemble(&alone, interaction{})
 	if err != nil {
-		m.Error = err.Error()
+		m.Asked, m.Error = false, err.Error()
 		return m, nil
 	}
-	return m, p.close(assembly)
+	if !offline {
+		askModels(ctx, p, assembly, m)
+	}
+	err = p.close(assembly)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return m, err
 }
 
 // examineServers connects to all servers in parallel.

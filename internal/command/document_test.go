@@ -61,7 +61,10 @@ func members(of reflect.Type, prefix string) []string {
 func below(of reflect.Type, prefix string) []string {
 	var paths []string
 	for field := range of.Fields() {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+		if field.Anonymous {
+			paths = append(paths, below(field.Type, prefix)...)
+		}
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
 			paths = append(paths, members(field.Type, prefix+name)...)
 		}
 	}

@@ -85,7 +85,7 @@ func isJSON(text string) bool { return json.Valid([]byte(text)) && strings.TrimS
 // requireFlags returns an error if a flag that names something is empty, for example because a
 // shell variable is not set. The command would then do something unintended.
 func requireFlags(flags *pflag.FlagSet) error {
-	for _, name := range []string{"conversation", "id", "as", "history"} {
+	for _, name := range []string{"conversation", "id", "as", "history", "config", "model", "base-url"} {
 		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return exit.Usagef("--%s is empty; give it a value, or omit it", name)
 		}

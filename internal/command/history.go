@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/configfile"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/spf13/cobra"
 )
@@ -52,12 +53,12 @@ func withManager(p *program, create bool, run managerFunc) func(*cobra.Command, 
 
 // openManager opens the store. A configuration is not required.
 func openManager(ctx context.Context, p *program, create bool) (*histories.Manager, error) {
-	cfg := &config.Config{}
-	if p.location.ConfigFile != histories.DefaultConfig || !histories.IsAbsent(p.location.ConfigFile) {
-		var err error
-		if cfg, err = p.load(); err != nil {
-			return nil, err
-		}
+	cfg, err := p.load()
+	if errors.Is(err, configfile.ErrNone) {
+		cfg, err = &config.Config{}, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	return histories.Open(ctx, cfg, &p.location, histories.Output{Screen: p.screen, JSON: p.json, Stdin: p.stdin}, create)
 }

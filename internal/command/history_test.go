@@ -346,7 +346,7 @@ func TestCheckOpensTheStore(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "talks.db"), []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := consort(t, "check", "--config", path).expect(t, exit.Usage)
+	o := consort(t, "check", "--offline", "--config", path).expect(t, exit.Usage)
 	contains(t, "the report", o.stdout, "history.path")
 }
 

@@ -165,11 +165,11 @@ func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cm
 		cmd.Dir = t.TempDir()
 	}
 	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "OTEL_") && !strings.HasPrefix(variable, "NO_COLOR=") {
+		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "OTEL_") && !strings.HasPrefix(variable, "NO_COLOR=") && !strings.HasPrefix(variable, "CONSORT_CONFIG=") {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(append(cmd.Env, "TERM=xterm-256color", "GORACE="+raceOptions, "XDG_STATE_HOME="+placeOf(t)), r.env...)
+	cmd.Env = append(append(cmd.Env, "TERM=xterm-256color", "GORACE="+raceOptions, "XDG_STATE_HOME="+placeOf(t), "XDG_CONFIG_HOME="), r.env...)
 	return cmd
 }
 
@@ -273,6 +273,19 @@ func file(t *testing.T, tables ...string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// writeAt writes a file and its folders.
+func writeAt(t *testing.T, text string, path ...string) string {
+	t.Helper()
+	at := filepath.Join(path...)
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 // quoted returns text as a TOML string. The escapes of JSON are valid in TOML.

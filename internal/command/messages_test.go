@@ -73,18 +73,18 @@ func TestTheEndOfAServerIsTold(t *testing.T) {
 	}
 }
 
-func TestCheckSaysThatTheModelWasNotAsked(t *testing.T) {
+func TestCheckOfflineSaysThatTheModelWasNotAsked(t *testing.T) {
 	path := file(t, "[model]\nname = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"k-4711\"\n",
 		"[[model.fallback]]\nname = \"claude-x\"\napi_key = \"k-4712\"\n", "[[model.fallback]]\nname = \"n\"\nbase_url = \"http://127.0.0.1:2/v1\"\n")
-	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout,
+	contains(t, "the report", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout,
 		"✓ model m at http://127.0.0.1:1/v1 (", "✓ fallback claude-x (", "✓ fallback n at http://127.0.0.1:2/v1 (", "no request was sent")
 	var form struct {
 		Model reports.Model `json:"model"`
 	}
-	if err := json.Unmarshal([]byte(consort(t, "check", "--json", "--config", path).expect(t, exit.Done).stdout), &form); err != nil {
+	if err := json.Unmarshal([]byte(consort(t, "check", "--json", "--offline", "--config", path).expect(t, exit.Done).stdout), &form); err != nil {
 		t.Fatal(err)
 	}
-	if f := form.Model.Fallbacks; len(f) != 2 || f[0] != (reports.Fallback{Name: "claude-x"}) || f[1].BaseURL != "http://127.0.0.1:2/v1" {
+	if f := form.Model.Fallbacks; len(f) != 2 || f[0] != (reports.Link{Name: "claude-x"}) || f[1].BaseURL != "http://127.0.0.1:2/v1" {
 		t.Errorf("the fallbacks are %+v", f)
 	}
 }

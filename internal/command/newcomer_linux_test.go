@@ -155,7 +155,7 @@ func TestNameAndKey(t *testing.T) {
 			with := run{env: append(p.env, "OPENAI_API_KEY="+keys[atOpenAI], "ANTHROPIC_API_KEY="+keys[atAnthropic])}
 			path := readmeConfig(t, "[model]\nname = \""+test.name+"\"\n")
 			on := func(args ...string) []string { return append(args, "--config", path) }
-			contains(t, "check", with.consort(t, on("check")...).expect(t, exit.Done).stdout, "atlas", "ready")
+			contains(t, "check", with.consort(t, on("check", "--offline")...).expect(t, exit.Done).stdout, "atlas", "ready")
 			contains(t, "tools", with.consort(t, on("tools")...).expect(t, exit.Done).stdout, "weather")
 			contains(t, "call", with.consort(t, on("call", "atlas", "weather", `{"city": "Oslo"}`)...).expect(t, exit.Done).stdout, "snow")
 			contains(t, "run", with.consort(t, on("run", question)...).expect(t, exit.Done).stdout, "It snows.")

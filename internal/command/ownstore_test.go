@@ -58,7 +58,7 @@ func TestChatIsKept(t *testing.T) {
 	contains(t, "the conversation", elsewhere.consort(t, "history", "show", id).expect(t, exit.Done).stdout, "4 assistant")
 	contains(t, "standard error", elsewhere.consort(t, "approve", id, "--allow").expect(t, exit.Usage).stderr, "waits for nothing")
 	contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, exit.Done).stderr, "Nothing is left to do")
-	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "stored in "+ownOf(t))
+	contains(t, "the report", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout, "stored in "+ownOf(t))
 }
 
 // TestChatIsNotKept: on request.
@@ -85,7 +85,7 @@ func TestChatIsNotKept(t *testing.T) {
 func TestNothingIsMadeInPassing(t *testing.T) {
 	path := file(t, model(t, says("Never said.")))
 	for args, want := range map[string]exit.Status{
-		"history list": exit.Done, "history prune --keep 1h": exit.Done, "check": exit.Done, "tools": exit.Done, "history show a": exit.Usage,
+		"history list": exit.Done, "history prune --keep 1h": exit.Done, "check --offline": exit.Done, "tools": exit.Done, "history show a": exit.Usage,
 		"resume a": exit.Usage, "approve a": exit.Usage, "chat --continue": exit.Usage, "chat --conversation a": exit.Usage,
 	} {
 		o := consort(t, append(strings.Fields(args), "--config", path)...).expect(t, want)
@@ -140,22 +140,22 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 // TestCheckLooksAtTheOwnStore: chat and serve would go on without it, and say so.
 func TestCheckLooksAtTheOwnStore(t *testing.T) {
 	path, own := file(t, model(t)), ownOf(t)
-	contains(t, "none yet", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are stored in ")
+	contains(t, "none yet", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are stored in ")
 	if isThere(placeOf(t)) {
 		t.Fatal("there is a store")
 	}
 	openOwn(t).Close()
-	contains(t, "one", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are stored in ")
+	contains(t, "one", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are stored in ")
 	if err := os.WriteFile(own, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "none", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✗ conversations of chat and serve cannot be stored: history: "+own)
-	contains(t, "as JSON", consort(t, "check", "--json", "--config", path).expect(t, exit.Done).stdout, `"error": "history: `+own)
+	contains(t, "none", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout, "✗ conversations of chat and serve cannot be stored: history: "+own)
+	contains(t, "as JSON", consort(t, "check", "--json", "--offline", "--config", path).expect(t, exit.Done).stdout, `"error": "history: `+own)
 	inTheWay := filepath.Join(t.TempDir(), "file")
 	touch(inTheWay)
-	o := run{env: []string{"XDG_STATE_HOME=" + filepath.Join(inTheWay, "state")}}.consort(t, "check", "--config", path).expect(t, exit.Done)
+	o := run{env: []string{"XDG_STATE_HOME=" + filepath.Join(inTheWay, "state")}}.consort(t, "check", "--offline", "--config", path).expect(t, exit.Done)
 	contains(t, "a file in the way", o.stdout, "✗ conversations of chat and serve cannot be stored: ", inTheWay)
-	o = run{env: []string{"XDG_STATE_HOME=", "HOME="}}.consort(t, "check", "--config", path).expect(t, exit.Done)
+	o = run{env: []string{"XDG_STATE_HOME=", "HOME="}}.consort(t, "check", "--offline", "--config", path).expect(t, exit.Done)
 	contains(t, "no home", o.stdout, "✗ conversations of chat and serve cannot be stored: ")
 }
 

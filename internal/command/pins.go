@@ -112,12 +112,12 @@ func pinnedServers(p *program) ([]pinned, error) {
 			if cfg.GRPC[name] != nil {
 				table = "grpc"
 			}
-			return nil, exit.Usagef("%s: %s.%s.pin: %w", cmp.Or(kept[name].Origin, p.location.ConfigFile), table, name, err)
+			return nil, exit.Usagef("%s: %s.%s.pin: %w", cmp.Or(kept[name].Origin, p.location.Name()), table, name, err)
 		}
 		servers = append(servers, pinned{name, file})
 	}
 	if len(servers) == 0 {
-		return nil, exit.Usagef("no server of %s has pins; to pin the tools of a server, add to its table, for example, pin = \"tools.pins.json\"", p.location.ConfigFile)
+		return nil, exit.Usagef("no server of %s has pins; to pin the tools of a server, add to its table, for example, pin = \"tools.pins.json\"", p.location.Name())
 	}
 	return servers, nil
 }
@@ -130,7 +130,7 @@ func pinnedNamed(p *program, servers []pinned, name string) ([]pinned, error) {
 		}
 		names = append(names, s.server)
 	}
-	return nil, exit.Usagef("there is no ensemble %q with pins; %s has %s", name, p.location.ConfigFile, strings.Join(names, ", "))
+	return nil, exit.Usagef("there is no ensemble %q with pins; %s has %s", name, p.location.Name(), strings.Join(names, ", "))
 }
 
 // entries returns the entries of this server; other servers may share the file.

@@ -39,7 +39,7 @@ func TestConversationsOnAServer(t *testing.T) {
 		t.Helper()
 		return r.consort(t, append(args, "--config", path)...).expect(t, want)
 	}
-	does(exit.Done, "check")
+	does(exit.Done, "check", "--offline")
 	does(exit.Done, "run", "--conversation", "ada", "I am Ada.")
 	r.stdin = "Who am I?\n"
 	contains(t, "the answer", does(exit.Done, "chat", "--continue").stdout, "Ada.")
@@ -89,7 +89,7 @@ func TestTheServerOfConversationsIsNotTold(t *testing.T) {
 		"unfounded": "hunter-4711",
 	} {
 		path := file(t, model(t), table)
-		for _, args := range []string{"history list", "check", "run hi --log-level debug"} {
+		for _, args := range []string{"history list", "check --offline", "run hi --log-level debug"} {
 			o := run{env: []string{"TEST_DATABASE=" + dsn}}.consort(t, append(strings.Fields(args), "--config", path)...).expect(t, exit.Usage)
 			lacks(t, name+": "+args, o.stdout+o.stderr, "hunter", dsn)
 			contains(t, name+": "+args, o.stdout+o.stderr, "history.dsn")

@@ -146,8 +146,8 @@ func rootCommand(p *program) *cobra.Command {
 		Long: "Consort runs conversations with a language model that uses the tools of MCP\n" +
 			"servers, configured in one TOML file. To see one without any setup: consort demo",
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if flag := cmd.Flags().Lookup("config"); flag.Changed && (cmd.Name() == "demo" || cmd.Name() == "version") {
-				return exit.Usagef("--config: %s reads no configuration; omit the flag", cmd.CommandPath())
+			if err := refuseConfiguration(cmd); err != nil {
+				return err
 			}
 			switch p.logFormat {
 			case "", "console", "json":
@@ -163,7 +163,12 @@ func rootCommand(p *program) *cobra.Command {
 	root.SetOut(p.screen)
 	root.SetErr(p.screen.Stderr)
 	flags := root.PersistentFlags()
-	flags.StringVar(&p.location.ConfigFile, "config", histories.DefaultConfig, "read the configuration from `FILE`")
+	chosen := &p.location.Config
+	flags.StringVar(&chosen.File, "config", "", "read the configuration from `FILE` (default: $CONSORT_CONFIG, ./consort.toml or the user's own)")
+	flags.StringVar(&chosen.Model, "model", "", "use the model `NAME` instead of the configuration's; needs no file")
+	flags.StringVar(&chosen.BaseURL, "base-url", "", "reach the model at `URL`; keys of the file are not sent there")
+	flags.StringArrayVar(&chosen.Set, "set", nil,
+		"set a key of the configuration, `KEY=VALUE`, such as model.temperature=0.2; other users can see a command line, so write a secret as KEY=env:VARIABLE")
 	flags.StringVar(&p.logLevel, "log-level", "", "the minimum log `LEVEL`: debug, info, warn or error (default: the configuration's, or warn)")
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, one object per line (default: the file's, or console)")
 	root.AddCommand(
@@ -173,6 +178,20 @@ func rootCommand(p *program) *cobra.Command {
 	)
 	expectArguments(p, root)
 	return root
+}
+
+// refuseConfiguration returns an error if a command that reads no configuration is given
+// one. Flags of its own that have the same names are its own matter.
+func refuseConfiguration(cmd *cobra.Command) error {
+	refused := map[string][]string{
+		"demo": {"config", "set"}, "init": {"config", "set"}, "version": {"config", "set", "model", "base-url"},
+	}[cmd.Name()]
+	for _, name := range refused {
+		if flag := cmd.InheritedFlags().Lookup(name); flag != nil && flag.Changed {
+			return exit.Usagef("--%s: %s reads no configuration; omit the flag", name, cmd.CommandPath())
+		}
+	}
+	return nil
 }
 
 // expectArguments adds the expected arguments to the argument errors of the commands below

@@ -66,6 +66,7 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 	return gateway.Run(ctx, gateway.Options{
 		Config: cfg, Assembly: assembly, Location: &p.location, Metrics: p.exports.Scrape,
 		Engines: p.engines, Engine: s.engine, Address: s.address(), Screen: p.screen, Stdin: p.stdin,
+		Flags: map[string]bool{"http": s.http != "", "grpc": s.grpc != "", "health": s.health != ""},
 	})
 }
 

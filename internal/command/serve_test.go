@@ -475,8 +475,10 @@ func TestServingThatCannotBe(t *testing.T) {
 	address := strings.TrimSuffix(strings.TrimPrefix(busy.url, "http://"), "/mcp")
 	for _, flag := range []string{"--http", "--grpc", "--health"} {
 		o := consortBeside(t, "serve", flag, address, "--config", plain)
-		key := strings.TrimPrefix(flag, "--")
-		contains(t, flag, o.stderr, "address already in use", "serve."+key+" (or "+flag+") = ", "choose another port")
+		contains(t, flag, o.stderr, flag+" "+address+": ", "address already in use", "choose another port")
+		path := file(t, "[serve]\n"+strings.TrimPrefix(flag, "--")+" = "+quoted(address)+"\n")
+		o = consortBeside(t, "serve", "--config", path)
+		contains(t, flag, o.stderr, path+":2:1: serve."+strings.TrimPrefix(flag, "--")+": ", "address already in use", "choose another port")
 	}
 	busy.signal(syscall.SIGHUP)
 	busy.ends(exit.Done)

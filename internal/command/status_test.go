@@ -31,7 +31,7 @@ func TestExitStatusAndWhatIsSaid(t *testing.T) {
 		"unknown flag":          {[]string{"tools", "--jsn"}, "", exit.Usage, []string{"--jsn"}},
 		"argument too many":     {[]string{"check", "x"}, "", exit.Usage, []string{`"x"`}},
 		"bad log level":         {[]string{"check", "--config", good, "--log-level", "loud"}, "", exit.Usage, []string{"loud", "debug"}},
-		"no configuration":      {[]string{"run", "hi"}, "", exit.Usage, []string{"consort.toml", "--config", "[model]", "consort demo"}},
+		"no configuration":      {[]string{"run", "hi"}, "", exit.Usage, []string{"consort.toml", "--config", "consort init", "consort demo"}},
 		"wrong configuration":   {[]string{"run", "hi", "--config", file(t, "[modle]\n")}, "", exit.Usage, []string{"consort.toml:1", "modle", `"model"`}},
 		"no model":              {[]string{"run", "hi", "--config", file(t, atlas(0))}, "", exit.Usage, []string{"[model]"}},
 		"no model to chat with": {[]string{"chat", "--config", file(t, atlas(0))}, "", exit.Usage, []string{"[model]"}},
@@ -67,10 +67,10 @@ func TestExitStatusAndWhatIsSaid(t *testing.T) {
 			[]string{"call", "atlas", "weather", "--config", file(t, atlas(0)+"deny = [\"w*\"]\n")}, "", exit.Usage, []string{"set aside", `"w*"`},
 		},
 		"call too little": {[]string{"call", "atlas", "--config", good}, "", exit.Usage, []string{"ENSEMBLE TOOL"}},
-		"check":           {[]string{"check", "--config", good}, "", exit.Done, nil},
-		"check server":    {[]string{"check", "--config", file(t, atlas(0), broken)}, "", exit.Tool, nil},
-		"check file":      {[]string{"check", "--config", file(t, "[modle]\n")}, "", exit.Usage, nil},
-		"check key":       {[]string{"check", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", exit.Usage, nil},
+		"check":           {[]string{"check", "--offline", "--config", good}, "", exit.Done, nil},
+		"check server":    {[]string{"check", "--offline", "--config", file(t, atlas(0), broken)}, "", exit.Tool, nil},
+		"check file":      {[]string{"check", "--offline", "--config", file(t, "[modle]\n")}, "", exit.Usage, nil},
+		"check key":       {[]string{"check", "--offline", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", exit.Usage, nil},
 		"version":         {[]string{"version"}, "", exit.Done, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,10 +166,10 @@ func TestCallIsAudited(t *testing.T) {
 
 func TestCheckTellsOfEachServer(t *testing.T) {
 	path := file(t, model(t), atlas(0)+"deny = [\"local_*\"]\n", broken, satchel(0))
-	o := consort(t, "check", "--config", path).expect(t, exit.Tool)
+	o := consort(t, "check", "--offline", "--config", path).expect(t, exit.Tool)
 	contains(t, "the report", o.stdout, "atlas    ready  MCP 20", "satchel 1.0.0", "broken   lost", "no licence",
 		"local_time is set aside", "model scripted at")
-	o = consort(t, "check", "--config", path, "--json").expect(t, exit.Tool)
+	o = consort(t, "check", "--offline", "--config", path, "--json").expect(t, exit.Tool)
 	var r reports.Check
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
 		t.Fatal(err)
@@ -192,15 +192,15 @@ func TestCheckOpensTheAuditFile(t *testing.T) {
 	table := "[audit]\nfile = %q\n[model]\nname = 'm'\nbase_url = 'http://127.0.0.1:1'\n"
 	folder := t.TempDir()
 	path := file(t, fmt.Sprintf(table, filepath.Join(folder, "none", "audit.jsonl")))
-	o := consort(t, "check", "--config", path).expect(t, exit.Usage)
+	o := consort(t, "check", "--offline", "--config", path).expect(t, exit.Usage)
 	contains(t, "check", o.stdout, path+":2:1: audit.file: ", "no such file or directory")
 	path = file(t, fmt.Sprintf(table, filepath.Join(folder, "audit.jsonl")))
-	consort(t, "check", "--config", path).expect(t, exit.Done)
+	consort(t, "check", "--offline", "--config", path).expect(t, exit.Done)
 }
 
 func TestCheckListsAllProblems(t *testing.T) {
 	path := file(t, "[modle]\n[mcp.x]\ntransport = \"stdoi\"\n")
-	o := consort(t, "check", "--config", path, "--json").expect(t, exit.Usage)
+	o := consort(t, "check", "--offline", "--config", path, "--json").expect(t, exit.Usage)
 	var r reports.Check
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestToolsListsWhatIsOffered(t *testing.T) {
 // A tool that the model cannot take is set aside by check and tools too.
 func TestTheModelHasASay(t *testing.T) {
 	path := file(t, model(t), "[mcp.odd]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", "+quoted(oddServer)+"]\nprotocol = \"2025-11-25\"\n")
-	o := consort(t, "check", "--config", path).expect(t, exit.Done)
+	o := consort(t, "check", "--offline", "--config", path).expect(t, exit.Done)
 	contains(t, "the report", o.stdout, "list is set aside", "servers of models do not support")
 }
 

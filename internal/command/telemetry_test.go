@@ -113,7 +113,7 @@ func TestWhoExports(t *testing.T) {
 			t.Errorf("%s: there are metrics", name)
 		}
 	}
-	for _, args := range [][]string{{"tools"}, {"check"}} {
+	for _, args := range [][]string{{"tools"}, {"check", "--offline"}} {
 		c := newCollector(t)
 		run{env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}.consort(t, append(args, "--config", config)...)
 		if c.all() != "" {

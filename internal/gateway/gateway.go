@@ -34,6 +34,8 @@ type Options struct {
 	Engines []Engine // to choose from
 	Engine  string   // the name of the engine; empty means this process
 	Address string   // of the engine
+	// Flags are the keys of [serve] that flags set, such as http for --http, for errors.
+	Flags map[string]bool
 
 	Screen *terminal.Screen // takes notes for people; its standard output is for MCP over stdio
 	Stdin  *os.File
@@ -158,10 +160,10 @@ func (s *servers) close(ctx context.Context) (err error) {
 // overNetwork serves over HTTP, gRPC or both until ctx ends or one of them fails, and
 // then waits for running calls.
 func (s *server) overNetwork(ctx context.Context, servers *servers) error {
-	web, err := listen("http", s.settings.HTTP)
+	web, err := s.listen("http", s.settings.HTTP)
 	var rpc net.Listener
 	if err == nil {
-		rpc, err = listen("grpc", s.settings.GRPC)
+		rpc, err = s.listen("grpc", s.settings.GRPC)
 	}
 	if err != nil {
 		if web != nil {
@@ -195,7 +197,7 @@ func (s *server) overNetwork(ctx context.Context, servers *servers) error {
 const stopping = 5 * time.Second
 
 // listen listens at the address of a key of [serve], if it is set.
-func listen(key string, address config.Value) (net.Listener, error) {
+func (s *server) listen(key string, address config.Value) (net.Listener, error) {
 	if address.Reveal() == "" {
 		return nil, nil
 	}
@@ -210,7 +212,11 @@ func listen(key string, address config.Value) (net.Listener, error) {
 	case errors.Is(err, syscall.EACCES):
 		advice = "this user may not listen there: choose a port above 1023"
 	}
-	return nil, fmt.Errorf("serve.%s (or --%s) = %q: %w; %s", key, key, address.String(), err, advice)
+	err = fmt.Errorf("%w; %s", err, advice)
+	if s.Flags[key] {
+		return nil, fmt.Errorf("--%s %s: %w", key, address, err)
+	}
+	return nil, s.Config.LocateKey("serve."+key, err)
 }
 
 // overStdio serves the client that started this process until the client closes standard

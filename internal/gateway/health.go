@@ -60,7 +60,7 @@ func (r *readiness) connectAll(ctx context.Context) (stop func()) {
 
 // serveHealth serves the health of the roster at the configured address, if there is one.
 func (s *server) serveHealth(watched *readiness) (stop func(), err error) {
-	listener, err := listen("health", s.settings.Health)
+	listener, err := s.listen("health", s.settings.Health)
 	if err != nil || listener == nil {
 		return func() {}, err
 	}

@@ -3,6 +3,7 @@
 package histories
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/configfile"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/terminal"
@@ -28,19 +30,20 @@ const (
 	Existing                 // fails if the store does not exist, and does not create it
 )
 
-// DefaultConfig is the configuration file to read if no other is named.
-const DefaultConfig = "consort.toml"
-
 // Location is where one run of the command keeps conversations. Its exported fields are
 // the input; the methods remember what they have decided.
 type Location struct {
-	ConfigFile string         // the configuration file
+	Config     configfile.Flags
+	ConfigFile string         // the configuration file that was found; empty for none
 	Flag       string         // the flag --history: a file, or None; empty for the configuration's store
 	Loaded     *config.Config // nil until it is read
 
 	own    bool  // the user's own store is used, because no other is named
 	unkept error // why the user's own store cannot be used
 }
+
+// Name returns the name of the configuration for messages.
+func (l *Location) Name() string { return cmp.Or(l.ConfigFile, "the command line") }
 
 // Apply applies the flag --history to the configuration.
 func (l *Location) Apply(cfg *config.Config) {
@@ -123,7 +126,7 @@ func (l *Location) OpenError(err error) error {
 	if l.Loaded != nil {
 		return exit.Usagef("%w", l.Loaded.Locate(err))
 	}
-	return exit.Usagef("%s: %w", l.ConfigFile, err)
+	return exit.Usagef("%s: %w", l.Name(), err)
 }
 
 // Announce prints where conversations are kept.
@@ -171,7 +174,7 @@ func (l *Location) NoStore() error {
 	if l.Flag == None {
 		return exit.Usagef("--history none stores no conversations; omit the flag, or name a file")
 	}
-	return exit.Usagef("%s stores no conversations. Name a file for them with --history FILE, or add\n\n    [history]\n    path = \"history.db\"", l.ConfigFile)
+	return exit.Usagef("%s stores no conversations. Name a file for them with --history FILE, or add\n\n    [history]\n    path = \"history.db\"", l.Name())
 }
 
 // find sets the location of the store in the configuration. It creates a missing store
@@ -191,10 +194,10 @@ func (l *Location) find(ctx context.Context, cfg *config.Config, create bool) er
 }
 
 // CommandLine returns a command line for later, with the configuration and the store of
-// this one.
+// this one, but without settings of --set, which can be secrets.
 func (l *Location) CommandLine(command string) string {
-	if l.ConfigFile != DefaultConfig {
-		command += " --config " + Word(l.ConfigFile)
+	for _, argument := range l.Config.Arguments() {
+		command += " " + argument[0] + " " + Word(argument[1])
 	}
 	if l.Flag != "" {
 		command += " --history " + Word(l.Flag)

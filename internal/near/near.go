@@ -47,3 +47,28 @@ func Name(name string, known []string) string {
 	}
 	return best
 }
+
+// Key returns the key that is most similar to word, or "" if none is similar. At most a
+// third of the longer word's letters, rounded, may differ. Differences of spelling that
+// users mix up, such as callTimeout and call-timeout, do not count.
+func Key(word string, keys []string) string {
+	if len(word) > 80 {
+		return ""
+	}
+	best, least := "", 0
+	for _, candidate := range keys {
+		d := Distance(normal(word), normal(candidate))
+		if d > (max(len(word), len(candidate))+1)/3 {
+			continue
+		}
+		if best == "" || d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// normal returns a key in lower case, without the characters between its words.
+func normal(key string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(key))
+}

@@ -2,7 +2,10 @@
 
 package near
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestDistance(t *testing.T) {
 	for _, test := range []struct {
@@ -31,5 +34,20 @@ func TestName(t *testing.T) {
 		if got := Name(name, known); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
+	}
+}
+
+func TestKey(t *testing.T) {
+	keys := []string{"command", "call_timeout", "connect_timeout", "url", "allow"}
+	for word, want := range map[string]string{
+		"comand": "command", "commnad": "command", "callTimeout": "call_timeout", "URL": "url", "uri": "url",
+		"alow": "allow", "xyz": "", "timeout": "call_timeout", "": "",
+	} {
+		if got := Key(word, keys); got != want {
+			t.Errorf("the nearest to %q is %q, want %q", word, got, want)
+		}
+	}
+	if !slices.Contains(keys, Key("url", keys)) {
+		t.Error("a key is not nearest to itself")
 	}
 }

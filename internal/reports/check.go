@@ -41,17 +41,30 @@ type Problem struct {
 
 // Model is the outcome of the check of the model, in the JSON form of the command check.
 type Model struct {
-	Name    string `json:"name"`
-	BaseURL string `json:"base_url,omitempty"`
-	Error   string `json:"error,omitempty"`
+	Link
+	Asked bool `json:"asked"` // a request was sent to it and to each fallback
 	// Fallbacks are asked when the model is unavailable.
-	Fallbacks []Fallback `json:"fallbacks,omitempty"`
+	Fallbacks []Link `json:"fallbacks,omitempty"`
 }
 
-// Fallback is a model that is asked when those before it are unavailable.
-type Fallback struct {
+// Link is a model, or a fallback, which is asked when those before it are unavailable.
+type Link struct {
 	Name    string `json:"name"`
 	BaseURL string `json:"base_url,omitempty"`
+	// RoundTripMS is the time from the request to the whole answer; 0 without an answer.
+	RoundTripMS float64 `json:"round_trip_ms,omitempty"`
+	Error       string  `json:"error,omitempty"` // for the model: also why it cannot be asked
+	// Failed says that Error is about a request, and not about the settings.
+	Failed bool `json:"-"`
+}
+
+// Answered records the outcome of a request that took a duration.
+func (l *Link) Answered(took time.Duration, err error) {
+	if err != nil {
+		l.Error, l.Failed = err.Error(), true
+		return
+	}
+	l.RoundTripMS = milliseconds(took)
 }
 
 // History says where chat and serve keep conversations.
@@ -140,24 +153,36 @@ func (m *Model) text(paint terminal.Palette) string {
 	switch {
 	case m == nil:
 		return "  no [model]: tools and call work, chat and run do not\n"
-	case m.Error != "":
+	case m.Error != "" && !m.Failed:
 		return fmt.Sprintf("%s model %s: %s\n", paint.Bad("✗"), display.Text(m.Name), display.Text(m.Error))
 	}
-	line := func(what, name, address string) string {
-		if address != "" {
-			name += " at " + address
-		}
-		return fmt.Sprintf("%s %s %s %s\n", paint.Good("✓"), what, display.Text(name), notAsked)
-	}
-	text := line("model", m.Name, m.BaseURL)
+	text := m.Link.text(paint, "model")
 	for _, f := range m.Fallbacks {
-		text += line("fallback", f.Name, f.BaseURL)
+		text += f.text(paint, "fallback")
 	}
 	return text
 }
 
-// notAsked says that only the settings of a model were checked.
-const notAsked = "(its settings are valid; no request was sent)"
+func (l *Link) text(paint terminal.Palette, what string) string {
+	name := display.Text(l.Name)
+	if l.BaseURL != "" {
+		name += " at " + display.Text(l.BaseURL)
+	}
+	switch {
+	case l.Failed:
+		text := strings.ReplaceAll(display.Text(l.Error), "\n", "\n  ")
+		return fmt.Sprintf("%s %s %s did not answer: %s\n", paint.Bad("✗"), what, name, text)
+	case l.RoundTripMS > 0:
+		took := time.Duration(l.RoundTripMS * float64(time.Millisecond)).Round(time.Millisecond)
+		return fmt.Sprintf("%s %s %s answered in %v\n", paint.Good("✓"), what, name, took)
+	}
+	return fmt.Sprintf("%s %s %s (its settings are valid; no request was sent)\n", paint.Good("✓"), what, name)
+}
+
+// failed reports whether a model did not answer.
+func (m *Model) failed() bool {
+	return m.Failed || slices.ContainsFunc(m.Fallbacks, func(f Link) bool { return f.Failed })
+}
 
 func (h *History) text(paint terminal.Palette) string {
 	switch {
@@ -207,8 +232,10 @@ func FileProblem(file, message string) Problem {
 // Verdict returns the error that sets the exit status; everything has been printed.
 func (r *Check) Verdict() error {
 	switch {
-	case len(r.Problems) > 0 || r.Model != nil && r.Model.Error != "":
+	case len(r.Problems) > 0 || r.Model != nil && r.Model.Error != "" && !r.Model.Failed:
 		return &exit.Error{Status: exit.Usage}
+	case r.Model != nil && r.Model.failed():
+		return &exit.Error{Status: exit.Failed}
 	case slices.ContainsFunc(r.Servers, func(s Server) bool { return s.Error != "" }):
 		return &exit.Error{Status: exit.Tool}
 	}

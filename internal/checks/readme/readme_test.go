@@ -126,6 +126,7 @@ var notRun = map[string]string{
 // that asks for the weather.
 func TestCommandsRun(t *testing.T) {
 	model, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
+		{Reply: openaiserver.Message{Text: "OK"}}, // for check
 		{Reply: openaiserver.Message{Calls: []openaiserver.Call{{Name: "atlas__weather", Arguments: `{"city": "Oslo"}`}}}},
 		{Expect: openaiserver.Expect{Contains: []string{"snow"}}, Reply: openaiserver.Message{Text: "Snow."}},
 	}}, nil)
