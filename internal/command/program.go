@@ -172,7 +172,7 @@ func rootCommand(p *program) *cobra.Command {
 	flags.StringVar(&p.logLevel, "log-level", "", "the minimum log `LEVEL`: debug, info, warn or error (default: the configuration's, or warn)")
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, one object per line (default: the file's, or console)")
 	root.AddCommand(
-		demoCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
+		demoCommand(p), initCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
 		resourcesCommand(p), promptsCommand(p), serveCommand(p), workerCommand(p),
 		checkCommand(p), pinsCommand(p), versionCommand(p), demoServerCommand(p),
 	)

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/redact"
+)
+
+// Server is a server of another host, as a table of a configuration.
+type Server struct {
+	Name string
+	From []string // the files, for people
+	// Secrets are the keys of its table with values that look like secrets.
+	Secrets []string
+	// Missing are the variables that it needs and that are not set. Such a server is
+	// written with enabled = false.
+	Missing []string
+
+	origin *origin
+	table  string // the lines below its header
+}
+
+// origin is a file with servers.
+type origin struct {
+	file    hostFile
+	whole   bool // import = ["FILE"] has the same servers as the found ones
+	servers int  // that were found in it
+}
+
+// entry is a server in the file of a host.
+type entry struct {
+	Type, Transport         string
+	Command                 string
+	Args                    []string
+	Env                     map[string]any
+	Cwd                     string
+	URL, ServerURL, HTTPURL string
+	Headers                 map[string]string
+	Disabled                bool
+	IncludeTools            []string // Gemini CLI
+	ExcludeTools            []string
+}
+
+// newServer converts an entry. It returns nil if the server is disabled, and the reason if
+// it cannot be imported.
+func newServer(from *origin, name string, text json.RawMessage) (s *Server, reason string) {
+	var e entry
+	if err := json.Unmarshal(text, &e); err != nil {
+		return nil, err.Error()
+	}
+	switch {
+	case e.Disabled:
+		return nil, ""
+	case isSelf(e):
+		return nil, "it is this program"
+	}
+	s = &Server{Name: name, From: []string{from.file.label()}, origin: from}
+	w := &tableWriter{server: s}
+	s.write(w, e)
+	if w.fault != "" {
+		return nil, w.fault
+	}
+	s.table = w.lines.String()
+	if len(s.Missing) > 0 {
+		slices.Sort(s.Missing)
+		s.Missing = slices.Compact(s.Missing)
+		s.table = "enabled = false   # set " + strings.Join(s.Missing, " and ") + ", then remove this line\n" + s.table
+	}
+	if err := s.check(); err != nil {
+		return nil, err.Error()
+	}
+	if len(e.IncludeTools)+len(e.ExcludeTools) > 0 || len(s.Missing) > 0 || w.changed {
+		from.whole = false
+	}
+	return s, ""
+}
+
+// isSelf reports whether a host starts this program as a server.
+func isSelf(e entry) bool {
+	base := strings.TrimSuffix(filepath.Base(filepath.ToSlash(e.Command)), ".exe")
+	return base == "consort" && slices.Contains(e.Args, "serve")
+}
+
+// name returns the n-th name to try for the server.
+func (s *Server) name(n int) string {
+	host := strings.ToLower(strings.ReplaceAll(s.origin.file.host, " ", "-"))
+	switch n {
+	case 1:
+		return s.Name
+	case 2:
+		return s.Name + "-" + host
+	}
+	return fmt.Sprintf("%s-%s-%d", s.Name, host, n-1)
+}
+
+// check reads the table as a configuration.
+func (s *Server) check() error {
+	_, err := config.Parse("server", []byte(s.block()), nil)
+	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
+		return errors.New(wrong.Problems[0].Message)
+	}
+	return err
+}
+
+// block returns the table with its header.
+func (s *Server) block() string { return "[mcp." + key(s.Name) + "]\n" + s.table }
+
+// write writes the keys of the entry.
+func (s *Server) write(w *tableWriter, e entry) {
+	url := cmp.Or(e.HTTPURL, e.ServerURL, e.URL)
+	switch kind := cmp.Or(e.Type, e.Transport); {
+	case e.Command == "" && url == "":
+		w.fail("it has neither a command nor a url")
+	case kind == "sse", s.origin.file.dialect.sseURL && e.HTTPURL == "" && e.URL != "" && kind == "":
+		w.line("transport", quote("sse"))
+		w.changed = w.changed || kind == ""
+	}
+	if e.Command != "" {
+		w.list("command", append([]string{e.Command}, e.Args...))
+		w.arguments(e.Args)
+	}
+	env := map[string]string{}
+	for name, value := range e.Env {
+		if value != nil {
+			env[name] = fmt.Sprint(value)
+		}
+	}
+	w.table("environment", env)
+	folder := s.inProject(e.Cwd)
+	w.changed = w.changed || folder != e.Cwd
+	w.text("directory", folder)
+	w.text("url", url)
+	if len(redact.URL(url)) > 1 || strings.Join(redact.URL(url), "") != "" {
+		w.secret("url")
+	}
+	w.table("headers", e.Headers)
+	w.list("allow", e.IncludeTools)
+	w.list("deny", e.ExcludeTools)
+}
+
+// inProject returns a path that is relative to the project of the file as an absolute one.
+func (s *Server) inProject(path string) string {
+	project := s.origin.file.project
+	if path == "" || project == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "$") {
+		return path
+	}
+	return filepath.Join(project, path)
+}
+
+// tableWriter writes the lines of a server's table.
+type tableWriter struct {
+	server  *Server
+	lines   strings.Builder
+	fault   string // why the server cannot be imported; the first one
+	changed bool   // a value means something else when the file is imported as it is
+}
+
+func (w *tableWriter) fail(reason string) { w.fault = cmp.Or(w.fault, reason) }
+
+func (w *tableWriter) line(name, value string) { fmt.Fprintf(&w.lines, "%s = %s\n", name, value) }
+
+func (w *tableWriter) text(name, text string) {
+	if text != "" {
+		w.line(name, quote(w.translate(text)))
+	}
+}
+
+func (w *tableWriter) list(name string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	forms := make([]string, len(texts))
+	for i, text := range texts {
+		forms[i] = quote(w.translate(text))
+	}
+	w.line(name, "["+strings.Join(forms, ", ")+"]")
+}
+
+func (w *tableWriter) table(name string, values map[string]string) {
+	if len(values) == 0 {
+		return
+	}
+	var forms []string
+	for _, member := range slices.Sorted(maps.Keys(values)) {
+		text := w.translate(values[member])
+		forms = append(forms, key(member)+" = "+quote(text))
+		if redact.Names(member) && text != "" && !strings.Contains(text, "${") {
+			w.secret(name + "." + member)
+		}
+	}
+	w.line(name, "{"+strings.Join(forms, ", ")+"}")
+}
+
+func (w *tableWriter) secret(key string) { w.server.Secrets = append(w.server.Secrets, key) }
+
+// arguments looks for secrets in a command line: --token=VALUE and --token VALUE.
+func (w *tableWriter) arguments(args []string) {
+	for i, argument := range args {
+		name, value, assigned := strings.Cut(argument, "=")
+		if !strings.HasPrefix(name, "-") || !redact.Names(strings.TrimLeft(name, "-")) {
+			continue
+		}
+		if !assigned && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if value != "" && !strings.HasPrefix(value, "-") && !strings.Contains(value, "${") {
+			w.secret("command")
+			return
+		}
+	}
+}
+
+var (
+	variable      = regexp.MustCompile(`\$\{([^}]*)\}`)
+	plainVariable = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	variableName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// translate returns a text with the variables of its host written as in a configuration,
+// and notes which of them are not set.
+func (w *tableWriter) translate(text string) string {
+	file := w.server.origin.file
+	if strings.HasPrefix(text, "env:") {
+		w.fail("a text begins with env:, which names a variable here")
+	}
+	if file.dialect.plainVar && plainVariable.MatchString(text) {
+		text = plainVariable.ReplaceAllString(text, "$${$1}")
+		w.changed = true
+	}
+	return variable.ReplaceAllStringFunc(text, func(found string) string {
+		name := strings.TrimPrefix(found[2:len(found)-1], "env:")
+		own, ok := w.editorVariable(name)
+		if ok {
+			w.changed = true
+			return own
+		}
+		name, _, hasDefault := strings.Cut(name, ":-")
+		if !variableName.MatchString(name) {
+			w.fail("only " + file.host + " knows the variable " + found)
+			return found
+		}
+		if _, set := os.LookupEnv(name); !set && !hasDefault {
+			w.server.Missing = append(w.server.Missing, name)
+		}
+		return "${" + strings.TrimPrefix(found[2:], "env:")
+	})
+}
+
+// editorVariable returns the value of a variable of VS Code and of editors made from it.
+func (w *tableWriter) editorVariable(name string) (value string, ok bool) {
+	project := w.server.origin.file.project
+	switch name {
+	case "userHome":
+		home, err := os.UserHomeDir()
+		return home, err == nil
+	case "pathSeparator", "/":
+		return string(filepath.Separator), true
+	case "workspaceFolder":
+		if project == "" {
+			w.fail("it belongs to a project: ${workspaceFolder}")
+		}
+		return project, true
+	case "workspaceFolderBasename":
+		if project == "" {
+			w.fail("it belongs to a project: ${workspaceFolderBasename}")
+		}
+		return filepath.Base(project), true
+	}
+	return "", false
+}

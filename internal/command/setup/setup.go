@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/configfile"
+	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/internal/writefile"
+	"golang.org/x/term"
+)
+
+// Options are the flags of consort init.
+type Options struct {
+	Output         string   // the file; empty asks, or means consort.toml
+	Force          bool     // replaces an existing file
+	Yes            bool     // asks nothing
+	Plain          bool     // asks with plain lines
+	Import         []string // names of servers, all, or none; nil asks, or means all
+	Model, BaseURL string   // answers that were given already; may be empty
+}
+
+// Run asks the questions and writes the file.
+func Run(ctx context.Context, o Options, stdin *os.File, screen *terminal.Screen) error {
+	if o.BaseURL != "" && o.Model == "" {
+		return exit.Usagef("--base-url needs --model NAME")
+	}
+	onTerminal := term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(screen.Stderr.Fd()))
+	if !o.Yes && !onTerminal {
+		return exit.Usagef("init asks questions and needs a terminal; to take the defaults, add --yes")
+	}
+	if err := mayWrite(o); err != nil {
+		return err
+	}
+	found := Find(UserPlaces())
+	answers := Defaults(o.Model, o.BaseURL, found)
+	if !o.Yes {
+		to := askerFor(o, stdin, screen)
+		var err error
+		if answers, err = ask(ctx, to, answers, o.Model != "", found.only(o.Import)); err != nil {
+			return err
+		}
+		if o.Output, err = askOutput(ctx, to, o); err != nil {
+			return err
+		}
+		if err := mayWrite(o); err != nil {
+			return err
+		}
+	}
+	if err := choose(answers, o.Import, found); err != nil {
+		return err
+	}
+	if o.Output == "" {
+		o.Output = configfile.Name
+	}
+	if err := write(o.Output, answers); err != nil {
+		return err
+	}
+	report(screen, o.Output, answers, found)
+	return screen.Err()
+}
+
+// only returns nothing to ask for if the servers were chosen by the flag.
+func (f *Found) only(chosen []string) *Found {
+	if chosen != nil {
+		return &Found{}
+	}
+	return f
+}
+
+// choose applies the flag --import.
+func choose(answers *Answers, names []string, found *Found) error {
+	if names == nil {
+		return nil
+	}
+	answers.Servers = nil
+	for _, name := range names {
+		switch name {
+		case "none":
+			continue
+		case "all":
+			answers.Servers = found.Servers
+			return nil
+		}
+		servers, unknown := found.Named([]string{name})
+		if len(unknown) > 0 {
+			var known []string
+			for _, s := range found.Servers {
+				known = append(known, s.Name)
+			}
+			return exit.Usagef("--import %s: no other program has this server; expected all, none, or some of: %s", name, strings.Join(known, ", "))
+		}
+		answers.Servers = append(answers.Servers, servers...)
+	}
+	return nil
+}
+
+func askerFor(o Options, stdin *os.File, screen *terminal.Screen) asker {
+	if o.Plain || os.Getenv("TERM") == "dumb" {
+		return lines{bufio.NewReader(stdin), screen.Stderr}
+	}
+	return forms{stdin, screen.Stderr}
+}
+
+// askOutput asks for the place of the file, unless a flag names it.
+func askOutput(ctx context.Context, to asker, o Options) (string, error) {
+	user := configfile.UserFile()
+	if o.Output != "" || user == "" {
+		return o.Output, nil
+	}
+	return to.choose(ctx, "Where shall the configuration apply?", []option{
+		{"in every folder: " + terminal.ShortPath(user), user},
+		{"in this folder: " + configfile.Name, configfile.Name},
+	}, user)
+}
+
+// mayWrite returns an error if the file exists and must not be replaced.
+func mayWrite(o Options) error {
+	path := o.Output
+	if path == "" && o.Yes {
+		path = configfile.Name
+	}
+	if path == "" || o.Force {
+		return nil
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return exit.Usagef("%s exists already; to replace it, add --force, or name another file with --output FILE", path)
+	}
+	return nil
+}
+
+// write writes the file, readable by its owner alone, after it was read as a configuration.
+func write(path string, answers *Answers) error {
+	text := answers.Text()
+	anything := func(name string) (string, bool) {
+		if value, ok := os.LookupEnv(name); ok {
+			return value, true
+		}
+		return "unset", true
+	}
+	if _, err := config.Parse(fullPath(path), []byte(text), &config.Options{Lookup: anything}); err != nil {
+		return fmt.Errorf("the answers make no valid configuration:\n%w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return exit.Usagef("%w", err)
+	}
+	_, err := writefile.Replace(path, nil, func(file *os.File) error {
+		_, err := file.WriteString(text)
+		return err
+	})
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	return nil
+}
+
+// report prints a summary and the next steps.
+func report(screen *terminal.Screen, path string, answers *Answers, found *Found) {
+	screen.Note("%s %s, with the model %s and servers: %d", screen.Notes.Good("Wrote"), terminal.ShortPath(path), display.Line(answers.Model), len(answers.Servers))
+	for _, s := range answers.Servers {
+		if len(s.Missing) > 0 {
+			screen.Note("  %s is off until these variables are set: %s", display.Line(s.Name), display.Line(strings.Join(s.Missing, ", ")))
+		}
+	}
+	for _, s := range answers.Exposed() {
+		screen.Note("%s %s: the file contains a secret, in %s; a variable is safer (see docs/configuration.md)",
+			screen.Notes.Bad("Warning:"), display.Line(s.Name), display.Line(strings.Join(s.Secrets, ", ")))
+	}
+	for _, s := range found.Skipped {
+		name := s.Name
+		if name == "" {
+			name = "the file"
+		}
+		screen.Note("  %s of %s cannot be used: %s", display.Line(name), display.Line(s.From), display.Line(s.Reason))
+	}
+	with := ""
+	if path != configfile.Name && path != configfile.UserFile() {
+		with = " --config " + path
+	}
+	for _, name := range answers.Unset(os.LookupEnv) {
+		screen.Note("Next: set the variable %s to the key of the model.", name)
+	}
+	screen.Note("Then: consort check%s, and consort chat%s", with, with)
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/config"
+)
+
+// home makes the places of a user with the files given by path: below home/, config/ and
+// work/.
+func home(t *testing.T, files map[string]string) Places {
+	t.Helper()
+	top := t.TempDir()
+	p := Places{filepath.Join(top, "home"), filepath.Join(top, "config"), filepath.Join(top, "work")}
+	t.Setenv("HOME", p.Home)
+	for path, text := range files {
+		path = filepath.Join(top, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "WORK", p.Work)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// everyHost has a server in each file of each host.
+var everyHost = map[string]string{
+	"work/.mcp.json":             `{"mcpServers": {"project": {"command": "npx", "args": ["-y", "p"]}}}`,
+	"work/.cursor/mcp.json":      `{"mcpServers": {"cursor-project": {"command": "${workspaceFolder}/run", "cwd": "sub"}}}`,
+	"work/.vscode/mcp.json":      "{ // JSON with comments\n  \"servers\": {\"code-project\": {\"type\": \"http\", \"url\": \"http://localhost:1/mcp\",},},\n}",
+	"work/.gemini/settings.json": `{"mcpServers": {"gemini-project": {"httpUrl": "http://localhost:2/mcp", "includeTools": ["a"], "excludeTools": ["b"]}}}`,
+	"config/Claude/claude_desktop_config.json": `{"mcpServers": {"desktop": {"command": "npx", "args": ["d"]}, "off": {"command": "x", "disabled": true},
+		"self": {"command": "/usr/bin/consort", "args": ["serve"]}}}`,
+	"home/.claude.json": `{"numStartups": 3, "mcpServers": {"code": {"type": "stdio", "command": "npx", "args": ["c"], "env": {}}},
+		"projects": {"WORK": {"mcpServers": {"local": {"type": "sse", "url": "http://localhost:3/sse"}}}, "/elsewhere": {"mcpServers": {"no": {"command": "x"}}}}}`,
+	"home/.cursor/mcp.json":                  `{"mcpServers": {"cursor": {"command": "${userHome}/run"}, "desktop": {"command": "npx", "args": ["d"]}}}`,
+	"config/Code/User/mcp.json":              `{"inputs": [], "servers": {"vs": {"command": "npx", "args": ["--token=${input:token}"]}, "desktop": {"command": "other"}}}`,
+	"home/.codeium/windsurf/mcp_config.json": `{"mcpServers": {"wind": {"serverUrl": "http://localhost:4/mcp", "headers": {"Authorization": "Bearer ${env:TOKEN_SET}"}}}}`,
+	"home/.gemini/settings.json":             `{"theme": "x", "mcpServers": {"gem": {"url": "http://localhost:5/sse"}, "var": {"command": "x", "env": {"K": "$TOKEN_UNSET"}}}}`,
+}
+
+func TestServersOfEveryHost(t *testing.T) {
+	t.Setenv("TOKEN_SET", "x")
+	p := home(t, everyHost)
+	found := Find(p)
+	tables := map[string]string{}
+	for _, s := range found.Servers {
+		tables[s.Name] = s.table
+		if s.Name == "desktop" && len(s.From) != 2 {
+			t.Errorf("desktop is from %q", s.From)
+		}
+	}
+	want := map[string]string{
+		"project":         "command = [\"npx\", \"-y\", \"p\"]\n",
+		"cursor-project":  "command = [" + quote(p.Work+"/run") + "]\ndirectory = " + quote(filepath.Join(p.Work, "sub")) + "\n",
+		"code-project":    "url = \"http://localhost:1/mcp\"\n",
+		"gemini-project":  "url = \"http://localhost:2/mcp\"\nallow = [\"a\"]\ndeny = [\"b\"]\n",
+		"desktop":         "command = [\"npx\", \"d\"]\n",
+		"desktop-vs-code": "command = [\"other\"]\n",
+		"code":            "command = [\"npx\", \"c\"]\n",
+		"local":           "transport = \"sse\"\nurl = \"http://localhost:3/sse\"\n",
+		"cursor":          "command = [" + quote(p.Home+"/run") + "]\n",
+		"wind":            "url = \"http://localhost:4/mcp\"\nheaders = {Authorization = \"Bearer ${TOKEN_SET}\"}\n",
+		"gem":             "transport = \"sse\"\nurl = \"http://localhost:5/sse\"\n",
+		"var":             "enabled = false   # set TOKEN_UNSET, then remove this line\ncommand = [\"x\"]\nenvironment = {K = \"${TOKEN_UNSET}\"}\n",
+	}
+	for name, table := range want {
+		if tables[name] != table {
+			t.Errorf("%s is %q, want %q", name, tables[name], table)
+		}
+		delete(tables, name)
+	}
+	if len(tables) > 0 {
+		t.Errorf("also found: %v", tables)
+	}
+	var skipped []string
+	for _, s := range found.Skipped {
+		skipped = append(skipped, s.Name+": "+s.Reason)
+	}
+	if want := []string{"self: it is this program", "vs: only VS Code knows the variable ${input:token}"}; !slices.Equal(skipped, want) {
+		t.Errorf("skipped: %q", skipped)
+	}
+	a := Defaults("gpt-5-mini", "", found)
+	if _, err := config.Parse("consort.toml", []byte(a.Text()), nil); err != nil {
+		t.Errorf("%v\n%s", err, a.Text())
+	}
+}
+
+func TestFilesThatCannotBeRead(t *testing.T) {
+	p := home(t, map[string]string{"work/.mcp.json": `{"mcpServers": [`, "home/.cursor/mcp.json": `{"mcpServers": {"a": {"command": 5}, "b": {}}}`, "home/.gemini/settings.json": `{}`})
+	found := Find(p)
+	var got []string
+	for _, s := range found.Skipped {
+		got = append(got, s.Name+" of "+strings.Fields(s.From)[0])
+	}
+	if !slices.Equal(got, []string{" of Claude", "a of Cursor", "b of Cursor"}) || len(found.Servers) > 0 {
+		t.Errorf("skipped %q, found %v", got, found.Servers)
+	}
+}
+
+// TestSecretsStayWhereTheyAre: a file with a secret is imported by its path if all of it is
+// wanted. Otherwise the secret is copied, and that is said.
+func TestSecretsStayWhereTheyAre(t *testing.T) {
+	p := home(t, map[string]string{
+		"home/.cursor/mcp.json":                  `{"mcpServers": {"git": {"command": "x", "env": {"GITHUB_TOKEN": "ghp-4711"}}, "plain": {"command": "y"}}}`,
+		"work/.mcp.json":                         `{"mcpServers": {"arg": {"command": "x", "args": ["--api-key", "sk-4712"]}, "url": {"url": "http://x/?api_key=4713"}}}`,
+		"home/.codeium/windsurf/mcp_config.json": `{"mcpServers": {"head": {"url": "http://x", "headers": {"Authorization": "Bearer 4714"}}, "off": {"command": "x", "disabled": true}}}`,
+	})
+	found := Find(p)
+	all := Defaults("m", "http://localhost:1/v1", found)
+	text := all.Text()
+	for _, want := range []string{quote(filepath.Join(p.Home, ".cursor", "mcp.json")), quote(filepath.Join(p.Work, ".mcp.json")), "[mcp.head]", "4714"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %s:\n%s", want, text)
+		}
+	}
+	for _, secret := range []string{"4711", "4712", "4713", "[mcp.plain]"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("it has %s:\n%s", secret, text)
+		}
+	}
+	c, err := config.Parse(filepath.Join(p.Home, "consort.toml"), []byte(text), nil)
+	if err != nil || len(c.MCP) != 5 {
+		t.Errorf("%v\n%s", err, text)
+	}
+	some := &Answers{Model: "m"}
+	some.Servers, _ = found.Named([]string{"git", "arg"})
+	var exposed []string
+	for _, s := range some.Exposed() {
+		exposed = append(exposed, s.Name+" "+strings.Join(s.Secrets, ","))
+	}
+	if !slices.Equal(exposed, []string{"arg command", "git environment.GITHUB_TOKEN"}) || !strings.Contains(some.Text(), "ghp-4711") {
+		t.Errorf("exposed are %q", exposed)
+	}
+	if url, _ := found.Named([]string{"url"}); !slices.Equal(url[0].Secrets, []string{"url"}) {
+		t.Errorf("the secrets of the URL are %q", url[0].Secrets)
+	}
+}
+
+// dialog asks with plain lines.
+func dialog(t *testing.T, input string, preset *Answers, final bool, found *Found) (*Answers, string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	a, err := ask(t.Context(), lines{bufio.NewReader(strings.NewReader(input)), &out}, preset, final, found)
+	return a, out.String(), err
+}
+
+func TestQuestions(t *testing.T) {
+	found := Find(home(t, everyHost))
+	for name, test := range map[string]struct {
+		input   string
+		want    []string // of the text
+		servers int
+	}{
+		"defaults":     {"\n\n\n\n", []string{"name = \"gpt-5-mini\"\n", "# The key is in the variable OPENAI_API_KEY.\n"}, len(found.Servers)},
+		"Claude":       {"2\n\n\nnone\n", []string{"name = \"claude-sonnet-5\"\n", "# The key is in the variable ANTHROPIC_API_KEY.\n"}, 0},
+		"another key":  {"1\ngpt-6\nWORK_KEY\n1,3\n", []string{"name = \"gpt-6\"\n", "api_key = \"env:WORK_KEY\"\n"}, 2},
+		"a server":     {"3\n\nqwen3\n\n2\n", []string{"name = \"qwen3\"\nbase_url = \"http://localhost:11434/v1\"\n", "# api_key ="}, 1},
+		"wrong inputs": {"9\nx\n3\nlocal\nhttps://x/v1\n\nm\nsk-ant-key\nX_KEY\n99\nall\n", []string{"base_url = \"https://x/v1\"\napi_key = \"env:X_KEY\"\n"}, len(found.Servers)},
+	} {
+		a, out, err := dialog(t, test.input, Defaults("", "", &Found{}), false, found)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+			continue
+		}
+		for _, want := range test.want {
+			if !strings.Contains(a.Text(), want) {
+				t.Errorf("%s: it lacks %q:\n%s", name, want, a.Text())
+			}
+		}
+		if len(a.Servers) != test.servers {
+			t.Errorf("%s: %d servers\n%s", name, len(a.Servers), out)
+		}
+	}
+	if _, _, err := dialog(t, "1\n", Defaults("", "", found), false, found); !errors.Is(err, ErrAborted) {
+		t.Errorf("the end of the input: %v", err)
+	}
+	a, out, err := dialog(t, "\nnone\n", Defaults("claude-x", "", found), true, found)
+	if err != nil || a.Model != "claude-x" || strings.Contains(out, "Who runs") {
+		t.Errorf("%v, %v\n%s", a, err, out)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for _, text := range []string{"", "a", `"\`, "<&>", "\x00\x1f\x7f", "é\n\t", "\u2028"} {
+		c, err := config.Parse("x", []byte("[mcp.a]\ncommand = [\"x\", "+quote(text)+"]\n"), nil)
+		if err != nil || c.MCP["a"].Command[1].Reveal() != text {
+			t.Errorf("%q: %v, %v", text, c, err)
+		}
+	}
+}
+
+func FuzzServer(f *testing.F) {
+	f.Add("name", `{"command": "x", "args": ["${A:-b}"], "env": {"K": "v"}, "cwd": "."}`)
+	f.Add("a b", `{"url": "http://x", "headers": {"A": "b"}}`)
+	f.Fuzz(func(t *testing.T, name, text string) {
+		s, reason := newServer(&origin{file: hostFile{host: "Cursor", dialect: dialect{key: "mcpServers"}}}, name, []byte(text))
+		if s == nil || reason != "" {
+			return
+		}
+		a := &Answers{Model: "m", BaseURL: "http://localhost:1", Servers: []*Server{s}}
+		if _, err := config.Parse("consort.toml", []byte(a.Text()), nil); err != nil {
+			t.Errorf("%v\n%s", err, a.Text())
+		}
+	})
+}
