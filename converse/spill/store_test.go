@@ -143,7 +143,7 @@ func TestImportKeepsWhatWasSpilled(t *testing.T) {
 	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
 		turnWith(t, folder, store, "a", "text")
 		var written bytes.Buffer
-		if err := bundle.Export(t.Context(), &written, store, bundle.JSONL, "a"); err != nil {
+		if err := bundle.Export(t.Context(), &written, store, "a"); err != nil {
 			t.Fatal(err)
 		}
 		named := func(string) string { return "b" }

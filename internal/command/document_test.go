@@ -73,15 +73,16 @@ func below(of reflect.Type, prefix string) []string {
 
 func TestTheDocumentsAreDocumented(t *testing.T) {
 	for heading, of := range map[string]reflect.Type{
-		"### `tools --json`":                         reflect.TypeFor[reports.ToolList](),
-		"### `resources --json`":                     reflect.TypeFor[reports.ResourceList](),
-		"### `prompts --json`":                       reflect.TypeFor[reports.PromptList](),
-		"### `check --json`":                         reflect.TypeFor[reports.Check](),
-		"### `pins --json` and `pins accept --json`": reflect.TypeFor[reports.PinList](),
-		"### `history list --json`, `history search --json` and `history prune --json`": reflect.TypeFor[histories.ConversationList](),
-		"### `approve --json`":                reflect.TypeFor[histories.WaitList](),
-		"### `approve --json` with an answer": reflect.TypeFor[histories.Answered](),
-		"### `history show --json`":           reflect.TypeFor[histories.ConversationShown](),
+		"### `tools --json`":                                   reflect.TypeFor[reports.ToolList](),
+		"### `resources --json`":                               reflect.TypeFor[reports.ResourceList](),
+		"### `prompts --json`":                                 reflect.TypeFor[reports.PromptList](),
+		"### `check --json`":                                   reflect.TypeFor[reports.Check](),
+		"### `pins --json` and `pins accept --json`":           reflect.TypeFor[reports.PinList](),
+		"### `history list --json` and `history prune --json`": reflect.TypeFor[histories.ConversationList](),
+		"### `history search --json`":                          reflect.TypeFor[histories.FoundList](),
+		"### `approve --json`":                                 reflect.TypeFor[histories.WaitList](),
+		"### `approve --json` with an answer":                  reflect.TypeFor[histories.Answered](),
+		"### `history show --json`":                            reflect.TypeFor[histories.ConversationShown](),
 	} {
 		documented, _ := rows(t, heading)
 		actual := below(of, "")

@@ -20,6 +20,7 @@ type flags struct {
 	json                bool
 	trace               bool
 	trust               []string // NAME=VALUE
+	zone                string   // of times for people
 }
 
 // withJSON adds the flag --json to a command.
@@ -39,6 +40,12 @@ func (p *program) withTrace(cmd *cobra.Command) *cobra.Command {
 // withHistory adds the flag --history to a command.
 func (p *program) withHistory(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&p.location.Flag, "history", "", "store conversations in `FILE`, regardless of the configuration; none stores nothing")
+	return cmd
+}
+
+// withZone adds the flag --time-zone to a command.
+func (p *program) withZone(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&p.zone, "time-zone", "", "print times in the time zone `NAME`, such as Europe/Oslo or UTC (default: that of this machine, or of TZ)")
 	return cmd
 }
 

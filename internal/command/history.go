@@ -60,7 +60,7 @@ func openManager(ctx context.Context, p *program, create bool) (*histories.Manag
 	if err != nil {
 		return nil, err
 	}
-	return histories.Open(ctx, cfg, &p.location, histories.Output{Screen: p.screen, JSON: p.json, Stdin: p.stdin}, create)
+	return histories.Open(ctx, cfg, &p.location, histories.Output{Screen: p.screen, JSON: p.json, Stdin: p.stdin, Zone: p.zone}, create)
 }
 
 func historyForkCommand(p *program) *cobra.Command {

@@ -174,7 +174,7 @@ func TestHistoryShows(t *testing.T) {
 func TestHistoryIsSafeOnATerminal(t *testing.T) {
 	path, _ := shelved(t)
 	for _, args := range []string{
-		"list", "list --json", "show talk", "show talk --json", "export talk", "export talk --format markdown", "export talk --format html",
+		"list", "list --json", "search oslo", "search oslo --json", "search execution", "show talk", "show talk --full", "show talk --json", "export talk", "export talk --format markdown", "export talk --format html",
 	} {
 		x := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, append(append([]string{"history"}, strings.Fields(args)...), "--config", path)...)
 		text := x.ends(exit.Done)
@@ -183,7 +183,7 @@ func TestHistoryIsSafeOnATerminal(t *testing.T) {
 	}
 }
 
-// The two forms to read have no markup but their own.
+// The two forms to read render what people and models wrote, and nothing else.
 func TestHistoryIsExportedToRead(t *testing.T) {
 	path, _ := shelved(t)
 	page := filepath.Join(t.TempDir(), "page.html")
@@ -193,16 +193,16 @@ func TestHistoryIsExportedToRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, "the page", string(text), "&lt;script&gt;", "&lt;/pre&gt;", "&lt;/title&gt;", "Content-Security-Policy",
-		"default-src 'none'", "It snows.", "</html>")
-	lacks(t, "the page", strings.ToLower(string(text)), "<script", "<b>", "<img", "href=", "\x1b")
+		"default-src 'none'", "Call of <code>atlas__weather</code>", "4 Result · EXECUTION_FAILED", "<p>It snows.</p>", "</html>")
+	lacks(t, "the page", strings.ToLower(string(text)), "<script", "<b>", "<img", "href=\"javascript", "\x1b")
 	lacksUnseen(t, "the page", string(text))
 
 	o := consort(t, "history", "export", "talk", "--format", "markdown", "--config", path).expect(t, exit.Done)
 	lacksUnseen(t, "the text", o.stdout)
-	contains(t, "the text", o.stdout, `# \<script\>`, "## 1 user", `atlas\_\_weather`, "It snows.")
+	contains(t, "the text", o.stdout, `# \<script>`, "## 1 User", "## 3 Call of `atlas__weather`", "4 Result · EXECUTION_FAILED:", "\n\nIt snows.\n")
 	all := consort(t, "history", "export", "--all", "--format", "markdown", "--config", path).expect(t, exit.Done).stdout
 	if all != consort(t, "history", "export", "open", "talk", "--format", "markdown", "--config", path).expect(t,
-		exit.Done).stdout || strings.Count(all, "\n## ") != 6 {
+		exit.Done).stdout || strings.Count(all, "\n## ") != 4 {
 		t.Errorf("all of them:\n%s", all)
 	}
 	if tagged := consort(t, "history", "export", "--tag", "travel", "--format", "markdown", "--config", path).expect(t, exit.Done).stdout; tagged != o.stdout {

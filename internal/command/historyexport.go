@@ -11,16 +11,17 @@ import (
 
 func historyExportCommand(p *program) *cobra.Command {
 	var e histories.Export
-	cmd := p.withHistory(&cobra.Command{
+	cmd := p.withZone(p.withHistory(&cobra.Command{
 		Use:     "export [ID]...",
 		Short:   "Export conversations, for another store or for reading",
 		Example: "  consort history export 20261121-k3f9ab2c --format html -o talk.html\n  consort history export --all -o talks.jsonl",
 		RunE:    onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error { return m.Export(ctx, e, args) }),
-	})
+	}))
 	flags := cmd.Flags()
 	flags.BoolVar(&e.All, "all", false, "export all conversations")
 	flags.StringArrayVar(&e.Tags, "tag", nil, "write the conversations with the `TAG`; may be repeated")
-	flags.StringVar(&e.Format, "format", "jsonl", "the `FORMAT`: jsonl, for history import, or markdown or html, for reading")
+	flags.StringVar(&e.Format, "format", histories.Lines, "the `FORMAT`: jsonl, for history import, or markdown or html, for reading")
+	flags.BoolVar(&e.Full, "full", false, "in markdown and html: also intents, waits and answers, and messages without content")
 	flags.StringVarP(&e.To, "output", "o", "", "write to `FILE`, which may be a link or a device (default: standard output)")
 	return cmd
 }

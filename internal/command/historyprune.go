@@ -11,7 +11,7 @@ import (
 
 func historyPruneCommand(p *program) *cobra.Command {
 	var o histories.Prune
-	cmd := p.withHistory(p.withJSON(&cobra.Command{
+	cmd := p.withZone(p.withHistory(p.withJSON(&cobra.Command{
 		Use:   "prune",
 		Short: "Delete expired conversations permanently",
 		Long: "Prune deletes and lists the conversations whose last change is longer ago than\n" +
@@ -20,7 +20,7 @@ func historyPruneCommand(p *program) *cobra.Command {
 		Example: "  consort history prune --keep 720h --dry-run",
 		Args:    cobra.NoArgs,
 		RunE:    onStore(p, func(ctx context.Context, m *histories.Manager, _ []string) error { return m.Prune(ctx, o) }),
-	}, "print one JSON document"))
+	}, "print one JSON document")))
 	flags := cmd.Flags()
 	flags.DurationVar(&o.Keep, "keep", 0, "keep conversations for `DURATION` after their last change, unless a rule of the configuration says otherwise")
 	flags.BoolVar(&o.Open, "open", false, "also delete those that do not end with an answer")

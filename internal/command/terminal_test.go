@@ -40,11 +40,17 @@ type window struct {
 // onTerminal starts the command on a terminal.
 func (r run) onTerminal(t *testing.T, args ...string) *window {
 	t.Helper()
+	return r.onTerminalOf(t, pty.Winsize{Rows: 40, Cols: 120}, args...)
+}
+
+// onTerminalOf starts the command on a terminal of a size.
+func (r run) onTerminalOf(t *testing.T, size pty.Winsize, args ...string) *window {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	x := &window{t: t, cmd: r.command(ctx, t, args...), changed: make(chan struct{}, 1), over: make(chan struct{})}
 	var err error
-	if x.pty, err = pty.StartWithSize(x.cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
+	if x.pty, err = pty.StartWithSize(x.cmd, &size); err != nil {
 		t.Fatal(err)
 	}
 	go x.watch()

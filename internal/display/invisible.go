@@ -4,6 +4,7 @@ package display
 
 import (
 	"fmt"
+	"html"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -88,4 +89,10 @@ func EscapeJSON(text string) string {
 		}
 		return fmt.Sprintf(`\u%04x`, r)
 	})
+}
+
+// HTML replaces the invisible characters in a piece of HTML by the codes that
+// [Text] uses, escaped.
+func HTML(markup string) string {
+	return visible(0, markup, func(r rune) string { return html.EscapeString(code(r)) })
 }

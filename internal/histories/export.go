@@ -8,11 +8,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/readable"
 	"github.com/consort-go/consort/internal/transcript"
 	"github.com/consort-go/consort/internal/writefile"
 )
@@ -23,13 +26,16 @@ type Export struct {
 	Tags   []string // with all of these tags
 	Format string   // jsonl, markdown or html
 	To     string   // a file; empty means standard output
+	Full   bool     // for people: also intents, waits and answers
 }
+
+// Lines is the format that history import reads; package readable has the others.
+const Lines = "jsonl"
 
 // Export writes the chosen conversations, which are those with the given IDs unless e
 // chooses others.
 func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
-	format := bundle.Format(e.Format)
-	if format.Check() != nil {
+	if !slices.Contains([]string{Lines, string(readable.Markdown), string(readable.HTML)}, e.Format) {
 		return exit.Usagef("--format %s: expected jsonl, markdown or html", e.Format)
 	}
 	ids, unread := m.chosen(ctx, e, ids)
@@ -39,29 +45,36 @@ func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
 	return errors.Join(m.write(ctx, e, ids), unread)
 }
 
-// write Exports the given conversations, which must be readable.
+// write writes the given conversations, which must be readable.
 func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
-	format := bundle.Format(e.Format)
 	if e.To == "" {
 		put := m.to.Screen.PrintSafe
-		if format == bundle.JSONL {
+		if e.Format == Lines {
 			put = m.to.Screen.PrintJSON
 		}
-		return bundle.Export(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), m.store, format, ids...)
+		return m.export(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), e, ids)
 	}
 	var unread error
 	_, err := writefile.Replace(e.To, &writefile.Options{Temporary: ".export-*"}, func(file *os.File) error {
 		buffered := bufio.NewWriter(file)
-		unread = bundle.Export(ctx, writer(func(text string) error {
+		unread = m.export(ctx, writer(func(text string) error {
 			_, err := buffered.WriteString(m.redact(text))
 			return err
-		}), m.store, format, ids...)
+		}), e, ids)
 		return errors.Join(unread, buffered.Flush())
 	})
 	if err != nil && unread == nil {
 		return exit.Usagef("--output: %w", err)
 	}
 	return err
+}
+
+// export writes conversations in the format of e.
+func (m *Manager) export(ctx context.Context, w io.Writer, e Export, ids []string) error {
+	if e.Format == Lines {
+		return bundle.Export(ctx, w, m.store, ids...)
+	}
+	return readable.Export(ctx, w, m.store, readable.Format(e.Format), readable.Options{Zone: m.zone, Full: e.Full, Redact: m.redact}, ids...)
 }
 
 // chosen returns the IDs of the conversations to export. The error reports the
@@ -99,7 +112,7 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 	return readable, unread
 }
 
-// readThrough reads a whole conversation to see whether it can be Exported. Half a
+// readThrough reads a whole conversation to see whether it can be exported. Half a
 // conversation would corrupt the output.
 func (m *Manager) readThrough(ctx context.Context, info history.Info) error {
 	for _, err := range transcript.Canisters(ctx, m.store, info) {

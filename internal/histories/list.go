@@ -4,13 +4,10 @@ package histories
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
@@ -18,24 +15,26 @@ import (
 	"github.com/consort-go/consort/internal/transcript"
 )
 
-// ConversationList is the JSON output of history list and history search.
+// ConversationList is the JSON output of history list and history prune.
 type ConversationList struct {
 	Conversations []transcript.About `json:"conversations"`
 }
 
-// ConversationShown is the JSON output of history show.
-type ConversationShown struct {
-	Conversation transcript.About  `json:"conversation"`
-	Canisters    []json.RawMessage `json:"canisters"`
-}
-
 // List prints the conversations that a filter allows.
 func (m *Manager) List(ctx context.Context, filter history.Filter) error {
-	if filter.Limit < 0 {
-		return exit.Usagef("--limit %d: expected a number of at least 0", filter.Limit)
+	list, unread := m.listed(ctx, filter)
+	if unread != nil && len(list) == 0 {
+		return unread
 	}
-	var list []history.Info
-	var unread error // a damaged conversation does not hide the others
+	return errors.Join(m.showList(list), unread)
+}
+
+// listed returns the conversations that a filter allows. The error is about the ones that cannot
+// be read, which do not hide the others.
+func (m *Manager) listed(ctx context.Context, filter history.Filter) (list []history.Info, unread error) {
+	if filter.Limit < 0 {
+		return nil, exit.Usagef("--limit %d: expected a number of at least 0", filter.Limit)
+	}
 	for info, err := range m.store.List(ctx, filter) {
 		if err != nil {
 			unread = errors.Join(unread, err)
@@ -43,10 +42,7 @@ func (m *Manager) List(ctx context.Context, filter history.Filter) error {
 		}
 		list = append(list, info)
 	}
-	if unread != nil && len(list) == 0 {
-		return unread
-	}
-	return errors.Join(m.showList(list), unread)
+	return list, unread
 }
 
 // showList prints a list as a JSON document, or for people.
@@ -56,7 +52,7 @@ func (m *Manager) showList(list []history.Info) error {
 	rows := [][]string{{"ID", "CHANGED", "CANISTERS", "TITLE"}}
 	for _, info := range list {
 		form.Conversations = append(form.Conversations, transcript.AboutOf(info))
-		rows = append(rows, []string{display.Line(info.ID), info.Changed.Local().Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
+		rows = append(rows, []string{display.Line(info.ID), info.Changed.In(m.zone).Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
 	}
 	switch {
 	case m.to.JSON:
@@ -87,47 +83,4 @@ func about(info history.Info) string {
 		parts = append(parts, "(open)")
 	}
 	return strings.TrimSpace(strings.Join(parts, " "))
-}
-
-// Show prints a conversation.
-func (m *Manager) Show(ctx context.Context, id string) error {
-	info, err := Known(ctx, m.store, id)
-	if err != nil {
-		return err
-	}
-	if m.to.JSON {
-		return m.showJSON(ctx, info)
-	}
-	paint := m.to.Screen.Results
-	m.to.Screen.Print(paint.Bold(display.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(transcript.Facts(info), "\n")) + "\n")
-	for c, err := range transcript.Canisters(ctx, m.store, info) {
-		if err != nil {
-			return err
-		}
-		part := transcript.PartOf(c)
-		head := fmt.Sprintf("%s  %s", paint.Name(fmt.Sprintf("%d %s", part.Number, part.Heading())), paint.Faint(part.When()))
-		m.to.Screen.Print("\n" + strings.TrimRight(head, " ") + "\n")
-		if text := display.Text(part.Text); text != "" {
-			m.to.Screen.Print(strings.TrimRight(text, "\n") + "\n")
-		}
-		if err := m.to.Screen.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *Manager) showJSON(ctx context.Context, info history.Info) error {
-	all := ConversationShown{transcript.AboutOf(info), []json.RawMessage{}}
-	for c, err := range transcript.Canisters(ctx, m.store, info) {
-		if err != nil {
-			return err
-		}
-		line, err := canister.Marshal(c.Canister)
-		if err != nil {
-			return err
-		}
-		all.Canisters = append(all.Canisters, line)
-	}
-	return m.to.Screen.PrintDocument(all)
 }

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
+	_ "time/tzdata" // time zones for systems without their own, such as small containers
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/terminal"
 )
@@ -18,6 +21,9 @@ type Output struct {
 	Screen *terminal.Screen
 	JSON   bool // results are JSON documents
 	Stdin  io.Reader
+	// Zone names the time zone of the times for people, such as Europe/Oslo; empty means
+	// the zone of this machine, which TZ changes.
+	Zone string
 }
 
 // Manager looks after the conversations of a store, for a person or a program.
@@ -27,16 +33,21 @@ type Manager struct {
 	store     history.Store
 	retention history.Retention
 	redact    func(string) string // the secrets of the configuration
+	zone      *time.Location
 }
 
 // Open opens the store at a location. It creates a missing store only if create is set.
 // The caller must close the manager.
 func Open(ctx context.Context, cfg *config.Config, at *Location, to Output, create bool) (*Manager, error) {
+	zone, err := zoneOf(to.Zone)
+	if err != nil {
+		return nil, err
+	}
 	at.Apply(cfg)
 	if err := at.find(ctx, cfg, create); err != nil {
 		return nil, err
 	}
-	m := &Manager{to: to, at: at, retention: cfg.Retention(), redact: cfg.Redact()}
+	m := &Manager{to: to, at: at, retention: cfg.Retention(), redact: cfg.Redact(), zone: zone}
 	to.Screen.Redact(m.redact)
 	if path := cfg.History.Path; !create && cfg.History.Store.HasPath() && IsAbsent(path.Reveal()) {
 		to.Screen.Note("%s", to.Screen.Notes.Faint("There is no "+at.describe(cfg)+" yet."))
@@ -49,6 +60,18 @@ func Open(ctx context.Context, cfg *config.Config, at *Location, to Output, crea
 	}
 	m.store = Titled{store}
 	return m, nil
+}
+
+// zoneOf returns the time zone with a name, or the zone of this machine.
+func zoneOf(name string) (*time.Location, error) {
+	if name == "" {
+		return time.Local, nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, exit.Usagef("--time-zone %s: there is no such time zone; write a name such as Europe/Oslo or UTC", display.Text(name))
+	}
+	return zone, nil
 }
 
 // Close closes the store.

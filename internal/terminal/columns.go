@@ -18,6 +18,9 @@ func columns(text string) int {
 	return n
 }
 
+// Width returns how many columns of a terminal text takes.
+func Width(text string) int { return columns(text) }
+
 func columnsOf(r rune) int {
 	switch kind := width.LookupRune(r).Kind(); {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
@@ -45,4 +48,46 @@ func Fit(text string, limit int) string {
 // pad returns text padded with spaces to a number of columns.
 func pad(text string, to int) string {
 	return text + strings.Repeat(" ", max(0, to-columns(text)))
+}
+
+// Wrap breaks text at spaces into lines of at most limit columns. Words that are longer are
+// broken anywhere. There is at least one line.
+func Wrap(text string, limit int) []string {
+	var lines []string
+	line, taken := "", 0
+	for word := range strings.FieldsSeq(text) {
+		for columns(word) > 0 {
+			room := limit - taken
+			if taken > 0 {
+				room--
+			}
+			switch wide := columns(word); {
+			case wide <= room && taken > 0:
+				line, taken, word = line+" "+word, taken+1+wide, ""
+			case wide <= limit && taken == 0:
+				line, taken, word = word, wide, ""
+			case taken > 0:
+				lines, line, taken = append(lines, line), "", 0
+			default: // a long word, at the start of a line
+				head := prefix(word, limit)
+				lines, word = append(lines, head), word[len(head):]
+			}
+		}
+	}
+	if line != "" || lines == nil {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// prefix returns the longest beginning of text that takes at most limit columns, and at least
+// one character.
+func prefix(text string, limit int) string {
+	n := 0
+	for i, r := range text {
+		if n += columnsOf(r); n > limit && i > 0 {
+			return text[:i]
+		}
+	}
+	return text
 }

@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -46,5 +47,25 @@ func TestTable(t *testing.T) {
 	got := Table([][]string{{"a", "b"}, {"東京", "c"}}, nil)
 	if want := "a     b\n東京  c\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, test := range []struct {
+		text  string
+		limit int
+		want  []string
+	}{
+		{"", 5, []string{""}},
+		{"  one two  three ", 7, []string{"one two", "three"}},
+		{"one two", 6, []string{"one", "two"}},
+		{"abcdefgh ij", 3, []string{"abc", "def", "gh", "ij"}},
+		{"a abcdef", 4, []string{"a", "abcd", "ef"}},
+		{"日本語 x", 4, []string{"日本", "語 x"}},
+		{"日本", 1, []string{"日", "本"}},
+	} {
+		if got := Wrap(test.text, test.limit); !slices.Equal(got, test.want) {
+			t.Errorf("%q at %d: %q", test.text, test.limit, got)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package terminal
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/display"
@@ -29,7 +30,7 @@ func HistoryLine(paint Palette, held canister.Canister) string {
 	case canister.Result:
 		return kind + "  " + Fit(resultText(h), 200)
 	default:
-		part := transcript.PartOf(transcript.Numbered{Canister: held})
+		part := transcript.PartOf(transcript.Numbered{Canister: held}, time.Local)
 		return kind + "  " + Fit(strings.TrimSpace(display.Line(part.About)+" "+display.Line(part.Text)), 200)
 	}
 }

@@ -296,6 +296,15 @@ func (s *Screen) draw() {
 	io.WriteString(s.Stderr, block.String())
 }
 
+// ResultColumns returns the number of columns of a line of results: the width of the terminal,
+// or 80 for programs and files.
+func (s *Screen) ResultColumns() int {
+	if width, _, err := term.GetSize(int(s.Stdout.Fd())); err == nil && width > 20 {
+		return width
+	}
+	return 80
+}
+
 // width returns the number of columns of a line, or a default if it is unknown.
 func (s *Screen) width() int {
 	if width, _, err := term.GetSize(int(s.Stderr.Fd())); err == nil && width > 20 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package transcript shows stored conversations to people: their canisters and their
-// data as texts, and their data as JSON.
+// data as texts, calls together with their results, and their data as JSON.
 package transcript
 
 import (
@@ -57,9 +57,12 @@ type Part struct {
 	Text   string
 }
 
-// PartOf returns the display form of a canister.
-func PartOf(c Numbered) Part {
-	p := Part{Number: c.Number, Kind: c.Kind(), Time: c.Header().Time, Text: display.Contents(canister.ContentOf(c.Canister))}
+// PartOf returns the display form of a canister, with its times in a zone.
+func PartOf(c Numbered, zone *time.Location) Part {
+	p := Part{Number: c.Number, Kind: c.Kind(), Text: display.Contents(canister.ContentOf(c.Canister))}
+	if at := c.Header().Time; !at.IsZero() {
+		p.Time = at.In(zone)
+	}
 	switch c := c.Canister.(type) {
 	case canister.Document:
 		p.About = c.Title
@@ -70,7 +73,7 @@ func PartOf(c Numbered) Part {
 	case canister.Intent:
 		p.About, p.Text = fmt.Sprintf("attempt %d", c.Attempt), display.JSON([]byte(c.Arguments))
 	case canister.Wait:
-		p.About = fmt.Sprintf("%s until %s", c.For, moment(c.Deadline))
+		p.About = fmt.Sprintf("for %s until %s", c.For, Moment(c.Deadline, zone))
 		p.Text = display.JSON([]byte(cmp.Or(c.Arguments, string(c.Question))))
 	case canister.Answer:
 		p.About = strings.TrimSpace(string(c.Verdict) + " by " + c.By)
@@ -101,15 +104,18 @@ func (p Part) When() string {
 	if p.Time.IsZero() {
 		return ""
 	}
-	return moment(p.Time)
+	return Moment(p.Time, p.Time.Location())
 }
 
-func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 MST") }
+// Moment formats a time for people: in a zone, which it names.
+func Moment(at time.Time, zone *time.Location) string {
+	return at.In(zone).Format("2006-01-02 15:04:05 MST")
+}
 
 // Facts returns the metadata of a conversation except its title, in lines that are safe
 // to print on a terminal.
-func Facts(info history.Info) []string {
-	facts := []string{fmt.Sprintf("created %s, changed %s, %d canisters", moment(info.Created), moment(info.Changed), info.Length)}
+func Facts(info history.Info, zone *time.Location) []string {
+	facts := []string{fmt.Sprintf("created %s, changed %s, %d canisters", Moment(info.Created, zone), Moment(info.Changed, zone), info.Length)}
 	if info.Owner != "" {
 		facts = append(facts, "owner "+display.Line(info.Owner))
 	}
@@ -119,5 +125,5 @@ func Facts(info history.Info) []string {
 	return facts
 }
 
-// titled returns the title of a conversation, or its identity if it has no title.
+// Title returns the title of a conversation, or its identity if it has no title.
 func Title(info history.Info) string { return cmp.Or(display.Line(info.Title), display.Line(info.ID)) }

@@ -153,6 +153,35 @@ func TestEachVendorHasOneDoorway(t *testing.T) {
 	}
 }
 
+// commandOnly are modules for people at a terminal. Programs that import a package of this
+// module do not link them.
+var commandOnly = []string{"github.com/yuin/goldmark", "github.com/microcosm-cc/bluemonday"}
+
+func TestTheLibraryLinksNoModulesOfTheCommand(t *testing.T) {
+	var public []string
+	linked := map[string]bool{}
+	for _, p := range list(t, "-deps", "./cmd/consort") {
+		for _, m := range commandOnly {
+			linked[m] = linked[m] || within(p.ImportPath, m)
+		}
+	}
+	for _, p := range list(t, "./...") {
+		if from := local(p.ImportPath); !within(from, "internal", "examples", "cmd") && !strings.Contains(from, "/internal/") {
+			public = append(public, p.ImportPath)
+		}
+	}
+	for _, p := range list(t, append([]string{"-deps"}, public...)...) {
+		if within(p.ImportPath, commandOnly...) {
+			t.Errorf("a public package links %s, which is for the command", p.ImportPath)
+		}
+	}
+	for _, m := range commandOnly {
+		if !linked[m] {
+			t.Errorf("the command does not link %s; is it still its name?", m)
+		}
+	}
+}
+
 func TestCanisterStandsOnTheStandardLibrary(t *testing.T) {
 	for _, p := range list(t, "-deps", "./canister") {
 		if !p.Standard && local(p.ImportPath) != "canister" {
