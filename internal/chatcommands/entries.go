@@ -11,13 +11,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/readable"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/internal/transcript"
@@ -57,7 +58,7 @@ func (c *Chat) show(ctx context.Context, argument string) error {
 		return errors.New("no tool has been called yet; /show N shows another entry, and /history lists them")
 	}
 	for _, i := range related(all, at) {
-		part := transcript.PartOf(transcript.Numbered{Number: i + 1, Canister: all[i]})
+		part := transcript.PartOf(transcript.Numbered{Number: i + 1, Canister: all[i]}, time.Local)
 		paint := c.Screen.Results
 		c.Screen.Print(strings.TrimRight(paint.Name(fmt.Sprintf("%d %s", part.Number, part.Heading()))+"  "+paint.Faint(part.When()), " ") + "\n")
 		if text := strings.TrimRight(part.Text, "\n"); text != "" {
@@ -109,10 +110,10 @@ func callOf(entry canister.Canister) string {
 }
 
 // formats are the formats of exports by the ends of file names.
-var formats = map[string]bundle.Format{
-	".md": bundle.Markdown, ".markdown": bundle.Markdown,
-	".html": bundle.HTML, ".htm": bundle.HTML,
-	".jsonl": bundle.JSONL,
+var formats = map[string]string{
+	".md": string(readable.Markdown), ".markdown": string(readable.Markdown),
+	".html": string(readable.HTML), ".htm": string(readable.HTML),
+	".jsonl": histories.Lines,
 }
 
 // export writes the conversation to a new file.
@@ -141,7 +142,7 @@ func (c *Chat) export(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(bundle.Export(ctx, redacting{file, c.Assembly.Redact}, store, format, id), file.Close())
+	err = errors.Join(histories.Write(ctx, redacting{file, c.Assembly.Redact}, store, format, readable.Options{Redact: c.Assembly.Redact}, id), file.Close())
 	if err != nil {
 		return errors.Join(err, os.Remove(path))
 	}

@@ -47,20 +47,21 @@ func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
 
 // write writes the given conversations, which must be readable.
 func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
+	options := readable.Options{Zone: m.zone, Full: e.Full, Redact: m.redact}
 	if e.To == "" {
 		put := m.to.Screen.PrintSafe
 		if e.Format == Lines {
 			put = m.to.Screen.PrintJSON
 		}
-		return m.export(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), e, ids)
+		return Write(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), m.store, e.Format, options, ids...)
 	}
 	var unread error
 	_, err := writefile.Replace(e.To, &writefile.Options{Temporary: ".export-*"}, func(file *os.File) error {
 		buffered := bufio.NewWriter(file)
-		unread = m.export(ctx, writer(func(text string) error {
+		unread = Write(ctx, writer(func(text string) error {
 			_, err := buffered.WriteString(m.redact(text))
 			return err
-		}), e, ids)
+		}), m.store, e.Format, options, ids...)
 		return errors.Join(unread, buffered.Flush())
 	})
 	if err != nil && unread == nil {
@@ -69,12 +70,12 @@ func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
 	return err
 }
 
-// export writes conversations in the format of e.
-func (m *Manager) export(ctx context.Context, w io.Writer, e Export, ids []string) error {
-	if e.Format == Lines {
-		return bundle.Export(ctx, w, m.store, ids...)
+// Write writes conversations in a format: [Lines], or one of package readable.
+func Write(ctx context.Context, w io.Writer, store history.Store, format string, options readable.Options, ids ...string) error {
+	if format == Lines {
+		return bundle.Export(ctx, w, store, ids...)
 	}
-	return readable.Export(ctx, w, m.store, readable.Format(e.Format), readable.Options{Zone: m.zone, Full: e.Full, Redact: m.redact}, ids...)
+	return readable.Export(ctx, w, store, readable.Format(format), options, ids...)
 }
 
 // chosen returns the IDs of the conversations to export. The error reports the
