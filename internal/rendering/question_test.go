@@ -123,6 +123,16 @@ func TestQuestionShowsAllStrings(t *testing.T) {
 	}
 }
 
+// Unchanged lines of an edit are shown too, however far they are from a change.
+func TestQuestionShowsUnchangedLines(t *testing.T) {
+	lines := "alpha\nbeta\ngamma\ndelta\nepsilon\nzeta\neta\ntheta\n"
+	arguments, err := json.Marshal(map[string]string{"path": "x", "old_string": lines + "end", "new_string": lines + "END"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkQuestion(t, string(arguments))
+}
+
 func someText(random *rand.Rand) string {
 	pieces := []string{"word", " ", "\n", "true", "12", "東京", "\u202e", "\x1b[31m", "\t", "\r\n", "\"", "\\", "<U+0041>", "e\u0301", "\u00a0", "{", "| ", "longer piece of text"}
 	var b strings.Builder

@@ -29,9 +29,11 @@ type Screen struct {
 	clean   func(string) string // redacts secrets from all output; nil redacts none
 	encode  func(string) string // makes a note a line of a JSON log; nil leaves it as it is
 	lines   []*Activity
-	drawn   int       // lines of the block on the screen
-	midline bool      // standard output is in the middle of a line
-	above   io.Writer // takes all output while a question is open; else nil
+	tail    func() []string // the end of a text that is not finished; nil without any
+	drawn   int             // lines of the block on the screen
+	block   string          // the block on the screen
+	midline bool            // standard output is in the middle of a line
+	above   io.Writer       // takes all output while a question is open; else nil
 	err     error
 
 	ticking chan struct{} // closed to end the ticker; nil if there is none
@@ -78,6 +80,13 @@ func (s *Screen) cleaned(text string) string {
 	return s.clean(text)
 }
 
+// redacted returns text without secrets.
+func (s *Screen) redacted(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cleaned(text)
+}
+
 // Err returns the first error of writing to standard output.
 func (s *Screen) Err() error {
 	s.mu.Lock()
@@ -96,7 +105,7 @@ func (s *Screen) Print(text string) {
 	if text != "" {
 		s.midline = !strings.HasSuffix(text, "\n")
 	}
-	s.draw()
+	s.redraw()
 }
 
 // PrintJSON writes JSON to standard output. On a terminal it escapes invisible
@@ -135,7 +144,7 @@ func (s *Screen) Note(format string, args ...any) {
 		text = s.encode(text)
 	}
 	fmt.Fprintln(s.to(s.Stderr), text)
-	s.draw()
+	s.redraw()
 }
 
 // EncodeNotes sets a function that makes each further note a line of a JSON log.
@@ -174,7 +183,7 @@ func (w logWriter) Write(p []byte) (int, error) {
 	s.erase()
 	s.breakLine()
 	io.WriteString(s.to(s.Stderr), s.cleaned(string(p)))
-	s.draw()
+	s.redraw()
 	return len(p), nil
 }
 
@@ -187,13 +196,32 @@ func (s *Screen) Begin(text string) *Activity {
 	defer s.mu.Unlock()
 	s.erase()
 	s.lines = append(s.lines, line)
-	s.draw()
+	s.redraw()
+	s.startTicker()
+	return line
+}
+
+// startTicker starts to redraw the block again and again; s.mu is held.
+func (s *Screen) startTicker() {
 	if s.Live && s.ticking == nil {
 		end := make(chan struct{})
 		s.ticking = end
 		s.ticker.Go(func() { s.animate(end) })
 	}
-	return line
+}
+
+// setTail sets the function that returns the end of a text that is not finished, which the
+// block begins with; nil ends it. The function is called from another goroutine whenever
+// the block is drawn, and must not use the screen.
+func (s *Screen) setTail(tail func() []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.tail = tail
+	s.redraw()
+	if tail != nil {
+		s.startTicker()
+	}
 }
 
 // Say changes the note after the line.
@@ -217,7 +245,7 @@ func (a *Activity) End() {
 	defer s.mu.Unlock()
 	s.erase()
 	s.lines = slices.DeleteFunc(s.lines, func(l *Activity) bool { return l == a })
-	s.draw()
+	s.redraw()
 }
 
 // hide hides the block while a question is open, and sends all output through above, which
@@ -232,7 +260,7 @@ func (s *Screen) hide(above io.Writer) (answered func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.above = nil
-		s.draw()
+		s.redraw()
 	}
 }
 
@@ -240,7 +268,7 @@ func (s *Screen) hide(above io.Writer) (answered func()) {
 func (s *Screen) Close() {
 	s.mu.Lock()
 	s.erase()
-	s.lines = nil
+	s.lines, s.tail = nil, nil
 	if s.ticking != nil {
 		close(s.ticking)
 		s.ticking = nil
@@ -258,8 +286,7 @@ func (s *Screen) animate(end <-chan struct{}) {
 			return
 		case <-ticker.C:
 			s.mu.Lock()
-			s.erase()
-			s.draw()
+			s.redraw()
 			s.mu.Unlock()
 		}
 	}
@@ -268,32 +295,56 @@ func (s *Screen) animate(end <-chan struct{}) {
 // erase removes the block; s.mu is held.
 func (s *Screen) erase() {
 	if s.drawn > 0 {
-		fmt.Fprintf(s.Stderr, "\x1b[%dF\x1b[J", s.drawn) // up, to the first column; clear to the end
-		s.drawn = 0
+		io.WriteString(s.Stderr, s.erasure())
+		s.drawn, s.block = 0, ""
 	}
 }
 
-// draw shows the block unless other text is at its position; s.mu is held.
-func (s *Screen) draw() {
-	if !s.Live || s.above != nil || s.midline && s.shared || len(s.lines) == 0 {
-		return
+// erasure returns the sequence that removes the block; s.mu is held.
+func (s *Screen) erasure() string {
+	if s.drawn == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\x1b[%dF\x1b[J", s.drawn) // up, to the first column; clear to the end
+}
+
+// redraw shows the block, or replaces it in one write unless it is the same; s.mu is held.
+func (s *Screen) redraw() {
+	rows := s.blockRows()
+	block := strings.Join(rows, "")
+	if block != s.block {
+		io.WriteString(s.Stderr, s.erasure()+block)
+		s.drawn, s.block = len(rows), block
+	}
+}
+
+// blockRows returns the rows of the block, none if other text is at its position; s.mu is
+// held.
+func (s *Screen) blockRows() []string {
+	if !s.Live || s.above != nil || s.midline && s.shared {
+		return nil
 	}
 	frame := spinner[time.Now().UnixMilli()/tick.Milliseconds()%int64(len(spinner))]
 	width := s.width()
-	var block strings.Builder
+	var rows []string
 	shown := s.lines[:min(len(s.lines), maxLive)]
+	if s.tail != nil {
+		rows = s.tail()
+		rows = rows[max(0, len(rows)-max(1, s.height()-len(shown)-2)):]
+		for i, row := range rows {
+			rows[i] = row + "\n"
+		}
+	}
 	for _, line := range shown {
 		head := fmt.Sprintf("  %s %s", frame, line.text)
 		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), s.cleaned(line.note)), " ")
 		head = Fit(head, max(width/2, width-columns(tail)))
-		block.WriteString(s.Notes.Name(head) + s.Notes.Faint(Fit(tail, width-columns(head))) + "\n")
+		rows = append(rows, s.Notes.Name(head)+s.Notes.Faint(Fit(tail, width-columns(head)))+"\n")
 	}
-	s.drawn = len(shown)
 	if more := len(s.lines) - len(shown); more > 0 {
-		fmt.Fprintf(&block, "  … and %d more\n", more)
-		s.drawn++
+		rows = append(rows, fmt.Sprintf("  … and %d more\n", more))
 	}
-	io.WriteString(s.Stderr, block.String())
+	return rows
 }
 
 // ResultColumns returns the number of columns of a line of results: the width of the terminal,
@@ -311,4 +362,12 @@ func (s *Screen) width() int {
 		return width - 1
 	}
 	return 119
+}
+
+// height returns the number of rows of the terminal, or a default if it is unknown.
+func (s *Screen) height() int {
+	if _, height, err := term.GetSize(int(s.Stderr.Fd())); err == nil && height > 0 {
+		return height
+	}
+	return 24
 }

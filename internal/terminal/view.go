@@ -29,6 +29,7 @@ type View struct {
 	said    bool                 // the current message has text
 	spoken  bool                 // an earlier message had text
 	before  rune                 // the last character of its text
+	answer  *answer              // the current message, if it is rendered as markdown
 }
 
 // NewView returns a view that writes to a screen.
@@ -109,14 +110,22 @@ func (v *View) stopWaiting() {
 	}
 }
 
-// text shows text as it streams in, with an empty line between two messages.
+// text shows text as it streams in, with an empty line between two messages. A person at a
+// terminal gets rendered markdown, and all others the text as it is.
 func (v *View) text(text string) {
 	v.stopWaiting()
 	if !v.said && v.spoken {
 		v.screen.endLine()
-		text = "\n" + text
+		v.screen.Print("\n")
 	}
 	v.said, v.spoken = true, true
+	if v.screen.Live && v.screen.shared {
+		if v.answer == nil {
+			v.answer = newAnswer(v.screen)
+		}
+		v.answer.write(text)
+		return
+	}
 	if v.screen.Results.terminal {
 		before := v.before
 		v.before, _ = utf8.DecodeLastRuneInString(text)
@@ -127,6 +136,15 @@ func (v *View) text(text string) {
 
 func (v *View) messageCompleted() {
 	v.stopWaiting()
+	v.endText()
+}
+
+// endText ends the current message.
+func (v *View) endText() {
+	if v.answer != nil {
+		v.answer.end()
+		v.answer = nil
+	}
 	v.screen.endLine()
 	v.said = false
 }
@@ -166,6 +184,5 @@ func (v *View) Done() {
 		line.End()
 		delete(v.running, id)
 	}
-	v.screen.endLine()
-	v.said = false
+	v.endText()
 }

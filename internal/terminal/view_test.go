@@ -5,6 +5,7 @@ package terminal
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
@@ -51,5 +52,21 @@ func TestTheModelThinks(t *testing.T) {
 	}
 	if err := v.Show(converse.InvocationStarted{Invocation: canister.Invocation{Head: canister.Head{ID: "i"}, Name: "a"}}); err != nil || v.waiting != nil {
 		t.Errorf("while a tool is at work the line is %+v, %v", v.waiting, err)
+	}
+}
+
+// A secret is redacted before the lines of an answer are broken, which could divide it.
+func TestAnswersAreRedactedBeforeTheyAreRendered(t *testing.T) {
+	const secret = "a-secret-of-many-characters"
+	stdout := output(t)
+	s := NewScreen(stdout, output(t))
+	defer s.Close()
+	s.Redact(func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") })
+	a := newAnswer(s)
+	a.write(strings.Repeat("x", s.width()-5) + secret + " and\n\n" + "`" + secret + "`")
+	a.end()
+	text, err := os.ReadFile(stdout.Name())
+	if flat := strings.Join(strings.Fields(string(text)), ""); err != nil || strings.Contains(flat, secret) || strings.Count(flat, "[redacted]") != 2 {
+		t.Errorf("the output is %q, %v", text, err)
 	}
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/consort-go/consort/internal/rendering"
+)
+
+// answer is a message of the model that is rendered as it streams in. What is finished is
+// printed; the rest is shown above the lines about activity.
+type answer struct {
+	screen *Screen
+	mu     sync.Mutex
+	text   *rendering.Markdown
+}
+
+// newAnswer begins a message, which the caller must end.
+func newAnswer(s *Screen) *answer {
+	style := rendering.StyleFor(os.Getenv, s.width())
+	style.Color = s.Results.On
+	a := &answer{screen: s, text: rendering.NewMarkdown(style)}
+	s.setTail(a.tail)
+	return a
+}
+
+// tail returns the lines that are not finished.
+func (a *answer) tail() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.text.Tail()
+}
+
+// write adds text. Secrets are redacted first: in the output, a line may end within one.
+func (a *answer) write(text string) {
+	text = a.screen.redacted(text)
+	a.mu.Lock()
+	lines := a.text.Write(text)
+	a.mu.Unlock()
+	a.print(lines)
+}
+
+func (a *answer) end() {
+	a.screen.setTail(nil)
+	a.mu.Lock()
+	lines := a.text.Finish()
+	a.mu.Unlock()
+	a.print(lines)
+}
+
+func (a *answer) print(lines []string) {
+	if len(lines) > 0 {
+		a.screen.Print(strings.Join(lines, "\n") + "\n")
+	}
+}
