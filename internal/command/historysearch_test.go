@@ -134,3 +134,24 @@ func TestHistoryHasLocalTimes(t *testing.T) {
 	o := run{env: []string{"TZ=Europe/Oslo"}}.consort(t, "history", "show", "climate", "--json", "--config", path).expect(t, exit.Done)
 	contains(t, "JSON", o.stdout, "2026-07-01T12:00:01Z")
 }
+
+// On a terminal, Markdown of people and models is rendered; for programs and in results it is
+// as it was written.
+func TestShowRendersMarkdown(t *testing.T) {
+	path := file(t, historyTable)
+	if err := open(t, path).Append(t.Context(), "a", 0,
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Is it **cold**?")},
+		canister.Assistant{Head: canister.Head{ID: "m"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "m", CallID: "c", Name: "atlas__weather", Arguments: `{}`},
+		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Content: canister.Texts("**-3**")},
+		canister.Assistant{Head: canister.Head{ID: "n"}, Content: canister.Texts("It is **-3** °C.")},
+	); err != nil {
+		t.Fatal(err)
+	}
+	plain := consort(t, "history", "show", "a", "--config", path).expect(t, exit.Done).stdout
+	contains(t, "the text", plain, "\nIs it **cold**?\n", "\n3 invocation atlas__weather\n{}\n4 result\n**-3**\n", "\nIt is **-3** °C.\n")
+	lacks(t, "the text", plain, "2 assistant")
+	contains(t, "the whole", consort(t, "history", "show", "a", "--full", "--config", path).expect(t, exit.Done).stdout, "\n2 assistant\n")
+	shown := run{}.onTerminal(t, "history", "show", "a", "--config", path).ends(exit.Done)
+	contains(t, "the screen", colour.ReplaceAllString(shown, ""), "Is it cold?", "**-3**\r\n", "It is -3 °C.")
+}

@@ -86,11 +86,17 @@ func (m *Manager) partText(c transcript.Numbered, remarks []string) string {
 	if more := strings.Join(append(remarks, part.When()), ", "); more != "" {
 		head += "  " + paint.Faint(more)
 	}
-	text := head + "\n"
-	if said := display.Text(part.Text); said != "" {
-		text += strings.TrimRight(said, "\n") + "\n"
+	said := part.Text
+	switch part.Kind {
+	case canister.KindUser, canister.KindAssistant, canister.KindSupervisor:
+		said = m.to.Screen.Rendered(said)
+	default:
+		said = display.Text(said)
 	}
-	return text
+	if said = strings.TrimRight(said, "\n"); said != "" {
+		said += "\n"
+	}
+	return head + "\n" + said
 }
 
 func (m *Manager) showJSON(ctx context.Context, info history.Info) error {

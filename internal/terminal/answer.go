@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/rendering"
 )
 
@@ -55,4 +56,15 @@ func (a *answer) print(lines []string) {
 	if len(lines) > 0 {
 		a.screen.Print(strings.Join(lines, "\n") + "\n")
 	}
+}
+
+// Rendered returns Markdown as text for standard output: rendered on a terminal, and
+// otherwise as it is written. It removes secrets before markup can divide them.
+func (s *Screen) Rendered(text string) string {
+	if !s.Results.terminal {
+		return display.Text(text)
+	}
+	style := rendering.StyleFor(os.Getenv, s.ResultColumns())
+	style.Color = s.Results.On
+	return strings.Join(rendering.RenderMarkdown(style, s.redacted(text)), "\n")
 }
