@@ -177,6 +177,7 @@ func rootCommand(p *program) *cobra.Command {
 		checkCommand(p), pinsCommand(p), versionCommand(p), demoServerCommand(p),
 	)
 	expectArguments(p, root)
+	addCompletions(p, root)
 	return root
 }
 
@@ -193,6 +194,9 @@ func refuseConfiguration(cmd *cobra.Command) error {
 	}
 	return nil
 }
+
+// Tree returns the command with all its subcommands and flags, for the pages of a manual.
+func Tree() *cobra.Command { return rootCommand(newProgram(os.Stdin, os.Stdout, os.Stderr)) }
 
 // expectArguments adds the expected arguments to the argument errors of the commands below
 // cmd.

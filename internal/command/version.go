@@ -23,8 +23,15 @@ func versionCommand(p *program) *cobra.Command {
 	}
 }
 
-// version returns the module version that the go command recorded in the build.
+// release is the version of a release; the build of releases sets it (-ldflags -X).
+var release string
+
+// version returns the version of the release, or else the module version that the go
+// command recorded in the build.
 func version() string {
+	if release != "" {
+		return release
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}

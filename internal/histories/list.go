@@ -45,6 +45,17 @@ func (m *Manager) listed(ctx context.Context, filter history.Filter) (list []his
 	return list, unread
 }
 
+// Recent returns the conversations that changed last, at most most of them. The error names
+// damaged ones.
+func (m *Manager) Recent(ctx context.Context, most int) (list []history.Info, err error) {
+	for info, problem := range m.store.List(ctx, history.Filter{Limit: most}) {
+		if err = errors.Join(err, problem); problem == nil {
+			list = append(list, info)
+		}
+	}
+	return list, err
+}
+
 // showList prints a list as a JSON document, or for people.
 func (m *Manager) showList(list []history.Info) error {
 	form := ConversationList{[]transcript.About{}}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/display"
+	"github.com/spf13/cobra"
+)
+
+// completionTime bounds how long a shell waits for words that come from servers or from a
+// store.
+const completionTime = 5 * time.Second
+
+// addCompletions tells the shell which words fit the arguments and flags of the commands
+// below root. If words are not available, for example because the configuration is invalid,
+// the shell completes nothing.
+func addCompletions(p *program, root *cobra.Command) {
+	arguments := map[string]cobra.CompletionFunc{
+		"approve": first(p.conversationIDs), "resume": first(p.conversationIDs),
+		"history delete": first(p.conversationIDs), "history fork": first(p.conversationIDs), "history rename": first(p.conversationIDs),
+		"history show": first(p.conversationIDs), "history tag": first(p.conversationIDs), "history export": words(p.conversationIDs),
+		"call": p.completeTool, "pins accept": p.completeTool, "prompts": first(p.promptNames),
+		"chat": cobra.NoFileCompletions, "check": cobra.NoFileCompletions, "serve": cobra.NoFileCompletions, "tools": cobra.NoFileCompletions,
+	}
+	values := map[string]cobra.CompletionFunc{
+		"log-level":    cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),
+		"log-format":   cobra.FixedCompletions([]string{"console", "json"}, cobra.ShellCompDirectiveNoFileComp),
+		"format":       cobra.FixedCompletions([]string{"jsonl", "markdown", "html"}, cobra.ShellCompDirectiveNoFileComp),
+		"api":          cobra.FixedCompletions([]string{"chat", "responses", "messages"}, cobra.ShellCompDirectiveNoFileComp),
+		"conversation": words(p.conversationIDs),
+		"prompt":       words(p.promptNames),
+		"document":     words(p.resourceURIs),
+		"read":         words(p.resourceURIs),
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+		if complete := arguments[path]; complete != nil {
+			cmd.ValidArgsFunction = complete
+		}
+		for name, complete := range values {
+			if cmd.PersistentFlags().Lookup(name) != nil || cmd.LocalNonPersistentFlags().Lookup(name) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for flags that do not exist
+			}
+		}
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit(root)
+}
+
+// words completes with the words that find returns.
+func words(find func(context.Context) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		found, _ := find(ctx)
+		return slices.DeleteFunc(found, func(word string) bool { return !strings.HasPrefix(word, typed) }), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// first is like words for the first argument, and completes no other.
+func first(find func(context.Context) ([]string, error)) cobra.CompletionFunc {
+	complete := words(find)
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, typed)
+	}
+}
+
+// conversationIDs returns the IDs of the stored conversations, the newest first, each with
+// its title.
+func (p *program) conversationIDs(ctx context.Context) (ids []string, err error) {
+	manager, err := openManager(ctx, p, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, manager.Close()) }()
+	infos, err := manager.Recent(ctx, 100)
+	for _, info := range infos {
+		ids = append(ids, cobra.CompletionWithDesc(info.ID, display.Line(info.Title)))
+	}
+	return ids, err
+}
+
+// completeTool completes an ensemble and then one of its tools, under its own name.
+func (p *program) completeTool(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	find := func(ctx context.Context) (names []string, err error) {
+		err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
+			for _, e := range assembly.Roster.Ensembles() {
+				if len(args) == 0 {
+					names = append(names, e.Name())
+					continue
+				}
+				if e.Name() != args[0] {
+					continue
+				}
+				tools, err := e.Tools(ctx)
+				if err != nil {
+					return err
+				}
+				for _, tool := range tools {
+					names = append(names, cobra.CompletionWithDesc(tool.Definition().Name, firstLine(tool.Definition().Description)))
+				}
+			}
+			return nil
+		})
+		return names, err
+	}
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return words(find)(cmd, args, typed)
+}
+
+// promptNames returns the names of the prompts of all servers.
+func (p *program) promptNames(ctx context.Context) (names []string, err error) {
+	err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
+		all, err := assembly.Roster.Prompts(ctx)
+		if err != nil {
+			return err
+		}
+		for _, prompt := range all.Prompts {
+			names = append(names, cobra.CompletionWithDesc(prompt.FullName(), firstLine(prompt.Description)))
+		}
+		return nil
+	})
+	return names, err
+}
+
+// resourceURIs returns the URIs of the resources of all servers.
+func (p *program) resourceURIs(ctx context.Context) (uris []string, err error) {
+	err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
+		all, err := assembly.Roster.Resources(ctx)
+		if err != nil {
+			return err
+		}
+		for _, resource := range all.Resources {
+			uris = append(uris, resource.URI)
+		}
+		return nil
+	})
+	return uris, err
+}
+
+// firstLine returns the first line of a text that a server wrote, without control
+// characters.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return display.Line(line)
+}
