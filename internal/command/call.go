@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -67,7 +68,7 @@ func runCall(ctx context.Context, p *program, args []string) (err error) {
 	}
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
 	line := p.screen.Begin(display.Line(args[1]))
-	call.Progress = func(progress invoker.Progress) { line.Say(terminal.ProgressText(progress)) }
+	call.Progress = func(progress invoker.Progress) { line.Say(rendering.Progress(progress)) }
 	output, err := invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
 	line.End()
 	p.showTrace()

@@ -135,7 +135,7 @@ func TestDemoTellsItsStory(t *testing.T) {
 	o := consort(t, "demo").expect(t, exit.Done)
 	contains(t, "the screen", o.stdout,
 		"a script, not a real model", "[mcp.ada]", "[mcp.ben]", "You: What do Ada and Ben",
-		`✗ ben__complete_task({"task_id": 3})`, "NOT_FOUND: there is no task 3", `✓ ada__complete_task({"task_id": 3})`,
+		"✗ ben__complete_task(task_id: 3)", "NOT_FOUND: there is no task 3", "✓ ada__complete_task(task_id: 3)",
 		"Left are the drinks for Ada", "7 exchanges with the model, 8 invocations")
 	lacks(t, "the screen", o.stdout, "\x1b")
 }

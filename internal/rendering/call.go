@@ -42,8 +42,13 @@ func CompletedCall(style Style, number int, e converse.InvocationCompleted) []st
 	if !e.Result.Failed() {
 		return []string{style.row(style.callLine(mark, sign, e.Invocation, Elapsed(e.Duration), result, ink{})...)}
 	}
+	reason := style.fit(e.Result.Code+": "+result, maxFailure)
 	lines := [][]span{style.callLine(mark, sign, e.Invocation, Elapsed(e.Duration), "", ink{})}
-	lines = append(lines, style.indented(4, style.fit(e.Result.Code+": "+result, maxFailure), ink{})...)
+	if columnsOfSpans(lines[0])+2+columns(reason) <= style.width() {
+		lines[0] = append(lines[0], span{text: "  " + reason})
+	} else {
+		lines = append(lines, style.indented(4, reason, ink{})...)
+	}
 	if e.Cause != "" {
 		lines = append(lines, style.indented(4, style.fit(display.Line(e.Cause), maxFailure), faintInk)...)
 	}
@@ -62,8 +67,18 @@ func (s Style) indented(by int, text string, with ink) [][]span {
 	return lines
 }
 
+// CallText returns a call as the name of the tool with its arguments in short, on one line
+// of any length.
+func CallText(call canister.Invocation) string {
+	text := display.Line(call.Name)
+	if arguments, _ := shortArguments(call.Arguments); arguments != "" {
+		text += "(" + arguments + ")"
+	}
+	return text
+}
+
 // callLine returns a line that fits: the mark, the name and the time are always there, and
-// the arguments and the last text share what is left.
+// the arguments and the last text share the rest.
 func (s Style) callLine(mark string, sign ink, call canister.Invocation, took, last string, with ink) []span {
 	room := s.width() - columns(mark) - columns(took) - 5
 	name := s.fit(display.Line(call.Name), room)
@@ -129,7 +144,7 @@ func argumentList(arguments string) []string {
 		if text, ok := stringOf(m.value); ok {
 			value = display.Line(text)
 		}
-		if i > 0 || len(first) == 0 && len(all) > 1 {
+		if i > 0 || len(first) == 0 {
 			value = display.Line(m.name) + ": " + value
 		}
 		parts = append(parts, value)

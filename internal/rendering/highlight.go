@@ -14,7 +14,7 @@ import (
 // highlighter colours the code of one block, part by part. It never changes the text.
 type highlighter struct {
 	language string
-	context  string // the part before, which says what a comment or a string began
+	context  string // the part before, where a comment or a string may have begun
 	off      bool   // the language is unknown, or was too slow
 }
 

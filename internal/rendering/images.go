@@ -93,7 +93,7 @@ func Image(style Style, content canister.ImageContent) (sequence string, rows in
 
 // kitty returns the sequence of Kitty's graphics protocol
 // (https://sw.kovidgoyal.net/kitty/graphics-protocol/): a PNG in pieces of 4096 bytes,
-// to which the terminal does not answer.
+// and q=2, so that the terminal sends no response.
 func kitty(encoded string, columns, rows int) string {
 	const piece = 4096
 	var b strings.Builder

@@ -167,7 +167,7 @@ func (w *inlineWriter) target(shown, target string) {
 }
 
 // unescape resolves backslashes before punctuation and references to characters, such as
-// &amp; (CommonMark 0.31.2, 2.4 and 2.5). What a reference stands for is made visible.
+// &amp; (CommonMark 0.31.2, 2.4 and 2.5). Invisible characters are made visible.
 func unescape(source string) string {
 	if !strings.ContainsAny(source, `\&`) {
 		return source

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// widths are those of the golden files.
+// widths lists the widths of the golden files.
 var widths = []int{40, 80, 120}
 
 // golden compares lines with a golden file for each width.
@@ -43,7 +43,7 @@ var ours = regexp.MustCompile("\x1b\\[[0-9;]*m|\x1b\\]8;;[!-~]*\x1b\\\\")
 
 func strip(row string) string { return ours.ReplaceAllString(row, "") }
 
-// checkRows checks what holds for all output: it fits, and nothing but our own escape
+// checkRows checks that rows fit, and that nothing but our own escape
 // sequences controls the terminal.
 func checkRows(t *testing.T, style Style, rows []string) {
 	t.Helper()

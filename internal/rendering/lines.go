@@ -29,7 +29,7 @@ func (b *blocks) heading(level int, title string) {
 		spans = append([]span{{text: strings.Repeat("#", level) + " "}}, spans...)
 	}
 	b.emit(wrap(spans, b.width()), true, false)
-	b.heavy = false // what follows may be close
+	b.heavy = false // the next block may be close
 }
 
 // headingLevel returns the level of a heading that begins with #, or 0.

@@ -16,12 +16,12 @@ import (
 // several, so that memory and the work of [Markdown.Tail] are bounded.
 const maxBlock = 4096
 
-// Markdown renders markdown as it streams in. [Markdown.Write] returns what is finished
-// and will not change; [Markdown.Tail] renders the rest as if the text ended here. The
+// Markdown renders markdown as it streams in. [Markdown.Write] returns finished lines,
+// which will not change; [Markdown.Tail] renders the rest as if the text ended here. The
 // work for each byte, and the memory, are bounded.
 //
-// No text is lost. What is not understood, such as HTML and links by reference, is shown
-// as it is written; newlines within a paragraph are kept.
+// No text is lost. Other syntax, such as HTML and links by reference, is shown as it is
+// written; newlines within a paragraph are kept.
 type Markdown struct {
 	blocks blocks
 	line   []byte // the beginning of the current line

@@ -46,8 +46,7 @@ func TestMarkdownInColours(t *testing.T) {
 	golden(t, "answer.ascii", Style{ASCII: true}, func(s Style) []string { return RenderMarkdown(s, text) })
 }
 
-// The pieces in which a text arrives make no difference, and the rest is what remains to
-// be printed.
+// The pieces in which a text arrives make no difference.
 func TestPiecesMakeNoDifference(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, text := range corpus(t) {
@@ -73,7 +72,7 @@ func stream(style Style, text string, size func() int) (rows []string, longest i
 	return append(rows, m.Finish()...), longest
 }
 
-// references are what a renderer may replace: references to characters, and line breaks.
+// references matches the source that is replaced: references to characters, line breaks.
 var references = regexp.MustCompile(`&[a-zA-Z0-9#]+;|(?i:< *b *r *(/ *)?>)`)
 
 // shownOnce removes one of the copies of a target that is also the text of its link.

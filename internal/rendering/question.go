@@ -10,8 +10,8 @@ import (
 	"github.com/consort-go/consort/converse"
 )
 
-// Question returns what a person must know before they approve a call: the tool and its
-// server, what the call acts on, what the tool declares about itself, and all arguments.
+// Question describes a call to the person who approves it: the tool and its server, the
+// target of the call, the hints of the tool, and all arguments.
 // Strings are shown decoded, several lines as lines, and pairs of an old and a new text as
 // a comparison; all else is shown as JSON. Each line of content that could pass for a line
 // of the question begins with a bar. The result does not contain the question itself, such
@@ -36,8 +36,8 @@ func Question(style Style, ask converse.Approval, readOnly bool) []string {
 	return style.rows(v.lines)
 }
 
-// headline names the tool, its server, and the tool's title, which may differ from what
-// the name says.
+// headline names the tool, its server, and the tool's title, which may differ from
+// the name.
 func headline(style Style, ask converse.Approval) []span {
 	spans := []span{
 		{text: "? The model wants to call ", ink: boldInk},
@@ -73,7 +73,7 @@ func shorten(text string) string {
 	return text
 }
 
-// hints say what the tool declares about itself, and whether its server is trusted to.
+// hints describes the hints of the tool, and whether its server is trusted.
 func hints(ask converse.Approval, readOnly bool) []string {
 	if ask.Definition == nil {
 		return []string{"Nothing is known about what the tool does."}

@@ -9,7 +9,7 @@ import (
 	"github.com/consort-go/consort/internal/display"
 )
 
-// Status is the state of a conversation. What is empty or zero is not shown.
+// Status is the state of a conversation. Empty and zero fields are not shown.
 type Status struct {
 	Model          string
 	Tokens         int64  // used so far
@@ -19,7 +19,7 @@ type Status struct {
 
 // StatusLine returns the state as one line. With little room, first the names of servers
 // become numbers, and then the tokens, a part of the model's name, the cost, and the
-// servers that start are left out. Servers that are away, and what is left of the budget,
+// servers that start are left out. Servers that are away, and the rest of the budget,
 // stay.
 func StatusLine(style Style, s Status) string {
 	model := display.Line(s.Model)

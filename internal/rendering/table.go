@@ -11,7 +11,7 @@ import (
 // less room each row is shown as a list of its cells.
 const minColumn = 8
 
-// table is the head and the layout of a table. The layout is that of its first rows.
+// table is the head and the layout of a table. The first rows decide the layout.
 type table struct {
 	head    []string
 	align   []alignment
@@ -138,8 +138,8 @@ func (t *table) cells(style Style, row []string, with ink) [][]span {
 	return cells
 }
 
-// arrange sets the widths of the columns: what they need, or else a fair share of what
-// the wider ones need.
+// arrange sets the widths of the columns: the width of their content, or else a fair share
+// of the room that the narrower ones leave.
 func (t *table) arrange(rows [][][]span, width int) {
 	needs := make([]int, len(t.head))
 	for _, row := range rows {

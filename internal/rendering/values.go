@@ -15,7 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/linediff"
 )
 
-// maxNesting bounds how deep a value is rendered as a tree; what is deeper is JSON.
+// maxNesting bounds how deep a value is rendered as a tree; deeper values are JSON.
 const maxNesting = 8
 
 // values renders JSON for people: one line for each member, strings of several lines as
@@ -32,8 +32,7 @@ type member struct {
 	again bool // an earlier member has the same name
 }
 
-// members returns the members of an object in order, including those whose name was there
-// before; false if value is not an object.
+// members returns the members of an object in order, including repeated names; false if value is not an object.
 func members(value json.RawMessage) (all []member, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(value))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
@@ -269,7 +268,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// targets are the names of arguments that say what a call acts on, most telling first, in
+// targets are the names of arguments that hold the target of a call, most telling first, in
 // lower case and without separators.
 var targets = []string{
 	"command", "cmd", "script", "args", "cwd", "workdir", "workingdirectory",
@@ -280,14 +279,14 @@ var targets = []string{
 	"recipient", "recipients", "channel", "name", "title", "id",
 }
 
-// isTarget reports whether an argument says what a call acts on. Values that are objects
+// isTarget reports whether an argument holds the target of a call. Values that are objects
 // do not count.
 func isTarget(m member) bool {
 	value := bytes.TrimSpace(m.value)
 	return slices.Contains(targets, fold(m.name)) && len(value) > 0 && value[0] != '{'
 }
 
-// byTarget sorts members: those that say what a call acts on first.
+// byTarget divides members into targets of the call, sorted, and the rest.
 func byTarget(all []member) (first, rest []member) {
 	for _, m := range all {
 		if isTarget(m) {

@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/internal/rendering"
 )
 
-// answer is a message of the model that is rendered as it streams in. What is finished is
-// printed; the rest is shown above the lines about activity.
+// answer is a message of the model that is rendered as it streams in. Finished lines
+// are printed; the rest is shown above the lines about activity.
 type answer struct {
 	screen *Screen
 	mu     sync.Mutex

@@ -3,14 +3,12 @@
 package terminal
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/transcript"
-	"github.com/consort-go/consort/invoker"
 )
 
 // HistoryLine renders a canister as one line.
@@ -66,13 +64,4 @@ func resultText(r canister.Result) string {
 		return r.Code + ": " + text
 	}
 	return text
-}
-
-// ProgressText renders a report of progress as one line.
-func ProgressText(p invoker.Progress) string {
-	text := display.Line(p.Message)
-	if p.Total > 0 {
-		return fmt.Sprintf("%g/%g %s", p.Done, p.Total, text)
-	}
-	return fmt.Sprintf("%g %s", p.Done, text)
 }

@@ -4,11 +4,14 @@ package terminal
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/rendering"
 )
 
 // Renderer renders the events of a turn.
@@ -70,10 +73,10 @@ func (v *View) Show(event converse.Event) error {
 		v.messageCompleted()
 	case converse.InvocationStarted:
 		v.stopWaiting()
-		v.running[e.Invocation.ID] = v.screen.Begin(callText(e.Invocation))
+		v.running[e.Invocation.ID] = v.screen.Begin(rendering.CallText(e.Invocation))
 	case converse.InvocationProgressed:
 		if line := v.running[e.Invocation.ID]; line != nil {
-			line.Say(ProgressText(e.Progress))
+			line.Say(rendering.Progress(e.Progress))
 		}
 	case converse.InvocationCompleted:
 		v.invocationCompleted(e)
@@ -160,21 +163,11 @@ func (v *View) invocationCompleted(e converse.InvocationCompleted) {
 	}
 }
 
-// outcome returns the line about a completed call.
+// outcome returns the lines about a completed call.
 func (v *View) outcome(e converse.InvocationCompleted) string {
-	paint, mark := v.paint(), "✓"
-	sign := paint.Good
-	if e.Result.Failed() {
-		mark, sign = "✗", paint.Bad
-	}
-	took := fmt.Sprintf("%.2fs", e.Duration.Seconds())
-	call := Fit(callText(e.Invocation), v.screen.width()*3/5)
-	left := max(20, v.screen.width()-columns(call)-columns(took)-8)
-	if e.Result.Failed() {
-		left = maxFailure
-	}
-	line := fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.Name(call), paint.Faint(took), Fit(resultText(e.Result), left))
-	return line + CauseText(e.Cause)
+	style := rendering.StyleFor(os.Getenv, v.screen.width())
+	style.Color = v.paint().On
+	return strings.Join(rendering.CompletedCall(style, 0, e), "\n")
 }
 
 // Done removes all lines about current activity, also after an error.
