@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/rendering"
@@ -163,11 +164,22 @@ func (v *View) invocationCompleted(e converse.InvocationCompleted) {
 	}
 }
 
-// outcome returns the lines about a completed call.
+// outcome returns the lines about a completed call, and the images of its result if the
+// terminal shows them.
 func (v *View) outcome(e converse.InvocationCompleted) string {
 	style := rendering.StyleFor(os.Getenv, v.screen.width())
 	style.Color = v.paint().On
-	return strings.Join(rendering.CompletedCall(style, 0, e), "\n")
+	lines := rendering.CompletedCall(style, 0, e)
+	for _, content := range e.Result.Content {
+		picture, isImage := content.(canister.ImageContent)
+		if !isImage || !v.screen.shared {
+			continue
+		}
+		if sequence, _ := rendering.Image(style, picture); sequence != "" {
+			lines = append(lines, sequence)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Done removes all lines about current activity, also after an error.

@@ -3,7 +3,10 @@
 package terminal
 
 import (
+	"bytes"
 	"errors"
+	"image"
+	"image/png"
 	"os"
 	"strings"
 	"testing"
@@ -68,5 +71,29 @@ func TestAnswersAreRedactedBeforeTheyAreRendered(t *testing.T) {
 	text, err := os.ReadFile(stdout.Name())
 	if flat := strings.Join(strings.Fields(string(text)), ""); err != nil || strings.Contains(flat, secret) || strings.Count(flat, "[redacted]") != 2 {
 		t.Errorf("the output is %q, %v", text, err)
+	}
+}
+
+// Images of results are drawn by terminals that can, and nowhere else.
+func TestImagesOfResults(t *testing.T) {
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewRGBA(image.Rect(0, 0, 8, 8))); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"TERM": "xterm-kitty", "TMUX": "", "STY": "", "KITTY_WINDOW_ID": "", "TERM_PROGRAM": ""} {
+		t.Setenv(name, value)
+	}
+	v := NewView(NewScreen(output(t), output(t)))
+	defer v.screen.Close()
+	done := converse.InvocationCompleted{
+		Invocation: canister.Invocation{Name: "plot"},
+		Result:     canister.Result{Content: []canister.Content{canister.ImageContent{Data: picture.Bytes(), MIME: "image/png"}}},
+	}
+	if line := v.outcome(done); strings.Contains(line, "\x1b_G") || !strings.Contains(line, "[image, image/png") {
+		t.Errorf("in a file the result is %q", line)
+	}
+	v.screen.shared = true
+	if line := v.outcome(done); !strings.Contains(line, "\x1b_Ga=T") {
+		t.Errorf("on a terminal the result is %q", line)
 	}
 }
