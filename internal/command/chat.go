@@ -55,7 +55,7 @@ type chat struct {
 func chatCommand(p *program) *cobra.Command {
 	var o opening
 	want := histories.Choice{Must: true}
-	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(&cobra.Command{
+	cmd := o.flags(p.withHistory(p.withPlain(p.withTrace(p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
 		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels the\n" +
@@ -63,7 +63,7 @@ func chatCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 		// Ctrl-C cancels turns here, so the command handles it itself.
 		RunE: runEUntil(func(ctx context.Context, _ []string) error { return runChat(ctx, p, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),
-	}))))
+	})))))
 	cmd.Flags().BoolVar(&want.Last, "continue", false, "continue the conversation that was changed last")
 	cmd.Flags().StringVar(&want.ID, "conversation", "", "continue the conversation `ID`")
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/consort-go/consort/config"
@@ -46,6 +47,18 @@ func (p *program) withHistory(cmd *cobra.Command) *cobra.Command {
 // withZone adds the flag --time-zone to a command.
 func (p *program) withZone(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&p.zone, "time-zone", "", "print times in the time zone `NAME`, such as Europe/Oslo or UTC (default: that of this machine, or of TZ)")
+	return cmd
+}
+
+// withPlain adds the flag --plain to a command.
+func (p *program) withPlain(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolFunc("plain", "print only lines: no colours, and nothing that changes or moves; for screen readers and simple terminals", func(value string) error {
+		plain, err := strconv.ParseBool(value)
+		if plain {
+			p.screen.MakePlain()
+		}
+		return err
+	})
 	return cmd
 }
 

@@ -21,14 +21,14 @@ const maxPrompt = 16 << 20
 func runCommand(p *program) *cobra.Command {
 	var o opening
 	var want histories.Choice
-	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
+	cmd := o.flags(p.withHistory(p.withPlain(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
 		Short: "Run one turn of a conversation and print the answer",
 		Long: "Run sends PROMPT, or standard input, to the model and streams the answer to standard\n" +
 			"output. Tool calls are reported on standard error.",
 		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
 		RunE:    runE(func(ctx context.Context, args []string) error { return runTurn(ctx, p, &o, want, args) }),
-	}, "print one line of JSON per event")))))
+	}, "print one line of JSON per event"))))))
 	cmd.Flags().StringVar(&want.ID, "conversation", "", "continue the conversation `ID`, or begin it")
 	return cmd
 }

@@ -219,30 +219,28 @@ func TestChatAsksForApproval(t *testing.T) {
 }
 
 // What was typed before a question was shown does not answer it: neither an
-// approval nor a form, with an editor and without.
+// approval nor a form.
 func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
-	for _, env := range []string{"TERM=xterm-256color", "TERM=dumb"} {
-		path := file(t, model(t,
-			says("", calls("satchel__pack", `{"items":["hat"]}`)), says("Not packed."),
-			says("", calls("elicitor__book", `{}`)), says("Booked."),
-		), elicitor(t), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n")
-		x := run{env: []string{env}}.onTerminal(t, "chat", "--config", path)
-		x.types("Pack a hat.\ry\ryes\ry") // the last without its end
-		x.expect("run it?")
-		x.types("too warm\r")
-		x.expect("DENIED")
-		x.expect("Not packed.")
-		x.types("Book.\r7\r7\r")
-		x.expect("row: ")
-		x.types("3\r")
-		x.expect("window")
-		x.expect(": ")
-		x.types("\r")
-		x.expect(`"row":3`)
-		x.expect("Booked.")
-		x.types("/quit\r")
-		lacks(t, "the screen", x.ends(exit.Done), "in the satchel")
-	}
+	path := file(t, model(t,
+		says("", calls("satchel__pack", `{"items":["hat"]}`)), says("Not packed."),
+		says("", calls("elicitor__book", `{}`)), says("Booked."),
+	), elicitor(t), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n")
+	x := run{}.onTerminal(t, "chat", "--config", path)
+	x.types("Pack a hat.\ry\ryes\ry") // the last without its end
+	x.expect("run it?")
+	x.types("too warm\r")
+	x.expect("DENIED")
+	x.expect("Not packed.")
+	x.types("Book.\r7\r7\r")
+	x.expect("row: ")
+	x.types("3\r")
+	x.expect("window")
+	x.expect(": ")
+	x.types("\r")
+	x.expect(`"row":3`)
+	x.expect("Booked.")
+	x.types("/quit\r")
+	lacks(t, "the screen", x.ends(exit.Done), "in the satchel")
 }
 
 // slowly is an answer that takes long enough to be interrupted.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type input struct {
 	bytes      chan byte
 	err        error // why bytes was closed
 	paste      paste.State
+	unread     []byte // to be read again, before bytes
 }
 
 // quiet is how long input must pause before the user is assumed to have stopped typing,
@@ -90,6 +92,11 @@ func (in *input) read(file io.Reader) {
 // error that ended the file.
 func (in *input) next(ctx context.Context) (byte, error) {
 	in.start()
+	if len(in.unread) > 0 {
+		b := in.unread[0]
+		in.unread = in.unread[1:]
+		return b, nil
+	}
 	select {
 	case b, ok := <-in.bytes:
 		if !ok {
@@ -102,6 +109,42 @@ func (in *input) next(ctx context.Context) (byte, error) {
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
+}
+
+// message returns the next line that a person types on a terminal, together with the lines
+// that follow without a pause: they were pasted. The sequences around a paste are not part of
+// it.
+func (in *input) message(ctx context.Context) (string, error) {
+	var whole strings.Builder
+	for {
+		line, err := in.line(ctx)
+		if err != nil {
+			return "", err
+		}
+		whole.WriteString(line)
+		if whole.Len() > maxLine {
+			return "", errors.New("the pasted text is longer than 1 MiB")
+		}
+		if !in.follows(ctx) {
+			return strings.NewReplacer(paste.Begins, "", paste.Ends, "").Replace(whole.String()), nil
+		}
+		whole.WriteByte('\n')
+	}
+}
+
+// follows reports whether more input belongs to a paste, and waits a moment for it.
+func (in *input) follows(ctx context.Context) bool {
+	if in.paste.IsOpen() {
+		return true
+	}
+	timeout, cancel := context.WithTimeoutCause(ctx, quiet, errQuiet)
+	defer cancel()
+	b, err := in.next(timeout)
+	if err != nil {
+		return false // the next read reports another error
+	}
+	in.unread = append(in.unread, b)
+	return true
 }
 
 // line returns the next line without its newline. The last line need not have one.

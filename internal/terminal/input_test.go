@@ -75,3 +75,40 @@ func TestDiscardEnds(t *testing.T) {
 		}
 	})
 }
+
+// Lines that arrive without a pause are one message, and so is a paste in brackets, however
+// slowly it arrives.
+func TestMessage(t *testing.T) {
+	for name, test := range map[string]struct {
+		pieces []piece
+		want   []string
+	}{
+		"two lines with a pause":     {[]piece{{0, "one\n"}, {quiet * 2, "two\n"}}, []string{"one", "two"}},
+		"pasted lines":               {[]piece{{0, "so: one\ntwo\n"}, {quiet / 2, "three\n"}, {quiet * 2, "next\n"}}, []string{"so: one\ntwo\nthree", "next"}},
+		"without the last newline":   {[]piece{{0, "one\ntwo"}, {quiet * 9, " typed\n"}}, []string{"one\ntwo typed"}},
+		"brackets":                   {[]piece{{0, "a " + paste.Begins + "one\n"}, {quiet * 9, "two" + paste.Ends + " b\n"}}, []string{"a one\ntwo b"}},
+		"brackets that do not close": {[]piece{{0, paste.Begins + "one\n"}, {quiet * 9, "two\n"}}, []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, w := io.Pipe()
+				in := newInput(r, nil)
+				go func() {
+					for _, p := range test.pieces {
+						time.Sleep(p.after)
+						io.WriteString(w, p.text)
+					}
+					time.Sleep(time.Hour) // a terminal has no end
+					w.Close()
+				}()
+				for _, want := range test.want {
+					got, err := in.message(t.Context())
+					if got != want || want == "" && !errors.Is(err, io.EOF) {
+						t.Errorf("%q, %v; want %q", got, err, want)
+					}
+				}
+				_, _ = in.next(t.Context())
+			})
+		})
+	}
+}

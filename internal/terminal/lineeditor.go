@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -33,7 +34,7 @@ func newLineEditor(s *Screen, stdin *os.File, interrupts <-chan os.Signal) *line
 	if term.IsTerminal(int(stdin.Fd())) {
 		e.keyboard = stdin
 	}
-	if IsTerminal(stdin) && s.Live {
+	if e.keyboard != nil && s.Live && IsTerminal(stdin) {
 		e.terminal = stdin
 	}
 	return e
@@ -53,22 +54,48 @@ func (e *lineEditor) read(ctx context.Context, prompt string, remember bool) (st
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	if e.terminal == nil {
+	switch {
+	case e.keyboard == nil:
 		if !remember {
-			if err := e.discardTyped(ctx); err != nil {
-				return "", err
-			}
 			e.screen.Note("%s", prompt)
 		}
 		return e.input.line(ctx)
+	case e.terminal == nil:
+		return e.readPlain(ctx, e.begin(prompt), remember)
 	}
-	if end := strings.LastIndexByte(prompt, '\n'); end >= 0 {
-		if end > 0 {
-			e.screen.Note("%s", prompt[:end])
+	return e.edit(ctx, e.begin(prompt), remember)
+}
+
+// begin prints all lines of a prompt except the last, which it returns.
+func (e *lineEditor) begin(prompt string) (last string) {
+	end := strings.LastIndexByte(prompt, '\n')
+	if end > 0 {
+		e.screen.Note("%s", prompt[:end])
+	}
+	return prompt[end+1:]
+}
+
+// maxPlain is the size of the longest line, in bytes, that Linux passes on in plain mode;
+// it drops the rest of a longer one (n_tty.c, N_TTY_BUF_SIZE).
+const maxPlain = 4095
+
+// readPlain reads a line, or the lines of a paste. The terminal edits the line itself.
+func (e *lineEditor) readPlain(ctx context.Context, prompt string, remember bool) (string, error) {
+	defer e.screen.hide(e.screen.Stderr)()
+	if !remember {
+		if err := e.discardTyped(ctx); err != nil {
+			return "", err
 		}
-		prompt = prompt[end+1:]
 	}
-	return e.edit(ctx, prompt, remember)
+	for {
+		e.screen.ask(prompt)
+		text, err := e.input.message(ctx)
+		long := func(line string) bool { return len(line) >= maxPlain }
+		if err != nil || !slices.ContainsFunc(strings.Split(text, "\n"), long) {
+			return text, err
+		}
+		e.screen.Note("The text is not sent, because the terminal cuts lines of %d bytes and more. Send it from a file, as in: consort run < FILE", maxPlain)
+	}
 }
 
 // discardTyped drops text already typed on the keyboard. It uses raw mode, because an

@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/fatih/color"
@@ -19,8 +20,7 @@ type Palette struct {
 // paletteFor returns colours for a terminal, unless the user disabled them: see
 // https://no-color.org.
 func paletteFor(file *os.File) Palette {
-	terminal := IsTerminal(file)
-	on := terminal && os.Getenv("NO_COLOR") == ""
+	on := IsTerminal(file) && os.Getenv("NO_COLOR") == ""
 	paint := func(attributes ...color.Attribute) func(a ...any) string {
 		c := color.New(attributes...)
 		if on {
@@ -31,7 +31,7 @@ func paletteFor(file *os.File) Palette {
 		return c.SprintFunc()
 	}
 	return Palette{
-		terminal: terminal,
+		terminal: isAnyTerminal(file),
 		On:       on,
 		Good:     paint(color.FgGreen),
 		Bad:      paint(color.FgRed),
@@ -41,7 +41,24 @@ func paletteFor(file *os.File) Palette {
 	}
 }
 
-// IsTerminal reports whether file is a terminal that supports more than plain lines.
-func IsTerminal(file *os.File) bool {
-	return term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
+// plain returns the palette without colours.
+func (p Palette) plain() Palette {
+	none := fmt.Sprint
+	return Palette{terminal: p.terminal, Good: none, Bad: none, Faint: none, Name: none, Bold: none}
 }
+
+// IsTerminal reports whether file is a terminal that supports more than plain lines, and
+// the environment does not ask for them.
+func IsTerminal(file *os.File) bool {
+	return isAnyTerminal(file) && !isDumb() && os.Getenv(accessible) == ""
+}
+
+// accessible is the environment variable that asks for plain lines, for a screen reader,
+// as in the forms of Charm's library huh.
+const accessible = "ACCESSIBLE"
+
+// isAnyTerminal reports whether file is a terminal, of any kind.
+func isAnyTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+
+// isDumb reports whether the terminal has no control sequences.
+func isDumb() bool { return os.Getenv("TERM") == "dumb" }

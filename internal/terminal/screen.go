@@ -23,6 +23,7 @@ type Screen struct {
 	Stdout, Stderr *os.File
 	Results, Notes Palette // for standard output and standard error
 	Live           bool    // standard error can show lines that change
+	Plain          bool    // standard error is a terminal for plain lines only
 	shared         bool    // both outputs are terminals, and so probably the same
 
 	mu      sync.Mutex
@@ -61,8 +62,16 @@ func NewScreen(stdout, stderr *os.File) *Screen {
 		Stdout: stdout, Stderr: stderr,
 		Results: paletteFor(stdout), Notes: paletteFor(stderr),
 		Live:   IsTerminal(stderr),
+		Plain:  isAnyTerminal(stderr) && !IsTerminal(stderr),
 		shared: IsTerminal(stderr) && IsTerminal(stdout),
 	}
+}
+
+// MakePlain limits the output to plain lines without colours. It must be called before any
+// output.
+func (s *Screen) MakePlain() {
+	s.Plain, s.Live = true, false
+	s.Results, s.Notes = s.Results.plain(), s.Notes.plain()
 }
 
 // Redact sets the function that redacts secrets from all further output.
@@ -147,6 +156,14 @@ func (s *Screen) Note(format string, args ...any) {
 	s.redraw()
 }
 
+// ask writes a prompt to standard error; the person types behind it.
+func (s *Screen) ask(prompt string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.breakLine()
+	io.WriteString(s.Stderr, s.cleaned(prompt))
+}
+
 // EncodeNotes sets a function that makes each further note a line of a JSON log.
 func (s *Screen) EncodeNotes(encode func(string) string) {
 	s.mu.Lock()
@@ -156,7 +173,7 @@ func (s *Screen) EncodeNotes(encode func(string) string) {
 
 // to returns the current destination of output for file; s.mu is held.
 func (s *Screen) to(file *os.File) io.Writer {
-	if s.above != nil && IsTerminal(file) {
+	if s.above != nil && isAnyTerminal(file) {
 		return s.above
 	}
 	return file

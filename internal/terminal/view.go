@@ -30,6 +30,7 @@ type View struct {
 	Whole   bool                 // tool calls go to standard output too
 	waiting *Activity            // for the model; nil if not waiting
 	running map[string]*Activity // invocations by ID
+	thought bool                 // plain lines have said that the model is thinking
 	said    bool                 // the current message has text
 	spoken  bool                 // an earlier message had text
 	before  rune                 // the last character of its text
@@ -61,6 +62,7 @@ func (v *View) paint() Palette {
 func (v *View) Show(event converse.Event) error {
 	switch e := event.(type) {
 	case converse.TurnStarted:
+		v.thought = false
 		v.wait("waiting for the model") // unavailable servers are logged
 	case converse.TextDelta:
 		v.text(e.Text)
@@ -75,9 +77,15 @@ func (v *View) Show(event converse.Event) error {
 	case converse.InvocationStarted:
 		v.stopWaiting()
 		v.running[e.Invocation.ID] = v.screen.Begin(rendering.CallText(e.Invocation))
+		if v.screen.Plain {
+			v.tell("calling " + rendering.CallText(e.Invocation))
+		}
 	case converse.InvocationProgressed:
 		if line := v.running[e.Invocation.ID]; line != nil {
 			line.Say(rendering.Progress(e.Progress))
+		}
+		if v.screen.Plain {
+			v.tell(display.Line(e.Invocation.Name) + ": " + rendering.Progress(e.Progress))
 		}
 	case converse.InvocationCompleted:
 		v.invocationCompleted(e)
@@ -101,6 +109,10 @@ func (v *View) wait(what string) {
 
 // think shows that the model is reasoning, with the elapsed seconds.
 func (v *View) think() {
+	if v.screen.Plain && !v.thought {
+		v.thought = true
+		v.tell("the model is thinking")
+	}
 	v.wait("the model is thinking")
 	if v.waiting != nil {
 		v.waiting.rename("the model is thinking")
@@ -167,6 +179,13 @@ func (v *View) invocationCompleted(e converse.InvocationCompleted) {
 // outcome returns the lines about a completed call, and the images of its result if the
 // terminal shows them.
 func (v *View) outcome(e converse.InvocationCompleted) string {
+	if v.screen.Plain {
+		state := "done in"
+		if e.Result.Failed() {
+			state = "failed after"
+		}
+		return fmt.Sprintf("%s: %s %.1f s: %s", display.Line(e.Invocation.Name), state, e.Duration.Seconds(), Fit(resultText(e.Result), maxFailure)) + CauseText(e.Cause)
+	}
 	style := rendering.StyleFor(os.Getenv, v.screen.width())
 	style.Color = v.paint().On
 	lines := rendering.CompletedCall(style, 0, e)
