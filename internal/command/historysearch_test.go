@@ -48,16 +48,22 @@ func TestSearchShowsThePlaces(t *testing.T) {
 	defer store.Close()
 	climate(t, store)
 	for _, path := range []string{sqlite, folder} {
-		searchClimate(t, path)
+		searchClimate(t, run{}, path)
 	}
 }
 
-func searchClimate(t *testing.T, path string) {
+func TestSearchShowsThePlacesOnAServer(t *testing.T) {
+	table, r, store := onServer(t)
+	climate(t, store)
+	searchClimate(t, r, file(t, table))
+}
+
+func searchClimate(t *testing.T, r run, path string) {
 	t.Helper()
 	search := func(args ...string) histories.Found {
 		t.Helper()
 		var list histories.FoundList
-		o := consort(t, append([]string{"history", "search", "--json", "--config", path}, args...)...).expect(t, exit.Done)
+		o := r.consort(t, append([]string{"history", "search", "--json", "--config", path}, args...)...).expect(t, exit.Done)
 		if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list.Conversations) != 1 || list.Conversations[0].ID != "climate" {
 			t.Fatalf("%v: %s", err, o.stdout)
 		}
@@ -84,12 +90,12 @@ func searchClimate(t *testing.T, path string) {
 		!strings.HasSuffix(hit.After, "rain…") || len(hit.Before+hit.After) > 200 || hit.Time.Location() != time.UTC {
 		t.Errorf("%+v", hit)
 	}
-	o := consort(t, "history", "search", "snow", "--time-zone", "Europe/Oslo", "--config", path).expect(t, exit.Done)
+	o := r.consort(t, "history", "search", "snow", "--time-zone", "Europe/Oslo", "--config", path).expect(t, exit.Done)
 	contains(t, "the places", o.stdout, "climate Is there SNOW in Tromsø?\n", "  1 user, 2026-07-01 14:00:01 CEST\n    Is there SNOW in Tromsø?\n",
 		"  3 invocation atlas__weather, 2026-07-01 14:00:03 CEST\n", "  1 more; see ", "history show climate")
 	lacks(t, "the places", o.stdout, "\x1b", "\u202e")
-	consort(t, "history", "search", "snow", "--hits", "-1", "--config", path).expect(t, exit.Usage)
-	consort(t, "history", "search", "snow", "--time-zone", "Mars/Olympus", "--config", path).expect(t, exit.Usage)
+	r.consort(t, "history", "search", "snow", "--hits", "-1", "--config", path).expect(t, exit.Usage)
+	r.consort(t, "history", "search", "snow", "--time-zone", "Mars/Olympus", "--config", path).expect(t, exit.Usage)
 }
 
 // On a terminal the words are marked, and no line is longer than the terminal is wide.

@@ -164,15 +164,31 @@ func checkDocument(document string, headings int) error {
 // check checks the documents with a text in each place of a conversation.
 func check(t *testing.T, said string) {
 	t.Helper()
+	store := stored(t, everywhere(said)...)
+	title := strings.ReplaceAll(strings.ToValidUTF8(said, "?"), "\x00", "?")
+	owner, tags := title[:0], []string{title}
+	if len(title) <= history.MaxID {
+		owner = title
+	}
+	if err := store.Describe(t.Context(), "talk", history.Change{Title: &title, Tags: &tags, Owner: &owner}); err != nil {
+		t.Fatal(err)
+	}
+	export := func(format readable.Format, full bool) string {
+		var b strings.Builder
+		if err := readable.Export(t.Context(), &b, store, format, readable.Options{Full: full}, "talk"); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
 	for _, full := range []bool{false, true} {
 		parts := 7
 		if full {
 			parts++ // the wait of the conversation
 		}
-		if page := exported(t, readable.HTML, full, everywhere(said)...); checkPage(page, parts) != nil {
-			t.Errorf("the page with %.200q has %v", said, checkPage(page, parts))
+		if err := checkPage(export(readable.HTML, full), parts); err != nil {
+			t.Errorf("the page with %.200q has %v", said, err)
 		}
-		if document := exported(t, readable.Markdown, full, everywhere(said)...); checkDocument(document, parts+1) != nil {
+		if document := export(readable.Markdown, full); checkDocument(document, parts+1) != nil {
 			t.Errorf("the document with %.200q has %v:\n%.3000s", said, checkDocument(document, parts+1), document)
 		}
 	}
