@@ -33,7 +33,9 @@ func (m *Manager) Show(ctx context.Context, id string, full bool) error {
 		return m.showJSON(ctx, info)
 	}
 	paint := m.to.Screen.Results
-	m.to.Screen.Print(paint.Bold(display.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(transcript.Facts(info, m.zone), "\n")) + "\n")
+	facts := transcript.Facts(info, m.zone)
+	facts[0] += fmt.Sprintf(", %d canisters", info.Length)
+	m.to.Screen.Print(paint.Bold(display.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(facts, "\n")) + "\n")
 	for e, err := range transcript.Entries(transcript.Canisters(ctx, m.store, info)) {
 		if err != nil {
 			return err

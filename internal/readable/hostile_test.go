@@ -40,7 +40,7 @@ var attacks = []string{
 	"\u202egnp.exe", "&#x202e;x", "&shy;&ZeroWidthSpace;&#8238;", "\\&#x202e;", "\\\\&#x202e;", "\x1b]0;owned\a\u009b2J", "\u2028\u2029\u200b\ufeff\u2066\u00ad\U000e0041\ue000",
 	"a\r\nb\rc", "\x00\xff\xfe", "    indented\n\n# x", "\t# x", "> > > > # x", "* * *\n---\n***", "| a |\n|---|\n| <script> |", "| a |\n|:-:|\n| `|` ![x](y) |",
 	"- [ ] <b>", "- [x] [y](javascript:z)", "www.evil.example", "http://evil.example/\"onclick=alert(1)", "x@y.example", "ftp://x.example/",
-	"[^1]: note", "$$x$$", "*a*_b_~~c~~`d`", "`", "``", "`a\n\n`", "\\", "\\\n===", "<", "<a", "&", "&amp;", "&lt;script&gt;", "]()", "[](", "![](", "[a]:", "[a]: <b", "{#id .class onclick=x}",
+	"[^1]: note", "$$x$$", "*a*_b_~~c~~`d`", "`", "``", "`a\n\n`", "\\", "\\\n===", "<", "<a", "&", "&amp;", "&lt;script&gt;", "]()", "]", "[", "]: x", "(x)", ": <x>", "[](", "![](", "[a]:", "[a]: <b", "{#id .class onclick=x}",
 	"# x {onclick=alert(1)}", "[x](http://a.example/\u202e)", "[x](http://a.example 'a\u202eb')", "[x](<http://a.example/&#x202e;>)", "~~~\nx\n~~~~\n~~~",
 	strings.Repeat("> ", 200) + "# deep", strings.Repeat("- ", 100) + "# deep", strings.Repeat("[", 500), strings.Repeat("*a _b ", 200), strings.Repeat("`", 7) + "\n# x",
 }

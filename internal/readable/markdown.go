@@ -164,8 +164,8 @@ func isMarkup(r rune, rest string) bool {
 		return true
 	case '<':
 		return rest != "" && (next("/!?") || isWord(rune(rest[0])))
-	case ']': // of a link; other brackets mean nothing, because the document defines no links
-		return next("(")
+	case ']': // of a link or its definition; other brackets mean nothing without definitions
+		return next("(:")
 	case '&':
 		found := leading.FindString(rest)
 		return found != "" && html.UnescapeString("&"+found) != "&"+found

@@ -112,10 +112,10 @@ func Moment(at time.Time, zone *time.Location) string {
 	return at.In(zone).Format("2006-01-02 15:04:05 MST")
 }
 
-// Facts returns the metadata of a conversation except its title, in lines that are safe
+// Facts returns the times, the owner and the parent of a conversation, in lines that are safe
 // to print on a terminal.
 func Facts(info history.Info, zone *time.Location) []string {
-	facts := []string{fmt.Sprintf("created %s, changed %s, %d canisters", Moment(info.Created, zone), Moment(info.Changed, zone), info.Length)}
+	facts := []string{fmt.Sprintf("created %s, changed %s", Moment(info.Created, zone), Moment(info.Changed, zone))}
 	if info.Owner != "" {
 		facts = append(facts, "owner "+display.Line(info.Owner))
 	}
