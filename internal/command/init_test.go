@@ -48,7 +48,7 @@ func (r run) wrote(t *testing.T, path string) string {
 func TestInitForScripts(t *testing.T) {
 	r := newcomer(t)
 	o := r.consort(t, "init", "--yes").expect(t, exit.Done)
-	contains(t, "the report", o.stderr, "Wrote consort.toml, with the model gpt-5-mini and servers: 3", "consort check")
+	contains(t, "the report", o.stderr, "Wrote consort.toml, with the model gpt-5-mini and servers: 3", "  atlas of Cursor (~/.cursor/mcp.json)\n", "consort check")
 	contains(t, "the file", r.wrote(t, "consort.toml"), `name = "gpt-5-mini"`, "[mcp.atlas]", "[mcp.second]", "[mcp.third]", "# From Cursor (~/.cursor/mcp.json).")
 	contains(t, "again", r.consort(t, "init", "--yes").expect(t, exit.Usage).stderr, "consort.toml exists already", "--force", "--output FILE")
 	r.consort(t, "init", "--yes", "--force", "--import", "none").expect(t, exit.Done)

@@ -18,19 +18,19 @@ import (
 // maxFile bounds a file of another host. Claude Code also keeps its history there.
 const maxFile = 64 << 20
 
-// Places are the folders where hosts keep their files.
-type Places struct {
+// places are the folders where hosts keep their files.
+type places struct {
 	Home   string // of the user
 	Config string // as os.UserConfigDir returns it
 	Work   string // the working directory: a project
 }
 
-// UserPlaces returns the places of this process. A place that is unknown is empty.
-func UserPlaces() Places {
+// userPlaces returns the places of this process. A place that is unknown is empty.
+func userPlaces() places {
 	home, _ := os.UserHomeDir()
 	folder, _ := os.UserConfigDir()
 	work, _ := os.Getwd()
-	return Places{home, folder, work}
+	return places{home, folder, work}
 }
 
 // hostFile is a file where a host keeps MCP servers.
@@ -60,7 +60,7 @@ type dialect struct {
 //
 // Claude Desktop documents macOS and Windows; elsewhere the same path below the
 // configuration folder is used. The files of a project come before the user's files.
-func hostFiles(p Places) []hostFile {
+func hostFiles(p places) []hostFile {
 	servers := dialect{key: "mcpServers"}
 	code := dialect{key: "servers"}
 	gemini := dialect{key: "mcpServers", sseURL: true, plainVar: true}
@@ -90,7 +90,7 @@ func (f hostFile) label() string { return f.host + " (" + terminal.ShortPath(f.p
 
 // read returns the servers in the file by name; nil without such a file. whole reports
 // that they are all at its top level, so that the file can be imported as it is.
-func (f hostFile) read(p Places) (servers map[string]json.RawMessage, whole bool, err error) {
+func (f hostFile) read(p places) (servers map[string]json.RawMessage, whole bool, err error) {
 	data, err := readFile(f.path)
 	if os.IsNotExist(err) {
 		return nil, false, nil
@@ -133,28 +133,28 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxFile))
 }
 
-// Found has the servers of other hosts.
-type Found struct {
-	Servers []*Server
-	Skipped []Skipped
+// survey has the servers of other hosts.
+type survey struct {
+	Servers []*server
+	skipped []skipped
 }
 
-// Skipped is a server, or a whole file, that cannot be imported.
-type Skipped struct {
+// skipped is a server, or a whole file, that cannot be imported.
+type skipped struct {
 	Name   string // of the server; empty for the file
 	From   string
 	Reason string
 }
 
-// Find reads the files of other hosts and returns their servers, in the order of the hosts.
+// findServers reads the files of other hosts and returns their servers, in the order of the hosts.
 // Servers that are disabled there are left out. The same server of several hosts is found
 // once; another one of the same name gets the name of its host added.
-func Find(p Places) *Found {
-	found := &Found{}
+func findServers(p places) *survey {
+	found := &survey{}
 	for _, file := range hostFiles(p) {
 		servers, whole, err := file.read(p)
 		if err != nil {
-			found.Skipped = append(found.Skipped, Skipped{From: file.label(), Reason: err.Error()})
+			found.skipped = append(found.skipped, skipped{From: file.label(), Reason: err.Error()})
 			continue
 		}
 		origin := &origin{file: file, whole: whole}
@@ -163,7 +163,7 @@ func Find(p Places) *Found {
 			switch {
 			case reason != "":
 				origin.whole = false
-				found.Skipped = append(found.Skipped, Skipped{name, file.label(), reason})
+				found.skipped = append(found.skipped, skipped{name, file.label(), reason})
 			case server != nil:
 				found.add(server)
 			default:
@@ -175,10 +175,10 @@ func Find(p Places) *Found {
 }
 
 // add adds a server, unless there is the same one already.
-func (f *Found) add(s *Server) {
+func (f *survey) add(s *server) {
 	for n := 1; ; n++ {
 		name := s.name(n)
-		i := slices.IndexFunc(f.Servers, func(other *Server) bool { return other.Name == name })
+		i := slices.IndexFunc(f.Servers, func(other *server) bool { return other.Name == name })
 		if i < 0 {
 			s.origin.whole = s.origin.whole && name == s.Name
 			s.Name = name
@@ -195,15 +195,15 @@ func (f *Found) add(s *Server) {
 }
 
 // Named returns the found servers with these names, and the names that are unknown.
-func (f *Found) Named(names []string) (servers []*Server, unknown []string) {
+func (f *survey) Named(names []string) (servers []*server, unknown []string) {
 	for _, name := range names {
-		i := slices.IndexFunc(f.Servers, func(s *Server) bool { return s.Name == name })
+		i := slices.IndexFunc(f.Servers, func(s *server) bool { return s.Name == name })
 		if i < 0 {
 			unknown = append(unknown, name)
 			continue
 		}
 		servers = append(servers, f.Servers[i])
 	}
-	slices.SortFunc(servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(servers, func(a, b *server) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.Compact(servers), unknown
 }

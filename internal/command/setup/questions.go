@@ -192,10 +192,10 @@ const (
 	localURL       = "http://localhost:11434/v1"
 )
 
-// Defaults returns the answers of a person who takes every default: the model of the
+// defaults returns the answers of a person who takes every default: the model of the
 // provider whose key is set, or OpenAI's, and all servers.
-func Defaults(model, baseURL string, found *Found) *Answers {
-	a := &Answers{Model: model, BaseURL: baseURL, Servers: found.Servers}
+func defaults(model, baseURL string, found *survey) *answers {
+	a := &answers{Model: model, BaseURL: baseURL, Servers: found.Servers}
 	if a.Model == "" && a.BaseURL == "" {
 		a.Model = openAIModel
 		if os.Getenv("OPENAI_API_KEY") == "" && os.Getenv("ANTHROPIC_API_KEY") != "" {
@@ -207,8 +207,8 @@ func Defaults(model, baseURL string, found *Found) *Answers {
 
 // ask asks for everything; preset has the defaults. If final is set, the model of preset is
 // not asked for.
-func ask(ctx context.Context, to asker, preset *Answers, final bool, found *Found) (*Answers, error) {
-	a := &Answers{Model: preset.Model, BaseURL: preset.BaseURL}
+func ask(ctx context.Context, to asker, preset *answers, final bool, found *survey) (*answers, error) {
+	a := &answers{Model: preset.Model, BaseURL: preset.BaseURL}
 	if !final {
 		if err := a.askModel(ctx, to); err != nil {
 			return nil, err
@@ -233,7 +233,7 @@ func ask(ctx context.Context, to asker, preset *Answers, final bool, found *Foun
 }
 
 // askModel asks for the provider and the model.
-func (a *Answers) askModel(ctx context.Context, to asker) error {
+func (a *answers) askModel(ctx context.Context, to asker) error {
 	usual := openAI
 	if strings.HasPrefix(a.Model, "claude") {
 		usual = anthropic
@@ -255,7 +255,7 @@ func (a *Answers) askModel(ctx context.Context, to asker) error {
 }
 
 // askKey asks for the variable with the key.
-func (a *Answers) askKey(ctx context.Context, to asker) (err error) {
+func (a *answers) askKey(ctx context.Context, to asker) (err error) {
 	own := providerKey(a.Model, a.BaseURL)
 	if own == "" {
 		a.KeyVariable, err = to.text(ctx, "The environment variable with its key, or nothing if it needs none", "", func(text string) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 )
 
-// Server is a server of another host, as a table of a configuration.
-type Server struct {
+// server is a server of another host, as a table of a configuration.
+type server struct {
 	Name string
 	From []string // the files, for people
 	// Secrets are the keys of its table with values that look like secrets.
@@ -55,7 +55,7 @@ type entry struct {
 
 // newServer converts an entry. It returns nil if the server is disabled, and the reason if
 // it cannot be imported.
-func newServer(from *origin, name string, text json.RawMessage) (s *Server, reason string) {
+func newServer(from *origin, name string, text json.RawMessage) (s *server, reason string) {
 	var e entry
 	if err := json.Unmarshal(text, &e); err != nil {
 		return nil, err.Error()
@@ -66,7 +66,7 @@ func newServer(from *origin, name string, text json.RawMessage) (s *Server, reas
 	case isSelf(e):
 		return nil, "it is this program"
 	}
-	s = &Server{Name: name, From: []string{from.file.label()}, origin: from}
+	s = &server{Name: name, From: []string{from.file.label()}, origin: from}
 	w := &tableWriter{server: s}
 	s.write(w, e)
 	if w.fault != "" {
@@ -94,7 +94,7 @@ func isSelf(e entry) bool {
 }
 
 // name returns the n-th name to try for the server.
-func (s *Server) name(n int) string {
+func (s *server) name(n int) string {
 	host := strings.ToLower(strings.ReplaceAll(s.origin.file.host, " ", "-"))
 	switch n {
 	case 1:
@@ -106,7 +106,7 @@ func (s *Server) name(n int) string {
 }
 
 // check reads the table as a configuration.
-func (s *Server) check() error {
+func (s *server) check() error {
 	_, err := config.Parse("server", []byte(s.block()), nil)
 	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
 		return errors.New(wrong.Problems[0].Message)
@@ -115,10 +115,10 @@ func (s *Server) check() error {
 }
 
 // block returns the table with its header.
-func (s *Server) block() string { return "[mcp." + key(s.Name) + "]\n" + s.table }
+func (s *server) block() string { return "[mcp." + key(s.Name) + "]\n" + s.table }
 
 // write writes the keys of the entry.
-func (s *Server) write(w *tableWriter, e entry) {
+func (s *server) write(w *tableWriter, e entry) {
 	url := cmp.Or(e.HTTPURL, e.ServerURL, e.URL)
 	switch kind := cmp.Or(e.Type, e.Transport); {
 	case e.Command == "" && url == "":
@@ -151,7 +151,7 @@ func (s *Server) write(w *tableWriter, e entry) {
 }
 
 // inProject returns a path that is relative to the project of the file as an absolute one.
-func (s *Server) inProject(path string) string {
+func (s *server) inProject(path string) string {
 	project := s.origin.file.project
 	if path == "" || project == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "$") {
 		return path
@@ -161,7 +161,7 @@ func (s *Server) inProject(path string) string {
 
 // tableWriter writes the lines of a server's table.
 type tableWriter struct {
-	server  *Server
+	server  *server
 	lines   strings.Builder
 	fault   string // why the server cannot be imported; the first one
 	changed bool   // a value means something else when the file is imported as it is

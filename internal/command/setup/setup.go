@@ -43,8 +43,8 @@ func Run(ctx context.Context, o Options, stdin *os.File, screen *terminal.Screen
 	if err := mayWrite(o); err != nil {
 		return err
 	}
-	found := Find(UserPlaces())
-	answers := Defaults(o.Model, o.BaseURL, found)
+	found := findServers(userPlaces())
+	answers := defaults(o.Model, o.BaseURL, found)
 	if !o.Yes {
 		to := askerFor(o, stdin, screen)
 		var err error
@@ -72,15 +72,15 @@ func Run(ctx context.Context, o Options, stdin *os.File, screen *terminal.Screen
 }
 
 // only returns nothing to ask for if the servers were chosen by the flag.
-func (f *Found) only(chosen []string) *Found {
+func (f *survey) only(chosen []string) *survey {
 	if chosen != nil {
-		return &Found{}
+		return &survey{}
 	}
 	return f
 }
 
 // choose applies the flag --import.
-func choose(answers *Answers, names []string, found *Found) error {
+func choose(answers *answers, names []string, found *survey) error {
 	if names == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func mayWrite(o Options) error {
 }
 
 // write writes the file, readable by its owner alone, after it was read as a configuration.
-func write(path string, answers *Answers) error {
+func write(path string, answers *answers) error {
 	text := answers.Text()
 	anything := func(name string) (string, bool) {
 		if value, ok := os.LookupEnv(name); ok {
@@ -166,18 +166,20 @@ func write(path string, answers *Answers) error {
 }
 
 // report prints a summary and the next steps.
-func report(screen *terminal.Screen, path string, answers *Answers, found *Found) {
+func report(screen *terminal.Screen, path string, answers *answers, found *survey) {
 	screen.Note("%s %s, with the model %s and servers: %d", screen.Notes.Good("Wrote"), terminal.ShortPath(path), display.Line(answers.Model), len(answers.Servers))
 	for _, s := range answers.Servers {
+		off := ""
 		if len(s.Missing) > 0 {
-			screen.Note("  %s is off until these variables are set: %s", display.Line(s.Name), display.Line(strings.Join(s.Missing, ", ")))
+			off = "; off until these variables are set: " + strings.Join(s.Missing, ", ")
 		}
+		screen.Note("  %s of %s%s", display.Line(s.Name), display.Line(strings.Join(s.From, ", ")), display.Line(off))
 	}
 	for _, s := range answers.Exposed() {
 		screen.Note("%s %s: the file contains a secret, in %s; a variable is safer (see docs/configuration.md)",
 			screen.Notes.Bad("Warning:"), display.Line(s.Name), display.Line(strings.Join(s.Secrets, ", ")))
 	}
-	for _, s := range found.Skipped {
+	for _, s := range found.skipped {
 		name := s.Name
 		if name == "" {
 			name = "the file"

@@ -17,10 +17,10 @@ import (
 
 // home makes the places of a user with the files given by path: below home/, config/ and
 // work/.
-func home(t *testing.T, files map[string]string) Places {
+func home(t *testing.T, files map[string]string) places {
 	t.Helper()
 	top := t.TempDir()
-	p := Places{filepath.Join(top, "home"), filepath.Join(top, "config"), filepath.Join(top, "work")}
+	p := places{filepath.Join(top, "home"), filepath.Join(top, "config"), filepath.Join(top, "work")}
 	t.Setenv("HOME", p.Home)
 	for path, text := range files {
 		path = filepath.Join(top, filepath.FromSlash(path))
@@ -53,7 +53,7 @@ var everyHost = map[string]string{
 func TestServersOfEveryHost(t *testing.T) {
 	t.Setenv("TOKEN_SET", "x")
 	p := home(t, everyHost)
-	found := Find(p)
+	found := findServers(p)
 	tables := map[string]string{}
 	for _, s := range found.Servers {
 		tables[s.Name] = s.table
@@ -85,13 +85,13 @@ func TestServersOfEveryHost(t *testing.T) {
 		t.Errorf("also found: %v", tables)
 	}
 	var skipped []string
-	for _, s := range found.Skipped {
+	for _, s := range found.skipped {
 		skipped = append(skipped, s.Name+": "+s.Reason)
 	}
 	if want := []string{"self: it is this program", "vs: only VS Code knows the variable ${input:token}"}; !slices.Equal(skipped, want) {
 		t.Errorf("skipped: %q", skipped)
 	}
-	a := Defaults("gpt-5-mini", "", found)
+	a := defaults("gpt-5-mini", "", found)
 	if _, err := config.Parse("consort.toml", []byte(a.Text()), nil); err != nil {
 		t.Errorf("%v\n%s", err, a.Text())
 	}
@@ -99,9 +99,9 @@ func TestServersOfEveryHost(t *testing.T) {
 
 func TestFilesThatCannotBeRead(t *testing.T) {
 	p := home(t, map[string]string{"work/.mcp.json": `{"mcpServers": [`, "home/.cursor/mcp.json": `{"mcpServers": {"a": {"command": 5}, "b": {}}}`, "home/.gemini/settings.json": `{}`})
-	found := Find(p)
+	found := findServers(p)
 	var got []string
-	for _, s := range found.Skipped {
+	for _, s := range found.skipped {
 		got = append(got, s.Name+" of "+strings.Fields(s.From)[0])
 	}
 	if !slices.Equal(got, []string{" of Claude", "a of Cursor", "b of Cursor"}) || len(found.Servers) > 0 {
@@ -117,8 +117,8 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 		"work/.mcp.json":                         `{"mcpServers": {"arg": {"command": "x", "args": ["--api-key", "sk-4712"]}, "url": {"url": "http://x/?api_key=4713"}}}`,
 		"home/.codeium/windsurf/mcp_config.json": `{"mcpServers": {"head": {"url": "http://x", "headers": {"Authorization": "Bearer 4714"}}, "off": {"command": "x", "disabled": true}}}`,
 	})
-	found := Find(p)
-	all := Defaults("m", "http://localhost:1/v1", found)
+	found := findServers(p)
+	all := defaults("m", "http://localhost:1/v1", found)
 	text := all.Text()
 	for _, want := range []string{quote(filepath.Join(p.Home, ".cursor", "mcp.json")), quote(filepath.Join(p.Work, ".mcp.json")), "[mcp.head]", "4714"} {
 		if !strings.Contains(text, want) {
@@ -134,7 +134,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	if err != nil || len(c.MCP) != 5 {
 		t.Errorf("%v\n%s", err, text)
 	}
-	some := &Answers{Model: "m"}
+	some := &answers{Model: "m"}
 	some.Servers, _ = found.Named([]string{"git", "arg"})
 	var exposed []string
 	for _, s := range some.Exposed() {
@@ -149,7 +149,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 }
 
 // dialog asks with plain lines.
-func dialog(t *testing.T, input string, preset *Answers, final bool, found *Found) (*Answers, string, error) {
+func dialog(t *testing.T, input string, preset *answers, final bool, found *survey) (*answers, string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	a, err := ask(t.Context(), lines{bufio.NewReader(strings.NewReader(input)), &out}, preset, final, found)
@@ -157,7 +157,7 @@ func dialog(t *testing.T, input string, preset *Answers, final bool, found *Foun
 }
 
 func TestQuestions(t *testing.T) {
-	found := Find(home(t, everyHost))
+	found := findServers(home(t, everyHost))
 	for name, test := range map[string]struct {
 		input   string
 		want    []string // of the text
@@ -169,7 +169,7 @@ func TestQuestions(t *testing.T) {
 		"a server":     {"3\n\nqwen3\n\n2\n", []string{"name = \"qwen3\"\nbase_url = \"http://localhost:11434/v1\"\n", "# api_key ="}, 1},
 		"wrong inputs": {"9\nx\n3\nlocal\nhttps://x/v1\n\nm\nsk-ant-key\nX_KEY\n99\nall\n", []string{"base_url = \"https://x/v1\"\napi_key = \"env:X_KEY\"\n"}, len(found.Servers)},
 	} {
-		a, out, err := dialog(t, test.input, Defaults("", "", &Found{}), false, found)
+		a, out, err := dialog(t, test.input, defaults("", "", &survey{}), false, found)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 			continue
@@ -183,10 +183,10 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%s: %d servers\n%s", name, len(a.Servers), out)
 		}
 	}
-	if _, _, err := dialog(t, "1\n", Defaults("", "", found), false, found); !errors.Is(err, ErrAborted) {
+	if _, _, err := dialog(t, "1\n", defaults("", "", found), false, found); !errors.Is(err, ErrAborted) {
 		t.Errorf("the end of the input: %v", err)
 	}
-	a, out, err := dialog(t, "\nnone\n", Defaults("claude-x", "", found), true, found)
+	a, out, err := dialog(t, "\nnone\n", defaults("claude-x", "", found), true, found)
 	if err != nil || a.Model != "claude-x" || strings.Contains(out, "Who runs") {
 		t.Errorf("%v, %v\n%s", a, err, out)
 	}
@@ -209,7 +209,7 @@ func FuzzServer(f *testing.F) {
 		if s == nil || reason != "" {
 			return
 		}
-		a := &Answers{Model: "m", BaseURL: "http://localhost:1", Servers: []*Server{s}}
+		a := &answers{Model: "m", BaseURL: "http://localhost:1", Servers: []*server{s}}
 		if _, err := config.Parse("consort.toml", []byte(a.Text()), nil); err != nil {
 			t.Errorf("%v\n%s", err, a.Text())
 		}

@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// Answers are the answers to the questions.
-type Answers struct {
+// answers are the answers to the questions.
+type answers struct {
 	Model       string
 	BaseURL     string // empty for the provider that the name implies
 	KeyVariable string // the variable with the key; empty for none, or the provider's own
-	Servers     []*Server
+	Servers     []*server
 }
 
 // Text returns the configuration. It contains the secrets of servers that cannot be
 // imported by the path of their file.
-func (a *Answers) Text() string {
+func (a *answers) Text() string {
 	var b strings.Builder
 	b.WriteString(`# The configuration of consort. To check it:    consort check
 #                               To talk:        consort chat
@@ -58,7 +58,7 @@ func (a *Answers) Text() string {
 }
 
 // writeServers writes the imports and the tables of the servers.
-func (a *Answers) writeServers(b *strings.Builder) {
+func (a *answers) writeServers(b *strings.Builder) {
 	imports, tables := a.split()
 	if len(a.Servers) == 0 {
 		b.WriteString(`
@@ -91,7 +91,7 @@ func (a *Answers) writeServers(b *strings.Builder) {
 // split returns the files that are imported by path, and the servers that are written as
 // tables. A file is imported if one of its servers has a secret and all of them are wanted,
 // as they are.
-func (a *Answers) split() (imports []string, tables []*Server) {
+func (a *answers) split() (imports []string, tables []*server) {
 	wanted, secret := map[*origin]int{}, map[*origin]bool{}
 	for _, s := range a.Servers {
 		wanted[s.origin]++
@@ -111,13 +111,13 @@ func (a *Answers) split() (imports []string, tables []*Server) {
 }
 
 // Exposed returns the servers whose secrets are in the text.
-func (a *Answers) Exposed() []*Server {
+func (a *answers) Exposed() []*server {
 	_, tables := a.split()
-	return slices.DeleteFunc(tables, func(s *Server) bool { return len(s.Secrets) == 0 })
+	return slices.DeleteFunc(tables, func(s *server) bool { return len(s.Secrets) == 0 })
 }
 
 // Unset returns the variables that the configuration needs and lookup does not have.
-func (a *Answers) Unset(lookup func(string) (string, bool)) []string {
+func (a *answers) Unset(lookup func(string) (string, bool)) []string {
 	name := a.KeyVariable
 	if name == "" {
 		name = providerKey(a.Model, a.BaseURL)
