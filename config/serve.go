@@ -51,6 +51,9 @@ type Serve struct {
 	NoAccessLog bool
 	// ResourceMetadata tells clients where to get tokens; nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
+	// NoWatch leaves changes of the configuration file unnoticed until the program is
+	// told; the key is watch = false. [Assemble] ignores it.
+	NoWatch bool
 }
 
 // Client is a client that is served over HTTP or gRPC.
@@ -126,6 +129,7 @@ func (s *Serve) fields() []field {
 		{"grpc", listenAddress(&s.GRPC)},
 		{"grpc_tls", tableOf(s.GRPCTLS.serveFields(), s.GRPCTLS.checkServe)},
 		{"health", listenAddress(&s.Health)},
+		{"watch", not(&s.NoWatch)},
 		{"access_log", not(&s.NoAccessLog)},
 		{"token", bearer(&s.Token)},
 		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},

@@ -33,6 +33,20 @@ func (p *program) load() (*config.Config, error) {
 	return cfg, addTrusted(cfg, p.trust)
 }
 
+// loadAgain returns a function that reads the same file again, with the same flags.
+func (p *program) loadAgain() func() (*config.Config, error) {
+	location := p.location
+	location.Config.File = location.ConfigFile
+	return func() (*config.Config, error) {
+		cfg, _, err := location.Config.Load()
+		if err != nil {
+			return nil, err
+		}
+		location.Apply(cfg)
+		return cfg, addTrusted(cfg, p.trust)
+	}
+}
+
 // interaction holds the functions that ask the user; its zero value asks nothing.
 type interaction struct {
 	approve converse.ApproveFunc
@@ -56,18 +70,33 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	if err != nil {
 		return nil, err
 	}
-	assembly, err := config.Assemble(cfg, &config.AssembleOptions{
-		Logger:    logger,
-		Ask:       with.approve,
-		Client:    mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
-		Telemetry: seen,
-	})
+	p.assembling = config.AssembleOptions{
+		Logger:      logger,
+		Ask:         with.approve,
+		Client:      mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
+		Telemetry:   seen,
+		Replaceable: p.needs.replaceable,
+	}
+	return p.reassemble(cfg, nil)
+}
+
+// reassemble assembles a configuration that replaces the one of an assembly, which is nil
+// for the first. It sets the level of the log.
+func (p *program) reassemble(cfg *config.Config, previous *config.Assembly) (*config.Assembly, error) {
+	level, err := p.levelOf(cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	options := p.assembling
+	options.Previous = previous
+	assembly, err := config.Assemble(cfg, &options)
 	if err != nil {
 		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error says where
 			return nil, exit.Usagef("%w", err)
 		}
 		return nil, exit.Usagef("%s: %w", p.location.Name(), err)
 	}
+	p.level.SetLevel(level)
 	p.screen.Redact(assembly.Redact)
 	return assembly, nil
 }

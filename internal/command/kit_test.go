@@ -110,6 +110,7 @@ type run struct {
 	stdin string
 	env   []string
 	dir   string
+	limit time.Duration // 0 means limit
 }
 
 // outcome is the result of a run.

@@ -15,21 +15,31 @@ import (
 // logger returns the logger to standard error, configured by the flags or else by the
 // configuration. The function end reports dropped lines that were not reported yet.
 func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(), err error) {
+	level, err := p.levelOf(configured)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.level.SetLevel(level)
+	logger, end = logsetup.New(p.screen.LogWriter(), logsetup.Options{
+		Level: p.level, JSON: p.inJSON(configured.JSON), Colours: p.screen.Notes.On,
+		OwnLines: p.needs.view && p.screen.Live && p.logLevel == "" && configured.Level == "",
+	})
+	return logger, end, nil
+}
+
+// levelOf returns the level of the log: the flag's, or else the configuration's.
+func (p *program) levelOf(configured config.Log) (zapcore.Level, error) {
 	name := cmp.Or(p.logLevel, string(configured.Level), string(p.needs.quiet), string(config.LevelWarn))
 	switch config.Level(name) {
 	case config.LevelDebug, config.LevelInfo, config.LevelWarn, config.LevelError:
 	default:
-		return nil, nil, exit.Usagef("--log-level %s: expected debug, info, warn or error", name)
+		return 0, exit.Usagef("--log-level %s: expected debug, info, warn or error", name)
 	}
 	level, err := zapcore.ParseLevel(name)
 	if err != nil {
-		return nil, nil, exit.Usagef("--log-level: %w", err)
+		return 0, exit.Usagef("--log-level: %w", err)
 	}
-	logger, end = logsetup.New(p.screen.LogWriter(), logsetup.Options{
-		Level: level, JSON: p.inJSON(configured.JSON), Colours: p.screen.Notes.On,
-		OwnLines: p.needs.view && p.screen.Live && p.logLevel == "" && configured.Level == "",
-	})
-	return logger, end, nil
+	return level, nil
 }
 
 // inJSON switches the log, and with it all of standard error, to lines of JSON if the

@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/internal/otelsetup"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 )
 
 // program is one run of the command: what it was given, and what it has started.
@@ -35,8 +36,10 @@ type program struct {
 	// [program.assemble].
 	needs needs
 
-	exports *otelsetup.Exports // nil unless telemetry is on
-	endLog  func()             // nil until there is a log
+	level      zap.AtomicLevel        // of the log
+	assembling config.AssembleOptions // of the last assembly
+	exports    *otelsetup.Exports     // nil unless telemetry is on
+	endLog     func()                 // nil until there is a log
 }
 
 // needs says what a command needs; the zero value is for a command that only connects to
@@ -47,6 +50,7 @@ type needs struct {
 	certificates bool         // those of [serve]
 	telemetry    bool         // according to the OpenTelemetry variables and --trace
 	metrics      bool         // for a scraper; with telemetry
+	replaceable  bool         // the assembly may be replaced, see [program.reassemble]
 }
 
 // Option configures [Main].
@@ -69,7 +73,7 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File, op
 }
 
 func newProgram(stdin, stdout, stderr *os.File) *program {
-	return &program{stdin: stdin, screen: terminal.NewScreen(stdout, stderr)}
+	return &program{stdin: stdin, screen: terminal.NewScreen(stdout, stderr), level: zap.NewAtomicLevel()}
 }
 
 // execute runs the command line and returns the exit status.
@@ -173,7 +177,7 @@ func rootCommand(p *program) *cobra.Command {
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, one object per line (default: the file's, or console)")
 	root.AddCommand(
 		demoCommand(p), initCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
-		resourcesCommand(p), promptsCommand(p), serveCommand(p), workerCommand(p),
+		resourcesCommand(p), promptsCommand(p), serveCommand(p), reloadCommand(p), workerCommand(p),
 		checkCommand(p), pinsCommand(p), versionCommand(p), demoServerCommand(p),
 	)
 	expectArguments(p, root)
@@ -186,6 +190,7 @@ func rootCommand(p *program) *cobra.Command {
 func refuseConfiguration(cmd *cobra.Command) error {
 	refused := map[string][]string{
 		"demo": {"config", "set"}, "init": {"config", "set"}, "version": {"config", "set", "model", "base-url"},
+		"reload": {"set", "model", "base-url"},
 	}[cmd.Name()]
 	for _, name := range refused {
 		if flag := cmd.InheritedFlags().Lookup(name); flag != nil && flag.Changed {

@@ -5,11 +5,15 @@ package command
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/reload"
 	"github.com/spf13/cobra"
 )
 
@@ -30,10 +34,11 @@ func serveCommand(p *program) *cobra.Command {
 		Short: "Serve the tools, resources and prompts to other MCP hosts",
 		Long: "Serve runs an MCP server with the tools, resources and prompts of all configured\n" +
 			"of the configuration, over standard input and output, streamable HTTP or gRPC. After\n" +
-			"a signal it waits for running calls and ends; a second signal ends it at once.",
+			"a signal it waits for running calls and ends; a second signal ends it at once. SIGHUP,\n" +
+			"consort reload, or a change of the configuration file make it read the file again.",
 		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
-		RunE:    runE(func(ctx context.Context, _ []string) error { return s.run(ctx, p) }),
+		RunE:    runEUntil(func(ctx context.Context, _ []string) error { return s.run(ctx, p) }, os.Interrupt, syscall.SIGTERM),
 	}))
 	flags := cmd.Flags()
 	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 chooses a free one")
@@ -47,6 +52,13 @@ func serveCommand(p *program) *cobra.Command {
 }
 
 func (s *serving) run(ctx context.Context, p *program) (err error) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // until the process ends: it reloads, and never ends the process
+	folder, err := histories.RunFolder()
+	if err != nil {
+		return err
+	}
+	files := reload.Read(p.location.Config.Find())
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -56,7 +68,7 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	cfg.Serve = settings
-	p.needs.certificates, p.needs.telemetry, p.needs.metrics = true, true, settings.Health.Reveal() != ""
+	p.needs.certificates, p.needs.telemetry, p.needs.metrics, p.needs.replaceable = true, true, settings.Health.Reveal() != "", true
 	assembly, err := assembleServed(ctx, p, cfg)
 	if err != nil {
 		return err
@@ -66,7 +78,8 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 	return gateway.Run(ctx, gateway.Options{
 		Config: cfg, Assembly: assembly, Location: &p.location, Metrics: p.exports.Scrape,
 		Engines: p.engines, Engine: s.engine, Address: s.address(), Screen: p.screen, Stdin: p.stdin,
-		Flags: map[string]bool{"http": s.http != "", "grpc": s.grpc != "", "health": s.health != ""},
+		Flags:  map[string]bool{"http": s.http != "", "grpc": s.grpc != "", "health": s.health != ""},
+		Reload: &gateway.Reload{Files: files, Load: p.loadAgain(), Assemble: p.reassemble, Folder: folder, Hangups: hangups},
 	})
 }
 

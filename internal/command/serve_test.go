@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -61,7 +62,7 @@ func serve(t *testing.T, overHTTP bool, args ...string) *service {
 
 func serveWith(t *testing.T, r run, overHTTP bool, args ...string) *service {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(r.limit, limit))
 	t.Cleanup(cancel)
 	s := &service{t: t, cmd: r.command(ctx, t, append([]string{"serve"}, args...)...)}
 	s.cmd.Stderr = &s.stderr
@@ -480,7 +481,7 @@ func TestServingThatCannotBe(t *testing.T) {
 		o = consortBeside(t, "serve", "--config", path)
 		contains(t, flag, o.stderr, path+":2:1: serve."+strings.TrimPrefix(flag, "--")+": ", "address already in use", "choose another port")
 	}
-	busy.signal(syscall.SIGHUP)
+	busy.signal(syscall.SIGTERM)
 	busy.ends(exit.Done)
 }
 

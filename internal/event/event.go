@@ -123,7 +123,14 @@ var (
 const RequestEndedMessage = "a request ended"
 
 // The configuration.
-var ImportSkipped = named("config.import.skipped")
+var (
+	ImportSkipped       = named("config.import.skipped")
+	ConfigReloaded      = named("config.reloaded")
+	ConfigRejected      = named("config.rejected")
+	ConfigRestartNeeded = named("config.restart.needed")
+	ReloadWatchFailed   = named("config.watch.failed")
+	ReloadListenFailed  = named("config.listen.failed")
+)
 
 // The command.
 var (

@@ -30,6 +30,7 @@ type Options struct {
 	Assembly *config.Assembly
 	Location *histories.Location // of the conversations, if Serve.Converse is set
 	Metrics  http.Handler        // serves /metrics next to the health
+	Reload   *Reload             // nil if the configuration is never read again
 
 	Engines []Engine // to choose from
 	Engine  string   // the name of the engine; empty means this process
@@ -47,6 +48,7 @@ type server struct {
 	settings *config.Serve
 	ending   context.Context // ends when the process shuts down
 	end      context.CancelFunc
+	hangUp   context.CancelFunc // ends serving, as a signal does
 }
 
 // closeTimeout bounds how long it may take to reach an engine, or to cancel a turn.
@@ -56,6 +58,9 @@ const closeTimeout = 20 * time.Second
 // waits for running calls. The caller must close the assembly afterwards.
 func Run(ctx context.Context, options Options) (err error) {
 	s := &server{Options: options, settings: options.Config.Serve}
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	s.hangUp = hangUp
 	s.ending, s.end = context.WithCancel(ctx)
 	defer s.end()
 	if s.settings.Converse {
@@ -89,6 +94,7 @@ func Run(ctx context.Context, options Options) (err error) {
 		s.Screen.Note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
 	}
 	servers := newServers(s.Assembly, s.settings, watched.reason)
+	defer s.startReloads(servers)()
 	forced := forceClose(servers.close)
 	if s.settings.Listens() {
 		err = s.overNetwork(ctx, servers)
@@ -260,7 +266,7 @@ var errForced = errors.New("a second signal cancelled the calls that were runnin
 // waiting for signals and returns errForced if the calls were cancelled.
 func forceClose(end func(context.Context) error) func() error {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	over, result := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for range 2 {

@@ -23,6 +23,12 @@ func ownStore() (string, error) {
 	return filepath.Join(folder, "consort", "history.db"), err
 }
 
+// RunFolder returns the folder for the sockets of running processes of a user.
+func RunFolder() (string, error) {
+	folder, err := stateFolder()
+	return filepath.Join(folder, "consort", "run"), err
+}
+
 // stateFolder returns the folder for persistent data of programs that is neither
 // configuration nor documents: XDG_STATE_HOME of the XDG Base Directory Specification
 // 0.8, which says to ignore a path that is not absolute, or else the default of the

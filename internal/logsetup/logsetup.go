@@ -16,8 +16,8 @@ import (
 
 // Options choose what a log looks like.
 type Options struct {
-	Level zapcore.Level // of the first lines that are logged
-	JSON  bool          // lines are JSON objects; otherwise they are for people
+	Level zapcore.LevelEnabler // decides which lines are logged; it may change
+	JSON  bool                 // lines are JSON objects; otherwise they are for people
 	// Colours paints the levels of lines for people.
 	Colours bool
 	// OwnLines leaves out the lines about failed calls and lost servers, for a person

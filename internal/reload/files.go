@@ -4,6 +4,7 @@ package reload
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,13 +13,17 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/consort-go/consort/internal/jsonc"
 	"github.com/pelletier/go-toml/v2"
 )
 
 // Files are the contents of a configuration file and of the files that it imports, at one
 // moment.
 type Files struct {
+	path  string            // of the configuration
 	texts map[string]string // by path; a file that cannot be read has none
 	keys  map[string]string // the values as JSON, by the path of their keys; nil if the file cannot be read
 }
@@ -26,7 +31,7 @@ type Files struct {
 // Read reads the file at path and the files that it imports. Files that cannot be read, or
 // that are not valid, count as empty: whoever loads the configuration reports them.
 func Read(path string) *Files {
-	f := &Files{texts: map[string]string{}}
+	f := &Files{path: path, texts: map[string]string{}}
 	tree := f.read(path)
 	if tree == nil {
 		return f
@@ -49,6 +54,27 @@ func Read(path string) *Files {
 	return f
 }
 
+// pause is how long files must stay the same to be settled.
+const pause = 250 * time.Millisecond
+
+// Settled is like [Read], and waits until the files no longer change, or ctx ends: a file
+// that is being written could pass for a whole one.
+func Settled(ctx context.Context, path string) *Files {
+	files := Read(path)
+	for {
+		select {
+		case <-ctx.Done():
+			return files
+		case <-time.After(pause):
+		}
+		again := Read(path)
+		if again.Equal(files) {
+			return files
+		}
+		files = again
+	}
+}
+
 // read reads a file in TOML or JSON; nil if it cannot be read.
 func (f *Files) read(path string) (tree map[string]any) {
 	f.texts[path] = ""
@@ -58,7 +84,7 @@ func (f *Files) read(path string) (tree map[string]any) {
 	}
 	f.texts[path] = string(text)
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-		err = json.Unmarshal(text, &tree)
+		err = json.Unmarshal(jsonc.Plain(text), &tree)
 	} else {
 		err = toml.Unmarshal(text, &tree)
 	}
@@ -70,6 +96,10 @@ func (f *Files) read(path string) (tree map[string]any) {
 
 // Equal reports whether the files and their contents are the same.
 func (f *Files) Equal(other *Files) bool { return maps.Equal(f.texts, other.texts) }
+
+// IsEmpty reports whether the configuration file is empty or absent. A program that writes
+// a file in place makes it empty first.
+func (f *Files) IsEmpty() bool { return strings.TrimSpace(f.texts[f.path]) == "" }
 
 // Paths returns the paths of the files, sorted.
 func (f *Files) Paths() []string { return slices.Sorted(maps.Keys(f.texts)) }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/reload"
+	"github.com/spf13/cobra"
+)
+
+// reloadTimeout bounds the wait for all processes. They connect to new servers meanwhile.
+const reloadTimeout = 10 * time.Minute
+
+func reloadCommand(p *program) *cobra.Command {
+	return p.withJSON(&cobra.Command{
+		Use:   "reload",
+		Short: "Make consort serve read its configuration again",
+		Long: "Reload makes the running processes of consort serve that have this configuration\n" +
+			"file, and the same user, read it again, and prints what has changed. If the file is\n" +
+			"wrong, they keep what they have, and the status is 2.",
+		Example: "  consort reload\n  consort reload --config /etc/consort/consort.toml",
+		Args:    cobra.NoArgs,
+		RunE:    runE(func(ctx context.Context, _ []string) error { return runReload(ctx, p) }),
+	}, "print what has changed as JSON")
+}
+
+// reloaded is the JSON form of what consort reload has done.
+type reloaded struct {
+	Processes []reload.Outcome `json:"processes"`
+}
+
+func runReload(ctx context.Context, p *program) error {
+	folder, err := histories.RunFolder()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
+	file := p.location.Config.Find()
+	outcomes, err := reload.Ask(ctx, folder, file)
+	if err != nil {
+		return err
+	}
+	if len(outcomes) == 0 {
+		return fmt.Errorf("no consort serve of this user runs with %s; name its configuration with --config FILE", cmp.Or(file, "a configuration of this folder"))
+	}
+	if p.json {
+		err = p.screen.PrintDocument(reloaded{outcomes})
+	}
+	for _, o := range outcomes {
+		switch {
+		case o.Error != "":
+			err = errors.Join(err, exit.Usagef("process %d keeps its configuration: %s", o.Process, o.Error))
+		case !p.json:
+			p.screen.Print(outcomeText(o))
+		}
+	}
+	return err
+}
+
+// outcomeText describes a successful reload for people.
+func outcomeText(o reload.Outcome) string {
+	var b strings.Builder
+	line := func(what string, names ...string) {
+		if len(names) > 0 {
+			fmt.Fprintf(&b, "  %-14s%s\n", what, display.Line(strings.Join(names, ", ")))
+		}
+	}
+	line("added", o.Added...)
+	line("removed", o.Removed...)
+	line("changed", o.Changed...)
+	for _, name := range slices.Sorted(maps.Keys(o.Away)) {
+		line("away", name+": "+o.Away[name])
+	}
+	line("keys", o.Keys...)
+	line("needs restart", o.NeedsRestart...)
+	if b.Len() == 0 {
+		return fmt.Sprintf("Process %d: nothing has changed.\n", o.Process)
+	}
+	return fmt.Sprintf("Process %d has the new configuration:\n%s", o.Process, &b)
+}
