@@ -3,11 +3,11 @@
 package config
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 
+	"github.com/consort-go/consort/config/internal/sinks"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap/zapcore"
 )
@@ -64,7 +64,7 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	if o.Previous != nil || from == nil {
 		return nil
 	}
-	var to sinks
+	var to sinks.All
 	if from.Log {
 		if !o.Logger.Core().Enabled(zapcore.InfoLevel) {
 			return about("audit.log", errors.New("records are logged at level info, but this log drops that level"))
@@ -89,15 +89,4 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	options.Redact, options.Logger = o.redact, o.Logger
 	a.Audit = audit.New(to, &options)
 	return nil
-}
-
-// sinks passes each record to several sinks.
-type sinks []audit.Sink
-
-func (to sinks) Record(ctx context.Context, record *audit.Record) error {
-	var errs []error
-	for _, sink := range to {
-		errs = append(errs, sink.Record(ctx, record))
-	}
-	return errors.Join(errs...)
 }

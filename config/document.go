@@ -3,14 +3,13 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
@@ -63,26 +62,7 @@ func (s *source) position(offset int) (line, column int) {
 	if s.flag {
 		return 0, 0
 	}
-	offset = min(max(offset, 0), len(s.data))
-	for offset > 0 && offset < len(s.data) && !utf8.RuneStart(s.data[offset]) {
-		offset--
-	}
-	before := s.data[:offset]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return 1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(before[start:])
-}
-
-// offset returns the offset of a line and byte column, both counted from 1.
-func (s *source) offset(line, column int) int {
-	start := 0
-	for ; line > 1; line-- {
-		next := bytes.IndexByte(s.data[start:], '\n')
-		if next < 0 {
-			break
-		}
-		start += next + 1
-	}
-	return start + column - 1
+	return plaintext.Position(s.data, offset)
 }
 
 // problem describes a problem at an offset. key is the path of the key, or "".

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
@@ -107,25 +108,11 @@ func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) (s
 		clients[client.Certificate] = known{client.Name, trusted}
 	}
 	return func(_ context.Context, certificate *x509.Certificate) (string, []invoker.Value, error) {
-		for _, name := range namesOf(certificate) {
+		for _, name := range access.CertificateNames(certificate) {
 			if client, ok := clients[name]; ok {
 				return client.name, client.values, nil
 			}
 		}
 		return "", nil, errUnknownCertificate
 	}, nil
-}
-
-// namesOf returns the names in a certificate: its alternative names (RFC 5280, section
-// 4.2.1.6), or the common name if it has none.
-func namesOf(certificate *x509.Certificate) []string {
-	var names []string
-	for _, uri := range certificate.URIs {
-		names = append(names, uri.String())
-	}
-	names = append(append(names, certificate.DNSNames...), certificate.EmailAddresses...)
-	if len(names) == 0 {
-		names = append(names, certificate.Subject.CommonName)
-	}
-	return names
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -243,7 +244,8 @@ func (t *tomlReader) verdict() {
 	message := strings.TrimPrefix(err.Error(), "toml: ")
 	var decode *toml.DecodeError
 	if errors.As(err, &decode) {
-		at = t.source.offset(decode.Position())
+		line, column := decode.Position()
+		at = plaintext.Offset(t.source.data, line, column)
 	}
 	p := t.source.problem(at, "", "not valid TOML: %s", message)
 	for _, other := range t.problems.list[t.before:] {

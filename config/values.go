@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config/internal/expand"
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/internal/near"
 )
 
@@ -210,12 +211,6 @@ func countOrNone(to *int) value {
 	}}
 }
 
-// units maps the unit suffixes of a size to bytes.
-var units = map[string]int64{
-	"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
-	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-}
-
 // size is a number of bytes, at least 1.
 func size(to *int64) value {
 	const kind = `a size such as "512MiB"`
@@ -229,18 +224,16 @@ func size(to *int64) value {
 			}
 			return
 		}
-		digits := strings.TrimRight(s, "BKMGTi")
-		count, err := strconv.ParseInt(digits, 10, 64)
-		unit, known := units[s[len(digits):]]
+		bytes, err := plaintext.Size(s)
 		switch {
-		case errors.Is(err, strconv.ErrRange), known && count > math.MaxInt64/unit:
+		case errors.Is(err, strconv.ErrRange):
 			r.wrong(n, "expected a smaller size")
-		case err != nil || !known || digits[0] == '+':
+		case err != nil:
 			r.wrong(n, `expected %s, "2GiB" or "1GB", or an integer of bytes`, kind)
-		case count <= 0:
+		case bytes <= 0:
 			r.wrong(n, "expected a size of at least 1 byte")
 		default:
-			*to = count * unit
+			*to = bytes
 		}
 	}}
 }
@@ -304,7 +297,7 @@ func optional[T any](to **T, of func(*T) value) value {
 // each is a list of values.
 func each[T any](to *[]T, of func(*T) value) value {
 	element := of(new(T))
-	kind := "a list of " + plural(element.kind)
+	kind := "a list of " + plaintext.Plural(element.kind)
 	return value{kind: kind, fields: element.fields, within: "[]", read: func(r *reader, n *node) {
 		elements, ok := n.value.(list)
 		if !ok {
@@ -322,7 +315,7 @@ func each[T any](to *[]T, of func(*T) value) value {
 // message about a name, or "".
 func byName[T any](to *map[string]T, of func(*T) value, check func(name string) string) value {
 	element := of(new(T))
-	kind := "a table of " + plural(element.kind)
+	kind := "a table of " + plaintext.Plural(element.kind)
 	return value{kind: kind, fields: element.fields, within: ".NAME", read: func(r *reader, n *node) {
 		t, ok := n.value.(*table)
 		if !ok {
@@ -339,14 +332,6 @@ func byName[T any](to *map[string]T, of func(*T) value, check func(name string) 
 			(*to)[member.key] = *v
 		}
 	}}
-}
-
-func plural(kind string) string {
-	kind = strings.TrimPrefix(strings.TrimPrefix(kind, "an "), "a ")
-	if noun, rest, more := strings.Cut(kind, " with "); more {
-		return noun + "s with " + rest
-	}
-	return kind + "s"
 }
 
 // free is a free-form table whose content is not interpreted here. Variables in its
@@ -399,14 +384,11 @@ func headerValue(to *Value) value {
 
 // headerName is a token of RFC 9110, section 5.6.2.
 func headerName(name string) string {
-	for _, c := range name {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (c > '~' || !strings.ContainsRune("!#$%&'*+-.^_`|~", c)) {
-			return "expected the name of an HTTP header"
-		}
-	}
-	if name == "" {
+	switch {
+	case name == "":
 		return "expected the name of an HTTP header, not an empty one"
+	case !plaintext.IsToken(name):
+		return "expected the name of an HTTP header"
 	}
 	return ""
 }
