@@ -153,35 +153,6 @@ func TestEachVendorHasOneDoorway(t *testing.T) {
 	}
 }
 
-// commandOnly are modules for people at a terminal. Programs that import a package of this
-// module do not link them.
-var commandOnly = []string{"github.com/yuin/goldmark", "github.com/microcosm-cc/bluemonday"}
-
-func TestTheLibraryLinksNoModulesOfTheCommand(t *testing.T) {
-	var public []string
-	linked := map[string]bool{}
-	for _, p := range list(t, "-deps", "./cmd/consort") {
-		for _, m := range commandOnly {
-			linked[m] = linked[m] || within(p.ImportPath, m)
-		}
-	}
-	for _, p := range list(t, "./...") {
-		if from := local(p.ImportPath); !within(from, "internal", "examples", "cmd") && !strings.Contains(from, "/internal/") {
-			public = append(public, p.ImportPath)
-		}
-	}
-	for _, p := range list(t, append([]string{"-deps"}, public...)...) {
-		if within(p.ImportPath, commandOnly...) {
-			t.Errorf("a public package links %s, which is for the command", p.ImportPath)
-		}
-	}
-	for _, m := range commandOnly {
-		if !linked[m] {
-			t.Errorf("the command does not link %s; is it still its name?", m)
-		}
-	}
-}
-
 func TestCanisterStandsOnTheStandardLibrary(t *testing.T) {
 	for _, p := range list(t, "-deps", "./canister") {
 		if !p.Standard && local(p.ImportPath) != "canister" {
@@ -213,12 +184,13 @@ func TestTheCoreIsLight(t *testing.T) {
 	}
 }
 
-// What draws on a terminal is linked by the command only: programs that import the
-// public packages link neither the packages that draw nor the modules that they need.
+// What draws on a terminal, or makes documents for people, is linked by the command only:
+// programs that import the public packages link neither these packages nor the modules that
+// they need.
 func TestOnlyTheCommandDraws(t *testing.T) {
 	drawing := []string{
 		"charm.land", "github.com/charmbracelet", "github.com/alecthomas/chroma", "github.com/clipperhouse", "github.com/yuin/goldmark", "github.com/microcosm-cc",
-		module + "/internal/rendering", module + "/internal/chatui",
+		module + "/internal/rendering", module + "/internal/readable", module + "/internal/chatui",
 	}
 	var public []string
 	for _, p := range list(t, "./...") {
@@ -231,12 +203,11 @@ func TestOnlyTheCommandDraws(t *testing.T) {
 			t.Errorf("a public package links %s", p.ImportPath)
 		}
 	}
-	found := false
-	for _, p := range list(t, "-deps", "./internal/rendering") {
-		found = found || within(p.ImportPath, drawing...)
-	}
-	if !found {
-		t.Error("the list lacks what internal/rendering links")
+	linked := list(t, "-deps", "./internal/rendering", "./internal/readable")
+	for _, name := range []string{"github.com/yuin/goldmark", "github.com/microcosm-cc"} {
+		if !slices.ContainsFunc(linked, func(p listed) bool { return within(p.ImportPath, name) }) {
+			t.Errorf("the packages do not link %s; is it still its name?", name)
+		}
 	}
 }
 
