@@ -12,7 +12,7 @@ import (
 
 func initCommand(p *program) *cobra.Command {
 	var o setup.Options
-	cmd := &cobra.Command{
+	cmd := p.withPlain(&cobra.Command{
 		Use:   "init",
 		Short: "Ask a few questions and write a configuration",
 		Long: "Init asks for the model, the variable with its key, and which MCP servers to take over\n" +
@@ -25,12 +25,11 @@ func initCommand(p *program) *cobra.Command {
 			o.Model, o.BaseURL = p.location.Config.Model, p.location.Config.BaseURL
 			return setup.Run(ctx, o, p.stdin, p.screen)
 		}, syscall.SIGTERM, syscall.SIGHUP),
-	}
+	})
 	flags := cmd.Flags()
 	flags.StringVarP(&o.Output, "output", "o", "", "write to `FILE` (default: asked for, or consort.toml with --yes)")
 	flags.BoolVar(&o.Force, "force", false, "replace the file if it exists")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "ask nothing and take the defaults")
-	flags.BoolVar(&o.Plain, "plain", false, "ask with plain lines of text")
 	flags.StringSliceVar(&o.Import, "import", nil, "take over the `SERVERS` of other programs: all, none, or their names (default: asked for, or all with --yes)")
 	return cmd
 }

@@ -26,7 +26,6 @@ type Options struct {
 	Output         string   // the file; empty asks, or means consort.toml
 	Force          bool     // replaces an existing file
 	Yes            bool     // asks nothing
-	Plain          bool     // asks with plain lines
 	Import         []string // names of servers, all, or none; nil asks, or means all
 	Model, BaseURL string   // answers that were given already; may be empty
 }
@@ -46,7 +45,7 @@ func Run(ctx context.Context, o Options, stdin *os.File, screen *terminal.Screen
 	found := findServers(userPlaces())
 	answers := defaults(o.Model, o.BaseURL, found)
 	if !o.Yes {
-		to := askerFor(o, stdin, screen)
+		to := askerFor(stdin, screen)
 		var err error
 		if answers, err = ask(ctx, to, answers, o.Model != "", found.only(o.Import)); err != nil {
 			return err
@@ -106,8 +105,8 @@ func choose(answers *answers, names []string, found *survey) error {
 	return nil
 }
 
-func askerFor(o Options, stdin *os.File, screen *terminal.Screen) asker {
-	if o.Plain || os.Getenv("TERM") == "dumb" {
+func askerFor(stdin *os.File, screen *terminal.Screen) asker {
+	if screen.Plain {
 		return lines{bufio.NewReader(stdin), screen.Stderr}
 	}
 	return forms{stdin, screen.Stderr}
