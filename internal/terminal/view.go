@@ -188,6 +188,7 @@ func (v *View) outcome(e converse.InvocationCompleted) string {
 	}
 	style := rendering.StyleFor(os.Getenv, v.screen.width())
 	style.Color = v.paint().On
+	style.ASCII = style.ASCII && v.paint().terminal
 	lines := rendering.CompletedCall(style, 0, e)
 	for _, content := range e.Result.Content {
 		picture, isImage := content.(canister.ImageContent)

@@ -5,6 +5,7 @@ package terminal
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"os"
@@ -95,5 +96,28 @@ func TestImagesOfResults(t *testing.T) {
 	v.screen.shared = true
 	if line := v.outcome(done); !strings.Contains(line, "\x1b_Ga=T") {
 		t.Errorf("on a terminal the result is %q", line)
+	}
+}
+
+// The end of an answer is drawn by another goroutine while the answer streams in.
+func TestAnswersAreDrawnWhileTheyStream(t *testing.T) {
+	stdout := output(t)
+	s := NewScreen(stdout, output(t))
+	defer s.Close()
+	s.Live = true
+	a := newAnswer(s)
+	var want strings.Builder
+	for i := range 300 {
+		line := fmt.Sprintf("- item %d\n", i)
+		fmt.Fprintf(&want, "• item %d\n", i)
+		a.write(line[:4])
+		s.mu.Lock()
+		s.redraw()
+		s.mu.Unlock()
+		a.write(line[4:])
+	}
+	a.end()
+	if text, err := os.ReadFile(stdout.Name()); err != nil || strings.ReplaceAll(string(text), "*", "•") != want.String() {
+		t.Errorf("the output is %q, %v", text, err)
 	}
 }
