@@ -358,3 +358,28 @@ func TestJSONNamesTheConversation(t *testing.T) {
 		t.Errorf("a conversation that is not kept is named %q", id)
 	}
 }
+
+// chat says what it does about a turn that broke off: it asks the model again, or leaves the
+// calls until the next message.
+func TestChatSaysHowItContinuesABrokenTurn(t *testing.T) {
+	path := file(t, model(t, says("It snows.")), historyTable)
+	asked := canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}
+	if err := open(t, path).Append(t.Context(), "broken", 0, asked); err != nil {
+		t.Fatal(err)
+	}
+	o := consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
+	contains(t, "standard error", o.stderr, "Continuing conversation broken", "Its last turn ended without an answer: the model is asked again.")
+	contains(t, "standard output", o.stdout, "It snows.")
+
+	path = file(t, model(t), historyTable)
+	if err := open(t, path).Append(t.Context(), "called", 0, asked,
+		canister.Assistant{Head: canister.Head{ID: "a"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "atlas__weather", Arguments: "{}"},
+		canister.Intent{Head: canister.Head{ID: "n"}, Invocation: "i", Attempt: 1, Key: "k"},
+	); err != nil {
+		t.Fatal(err)
+	}
+	o = consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
+	contains(t, "standard error", o.stderr, "Calls of tools without a result: 1.", "type /resume")
+	lacks(t, "standard error", o.stderr, "asked again")
+}
