@@ -248,7 +248,7 @@ func TestReloadOfChangedFiles(t *testing.T) {
 	s.ends(exit.Done)
 }
 
-// editsVar is the number of random edits of TestReloadUnderLoad.
+// editsVar is the number of random edits of TestReloadUnderLoad; see docs/soak.md.
 const editsVar = "CONSORT_TEST_EDITS"
 
 // While the configuration changes at random, each call gets its result, the server that
