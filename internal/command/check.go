@@ -146,7 +146,7 @@ func examineModel(ctx context.Context, p *program, cfg *config.Config, offline b
 		return m, nil
 	}
 	if !offline {
-		askModels(ctx, p, assembly, m)
+		reports.AskModels(ctx, p.screen, assembly.Models, m)
 	}
 	err = p.close(assembly)
 	if ctx.Err() != nil {

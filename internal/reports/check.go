@@ -58,8 +58,8 @@ type Link struct {
 	Failed bool `json:"-"`
 }
 
-// Answered records the outcome of a request that took a duration.
-func (l *Link) Answered(took time.Duration, err error) {
+// answered records the outcome of a request that took a duration.
+func (l *Link) answered(took time.Duration, err error) {
 	if err != nil {
 		l.Error, l.Failed = err.Error(), true
 		return

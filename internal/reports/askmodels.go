@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"context"
@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
-	"github.com/consort-go/consort/internal/reports"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // The limits of the request that check sends to a model.
@@ -23,19 +22,19 @@ const (
 	askTokens  = 16 // OpenAI's Responses API takes no lower limit
 )
 
-// askModels sends a request to the model and to each fallback, all at once, and records the
-// outcomes.
-func askModels(ctx context.Context, p *program, assembly *config.Assembly, m *reports.Model) {
-	links := []*reports.Link{&m.Link}
+// AskModels sends a request to the model and to each fallback, all at once, and records the
+// outcomes in m. The models are in the order of [config.Assembly.Models].
+func AskModels(ctx context.Context, screen *terminal.Screen, models []converse.Model, m *Model) {
+	links := []*Link{&m.Link}
 	for i := range m.Fallbacks {
 		links = append(links, &m.Fallbacks[i])
 	}
 	var asking sync.WaitGroup
-	for i, model := range assembly.Models {
-		line := p.screen.Begin("asking " + display.Line(links[i].Name))
+	for i, model := range models {
+		line := screen.Begin("asking " + display.Line(links[i].Name))
 		asking.Go(func() {
 			defer line.End()
-			links[i].Answered(askModel(ctx, model))
+			links[i].answered(askModel(ctx, model))
 		})
 	}
 	asking.Wait()
