@@ -24,14 +24,37 @@ const (
 // [ActionAsk] and [ActionDefer], where conversations are stored.
 var ErrLater = errors.New("config: the decision is postponed")
 
+// UnansweredError is returned by an approval function that has no person to ask. With
+// [ActionAsk] the call is denied, and the model gets the reason. With [ActionDefer] the
+// decision is postponed.
+type UnansweredError struct {
+	Reason string
+}
+
+func (e *UnansweredError) Error() string { return e.Reason }
+
 // Func returns the rules as an approval function for a conversation. Where a rule says
 // [ActionAsk], ask decides; if ask is nil, the call is denied. lasts reports whether the
 // conversation is stored, so that a decision can be postponed. The function is nil if
 // every call is allowed. The error reports a rule whose action is unknown or missing.
 func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
-	fallback, err := decider(Rule{Action: a.Default}, ask, lasts)
+	return a.approveFunc(ask, lasts, false)
+}
+
+// approveFunc is like Func. With askWrites, an empty Default asks, unless the call is
+// read-only.
+func (a *Approval) approveFunc(ask converse.ApproveFunc, lasts, askWrites bool) (converse.ApproveFunc, error) {
+	askWrites = askWrites && a.Default == ""
+	otherwise := Rule{Action: a.Default}
+	if askWrites {
+		otherwise.Action = ActionAsk
+	}
+	fallback, err := decider(otherwise, ask, lasts)
 	if err != nil {
 		return nil, about("approval.default", err)
+	}
+	if askWrites {
+		fallback = allowReads(fallback)
 	}
 	rules := make([]compiledRule, len(a.Rules))
 	for i, rule := range a.Rules {
@@ -43,7 +66,7 @@ func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveF
 		}
 		rules[i].Rule = rule
 	}
-	if len(rules) == 0 && (a.Default == "" || a.Default == ActionAllow) {
+	if len(rules) == 0 && !askWrites && (a.Default == "" || a.Default == ActionAllow) {
 		return nil, nil
 	}
 	return func(ctx context.Context, approval converse.Approval) (converse.Decision, error) {
@@ -73,6 +96,16 @@ func (a *Approval) Forbid() func(context.Context, converse.Approval) (reason str
 	}
 }
 
+// allowReads wraps ask and allows read-only calls without asking.
+func allowReads(ask converse.ApproveFunc) converse.ApproveFunc {
+	return func(ctx context.Context, approval converse.Approval) (converse.Decision, error) {
+		if approval.ReadOnly {
+			return converse.Allow(), nil
+		}
+		return ask(ctx, approval)
+	}
+}
+
 // decider returns the approval function for one rule.
 func decider(rule Rule, ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
 	decided := converse.Allow()
@@ -81,28 +114,32 @@ func decider(rule Rule, ask converse.ApproveFunc, lasts bool) (converse.ApproveF
 	case ActionDeny:
 		decided = converse.Deny(cmp.Or(rule.Reason, reasonDenied))
 	case ActionAsk, ActionDefer:
-		later := converse.Deny(reasonNobody)
-		if lasts {
-			later = converse.Defer(rule.Within, rule.Who)
-		}
-		if ask != nil {
-			return puttingOff(ask, later), nil
-		}
-		if decided = later; rule.Action == ActionAsk {
-			decided = converse.Deny(reasonNobody)
-		}
+		return asking(rule, ask, lasts), nil
 	default:
 		return nil, fmt.Errorf("unknown action %q", rule.Action)
 	}
 	return func(context.Context, converse.Approval) (converse.Decision, error) { return decided, nil }, nil
 }
 
-// puttingOff wraps ask and returns later when ask fails with [ErrLater].
-func puttingOff(ask converse.ApproveFunc, later converse.Decision) converse.ApproveFunc {
+// asking returns the approval function for a rule that asks or defers. It handles the
+// errors [ErrLater] and [*UnansweredError] of ask, which may be nil. A rule that names a
+// person asks no other one, if the decision can be postponed.
+func asking(rule Rule, ask converse.ApproveFunc, lasts bool) converse.ApproveFunc {
+	if lasts && rule.Who != "" || ask == nil {
+		ask = func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Decision{}, &UnansweredError{reasonNobody}
+		}
+	}
 	return func(ctx context.Context, approval converse.Approval) (converse.Decision, error) {
 		decision, err := ask(ctx, approval)
-		if errors.Is(err, ErrLater) {
-			return later, nil
+		var unanswered *UnansweredError
+		switch nobody := errors.As(err, &unanswered); {
+		case lasts && (errors.Is(err, ErrLater) || nobody && rule.Action == ActionDefer):
+			return converse.Defer(rule.Within, rule.Who), nil
+		case nobody:
+			return converse.Deny(unanswered.Reason), nil
+		case errors.Is(err, ErrLater):
+			return converse.Deny(reasonNobody), nil
 		}
 		return decision, err
 	}

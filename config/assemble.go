@@ -36,6 +36,10 @@ type AssembleOptions struct {
 	// Ask decides about the invocations that the approval rules do not decide themselves.
 	// Nil denies them.
 	Ask converse.ApproveFunc
+	// AskWrites lets Ask decide about the invocations that no rule matches too, except for
+	// [converse.Approval].ReadOnly ones, if the configuration has no approval.default.
+	// Otherwise these run without asking.
+	AskWrites bool
 	// Ensembles are the program's own tools. They come before the configured servers in
 	// the roster, which closes them.
 	Ensembles []*ensemble.Ensemble
@@ -385,7 +389,7 @@ func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err erro
 		a.Options.AskDoubt = config.History.AskDoubt
 	}
 	a.Options.Forbid = config.Approval.Forbid()
-	a.Options.Approve, err = config.Approval.Func(o.Ask, config.Keeps())
+	a.Options.Approve, err = config.Approval.approveFunc(o.Ask, config.Keeps(), o.AskWrites)
 	return err
 }
 

@@ -83,7 +83,9 @@ type Conversation struct {
 // Approval decides about each invocation before it runs. The first matching rule decides,
 // or Default if none matches.
 type Approval struct {
-	Default Action // empty means [ActionAllow]
+	// Default is what happens if no rule matches. Empty means [ActionAllow], or what
+	// [AssembleOptions].AskWrites says.
+	Default Action
 	// Within is how long to wait for a decision if the rule does not say; 0 means 24
 	// hours.
 	Within time.Duration
@@ -99,9 +101,9 @@ const (
 	ActionDeny  Action = "deny"  // do not run it, and tell the model why
 	ActionAsk   Action = "ask"   // ask a person, through the program
 	// ActionDefer lets the turn wait for a decision, which may come from another process,
-	// days later. If the program can ask a person, it asks first, and that person can
-	// postpone. If conversations are not stored ([Config.Keeps]) it is the same as
-	// ActionAsk.
+	// days later. If the program can ask a person and the rule does not name one in Who, it
+	// asks first, and that person can postpone. If conversations are not stored
+	// ([Config.Keeps]) it is the same as ActionAsk.
 	ActionDefer Action = "defer"
 )
 

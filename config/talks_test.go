@@ -31,7 +31,11 @@ func TestDecisionsThatArePutOff(t *testing.T) {
 		return converse.Decision{}, errors.New("no")
 	}
 	asks := config.Rule{Action: config.ActionAsk}
-	defers := config.Rule{Action: config.ActionDefer, Within: time.Hour, Who: "ann"}
+	absent := func(context.Context, converse.Approval) (converse.Decision, error) {
+		return converse.Decision{}, fmt.Errorf("asked: %w", &config.UnansweredError{Reason: "It is late."})
+	}
+	defers := config.Rule{Action: config.ActionDefer, Within: time.Hour}
+	forAnn := config.Rule{Action: config.ActionDefer, Within: time.Hour, Who: "ann"}
 	for name, test := range map[string]struct {
 		rule  config.Rule
 		ask   converse.ApproveFunc
@@ -39,16 +43,23 @@ func TestDecisionsThatArePutOff(t *testing.T) {
 		want  converse.Decision
 	}{
 		"ask, nobody there":            {asks, nil, true, nobody},
+		"ask, with a reason":           {asks, absent, true, converse.Deny("It is late.")},
 		"ask, put off":                 {asks, later, true, converse.Defer(0, "")},
 		"ask, put off, nothing kept":   {asks, later, false, nobody},
-		"defer, nobody there":          {defers, nil, true, converse.Defer(time.Hour, "ann")},
+		"defer, nobody there":          {defers, nil, true, converse.Defer(time.Hour, "")},
+		"defer, with a reason":         {defers, absent, true, converse.Defer(time.Hour, "")},
 		"defer, nothing kept":          {defers, nil, false, nobody},
 		"defer, somebody there":        {defers, yes, true, converse.Allow()},
-		"defer, put off":               {defers, later, true, converse.Defer(time.Hour, "ann")},
+		"defer, put off":               {defers, later, true, converse.Defer(time.Hour, "")},
 		"defer, put off, nothing kept": {defers, later, false, nobody},
+		"for ann, somebody there":      {forAnn, yes, true, converse.Defer(time.Hour, "ann")},
+		"for ann, nothing kept":        {forAnn, yes, false, converse.Allow()},
 	} {
 		for i, approval := range []config.Approval{{Rules: []config.Rule{test.rule}}, {Default: test.rule.Action}} {
-			if i == 1 && test.rule.Who != "" && test.lasts && test.ask == nil || i == 1 && name == "defer, put off" {
+			if i == 1 && test.rule.Who != "" {
+				continue // the default names nobody
+			}
+			if i == 1 && reflect.DeepEqual(test.want, converse.Defer(time.Hour, "")) {
 				test.want = converse.Defer(0, "")
 			}
 			decide, err := approval.Func(test.ask, test.lasts)

@@ -74,13 +74,14 @@ func (a *Approver) Approve(ctx context.Context, ask converse.Approval) (converse
 		return converse.Decision{}, context.Cause(ctx)
 	}
 	allowed, changed, problem := a.recall(k) // the question before may have been about the same tool
-	switch {
-	case allowed:
+	if allowed {
 		return converse.Allow(), nil
-	case a.options.Asker == nil:
-		return converse.Decision{}, a.options.Unanswered(ask, problem)
-	case problem != nil:
+	}
+	if problem != nil {
 		a.warn(problem)
+	}
+	if a.options.Asker == nil {
+		return converse.Decision{}, a.options.Unanswered(ask, problem)
 	}
 	a.mu.Lock()
 	later := a.later

@@ -255,19 +255,33 @@ func TestChatPutsOff(t *testing.T) {
 	path := file(t, model(t,
 		says("", calls("world__effect", `{"key":"a"}`)), expects("a", "One."),
 		says("", calls("world__effect", `{"key":"b"}`))), world, historyTable, defers)
-	o := run{stdin: "First.\ny\nSecond.\nlater\n"}.consort(t, "chat", "--config", path)
-	contains(t, "standard error", o.stderr, "y/N, later, or a reason for no", "waits for an answer")
-	contains(t, "standard output", o.stdout, "One.")
+	x := run{}.onTerminal(t, "chat", "--config", path)
+	for _, turn := range [][]string{{"First.\r", "y\r", "One."}, {"Second.\r", "later\r", "waits for an answer"}} {
+		x.expect("> ")
+		x.types(turn[0])
+		x.expect("run it? [y/c/a/later/N]")
+		x.types(turn[1])
+		x.expect(turn[2])
+	}
+	x.expect("> ")
+	x.types("/quit\r")
+	x.ends(exit.Done)
 	infos := all(t, open(t, path))
-	if count() != 1 || len(infos) != 1 || o.status != int(exit.Waits) {
-		t.Fatalf("%d effects, %+v, status %d", count(), infos, o.status)
+	if count() != 1 || len(infos) != 1 {
+		t.Fatalf("%d effects, %+v", count(), infos)
 	}
 	if waits := waitsFor(t, path, infos[0].ID); len(waits) != 1 || !strings.Contains(string(waits[0].Arguments), `"b"`) {
 		t.Errorf("%+v", waits)
 	}
 	nothing := file(t, model(t, says("", calls("world__effect", `{"key":"c"}`)), expects("later", "Not now.")), world, defers)
-	o = run{stdin: "First.\nlater\n"}.consort(t, "chat", "--history", "none", "--config", nothing).expect(t, exit.Done)
-	lacks(t, "standard error", o.stderr, "y/N, later")
+	x = run{}.onTerminal(t, "chat", "--history", "none", "--config", nothing)
+	x.expect("> ")
+	x.types("First.\r")
+	x.expect("run it? [y/c/a/N]")
+	x.types("later\r")
+	x.expect("Not now.")
+	x.types("/quit\r")
+	x.ends(exit.Done)
 	if count() != 1 {
 		t.Error("it happened")
 	}

@@ -49,9 +49,14 @@ func (p *program) loadAgain() func() (*config.Config, error) {
 
 // interaction holds the functions that ask the user; its zero value asks nothing.
 type interaction struct {
-	approve converse.ApproveFunc
-	elicit  func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
+	approve   converse.ApproveFunc
+	askWrites bool // see [config.AssembleOptions].AskWrites
+	limit     func(converse.ApproveFunc) converse.ApproveFunc
+	elicit    elicitFunc
 }
+
+// elicitFunc answers the question of a server.
+type elicitFunc = func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 
 // assemble assembles a configuration. It does not connect to any server yet.
 func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assembly, error) {
@@ -73,11 +78,16 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	p.assembling = config.AssembleOptions{
 		Logger:      logger,
 		Ask:         with.approve,
+		AskWrites:   with.askWrites,
 		Client:      mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
 		Telemetry:   seen,
 		Replaceable: p.needs.replaceable,
 	}
-	return p.reassemble(cfg, nil)
+	assembly, err := p.reassemble(cfg, nil)
+	if err == nil && with.limit != nil {
+		assembly.Options.Approve = with.limit(assembly.Options.Approve)
+	}
+	return assembly, err
 }
 
 // reassemble assembles a configuration that replaces the one of an assembly, which is nil

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/approvals"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
@@ -32,7 +33,7 @@ type person interface {
 	// Message returns the next message. Its error is [terminal.ErrInterrupted] or
 	// io.EOF if the user gives none.
 	Message(ctx context.Context, prompt string) (string, error)
-	Approve(ctx context.Context, ask converse.Approval) (converse.Decision, error)
+	approvals.Asker
 	Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 }
 
@@ -55,15 +56,17 @@ type chat struct {
 func chatCommand(p *program) *cobra.Command {
 	var o opening
 	want := histories.Choice{Must: true}
-	cmd := o.flags(p.withHistory(p.withPlain(p.withTrace(p.withTrust(&cobra.Command{
+	cmd := o.flags(p.withApprove(p.withHistory(p.withPlain(p.withTrace(p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
 		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels the\n" +
-			"current turn, and a second Ctrl-C leaves, as Ctrl-D and /quit do. /help lists more.",
+			"current turn, and a second Ctrl-C leaves, as Ctrl-D and /quit do. /help lists more.\n" +
+			"A question precedes each call that may change something, unless --approve or the\n" +
+			"configuration allows it.",
 		Args: cobra.NoArgs,
 		// Ctrl-C cancels turns here, so the command handles it itself.
 		RunE: runEUntil(func(ctx context.Context, _ []string) error { return runChat(ctx, p, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),
-	})))))
+	}))))))
 	cmd.Flags().BoolVar(&want.Last, "continue", false, "continue the conversation that was changed last")
 	cmd.Flags().StringVar(&want.ID, "conversation", "", "continue the conversation `ID`")
 	return cmd
@@ -83,22 +86,22 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	if want.Last || want.ID != "" {
 		how = histories.Existing
 	}
-	if c.assembly, err = p.withStore(ctx, cfg, how, interaction{approve: c.approve, elicit: c.elicit}); err != nil {
+	with, err := p.approving(cfg, c, c.elicit)
+	if err != nil {
+		return err
+	}
+	if c.assembly, err = p.withStore(ctx, cfg, how, with); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
 	signal.Notify(c.interrupts, os.Interrupt)
 	defer signal.Stop(c.interrupts)
-	atTerminal := terminal.NewUser(p.screen, p.stdin, c.interrupts, c.interrupt)
-	c.user = atTerminal
+	c.user = terminal.NewUser(p.screen, p.stdin, c.interrupts, c.interrupt)
 	c.assembly.Options.Ask = c.elicit
 	if c.session, err = openSession(ctx, p, c.assembly, want); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.closeSession()) }()
-	if c.session.store != nil {
-		atTerminal.MayAnswerLater(config.ErrLater)
-	}
 	defer func() { c.session.adviseContinue() }() // of the conversation that is open then
 	if c.user.Interactive() {
 		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+display.Text(cfg.Model.Name.Reveal())+". /help lists the commands."))
@@ -112,10 +115,10 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	return c.loop(ctx)
 }
 
-// approve and elicit are called while a turn runs, when there is a user.
-
-func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
-	return c.user.Approve(ctx, ask)
+// AskApproval implements [approvals.Asker]. Like elicit, it is called while a turn runs,
+// when there is a user.
+func (c *chat) AskApproval(ctx context.Context, ask approvals.Question) (approvals.Answer, error) {
+	return c.user.AskApproval(ctx, ask)
 }
 
 func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {

@@ -27,7 +27,7 @@ func TestChatShowsThatAPageIsComplete(t *testing.T) {
 	listener := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	t.Cleanup(listener.Close)
 	path := file(t, model(t, says("", calls("acme__login", `{}`)), says("You are in.")),
-		"[mcp.acme]\ntransport = \"http\"\nurl = \""+listener.URL+"\"\nprotocol = \"2025-11-25\"\n")
+		"[mcp.acme]\ntransport = \"http\"\nurl = \""+listener.URL+"\"\nprotocol = \"2025-11-25\"\n", allows)
 	x := run{}.onTerminal(t, "chat", "--config", path)
 	x.expect("> ")
 	x.types("Log in.\r")

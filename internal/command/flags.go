@@ -22,6 +22,7 @@ type flags struct {
 	trace               bool
 	trust               []string // NAME=VALUE
 	zone                string   // of times for people
+	approve             []string // all, reads or tools
 }
 
 // withJSON adds the flag --json to a command.
@@ -66,6 +67,13 @@ func (p *program) withPlain(cmd *cobra.Command) *cobra.Command {
 func (p *program) withTrust(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringArrayVar(&p.trust, "trust", nil,
 		"give tools the trusted value `NAME=VALUE`; other users can see a command line, so write a secret as NAME=env:VARIABLE")
+	return cmd
+}
+
+// withApprove adds the flag --approve to a command.
+func (p *program) withApprove(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringArrayVar(&p.approve, "approve", nil,
+		"run calls without asking: `RULE` is all, reads (and nothing else), or tools by name, such as files__*; may be repeated")
 	return cmd
 }
 

@@ -263,6 +263,9 @@ func stdio(name string, pace time.Duration) string {
 // raceOptions keep a command built with -race from sleeping when it exits.
 const raceOptions = "atexit_sleep_ms=0"
 
+// allows is the table of a configuration whose calls need no approval.
+const allows = "[approval]\ndefault = \"allow\"\n"
+
 // broken is the table of a server that does not start.
 const broken = "[mcp.broken]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", \"echo no licence >&2; exit 3\"]\n"
 

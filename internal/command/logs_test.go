@@ -18,7 +18,7 @@ func TestLogsInJSON(t *testing.T) {
 	flagSays := []string{"--log-format", "json"}
 	for name, args := range map[string][]string{
 		"file":        {"call", "library", "leak", "--config", fileSays},
-		"flag":        append(flagSays, "run", "hi", "--config", file(t, model(t, says("", calls("library__leak", `{}`)), says("x")), table)),
+		"flag":        append(flagSays, "run", "hi", "--config", file(t, model(t, says("", calls("library__leak", `{}`)), says("x")), table, allows)),
 		"file, trace": {"call", "library", "echo", "--trace", "--config", fileSays},
 		"wrong":       append(flagSays, "call", "library", "leak", "--config", file(t, "[modle]\n")),
 		"nothing":     append(flagSays, "frobnicate"),

@@ -43,7 +43,7 @@ func TestAClosedPipeIsNoError(t *testing.T) {
 
 // Commands that ask no person report the question, and where it can be answered.
 func TestADeclinedQuestionIsTold(t *testing.T) {
-	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Not booked.")), elicitor(t))
+	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Not booked.")), elicitor(t), allows)
 	for _, args := range [][]string{{"call", "elicitor", "book"}, {"run", "Book."}} {
 		o := consort(t, append(args, "--config", path)...).expect(t, exit.Done)
 		contains(t, "standard error", o.stderr, "elicitor asked: Which seat?", "declined", "consort chat")
@@ -63,7 +63,7 @@ read d; echo "KeyError: no key" >&2; exit 3
 
 // How a server ended stands once, on the line below the call that failed.
 func TestTheEndOfAServerIsTold(t *testing.T) {
-	path := file(t, model(t, says("", calls("mortal__die", `{}`)), says("It died.")), mortal)
+	path := file(t, model(t, says("", calls("mortal__die", `{}`)), says("It died.")), mortal, allows)
 	o := consort(t, "call", "mortal", "die", "--config", path).expect(t, exit.Tool)
 	contains(t, "standard error of call", o.stderr, "OUTCOME_UNKNOWN", "exit status 3", "KeyError: no key")
 	shown := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, "run", "Die.", "--config", path).ends(exit.Done)

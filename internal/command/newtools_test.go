@@ -39,7 +39,7 @@ func TestAToolAddedDuringARunIsCalled(t *testing.T) {
 	}
 	path := file(t, fmt.Sprintf("[model]\nname = \"scripted\"\nbase_url = %q\nmax_retries = 0\n[mcp.grow]\ntransport = \"stdio\"\ncommand = [%s]\n",
 		model.URL(), strings.Join(quoted, ", ")))
-	o := consort(t, "--config", path, "run", "--json", "Go.").expect(t, exit.Done)
+	o := consort(t, "--config", path, "run", "--approve", "grow__*", "--json", "Go.").expect(t, exit.Done)
 	contains(t, "the events", o.stdout, `{"event":"tools_added","tools":2,"added":["grow__zoom"]}`, "zoom was called", "aim was called")
 	var offered []string
 	for _, request := range model.Requests() {

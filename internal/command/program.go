@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/approvals"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
@@ -35,6 +36,8 @@ type program struct {
 	// What the command needs; it decides before it calls [program.load] and
 	// [program.assemble].
 	needs needs
+
+	approver *approvals.Approver // decides about calls; nil for commands without questions
 
 	level      zap.AtomicLevel        // of the log
 	assembling config.AssembleOptions // of the last assembly
@@ -176,7 +179,7 @@ func rootCommand(p *program) *cobra.Command {
 	flags.StringVar(&p.logLevel, "log-level", "", "the minimum log `LEVEL`: debug, info, warn or error (default: the configuration's, or warn)")
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, one object per line (default: the file's, or console)")
 	root.AddCommand(
-		demoCommand(p), initCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
+		demoCommand(p), initCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), approvalsCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
 		resourcesCommand(p), promptsCommand(p), serveCommand(p), reloadCommand(p), workerCommand(p),
 		checkCommand(p), pinsCommand(p), versionCommand(p), demoServerCommand(p),
 	)
@@ -189,9 +192,10 @@ func rootCommand(p *program) *cobra.Command {
 // one. Flags of its own that have the same names are its own matter.
 func refuseConfiguration(cmd *cobra.Command) error {
 	refused := map[string][]string{
-		"demo": {"config", "set"}, "init": {"config", "set"}, "version": {"config", "set", "model", "base-url"},
+		"demo": {"config", "set"}, "init": {"config", "set"},
+		"version": {"config", "set", "model", "base-url"}, "approvals": {"config", "set", "model", "base-url"},
 		"reload": {"set", "model", "base-url"},
-	}[cmd.Name()]
+	}[strings.Fields(cmd.CommandPath() + " consort")[1]]
 	for _, name := range refused {
 		if flag := cmd.InheritedFlags().Lookup(name); flag != nil && flag.Changed {
 			return exit.Usagef("--%s: %s reads no configuration; omit the flag", name, cmd.CommandPath())

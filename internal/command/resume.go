@@ -14,7 +14,7 @@ import (
 )
 
 func resumeCommand(p *program) *cobra.Command {
-	return p.withHistory(p.withPlain(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
+	return p.withApprove(p.withHistory(p.withPlain(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "resume ID",
 		Short: "Continue a turn that was not done",
 		Long: "Resume continues a conversation whose last turn was cut off. It makes the calls of\n" +
@@ -24,7 +24,7 @@ func resumeCommand(p *program) *cobra.Command {
 		Example: "  consort history list --open\n  consort resume 20261121-k3f9ab2c",
 		Args:    cobra.ExactArgs(1),
 		RunE:    runE(func(ctx context.Context, args []string) error { return runResume(ctx, p, args) }),
-	}, "print one line of JSON per event")))))
+	}, "print one line of JSON per event"))))))
 }
 
 func runResume(ctx context.Context, p *program, args []string) (err error) {
@@ -36,7 +36,13 @@ func runResume(ctx context.Context, p *program, args []string) (err error) {
 		return err
 	}
 	p.needs.view = !p.json
-	assembly, err := p.withStore(ctx, cfg, histories.Existing, interaction{elicit: p.screen.Decline})
+	ctx, user, end := p.person(ctx)
+	defer end()
+	with, err := p.approving(cfg, user, p.screen.Decline)
+	if err != nil {
+		return err
+	}
+	assembly, err := p.withStore(ctx, cfg, histories.Existing, with)
 	if err != nil {
 		return err
 	}

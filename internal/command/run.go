@@ -21,14 +21,15 @@ const maxPrompt = 16 << 20
 func runCommand(p *program) *cobra.Command {
 	var o opening
 	var want histories.Choice
-	cmd := o.flags(p.withHistory(p.withPlain(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
+	cmd := o.flags(p.withApprove(p.withHistory(p.withPlain(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
 		Short: "Run one turn of a conversation and print the answer",
 		Long: "Run sends PROMPT, or standard input, to the model and streams the answer to standard\n" +
-			"output. Tool calls are reported on standard error.",
-		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
+			"output. Tool calls are reported on standard error. A tool that may change something\n" +
+			"runs after a question on the terminal, or as --approve or the configuration allows.",
+		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run --approve 'notes__*'",
 		RunE:    runE(func(ctx context.Context, args []string) error { return runTurn(ctx, p, &o, want, args) }),
-	}, "print one line of JSON per event"))))))
+	}, "print one line of JSON per event")))))))
 	cmd.Flags().StringVar(&want.ID, "conversation", "", "continue the conversation `ID`, or begin it")
 	return cmd
 }
@@ -51,7 +52,13 @@ func runTurn(ctx context.Context, p *program, o *opening, want histories.Choice,
 			return p.withStore(ctx, cfg, histories.Surely, with)
 		}
 	}
-	assembly, err := assemble(cfg, interaction{elicit: p.screen.Decline})
+	ctx, user, end := p.person(ctx)
+	defer end()
+	with, err := p.approving(cfg, user, p.screen.Decline)
+	if err != nil {
+		return err
+	}
+	assembly, err := assemble(cfg, with)
 	if err != nil {
 		return err
 	}

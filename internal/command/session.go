@@ -68,6 +68,13 @@ func (o sessionOptions) open(ctx context.Context, p *program, assembly *config.A
 			return nil, err
 		}
 	}
+	if p.approver != nil {
+		var later error
+		if s.store != nil {
+			later = config.ErrLater
+		}
+		p.approver.Begin(later)
+	}
 	s.conversation = converse.New(o.model, assembly.Roster, &options)
 	if err := s.conversation.Load(ctx); err != nil {
 		return nil, errors.Join(err, s.conversation.Close(ctx))

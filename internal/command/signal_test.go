@@ -88,7 +88,7 @@ func (s *started) ends(want exit.Status) {
 
 func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 	slow := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`), calls("satchel__pack", `{"items":["hat"]}`))),
-		atlas(time.Minute), satchel(time.Minute))
+		atlas(time.Minute), satchel(time.Minute), allows)
 	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
 			s := start(t, "run", "go", "--json", "--config", slow)

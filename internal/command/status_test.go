@@ -87,7 +87,7 @@ func TestRunKeepsTheAnswerApart(t *testing.T) {
 	path := file(t, model(t,
 		says("", calls("atlas__weather", `{"city":"Oslo"}`), calls("satchel__pack", `{"items":["hat"]}`)),
 		says("It snows; take the hat."),
-	), atlas(0), satchel(0))
+	), atlas(0), satchel(0), allows)
 	o := consort(t, "run", "What now?", "--config", path).expect(t, exit.Done)
 	if o.stdout != "It snows; take the hat.\n" {
 		t.Errorf("standard output: %q", o.stdout)

@@ -84,7 +84,7 @@ func TestExportedContent(t *testing.T) {
 	table, _ := library(t, "")
 	run{env: []string{
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + c.http + "/v1/traces", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=TRUE",
-	}}.consort(t, "run", "A question.", "--config", file(t, model(t, says("", calls("library__leak", `{}`)), says("An answer.")), table)).expect(t, exit.Done)
+	}}.consort(t, "run", "A question.", "--config", file(t, model(t, says("", calls("library__leak", `{}`)), says("An answer.")), table, allows)).expect(t, exit.Done)
 	contains(t, "the spans", c.all(), "A question.", "An answer.", "it is [secret]")
 	lacks(t, "the spans", c.all(), password)
 	if len(c.metrics) != 0 {

@@ -155,7 +155,7 @@ func TestATerminalShowsWhatCannotBeSeen(t *testing.T) {
 		return file(t, model(t, says("I pack. "+hostile, calls("satchel__pack", string(arguments))), says("Packed. "+hostile)), satchel(0))
 	}
 	plain := run{env: []string{"NO_COLOR=1"}}
-	for _, args := range []string{"run hi", "run hi --json"} {
+	for _, args := range []string{"run hi --approve all", "run hi --approve all --json"} {
 		text := plain.onTerminal(t, append(strings.Fields(args), "--config", script())...).ends(exit.Done)
 		lacksUnseen(t, args, text)
 		if !strings.Contains(text, "<U+E0041>") && !strings.Contains(text, `\udb40\udc41`) {
@@ -224,7 +224,7 @@ func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
 	path := file(t, model(t,
 		says("", calls("satchel__pack", `{"items":["hat"]}`)), says("Not packed."),
 		says("", calls("elicitor__book", `{}`)), says("Booked."),
-	), elicitor(t), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n")
+	), elicitor(t), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n", allows)
 	x := run{}.onTerminal(t, "chat", "--config", path)
 	x.types("Pack a hat.\ry\ryes\ry") // the last without its end
 	x.expect("run it?")
@@ -363,7 +363,7 @@ func elicitor(t *testing.T) string {
 
 func TestChatAnswersAServersForm(t *testing.T) {
 	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)),
-		says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t))
+		says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t), allows)
 	x := run{}.onTerminal(t, "chat", "--config", path)
 	x.expect("> ")
 	x.types("Book.\r")

@@ -77,7 +77,7 @@ func TestTrustedSecretsShowNowhere(t *testing.T) {
 func TestConversationsCarryTrustedValues(t *testing.T) {
 	table, _ := library(t, forPerson)
 	for command, args := range map[string][]string{"run": {"Who am I?"}, "chat": nil} {
-		path := file(t, table, model(t, says("", calls("library__echo", `{}`)), expecting("Grace.", `"user_id":"grace"`)))
+		path := file(t, table, model(t, says("", calls("library__echo", `{}`)), expecting("Grace.", `"user_id":"grace"`)), allows)
 		o := run{stdin: "Who am I?\n"}.consort(t, append([]string{command, "--trust", "user=grace", "--config", path}, args...)...).expect(t, exit.Done)
 		if o.stdout != "Grace.\n" {
 			t.Errorf("%s: %q", command, o.stdout)

@@ -15,12 +15,16 @@ import (
 
 // ownStore returns the file that keeps conversations if no other is named. All
 // configurations of a user share it.
-func ownStore() (string, error) {
+func ownStore() (string, error) { return StateFile("history.db") }
+
+// StateFile returns the path of a file that the command keeps for the user, such as its
+// conversations. The file and its folder need not exist.
+func StateFile(name string) (string, error) {
 	folder, err := stateFolder()
 	if err == nil && !filepath.IsAbs(folder) {
 		err = errors.New("the home directory is not an absolute path: " + folder)
 	}
-	return filepath.Join(folder, "consort", "history.db"), err
+	return filepath.Join(folder, "consort", name), err
 }
 
 // RunFolder returns the folder for the sockets of running processes of a user.

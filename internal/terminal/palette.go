@@ -62,3 +62,7 @@ func isAnyTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) 
 
 // isDumb reports whether the terminal has no control sequences.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
+
+// IsAttended reports whether a person can be asked: input comes from a terminal, of any
+// kind, and the question appears on one.
+func IsAttended(stdin, stderr *os.File) bool { return isAnyTerminal(stdin) && isAnyTerminal(stderr) }

@@ -20,7 +20,7 @@ const maxTries = 5
 // Decline declines a server's question and tells the user, because the command asks no
 // questions.
 func (s *Screen) Decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	s.Note("%s asked: %s\n  The question was declined, because this command asks no questions. To answer it, use consort chat.",
+	s.Note("%s asked: %s\n  The question was declined, because only consort chat puts questions of servers to you.",
 		display.Line(ask.Server), Fit(display.Line(ask.Message), maxFailure))
 	return &invoker.ElicitResult{Action: invoker.Decline}, nil
 }

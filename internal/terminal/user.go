@@ -10,8 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/approvals"
 )
 
 // User is the person at the terminal: their messages, and their answers to the questions
@@ -20,7 +19,6 @@ import (
 type User struct {
 	screen    *Screen
 	editor    *lineEditor
-	later     error
 	interrupt func()
 }
 
@@ -30,10 +28,6 @@ type User struct {
 func NewUser(s *Screen, stdin *os.File, interrupts <-chan os.Signal, interrupt func()) *User {
 	return &User{screen: s, editor: newLineEditor(s, stdin, interrupts), interrupt: interrupt}
 }
-
-// MayAnswerLater lets the user put approvals off; later is the error of such an approval.
-// It must be called before the first question.
-func (u *User) MayAnswerLater(later error) { u.later = later }
 
 // Interactive reports whether the user types on a terminal and sees questions there.
 func (u *User) Interactive() bool { return u.editor.keyboard != nil && isAnyTerminal(u.screen.Stderr) }
@@ -45,47 +39,56 @@ func (u *User) Message(ctx context.Context, prompt string) (string, error) {
 	return u.editor.read(ctx, prompt, true)
 }
 
-// Approve asks the user whether to run a tool call.
-func (u *User) Approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
-	paint := u.screen.Notes
-	var question strings.Builder
-	fmt.Fprintf(&question, "\n%s %s of %s%s\n", paint.Bold("? The model wants to call"),
-		paint.Name(display.Line(ask.Tool)), display.Line(ask.Ensemble), paint.Faint(hintText(ask)))
-	for line := range strings.Lines(display.JSON(ask.Arguments)) {
-		question.WriteString("  " + line)
-	}
-	choices := "y/N, or a reason for no"
-	if u.later != nil {
-		choices = "y/N, later, or a reason for no"
-	}
-	question.WriteString("\n  run it? [" + choices + "] ")
-	answer, err := u.editor.question(ctx, question.String())
-	if u.later != nil && (errors.Is(err, io.EOF) || err == nil && strings.EqualFold(strings.TrimSpace(answer), "later")) {
-		return converse.Decision{}, u.later
+// AskApproval asks the user whether to run a tool call. At the end of the input, the
+// answer is [approvals.Later] if that is possible.
+func (u *User) AskApproval(ctx context.Context, ask approvals.Question) (approvals.Answer, error) {
+	answer, err := u.editor.question(ctx, u.approvalText(ask))
+	if ask.Later && errors.Is(err, io.EOF) {
+		return approvals.Answer{Choice: approvals.Later}, nil
 	}
 	if err != nil {
-		return converse.Decision{}, u.unanswered(err)
+		return approvals.Answer{}, u.unanswered(err)
 	}
-	switch answer = strings.TrimSpace(answer); strings.ToLower(answer) {
-	case "y", "yes":
-		return converse.Allow(), nil
-	case "", "n", "no":
-		return converse.Deny("The person said no."), nil
-	}
-	return converse.Deny("The person said no: " + answer), nil
+	return parseApproval(ask, answer), nil
 }
 
-// hintText describes the hints of a tool's author that matter for an approval.
-func hintText(ask converse.Approval) string {
-	switch {
-	case ask.Definition == nil:
-		return ""
-	case ask.Definition.Hints.ReadOnly:
-		return ", which declares that it changes nothing"
-	case ask.Definition.Hints.MayDestroy():
-		return ", which may destroy something"
+// approvalText returns the question. The name of the tool stands before the arguments and
+// again after them, because long arguments can move the beginning off the screen.
+func (u *User) approvalText(ask approvals.Question) string {
+	paint := u.screen.Notes
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n%s %s\n%s", paint.Bold("? The model wants to call"), approvals.Describe(ask.Approval), approvals.Arguments(ask.Approval))
+	if ask.Changed {
+		fmt.Fprintf(&text, "\n  %s", paint.Bad("You always allowed a tool of this name, but the tool or its server has changed since."))
 	}
-	return ", which changes something"
+	answers, keys := "y once, c for this conversation", "y/c"
+	if ask.Always {
+		answers, keys = answers+", a always for this tool", keys+"/a"
+	}
+	if ask.Later {
+		answers, keys = answers+", later", keys+"/later"
+	}
+	fmt.Fprintf(&text, "\n  %s: %s\n  run it? [%s/N] ", paint.Name(approvals.Name(ask.Approval)), paint.Faint(answers+", n or a reason for no"), keys)
+	return text.String()
+}
+
+// parseApproval parses the answer of the user. An answer that is not possible, like any
+// other text, is a reason for no.
+func parseApproval(ask approvals.Question, answer string) approvals.Answer {
+	answer = strings.TrimSpace(answer)
+	switch word := strings.ToLower(answer); {
+	case word == "y", word == "yes":
+		return approvals.Answer{Choice: approvals.Once}
+	case word == "c":
+		return approvals.Answer{Choice: approvals.Conversation}
+	case word == "a" && ask.Always:
+		return approvals.Answer{Choice: approvals.Always}
+	case word == "later" && ask.Later:
+		return approvals.Answer{Choice: approvals.Later}
+	case word == "", word == "n", word == "no":
+		return approvals.Answer{}
+	}
+	return approvals.Answer{Reason: answer}
 }
 
 // unanswered wraps the error of a question.
