@@ -60,6 +60,12 @@ func idShown(t *testing.T, x *screen.Terminal, before string) string {
 	return found[len(found)-1][1]
 }
 
+// atPrompt reports whether the cursor is at an empty prompt for a message.
+func atPrompt(e *screen.Emulator) bool {
+	row, _, visible := e.Cursor()
+	return visible && e.Line(row) == ">"
+}
+
 // Each command does what its help says when it is typed.
 func TestSlashCommands(t *testing.T) {
 	folder := t.TempDir()
@@ -69,7 +75,16 @@ func TestSlashCommands(t *testing.T) {
 	x := run{dir: folder, env: []string{"NO_COLOR=1"}}.onScreen(t, 100, 50, "chat", "--config", path)
 	types := func(line string, shown ...string) {
 		t.Helper()
+		x.Wait("the prompt", atPrompt)
+		echo := "> " + line[:min(len(line), 30)]
+		before := x.Count(echo)
 		x.Type(line + "\n")
+		if line == "/quit" {
+			return
+		}
+		x.Wait("the prompt after "+line, func(e *screen.Emulator) bool {
+			return atPrompt(e) && strings.Count(screen.Flat(e.All()), screen.Flat(echo)) > before
+		})
 		for _, text := range shown {
 			x.SeeAnywhere(text)
 		}
@@ -120,7 +135,7 @@ func TestSlashCommands(t *testing.T) {
 	types("/hstory", "Did you mean /history?")
 	types("/quit now", "/quit takes no argument")
 	types("//etc/hosts what is this", "heard </etc/hosts what is this>")
-	x.Type("/quit\n")
+	types("/quit")
 	if status := x.Ends(); status != int(exit.Done) {
 		t.Errorf("exit status %d", status)
 	}
