@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/screen"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -168,19 +169,16 @@ func TestAlways(t *testing.T) {
 	here := run{dir: folder}
 	configure(model(t, packs("hat", "hat")...), satchel(0))
 	contains(t, "the list", here.consort(t, "approvals").expect(t, exit.Done).stdout, "no tool is always allowed")
-	x := here.onTerminal(t, "chat")
-	x.expect("> ")
-	x.types("Pack.\r")
-	x.expect("a always for this tool")
-	x.expect(question)
-	x.types("a\r")
-	x.expect("I am done.")
-	x.expect("> ")
-	x.types("Again.\r")
-	x.expect("I am done.")
-	x.types("/quit\r")
-	if shown := x.ends(exit.Done); strings.Count(shown, question) != 1 {
-		t.Errorf("asked again: %s", shown)
+	x := here.chats(t, 80, 24)
+	x.says("Pack.")
+	x.See(question, "a always for this tool")
+	x.Type("a")
+	x.See("I am done.")
+	x.says("Again.")
+	x.Wait("the second answer", func(e *screen.Emulator) bool { return strings.Count(e.All(), "I am done.") == 2 })
+	x.leaves()
+	if x.Count("→ always for this tool") != 1 || x.Count("The model wants to call") != 1 {
+		t.Errorf("asked again: %s", x.All())
 	}
 	var list reports.ApprovalList
 	if err := json.Unmarshal([]byte(here.consort(t, "approvals", "--json").expect(t, exit.Done).stdout), &list); err != nil || len(list.Approvals) != 1 ||
@@ -202,11 +200,11 @@ func TestAlways(t *testing.T) {
 	configure(model(t, packs("hat")...), satchel(1))
 	contains(t, "another command line", oneLine(here.consort(t, "run", "Pack.").expect(t, exit.Done).stderr), nobody)
 	configure(model(t, packs("hat")...), satchel(1))
-	x = here.onTerminal(t, "run", "Pack.")
-	x.expect("You always allowed a tool of this name, but the tool or its server has changed since.")
-	x.expect(question)
-	x.types("n\r")
-	x.ends(exit.Done)
+	y := here.onTerminal(t, "run", "Pack.")
+	y.expect("You always allowed a tool of this name, but the tool or its server has changed since.")
+	y.expect(question)
+	y.types("n\r")
+	y.ends(exit.Done)
 	configure(model(t, packs("hat")...), satchel(0))
 	contains(t, "another folder", oneLine(run{}.consort(t, "run", "Pack.", "--config", path).expect(t, exit.Done).stderr), nobody)
 

@@ -255,17 +255,14 @@ func TestChatPutsOff(t *testing.T) {
 	path := file(t, model(t,
 		says("", calls("world__effect", `{"key":"a"}`)), expects("a", "One."),
 		says("", calls("world__effect", `{"key":"b"}`))), world, historyTable, defers)
-	x := run{}.onTerminal(t, "chat", "--config", path)
-	for _, turn := range [][]string{{"First.\r", "y\r", "One."}, {"Second.\r", "later\r", "waits for an answer"}} {
-		x.expect("> ")
-		x.types(turn[0])
-		x.expect("run it? [y/c/a/later/N]")
-		x.types(turn[1])
-		x.expect(turn[2])
+	x := run{}.chats(t, 80, 24, "--config", path)
+	for _, turn := range [][]string{{"First.", "y", "One."}, {"Second.", "l", "waits for an answer"}} {
+		x.says(turn[0])
+		x.See("y once", "l later")
+		x.Type(turn[1])
+		x.See(turn[2])
 	}
-	x.expect("> ")
-	x.types("/quit\r")
-	x.ends(exit.Done)
+	x.leaves()
 	infos := all(t, open(t, path))
 	if count() != 1 || len(infos) != 1 {
 		t.Fatalf("%d effects, %+v", count(), infos)
@@ -274,14 +271,15 @@ func TestChatPutsOff(t *testing.T) {
 		t.Errorf("%+v", waits)
 	}
 	nothing := file(t, model(t, says("", calls("world__effect", `{"key":"c"}`)), expects("later", "Not now.")), world, defers)
-	x = run{}.onTerminal(t, "chat", "--history", "none", "--config", nothing)
-	x.expect("> ")
-	x.types("First.\r")
-	x.expect("run it? [y/c/a/N]")
-	x.types("later\r")
-	x.expect("Not now.")
-	x.types("/quit\r")
-	x.ends(exit.Done)
+	x = run{}.chats(t, 80, 24, "--history", "none", "--config", nothing)
+	x.says("First.")
+	x.See("y once", "n no")
+	if strings.Contains(x.Screen(), "l later") {
+		t.Errorf("an answer can be given later, and nothing keeps the question:\n%s", x.Screen())
+	}
+	x.Type("dlater\r")
+	x.See("Not now.")
+	x.leaves()
 	if count() != 1 {
 		t.Error("it happened")
 	}

@@ -44,7 +44,8 @@ type chat struct {
 	interrupts chan os.Signal
 	assembly   *config.Assembly
 	session    *session
-	stores     []history.Store // opened by commands
+	stores     []history.Store         // opened by commands
+	shown      atomic.Pointer[session] // for the status and completions, which come at any time
 
 	// interrupted counts the Ctrl-C presses since the user's last message; the second one
 	// leaves.
@@ -96,13 +97,14 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
 	signal.Notify(c.interrupts, os.Interrupt)
 	defer signal.Stop(c.interrupts)
-	c.user = terminal.NewUser(p.screen, p.stdin, c.interrupts, c.interrupt)
 	c.assembly.Options.Ask = c.elicit
 	if c.session, err = openSession(ctx, p, c.assembly, want); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.closeSession()) }()
 	defer func() { c.session.adviseContinue() }() // of the conversation that is open then
+	leave := c.meet(ctx, cfg)
+	defer func() { err = errors.Join(err, leave()) }()
 	if c.user.Interactive() {
 		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+display.Text(cfg.Model.Name.Reveal())+". /help lists the commands."))
 	}
@@ -190,6 +192,9 @@ func (c *chat) loop(ctx context.Context) error {
 // reply runs a turn that begins with the user's message said, or with the history if said is
 // empty. Leave reports whether the user leaves.
 func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
+	if ok, leave, err := c.addDocuments(ctx, said); !ok {
+		return leave, err
+	}
 	return c.play(ctx, func(ctx context.Context) iter.Seq2[converse.Event, error] {
 		if said == "" {
 			return c.session.conversation.Continue(ctx)
@@ -200,7 +205,12 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 
 // play runs a turn, which Ctrl-C cancels, and prints its error.
 func (c *chat) play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) (leave bool, err error) {
-	err = c.interruptible(ctx, func(ctx context.Context) error { return c.session.play(ctx, events(ctx)) })
+	return c.printed(ctx, c.interruptible(ctx, func(ctx context.Context) error { return c.session.play(ctx, events(ctx)) }))
+}
+
+// printed prints the error of a piece of work that Ctrl-C may have cancelled. Leave reports
+// whether the user leaves.
+func (c *chat) printed(ctx context.Context, err error) (leave bool, _ error) {
 	switch {
 	case c.interrupted.Load() > 1:
 		return true, nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/testing/screen"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -28,13 +29,12 @@ func TestChatShowsThatAPageIsComplete(t *testing.T) {
 	t.Cleanup(listener.Close)
 	path := file(t, model(t, says("", calls("acme__login", `{}`)), says("You are in.")),
 		"[mcp.acme]\ntransport = \"http\"\nurl = \""+listener.URL+"\"\nprotocol = \"2025-11-25\"\n", allows)
-	x := run{}.onTerminal(t, "chat", "--config", path)
-	x.expect("> ")
-	x.types("Log in.\r")
-	x.expect("did you? [y/N]")
-	x.types("y\r")
-	x.expect("The server says that this is done: Log in to Acme.")
-	x.expect("> ")
-	x.types("\x04")
+	x := run{}.chats(t, 80, 24, "--config", path)
+	x.says("Log in.")
+	x.See("https://example.com/login", "did you? [y/N]")
+	x.Type("y\r")
+	x.See("The server says that this is done: Log in to Acme.")
+	x.prompt()
+	x.Type(screen.Ctrl('d'))
 	x.ends(exit.Done)
 }

@@ -39,6 +39,7 @@ type program struct {
 
 	approver *approvals.Approver // decides about calls; nil for commands without questions
 
+	view       terminal.Renderer      // renders turns for a person; nil for the default
 	level      zap.AtomicLevel        // of the log
 	assembling config.AssembleOptions // of the last assembly
 	exports    *otelsetup.Exports     // nil unless telemetry is on

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/chatcommands"
+	"github.com/consort-go/consort/internal/chatui"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 )
@@ -51,7 +52,13 @@ func (s commandSession) Play(ctx context.Context, events func(context.Context) i
 	return s.chat.play(ctx, events)
 }
 
-func (s commandSession) Compose(string) bool { return false }
+func (s commandSession) Compose(text string) bool {
+	ui, ok := s.chat.user.(*chatui.UI)
+	if ok {
+		ui.Restore(text)
+	}
+	return ok
+}
 
 // Switch closes the conversation and opens another one.
 func (s commandSession) Switch(ctx context.Context, to chatcommands.Opening) error {
@@ -68,6 +75,7 @@ func (s commandSession) Switch(ctx context.Context, to chatcommands.Opening) err
 		return err
 	}
 	c.session = next
+	c.shown.Store(next)
 	if to.Store != nil {
 		c.stores = append(c.stores, to.Store)
 	}

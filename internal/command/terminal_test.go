@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -170,150 +169,20 @@ func TestATerminalShowsWhatCannotBeSeen(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || os.WriteFile(path, append(text, "[approval]\ndefault = \"ask\"\n"...), 0o600) != nil {
 		t.Fatal(err)
 	}
-	x := plain.onTerminal(t, "chat", "--config", path)
-	x.expect("> ")
-	x.types("Pack.\r")
-	x.expect(`\ue000`)
-	x.expect("run it?")
-	x.types("y\r")
-	x.expect("Packed.")
-	x.expect("> ")
-	x.types("/history\r")
-	x.expect("> ")
-	x.types("/quit\r")
-	lacksUnseen(t, "chat", strings.ReplaceAll(x.ends(exit.Done), "\a", ""))
-}
-
-func TestChatAsksForApproval(t *testing.T) {
-	path := file(t, model(t,
-		says("I pack.", calls("satchel__pack", `{"items":["hat"]}`), calls("atlas__weather", `{"city":"Oslo"}`)),
-		says("Packed."),
-		says("", calls("satchel__pack", `{"items":["anvil"]}`)),
-		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"too heavy"}}, Reply: openaiserver.Message{Text: "No anvil then."}},
-	), atlas(0), satchel(0), "[[approval.rules]]\naction = \"ask\"\nread_only = false\n")
-	x := run{}.onTerminal(t, "chat", "--config", path)
-	x.expect("> ")
-	x.types("Pack a hat.\r")
-	x.expect("pack")
-	x.expect(`"hat"`)
-	x.expect("run it?")
-	x.types("y\r")
-	x.expect("in the satchel: hat")
-	x.expect("Packed.")
-	x.expect("> ")
-	x.types("And an anvil.\r")
-	x.expect("run it?")
-	x.types("too heavy\r")
-	x.expect("DENIED")
-	x.expect("No anvil then.")
-	x.expect("> ")
-	x.types("/history\r")
-	x.expect("satchel__pack(")
-	x.expect("No anvil then.")
-	x.types("/tools\r")
-	x.expect("atlas__weather")
-	x.types("/nonsense\r")
-	x.expect("/help")
-	x.types("/quit\r")
-	x.ends(exit.Done)
-}
-
-// What was typed before a question was shown does not answer it: neither an
-// approval nor a form.
-func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
-	path := file(t, model(t,
-		says("", calls("satchel__pack", `{"items":["hat"]}`)), says("Not packed."),
-		says("", calls("elicitor__book", `{}`)), says("Booked."),
-	), elicitor(t), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n", allows)
-	x := run{}.onTerminal(t, "chat", "--config", path)
-	x.types("Pack a hat.\ry\ryes\ry") // the last without its end
-	x.expect("run it?")
-	x.types("too warm\r")
-	x.expect("DENIED")
-	x.expect("Not packed.")
-	x.types("Book.\r7\r7\r")
-	x.expect("row: ")
-	x.types("3\r")
-	x.expect("window")
-	x.expect(": ")
-	x.types("\r")
-	x.expect(`"row":3`)
-	x.expect("Booked.")
-	x.types("/quit\r")
-	lacks(t, "the screen", x.ends(exit.Done), "in the satchel")
+	x := plain.chats(t, 120, 40, "--config", path)
+	x.says("Pack.")
+	x.See("<U+E0041>", "y once")
+	x.Type("y")
+	x.See("Packed.")
+	x.says("/history")
+	x.leaves()
+	x.SeeAnywhere(`<U+E000>`)
+	lacksUnseen(t, "chat", x.Raw())
 }
 
 // slowly is an answer that takes long enough to be interrupted.
 func slowly(words int) openaiserver.Step {
 	return openaiserver.Step{Reply: openaiserver.Message{Text: strings.Repeat("word ", words), Delta: 5, Pace: 50 * time.Millisecond}}
-}
-
-func TestCtrlCCancelsTheTurnAndTwiceLeaves(t *testing.T) {
-	path := file(t, model(t, slowly(1000)), atlas(0))
-	x := run{}.onTerminal(t, "chat", "--config", path)
-	x.expect("> ")
-	x.types("Talk.\r")
-	x.expect("word word")
-	x.types("\x03")
-	x.expect("Cancelled.")
-	x.expect("> ")
-	x.types("Again.\r")
-	x.expect("word word")
-	x.types("\x03")
-	x.expect("Cancelled.")
-	x.expect("> ")
-	x.types("\x03")
-	x.ends(exit.Done)
-}
-
-func TestCtrlCAnswersAQuestion(t *testing.T) {
-	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(0), "[approval]\ndefault = \"ask\"\n")
-	x := run{}.onTerminal(t, "chat", "--config", path)
-	x.expect("> ")
-	x.types("Oslo?\r")
-	x.expect("run it?")
-	x.types("\x03")
-	x.expect("Cancelled.")
-	x.expect("> ")
-	x.types("\x04")
-	x.ends(exit.Done)
-}
-
-func TestCtrlCAtThePrompt(t *testing.T) {
-	x := run{}.onTerminal(t, "chat", "--config", file(t, model(t)))
-	x.expect("> ")
-	x.types("half a mess\x03")
-	x.expect("Ctrl-C again leaves.")
-	x.expect("> ")
-	x.types("\x03")
-	x.ends(exit.Done)
-}
-
-func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
-	fresh, other, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fresh.Close()
-	defer other.Close()
-	x := run{}.onTerminal(t, "chat", "--config", file(t, model(t), atlas(0)))
-	x.expect("> ")
-	x.types("/tools\r")
-	x.expect("atlas__weather")
-	x.expect("> ")
-	x.cmd.Process.Signal(os.Interrupt) // from elsewhere: like Ctrl-C
-	x.expect("Ctrl-C again leaves.")
-	x.expect("> ")
-	if reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
-		t.Error("the terminal is not in raw mode at the prompt")
-	}
-	x.cmd.Process.Signal(sigterm)
-	x.cmd.Wait()
-	if !reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
-		t.Error("the terminal is not as it was before")
-	}
-	shown := x.ends(exit.Failed)
-	contains(t, "the screen", shown, "stopped")
 }
 
 func stateOf(t *testing.T, terminal *os.File) *term.State {
@@ -323,19 +192,6 @@ func stateOf(t *testing.T, terminal *os.File) *term.State {
 		t.Fatal(err)
 	}
 	return state
-}
-
-// The first cancels, the second leaves, whether or not the turn is over by then.
-func TestCtrlCTwiceLeavesDuringATurn(t *testing.T) {
-	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(time.Minute))
-	x := run{}.onTerminal(t, "chat", "--config", path)
-	x.expect("> ")
-	x.types("Oslo?\r")
-	x.expect("atlas__weather")
-	x.types("\x03")
-	x.expect("CANCELED") // the turn still has to be brought to its end
-	x.types("\x03")
-	x.ends(exit.Done)
 }
 
 // elicitor is an MCP server whose tool asks the person something.
@@ -359,41 +215,6 @@ func elicitor(t *testing.T) string {
 	listener := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	t.Cleanup(listener.Close)
 	return "[mcp.elicitor]\ntransport = \"http\"\nurl = \"" + listener.URL + "\"\nprotocol = \"2025-11-25\"\n"
-}
-
-func TestChatAnswersAServersForm(t *testing.T) {
-	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)),
-		says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t), allows)
-	x := run{}.onTerminal(t, "chat", "--config", path)
-	x.expect("> ")
-	x.types("Book.\r")
-	x.expect("Which seat?")
-	x.expect("row: ")
-	x.types("zero\r")
-	x.expect("not a number")
-	x.expect("row: ")
-	x.types("7\r")
-	x.expect("window [y/n] default true: ")
-	x.types("\r")
-	x.expect(`"row":7`)
-	x.expect(`"window":true`)
-	x.expect("Booked.")
-	x.expect("> ")
-	x.types("Book.\r")
-	x.expect("row: ")
-	x.types("/no\r")
-	x.expect("decline")
-	x.expect("> ")
-	x.types("Book.\r")
-	for range 5 {
-		x.expect("row: ")
-		x.types("zero\r")
-	}
-	x.expect("None of 5 answers is valid")
-	x.expect("cancel")
-	x.expect("> ")
-	x.types("\x04")
-	x.ends(exit.Done)
 }
 
 // The terminal sends Ctrl-C to all processes of the group; who ends is decided

@@ -18,6 +18,9 @@ func (p *program) renderer() terminal.Renderer {
 	if p.json {
 		return terminal.JSONLines{Screen: p.screen}
 	}
+	if p.view != nil {
+		return p.view
+	}
 	return terminal.NewView(p.screen)
 }
 

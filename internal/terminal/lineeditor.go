@@ -81,7 +81,7 @@ const maxPlain = 4095
 
 // readPlain reads a line, or the lines of a paste. The terminal edits the line itself.
 func (e *lineEditor) readPlain(ctx context.Context, prompt string, remember bool) (string, error) {
-	defer e.screen.hide(e.screen.Stderr)()
+	defer e.screen.Above(e.screen.Stderr)()
 	if !remember {
 		if err := e.discardTyped(ctx); err != nil {
 			return "", err
@@ -124,7 +124,7 @@ func (e *lineEditor) edit(ctx context.Context, prompt string, remember bool) (st
 	} else if remember {
 		e.history = editor.History
 	}
-	defer e.screen.hide(editor)() // runs after the mode is restored
+	defer e.screen.Above(editor)() // runs after the mode is restored
 	fd := int(e.terminal.Fd())
 	if width, height, err := term.GetSize(fd); err == nil && width > 0 && height > 0 {
 		editor.SetSize(width, height)

@@ -25,28 +25,38 @@ func (s *Screen) Decline(_ context.Context, ask *invoker.ElicitRequest) (*invoke
 	return &invoker.ElicitResult{Action: invoker.Decline}, nil
 }
 
+// Form puts the questions of servers to a person, field by field.
+type Form struct {
+	Screen *Screen
+	// Ask asks for a line of text. The prompt may have several lines. Text that was typed
+	// before the prompt was shown must not be an answer.
+	Ask func(ctx context.Context, prompt string) (string, error)
+	// Interrupt is called when an interrupt ends a question.
+	Interrupt func()
+}
+
 // Elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
-func (u *User) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	question := "\n" + u.screen.Notes.Bold("? A server asks: ") + display.Text(ask.Message)
+func (f *Form) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	question := "\n" + f.Screen.Notes.Bold("? A server asks: ") + display.Text(ask.Message)
 	if ask.URL != "" { // the program does not open the URL itself
 		if ask.OnCompletion != nil {
 			ask.OnCompletion(func() {
-				u.screen.Note("  %s", u.screen.Notes.Faint("The server says that this is done: "+display.Line(ask.Message)))
+				f.Screen.Note("  %s", f.Screen.Notes.Faint("The server says that this is done: "+display.Line(ask.Message)))
 			})
 		}
-		return u.consent(ctx, question+"\n  visit "+display.Text(ask.URL)+"\n  did you? [y/N] ")
+		return f.consent(ctx, question+"\n  visit "+display.Text(ask.URL)+"\n  did you? [y/N] ")
 	}
 	fields, err := formFields(ask.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("the form cannot be shown: %w", err)
 	}
 	if len(fields) == 0 {
-		return u.consent(ctx, question+"\n  yes? [y/N] ")
+		return f.consent(ctx, question+"\n  yes? [y/N] ")
 	}
 	content := map[string]any{}
-	question += u.screen.Notes.Faint("\n  /no declines; Ctrl-D leaves it unanswered")
+	question += f.Screen.Notes.Faint("\n  /no declines; Ctrl-D leaves it unanswered")
 	for _, field := range fields {
-		value, action, err := u.field(ctx, &field, question)
+		value, action, err := f.field(ctx, &field, question)
 		if err != nil || action != invoker.Accept {
 			return &invoker.ElicitResult{Action: action}, err
 		}
@@ -59,14 +69,14 @@ func (u *User) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker
 }
 
 // field asks for one field, after the preface, until the answer is valid.
-func (u *User) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
+func (f *Form) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
 	for range maxTries {
-		answer, err := u.editor.question(ctx, preface+"\n  "+field.prompt())
+		answer, err := f.Ask(ctx, preface+"\n  "+field.prompt())
 		switch answer = strings.TrimSpace(answer); {
 		case errors.Is(err, io.EOF):
 			return nil, invoker.Dismiss, nil
 		case err != nil:
-			return nil, invoker.Dismiss, u.unanswered(err)
+			return nil, invoker.Dismiss, f.unanswered(err)
 		case answer == "/no":
 			return nil, invoker.Decline, nil
 		}
@@ -74,24 +84,32 @@ func (u *User) field(ctx context.Context, field *formField, preface string) (any
 		if err == nil {
 			return value, invoker.Accept, nil
 		}
-		preface = "  " + u.screen.Notes.Bad(display.Text(err.Error()))
+		preface = "  " + f.Screen.Notes.Bad(display.Text(err.Error()))
 	}
-	u.screen.Note("%s", preface)
-	u.screen.Note("  %s", u.screen.Notes.Faint(fmt.Sprintf("None of %d answers is valid: the server is told that its question was not answered.", maxTries)))
+	f.Screen.Note("%s", preface)
+	f.Screen.Note("  %s", f.Screen.Notes.Faint(fmt.Sprintf("None of %d answers is valid: the server is told that its question was not answered.", maxTries)))
 	return nil, invoker.Dismiss, nil
 }
 
 // consent asks a yes-or-no question.
-func (u *User) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
-	answer, err := u.editor.question(ctx, question)
+func (f *Form) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
+	answer, err := f.Ask(ctx, question)
 	action := invoker.Decline
 	switch answer = strings.ToLower(strings.TrimSpace(answer)); {
 	case errors.Is(err, io.EOF):
 		action = invoker.Dismiss
 	case err != nil:
-		return nil, u.unanswered(err)
+		return nil, f.unanswered(err)
 	case answer == "y", answer == "yes":
 		action = invoker.Accept
 	}
 	return &invoker.ElicitResult{Action: action}, nil
+}
+
+// unanswered wraps the error of a question.
+func (f *Form) unanswered(err error) error {
+	if errors.Is(err, ErrInterrupted) {
+		f.Interrupt()
+	}
+	return fmt.Errorf("the user did not answer: %w", err)
 }

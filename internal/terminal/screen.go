@@ -41,6 +41,13 @@ type Screen struct {
 	ticker  sync.WaitGroup
 }
 
+// Live is an output that also shows what is going on, see [Screen.Above].
+type Live interface {
+	io.Writer
+	// Busy replaces what is shown to go on.
+	Busy(what []string)
+}
+
 // Activity is a line about something that is going on.
 type Activity struct {
 	screen *Screen
@@ -182,7 +189,7 @@ func (s *Screen) to(file *os.File) io.Writer {
 // breakLine ends the line of standard output if both outputs are one terminal.
 func (s *Screen) breakLine() {
 	if s.shared && s.midline {
-		fmt.Fprintln(s.Stderr)
+		fmt.Fprintln(s.to(s.Stderr))
 		s.midline = false
 	}
 }
@@ -213,6 +220,7 @@ func (s *Screen) Begin(text string) *Activity {
 	defer s.mu.Unlock()
 	s.erase()
 	s.lines = append(s.lines, line)
+	s.pass()
 	s.redraw()
 	s.startTicker()
 	return line
@@ -262,12 +270,14 @@ func (a *Activity) End() {
 	defer s.mu.Unlock()
 	s.erase()
 	s.lines = slices.DeleteFunc(s.lines, func(l *Activity) bool { return l == a })
+	s.pass()
 	s.redraw()
 }
 
-// hide hides the block while a question is open, and sends all output through above, which
-// redraws the question below it. The caller must call answered to restore the block.
-func (s *Screen) hide(above io.Writer) (answered func()) {
+// Above hides the block, and sends all output for the terminal through above, which shows
+// it above a question or a screen of its own. If above is [Live], it shows the lines of the
+// block, too. The caller must call restore to get the block back.
+func (s *Screen) Above(above io.Writer) (restore func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
@@ -278,6 +288,17 @@ func (s *Screen) hide(above io.Writer) (answered func()) {
 		defer s.mu.Unlock()
 		s.above = nil
 		s.redraw()
+	}
+}
+
+// pass passes the lines of the block to a [Live] output; s.mu is held.
+func (s *Screen) pass() {
+	if live, ok := s.above.(Live); ok {
+		what := make([]string, len(s.lines))
+		for i, line := range s.lines {
+			what[i] = line.text
+		}
+		live.Busy(what)
 	}
 }
 

@@ -11,22 +11,24 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/approvals"
+	"github.com/consort-go/consort/invoker"
 )
 
 // User is the person at the terminal: their messages, and their answers to the questions
 // of models and servers. Its methods may be called concurrently; one question is asked at
 // a time.
 type User struct {
-	screen    *Screen
-	editor    *lineEditor
-	interrupt func()
+	screen *Screen
+	editor *lineEditor
+	form   *Form
 }
 
 // NewUser returns the person who types on stdin. A value from interrupts, such as Ctrl-C,
 // interrupts the question that is open, which returns [ErrInterrupted]; interrupt is then
 // called too, unless the question was for a message.
 func NewUser(s *Screen, stdin *os.File, interrupts <-chan os.Signal, interrupt func()) *User {
-	return &User{screen: s, editor: newLineEditor(s, stdin, interrupts), interrupt: interrupt}
+	editor := newLineEditor(s, stdin, interrupts)
+	return &User{screen: s, editor: editor, form: &Form{Screen: s, Ask: editor.question, Interrupt: interrupt}}
 }
 
 // Interactive reports whether the user types on a terminal and sees questions there.
@@ -47,7 +49,7 @@ func (u *User) AskApproval(ctx context.Context, ask approvals.Question) (approva
 		return approvals.Answer{Choice: approvals.Later}, nil
 	}
 	if err != nil {
-		return approvals.Answer{}, u.unanswered(err)
+		return approvals.Answer{}, u.form.unanswered(err)
 	}
 	return parseApproval(ask, answer), nil
 }
@@ -91,10 +93,7 @@ func parseApproval(ask approvals.Question, answer string) approvals.Answer {
 	return approvals.Answer{Reason: answer}
 }
 
-// unanswered wraps the error of a question.
-func (u *User) unanswered(err error) error {
-	if errors.Is(err, ErrInterrupted) {
-		u.interrupt()
-	}
-	return fmt.Errorf("the user did not answer: %w", err)
+// Elicit puts a server's question to the user.
+func (u *User) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	return u.form.Elicit(ctx, ask)
 }

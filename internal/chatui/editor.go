@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chatui
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/consort-go/consort/internal/display"
+)
+
+// edited holds the text that an editor has left.
+type edited struct {
+	text string
+	err  error
+}
+
+// edit opens the text in the person's editor.
+func (m *model) edit() tea.Cmd {
+	words := strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")))
+	if len(words) == 0 {
+		m.hint = "Set VISUAL or EDITOR to your editor."
+		return nil
+	}
+	folder, err := os.MkdirTemp("", "consort-")
+	if err != nil {
+		m.hint = "The text cannot be edited: " + display.Line(err.Error())
+		return nil
+	}
+	path := filepath.Join(folder, "message.md")
+	if err := os.WriteFile(path, []byte(m.input.value()), 0o600); err != nil {
+		m.hint = "The text cannot be edited: " + display.Line(errors.Join(err, os.RemoveAll(folder)).Error())
+		return nil
+	}
+	return tea.ExecProcess(exec.Command(words[0], append(words[1:], path)...), func(err error) tea.Msg {
+		text, failed := os.ReadFile(path)
+		return edited{strings.TrimRight(string(text), "\r\n"), errors.Join(err, failed, os.RemoveAll(folder))}
+	})
+}
+
+// edited takes the text from the editor. The text in the input stays if that has failed.
+func (m *model) edited(msg edited) {
+	if msg.err != nil {
+		m.hint = "The text was not edited: " + display.Line(msg.err.Error())
+		return
+	}
+	m.input.set(msg.text)
+}

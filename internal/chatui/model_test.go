@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chatui
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/rendering"
+	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/invoker"
+)
+
+// desk is a model without a program: the test sends its messages, and looks at its view.
+type desk struct {
+	*model
+	t          *testing.T
+	lines      chan line
+	interrupts int
+}
+
+func newDesk(t *testing.T, cols, rows int) *desk {
+	t.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	d := &desk{t: t, lines: make(chan line, 1)}
+	options := &Options{Screen: terminal.NewScreen(null, null), Interrupt: func() { d.interrupts++ }}
+	d.model = newModel(options, newBacklog(), d.lines)
+	d.model.style = rendering.Style{}
+	d.Update(tea.WindowSizeMsg{Width: cols, Height: rows})
+	d.drawn = true
+	return d
+}
+
+// happens processes an item of the backlog.
+func (d *desk) happens(item any) {
+	d.t.Helper()
+	d.backlog.put(item, 0)
+	d.Update(arrived{})
+}
+
+// keys presses keys: names such as "enter", and otherwise text.
+func (d *desk) keys(keys ...string) {
+	d.t.Helper()
+	named := map[string]tea.KeyPressMsg{
+		"enter": {Code: tea.KeyEnter}, "tab": {Code: tea.KeyTab}, "up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown},
+		"pgdown": {Code: tea.KeyPgDown}, "pgup": {Code: tea.KeyPgUp}, "esc": {Code: tea.KeyEscape}, "backspace": {Code: tea.KeyBackspace},
+		"home": {Code: tea.KeyHome}, "alt+enter": {Code: tea.KeyEnter, Mod: tea.ModAlt}, "space": {Code: ' ', Text: " "},
+	}
+	for _, key := range keys {
+		if msg, ok := named[key]; ok {
+			d.Update(msg)
+		} else if letter, ok := strings.CutPrefix(key, "ctrl+"); ok {
+			d.Update(tea.KeyPressMsg{Code: rune(letter[0]), Mod: tea.ModCtrl})
+		} else {
+			for _, r := range key {
+				d.Update(tea.KeyPressMsg{Code: r, Text: string(r)})
+			}
+		}
+	}
+}
+
+// paste pastes a text as a terminal reports it.
+func (d *desk) paste(text string) {
+	d.Update(tea.PasteStartMsg{})
+	d.Update(tea.PasteMsg{Content: text})
+	d.Update(tea.PasteEndMsg{})
+}
+
+// view returns the text of the view, and checks that it fits the window.
+func (d *desk) view() string {
+	d.t.Helper()
+	text := ansi.Strip(d.View().Content)
+	rows := strings.Split(text, "\n")
+	if len(rows) > d.height-1 && d.height > 12 {
+		d.t.Errorf("the view has %d rows of %d:\n%s", len(rows), d.height, text)
+	}
+	for _, row := range rows {
+		if columns(row) >= d.width {
+			d.t.Errorf("a row has %d of %d columns: %q", columns(row), d.width, row)
+		}
+	}
+	return text
+}
+
+// shows fails the test unless the view contains the texts.
+func (d *desk) shows(texts ...string) {
+	d.t.Helper()
+	view := strings.Join(strings.Fields(d.view()), " ")
+	for _, text := range texts {
+		if !strings.Contains(view, text) {
+			d.t.Errorf("no %q in:\n%s", text, d.view())
+		}
+	}
+}
+
+// sent returns the message that was sent, if there is one.
+func (d *desk) sent() (string, bool) {
+	select {
+	case l := <-d.lines:
+		return l.text, l.err == nil
+	default:
+		return "", false
+	}
+}
+
+// asked opens a question and returns the channel of its answer.
+func (d *desk) asked(q *question) chan reply {
+	d.t.Helper()
+	q.answers = make(chan reply, 1)
+	d.happens(opened{q})
+	return q.answers
+}
+
+// rests lets the keyboard rest.
+func (d *desk) rests() { d.Update(rested{d.question, d.question.press}) }
+
+func text(lines int) func(rendering.Style) []string {
+	return func(style rendering.Style) []string {
+		var all []string
+		for i := range lines {
+			all = append(all, wrapAll(fmt.Sprintf("line %d of the question", i+1), style.Width)...)
+		}
+		return all
+	}
+}
+
+var choices = []choice{{key: "y", label: "once", allows: true}, {key: "n", label: "no"}, {key: "d", label: "no, because…", reason: "why not? "}}
+
+// What was typed or pasted before the keyboard has rested does not answer a question, and
+// what was in the input before is there again afterwards.
+func TestOnlyKeysAfterTheQuestionAnswerIt(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	d.keys("half a mess")
+	answers := d.asked(&question{render: text(2), choices: choices})
+	first := rested{d.question, d.question.press}
+	d.keys("y", "enter")
+	d.Update(first) // of the time before the keys
+	d.keys("y")
+	d.paste("y\ny\n")
+	if strings.Contains(d.view(), "y once") {
+		t.Errorf("the question is open already:\n%s", d.view())
+	}
+	d.Update(tea.PasteStartMsg{})
+	d.rests() // in the middle of a paste
+	d.keys("y")
+	d.Update(tea.PasteEndMsg{})
+	d.rests()
+	d.shows("line 1 of the question", "y once", "n no")
+	d.paste("y")
+	d.keys("x", "enter")
+	select {
+	case given := <-answers:
+		t.Fatalf("it was answered: %+v", given)
+	default:
+	}
+	d.keys("y")
+	if given := <-answers; given.key != "y" || given.err != nil {
+		t.Errorf("the answer is %+v", given)
+	}
+	d.shows("→ once", "half a mess")
+	if _, sent := d.sent(); sent {
+		t.Error("something was sent")
+	}
+}
+
+// A question that is longer than the screen is not allowed before its end was shown; it can
+// be denied at once.
+func TestNobodyAllowsWhatWasNotShown(t *testing.T) {
+	for _, height := range []int{12, 24, 40} {
+		d := newDesk(t, 40, height)
+		answers := d.asked(&question{render: text(100), choices: choices})
+		d.rests()
+		for range 100 {
+			if strings.Contains(d.view(), "line 100 of") {
+				break
+			}
+			d.keys("y")
+			d.keys("pgdown")
+		}
+		if len(answers) > 0 {
+			t.Fatal("it was allowed before its end was shown")
+		}
+		d.Update(tea.WindowSizeMsg{Width: 39, Height: height}) // all of it was seen
+		d.keys("y")
+		if given := <-answers; given.key != "y" {
+			t.Errorf("the answer is %+v", given)
+		}
+		answers = d.asked(&question{render: text(100), choices: choices})
+		d.rests()
+		d.keys("pgdown")
+		d.Update(tea.WindowSizeMsg{Width: 50, Height: height}) // what was seen of it is elsewhere now
+		d.keys("y", "n")
+		if given := <-answers; given.key != "n" {
+			t.Errorf("the answer is %+v", given)
+		}
+	}
+}
+
+func TestAReasonForNo(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	answers := d.asked(&question{render: text(1), choices: choices})
+	d.rests()
+	d.keys("d")
+	d.shows("why not?")
+	d.keys("esc", "d", "too heavy", "enter")
+	if given := <-answers; given != (reply{key: "d", text: "too heavy"}) {
+		t.Errorf("the answer is %+v", given)
+	}
+	answers = d.asked(&question{render: text(1), prompt: "  row: "})
+	d.keys("7", "enter")
+	d.rests()
+	d.keys("8")
+	d.shows("row: 8")
+	d.keys("enter")
+	if given := <-answers; given != (reply{text: "8"}) {
+		t.Errorf("the answer is %+v", given)
+	}
+	answers = d.asked(&question{render: text(1), prompt: "  row: "})
+	d.rests()
+	d.keys("ctrl+d")
+	if given := <-answers; !errors.Is(given.err, io.EOF) {
+		t.Errorf("the answer is %+v", given)
+	}
+	q := &question{render: text(1), choices: choices}
+	d.asked(q)
+	d.happens(withdrawn{q})
+	d.shows("(withdrawn)")
+	d.keys("ctrl+c")
+	if d.interrupts != 1 {
+		t.Errorf("%d interrupts", d.interrupts)
+	}
+}
+
+// Nothing is sent before a message is waited for, and all of it stays in the input.
+func TestTextStaysUntilItIsSent(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	d.keys("first", "enter")
+	if _, sent := d.sent(); sent {
+		t.Error("it was sent before a message was waited for")
+	}
+	d.shows("first", "Not sent yet")
+	d.happens(readiness{true})
+	d.keys("enter")
+	if text, _ := d.sent(); text != "first" {
+		t.Errorf("sent %q", text)
+	}
+	d.happens(converse.TurnStarted{})
+	d.happens(converse.TextDelta{Text: "An answer."})
+	d.keys("second")
+	d.paste("line one\nline two")
+	d.keys("enter")
+	d.happens(converse.TextDelta{Text: " It goes on."})
+	d.shows("An answer. It goes on.", "secondline one", "line two")
+	d.happens(turnOver{})
+	d.happens(readiness{true})
+	if _, sent := d.sent(); sent {
+		t.Error("it was sent by itself")
+	}
+	d.keys("ctrl+j", "third", "alt+enter", "fourth\\", "enter", "fifth", "enter")
+	if text, _ := d.sent(); text != "secondline one\nline two\nthird\nfourth\nfifth" {
+		t.Errorf("sent %q", text)
+	}
+	d.happens(readiness{true})
+	d.keys("ctrl+d")
+	if _, ok := d.sent(); ok || d.ready {
+		t.Error("Ctrl-D does not leave")
+	}
+}
+
+// A paste is one text, byte for byte, however it is shown.
+func TestPaste(t *testing.T) {
+	long := strings.Repeat("a line\n\twith a tab\n", 60)
+	for name, test := range map[string]struct{ pasted, shown, sent string }{
+		"short":     {"one\rtwo\r\nthree", "one two three", "one\ntwo\nthree"},
+		"long":      {long, "[pasted 1: 121 lines", long},
+		"tabs":      {"a\tb", "[pasted 1: 1 lines", "a\tb"},
+		"invisible": {"a\u202eb", "invisible]", "a\u202eb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, 80, 24)
+			d.happens(readiness{true})
+			d.keys("see: ")
+			d.paste(test.pasted)
+			d.shows(test.shown)
+			d.keys("enter")
+			if text, _ := d.sent(); text != "see: "+test.sent {
+				t.Errorf("sent %q", text)
+			}
+		})
+	}
+}
+
+// The view fits the window whatever goes on.
+func TestTheViewFits(t *testing.T) {
+	for _, size := range [][2]int{{40, 14}, {80, 24}, {120, 40}, {200, 60}} {
+		d := newDesk(t, size[0], size[1])
+		d.happens(Status{Model: strings.Repeat("model", 20), Starting: []string{"files", "mail"}, Away: []string{strings.Repeat("x", 60)}})
+		for i := range 12 {
+			d.happens(converse.InvocationStarted{Invocation: canister.Invocation{Head: canister.Head{ID: fmt.Sprint(i)}, Name: strings.Repeat("tool", 20), Arguments: `{"path":"/a/long/path/of/something"}`}})
+		}
+		d.happens(converse.TextDelta{Text: strings.Repeat("words 東京 and more ", 80) + "\n\n| a | b |\n|--|--|\n| c | d |\n"})
+		d.keys(strings.Repeat("typed ", 100))
+		d.view()
+		d.asked(&question{render: text(50), choices: choices})
+		d.view()
+		d.rests()
+		d.view()
+		d.keys("d")
+		d.view()
+		d.keys("no", "enter")
+		for i := range 300 {
+			d.history.remember(fmt.Sprint("message ", i))
+		}
+		d.keys("ctrl+r", "message 1")
+		d.shows("search: message 1")
+		d.keys("esc")
+		d.input.set("/")
+		d.Update(completed{"/", Completions{Replace: 1, Items: []Completion{{"/new", strings.Repeat("about ", 50)}, {"/quit", ""}, {"/tools", "x"}}}})
+		d.shows("/quit")
+	}
+}
+
+// No sequence from tools, models or servers reaches the terminal.
+func TestSequencesHaveNoEffect(t *testing.T) {
+	const hostile = "\x1b[2J\x1b]0;title\a\u202edrow\u2066\x9b1A\x1b[5A"
+	d := newDesk(t, 80, 24)
+	d.happens(Status{Model: hostile, Starting: []string{hostile}, Away: []string{hostile}, Budget: hostile})
+	invocation := canister.Invocation{Head: canister.Head{ID: "1"}, Name: hostile, Arguments: `{"a":"` + hostile + `"}`}
+	for _, event := range []converse.Event{
+		converse.TurnStarted{}, converse.ReasoningDelta{Text: hostile}, converse.TextDelta{Text: hostile + "\n\n"},
+		converse.TextDelta{Text: hostile}, converse.InvocationAnnounced{Name: hostile}, converse.InvocationStarted{Invocation: invocation},
+		converse.InvocationProgressed{Invocation: invocation, Progress: invoker.Progress{Message: hostile}},
+		converse.ExchangeRetried{Retry: converse.Retry{Err: errors.New(hostile)}},
+	} {
+		d.happens(event)
+		d.harmless()
+	}
+	d.happens(converse.InvocationCompleted{Invocation: invocation, Result: canister.Result{Code: "X", Content: canister.Texts(hostile)}, Cause: hostile})
+	d.happens(note{hostile + "\n" + hostile})
+	d.keys("ctrl+o", "ctrl+o")
+	d.harmless()
+	d.history.remember(hostile)
+	d.keys("ctrl+r", "d")
+	d.harmless()
+	d.keys("esc")
+	d.asked(&question{render: func(style rendering.Style) []string { return wrapAll(hostile, style.Width) }, prompt: hostile})
+	d.rests()
+	d.harmless()
+}
+
+// harmless checks that the view and the transcript have no sequences but colours.
+func (d *desk) harmless() {
+	d.t.Helper()
+	for _, text := range append(d.paper.rows, d.View().Content) {
+		rest := sgr.ReplaceAllString(text, "")
+		if i := strings.IndexAny(rest, "\x1b\a\u202e\u2066\u009b"); i >= 0 {
+			d.t.Fatalf("there is a sequence at %d of %q", i, rest)
+		}
+	}
+}
+
+// Finished rows leave the memory of the model, and what waits is bounded.
+func TestFinishedRowsLeave(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	d.now = func() time.Time { return time.Time{}.Add(time.Hour) }
+	printedRows := 0
+	for i := range 5000 {
+		d.happens(converse.TextDelta{Text: fmt.Sprintf("Paragraph %d of an answer.\n\n", i)})
+		for d.paper.printing > 0 {
+			printedRows += d.paper.printing
+			d.Update(printed(d.paper.printing))
+		}
+		if len(d.paper.rows) > 100 {
+			t.Fatalf("%d rows are in memory", len(d.paper.rows))
+		}
+	}
+	if printedRows < 9900 {
+		t.Errorf("%d rows were printed", printedRows)
+	}
+}
+
+func TestReasoningIsFolded(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	d.happens(converse.TurnStarted{})
+	d.happens(converse.ReasoningDelta{Text: "First I consider the weather."})
+	d.shows("thinking")
+	d.happens(converse.TextDelta{Text: "It snows."})
+	d.shows("thought for", "It snows.")
+	if strings.Contains(d.view(), "consider the weather") {
+		t.Error("the reasoning is not folded")
+	}
+	d.keys("ctrl+o")
+	d.shows("First I consider the weather.")
+	d.keys("ctrl+o")
+	d.shows("nothing more to unfold")
+}

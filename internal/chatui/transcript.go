@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chatui
+
+import (
+	"io"
+	"regexp"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/consort-go/consort/internal/display"
+)
+
+// transcript is the finished part of the conversation that the terminal's scrollback does
+// not have yet: its last rows stay in the region that is redrawn, so that the input does
+// not move up and down with each finished paragraph.
+type transcript struct {
+	rows     []string // each fits the width
+	printing int      // how many of the first rows are on their way to the scrollback
+	partial  string   // the beginning of a line that others write
+}
+
+// printed reports that rows are in the scrollback.
+type printed int
+
+// add adds text, which may contain colours and several lines. Lines are wrapped at width.
+func (t *transcript) add(text string, width int) {
+	t.rows = append(t.rows, wrapAll(text, width)...)
+}
+
+// write adds text whose last line may be unfinished.
+func (t *transcript) write(text string, width int) {
+	t.partial += text
+	if end := strings.LastIndexByte(t.partial, '\n'); end >= 0 {
+		whole := t.partial[:end]
+		t.partial = t.partial[end+1:]
+		t.add(whole, width)
+	}
+}
+
+// endLine ends the unfinished line.
+func (t *transcript) endLine(width int) {
+	if t.partial != "" {
+		t.write("\n", width)
+	}
+}
+
+// space adds an empty row, unless the last one is empty.
+func (t *transcript) space() {
+	if n := len(t.rows); n == 0 || t.rows[n-1] != "" {
+		t.rows = append(t.rows, "")
+	}
+}
+
+// print moves rows beyond the last keep to the scrollback, at most some of them at once.
+// The rows are shown until [transcript.gone], so that none is missing in between.
+func (t *transcript) print(keep, most int) tea.Cmd {
+	if t.printing > 0 || len(t.rows) <= keep {
+		return nil
+	}
+	t.printing = min(len(t.rows)-keep, max(1, most))
+	text, n := strings.Join(t.rows[:t.printing], "\n"), t.printing
+	return tea.Sequence(tea.Println(text), func() tea.Msg { return printed(n) })
+}
+
+// gone removes rows that are in the scrollback.
+func (t *transcript) gone(n printed) {
+	t.printing = 0
+	t.rows = t.rows[min(int(n), len(t.rows)):]
+	if len(t.rows) == 0 {
+		t.rows = nil
+	}
+}
+
+// wrapAll wraps the lines of a text, which others have written.
+func wrapAll(text string, width int) []string {
+	var rows []string
+	for line := range strings.SplitSeq(visible(text), "\n") {
+		rows = append(rows, wrap(line, width)...)
+	}
+	return rows
+}
+
+// wrap wraps a line at width. Each row ends its colours, and the next one takes them up.
+func wrap(line string, width int) []string {
+	line = strings.ReplaceAll(line, "\t", "    ")
+	if ansi.StringWidthWc(line) <= width {
+		return []string{line}
+	}
+	var text strings.Builder
+	rows := lipgloss.NewWrapWriter(&text)
+	io.WriteString(rows, ansi.WrapWc(line, width, ""))
+	rows.Close()
+	return strings.Split(text.String(), "\n")
+}
+
+// fit cuts a line at width.
+func fit(line string, width int) string { return ansi.TruncateWc(line, width, "…") }
+
+// sgr is a change of colours, the only sequence that others may write.
+var sgr = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+
+// visible makes all that could control the terminal visible, except colours.
+func visible(text string) string {
+	if !strings.ContainsRune(text, '\x1b') {
+		return display.Text(text)
+	}
+	var safe strings.Builder
+	for {
+		at := sgr.FindStringIndex(text)
+		if at == nil {
+			safe.WriteString(display.Text(text))
+			return safe.String()
+		}
+		safe.WriteString(display.Text(text[:at[0]]) + text[at[0]:at[1]])
+		text = text[at[1]:]
+	}
+}

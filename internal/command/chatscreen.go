@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse/agenttool"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/chatui"
+	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/invoker"
+)
+
+// meet makes c.user the person at the terminal: with the screen of package chatui if it can
+// run here, and otherwise line by line. The caller must call leave at the end.
+func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error) {
+	p := c.program
+	if !chatui.Supported(p.screen, p.stdin) {
+		c.user = terminal.NewUser(p.screen, p.stdin, c.interrupts, c.interrupt)
+		return func() error { return nil }
+	}
+	options := chatui.Options{
+		Screen: p.screen, Stdin: p.stdin, Interrupts: c.interrupts, Redact: c.assembly.Redact,
+		Interrupt: func() {
+			select {
+			case c.interrupts <- os.Interrupt:
+			default: // earlier ones are waiting
+			}
+		},
+	}
+	c.shown.Store(c.session)
+	options.Complete = c.complete
+	status := &chatStatus{chat: c, model: cfg.Model.Name.Reveal()}
+	options.Status = status.now
+	if c.session.store != nil { // otherwise nothing is to be kept
+		if path, err := histories.StateFile("chat_history"); err == nil { // without a place for it, it is not kept
+			options.History = path
+		}
+	}
+	ctx, cancel := context.WithCancel(forProgram(ctx, c.assembly))
+	ui := chatui.Start(options)
+	c.user = ui
+	p.view = &chatView{ui, func() { status.spent(ctx) }}
+	var connecting sync.WaitGroup
+	connecting.Go(func() {
+		status.spent(ctx)
+		catalog, err := c.assembly.Roster.Catalog(ctx)
+		if err != nil {
+			return // the first turn reports it
+		}
+		p.screen.Note("%s", p.screen.Notes.Faint(fmt.Sprintf("%d tools of %d servers.", len(catalog.Tools()), len(c.assembly.Roster.Ensembles())-len(catalog.Away()))))
+	})
+	return func() error {
+		cancel()
+		connecting.Wait()
+		p.view = nil
+		return ui.Close()
+	}
+}
+
+// chatView renders turns on the screen of a chat.
+type chatView struct {
+	*chatui.UI
+	after func() // called after each turn
+}
+
+// Done implements [terminal.Renderer].
+func (v *chatView) Done() {
+	v.UI.Done()
+	v.after()
+}
+
+// chatStatus is what a chat shows all the time.
+type chatStatus struct {
+	chat  *chat
+	model string
+	left  atomic.Pointer[string] // of the budget
+}
+
+// now returns the current status.
+func (s *chatStatus) now() chatui.Status {
+	status := chatui.Status{Model: s.model}
+	if policy := s.chat.assembly.Options.Budget; policy != nil {
+		status.Currency = policy.Currency
+	}
+	if left := s.left.Load(); left != nil {
+		status.Budget = *left
+	}
+	for _, e := range s.chat.assembly.Roster.Ensembles() {
+		switch now := e.Snapshot(); now.State {
+		case ensemble.Queued, ensemble.Connecting:
+			status.Starting = append(status.Starting, now.Name)
+		case ensemble.Lost, ensemble.Parked:
+			status.Away = append(status.Away, now.Name)
+		case ensemble.Ready, ensemble.Idle, ensemble.Closed:
+		}
+	}
+	return status
+}
+
+// spent looks up what is left of the budget.
+func (s *chatStatus) spent(ctx context.Context) {
+	policy := s.chat.assembly.Options.Budget
+	if policy == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	identity, err := agenttool.OwnerOf(invoker.WithTrusted(ctx, s.chat.assembly.Trusted...), s.chat.assembly.Options.Identity)
+	if err != nil {
+		return // the next turn reports it
+	}
+	standings, err := policy.Standings(ctx, budget.Who{Conversation: s.chat.shown.Load().conversation.ID(), Identity: identity}, time.Now())
+	if err != nil {
+		return
+	}
+	left := leastLeft(standings, policy.Currency)
+	s.left.Store(&left)
+}
+
+// leastLeft describes what is left of the cap of which the smallest part is left.
+func leastLeft(standings []budget.Standing, currency string) string {
+	least, text := math.Inf(1), ""
+	consider := func(limit, spent int64, render func(left int64) string) {
+		left := max(0, limit-spent)
+		if part := float64(left) / float64(max(1, limit)); limit > 0 && part < least {
+			least, text = part, render(left)
+		}
+	}
+	for _, s := range standings {
+		window := ""
+		if s.Cap.Window != budget.Lifetime {
+			window = " this " + string(s.Cap.Window)
+		}
+		consider(s.Cap.Tokens, s.Spent.Tokens, func(left int64) string { return fmt.Sprintf("%d tokens%s", left, window) })
+		consider(int64(s.Cap.Money), int64(s.Spent.Money), func(left int64) string {
+			return fmt.Sprintf("%s %s%s", budget.Money(left), currency, window)
+		})
+		consider(int64(s.Cap.Time), int64(s.Spent.Time), func(left int64) string {
+			return fmt.Sprintf("%s%s", time.Duration(left).Round(time.Second), window)
+		})
+	}
+	return text
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/screen"
+	"github.com/creack/pty"
+)
+
+// conversation is a chat on a terminal whose screen can be read.
+type conversation struct {
+	*screen.Terminal
+	t *testing.T
+}
+
+// chats starts a chat on a terminal.
+func (r run) chats(t *testing.T, cols, rows int, args ...string) conversation {
+	t.Helper()
+	return conversation{screen.Start(t, r.command(t.Context(), t, append([]string{"chat"}, args...)...), cols, rows), t}
+}
+
+// isPrompt reports whether the cursor is at the prompt for a message.
+func isPrompt(e *screen.Emulator) bool {
+	row, _, visible := e.Cursor()
+	return visible && strings.HasPrefix(e.Line(row), ">")
+}
+
+// prompt waits until a message is waited for.
+func (c conversation) prompt() {
+	c.t.Helper()
+	c.Wait("the prompt", isPrompt)
+}
+
+// says sends a message.
+func (c conversation) says(text string) {
+	c.t.Helper()
+	send(c.Terminal, text)
+}
+
+// send sends a message when one is waited for.
+func send(x *screen.Terminal, text string) {
+	x.Wait("the prompt", isPrompt)
+	echo := screen.Flat("> " + text)
+	before := x.Count(echo)
+	x.Type(text + screen.Enter)
+	x.Wait("the message, sent", func(e *screen.Emulator) bool {
+		row, _, visible := e.Cursor()
+		input := strings.TrimSpace(e.Line(row))
+		return strings.Count(screen.Flat(e.All()), echo) > before && (!visible || input == "" || input == ">" || input == "·")
+	})
+}
+
+// leaves ends the chat.
+func (c conversation) leaves() {
+	c.t.Helper()
+	c.says("/quit")
+	c.ends(exit.Done)
+}
+
+// ends waits for the end of the chat.
+func (c conversation) ends(want exit.Status) {
+	c.t.Helper()
+	if got := c.Ends(); got != int(want) {
+		c.t.Errorf("exit status %d, want %d:\n%s", got, want, c.All())
+	}
+	noProcessLeft(c.t)
+}
+
+// ask is a rule that asks before calls that may change something.
+const askWrites = "[[approval.rules]]\naction = \"ask\"\nread_only = false\n"
+
+func TestChatAsksForApproval(t *testing.T) {
+	path := file(t, model(t,
+		says("I **pack**.", calls("satchel__pack", `{"items":["hat"]}`), calls("atlas__weather", `{"city":"Oslo"}`)),
+		says("Packed."),
+		says("", calls("satchel__pack", `{"items":["anvil"]}`)),
+		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"too heavy"}}, Reply: openaiserver.Message{Text: "No anvil then."}},
+	), atlas(0), satchel(0), askWrites)
+	x := run{}.chats(t, 80, 24, "--config", path)
+	x.prompt()
+	x.See("5 tools of 2 servers.")
+	x.says("Pack a hat.")
+	x.See("I pack.", `["hat"]`, "run it?", "y once")
+	x.Type("y")
+	x.See("in the satchel: hat", "Packed.")
+	x.says("And an anvil.")
+	x.See("y once")
+	x.Type("d")
+	x.See("why not?")
+	x.Type("too heavy" + screen.Enter)
+	x.See("DENIED", "No anvil then.")
+	x.says("/tools")
+	x.See("satchel__unpack")
+	x.says("/nonsense")
+	x.See("/help")
+	x.leaves()
+	for text, want := range map[string]int{"in the satchel: hat": 1, "I pack.": 1, "Packed.": 1, "✓ atlas__weather": 1, "> And an anvil.": 1, "DENIED": 1, "→ once": 1} {
+		if got := x.Count(text); got != want {
+			t.Errorf("%q is shown %d times, not %d:\n%s", text, got, want, x.All())
+		}
+	}
+}
+
+// What was typed or pasted before a question was shown does not answer it: neither an
+// approval nor a form. It stays in the input.
+func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
+	path := file(t, model(t,
+		openaiserver.Step{Reply: openaiserver.Message{Text: strings.Repeat("word ", 20), Delta: 5, Pace: 20 * time.Millisecond, Calls: []openaiserver.Call{calls("satchel__pack", `{"items":["hat"]}`)}}},
+		says("Not packed."),
+		says("", calls("elicitor__book", `{}`)), says("Booked."),
+	), elicitor(t), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n", allows)
+	x := run{}.chats(t, 80, 24, "--config", path)
+	x.says("Pack a hat.")
+	x.See("word word")
+	x.Type("y\ry\ryes\ry")
+	x.Paste("y\ny\n")
+	x.See("y once")
+	x.Type("dtoo warm\r")
+	x.See("DENIED", "Not packed.", "> yyyesyy")
+	x.Type(screen.Ctrl('u') + strings.Repeat(screen.Backspace, 20))
+	x.says("Book.")
+	x.Type("7\r7\r")
+	x.See("row:")
+	x.Type("3\r")
+	x.See("window [y/n] default true:")
+	x.Type("\r")
+	x.See("Booked.", "> 77")
+	x.Type(screen.Ctrl('u'))
+	x.leaves()
+	x.SeeAnywhere("row: → 3")
+	if all := x.All(); strings.Contains(all, "in the satchel") || strings.Contains(all, "row: → 7") {
+		t.Errorf("it was answered:\n%s", all)
+	}
+}
+
+// Text that is typed or pasted while an answer streams stays in the input, and is sent as
+// one message when the person says so.
+func TestATextIsOneMessage(t *testing.T) {
+	path := file(t, model(t, slowly(40), openaiserver.Step{
+		Expect: openaiserver.Expect{Contains: []string{"explain: one\nFile two\nthree\nand four"}}, Reply: openaiserver.Message{Text: "It was one."},
+	}), atlas(0))
+	x := run{}.chats(t, 80, 24, "--config", path)
+	x.says("Talk.")
+	x.See("word word")
+	x.Type("explain: ")
+	x.Paste("one\nFile two\nthree")
+	x.Type("\\\rand four")
+	x.See("· explain: one", "File two", "and four")
+	x.See("> explain: one") // it can be sent
+	x.Type(screen.Enter)
+	x.See("It was one.")
+	x.prompt()
+	x.Type(screen.Up)
+	x.See("> explain: one")
+	x.Type(screen.Ctrl('c'))
+	x.See("Ctrl-C again leaves.")
+	x.leaves()
+}
+
+func TestCtrlCCancelsTheTurnAndTwiceLeaves(t *testing.T) {
+	path := file(t, model(t, slowly(1000)), atlas(0))
+	x := run{}.chats(t, 80, 24, "--config", path)
+	x.says("Talk.")
+	x.See("word word")
+	x.Type(screen.Ctrl('c'))
+	x.See("Cancelled.")
+	x.says("Again.")
+	x.Wait("another answer", func(e *screen.Emulator) bool { return strings.Count(screen.Flat(e.All()), "word word") > 1 })
+	x.Type(screen.Ctrl('c'))
+	x.Wait("another cancellation", func(e *screen.Emulator) bool { return strings.Count(e.All(), "Cancelled.") == 2 && isPrompt(e) })
+	x.Type(screen.Ctrl('c'))
+	x.ends(exit.Done)
+}
+
+func TestCtrlCAnswersAQuestion(t *testing.T) {
+	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(0), "[approval]\ndefault = \"ask\"\n")
+	x := run{}.chats(t, 80, 24, "--config", path)
+	x.says("Oslo?")
+	x.See("run it?")
+	x.Type(screen.Ctrl('c'))
+	x.See("Cancelled.")
+	x.prompt()
+	x.Type(screen.Ctrl('d'))
+	x.ends(exit.Done)
+}
+
+func TestCtrlCAtThePrompt(t *testing.T) {
+	x := run{}.chats(t, 80, 24, "--config", file(t, model(t)))
+	x.prompt()
+	x.Type("half a mess" + screen.Ctrl('c'))
+	x.See("Ctrl-C again leaves.")
+	x.Gone("half a mess")
+	x.prompt()
+	x.Type(screen.Ctrl('c'))
+	x.ends(exit.Done)
+}
+
+// The first cancels, the second leaves, whether or not the turn is over by then.
+func TestCtrlCTwiceLeavesDuringATurn(t *testing.T) {
+	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(time.Minute))
+	x := run{}.chats(t, 80, 24, "--config", path)
+	x.says("Oslo?")
+	x.See("atlas__weather")
+	x.Type(screen.Ctrl('c'))
+	x.See("CANCELED") // the turn still has to be brought to its end
+	x.Type(screen.Ctrl('c'))
+	x.ends(exit.Done)
+}
+
+func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
+	fresh, other, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	defer other.Close()
+	x := run{}.onTerminal(t, "chat", "--config", file(t, model(t), atlas(0)))
+	x.expect("tools of 1 servers")
+	x.cmd.Process.Signal(os.Interrupt) // from elsewhere: like Ctrl-C
+	x.expect("Ctrl-C again leaves.")
+	if reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
+		t.Error("the terminal is not in raw mode at the prompt")
+	}
+	x.cmd.Process.Signal(sigterm)
+	x.cmd.Wait()
+	if !reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
+		t.Error("the terminal is not as it was before")
+	}
+	shown := x.ends(exit.Failed)
+	contains(t, "the screen", shown, "stopped")
+}
+
+func TestChatAnswersAServersForm(t *testing.T) {
+	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)),
+		says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t), allows)
+	x := run{}.chats(t, 120, 40, "--config", path)
+	x.says("Book.")
+	x.See("Which seat?", "row:")
+	x.Type("zero\r")
+	x.See("not a number")
+	x.Wait("the field again", isField)
+	x.Type("7\r")
+	x.See("window [y/n] default true:")
+	x.Type("\r")
+	x.See(`"row":7`, `"window":true`, "Booked.")
+	x.says("Book again.")
+	x.Wait("the field", isField)
+	x.Type("/no\r")
+	x.See(`"decline"`, "Not booked.")
+	x.says("Book it.")
+	for i := range 5 {
+		x.Wait("the field", func(e *screen.Emulator) bool { return isField(e) && strings.Count(e.All(), "row: → zero") == i+1 })
+		x.Type("zero\r")
+	}
+	x.See("None of 5 answers is valid", "Not booked either.")
+	x.prompt()
+	x.Type(screen.Ctrl('d'))
+	x.ends(exit.Done)
+}
+
+// isField reports whether the cursor is in the field row of the form.
+func isField(e *screen.Emulator) bool {
+	row, _, visible := e.Cursor()
+	return visible && strings.HasPrefix(strings.TrimSpace(e.Line(row)), "row:")
+}
+
+// A long answer scrolls by, and all of it is in the terminal's own scrollback, once and in
+// order; keys that are pressed meanwhile are not lost. The size of the process stays
+// bounded.
+func TestALongAnswerScrollsBy(t *testing.T) {
+	if raceFlag != nil {
+		t.Skip("the race detector needs memory of its own")
+	}
+	const size = 1 << 20
+	var answer strings.Builder
+	sections := 0
+	for ; answer.Len() < size; sections++ {
+		fmt.Fprintf(&answer, "## Section %d\n\nSome **bold** words, `code`, and a list:\n\n- one\n- two\n\n```go\nx := %d\n```\n\n", sections, sections)
+	}
+	answer.WriteString("That is all.")
+	path := file(t, model(t, openaiserver.Step{Reply: openaiserver.Message{Text: answer.String(), Delta: 4096}}))
+	x := run{}.chats(t, 80, 24, "--history", "none", "--config", path)
+	x.says("Talk.")
+	const typed = "typed while it streams"
+	for i := range typed {
+		x.Wait("more of the answer", func(e *screen.Emulator) bool { return e.Scrolled() > 1000*(i+1) })
+		x.Type(typed[i : i+1])
+	}
+	for n := 0; n < sections; n += 1000 {
+		x.Wait("more of the answer", func(e *screen.Emulator) bool { return e.Scrolled() > 9*n })
+	}
+	x.See("That is all.", "> "+typed)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", x.Process().Pid))
+	if err == nil {
+		for line := range strings.Lines(string(status)) {
+			var kB int
+			if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kB); n == 1 {
+				t.Logf("the process needed %d MB", kB>>10)
+			}
+		}
+	}
+	x.Type(screen.Ctrl('u'))
+	x.leaves()
+}
