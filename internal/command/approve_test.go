@@ -95,7 +95,7 @@ func TestAnApprovalThatWaits(t *testing.T) {
 	if by := answers(t, open(t, path), "pay")[0].By; by != me.Username {
 		t.Errorf("answered by %q", by)
 	}
-	contains(t, "the conversation", consort(t, "history", "show", "pay", "--config", path).stdout, "answer allow by "+me.Username)
+	contains(t, "the conversation", consort(t, "history", "show", "pay", "--config", path).stdout, "allowed by "+me.Username)
 }
 
 // answers returns the answers in a conversation.
