@@ -130,7 +130,10 @@ func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
 	return resp, nil
 }
 
-// follow passes on the messages of one stream until it ends.
+// follow passes on the messages of one stream until it ends. It drops answers, which a server
+// must not send on it (MCP 2025-11-25, basic/transports § Listening for Messages from the
+// Server): one for a connection before this one would be taken for that of another request,
+// because the IDs of each connection begin anew.
 func (c *httpConnection) follow(resp *http.Response, lastID string) (string, time.Duration) {
 	defer resp.Body.Close()
 	events := sse.NewReader(resp.Body, c.roundTripper.limit)
@@ -162,6 +165,9 @@ func (c *httpConnection) follow(resp *http.Response, lastID string) (string, tim
 		if err != nil {
 			c.fail(&protocolError{"an event on its stream is not a JSON-RPC message"})
 			return lastID, retry
+		}
+		if _, isAnswer := message.(*jsonrpc.Response); isAnswer {
+			continue
 		}
 		if !c.pass(message) {
 			return lastID, retry

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
@@ -46,6 +47,43 @@ func TestStreamIsCutOff(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An answer on the stream that is for no request is not the answer of the call whose ID it
+// has: the server may have meant a call of a connection before.
+func TestAnswerOnTheStandaloneStream(t *testing.T) {
+	calls, sent := make(chan string, 1), make(chan struct{})
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+		switch m.Method {
+		case "GET":
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"of another\"}]}}\n\n", <-calls)
+			fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case "tools/call":
+			calls <- string(m.ID)
+			mcptest.Await(t, "what came on the stream", sent)
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"its own"}]}}`, m.ID)
+		default:
+			return false
+		}
+		return true
+	})
+	connection := openScripted(t, s)
+	go func() {
+		defer close(sent)
+		select {
+		case <-connection.Changed(): // it follows the answer
+		case <-connection.Lost():
+		}
+	}()
+	output, err := mcptest.Tool(t, connection, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+	if text := canister.TextOf(output.Content); err != nil || text != "its own" {
+		t.Errorf("the call has the answer %q, %v", text, err)
 	}
 }
 
