@@ -171,7 +171,7 @@ func runCommand(t *testing.T, line, url, state string) string {
 	return stdout.String()
 }
 
-// Each script of the project can be executed and is one that bash reads.
+// Each script of the project can be executed and is one that bash or node reads.
 func TestScripts(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(root, ".ci"))
 	if err != nil {
@@ -187,7 +187,18 @@ func TestScripts(t *testing.T) {
 		} else if info.Mode()&0o111 == 0 {
 			t.Errorf("%s cannot be executed", path)
 		}
-		if out, err := exec.CommandContext(t.Context(), "bash", "-n", path).CombinedOutput(); err != nil {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := []string{"bash", "-n", path}
+		if first, _, _ := strings.Cut(string(text), "\n"); strings.HasSuffix(first, " node") {
+			check = []string{"node", "--check", path}
+			if _, err := exec.LookPath("node"); err != nil {
+				continue // the tests that need it say so
+			}
+		}
+		if out, err := exec.CommandContext(t.Context(), check[0], check[1:]...).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", path, err, out)
 		}
 	}
