@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/config/internal/storeledger"
 	"github.com/consort-go/consort/converse/budget"
 )
@@ -13,7 +14,7 @@ import (
 func budgetFields(p *budget.Policy) []field {
 	return []field{
 		{"caps", each(&p.Caps, func(c *budget.Cap) value { return tableOf(capFields(c), checkCap) })},
-		{"prices", byName(&p.Prices, func(p *budget.Price) value { return tableOf(priceFields(p), checkPrice) }, modelName)},
+		{"prices", byName(&p.Prices, func(p *budget.Price) value { return tableOf(priceFields(p), checkPrice) }, plaintext.ModelName)},
 		{"currency", text(&p.Currency)},
 		{"roster", text(&p.Roster)},
 		{"answer_tokens", integer(&p.Answer, 16)},
@@ -50,13 +51,6 @@ func checkPrice(r *reader, n *node) {
 			r.missing(n, key, `missing: expected the price of a million tokens, such as %s = "0.25"`, key)
 		}
 	}
-}
-
-func modelName(name string) string {
-	if name == "" {
-		return "expected the name of a model, not an empty one"
-	}
-	return ""
 }
 
 // money is an amount in the currency.

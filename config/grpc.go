@@ -4,10 +4,10 @@ package config
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
@@ -82,7 +82,7 @@ func (s *GRPCServer) fields() []field {
 		{"service", wordFor(&s.MCP, word[bool]{"tools", false}, word[bool]{"mcp", true})},
 		{"tls", tableOf(s.tlsFields(), s.checkTLS)},
 		{"token", grpcToken(&s.Token)},
-		{"metadata", byName(&s.Metadata, metadataValue, metadataName)},
+		{"metadata", byName(&s.Metadata, metadataValue, plaintext.MetadataName)},
 		{"category", text(&s.Category)},
 		{"caller", text(&s.Caller)},
 		{"max_message", size(&s.MaxMessage)},
@@ -92,8 +92,8 @@ func (s *GRPCServer) fields() []field {
 		{"client_roots", boolean(&s.ClientRoots)},
 		{"protocol", protocolVersion(&s.Protocol)},
 		{"trusted", tableOf([]field{
-			{"arguments", byName(&s.Fill, text[string], argumentName)},
-			{"metadata", byName(&s.TrustedMetadata, text[string], metadataName)},
+			{"arguments", byName(&s.Fill, text[string], plaintext.ArgumentName)},
+			{"metadata", byName(&s.TrustedMetadata, text[string], plaintext.MetadataName)},
 		}, nil)},
 	}...)
 }
@@ -260,15 +260,6 @@ func metadataValue(to *Value) value {
 			r.wrong(n, "expected printable ASCII without spaces at an end; metadata whose name ends in -bin takes any text")
 		}
 	}}
-}
-
-var legalMetadata = regexp.MustCompile(`^[0-9a-z_.-]+$`)
-
-func metadataName(name string) string {
-	if !legalMetadata.MatchString(name) || strings.HasPrefix(name, "grpc-") {
-		return "expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning"
-	}
-	return ""
 }
 
 // minPing is the minimum that gRPC enforces; it raises shorter times to this.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/postgres"
@@ -140,7 +141,7 @@ func (h *History) check(r *reader, n *node) {
 	}
 	for _, stray := range []*node{dsn, schema} {
 		if stray != nil && hasPath {
-			r.wrongKey(stray, "only for store = %s", oneOf(remote))
+			r.wrongKey(stray, "only for store = %s", plaintext.OneOf(remote))
 		}
 	}
 	if path != nil && !hasPath {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/consort-go/consort/config/internal/expand"
+	"github.com/consort-go/consort/config/internal/plaintext"
 )
 
 // imports adds the servers of the imported files.
@@ -55,7 +56,7 @@ func (c *Config) importFile(r *reader, root *node) {
 		return
 	}
 	var found map[string]*hostServer
-	byName(&found, foreignServer, serverName).read(r, servers)
+	byName(&found, foreignServer, plaintext.ServerName).read(r, servers)
 	t, ok := servers.value.(*table)
 	if !ok {
 		return
@@ -97,12 +98,12 @@ func (s *hostServer) fields() []field {
 		{"transport", kind},
 		{"command", expanded(&s.Exec)},
 		{"args", each(&s.Args, argument)},
-		{"env", byName(&s.Environment, environmentValue, variableName)},
+		{"env", byName(&s.Environment, environmentValue, plaintext.VariableName)},
 		{"cwd", directory(&s.Directory)},
 		{"url", address(&s.URL)},
 		{"serverUrl", address(&s.URL)},
 		{"httpUrl", address(&s.URL)},
-		{"headers", byName(&s.Headers, headerValue, headerName)},
+		{"headers", byName(&s.Headers, headerValue, plaintext.HeaderName)},
 		{"disabled", boolean(&s.Disabled)},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/openaimodel"
@@ -70,7 +71,7 @@ func (m *Model) ownFields() []field {
 		{"provider", choice(&m.Kind, providerOpenAI, providerAnthropic)},
 		{"api", choice(&m.API, "auto", "responses", "chat")},
 		{"api_key", headerValue(&m.APIKey)},
-		{"headers", byName(&m.Headers, headerValue, headerName)},
+		{"headers", byName(&m.Headers, headerValue, plaintext.HeaderName)},
 		{"organization", headerValue(&m.Organization)},
 		{"project", headerValue(&m.Project)},
 		{"temperature", optional(&m.Temperature, func(f *float64) value { return number(f, 0, math.Inf(1)) })},

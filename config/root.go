@@ -3,6 +3,7 @@
 package config
 
 import (
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse/budget"
 )
 
@@ -14,8 +15,8 @@ func (c *Config) fields() []field {
 		{"compaction", optional(&c.Compaction, func(c *Compaction) value { return tableOf(c.fields(), c.check) })},
 		{"budgets", optional(&c.Budgets, func(p *budget.Policy) value { return tableOf(budgetFields(p), nil) })},
 		{"approval", tableOf(c.Approval.fields(), nil)},
-		{"mcp", byName(&c.MCP, server, serverName)},
-		{"grpc", byName(&c.GRPC, grpcServer, serverName)},
+		{"mcp", byName(&c.MCP, server, plaintext.ServerName)},
+		{"grpc", byName(&c.GRPC, grpcServer, plaintext.ServerName)},
 		{"concurrent_starts", integer(&c.ConcurrentStarts, 1)},
 		{"public_variables", each(&c.PublicVariables, environmentName)},
 		{"import", each(&c.Import, text)},

@@ -4,6 +4,8 @@ package config
 
 import (
 	"path/filepath"
+
+	"github.com/consort-go/consort/config/internal/plaintext"
 )
 
 // server is one [mcp.NAME] table.
@@ -17,7 +19,7 @@ func (s *Server) fields() []field {
 	return append(s.Supervision.fields(), []field{
 		{"transport", choice(&s.Transport, transportNames()...)},
 		{"command", commandLine(&s.Command)},
-		{"environment", byName(&s.Environment, environmentValue, variableName)},
+		{"environment", byName(&s.Environment, environmentValue, plaintext.VariableName)},
 		{"directory", directory(&s.Directory)},
 		{"limits", tableOf([]field{
 			{"memory", size(&s.Limits.Memory)},
@@ -25,13 +27,13 @@ func (s *Server) fields() []field {
 			{"cpu", duration(&s.Limits.CPU)},
 		}, nil)},
 		{"url", address(&s.URL)},
-		{"headers", byName(&s.Headers, headerValue, headerName)},
+		{"headers", byName(&s.Headers, headerValue, plaintext.HeaderName)},
 		{"sampling", boolean(&s.Sampling)},
 		{"roots", each(&s.Roots, root)},
 		{"client_roots", boolean(&s.ClientRoots)},
 		{"trusted", tableOf([]field{
-			{"arguments", byName(&s.Fill, text[string], argumentName)},
-			{"headers", byName(&s.TrustedHeaders, text[string], headerName)},
+			{"arguments", byName(&s.Fill, text[string], plaintext.ArgumentName)},
+			{"headers", byName(&s.TrustedHeaders, text[string], plaintext.HeaderName)},
 		}, nil)},
 		{"protocol", protocolVersion(&s.Protocol)},
 	}...)

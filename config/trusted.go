@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -115,21 +116,7 @@ func (t *Trusted) check(r *reader, n *node) {
 }
 
 // trustedTable is a table of trusted values.
-func trustedTable(to *map[string]Trusted) value { return byName(to, trusted, trustedName) }
-
-func trustedName(name string) string {
-	if name == "" {
-		return "expected a name for the trusted value, not an empty one"
-	}
-	return ""
-}
-
-func argumentName(name string) string {
-	if name == "" {
-		return "expected the name of an argument, not an empty one"
-	}
-	return ""
-}
+func trustedTable(to *map[string]Trusted) value { return byName(to, trusted, plaintext.TrustedName) }
 
 // passing checks a server's trusted values against the rest of its table.
 func (s *Server) passing(r *reader, n *node) {

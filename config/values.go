@@ -52,7 +52,7 @@ func wordFor[T any](to *T, words ...word[T]) value {
 	for i, w := range words {
 		names[i] = w.text
 	}
-	kind := oneOf(names)
+	kind := plaintext.OneOf(names)
 	return value{kind: kind, read: func(r *reader, n *node) {
 		s, ok := n.value.(string)
 		if !ok {
@@ -67,21 +67,6 @@ func wordFor[T any](to *T, words ...word[T]) value {
 		}
 		r.wrong(n, "expected %s", kind).Nearest = near.Key(s, names)
 	}}
-}
-
-// oneOf formats names as alternatives: "a", "b" or "c".
-func oneOf(names []string) string {
-	var b strings.Builder
-	for i, name := range names {
-		switch {
-		case i > 0 && i == len(names)-1:
-			b.WriteString(" or ")
-		case i > 0:
-			b.WriteString(", ")
-		}
-		b.WriteString(strconv.Quote(name))
-	}
-	return b.String()
 }
 
 // expanded is a string whose variables are replaced. The result must not be empty. It is
@@ -382,17 +367,6 @@ func headerValue(to *Value) value {
 	}}
 }
 
-// headerName is a token of RFC 9110, section 5.6.2.
-func headerName(name string) string {
-	switch {
-	case name == "":
-		return "expected the name of an HTTP header, not an empty one"
-	case !plaintext.IsToken(name):
-		return "expected the name of an HTTP header"
-	}
-	return ""
-}
-
 // environmentName is the name of an environment variable, as in ${NAME}.
 func environmentName(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
@@ -401,13 +375,6 @@ func environmentName(to *string) value {
 			r.wrong(n, "expected the name of an environment variable: letters, digits and _")
 		}
 	}}
-}
-
-func variableName(name string) string {
-	if name == "" || strings.ContainsAny(name, "=\x00") {
-		return "expected the name of an environment variable"
-	}
-	return ""
 }
 
 // protocolVersion is a version of MCP, which is a date.
@@ -425,11 +392,4 @@ func protocolVersion(to *string) value {
 		}
 		*to = s
 	}}
-}
-
-func serverName(name string) string {
-	if strings.TrimSpace(name) == "" {
-		return "expected a name for the server, not an empty one"
-	}
-	return ""
 }

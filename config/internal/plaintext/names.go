@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plaintext
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// HeaderName says what is wrong with the name of an HTTP header (RFC 9110, section 5.6.2), or
+// returns "", as all these functions do.
+func HeaderName(name string) string {
+	switch {
+	case name == "":
+		return "expected the name of an HTTP header, not an empty one"
+	case !IsToken(name):
+		return "expected the name of an HTTP header"
+	}
+	return ""
+}
+
+// VariableName checks the name of an environment variable.
+func VariableName(name string) string {
+	if name == "" || strings.ContainsAny(name, "=\x00") {
+		return "expected the name of an environment variable"
+	}
+	return ""
+}
+
+// ServerName checks the name of a server.
+func ServerName(name string) string {
+	if strings.TrimSpace(name) == "" {
+		return "expected a name for the server, not an empty one"
+	}
+	return ""
+}
+
+// TrustedName checks the name of a trusted value.
+func TrustedName(name string) string {
+	if name == "" {
+		return "expected a name for the trusted value, not an empty one"
+	}
+	return ""
+}
+
+// ArgumentName checks the name of an argument of a tool.
+func ArgumentName(name string) string {
+	if name == "" {
+		return "expected the name of an argument, not an empty one"
+	}
+	return ""
+}
+
+// ModelName checks the name of a model.
+func ModelName(name string) string {
+	if name == "" {
+		return "expected the name of a model, not an empty one"
+	}
+	return ""
+}
+
+var legalMetadata = regexp.MustCompile(`^[0-9a-z_.-]+$`)
+
+// MetadataName checks a key of gRPC metadata.
+func MetadataName(name string) string {
+	if !legalMetadata.MatchString(name) || strings.HasPrefix(name, "grpc-") {
+		return "expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning"
+	}
+	return ""
+}
+
+// OneOf formats names as alternatives: "a", "b" or "c".
+func OneOf(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(name))
+	}
+	return b.String()
+}
