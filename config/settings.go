@@ -4,20 +4,23 @@ package config
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
 // override sets the settings of the command line in the tree of the file.
 func (o *Options) override(r *reader, root *node) {
-	var was string
-	if model := root.member("model"); model != nil {
-		was = r.textOf(model.member("name"))
-	}
+	before := r.placeOf(root.member("model"))
 	for _, setting := range o.Set {
 		o.set(r.problems, root, setting)
 	}
-	if model := root.member("model"); model != nil {
-		r.relocate(model, was)
+	r.relocate(root.member("model"), before)
+	for kind, places := range serverPlaces {
+		if servers := root.member(kind); servers != nil {
+			for _, server := range servers.members() {
+				r.relocateServer(server, places)
+			}
+		}
 	}
 }
 
@@ -86,24 +89,83 @@ func (r *reader) textOf(n *node) string {
 // the data that only this server may receive.
 var placeKeys = []string{"base_url", "provider", "api", "api_key", "headers", "organization", "project", "hosted_tools", "extra_body"}
 
+// placeOf returns a model with the keys of a table that say which server has it.
+func (r *reader) placeOf(table *node) *Model {
+	if table == nil {
+		return &Model{}
+	}
+	return &Model{
+		Name: Plain(r.textOf(table.member("name"))), Kind: r.textOf(table.member("provider")), BaseURL: Plain(r.textOf(table.member("base_url"))),
+	}
+}
+
+func (r *reader) isFlag(n *node) bool { return n != nil && r.source.of(n).flag }
+
 // relocate removes the keys of the file that do not apply if the command line moves the
-// model to another server: by its address, or by a name of the other provider where the file
-// has one of a provider's own models. So the file's credentials are sent only to the
-// server that the file names. was is the name in the file.
-func (r *reader) relocate(model *node, was string) {
-	base, name := model.member("base_url"), model.member("name")
-	isFlag := func(n *node) bool { return n != nil && r.source.of(n).flag }
-	file := &Model{Name: Plain(was), BaseURL: Plain(r.textOf(base))}
-	family := providerOf(r.textOf(name))
-	switch {
-	case isFlag(base):
-	case isFlag(name) && file.keyVariable() != "" && family != "" && providerOf(was) != "" && family != providerOf(was):
-	default:
+// model to another server: by its address, or by a name or a provider that makes it a model
+// of the other provider where the file has one of a provider's own. So the file's
+// credentials are sent only to the server that the file means. before is the model of the
+// file.
+func (r *reader) relocate(table *node, before *Model) {
+	if table == nil {
 		return
 	}
-	for _, key := range placeKeys {
-		if m := model.member(key); m != nil && !isFlag(m) {
-			model.remove(key)
+	after, moves := r.placeOf(table), r.isFlag(table.member("base_url"))
+	named := r.isFlag(table.member("name")) || r.isFlag(table.member("provider"))
+	switch {
+	case moves || !named || before.keyVariable() == "":
+	case after.BaseURL.Reveal() == "":
+		moves = after.provider() != before.provider() || after.wrongProvider().key != ""
+	default: // the file writes the address of a provider
+		moves = after.wrongProvider().key != ""
+	}
+	if moves {
+		r.removeUnflagged(table, placeKeys...)
+	}
+}
+
+// removeUnflagged removes members of a table, and members of theirs, that the command line
+// does not set.
+func (r *reader) removeUnflagged(table *node, keys ...string) {
+	for _, key := range keys {
+		m := table.member(key)
+		if m == nil || r.isFlag(m) {
+			continue
+		}
+		for _, inner := range slices.Clone(m.members()) {
+			r.removeUnflagged(m, inner.key)
+		}
+		if len(m.members()) == 0 {
+			table.remove(key)
+		}
+	}
+}
+
+// serverPlaces has the keys that say where a server is, and the keys with data that only
+// this server may receive, by the table of servers.
+var serverPlaces = map[string][2][]string{
+	"mcp":  {{"url"}, {"headers"}},
+	"grpc": {{"address", "dapr"}, {"token", "metadata", "tls"}},
+}
+
+// relocateServer does for a server what relocate does for the model. A trusted argument
+// cannot be removed, since the model would then choose it.
+func (r *reader) relocateServer(server *node, places [2][]string) {
+	at := slices.IndexFunc(places[0], func(key string) bool { return r.isFlag(server.member(key)) })
+	if at < 0 || r.isFlag(server) {
+		return
+	}
+	r.removeUnflagged(server, places[1]...)
+	trusted := server.member("trusted")
+	if trusted == nil {
+		return
+	}
+	r.removeUnflagged(trusted, "headers", "metadata")
+	if arguments := trusted.member("arguments"); arguments != nil {
+		for _, argument := range arguments.members() {
+			if !r.isFlag(argument) {
+				r.wrongKey(server.member(places[0][at]), "the server moves, and its tools would receive a trusted value; repeat that with --set %s=NAME", argument.path())
+			}
 		}
 	}
 }

@@ -4,9 +4,11 @@ package config_test
 
 import (
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/config"
 )
@@ -115,6 +117,7 @@ func TestSettingsOfAModelElsewhere(t *testing.T) {
 		{"a model of the other provider", ours, []string{"model.name=claude-sonnet-5"}, "", 0, ""},
 		{"a proxy that has all models", theirs, []string{"model.name=claude-sonnet-5"}, "file-key", 0, "http://litellm:4000"},
 		{"away from a proxy", theirs, []string{"model.base_url=https://api.openai.com/v1"}, environment["OPENAI_API_KEY"], 0, "https://api.openai.com/v1"},
+		{"a name of no known provider", ours, []string{"model.name=llama3.1"}, "file-key", 1, ""},
 		{
 			"the other provider by the file's address", "[model]\nname = 'gpt-5-mini'\nbase_url = 'https://api.openai.com/v1'\n",
 			[]string{"model.name=claude-sonnet-5"}, "", 0, "",
@@ -133,6 +136,120 @@ func TestSettingsOfAModelElsewhere(t *testing.T) {
 				t.Errorf("the rest of the file still applies: %v", m)
 			}
 		})
+	}
+}
+
+// TestSettingsNeverSendTheKeyElsewhere: of all combinations of a model in the file and one
+// on the command line, the key of the file goes to the host that it was written for, or
+// nowhere. Where the model stays, it is used.
+func TestSettingsNeverSendTheKeyElsewhere(t *testing.T) {
+	const openAI, anthropic, proxy = "api.openai.com", "api.anthropic.com", "proxy.example"
+	host := func(c *config.Config) string {
+		base := c.Model.BaseURL.Reveal()
+		if u, err := url.Parse(base); err == nil && u.Host != "" {
+			return u.Host
+		}
+		if c.Model.Kind == "anthropic" || c.Model.Kind == "" && strings.HasPrefix(c.Model.Name.Reveal(), "claude") {
+			return anthropic
+		}
+		return openAI
+	}
+	files := map[string]string{
+		"": openAI, "name = 'gpt-5-mini'": openAI, "name = 'chatgpt-4o-latest'": openAI, "name = 'llama3.1'": openAI, "name = 'claude-sonnet-5'": anthropic,
+		"name = 'opus'\nprovider = 'anthropic'": anthropic, "name = 'gpt-5-mini'\nprovider = 'openai'": openAI,
+		"name = 'gpt-5-mini'\nbase_url = 'https://api.openai.com/v1'": openAI, "name = 'claude-sonnet-5'\nbase_url = 'https://api.anthropic.com'": anthropic,
+		"name = 'gpt-5-mini'\nbase_url = 'https://proxy.example/v1'": proxy, "name = 'claude-sonnet-5'\nbase_url = 'https://proxy.example/v1'\nprovider = 'anthropic'": proxy,
+		"name = 'gpt-5-mini'\nbase_url = '${PROXY}'": proxy,
+	}
+	names := []string{"", "gpt-6", "chatgpt-4o-latest", "codex-mini-latest", "ft:gpt-4o", "llama3.1", "claude-opus-5"}
+	kinds := []string{"", "openai", "anthropic"}
+	bases := []string{"", "https://evil.example/v1", "https://api.openai.com/v1", "https://api.anthropic.com"}
+	kept, removed := 0, 0
+	for file, home := range files {
+		for _, name := range names {
+			for _, kind := range kinds {
+				for _, base := range bases {
+					var settings []string
+					for key, text := range map[string]string{"name": name, "provider": kind, "base_url": base} {
+						if text != "" {
+							settings = append(settings, "model."+key+"="+text)
+						}
+					}
+					c, err := config.Parse("consort.toml", []byte("[model]\n"+file+"\napi_key = 'file-key'\nheaders = {X = 'file-header'}\n"), &config.Options{
+						Set:    settings,
+						Lookup: func(name string) (string, bool) { return "https://proxy.example/v1", name == "PROXY" },
+					})
+					if err != nil {
+						continue // nothing is sent
+					}
+					has := c.Model.APIKey.Reveal() != "" || len(c.Model.Headers) > 0
+					switch got := host(c); {
+					case has && got != home:
+						t.Errorf("file %q, settings %q: the key for %s goes to %s", file, settings, home, got)
+					case has:
+						kept++
+					case base == "" && got == home:
+						t.Errorf("file %q, settings %q: the key is not used", file, settings)
+					default:
+						removed++
+					}
+				}
+			}
+		}
+	}
+	if kept < 50 || removed < 50 {
+		t.Errorf("the key was kept %d times and removed %d times", kept, removed)
+	}
+}
+
+// TestSettingsKeepWhatTheyAddThemselves: a flag that moves the model removes the file's part
+// of a table, and not the part of another flag.
+func TestSettingsKeepWhatTheyAddThemselves(t *testing.T) {
+	c, err := with("[model]\nname = 'gpt-5-mini'\nheaders = {X = 'file-header'}\n", "model.headers.Y=own", "model.base_url=http://x/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := c.Model.Headers; len(h) != 1 || h["Y"].Reveal() != "own" {
+		t.Errorf("the headers are %v", h)
+	}
+}
+
+// TestSettingsOfAServerElsewhere: what the file sends to a server does not go to another
+// address.
+func TestSettingsOfAServerElsewhere(t *testing.T) {
+	const file = "trusted = {user = 'u-4711'}\n[mcp.web]\nurl = 'https://a.example'\nheaders = {Authorization = 'Bearer file'}\ntrusted.headers = {X-User = 'user'}\ncall_timeout = '9s'\n" +
+		"[grpc.rpc]\naddress = 'a.example:1'\ntoken = 'file-token'\nmetadata = {k = 'file'}\ntls = {plaintext = true, plaintext_secrets = true}\ntrusted.metadata = {user = 'user'}\n"
+	c, err := with(file, "mcp.web.call_timeout=8s", "grpc.rpc.call_timeout=8s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if web, rpc := c.MCP["web"], c.GRPC["rpc"]; len(web.Headers) != 1 || len(web.TrustedHeaders) != 1 || rpc.Token.Reveal() == "" || !rpc.Plaintext || len(rpc.TrustedMetadata) != 1 {
+		t.Errorf("without a move: %+v, %+v", web, rpc)
+	}
+	for _, place := range []string{"grpc.rpc.address=b.example:1", "grpc.rpc={dapr='b'}"} {
+		if c, err = with(file, "mcp.web.url=https://b.example", place); err != nil {
+			t.Fatal(err)
+		}
+		if web := c.MCP["web"]; web.URL.Reveal() != "https://b.example" || len(web.Headers) > 0 || len(web.TrustedHeaders) > 0 || web.CallTimeout != 9*time.Second {
+			t.Errorf("%+v", web)
+		}
+		if rpc := c.GRPC["rpc"]; rpc.Token.Reveal() != "" || len(rpc.Metadata) > 0 || rpc.Plaintext || rpc.PlaintextSecrets || len(rpc.TrustedMetadata) > 0 {
+			t.Errorf("%s: %+v", place, rpc)
+		}
+	}
+	c, err = with(file, "mcp.web.url=https://b.example", "mcp.web.headers.Authorization=Bearer own", "grpc.rpc.address=b.example:1", "grpc.rpc.tls.plaintext=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.MCP["web"].Headers["Authorization"].Reveal(); got != "Bearer own" || !c.GRPC["rpc"].Plaintext || c.GRPC["rpc"].PlaintextSecrets {
+		t.Errorf("what the flags repeat: %q, %+v", got, c.GRPC["rpc"])
+	}
+	arguments := strings.Replace(file, "trusted.headers = {X-User", "trusted.arguments = {user_id", 1)
+	if _, err = with(arguments, "mcp.web.url=https://b.example"); err == nil || !strings.Contains(err.Error(), "repeat that with --set mcp.web.trusted.arguments.user_id=NAME") {
+		t.Errorf("a trusted argument of a server that moves: %v", err)
+	}
+	if c, err = with(arguments, "mcp.web.url=https://b.example", "mcp.web.trusted.arguments.user_id=user"); err != nil || c.MCP["web"].Fill["user_id"] != "user" {
+		t.Errorf("a trusted argument that is repeated: %v", err)
 	}
 }
 
