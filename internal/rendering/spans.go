@@ -157,10 +157,5 @@ func (s Style) fit(text string, limit int) string {
 	return text[:end] + more
 }
 
-// pad returns text padded with spaces to a number of columns.
-func pad(text string, to int) string {
-	return text + strings.Repeat(" ", max(0, to-columns(text)))
-}
-
 // tabStop is the distance of tab stops, in columns.
 const tabStop = 4
