@@ -132,8 +132,8 @@ func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
 
 // follow passes on the messages of one stream until it ends. It drops answers, which a server
 // must not send on it (MCP 2025-11-25, basic/transports § Listening for Messages from the
-// Server): one for a connection before this one would be taken for that of another request,
-// because the IDs of each connection begin anew.
+// Server): an answer to an earlier connection could be taken for the answer to a call of this
+// one, because the IDs of each connection begin anew.
 func (c *httpConnection) follow(resp *http.Response, lastID string) (string, time.Duration) {
 	defer resp.Body.Close()
 	events := sse.NewReader(resp.Body, c.roundTripper.limit)
