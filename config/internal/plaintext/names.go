@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// HeaderName says what is wrong with the name of an HTTP header (RFC 9110, section 5.6.2), or
+// HeaderName returns the problem with the name of an HTTP header (RFC 9110, section 5.6.2), or
 // returns "", as all these functions do.
 func HeaderName(name string) string {
 	switch {
