@@ -32,7 +32,7 @@ func serveCommand(p *program) *cobra.Command {
 	cmd := p.withHistory(p.withTrust(&cobra.Command{
 		Use:   "serve",
 		Short: "Serve the tools, resources and prompts to other MCP hosts",
-		Long: "Serve runs an MCP server with the tools, resources and prompts of all configured\n" +
+		Long: "Serve runs an MCP server with the tools, resources and prompts of all servers\n" +
 			"of the configuration, over standard input and output, streamable HTTP or gRPC. After\n" +
 			"a signal it waits for running calls and ends; a second signal ends it at once. SIGHUP,\n" +
 			"consort reload, or a change of the configuration file make it read the file again.",
