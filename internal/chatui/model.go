@@ -27,7 +27,7 @@ type model struct {
 	drawn         bool      // the screen was drawn once, so that rows can be put above it
 	rows          int       // of the view, which gets smaller only with clearScreen
 	shrunk        time.Time // when it did
-	odd           bool      // changes whenever rows were printed
+	prints        int       // how often rows were printed
 	clearing      bool      // clearScreen is on its way
 	settling      bool      // a settled is on its way
 	ticking       bool
@@ -120,7 +120,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmds = append(cmds, m.process())
 	case printed:
 		m.paper.gone(msg)
-		m.odd = !m.odd
+		m.prints++
 	case firstDraw:
 		m.drawn = true
 	case settled:

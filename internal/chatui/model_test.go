@@ -407,3 +407,18 @@ func TestReasoningIsFolded(t *testing.T) {
 	d.keys("ctrl+o")
 	d.shows("nothing more to unfold")
 }
+
+// Rows can be printed several times between two frames. The view of the second frame must
+// differ from that of the first then too: otherwise nothing is drawn, and the cursor stays
+// where the rows were printed.
+func TestEachPrintChangesTheView(t *testing.T) {
+	d := newDesk(t, 40, 10)
+	seen := map[string]bool{}
+	for range 300 {
+		seen[d.View().Content] = true
+		d.Update(printed(0))
+	}
+	if len(seen) != 300 {
+		t.Errorf("300 prints made %d views", len(seen))
+	}
+}

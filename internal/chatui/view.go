@@ -26,9 +26,9 @@ func (m *model) View() tea.View {
 	}
 	m.rows = len(rows)
 	view := tea.NewView(strings.Join(rows, "\n"))
-	if m.odd {
-		view.Content += "\x1b[m" // without a change the cursor would stay where rows were printed
-	}
+	// Each print makes another view, because the renderer leaves the cursor where rows were
+	// printed if the view is that of the last frame. A color that is reset shows nothing.
+	view.Content += fmt.Sprintf("\x1b[38;2;%d;%d;%dm\x1b[m", m.prints>>16&0xff, m.prints>>8&0xff, m.prints&0xff)
 	view.Cursor = cursor
 	return view
 }
