@@ -48,8 +48,7 @@ func newInput(prompt string) *input {
 	area.KeyMap.InsertNewline.SetKeys("alt+enter", "shift+enter", "ctrl+j")
 	area.KeyMap.LineStart.SetKeys("home", "ctrl+a", "find")
 	area.KeyMap.LineEnd.SetKeys("end", "ctrl+e", "select")
-	area.KeyMap.Paste.SetEnabled(false)         // the terminal pastes
-	area.KeyMap.CopySelection.SetEnabled(false) // the terminal copies
+	area.KeyMap.Paste.SetEnabled(false) // the terminal pastes
 	prompt = visible(prompt)
 	in := &input{prompt: prompt}
 	area.SetPromptFunc(columns(prompt), func(at textarea.PromptInfo) string {
