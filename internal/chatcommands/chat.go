@@ -38,10 +38,11 @@ type Session interface {
 
 // Opening says which conversation to open. Its zero value is a new one.
 type Opening struct {
-	ID      string              // of a stored conversation; empty for another one
-	History []canister.Canister // what it begins with, if no store keeps it
-	Model   converse.Model      // nil for the same one
-	Store   history.Store       // nil for the same one; it belongs to the session from now on
+	ID        string              // of a stored conversation; empty for another one
+	History   []canister.Canister // what it begins with, if no store keeps it
+	Model     converse.Model      // nil for the same one
+	ModelName string              // of Model
+	Store     history.Store       // nil for the same one; it belongs to the session from now on
 }
 
 // Chat runs the commands.

@@ -27,12 +27,12 @@ func (c *Chat) configured() []string {
 	return names
 }
 
-// model changes the model of the conversation from here on, or lists the configured ones.
+// model changes the model until the chat ends, or lists the configured ones.
 func (c *Chat) model(ctx context.Context, name string) error {
 	if name == "" {
 		names := c.configured()
 		c.Screen.Print("configured: " + display.Line(strings.Join(names, ", ")) + "\n")
-		c.faint("/model NAME changes the model of this conversation: to one of these, or to another model of the same server as %s.", display.Line(names[0]))
+		c.faint("/model NAME changes the model until the chat ends: to one of these, or to another model of the same server as %s.", display.Line(names[0]))
 		return nil
 	}
 	model, err := c.Assembly.OpenModel(c.Config, name)
@@ -40,14 +40,14 @@ func (c *Chat) model(ctx context.Context, name string) error {
 		return err
 	}
 	talk := c.Session.Conversation()
-	opening := Opening{Model: model, ID: talk.ID()}
+	opening := Opening{Model: model, ModelName: name, ID: talk.ID()}
 	if c.Session.Store() == nil {
 		opening.History = talk.History()
 	}
 	if err := c.Session.Switch(ctx, opening); err != nil {
 		return err
 	}
-	c.faint("The model is %s from here on.", display.Line(name))
+	c.faint("The model is %s until the chat ends.", display.Line(name))
 	return nil
 }
 

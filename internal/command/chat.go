@@ -60,10 +60,11 @@ func chatCommand(p *program) *cobra.Command {
 	cmd := o.flags(p.withApprove(p.withHistory(p.withPlain(p.withTrace(p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
-		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels the\n" +
-			"current turn, and a second Ctrl-C leaves, as Ctrl-D and /quit do. /help lists more.\n" +
-			"A question precedes each call that may change something, unless --approve or the\n" +
-			"configuration allows it.",
+		Long: "Chat talks with the model of the configuration. On a terminal it has a screen with an\n" +
+			"input of several lines; with --plain, and without a terminal, it reads line by line.\n" +
+			"Ctrl-C cancels the current turn, and a second Ctrl-C leaves, as Ctrl-D and /quit do.\n" +
+			"/help lists more. A question precedes each call that may change something, unless\n" +
+			"--approve or the configuration allows it.",
 		Args: cobra.NoArgs,
 		// Ctrl-C cancels turns here, so the command handles it itself.
 		RunE: runEUntil(func(ctx context.Context, _ []string) error { return runChat(ctx, p, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),

@@ -38,9 +38,10 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 			}
 		},
 	}
-	c.shown.Store(c.session)
 	options.Complete = c.complete
-	status := &chatStatus{chat: c, model: cfg.Model.Name.Reveal()}
+	c.session.modelName = cfg.Model.Name.Reveal()
+	status := &chatStatus{chat: c}
+	c.shown.Store(c.session)
 	options.Status = status.now
 	if c.session.store != nil { // otherwise nothing is to be kept
 		if path, err := histories.StateFile("chat_history"); err == nil { // without a place for it, it is not kept
@@ -82,14 +83,13 @@ func (v *chatView) Done() {
 
 // chatStatus is what a chat shows all the time.
 type chatStatus struct {
-	chat  *chat
-	model string
-	left  atomic.Pointer[string] // of the budget
+	chat *chat
+	left atomic.Pointer[string] // of the budget
 }
 
 // now returns the current status.
 func (s *chatStatus) now() chatui.Status {
-	status := chatui.Status{Model: s.model}
+	status := chatui.Status{Model: s.chat.shown.Load().modelName}
 	if policy := s.chat.assembly.Options.Budget; policy != nil {
 		status.Currency = policy.Currency
 	}

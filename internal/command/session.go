@@ -25,6 +25,7 @@ type session struct {
 	program      *program
 	conversation *converse.Conversation
 	model        converse.Model
+	modelName    string        // for the screen of chat
 	store        history.Store // nil keeps nothing
 	was          history.Info  // before this command; zero if the conversation is new
 	limits       converse.Limits

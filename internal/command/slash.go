@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -74,6 +75,7 @@ func (s commandSession) Switch(ctx context.Context, to chatcommands.Opening) err
 	if err != nil {
 		return err
 	}
+	next.modelName = cmp.Or(to.ModelName, was.modelName)
 	c.session = next
 	c.shown.Store(next)
 	if to.Store != nil {

@@ -117,8 +117,9 @@ func TestSlashCommands(t *testing.T) {
 	types("/save Two towns", "The conversation is stored as")
 	first := idShown(t, x, "stored as")
 	types("/compact", "The model gets a summary of everything before the last exchanges")
-	types("/model", "configured: scripted, second")
-	types("/model third", "The model is third from here on.")
+	types("/model", "configured: scripted, second", "/model NAME changes the model until the chat ends")
+	types("/model third", "The model is third until the chat ends.")
+	x.See("third ·") // the status
 	types("who is it?", "third heard <who is it?>")
 	types("/retry", "This is a copy up to that message.", "/resume "+first)
 	x.SeeAnywhere("third heard <who is it?>")
