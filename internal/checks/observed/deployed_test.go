@@ -178,10 +178,8 @@ type (
 			Name   string
 			Labels map[string]string
 		}
-		Type       string            // of a Secret
-		Data       map[string]string // of a ConfigMap
-		StringData map[string]string `yaml:"stringData"` // of a Secret
-		Spec       struct {
+		Data map[string]string // of a ConfigMap
+		Spec struct {
 			Replicas int
 			Selector yaml.Node
 			Template struct {
@@ -303,10 +301,10 @@ func TestKubernetesServes(t *testing.T) {
 	if ports[c.LivenessProbe.HTTPGet.Port] != 8081 || ports[c.ReadinessProbe.HTTPGet.Port] != 8081 {
 		t.Errorf("the probes %+v and %+v do not ask the health", c.LivenessProbe, c.ReadinessProbe)
 	}
-	g := gateway{config: parts["ConfigMap"].Data["consort.toml"], args: c.Args}
-	for name, value := range parts["Secret"].StringData {
-		g.environment = append(g.environment, name+"="+value)
+	if len(c.EnvFrom) != 1 || c.EnvFrom[0].SecretRef.Name != "consort" {
+		t.Errorf("the variables come from %+v, not from the Secret that the guide creates", c.EnvFrom)
 	}
+	g := gateway{config: parts["ConfigMap"].Data["consort.toml"], args: c.Args, environment: []string{deskToken}}
 	g.run(t, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path)
 }
 
