@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package openaimodel is a [converse.Model] for servers that speak OpenAI's Responses or
-// Chat Completions: OpenAI itself, and the many that call themselves compatible. It is the
-// only package that uses openai-go.
+// Chat Completions: OpenAI itself, and the many that call themselves compatible. It links no
+// SDK.
 //
 // The simplest use takes the key from OPENAI_API_KEY:
 //
@@ -16,10 +16,9 @@
 //
 // # Keys
 //
-// The SDK reads keys, organization, project, headers and the base URL from the
-// environment, and sends them to any host. This package reads only OPENAI_API_KEY, and
-// only if the base URL is OpenAI's own. It follows redirects only within the origin of
-// the base URL. Errors do not contain the secrets that were given to the model.
+// Of the environment this package reads only OPENAI_API_KEY, and only if the base URL is
+// OpenAI's own. It follows redirects only within the origin of the base URL. Errors do not
+// contain the secrets that were given to the model.
 //
 // # APIs
 //
@@ -72,8 +71,7 @@
 //
 // # What comes back
 //
-// This package reads streams itself, because the SDK's accumulator merges or loses calls
-// of several servers. It separates calls by index, ID, name, and whether the earlier
+// Calls in a stream are separated by index, ID, name, and whether the earlier
 // arguments are complete. Calls count whatever the finish reason is. The prefix
 // functions. of a name is removed if the rest is an offered tool and the full name is
 // not. An answer is complete if the server sent a finish reason or [DONE]. Anything else
@@ -82,7 +80,7 @@
 // JSON. If a call was cut off before its arguments, a line that says so, and that is not
 // JSON either, replaces them. In both cases the call does not run, and the model is told.
 //
-// The SDK retries failed attempts, and each is reported as a [converse.Retry] before the
-// wait. A stream that breaks off is retried only if it has yielded nothing so far. If a
+// Failed attempts are retried, and each is reported as a [converse.Retry] before the wait.
+// A stream that breaks off is retried only if it has yielded nothing so far. If a
 // server stops responding, the exchange is not retried, because the wait was long enough.
 package openaimodel

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -42,7 +44,7 @@ func serve(t testing.TB, respond func(n int, w http.ResponseWriter, r *http.Requ
 	return server
 }
 
-// TestRetriesAreVisible: the event says what the SDK does, before it waits.
+// TestRetriesAreVisible: each retry is an event.
 func TestRetriesAreVisible(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -113,21 +115,85 @@ func TestRetryComesBeforeTheWait(t *testing.T) {
 	}
 }
 
-// TestWaitIsAsSaid: where chance decides how long the SDK waits, it has decided
-// before the event.
+// TestWaitIsAsSaid: the next request comes when the event has said that it would.
 func TestWaitIsAsSaid(t *testing.T) {
-	var answer *http.Response
-	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		r.Body.Close()
-		answer = &http.Response{StatusCode: 500, Header: http.Header{}, Body: http.NoBody, Request: r}
-		return answer, nil
-	})}
-	for event := range newModel(t, "http://localhost", openaimodel.Options{HTTPClient: client}).Exchange(t.Context(), newRequest()) {
-		wait := event.(converse.Retry).Wait
-		if told := answer.Header.Get("Retry-After-Ms"); told != fmt.Sprint(wait.Milliseconds()) || wait < 375*time.Millisecond || wait > 500*time.Millisecond {
-			t.Errorf("the event says %v, the SDK is told %q", wait, told)
+	synctest.Test(t, func(t *testing.T) {
+		var sent []time.Time
+		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			r.Body.Close()
+			sent = append(sent, time.Now())
+			return &http.Response{StatusCode: 500, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		})}
+		got := modeltest.Run(t.Context(), newModel(t, "http://localhost", openaimodel.Options{HTTPClient: client}), newRequest())
+		if len(got.Retries) != 2 || len(sent) != 3 {
+			t.Fatalf("%d events, %d requests", len(got.Retries), len(sent))
 		}
-		break
+		for i, retry := range got.Retries {
+			longest := 500 * time.Millisecond << i
+			if waited := sent[i+1].Sub(sent[i]); waited != retry.Wait || waited < longest*3/4 || waited > longest {
+				t.Errorf("the event says %v, and the next request came after %v", retry.Wait, waited)
+			}
+		}
+	})
+}
+
+// TestCancelledWait: a caller that gives up during the wait gets its own error.
+func TestCancelledWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			r.Body.Close()
+			requests++
+			return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"60"}}, Body: http.NoBody, Request: r}, nil
+		})}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		got := modeltest.Run(ctx, newModel(t, "http://localhost", openaimodel.Options{HTTPClient: client}), newRequest())
+		if !errors.Is(got.Err, context.DeadlineExceeded) || !strings.Contains(got.Err.Error(), "cancelled") || len(got.Retries) != 1 || requests != 1 {
+			t.Errorf("%v after %d requests, %d events", got.Err, requests, len(got.Retries))
+		}
+	})
+}
+
+// TestBadCertificate: a certificate that is not valid will not be a moment later.
+func TestBadCertificate(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+	var failed *converse.ModelError
+	if !errors.As(got.Err, &failed) || failed.Retryable || len(got.Retries) != 0 || !strings.Contains(failed.Message, "certificate") {
+		t.Errorf("%v after %d retries", got.Err, len(got.Retries))
+	}
+}
+
+// TestSent: what a request has besides its body.
+func TestSent(t *testing.T) {
+	var got *http.Request
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		got = r
+		io.WriteString(w, hello)
+	})
+	options := openaimodel.Options{
+		APIKey: "k-1234", Organization: "org-1", Project: "proj-1",
+		Headers: map[string]string{"user-agent": "mine", "Authorization": "Basic mine", "X-Own": "own"},
+	}
+	for _, base := range []string{"/v1", "/v1/"} {
+		if run := modeltest.Run(t.Context(), newModel(t, server.URL+base+"?b=2&a=1&a=%20", options), newRequest()); run.Err != nil {
+			t.Fatal(run.Err)
+		}
+		if got.Method != http.MethodPost || got.RequestURI != "/v1/chat/completions?a=1&a=+&b=2" {
+			t.Errorf("%s %s", got.Method, got.RequestURI)
+		}
+		for name, want := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "mine", "Authorization": "Basic mine",
+			"OpenAI-Organization": "org-1", "OpenAI-Project": "proj-1", "X-Own": "own",
+		} {
+			if values := got.Header.Values(name); len(values) != 1 || values[0] != want {
+				t.Errorf("%s is %q, want %q", name, values, want)
+			}
+		}
 	}
 }
 
@@ -139,7 +205,7 @@ func TestUnreachable(t *testing.T) {
 	if !errors.As(got.Err, &failed) || failed.Status != 0 || !failed.Retryable || len(got.Retries) != 1 {
 		t.Fatalf("%v, %d retries", got.Err, len(got.Retries))
 	}
-	if strings.Contains(got.Err.Error(), "planted") || got.Retries[0].Wait != 500*time.Millisecond {
+	if wait := got.Retries[0].Wait; strings.Contains(got.Err.Error(), "planted") || wait < 375*time.Millisecond || wait > 500*time.Millisecond {
 		t.Errorf("%v, %v", got.Err, got.Retries[0].Wait)
 	}
 }

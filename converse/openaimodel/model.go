@@ -14,8 +14,6 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/invoker"
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"go.uber.org/zap"
 )
 
@@ -25,7 +23,7 @@ type Model struct {
 	name    string
 	opts    Options
 	server  *modelapi.Server
-	client  openai.Client
+	sender  *modelapi.Sender
 	own     *http.Transport // nil if the caller supplied an HTTP client
 	api     modelapi.Model
 	tools   *modelapi.Tools
@@ -73,7 +71,7 @@ func New(name string, options *Options) (*Model, error) {
 	}
 	m.api = modelapi.Model{Server: m.server, Info: m.describe(base), NewRequest: m.newRequest}
 	m.limits = modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
-	m.client = openai.Client{Options: m.clientOptions(base)}
+	m.sender = m.newSender(base)
 	return m, nil
 }
 
@@ -106,36 +104,23 @@ func (m *Model) Screen(definition *invoker.Definition) error {
 	return err
 }
 
-// clientOptions configures the SDK's client. The client is created without its
-// constructor, which would add keys, organization, project, base URL and custom headers
-// from the environment to requests to any host.
-func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
+// newSender returns the sender of requests. No header of it comes from the environment.
+func (m *Model) newSender(base *url.URL) *modelapi.Sender {
 	client, own := modelapi.Client(m.opts.HTTPClient)
 	m.own = own
-	endpoint := *base
-	endpoint.RawQuery = ""
-	options := []option.RequestOption{
-		option.WithBaseURL(endpoint.String()),
-		option.WithHTTPClient(client),
-	}
-	for name, values := range base.Query() {
-		for _, value := range values {
-			options = append(options, option.WithQueryAdd(name, value))
+	header := http.Header{}
+	for name, value := range map[string]string{"OpenAI-Organization": m.opts.Organization, "OpenAI-Project": m.opts.Project} {
+		if value != "" {
+			header.Set(name, value)
 		}
 	}
 	if m.opts.APIKey != "" {
-		options = append(options, option.WithAPIKey(m.opts.APIKey))
-	}
-	if m.opts.Organization != "" {
-		options = append(options, option.WithOrganization(m.opts.Organization))
-	}
-	if m.opts.Project != "" {
-		options = append(options, option.WithProject(m.opts.Project))
+		header.Set("Authorization", "Bearer "+m.opts.APIKey)
 	}
 	for name, value := range m.opts.Headers {
-		options = append(options, option.WithHeader(name, value))
+		header.Set(name, value)
 	}
-	return options
+	return &modelapi.Sender{Client: client, Base: base, Header: header}
 }
 
 // MaxTools returns how many tools the server accepts in a request; 0 if no limit is

@@ -59,8 +59,8 @@ type Options struct {
 	// Organization and Project are sent in OpenAI's headers of these names. They are
 	// never read from the environment.
 	Organization, Project string
-	// Headers are sent with each request and replace headers of openai-go with the same
-	// name.
+	// Headers are sent with each request and replace headers of this package with the same
+	// name, such as User-Agent.
 	Headers map[string]string
 
 	// NoStream requests the answer in one piece. All deltas then come together.
@@ -143,8 +143,8 @@ type Options struct {
 
 	// MaxRetries is how often a failed exchange is retried, including streams that broke
 	// off before they yielded anything; default 2, negative means never. The waits are
-	// those of the SDK: the time that the server requests, up to two minutes, otherwise
-	// half a second, doubling up to 8 seconds.
+	// the time that the server requests, up to two minutes, otherwise half a second,
+	// doubling up to 8 seconds, and randomly up to a quarter shorter.
 	MaxRetries int
 	// ResponseTimeout limits the wait for the response header, and IdleTimeout the wait
 	// for more of the body; default 10 and 5 minutes. Models can be silent while they

@@ -20,9 +20,8 @@ type API interface {
 	// Encode returns the body of the request. It is called before the first attempt, and
 	// again after Amend has returned true.
 	Encode() ([]byte, *BodyRef, error)
-	// Post sends a body through the provider's SDK, which repeats it up to retries times.
-	// The middleware runs for each attempt, between the SDK's retries and the connection.
-	Post(ctx context.Context, body []byte, retries int, middleware Middleware) (*http.Response, error)
+	// Post sends a body once. The middleware runs between Post and the connection.
+	Post(ctx context.Context, body []byte, middleware Middleware) (*http.Response, error)
 	// Read reads an answer and passes on its deltas. Its error is one of [Exchange.Broken]
 	// and the functions built on it, or [ErrContinue].
 	Read(x *Exchange, res *http.Response) (converse.Reply, error)
@@ -35,7 +34,7 @@ type API interface {
 // Encode then returns.
 var ErrContinue = errors.New("the answer continues with another request")
 
-// Middleware is the type of middleware in the SDKs of OpenAI and Anthropic.
+// Middleware wraps the sending of a request. It has the type of middleware in Anthropic's SDK.
 type Middleware = func(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error)
 
 // Exchange is one running exchange, on the goroutine of the caller's loop.
@@ -51,8 +50,10 @@ type Exchange struct {
 	spoken   bool           // a delta has been yielded
 	left     bool           // the caller has left the loop
 	paid     canister.Usage // of the parts of the answer that were read whole
-	// failed is the error of the last request; nil if it succeeded.
+	// failed is the error of the last request, and wait the time before another; nil if it
+	// succeeded.
 	failed *converse.ModelError
+	wait   time.Duration
 }
 
 // Exchange runs one exchange, from the request to the reply, and yields its events; see
@@ -86,14 +87,17 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 			}
 		}
 		failed, _ := errors.AsType[*converse.ModelError](err)
-		if ended := s.ended(ctx, inner); ended != nil {
-			err = ended
-		} else if failed != nil && api.Amend(x, failed) {
-			if body, x.body, err = api.Encode(); err == nil {
+		if s.ended(ctx, inner) == nil {
+			if failed != nil && api.Amend(x, failed) {
+				if body, x.body, err = api.Encode(); err == nil {
+					continue
+				}
+			} else if x.again(failed) {
 				continue
 			}
-		} else if x.again(failed) {
-			continue
+		}
+		if ended := s.ended(ctx, inner); ended != nil { // also during the wait for another attempt
+			err = ended
 		}
 		if failed != nil && !x.spoken && x.paid != (canister.Usage{}) {
 			failed.Usage = &x.paid
@@ -105,9 +109,10 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 	}
 }
 
-// attempt sends the request, with the SDK's retries, and reads the answer.
+// attempt sends the request once and reads the answer.
 func (x *Exchange) attempt(api API, body []byte) error {
-	res, err := api.Post(x.ctx, body, max(0, x.server.MaxRetries-x.attempts), x.observe)
+	x.failed = nil
+	res, err := api.Post(x.ctx, body, x.observe)
 	if res != nil {
 		defer res.Body.Close()
 	}
@@ -116,7 +121,7 @@ func (x *Exchange) attempt(api API, body []byte) error {
 		return x.failed
 	case err != nil:
 		failed := x.server.unreachable(err)
-		failed.Retryable = failed.Retryable && x.attempts > 0 // otherwise an option of the SDK failed
+		failed.Retryable = false // nothing was sent, because an option of the SDK failed
 		return failed
 	}
 	reply, err := api.Read(x, res)
@@ -127,19 +132,18 @@ func (x *Exchange) attempt(api API, body []byte) error {
 	return nil
 }
 
-// again prepares another attempt after an answer that broke off before it yielded
-// anything. It does not retry requests that the SDK has stopped retrying.
+// again reports and waits for another attempt, after a request that failed or an answer
+// that broke off before it yielded anything. It returns false if there is none.
 func (x *Exchange) again(failed *converse.ModelError) bool {
-	if failed == nil || !failed.Retryable || x.failed != nil || x.spoken || x.attempts > x.server.MaxRetries {
+	if failed == nil || !failed.Retryable || x.spoken || x.attempts > x.server.MaxRetries || x.wait > maxAskedWait {
 		return false
 	}
-	wait := backoff(x.attempts)
-	if !x.Emit(converse.Retry{Attempt: x.attempts, Wait: wait, Err: failed}) {
+	if !x.Emit(converse.Retry{Attempt: x.attempts, Wait: x.wait, Err: failed}) {
 		return false
 	}
 	x.watch.stop()
 	select {
-	case <-time.After(wait):
+	case <-time.After(x.wait):
 		return true
 	case <-x.ctx.Done():
 		return false
@@ -172,12 +176,11 @@ func (x *Exchange) Left() bool { return x.left }
 // Attempts returns how many requests were sent so far.
 func (x *Exchange) Attempts() int { return x.attempts }
 
-// observe is middleware between the SDK's retries and the connection. The SDK calls it for
-// each attempt, on the goroutine of the exchange, and does not report failed attempts
-// itself.
+// observe is middleware that runs for each attempt, on the goroutine of the exchange. It
+// reads the response if it reports a failure.
 func (x *Exchange) observe(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	x.attempts++
-	x.failed = nil
+	x.failed, x.wait = nil, backoff(x.attempts)
 	x.body.count(req)
 	if x.server.TraceHeaders {
 		telemetry.Inject(req.Context(), carrier{req.Header})
@@ -197,9 +200,9 @@ func (x *Exchange) observe(req *http.Request, next func(*http.Request) (*http.Re
 		_ = res.Body.Close()
 		res.Body = io.NopCloser(bytes.NewReader(begin)) // the SDK reads it without a limit
 		x.failed = x.server.failure(res, begin)
-	}
-	if wait, again := x.sdkWait(res); again {
-		x.Emit(converse.Retry{Attempt: x.attempts, Wait: wait, Err: x.failed})
+		if wait, asked := askedWait(res.Header, time.Now()); asked {
+			x.wait = wait
+		}
 	}
 	return res, err
 }
