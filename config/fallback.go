@@ -17,20 +17,24 @@ func fallbacks(to *[]Model) value {
 	return v
 }
 
-// inherit sets the keys that the answers of all models have in common, and the time
-// limits, unless the fallback sets them itself. Every API has these keys.
+// inherited has, by key, what a fallback takes from the first model unless it sets the key
+// itself: what the answers of all models have in common, and the time limits. Every API
+// has these keys.
+var inherited = map[string]func(m, from *Model){
+	"max_tokens":       func(m, from *Model) { m.MaxTokens = from.MaxTokens },
+	"tool_choice":      func(m, from *Model) { m.ToolChoice = from.ToolChoice },
+	"response_format":  func(m, from *Model) { m.ResponseFormat = from.ResponseFormat },
+	"stream":           func(m, from *Model) { m.NoStream = from.NoStream },
+	"max_retries":      func(m, from *Model) { m.MaxRetries = from.MaxRetries },
+	"response_timeout": func(m, from *Model) { m.ResponseTimeout = from.ResponseTimeout },
+	"idle_timeout":     func(m, from *Model) { m.IdleTimeout = from.IdleTimeout },
+}
+
+// inherit sets the keys that a fallback, the table n, does not set itself.
 func (m *Model) inherit(from *Model, n *node) {
-	for key, take := range map[string]func(){
-		"max_tokens":       func() { m.MaxTokens = from.MaxTokens },
-		"tool_choice":      func() { m.ToolChoice = from.ToolChoice },
-		"response_format":  func() { m.ResponseFormat = from.ResponseFormat },
-		"stream":           func() { m.NoStream = from.NoStream },
-		"max_retries":      func() { m.MaxRetries = from.MaxRetries },
-		"response_timeout": func() { m.ResponseTimeout = from.ResponseTimeout },
-		"idle_timeout":     func() { m.IdleTimeout = from.IdleTimeout },
-	} {
+	for key, take := range inherited {
 		if n.member(key) == nil {
-			take()
+			take(m, from)
 		}
 	}
 }

@@ -5,6 +5,9 @@ package config_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +101,51 @@ func TestFallbackProblems(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s\n%v, want %q", text, err, says)
+		}
+	}
+}
+
+// The advice to remove a key that a fallback has inherited leads to the line that sets it;
+// the advice to set it leads to the fallback.
+func TestAdviceAboutWhatAFallbackInherits(t *testing.T) {
+	for body, says := range map[string]string{
+		`{"error":{"message":"Unsupported parameter: 'tool_choice'","code":"unsupported_parameter","param":"tool_choice"}}`:                                 "consort.toml:6: remove tool_choice below [model]",
+		`{"error":{"message":"Unsupported parameter: 'seed'","code":"unsupported_parameter","param":"seed"}}`:                                               "consort.toml:12: remove seed",
+		`{"error":{"message":"max_tokens: 9000 > 4096, which is the maximum allowed number of output tokens","code":"invalid_value","param":"max_tokens"}}`: "consort.toml:8: set max_tokens = 4096 below [[model.fallback]]",
+	} {
+		refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			io.WriteString(w, body)
+		}))
+		defer refuses.Close()
+		down := httptest.NewServer(http.NotFoundHandler())
+		down.Close()
+		c, err := config.Parse("consort.toml", fmt.Appendf(nil, `[model]
+name = "first"
+base_url = "%s"
+max_retries = 0
+max_tokens = 9000
+tool_choice = "required"
+
+[[model.fallback]]
+name = "second"
+base_url = "%s"
+max_retries = 0
+seed = 7
+`, down.URL, refuses.URL), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		assembly, err := config.Assemble(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = converse.New(assembly.Model, nil, nil).Ask(t.Context(), canister.Text("Hi"))
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", body, err)
+		}
+		if err := assembly.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -47,6 +47,9 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 		}
 		n := c.find(path)
 		set := n != nil && n.path() == path
+		if from := c.find("model." + key); value == nil && !set && inherited[key] != nil && from.path() == "model."+key {
+			return c.source.where(from), key + " below [model]" // only there it can be removed
+		}
 		if variable := m.keyVariable(); key == "api_key" && !set && variable != "" {
 			return "", "the variable " + variable
 		}

@@ -178,24 +178,7 @@ func (s *secrets) table(t Table) {
 	if t.held != nil {
 		held := *t.held
 		s.variables(held.variables)
-		s.member("", held.values)
-	}
-}
-
-func (s *secrets) member(name string, value any) {
-	switch value := value.(type) {
-	case string:
-		if redact.Names(name) {
-			s.credential(value)
-		}
-	case []any:
-		for _, element := range value {
-			s.member(name, element)
-		}
-	case map[string]any:
-		for name, inner := range value {
-			s.member(name, inner)
-		}
+		s.texts = append(s.texts, redact.Members(held.values)...)
 	}
 }
 

@@ -340,6 +340,24 @@ func TestKeysStayAtHome(t *testing.T) {
 	}
 }
 
+// An error that quotes the request does not show the secrets that options put into it.
+func TestErrorsWithoutSecretsOfOptions(t *testing.T) {
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		answer, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]string{ // strings have a JSON form
+			"type": "invalid_request_error", "message": "Cannot use " + string(body[max(0, len(body)-250):]),
+		}})
+		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(string(answer))), Request: r}, err
+	})}
+	_, _, err := run(t.Context(), newModel(t, "m", "https://example.com", anthropicmodel.Options{
+		HTTPClient: client, ExtraBody: map[string]any{"zz_servers": []map[string]string{{"authorization_token": "planted-1234"}}},
+	}), request(user("u", "Hi")))
+	if err == nil || strings.Contains(err.Error(), "planted") || !strings.Contains(err.Error(), "[secret]") {
+		t.Errorf("%v", err)
+	}
+}
+
 // roundTrip is a transport that answers itself.
 type roundTrip func(*http.Request) (*http.Response, error)
 

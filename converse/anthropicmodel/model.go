@@ -60,6 +60,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/converse/internal/toolschema"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -101,7 +102,8 @@ func New(name string, options *Options) (*Model, error) {
 	}
 	m.server = &modelapi.Server{
 		Package: "anthropicmodel", Base: base, API: "messages", Model: name, Options: &m.opts, Place: opts.Place,
-		KeyVariable: keyVariable(options, &opts), Members: members, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
+		KeyVariable: keyVariable(options, &opts), Members: members,
+		Redact:     modelapi.Redactor(base, opts.Headers, append(redact.Members(opts.HostedTools, opts.ExtraBody), opts.APIKey)...),
 		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
 		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
 	}

@@ -210,6 +210,28 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// An error that quotes the request does not show the secrets that options put into it.
+func TestErrorsWithoutSecretsOfOptions(t *testing.T) {
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // what could not be read is not quoted
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": "Cannot use " + string(body[max(0, len(body)-250):])}})
+	})
+	for name, options := range map[string]openaimodel.Options{
+		"hosted tool": {API: "responses", HostedTools: []map[string]any{{
+			"type": "mcp", "server_url": "https://mcp.example/", "authorization": "planted-1234", "headers": map[string]string{"X-Api-Key": "planted-5678"},
+		}}},
+		"extra body": {API: "chat", ExtraBody: map[string]any{"zz_backend": map[string]any{"api_key": "planted-1234"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := modeltest.Run(t.Context(), newModel(t, server.URL, options), newRequest())
+			if got.Err == nil || strings.Contains(got.Err.Error(), "planted") || !strings.Contains(got.Err.Error(), "[secret]") {
+				t.Errorf("%v", got.Err)
+			}
+		})
+	}
+}
+
 // TestErrors: what a failure says, without what it must not say.
 func TestErrors(t *testing.T) {
 	const key = "sk-planted-key-123"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -65,7 +66,8 @@ func New(name string, options *Options) (*Model, error) {
 	}
 	m.server = &modelapi.Server{
 		Package: "openaimodel", Base: base, API: opts.API, Model: name, Options: &m.opts, Place: opts.Place,
-		KeyVariable: keyVariable(options, &opts), Members: members(opts.API), Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
+		KeyVariable: keyVariable(options, &opts), Members: members(opts.API),
+		Redact:     modelapi.Redactor(base, opts.Headers, append(redact.Members(opts.HostedTools, opts.ExtraBody), opts.APIKey)...),
 		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
 		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
 	}

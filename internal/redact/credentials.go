@@ -4,6 +4,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"regexp"
 	"strings"
@@ -56,6 +57,37 @@ var (
 	password = regexp.MustCompile(`(?i)password\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s'&]+))`)
 	unquote  = strings.NewReplacer(`\\`, `\`, `\'`, `'`)
 )
+
+// Members returns the credentials in JSON values such as free-form parameters: each string
+// below a member whose name suggests a secret. A value without a JSON form has none.
+func Members(values ...any) []string {
+	var found []string
+	for _, value := range values {
+		var decoded any
+		if form, err := json.Marshal(value); err == nil && json.Unmarshal(form, &decoded) == nil {
+			found = appendMembers(found, "", decoded)
+		}
+	}
+	return found
+}
+
+func appendMembers(found []string, name string, value any) []string {
+	switch value := value.(type) {
+	case string:
+		if Names(name) {
+			found = append(found, Credential(value)...)
+		}
+	case []any:
+		for _, element := range value {
+			found = appendMembers(found, name, element)
+		}
+	case map[string]any:
+		for name, inner := range value {
+			found = appendMembers(found, name, inner)
+		}
+	}
+	return found
+}
 
 // IsPublicVariable reports whether an environment variable is public: the servers that are
 // started get these variables anyway.
