@@ -155,6 +155,22 @@ func TestCancelledWait(t *testing.T) {
 	})
 }
 
+// TestCancelledAsItAnswers: what arrives after the caller has given up is not read.
+func TestCancelledAsItAnswers(t *testing.T) {
+	for _, status := range []int{200, 400} {
+		ctx, cancel := context.WithCancel(t.Context())
+		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			r.Body.Close()
+			cancel()
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(hello)), Request: r}, nil
+		})}
+		got := modeltest.Run(ctx, newModel(t, "http://localhost", openaimodel.Options{HTTPClient: client}), newRequest())
+		if !errors.Is(got.Err, context.Canceled) || len(got.Retries) != 0 {
+			t.Errorf("%d: %v, %d events", status, got.Err, len(got.Retries))
+		}
+	}
+}
+
 // TestBadCertificate: a certificate that is not valid will not be a moment later.
 func TestBadCertificate(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)

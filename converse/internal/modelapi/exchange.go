@@ -119,6 +119,8 @@ func (x *Exchange) attempt(api API, body []byte) error {
 	switch {
 	case x.failed != nil:
 		return x.failed
+	case x.ctx.Err() != nil:
+		return x.ctx.Err()
 	case err != nil:
 		failed := x.server.unreachable(err)
 		failed.Retryable = false // nothing was sent, because an option of the SDK failed
