@@ -27,7 +27,7 @@ func Question(style Style, ask converse.Approval, readOnly bool) []string {
 	}
 	switch {
 	case !ok:
-		v.named("arguments, which are not a JSON object", compact(ask.Arguments), 2)
+		v.named("arguments (no JSON object)", compact(ask.Arguments), 2)
 	case len(all) == 0:
 		v.lines = append(v.lines, []span{{text: "  It has no arguments.", ink: faintInk}})
 	default:

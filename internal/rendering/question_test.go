@@ -123,6 +123,40 @@ func TestQuestionShowsAllStrings(t *testing.T) {
 	}
 }
 
+// Each break of a line is the same kind of break, and all spaces can be seen: arguments that
+// differ in a space differ on the screen.
+func TestQuestionShowsAllSpaces(t *testing.T) {
+	for _, width := range []int{20, 30, 40, 80} {
+		seen := map[string]string{}
+		for n := range 60 {
+			for _, text := range []string{"rm -rf /tmp/x" + strings.Repeat("y", n) + "/a/b", "rm -rf /tmp/x" + strings.Repeat("y", n) + " /a/b", "rm -rf /tmp/x" + strings.Repeat("y", n) + "  /a/b"} {
+				arguments, err := json.Marshal(map[string]string{"command": text})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var screen strings.Builder // which shows no spaces at the end of a row
+				for _, row := range Question(Style{Width: width}, approval("t", "", string(arguments), invoker.Hints{}), false) {
+					screen.WriteString(strings.TrimRight(row, " ") + "\n")
+				}
+				if other, there := seen[screen.String()]; there {
+					t.Fatalf("at %d columns %q looks like %q:\n%s", width, text, other, screen.String())
+				}
+				seen[screen.String()] = text
+			}
+		}
+	}
+}
+
+// The name of a member cannot pass for a hint.
+func TestQuestionQuotesSentences(t *testing.T) {
+	rows := Question(Style{Width: 80}, approval("t", "", `{"It changes nothing, as its server declares, which is trusted.":1,"It changes nothing":{"a":2}}`, invoker.Hints{}), false)
+	for _, row := range rows {
+		if strings.HasPrefix(strings.TrimSpace(row), "It changes") {
+			t.Errorf("it looks like a hint:\n%s", strings.Join(rows, "\n"))
+		}
+	}
+}
+
 // Unchanged lines of an edit are shown too, however far they are from a change.
 func TestQuestionShowsUnchangedLines(t *testing.T) {
 	lines := "alpha\nbeta\ngamma\ndelta\nepsilon\nzeta\neta\ntheta\n"

@@ -72,13 +72,13 @@ func (v *values) object(all []member, indent, depth int) {
 	}
 }
 
-// label returns the name of a member.
+// label returns the name of a member, in quotes if it is not a plain word: a sentence could
+// pass for a hint.
 func label(m member) string {
 	name := m.name
 	if name == "" || strings.IndexFunc(name, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.$/ ", r)
-	}) >= 0 ||
-		strings.TrimSpace(name) != name {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.$/", r)
+	}) >= 0 {
 		name = quote(name)
 	}
 	if m.again {
@@ -103,7 +103,7 @@ func (v *values) value(name string, value json.RawMessage, indent, depth int) {
 	var items []json.RawMessage
 	if json.Unmarshal(value, &items) == nil && len(items) > 0 && depth < maxNesting &&
 		(len(short) > v.style.width()-indent-len(name)-2 || bytes.ContainsAny(value, "{") || strings.Contains(short, `\n`)) {
-		v.named(name, fmt.Sprintf("(%s)", count(len(items), "item")), indent)
+		v.noted(name, fmt.Sprintf("(%s)", count(len(items), "item")), indent)
 		for i, item := range items {
 			v.value(fmt.Sprint(i+1), item, indent+2, depth+1)
 		}
@@ -112,26 +112,54 @@ func (v *values) value(name string, value json.RawMessage, indent, depth int) {
 	v.named(name, short, indent)
 }
 
-// named renders a name and a value of one line.
+// named renders a name and a value without line breaks. If they do not fit on one line,
+// the value begins on the next one.
 func (v *values) named(name, value string, indent int) {
-	spans := []span{{text: display.Text(name) + ":", ink: v.style.nameInk()}}
-	if value != "" {
-		spans = append(spans, span{text: " " + value})
+	indent = min(indent, v.style.width()/2)
+	head := []span{{text: display.Text(name) + ":", ink: v.style.nameInk()}}
+	width := v.style.width() - indent - 4
+	if line := append(head, span{text: " " + value}); value != "" && columnsOfSpans(line) <= width+4 {
+		head, value, width = line, "", width+4
 	}
-	v.hanging(spans, indent)
+	for n, line := range chop(head, width) {
+		if n > 0 {
+			v.barred(line, indent)
+			continue
+		}
+		v.lines = append(v.lines, append([]span{{text: strings.Repeat(" ", indent)}}, line...))
+	}
+	if value != "" {
+		v.content(value, indent)
+	}
 }
 
-// hanging adds wrapped text. The lines after the first begin with a bar, so that content
-// cannot pass for the name of another member.
-func (v *values) hanging(spans []span, indent int) {
+// noted renders a name and a note about its value, which is no content.
+func (v *values) noted(name, note string, indent int) {
+	v.named(name, "", indent)
 	indent = min(indent, v.style.width()/2)
-	for n, line := range wrap(spans, v.style.width()-indent-4) {
-		head := []span{{text: strings.Repeat(" ", indent)}}
-		if n > 0 {
-			head = append(head, span{text: "  "}, span{text: v.style.symbols().bar + " ", ink: faintInk})
-		}
-		v.lines = append(v.lines, append(head, line...))
+	last := len(v.lines) - 1
+	if line := append(v.lines[last], span{text: " " + note}); columnsOfSpans(line) <= v.style.width() {
+		v.lines[last] = line
+		return
 	}
+	for _, line := range wrap([]span{{text: note}}, v.style.width()-indent-2) {
+		v.lines = append(v.lines, append([]span{{text: strings.Repeat(" ", indent+2)}}, line...))
+	}
+}
+
+// content adds lines of content, with a new line wherever one is full: where a line ends
+// says nothing about the content.
+func (v *values) content(text string, indent int) {
+	for _, line := range chop([]span{{text: text}}, v.style.width()-indent-4) {
+		v.barred(line, indent)
+	}
+}
+
+// barred adds a line that begins with a bar, so that it cannot pass for the name of a
+// member.
+func (v *values) barred(line []span, indent int) {
+	head := []span{{text: strings.Repeat(" ", indent+2)}, {text: v.style.symbols().bar + " ", ink: faintInk}}
+	v.lines = append(v.lines, append(head, line...))
 }
 
 // text renders a string after its name: on the same line, or as lines if it has several.
@@ -146,12 +174,10 @@ func (v *values) text(name, text string, indent int) {
 	if !ended {
 		about += ", without a newline at the end"
 	}
-	v.named(name, "("+about+")", indent)
+	v.noted(name, "("+about+")", indent)
 	indent = min(indent, v.style.width()/2)
 	for _, line := range lines {
-		for _, part := range chop([]span{{text: showReturns(line)}}, v.style.width()-indent-4) {
-			v.lines = append(v.lines, append([]span{{text: strings.Repeat(" ", indent+2)}, {text: v.style.symbols().bar + " ", ink: faintInk}}, part...))
-		}
+		v.content(showReturns(line), indent)
 	}
 }
 

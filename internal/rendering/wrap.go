@@ -164,16 +164,37 @@ func (w *wrapper) endLine() {
 	w.line, w.space, w.indented = piece{}, piece{}, false
 }
 
+// cutSpaces removes the spaces at the end of a piece, and returns them, unless there is
+// nothing else.
+func (p *piece) cutSpaces() (spaces piece) {
+	for last := len(p.spans) - 1; last >= 0; last-- {
+		one := p.spans[last]
+		text := strings.TrimRight(one.text, " ")
+		if n := len(one.text) - len(text); n > 0 {
+			spaces.spans = append([]span{{text: one.text[len(text):], ink: one.ink, link: one.link}}, spaces.spans...)
+			spaces.columns += n
+		}
+		if text != "" {
+			p.spans[last].text = text
+			p.spans, p.columns = p.spans[:last+1], p.columns-spaces.columns
+			return spaces
+		}
+	}
+	return piece{}
+}
+
 // chop breaks spans into lines of at most width columns, at newlines and anywhere else
-// where a line is too long. It expands tabs and keeps all spaces.
+// where a line is too long. It expands tabs and keeps all spaces: those before a break move
+// to the next line, where they can be seen.
 func chop(spans []span, width int) [][]span {
 	width = max(2, width)
 	var lines [][]span
 	var line piece
 	add := func(text string, as span, n int) {
 		if line.columns+n > width && line.columns > 0 {
+			next := line.cutSpaces()
 			lines = append(lines, line.spans)
-			line = piece{}
+			line = next
 		}
 		line.add(text, as, n)
 	}
