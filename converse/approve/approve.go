@@ -47,7 +47,8 @@ const noTerminal = "This call needs approval, but no person can be asked: the pr
 // answer it. The question waits until the keyboard has been quiet for 0.2 seconds. It shows the
 // name under which the model knows the tool and the arguments, but not the tool's
 // description, and characters that are invisible or control the terminal as codes such as
-// <U+202E>.
+// <U+202E>. A question that does not fit the screen is shown in parts, and can be allowed
+// after the last one.
 //
 // Calls of one message are asked about one after another. While a question is open, the
 // program must not read from in itself; at other times this function does not read.
@@ -93,16 +94,33 @@ func (p *person) approve(ctx context.Context, call converse.Approval) (converse.
 	return converse.Deny("The person said no: " + answer), nil
 }
 
-// ask shows the question and returns the line that was typed after it.
+// ask shows the question, in parts if it does not fit the screen, and returns the answer.
 func (p *person) ask(ctx context.Context, call converse.Approval) (string, error) {
-	_, err := fmt.Fprintf(p.out, "\nThe model wants to call %s\n%s\n", approvals.Describe(call), approvals.Arguments(call))
-	if err != nil {
+	width, height, _ := term.GetSize(int(p.out.Fd())) // 0 if it is unknown
+	pages := approvals.Pages("The model wants to call "+approvals.Describe(call)+"\n"+approvals.Arguments(call), width, height)
+	for i, page := range pages[:len(pages)-1] {
+		answer, err := p.prompt(ctx, page, fmt.Sprintf("  part %d of %d [Enter for more, or a reason for no] ", i+1, len(pages)))
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "", "y", "yes": // only all of it can be allowed
+			if err != nil {
+				return "", err
+			}
+		default:
+			return answer, err
+		}
+	}
+	return p.prompt(ctx, pages[len(pages)-1], "  run "+approvals.Name(call)+"? [y/N, or a reason for no] ")
+}
+
+// prompt shows a text and a question, and returns the line that was typed after it.
+func (p *person) prompt(ctx context.Context, text, question string) (string, error) {
+	if _, err := fmt.Fprintf(p.out, "\n%s\n", text); err != nil {
 		return "", err
 	}
 	if err := p.keyboard.discard(ctx); err != nil {
 		return "", err
 	}
-	if _, err := fmt.Fprintf(p.out, "  run %s? [y/N, or a reason for no] ", approvals.Name(call)); err != nil {
+	if _, err := io.WriteString(p.out, question); err != nil {
 		return "", err
 	}
 	answer, err := p.keyboard.line(ctx)

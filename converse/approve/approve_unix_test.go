@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"reflect"
@@ -157,6 +158,35 @@ func TestOnTerminal(t *testing.T) {
 		if after, err := term.GetState(int(x.inner.Fd())); err != nil || !reflect.DeepEqual(after, before) {
 			t.Errorf("after %q the terminal is in another mode; %v", answer, err)
 		}
+	}
+}
+
+// A question that does not fit the screen is allowed after its last part only.
+func TestALongQuestion(t *testing.T) {
+	long := `{"text":"` + strings.Repeat("word ", 400) + `end"}`
+	for _, test := range []struct {
+		answers []string
+		want    converse.Decision
+	}{
+		{[]string{"y\r", "\r", "y\r"}, converse.Allow()},
+		{[]string{"y\r", "not that\r"}, converse.Deny("The person said no: not that")},
+		{[]string{"n\r"}, converse.Deny("The person said no.")},
+	} {
+		x := newWindow(t)
+		if err := pty.Setsize(x.inner, &pty.Winsize{Rows: 20, Cols: 80}); err != nil {
+			t.Fatal(err)
+		}
+		outcome := ask(t.Context(), approve.OnTerminal(x.inner, x.inner), removal(long))
+		for i, answer := range test.answers {
+			if i < 2 {
+				x.expect(fmt.Sprintf("part %d of 3 [Enter for more, or a reason for no] ", i+1))
+			} else {
+				x.expect("end\"")
+				x.expect("run files__remove? [y/N, or a reason for no] ")
+			}
+			x.types(answer)
+		}
+		wants(t, outcome, test.want)
 	}
 }
 

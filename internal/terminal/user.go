@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/internal/approvals"
 	"github.com/consort-go/consort/invoker"
+	"golang.org/x/term"
 )
 
 // User is the person at the terminal: their messages, and their answers to the questions
@@ -42,24 +43,50 @@ func (u *User) Message(ctx context.Context, prompt string) (string, error) {
 }
 
 // AskApproval asks the user whether to run a tool call. At the end of the input, the
-// answer is [approvals.Later] if that is possible.
+// answer is [approvals.Later] if that is possible. A question that does not fit the screen
+// is shown in pages.
 func (u *User) AskApproval(ctx context.Context, ask approvals.Question) (approvals.Answer, error) {
-	answer, err := u.editor.question(ctx, u.approvalText(ask))
-	if ask.Later && errors.Is(err, io.EOF) {
-		return approvals.Answer{Choice: approvals.Later}, nil
+	about, prompt := u.approvalText(ask)
+	pages := []string{about}
+	if u.editor.keyboard != nil {
+		width, height, _ := term.GetSize(int(u.screen.Stderr.Fd())) // 0 if it is unknown
+		pages = approvals.Pages(about, width, height)
 	}
-	if err != nil {
-		return approvals.Answer{}, u.form.unanswered(err)
+	for i, page := range pages {
+		last := i == len(pages)-1
+		if last {
+			page += prompt
+		} else {
+			page += fmt.Sprintf("\n  part %d of %d: Enter shows more, n or a reason denies: ", i+1, len(pages))
+		}
+		answer, err := u.editor.question(ctx, page)
+		if ask.Later && errors.Is(err, io.EOF) {
+			return approvals.Answer{Choice: approvals.Later}, nil
+		}
+		if err != nil {
+			return approvals.Answer{}, u.form.unanswered(err)
+		}
+		said := parseApproval(ask, answer)
+		switch said.Choice {
+		case approvals.Once, approvals.Conversation, approvals.Always: // only all of it can be allowed
+			if last {
+				return said, nil
+			}
+		default:
+			if last || strings.TrimSpace(answer) != "" {
+				return said, nil
+			}
+		}
 	}
-	return parseApproval(ask, answer), nil
+	return approvals.Answer{}, nil
 }
 
-// approvalText returns the question. The name of the tool stands before the arguments and
-// again after them, because long arguments can move the beginning off the screen.
-func (u *User) approvalText(ask approvals.Question) string {
+// approvalText returns the description of a call, and the question after it. Both have the
+// name of the tool, because long arguments can move the beginning off the screen.
+func (u *User) approvalText(ask approvals.Question) (about, prompt string) {
 	paint := u.screen.Notes
+	about = fmt.Sprintf("\n%s %s\n%s", paint.Bold("? The model wants to call"), approvals.Describe(ask.Approval), strings.TrimSuffix(approvals.Arguments(ask.Approval), "\n"))
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n%s %s\n%s", paint.Bold("? The model wants to call"), approvals.Describe(ask.Approval), approvals.Arguments(ask.Approval))
 	if ask.Changed {
 		fmt.Fprintf(&text, "\n  %s", paint.Bad("You always allowed a tool of this name, but the tool or its server has changed since."))
 	}
@@ -71,7 +98,7 @@ func (u *User) approvalText(ask approvals.Question) string {
 		answers, keys = answers+", later", keys+"/later"
 	}
 	fmt.Fprintf(&text, "\n  %s: %s\n  run it? [%s/N] ", paint.Name(approvals.Name(ask.Approval)), paint.Faint(answers+", n or a reason for no"), keys)
-	return text.String()
+	return about, text.String()
 }
 
 // parseApproval parses the answer of the user. An answer that is not possible, like any
