@@ -4,7 +4,9 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -118,11 +120,14 @@ func serversOf(cfg *config.Config) func(ensemble string) approvals.Server {
 			if s.Transport == config.Stdio {
 				return startedServer(s, here)
 			}
-			return approvals.Server{Address: "url\x00" + string(s.Transport) + "\x00" + s.URL.Reveal(), Label: hostOf(s.URL)}
+			return approvals.Server{
+				Address: address("url", string(s.Transport), s.URL.Reveal()) + valuesOf(s.Headers) + rootsOf(s.Roots),
+				Label:   hostOf(s.URL),
+			}
 		}
 		if s := cfg.GRPC[ensemble]; s != nil {
 			return approvals.Server{
-				Address: "grpc\x00" + s.Address.Reveal() + "\x00" + s.Dapr.Reveal(),
+				Address: address("grpc", s.Address.Reveal(), s.Dapr.Reveal(), s.Token.Reveal()) + valuesOf(s.Metadata),
 				Label:   s.Address.String() + s.Dapr.String(),
 			}
 		}
@@ -154,13 +159,38 @@ func startedServer(s *config.Server, here string) approvals.Server {
 	if !filepath.IsAbs(directory) {
 		directory = filepath.Join(here, directory)
 	}
-	address := "command\x00" + directory
+	words := []string{"command", directory}
 	for _, word := range s.Command {
-		address += "\x00" + word.Reveal()
+		words = append(words, word.Reveal())
 	}
 	label := directory
 	if len(s.Command) > 0 {
 		label = s.Command[0].String() + " in " + directory
 	}
-	return approvals.Server{Address: address, Label: label}
+	return approvals.Server{Address: address(words...) + valuesOf(s.Environment) + rootsOf(s.Roots), Label: label}
+}
+
+// address joins the parts of an address so that different parts have different addresses.
+func address(parts ...string) string {
+	text, _ := json.Marshal(parts) // strings always have a JSON form
+	return string(text) + "\n"
+}
+
+// valuesOf returns names with their values as a part of an address. The same server can
+// work for somebody else, or elsewhere, with other variables or headers.
+func valuesOf(values map[string]config.Value) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		parts = append(parts, name, values[name].Reveal())
+	}
+	return address(parts...)
+}
+
+// rootsOf returns roots as a part of an address.
+func rootsOf(roots []config.Root) string {
+	var parts []string
+	for _, root := range roots {
+		parts = append(parts, root.Name, root.Path.Reveal())
+	}
+	return address(parts...)
 }
