@@ -13,6 +13,7 @@ type backlog struct {
 	room   *sync.Cond // signals that items were taken
 	items  []sized
 	size   int
+	ending bool // the item leaving was put
 	closed bool
 	fresh  chan struct{} // holds a value while there may be items; closed at the end
 }
@@ -44,6 +45,25 @@ func (b *backlog) put(item any, size int) bool {
 	b.size += size
 	b.wake()
 	return true
+}
+
+// leave adds the last item, without waiting for room.
+func (b *backlog) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.ending = true
+	b.items = append(b.items, sized{item: leaving{}})
+	b.wake()
+}
+
+// isEnding reports whether leave was called.
+func (b *backlog) isEnding() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ending
 }
 
 // wake signals that there are items; b.mu is held.

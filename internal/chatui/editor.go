@@ -5,6 +5,7 @@ package chatui
 import (
 	"cmp"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,11 +38,31 @@ func (m *model) edit() tea.Cmd {
 		m.hint = "The text cannot be edited: " + display.Line(errors.Join(err, os.RemoveAll(folder)).Error())
 		return nil
 	}
-	return tea.ExecProcess(exec.Command(words[0], append(words[1:], path)...), func(err error) tea.Msg {
+	program := &editing{exec.Command(words[0], append(words[1:], path)...), m.options.Lend}
+	return tea.Exec(program, func(err error) tea.Msg {
 		text, failed := os.ReadFile(path)
 		return edited{strings.TrimRight(string(text), "\r\n"), errors.Join(err, failed, os.RemoveAll(folder))}
 	})
 }
+
+// editing is an editor that has the terminal. It implements [tea.ExecCommand].
+type editing struct {
+	program *exec.Cmd
+	lend    func() (end func()) // may be nil
+}
+
+// Run runs the editor.
+func (e *editing) Run() error {
+	if e.lend != nil {
+		defer e.lend()()
+	}
+	return e.program.Run()
+}
+
+// SetStdin, SetStdout and SetStderr set the files of the editor.
+func (e *editing) SetStdin(in io.Reader)   { e.program.Stdin = in }
+func (e *editing) SetStdout(out io.Writer) { e.program.Stdout = out }
+func (e *editing) SetStderr(out io.Writer) { e.program.Stderr = out }
 
 // edited takes the text from the editor. The text in the input stays if that has failed.
 func (m *model) edited(msg edited) {

@@ -20,7 +20,7 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 			m.interrupt()
 			return nil
 		case "ctrl+z":
-			return tea.Suspend
+			return suspend(m.rows)
 		}
 	}
 	if m.question != nil {
@@ -120,7 +120,7 @@ func (m *model) enter() tea.Cmd {
 	if said := strings.TrimSpace(text); !strings.HasPrefix(said, "/") || strings.HasPrefix(said, "//") { // no command
 		m.turn.begin(m.now())
 	}
-	if path := m.history.path; path != "" {
+	if path, text := m.history.path, m.clean(text); path != "" {
 		return func() tea.Msg {
 			if err := store(path, text); err != nil {
 				return failure{"the line history cannot be written: " + err.Error()}
@@ -163,7 +163,7 @@ func (m *model) interrupt() {
 func (m *model) unfold() {
 	m.paper.endLine(m.columns())
 	if t := m.turn.thinking; t != nil {
-		m.paper.rows = append(m.paper.rows, rendering.Reasoning(m.style, m.clean(t.text.String()))...)
+		m.paper.rows = append(m.paper.rows, rendering.Reasoning(m.style, t.text.String())...)
 		return
 	}
 	f, ok := m.folds.unfold()
@@ -173,9 +173,7 @@ func (m *model) unfold() {
 	case f.call == nil:
 		m.paper.rows = append(m.paper.rows, rendering.Reasoning(m.style, f.text)...)
 	default:
-		for _, row := range rendering.CallDetails(m.style, *f.call) {
-			m.paper.rows = append(m.paper.rows, m.clean(row))
-		}
+		m.paper.rows = append(m.paper.rows, rendering.CallDetails(m.style, *f.call)...)
 	}
 }
 

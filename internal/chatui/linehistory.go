@@ -88,9 +88,10 @@ func store(path, line string) error {
 	if err != nil {
 		return err
 	}
+	private := file.Chmod(0o600) // the file may be older
 	_, err = file.Write(append(text, '\n'))
 	info, failed := file.Stat()
-	if err = errors.Join(err, failed, file.Close()); err != nil || info.Size() <= maxHistoryFile {
+	if err = errors.Join(private, err, failed, file.Close()); err != nil || info.Size() <= maxHistoryFile {
 		return err
 	}
 	return shorten(path)

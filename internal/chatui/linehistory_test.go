@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/consort-go/consort/internal/redact"
 )
 
 func TestLineHistory(t *testing.T) {
@@ -38,6 +40,24 @@ func TestLineHistory(t *testing.T) {
 	d.keys("ctrl+r", "zzz", "esc")
 	if got := d.input.value(); got != "two words\nin two lines" {
 		t.Errorf("after a search without a result: %q", got)
+	}
+}
+
+// The file has no secrets.
+func TestLineHistoryHasNoSecrets(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	d.options.Redact = redact.New("sk-0123456789")
+	d.history.path = filepath.Join(t.TempDir(), "lines")
+	d.happens(readiness{true})
+	d.keys("my key is sk-0123456789")
+	if failed := d.enter()(); failed != nil {
+		t.Fatal(failed)
+	}
+	if said, _ := d.sent(); said != "my key is sk-0123456789" {
+		t.Errorf("sent %q", said)
+	}
+	if text, err := os.ReadFile(d.history.path); err != nil || !strings.Contains(string(text), "my key is") || strings.Contains(string(text), "0123456789") {
+		t.Errorf("the file: %s, %v", text, err)
 	}
 }
 
@@ -72,6 +92,15 @@ func TestLineHistoryFile(t *testing.T) {
 	}
 	if h, err = loadHistory(path); err != nil || !strings.HasPrefix(h.lines[len(h.lines)-1], "79") {
 		t.Errorf("the last line is not the newest: %v", err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := store(path, "more"); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("a file that others could read: %v, %v", info.Mode(), err)
 	}
 	if err := os.WriteFile(path, []byte("\"whole\"\n\"cut of"), 0o600); err != nil {
 		t.Fatal(err)

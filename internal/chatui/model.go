@@ -132,10 +132,22 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if q := m.question; q == msg.question && q.press == msg.press && !q.paste {
 			q.open = true
 		}
+	case looked:
+		m.looked(msg)
+	case picked:
+		if q := m.question; q == msg.question && q.press == msg.press && q.pick != nil {
+			q.ready = true
+		}
+	case resumed:
+		if !msg.stopped {
+			m.hint = "Ctrl-Z has no effect here: no shell waits for this program."
+		}
+		cmds = append(cmds, m.returned())
 	case completed:
 		m.complete(msg)
 	case edited:
 		m.edited(msg)
+		cmds = append(cmds, m.returned())
 	case failure:
 		m.say(m.paint.Faint("  " + msg.text))
 	case tea.KeyPressMsg, tea.PasteMsg, tea.PasteStartMsg, tea.PasteEndMsg:
@@ -155,8 +167,8 @@ func (m *model) settle() tea.Cmd {
 	if m.height == 0 {
 		return nil
 	}
-	var cmds []tea.Cmd
 	rows, _ := m.visibleRows()
+	cmds := []tea.Cmd{m.look()}
 	switch keep := m.room(); {
 	case len(rows) < m.rows && !m.clearing:
 		m.clearing = true
@@ -180,10 +192,13 @@ func (m *model) settle() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// process takes items from the backlog. When rows wait to be printed, the backlog has to
+// process takes items from the backlog, once the size of the window is known. When rows wait to be printed, the backlog has to
 // wait too, so that memory stays bounded.
 func (m *model) process() tea.Cmd {
 	pause := tea.Tick(breath, func(time.Time) tea.Msg { return breathed{} })
+	if m.height == 0 && m.backlog.isEnding() { // nothing can be shown
+		return tea.Quit
+	}
 	if m.height == 0 || len(m.paper.rows) > 10*maxLive+m.height && m.drawn {
 		return pause
 	}

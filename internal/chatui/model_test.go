@@ -3,11 +3,13 @@
 package chatui
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +17,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/approvals"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
@@ -124,8 +128,24 @@ func (d *desk) asked(q *question) chan reply {
 	return q.answers
 }
 
-// rests lets the keyboard rest.
-func (d *desk) rests() { d.Update(rested{d.question, d.question.press}) }
+// rests lets the keyboard rest, while the question is on the screen.
+func (d *desk) rests() {
+	d.Update(rested{d.question, d.question.press})
+	d.looks()
+}
+
+// looks lets what is on the screen stay there for a while.
+func (d *desk) looks() {
+	d.Update(looked{d.question, d.question.shown})
+	d.Update(picked{d.question, d.question.press})
+}
+
+// confirms makes a choice.
+func (d *desk) confirms(key string) {
+	d.keys(key)
+	d.looks()
+	d.keys("enter")
+}
 
 func text(lines int) func(rendering.Style) []string {
 	return func(style rendering.Style) []string {
@@ -139,108 +159,84 @@ func text(lines int) func(rendering.Style) []string {
 
 var choices = []choice{{key: "y", label: "once", allows: true}, {key: "n", label: "no"}, {key: "d", label: "no, because…", reason: "why not? "}}
 
-// What was typed or pasted before the keyboard has rested does not answer a question, and
-// what was in the input before is there again afterwards.
-func TestOnlyKeysAfterTheQuestionAnswerIt(t *testing.T) {
+// A chat can be left in a window without a size.
+func TestLeavingWithoutASize(t *testing.T) {
 	d := newDesk(t, 80, 24)
-	d.keys("half a mess")
-	answers := d.asked(&question{render: text(2), choices: choices})
-	first := rested{d.question, d.question.press}
-	d.keys("y", "enter")
-	d.Update(first) // of the time before the keys
-	d.keys("y")
-	d.paste("y\ny\n")
-	if strings.Contains(d.view(), "y once") {
-		t.Errorf("the question is open already:\n%s", d.view())
+	d.Update(tea.WindowSizeMsg{})
+	d.backlog.put(note{"not lost\n"}, 9)
+	d.backlog.leave()
+	if _, quits := d.process()().(tea.QuitMsg); !quits {
+		t.Error("it does not end")
 	}
-	d.Update(tea.PasteStartMsg{})
-	d.rests() // in the middle of a paste
-	d.keys("y")
-	d.Update(tea.PasteEndMsg{})
-	d.rests()
-	d.shows("line 1 of the question", "y once", "n no")
-	d.paste("y")
-	d.keys("x", "enter")
-	select {
-	case given := <-answers:
-		t.Fatalf("it was answered: %+v", given)
-	default:
-	}
-	d.keys("y")
-	if given := <-answers; given.key != "y" || given.err != nil {
-		t.Errorf("the answer is %+v", given)
-	}
-	d.shows("→ once", "half a mess")
-	if _, sent := d.sent(); sent {
-		t.Error("something was sent")
+	if items := d.backlog.take(100); len(items) != 2 {
+		t.Errorf("left are %v", items)
 	}
 }
 
-// A question that is longer than the screen is not allowed before its end was shown; it can
-// be denied at once.
-func TestNobodyAllowsWhatWasNotShown(t *testing.T) {
-	for _, height := range []int{12, 24, 40} {
-		d := newDesk(t, 40, height)
-		answers := d.asked(&question{render: text(100), choices: choices})
-		d.rests()
-		for range 100 {
-			if strings.Contains(d.view(), "line 100 of") {
-				break
-			}
-			d.keys("y")
-			d.keys("pgdown")
-		}
-		if len(answers) > 0 {
-			t.Fatal("it was allowed before its end was shown")
-		}
-		d.Update(tea.WindowSizeMsg{Width: 39, Height: height}) // all of it was seen
-		d.keys("y")
-		if given := <-answers; given.key != "y" {
-			t.Errorf("the answer is %+v", given)
-		}
-		answers = d.asked(&question{render: text(100), choices: choices})
-		d.rests()
-		d.keys("pgdown")
-		d.Update(tea.WindowSizeMsg{Width: 50, Height: height}) // what was seen of it is elsewhere now
-		d.keys("y", "n")
-		if given := <-answers; given.key != "n" {
-			t.Errorf("the answer is %+v", given)
-		}
-	}
-}
-
-func TestAReasonForNo(t *testing.T) {
+// Ctrl-C is the same key in all layouts of the keyboard.
+func TestCtrlCInAnotherLayout(t *testing.T) {
 	d := newDesk(t, 80, 24)
-	answers := d.asked(&question{render: text(1), choices: choices})
-	d.rests()
-	d.keys("d")
-	d.shows("why not?")
-	d.keys("esc", "d", "too heavy", "enter")
-	if given := <-answers; given != (reply{key: "d", text: "too heavy"}) {
-		t.Errorf("the answer is %+v", given)
+	if !d.View().KeyboardEnhancements.ReportAlternateKeys {
+		t.Error("the terminal does not report the key of the standard layout")
 	}
-	answers = d.asked(&question{render: text(1), prompt: "  row: "})
-	d.keys("7", "enter")
-	d.rests()
-	d.keys("8")
-	d.shows("row: 8")
-	d.keys("enter")
-	if given := <-answers; given != (reply{text: "8"}) {
-		t.Errorf("the answer is %+v", given)
-	}
-	answers = d.asked(&question{render: text(1), prompt: "  row: "})
-	d.rests()
-	d.keys("ctrl+d")
-	if given := <-answers; !errors.Is(given.err, io.EOF) {
-		t.Errorf("the answer is %+v", given)
-	}
-	q := &question{render: text(1), choices: choices}
-	d.asked(q)
-	d.happens(withdrawn{q})
-	d.shows("(withdrawn)")
-	d.keys("ctrl+c")
+	d.Update(tea.KeyPressMsg{Code: 'с', BaseCode: 'c', Mod: tea.ModCtrl})
 	if d.interrupts != 1 {
 		t.Errorf("%d interrupts", d.interrupts)
+	}
+}
+
+// No part of a secret is shown, in whatever pieces it arrives and wherever rows break.
+func TestSecretsAreNotShown(t *testing.T) {
+	const secret = "sk-0123456789-abcdefghij-0123456789-abcdefghij"
+	d := newDesk(t, 40, 24)
+	d.options.Redact = redact.New(secret)
+	lacks := func(what string) {
+		t.Helper()
+		if all := ansi.Strip(strings.Join(d.paper.rows, "\n")) + d.view(); strings.Contains(all, "0123456789") || strings.Contains(all, "abcdefghij") {
+			t.Errorf("%s: a part of the secret is shown:\n%s", what, all)
+		}
+	}
+	invocation := canister.Invocation{Head: canister.Head{ID: "1"}, Name: "get", Arguments: `{"path":"x","token":"` + secret + `"}`}
+	d.happens(converse.TurnStarted{})
+	for _, r := range "I think " + secret + " is it." {
+		d.happens(converse.ReasoningDelta{Text: string(r)})
+		lacks("reasoning")
+	}
+	for _, r := range "The key is " + secret + " here." {
+		d.happens(converse.TextDelta{Text: string(r)})
+		lacks("text")
+	}
+	d.happens(converse.MessageCompleted{})
+	d.shows("here.")
+	d.happens(converse.InvocationStarted{Invocation: invocation})
+	lacks("a running call")
+	d.happens(converse.InvocationCompleted{Invocation: invocation, Result: canister.Result{Code: "X", Content: canister.Texts("It is " + secret)}, Cause: secret})
+	lacks("a call")
+	d.keys("ctrl+o", "ctrl+o")
+	lacks("details")
+	ui := &UI{options: *d.options, backlog: d.backlog, turns: make(chan struct{}, 1), over: make(chan struct{})}
+	ask := approvals.Question{Approval: converse.Approval{Ensemble: "a", Tool: "b", Arguments: json.RawMessage(invocation.Arguments)}}
+	select {
+	case <-d.backlog.fresh:
+	default:
+	}
+	for what, asks := range map[string]func(context.Context){
+		"an approval": func(ctx context.Context) { ui.AskApproval(ctx, ask) },
+		"a form":      func(ctx context.Context) { ui.askLine(ctx, "Is it "+secret+"?\n  yes? ") },
+	} {
+		ui.turns <- struct{}{}
+		ctx, cancel := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() { asks(ctx) })
+		<-d.backlog.fresh
+		d.Update(arrived{})
+		d.rests()
+		lacks(what)
+		cancel()
+		asking.Wait()
+		<-d.backlog.fresh
+		d.Update(arrived{})
+		<-ui.turns
 	}
 }
 

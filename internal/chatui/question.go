@@ -5,6 +5,7 @@ package chatui
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,13 @@ import (
 // else, and shorter than it takes to read the question.
 const quiet = 600 * time.Millisecond
 
-// question is a question to the person. It is answered by a key of its own, or by a line
-// of text.
+// steady is how long something must stay on the screen until it counts as seen: rows of a
+// question, and a choice before Enter confirms it. It is many frames, and longer than the
+// gap between the last letter of a word and Enter.
+const steady = 250 * time.Millisecond
+
+// question is a question to the person. It is answered by a choice, which a key makes and
+// Enter confirms, or by a line of text.
 type question struct {
 	render  func(rendering.Style) []string // the rows of the question; all must have been on the screen before a choice allows
 	choices []choice                       // empty if the answer is a line of text
@@ -29,16 +35,22 @@ type question struct {
 	rows  []string // rendered
 	first int      // the first row on the screen
 	page  int      // how many rows fit on the screen
+	end   int      // the row after the last one on the screen
+	shown int      // how often other rows came on the screen
+	whole bool     // the rows on the screen are whole
+	timed int      // the value of shown for which look waits
 	seen  int      // how many rows, from the top, have been on the screen
 	open  bool     // keys count
 	press int      // key presses before that
 	paste bool     // a paste is going on
+	pick  *choice  // the choice that Enter confirms
+	ready bool     // pick was on the screen for long enough
 	line  *input   // the text of the answer; nil until it is needed
 	why   *choice  // the choice whose reason is being typed
 	hint  string
 }
 
-// choice is a key that answers a question.
+// choice is an answer to a question.
 type choice struct {
 	key    string
 	label  string
@@ -55,6 +67,18 @@ type reply struct {
 
 // rested says that no key was pressed for a while after so many others.
 type rested struct {
+	question *question
+	press    int
+}
+
+// looked says that the same rows were on the screen for a while.
+type looked struct {
+	question *question
+	shown    int
+}
+
+// picked says that a choice was on the screen for a while.
+type picked struct {
 	question *question
 	press    int
 }
@@ -76,10 +100,21 @@ func (m *model) ask(q *question) tea.Cmd {
 	return q.rest()
 }
 
-// rest begins to wait for the keyboard to rest.
+// rest makes keys no answer until the keyboard has rested.
 func (q *question) rest() tea.Cmd {
+	q.press++
+	q.open, q.pick, q.hint = false, nil, ""
 	press := q.press
 	return tea.Tick(quiet, func(time.Time) tea.Msg { return rested{q, press} })
+}
+
+// returned makes keys no answer until the keyboard has rested after another program had
+// the terminal.
+func (m *model) returned() tea.Cmd {
+	if m.question == nil {
+		return nil
+	}
+	return m.question.rest()
 }
 
 // layOut wraps the question for the screen. Rows that were seen in another width do
@@ -88,6 +123,7 @@ func (m *model) layOut(q *question) {
 	whole := q.seen > 0 && q.seen >= len(q.rows)
 	q.rows = q.render(m.style)
 	q.first, q.seen = 0, 0
+	q.shown++
 	if whole {
 		q.seen = len(q.rows)
 	}
@@ -96,8 +132,32 @@ func (m *model) layOut(q *question) {
 	}
 }
 
+// look counts the rows on the screen as seen after they have stayed there.
+func (m *model) look() tea.Cmd {
+	q := m.question
+	if q == nil || !q.whole || q.timed == q.shown || q.seen >= q.end {
+		return nil
+	}
+	q.timed = q.shown
+	shown := q.shown
+	return tea.Tick(steady, func(time.Time) tea.Msg { return looked{q, shown} })
+}
+
+// looked counts rows as seen.
+func (m *model) looked(msg looked) {
+	if q := m.question; q == msg.question && q.shown == msg.shown && q.whole && q.first <= q.seen {
+		q.seen = max(q.seen, q.end)
+	}
+}
+
+// isSeen reports whether all of the question has been on the screen, which is still wide
+// enough for it.
+func (q *question) isSeen(m *model) bool {
+	return q.seen >= len(q.rows) && m.columns() < m.width
+}
+
 // view returns the rows of the question, and the place of the cursor in them if a line is
-// being typed. Rows of the question count as seen if the whole view fits the window.
+// being typed. The rows are whole if the view fits the window.
 func (q *question) view(m *model) ([]string, *tea.Cursor) {
 	below, cursor := q.keys(m)
 	if q.hint != "" {
@@ -105,14 +165,20 @@ func (q *question) view(m *model) ([]string, *tea.Cursor) {
 	}
 	const others = 4 // a row above the question, its place, the status, and the window's last row
 	q.page = max(1, m.height-others-len(below))
-	q.first = max(0, min(q.first, len(q.rows)-q.page))
-	end := min(q.first+q.page, len(q.rows))
-	rows := append([]string{""}, q.rows[q.first:end]...)
-	if q.first <= q.seen && len(below)+others < m.height {
-		q.seen = max(q.seen, end)
+	first := max(0, min(q.first, len(q.rows)-q.page))
+	end := min(first+q.page, len(q.rows))
+	whole := len(below)+others < m.height && m.columns() < m.width
+	if first != q.first || end != q.end || whole != q.whole {
+		q.first, q.end, q.whole = first, end, whole
+		q.shown++
 	}
+	rows := append([]string{""}, q.rows[q.first:end]...)
 	if q.first > 0 || end < len(q.rows) {
-		rows = append(rows, m.paint.Faint(fit(fmt.Sprintf("  rows %d to %d of %d: Space and PgDn show more, PgUp less", q.first+1, end, len(q.rows)), m.columns())))
+		part := fmt.Sprintf("  rows %d to %d of %d", q.first+1, end, len(q.rows))
+		if q.seen >= end {
+			part += ": Space and PgDn show more, PgUp less"
+		}
+		rows = append(rows, m.paint.Faint(fit(part, m.columns())))
 	}
 	if cursor != nil {
 		cursor.Y += len(rows)
@@ -120,11 +186,21 @@ func (q *question) view(m *model) ([]string, *tea.Cursor) {
 	return append(rows, below...), cursor
 }
 
-// keys returns the rows with the ways to answer, and the place of the cursor in them.
+// keys returns the rows with the ways to answer, and the place of the cursor in them. While
+// keys do not count, they are the text in the input.
 func (q *question) keys(m *model) ([]string, *tea.Cursor) {
 	switch {
-	case !q.open: // keys do not count yet
-		return []string{m.paint.Faint("  …")}, nil
+	case !q.open:
+		rows := []string{m.paint.Faint("  …")}
+		if m.input.empty() {
+			return rows, nil
+		}
+		m.input.prompt = "· "
+		typed, cursor := m.input.rows()
+		if cursor != nil {
+			cursor.Y += len(rows)
+		}
+		return append(rows, typed...), cursor
 	case q.line != nil:
 		return q.line.rows()
 	}
@@ -142,54 +218,76 @@ func (m *model) choicesOf(q *question) []string {
 			rows = append(rows, "  "+text)
 		}
 	}
+	if q.pick != nil {
+		text := "  → " + q.pick.label
+		if q.ready {
+			text += ": Enter confirms, Esc takes it back"
+		}
+		rows = append(rows, wrap(text, m.columns())...)
+	}
 	for i, row := range rows {
 		rows[i] = m.paint.Bold(row)
 	}
 	return rows
 }
 
-// onQuestion processes input while a question is open.
+// onQuestion processes input while a question is there. Before it is open, all text goes to
+// the input.
 func (m *model) onQuestion(msg tea.Msg) tea.Cmd {
 	q := m.question
+	switch msg.(type) {
+	case tea.PasteStartMsg:
+		q.paste = true
+	case tea.PasteEndMsg, tea.PasteMsg:
+		q.paste = false
+	}
 	if !q.open {
-		switch msg.(type) {
-		case tea.PasteStartMsg:
-			q.paste = true
-		case tea.PasteEndMsg, tea.PasteMsg:
-			q.paste = false
-		}
-		q.press++
-		return q.rest()
+		return tea.Batch(m.compose(msg), q.rest())
 	}
 	q.hint = ""
 	switch msg := msg.(type) {
 	case tea.PasteMsg:
-		if q.line != nil {
-			q.line.paste(msg.Content)
-		} else {
-			q.hint = "A paste does not answer this."
+		if q.line == nil {
+			return tea.Batch(m.compose(msg), q.rest())
 		}
+		q.line.paste(msg.Content)
 	case tea.KeyPressMsg:
 		switch {
-		case q.scroll(msg.String()):
+		case q.line != nil && q.scroll(msg.String()):
 		case q.line != nil:
 			return m.typeAnswer(q, msg)
 		default:
-			m.choose(q, msg.String())
+			return m.choose(q, msg)
 		}
 	}
 	return nil
 }
 
+// compose changes the text in the input, which is not sent while there is a question.
+func (m *model) compose(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.PasteMsg:
+		m.input.paste(msg.Content)
+	case tea.KeyPressMsg:
+		if msg.String() == "enter" {
+			m.input.continues()
+			return nil
+		}
+		return m.input.update(msg)
+	}
+	return nil
+}
+
 // scroll moves the part of a question that is on the screen, and reports whether the key
-// does so. While a line is typed, only the keys for pages do.
+// does so. It moves down over rows that were seen only. While a line is typed, only the
+// keys for pages do.
 func (q *question) scroll(key string) bool {
 	switch {
 	case key == "pgdown", q.line == nil && (key == "space" || key == "ctrl+f"):
 		q.first += q.page
-	case key == "pgup", q.line == nil && (key == "b" || key == "ctrl+b"):
+	case key == "pgup", q.line == nil && key == "ctrl+b":
 		q.first -= q.page
-	case q.line == nil && (key == "down" || key == "enter"):
+	case q.line == nil && key == "down":
 		q.first++
 	case q.line == nil && key == "up":
 		q.first--
@@ -198,29 +296,60 @@ func (q *question) scroll(key string) bool {
 	default:
 		return false
 	}
+	q.first = max(0, min(q.first, q.seen, len(q.rows)-q.page))
 	return true
 }
 
-// choose answers a question if the key does.
-func (m *model) choose(q *question, key string) {
-	for i, c := range q.choices {
-		switch {
-		case !strings.EqualFold(c.key, key):
-		case c.allows && q.seen < len(q.rows):
-			q.hint = "Only a part of this was on the screen: Space shows the rest."
-			return
-		case c.reason != "":
-			q.why, q.line = &q.choices[i], newInput(c.reason)
-			q.line.resize(m.columns(), m.height/3)
-			return
-		default:
-			m.answer(reply{key: c.key})
-			return
+// choose processes a key for the choices. A key that is neither a choice nor a command is
+// the text of somebody who writes something else: with the choice before it, it goes to the
+// input, and the keyboard has to rest again.
+func (m *model) choose(q *question, msg tea.KeyPressMsg) tea.Cmd {
+	key, chosen := msg.String(), q.pick
+	switch {
+	case key == "enter" && chosen != nil:
+		if q.ready {
+			m.answer(reply{key: chosen.key})
+		}
+		return nil
+	case chosen == nil && q.scroll(key), key == "enter":
+		return nil
+	case key == "esc":
+		q.pick = nil
+		return nil
+	case key == "ctrl+d":
+		m.answer(reply{err: io.EOF})
+		return nil
+	case chosen == nil:
+		if i := slices.IndexFunc(q.choices, func(c choice) bool { return strings.EqualFold(c.key, key) }); i >= 0 {
+			return m.pick(q, &q.choices[i])
 		}
 	}
-	if key == "ctrl+d" {
-		m.answer(reply{err: io.EOF})
+	if msg.Text == "" {
+		return nil
 	}
+	if chosen != nil {
+		m.input.paste(chosen.key)
+	}
+	return tea.Batch(m.compose(msg), q.rest())
+}
+
+// pick makes a choice, which Enter confirms, or begins to ask for its reason.
+func (m *model) pick(q *question, c *choice) tea.Cmd {
+	switch {
+	case c.allows && m.columns() >= m.width:
+		q.hint = "The window is too narrow to show this."
+	case c.allows && !q.isSeen(m):
+		q.hint = "Only a part of this was on the screen: Space shows the rest."
+	case c.reason != "":
+		q.why, q.line = c, newInput(c.reason)
+		q.line.resize(m.columns(), m.height/3)
+	default:
+		q.press++
+		q.pick, q.ready = c, false
+		press := q.press
+		return tea.Tick(steady, func(time.Time) tea.Msg { return picked{q, press} })
+	}
+	return nil
 }
 
 // typeAnswer processes a key for the line of an answer.
@@ -231,7 +360,7 @@ func (m *model) typeAnswer(q *question, msg tea.KeyPressMsg) tea.Cmd {
 	case key == "ctrl+d" && q.line.empty():
 		m.answer(reply{err: io.EOF})
 	case key == "enter" && !q.line.continues():
-		if q.seen < len(q.rows) && q.why == nil {
+		if !q.isSeen(m) && q.why == nil {
 			q.hint = "Only a part of this was on the screen: PgDn shows the rest."
 			break
 		}

@@ -3,6 +3,7 @@
 package chatui
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/invoker"
 )
@@ -23,6 +25,7 @@ type turn struct {
 	calls    []*call             // that run
 	answer   *rendering.Markdown // the model's text that is not finished; nil without any
 	rest     []string            // the rows of answer
+	pieces   redact.Stream       // of answer
 	said     bool                // the current message has text
 	thinking *thought            // nil unless the model is reasoning
 	announce string              // the call that the model is writing
@@ -37,8 +40,9 @@ type call struct {
 
 // thought is reasoning that streams in.
 type thought struct {
-	since time.Time
-	text  strings.Builder
+	since  time.Time
+	pieces redact.Stream
+	text   strings.Builder // without secrets
 }
 
 // maxThought bounds the reasoning that can be unfolded, in bytes.
@@ -65,7 +69,7 @@ func (m *model) happened(event converse.Event) {
 			t.thinking = &thought{since: now}
 		}
 		if t.thinking.text.Len() < maxThought {
-			t.thinking.text.WriteString(e.Text)
+			t.thinking.text.WriteString(t.thinking.pieces.Next(e.Text, m.options.Redact))
 		}
 	case converse.InvocationAnnounced:
 		m.thought()
@@ -73,11 +77,12 @@ func (m *model) happened(event converse.Event) {
 	case converse.MessageCompleted:
 		m.messageCompleted()
 	case converse.InvocationStarted:
-		t.calls = append(t.calls, &call{invocation: e.Invocation, since: now})
+		t.calls = append(t.calls, &call{invocation: m.cleanCall(e.Invocation), since: now})
 	case converse.InvocationProgressed:
 		for _, c := range t.calls {
 			if c.invocation.ID == e.Invocation.ID {
 				c.progress = e.Progress
+				c.progress.Message = m.clean(e.Progress.Message)
 			}
 		}
 	case converse.InvocationCompleted:
@@ -98,9 +103,9 @@ func (m *model) happened(event converse.Event) {
 func (m *model) noted(event converse.Event) {
 	switch e := event.(type) {
 	case converse.ExchangeRetried:
-		m.say(m.paint.Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), display.Line(e.Err.Error()))))
+		m.say(m.paint.Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), display.Line(m.clean(e.Err.Error())))))
 	case converse.ExchangeMoved:
-		m.say(m.paint.Faint(fmt.Sprintf("  %s did not answer, asking %s: %s", display.Line(e.From), display.Line(e.To), display.Line(e.Err.Error()))))
+		m.say(m.paint.Faint(fmt.Sprintf("  %s did not answer, asking %s: %s", display.Line(e.From), display.Line(e.To), display.Line(m.clean(e.Err.Error())))))
 	case converse.CompactionCompleted:
 		m.say(m.paint.Faint(fmt.Sprintf("  the conversation was shortened for the model, from about %d to %d tokens", e.Before, e.After)))
 	default: // the other events are not shown
@@ -116,7 +121,7 @@ func (m *model) text(text string) {
 		m.paper.space()
 		t.said, t.answer = true, rendering.NewMarkdown(m.style)
 	}
-	m.paper.rows = append(m.paper.rows, t.answer.Write(m.clean(text))...)
+	m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Next(text, m.options.Redact))...)
 }
 
 // thought ends the reasoning, and leaves a line that can be unfolded.
@@ -126,7 +131,8 @@ func (m *model) thought() {
 		return
 	}
 	m.turn.thinking = nil
-	m.folds.add(fold{text: m.clean(t.text.String())})
+	t.text.WriteString(t.pieces.Rest(m.options.Redact))
+	m.folds.add(fold{text: t.text.String()})
 	m.paper.endLine(m.columns())
 	m.paper.rows = append(m.paper.rows, rendering.FoldedReasoning(m.style, 0, m.now().Sub(t.since)))
 }
@@ -136,6 +142,7 @@ func (m *model) messageCompleted() {
 	m.thought()
 	t := &m.turn
 	if t.answer != nil {
+		m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Rest(m.options.Redact))...)
 		m.paper.rows = append(m.paper.rows, t.answer.Finish()...)
 	}
 	t.answer, t.rest, t.said, t.announce, t.since = nil, nil, false, "", m.now()
@@ -144,13 +151,24 @@ func (m *model) messageCompleted() {
 // invocationCompleted replaces the line of a running call by its outcome.
 func (m *model) invocationCompleted(e converse.InvocationCompleted) {
 	t := &m.turn
+	e.Invocation, e.Cause = m.cleanCall(e.Invocation), m.clean(e.Cause)
+	if clean := m.options.Redact; clean != nil {
+		e.Result.Content = redact.Contents(e.Result.Content, clean)
+	}
 	t.calls = slices.DeleteFunc(t.calls, func(c *call) bool { return c.invocation.ID == e.Invocation.ID })
 	t.since = m.now()
 	m.folds.add(fold{call: &e})
 	m.paper.endLine(m.columns())
-	for _, row := range rendering.CompletedCall(m.style, 0, e) {
-		m.paper.rows = append(m.paper.rows, m.clean(row))
+	m.paper.rows = append(m.paper.rows, rendering.CompletedCall(m.style, 0, e)...)
+}
+
+// cleanCall removes secrets from the arguments of a call. That must precede all that cuts
+// or wraps a text.
+func (m *model) cleanCall(call canister.Invocation) canister.Invocation {
+	if m.options.Redact != nil {
+		call.Arguments = string(redact.JSON(json.RawMessage(call.Arguments), m.options.Redact))
 	}
+	return call
 }
 
 // turnOver ends the turn, whatever became of it.

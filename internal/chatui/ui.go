@@ -17,9 +17,11 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/approvals"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
+	"golang.org/x/term"
 )
 
 // Options are the options of a [UI].
@@ -42,6 +44,9 @@ type Options struct {
 	Complete func(ctx context.Context, text string) Completions
 	// History is the file that keeps the messages for the next chats; empty keeps none.
 	History string
+	// Lend is called when another program gets the terminal, such as an editor, and the
+	// function that it returns when it has ended: interrupts are that program's in between.
+	Lend func() (end func())
 	// Redact removes secrets from a text; nil leaves texts as they are.
 	Redact func(text string) string
 }
@@ -56,17 +61,23 @@ type UI struct {
 	turns   chan struct{} // holds a value while no question is open
 	form    terminal.Form
 	restore func() // gives the screen its output back
+	kill    func() // ends the program without a last view
 
 	over  chan struct{} // closed when the program has ended
+	ended sync.Once     // closes over
 	err   error         // why it ended; set before over is closed
 	other sync.WaitGroup
 	once  sync.Once
 }
 
 // Supported reports whether a UI can run on these: all of them must be the terminal, and
-// more than plain lines.
+// more than plain lines, and have a size.
 func Supported(screen *terminal.Screen, stdin *os.File) bool {
-	return !screen.Plain && terminal.IsTerminal(stdin) && terminal.IsTerminal(screen.Stdout) && terminal.IsTerminal(screen.Stderr)
+	if screen.Plain || !terminal.IsTerminal(stdin) || !terminal.IsTerminal(screen.Stdout) || !terminal.IsTerminal(screen.Stderr) {
+		return false
+	}
+	width, height, err := term.GetSize(int(screen.Stdout.Fd()))
+	return err == nil && width > 0 && height > 0
 }
 
 // Start starts a UI. The caller must close it.
@@ -77,14 +88,22 @@ func Start(options Options) *UI {
 	m := newModel(&u.options, u.backlog, u.lines)
 	program := tea.NewProgram(m, tea.WithInput(options.Stdin), tea.WithOutput(options.Screen.Stdout), tea.WithoutSignalHandler())
 	u.restore = options.Screen.Above(writer{u})
+	u.kill = program.Kill
 	u.other.Go(u.watchStatus)
 	u.other.Go(func() {
 		_, err := program.Run()
-		u.err = cmp.Or(err, io.EOF)
+		u.end(cmp.Or(err, io.EOF))
+	})
+	return u
+}
+
+// end says that the program has ended. Only the first call has an effect.
+func (u *UI) end(err error) {
+	u.ended.Do(func() {
+		u.err = err
 		close(u.over)
 		u.backlog.close()
 	})
-	return u
 }
 
 // newModel returns the model of a screen whose size is not known yet.
@@ -101,11 +120,27 @@ func newModel(options *Options, b *backlog, lines chan<- line) *model {
 	return m
 }
 
-// Close ends the UI and gives the terminal back. The text on the screen stays.
+// How long Close waits for the last rows to be drawn, and after that for the terminal.
+const (
+	maxLastRows = 5 * time.Second
+	maxRelease  = time.Second
+)
+
+// Close ends the UI and gives the terminal back. The text on the screen stays. If the
+// terminal takes no output, or another program has it, Close waits for a few seconds.
 func (u *UI) Close() error {
 	u.once.Do(func() {
-		u.backlog.put(leaving{}, 0)
-		u.other.Wait()
+		u.backlog.leave()
+		over := u.isOver(maxLastRows)
+		if !over {
+			go u.kill() // it may have to wait, too
+			over = u.isOver(maxRelease)
+		}
+		if over {
+			u.other.Wait()
+		} else {
+			u.end(errors.New("it did not end in time"))
+		}
 		u.restore()
 		for _, item := range u.backlog.take(maxBacklog * 2) {
 			if n, ok := item.(note); ok {
@@ -117,6 +152,18 @@ func (u *UI) Close() error {
 		return nil
 	}
 	return fmt.Errorf("the screen failed: %w", u.err)
+}
+
+// isOver waits for the end of the program, and reports whether it has ended in time.
+func (u *UI) isOver(patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-u.over:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // writer is the UI as the destination of other output.
@@ -178,6 +225,9 @@ func (u *UI) Done() { u.backlog.put(turnOver{}, 0) }
 // AskApproval implements [approvals.Asker].
 func (u *UI) AskApproval(ctx context.Context, ask approvals.Question) (approvals.Answer, error) {
 	paint := u.options.Screen.Results
+	if clean := u.options.Redact; clean != nil { // before rows divide a secret
+		ask.Arguments = redact.JSON(ask.Arguments, clean)
+	}
 	q := &question{render: func(style rendering.Style) []string { return approvalRows(style, paint, ask) }, choices: []choice{
 		{key: "y", label: "once", allows: true},
 		{key: "c", label: "for this conversation", allows: true},
@@ -214,6 +264,9 @@ func (u *UI) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.E
 
 // askLine asks for a line of text. The prompt may have several lines.
 func (u *UI) askLine(ctx context.Context, prompt string) (string, error) {
+	if u.options.Redact != nil { // before rows divide a secret
+		prompt = u.options.Redact(prompt)
+	}
 	end := strings.LastIndexByte(prompt, '\n')
 	text := strings.Trim(prompt[:end+1], "\n")
 	given, err := u.ask(ctx, &question{prompt: prompt[end+1:], render: func(style rendering.Style) []string {

@@ -17,15 +17,17 @@ const maxCalls = 6
 
 // View implements [tea.Model].
 func (m *model) View() tea.View {
+	var view tea.View
+	view.KeyboardEnhancements.ReportAlternateKeys = true // Ctrl-C is a key of any layout
 	if m.height == 0 {
-		return tea.NewView("")
+		return view
 	}
 	rows, cursor := m.visibleRows()
 	for len(rows) < m.rows { // see clearScreen
 		rows = append(rows, "")
 	}
 	m.rows = len(rows)
-	view := tea.NewView(strings.Join(rows, "\n"))
+	view.Content = strings.Join(rows, "\n")
 	// Each print makes another view, because the renderer leaves the cursor where rows were
 	// printed if the view is that of the last frame. A color that is reset shows nothing.
 	view.Content += fmt.Sprintf("\x1b[38;2;%d;%d;%dm\x1b[m", m.prints>>16&0xff, m.prints>>8&0xff, m.prints&0xff)
@@ -116,10 +118,10 @@ func (m *model) running() []string {
 			rows = append(rows, m.paint.Faint(fmt.Sprintf("  … and %d more", len(m.turn.calls)-i)))
 			break
 		}
-		rows = append(rows, m.clean(rendering.RunningCall(m.style, c.invocation, m.frame, now.Sub(c.since), c.progress)))
+		rows = append(rows, rendering.RunningCall(m.style, c.invocation, m.frame, now.Sub(c.since), c.progress))
 	}
 	if t := m.turn.thinking; t != nil {
-		return append(rows, m.clean(rendering.Thinking(m.style, m.frame, now.Sub(t.since), t.text.String())))
+		return append(rows, rendering.Thinking(m.style, m.frame, now.Sub(t.since), t.text.String()))
 	}
 	if what, since := m.activity(); what != "" {
 		rows = append(rows, m.paint.Faint(fit("  "+rendering.Spinner(m.style, m.frame)+" "+what+"  "+rendering.Elapsed(now.Sub(since)), m.columns())))
