@@ -256,11 +256,11 @@ func TestChatPutsOff(t *testing.T) {
 		says("", calls("world__effect", `{"key":"a"}`)), expects("a", "One."),
 		says("", calls("world__effect", `{"key":"b"}`))), world, historyTable, defers)
 	x := run{}.chats(t, 80, 24, "--config", path)
-	for _, turn := range [][]string{{"First.", "y", "One."}, {"Second.", "l", "waits for an answer"}} {
+	for _, turn := range [][]string{{"First.", "y", "once", "One."}, {"Second.", "l", "later", "waits for an answer"}} {
 		x.says(turn[0])
 		x.See("y once", "l later")
-		x.Type(turn[1])
-		x.See(turn[2])
+		x.chooses(turn[1], turn[2])
+		x.See(turn[3])
 	}
 	x.leaves()
 	infos := all(t, open(t, path))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,15 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 			select {
 			case c.interrupts <- os.Interrupt:
 			default: // earlier ones are waiting
+			}
+		},
+		Lend: func() func() {
+			theirs := make(chan os.Signal, 1) // a terminal sends it to this process, too
+			signal.Notify(theirs, os.Interrupt)
+			signal.Stop(c.interrupts)
+			return func() {
+				signal.Notify(c.interrupts, os.Interrupt)
+				signal.Stop(theirs)
 			}
 		},
 	}

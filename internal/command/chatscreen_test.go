@@ -5,6 +5,8 @@ package command
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -59,6 +61,15 @@ func send(x *screen.Terminal, text string) {
 	})
 }
 
+// chooses answers a question with a choice.
+func (c conversation) chooses(key, label string) {
+	c.t.Helper()
+	c.See("y once")
+	c.Type(key)
+	c.See("→ " + label + ": Enter confirms")
+	c.Type(screen.Enter)
+}
+
 // leaves ends the chat.
 func (c conversation) leaves() {
 	c.t.Helper()
@@ -90,7 +101,7 @@ func TestChatAsksForApproval(t *testing.T) {
 	x.See("5 tools of 2 servers.")
 	x.says("Pack a hat.")
 	x.See("I pack.", `["hat"]`, "run it?", "y once")
-	x.Type("y")
+	x.chooses("y", "once")
 	x.See("in the satchel: hat", "Packed.")
 	x.says("And an anvil.")
 	x.See("y once")
@@ -124,9 +135,12 @@ func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
 	x.Type("y\ry\ryes\ry")
 	x.Paste("y\ny\n")
 	x.See("y once")
+	x.Type("yes, all of it\r") // somebody goes on after a pause
+	x.See("yes, all of it")
+	x.See("y once")
 	x.Type("dtoo warm\r")
-	x.See("DENIED", "Not packed.", "> yyyesyy")
-	x.Type(screen.Ctrl('u') + strings.Repeat(screen.Backspace, 20))
+	x.See("DENIED", "Not packed.", "> yyyesyy", "yes, all of it")
+	x.Type(strings.Repeat(screen.Ctrl('u')+screen.Backspace, 20))
 	x.says("Book.")
 	x.Type("7\r7\r")
 	x.See("row:")
@@ -191,6 +205,64 @@ func TestCtrlCAnswersAQuestion(t *testing.T) {
 	x.prompt()
 	x.Type(screen.Ctrl('d'))
 	x.ends(exit.Done)
+}
+
+// While an editor has the terminal, Ctrl-C is a key of the editor.
+func TestCtrlCInTheEditor(t *testing.T) {
+	editor := filepath.Join(t.TempDir(), "editor")
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\ntrap 'echo caught' INT\necho editing\nuntil read line; do :; done\necho edited > \"$1\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := file(t, model(t, slowly(40)), atlas(0))
+	x := run{env: []string{"EDITOR=" + editor, "VISUAL="}}.chats(t, 80, 24, "--config", path)
+	x.says("Talk.")
+	x.See("word word")
+	x.Type(screen.Ctrl('x') + screen.Ctrl('e'))
+	x.See("editing")
+	for i := range 2 {
+		x.Type(screen.Ctrl('c'))
+		x.Wait("the signal", func(e *screen.Emulator) bool { return strings.Count(e.All(), "caught") == i+1 })
+	}
+	x.Type(screen.Enter)
+	x.See("> edited")
+	if all := x.All(); strings.Contains(all, "Cancelled.") || strings.Contains(all, "again leaves") {
+		t.Errorf("it was an interrupt of the chat:\n%s", all)
+	}
+	x.Type(screen.Ctrl('c'))
+	x.See("Ctrl-C again leaves.")
+	x.leaves()
+}
+
+// Ctrl-Z gives the terminal to the shell, which continues the chat below its own output.
+func TestCtrlZ(t *testing.T) {
+	cmd := run{}.command(t.Context(), t, "chat", "--config", file(t, model(t)))
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	cmd.Path, cmd.Args = shell, append([]string{"sh", "-c", `set -m; "$@"; echo "the shell has it"; fg`, "sh", cmd.Path}, cmd.Args[1:]...)
+	x := conversation{screen.Start(t, cmd, 80, 24), t}
+	x.prompt()
+	x.Type("draft")
+	x.See("> draft")
+	x.Type(screen.Ctrl('z'))
+	x.Wait("the draft below the shell", func(e *screen.Emulator) bool {
+		_, below, _ := strings.Cut(e.Screen(), "the shell has it")
+		return strings.Contains(below, "> draft") && isPrompt(e)
+	})
+	x.Type(screen.Ctrl('u'))
+	x.leaves()
+}
+
+// Ctrl-Z has no effect where no shell can continue the chat, such as in a window of its own.
+func TestCtrlZWithoutAShell(t *testing.T) {
+	x := run{}.chats(t, 80, 24, "--config", file(t, model(t, says("Hello."))))
+	x.prompt()
+	x.Type(screen.Ctrl('z'))
+	x.See("Ctrl-Z has no effect here")
+	x.says("Hi.")
+	x.See("Hello.")
+	x.leaves()
 }
 
 func TestCtrlCAtThePrompt(t *testing.T) {

@@ -172,7 +172,7 @@ func TestATerminalShowsWhatCannotBeSeen(t *testing.T) {
 	x := plain.chats(t, 120, 40, "--config", path)
 	x.says("Pack.")
 	x.See("<U+E0041>", "y once")
-	x.Type("y")
+	x.chooses("y", "once")
 	x.See("Packed.")
 	x.says("/history")
 	x.leaves()
