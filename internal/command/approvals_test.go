@@ -140,8 +140,9 @@ func TestRunAsksOnATerminal(t *testing.T) {
 		for answer, want := range map[string]string{"y\r": packed, "c\r": packed, "\r": "DENIED", "y es\r": "The person said no: y es", "later\r": "The person said no: later"} {
 			x := run{env: []string{env}}.onTerminal(t, "run", "Pack.", "--history", "none", "--config", file(t, model(t, packs("hat")...), satchel(0)))
 			x.types("y\ry")
-			x.expect("satchel__pack, which changes something")
-			x.expect(`"hat"`)
+			x.expect("The model wants to call ")
+			x.expect("It changes something")
+			x.expect("hat")
 			x.expect(question)
 			x.types(answer)
 			x.expect(want)

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/approvals"
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/invoker"
 	"golang.org/x/term"
 )
@@ -46,10 +48,14 @@ func (u *User) Message(ctx context.Context, prompt string) (string, error) {
 // answer is [approvals.Later] if that is possible. A question that does not fit the screen
 // is shown in pages.
 func (u *User) AskApproval(ctx context.Context, ask approvals.Question) (approvals.Answer, error) {
-	about, prompt := u.approvalText(ask)
+	width, height, _ := term.GetSize(int(u.screen.Stderr.Fd()))
+	if width <= 0 || height <= 0 { // it is unknown
+		width, height = 80, 24
+	}
+	ask.Arguments = redact.JSON(ask.Arguments, u.screen.redacted) // before lines divide a secret
+	about, prompt := u.approvalText(ask, width-1)
 	pages := []string{about}
 	if u.editor.keyboard != nil {
-		width, height, _ := term.GetSize(int(u.screen.Stderr.Fd())) // 0 if it is unknown
 		pages = approvals.Pages(about, width, height)
 	}
 	for i, page := range pages {
@@ -81,11 +87,14 @@ func (u *User) AskApproval(ctx context.Context, ask approvals.Question) (approva
 	return approvals.Answer{}, nil
 }
 
-// approvalText returns the description of a call, and the question after it. Both have the
-// name of the tool, because long arguments can move the beginning off the screen.
-func (u *User) approvalText(ask approvals.Question) (about, prompt string) {
+// approvalText returns the description of a call, for a number of columns, and the question
+// after it. Both have the name of the tool, because long arguments can move the beginning
+// off the screen.
+func (u *User) approvalText(ask approvals.Question, columns int) (about, prompt string) {
 	paint := u.screen.Notes
-	about = fmt.Sprintf("\n%s %s\n%s", paint.Bold("? The model wants to call"), approvals.Describe(ask.Approval), strings.TrimSuffix(approvals.Arguments(ask.Approval), "\n"))
+	style := rendering.StyleFor(os.Getenv, columns)
+	style.Color = paint.On
+	about = "\n" + strings.Join(rendering.Question(style, ask.Approval, ask.ReadOnly), "\n")
 	var text strings.Builder
 	if ask.Changed {
 		fmt.Fprintf(&text, "\n  %s", paint.Bad("You always allowed a tool of this name, but the tool or its server has changed since."))
