@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// restRows are the rows of a terminal that a page leaves for what follows it.
+// restRows are the rows of a terminal that a page leaves for the question below it.
 const restRows = 8
 
-// Pages divides a text into parts of whole lines, each of which fits a terminal with a
-// question below it. Lines that are longer than a row are broken, unless they have colours,
+// Pages divides a text into parts of whole lines. Each fits a terminal with a question
+// below it. Lines that are longer than a row are broken, unless they have colours,
 // which are short. A size of 0 is unknown. There is at least one page.
 func Pages(text string, columns, rows int) []string {
 	if columns <= 0 || rows <= 0 {

@@ -301,7 +301,7 @@ func (q *question) scroll(key string) bool {
 }
 
 // choose processes a key for the choices. A key that is neither a choice nor a command is
-// the text of somebody who writes something else: with the choice before it, it goes to the
+// a text for the input: with the choice before it, it goes to the
 // input, and the keyboard has to rest again.
 func (m *model) choose(q *question, msg tea.KeyPressMsg) tea.Cmd {
 	key, chosen := msg.String(), q.pick

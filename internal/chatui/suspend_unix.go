@@ -21,10 +21,10 @@ const stopTime = 300 * time.Millisecond
 // resumed says that the process goes on after Ctrl-Z, or was not stopped.
 type resumed struct{ stopped bool }
 
-// suspend stops the process until its shell continues it. The kernel ignores that if there
-// is no such shell (POSIX.1-2024, System Interfaces 2.4.3: the signal of an orphaned
-// process group), so that the wait for the shell has a bound, unlike that of [tea.Suspend].
-// Rows is the height of the view, which is drawn anew below what the shell has written.
+// suspend stops the process until its shell continues it. The kernel ignores the
+// signal if no shell can do so (POSIX.1-2024, System Interfaces 2.4.3, orphaned process
+// groups), so that the wait for the shell has a bound here. [tea.Suspend] waits forever.
+// Rows is the height of the view, which is drawn again below the output of the shell.
 func suspend(rows int) tea.Cmd {
 	s := &stop{rows: rows}
 	return tea.Exec(s, func(error) tea.Msg { return resumed{s.stopped} })

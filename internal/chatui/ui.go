@@ -44,7 +44,7 @@ type Options struct {
 	Complete func(ctx context.Context, text string) Completions
 	// History is the file that keeps the messages for the next chats; empty keeps none.
 	History string
-	// Lend is called when another program gets the terminal, such as an editor, and the
+	// Lend is called when an editor gets the terminal, and the
 	// function that it returns when it has ended: interrupts are that program's in between.
 	Lend func() (end func())
 	// Redact removes secrets from a text; nil leaves texts as they are.

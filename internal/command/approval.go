@@ -177,7 +177,7 @@ func address(parts ...string) string {
 }
 
 // valuesOf returns names with their values as a part of an address. The same server can
-// work for somebody else, or elsewhere, with other variables or headers.
+// work for another person, or elsewhere, with other variables or headers.
 func valuesOf(values map[string]config.Value) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {

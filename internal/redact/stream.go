@@ -11,7 +11,7 @@ import (
 const maxHeld = 4 << 10
 
 // Stream redacts a text that arrives in pieces. It holds back a word that is not finished,
-// because its beginning may be that of a secret. The zero value is a stream without text.
+// because it may be the beginning of a secret. The zero value is a stream without text.
 type Stream struct{ held []byte }
 
 // Next returns the text that the next piece finishes, redacted. A nil clean leaves the text

@@ -133,7 +133,7 @@ func (v *values) named(name, value string, indent int) {
 	}
 }
 
-// noted renders a name and a note about its value, which is no content.
+// noted renders a name and a note about its value, without a bar.
 func (v *values) noted(name, note string, indent int) {
 	v.named(name, "", indent)
 	indent = min(indent, v.style.width()/2)
