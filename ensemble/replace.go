@@ -15,8 +15,8 @@ import (
 // An ensemble that is not among the new ones is retired. It takes no new calls: they go
 // to the new ensemble with its name, also calls of tools in older catalogs, and so do its
 // subscriptions; without such an ensemble calls fail with TOOL_NOT_FOUND. Its running
-// calls and requests finish, within its Options.CallLimit, and then it is closed. Replace
-// does not wait for that; [Roster.Close] does.
+// calls and requests finish, within its Options.CallLimit and the time for which they are
+// held, and then it is closed. Replace does not wait for that; [Roster.Close] does.
 //
 // [Roster.Watch] reports each ensemble that was added or removed. The errors are the same
 // as from [NewRoster], and [ErrClosed]; with an error, nothing has changed.
@@ -109,14 +109,12 @@ func (e *Ensemble) isRemoved() bool {
 	return e.retirement.begun && e.retirement.next == nil
 }
 
-// closeWhenDone closes a retired ensemble when its calls and requests have ended, when
-// the longest of them must have ended, or when ctx ends.
+// closeWhenDone closes a retired ensemble when its calls and requests have ended, or when
+// ctx ends. Options.CallLimit ends each of them, but not while it is held.
 func (e *Ensemble) closeWhenDone(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, e.options.CallLimit)
-	defer cancel()
 	select {
 	case <-e.stats.whenUnused():
-	case <-bounded.Done():
+	case <-ctx.Done():
 	}
 	_ = e.Close(context.WithoutCancel(ctx)) // CloseTimeout bounds it; failures are logged
 }

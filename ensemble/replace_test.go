@@ -153,6 +153,35 @@ func TestReplaceIsBounded(t *testing.T) {
 	}
 }
 
+// A call that waits for a person is not cut off when its ensemble is removed.
+func TestReplaceWaitsForHeldCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tool := ensembletest.NewTool("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			resume := call.Hold()
+			defer resume()
+			pause(ctx, time.Hour)
+			return invoker.Output{}, ctx.Err()
+		})
+		goes := ensemble.New("goes", ensembletest.NewSource(tool), &ensemble.Options{CallTimeout: time.Second, CallLimit: time.Minute})
+		roster := newRoster(t, goes)
+		bound := toolOf(t, goes, "ask")
+		ended := make(chan error)
+		go func() {
+			_, err := bound.Invoke(t.Context(), nil)
+			ended <- err
+		}()
+		synctest.Wait()
+		if err := roster.Replace(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("the call: %v", err)
+		}
+		synctest.Wait()
+		wantState(t, goes, ensemble.Closed)
+	})
+}
+
 // A wrong set is refused as a whole, and a closed roster refuses each.
 func TestReplaceRefuses(t *testing.T) {
 	a := gated(t, "a", "a", opened())
