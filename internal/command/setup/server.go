@@ -142,7 +142,7 @@ func (s *server) write(w *tableWriter, e entry) {
 	w.changed = w.changed || folder != e.Cwd
 	w.text("directory", folder)
 	w.text("url", url)
-	if len(redact.URL(url)) > 1 || strings.Join(redact.URL(url), "") != "" {
+	if hasCredentials(url) {
 		w.secret("url")
 	}
 	w.table("headers", e.Headers)
@@ -196,7 +196,7 @@ func (w *tableWriter) table(name string, values map[string]string) {
 	for _, member := range slices.Sorted(maps.Keys(values)) {
 		text := w.translate(values[member])
 		forms = append(forms, key(member)+" = "+quote(text))
-		if redact.Names(member) && text != "" && !strings.Contains(text, "${") {
+		if text != "" && !strings.Contains(text, "${") && (redact.Names(member) || hasCredentials(text)) {
 			w.secret(name + "." + member)
 		}
 	}
@@ -205,26 +205,36 @@ func (w *tableWriter) table(name string, values map[string]string) {
 
 func (w *tableWriter) secret(key string) { w.server.Secrets = append(w.server.Secrets, key) }
 
-// arguments looks for secrets in a command line: --token=VALUE and --token VALUE.
+// arguments looks for secrets in a command line: --token=VALUE, --token VALUE, TOKEN=VALUE,
+// "Authorization: Bearer VALUE", and addresses with a password.
 func (w *tableWriter) arguments(args []string) {
 	for i, argument := range args {
 		name, value, assigned := strings.Cut(argument, "=")
-		if !strings.HasPrefix(name, "-") || !redact.Names(strings.TrimLeft(name, "-")) {
-			continue
-		}
-		if !assigned && i+1 < len(args) {
+		if !assigned && strings.HasPrefix(name, "-") && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
 			value = args[i+1]
 		}
-		if value != "" && !strings.HasPrefix(value, "-") && !strings.Contains(value, "${") {
+		header, token, _ := strings.Cut(argument, ":")
+		switch {
+		case strings.Contains(argument, "${") || strings.Contains(value, "${"):
+		case isNamed(name) && value != "",
+			isNamed(header) && strings.TrimSpace(token) != "" && !strings.HasPrefix(token, "//"),
+			hasCredentials(argument), hasCredentials(value):
 			w.secret("command")
 			return
 		}
 	}
 }
 
+// isNamed reports whether an option, a variable or a header has a secret, by its name.
+func isNamed(name string) bool { return optionName.MatchString(name) && redact.Names(name) }
+
+// hasCredentials reports whether a text is an address with a password or a token.
+func hasCredentials(text string) bool { return strings.Join(redact.URL(text), "") != "" }
+
 var (
 	variable      = regexp.MustCompile(`\$\{([^}]*)\}`)
 	plainVariable = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	optionName    = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 	variableName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 

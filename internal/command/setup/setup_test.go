@@ -148,6 +148,29 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
+// TestSecretsInCommands: each usual form of a secret in a command or its environment is
+// noticed.
+func TestSecretsInCommands(t *testing.T) {
+	for args, want := range map[string]string{
+		`["mcp-remote", "https://x", "--header", "Authorization: Bearer 4711"]`: "command", `["-H", "X-Api-Key:4711"]`: "command",
+		`["postgres://u:pw@host/db"]`: "command", `["--dsn=postgres://u:pw@host/db"]`: "command", `["https://x/?api_key=4711"]`: "command",
+		`["run", "-e", "GITHUB_TOKEN=4711", "image"]`: "command", `["--token", "4711"]`: "command", `["--token=4711"]`: "command",
+		`["--header", "Authorization: Bearer ${T}"]`: "", `["--token", "${T}"]`: "", `["-y", "key-server", "https://keys.example/x"]`: "",
+		`["--token"]`: "", `["https://x/?page=2"]`: "", `["--dsn", "postgres://host/db"]`: "", `["C:\\keys"]`: "",
+		`[], "env": {"DATABASE_URL": "postgres://u:pw@host/db"}`: "environment.DATABASE_URL",
+	} {
+		t.Setenv("T", "x")
+		s, reason := newServer(&origin{}, "a", []byte(`{"command": "npx", "args": `+args+`}`))
+		if s == nil {
+			t.Errorf("%s: %s", args, reason)
+			continue
+		}
+		if got := strings.Join(s.Secrets, ","); got != want {
+			t.Errorf("%s: the secrets are %q, want %q", args, got, want)
+		}
+	}
+}
+
 // dialog asks with plain lines.
 func dialog(t *testing.T, input string, preset *answers, final bool, found *survey) (*answers, string, error) {
 	t.Helper()
