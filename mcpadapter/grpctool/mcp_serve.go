@@ -111,6 +111,11 @@ func (r *frameReader) receive(stream frames) {
 func (r *frameReader) Read(p []byte) (int, error) {
 	for len(r.line) == 0 {
 		select {
+		case <-r.closed: // also if a frame has arrived: its sender may have lost access
+			return 0, io.EOF
+		default:
+		}
+		select {
 		case frame, ok := <-r.frames:
 			if !ok {
 				return 0, io.EOF

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,6 +27,25 @@ func (s *Server) SetAccess(options *Options) {
 		w.recheck(auth)
 	}
 }
+
+// stillIdentified refuses a request whose token does not count any longer, or belongs to
+// another caller, if SetAccess ran while its body arrived.
+func (h *handler) stillIdentified(w http.ResponseWriter, r *http.Request, from *caller) bool {
+	auth := h.auth.Load()
+	if auth == from.by {
+		return true
+	}
+	_, _, identity, err := auth.check(r)
+	if err == nil && identity != from.identity {
+		err = errAnotherCaller
+	}
+	if err != nil {
+		auth.refuse(w, r, err)
+	}
+	return err == nil
+}
+
+var errAnotherCaller = errors.New("the token belongs to another caller now")
 
 // wait adds a stream until remove is called.
 func (h *handler) wait(w *waitingStream) (remove func()) {

@@ -88,3 +88,54 @@ func TestSetAccess(t *testing.T) {
 		t.Errorf("another name: %s", got.Status)
 	}
 }
+
+// A token that does not count any longer when the body of its request has arrived is
+// refused, as is one that then belongs to another caller.
+func TestSetAccessWhileABodyArrives(t *testing.T) {
+	const token = "the-token-of-ada"
+	user := invoker.NewTrusted[string]("user_id")
+	is := func(id string) *server.Options {
+		return &server.Options{Tokens: []server.BearerToken{{Token: token, Trusted: []invoker.Value{user.Is(id)}}}}
+	}
+	for name, test := range map[string]struct {
+		access *server.Options
+		want   int
+	}{
+		"gone":    {&server.Options{Tokens: []server.BearerToken{{Token: "the-token-of-ben"}}}, http.StatusUnauthorized},
+		"another": {is("ben"), http.StatusUnauthorized},
+		"kept":    {is("ada"), http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checked := make(chan struct{}, 1)
+			srv := newServer(t, &server.Options{Authenticate: func(_ context.Context, _ string, _ *http.Request) ([]invoker.Value, error) {
+				checked <- struct{}{}
+				return []invoker.Value{user.Is("ada")}, nil
+			}}, adder(t))
+			web := httptest.NewServer(srv.Handler())
+			defer srv.Close(context.Background())
+			defer web.Close()
+			body, rest := io.Pipe()
+			go func() {
+				<-checked
+				srv.SetAccess(test.access)
+				_, _ = io.WriteString(rest, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+				rest.Close()
+			}()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+token)
+			request.Header.Set("Accept", "application/json, text/event-stream")
+			request.Header.Set("Content-Type", "application/json")
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.StatusCode != test.want {
+				t.Errorf("%s", response.Status)
+			}
+		})
+	}
+}

@@ -109,7 +109,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	memory := &bodyMemory{of: h.bodies, client: from.client}
 	defer memory.release()
 	e, ok := h.readMessage(w, r, from, memory)
-	if !ok || e.batch && !h.admitBatch(w, r, from, e.size) {
+	if !ok || !h.stillIdentified(w, r, from) || e.batch && !h.admitBatch(w, r, from, e.size) {
 		return
 	}
 	line.Method(methodOf(r, e))
