@@ -48,16 +48,14 @@ func runReload(ctx context.Context, p *program) error {
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
 	file := p.location.Config.Find()
-	outcomes, err := reload.Ask(ctx, folder, file)
-	if err != nil {
-		return err
-	}
-	if len(outcomes) == 0 {
+	outcomes, silent := reload.Ask(ctx, folder, file)
+	if silent == nil && len(outcomes) == 0 {
 		return fmt.Errorf("no consort serve of this user runs with %s; name its configuration with --config FILE", cmp.Or(file, "a configuration of this folder"))
 	}
-	if p.json {
+	if p.json && len(outcomes) > 0 {
 		err = p.screen.PrintDocument(reloaded{outcomes})
 	}
+	err = errors.Join(err, silent)
 	for _, o := range outcomes {
 		switch {
 		case o.Error != "":

@@ -4,6 +4,7 @@ package reload
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,10 +17,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/consort-go/consort/internal/writefile"
 )
 
 // Outcome is the outcome of a reload in one process. Its JSON form is the one of consort
@@ -43,7 +46,8 @@ type Outcome struct {
 }
 
 // A process listens at a socket in a folder that only its user can enter. The name of the
-// socket begins with a digest of the path of the configuration and ends with the process.
+// socket has a digest of the path of the configuration, the process, and a random part: a
+// process in another container can have the same ID.
 const socketEnding = ".sock"
 
 // path is the only path that is served.
@@ -56,13 +60,22 @@ func Listen(ctx context.Context, folder, config string, reload func(context.Cont
 	if err := private(folder); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(folder, digest(config)+"-"+strconv.Itoa(os.Getpid())+socketEnding)
-	_ = os.Remove(name) // of a process that had this ID before
-	listener, err := net.Listen("unix", name)
+	name := filepath.Join(folder, fmt.Sprintf("%s-%d-%s%s", digest(config), os.Getpid(), rand.Text()[:4], socketEnding))
+	unlock, err := writefile.Lock(name) // as long as the process lives
 	if err != nil {
 		return nil, err
 	}
+	release := func() {
+		_ = os.Remove(lockOf(name)) // before another process can lock it
+		unlock()
+	}
+	listener, err := net.Listen("unix", name)
+	if err != nil {
+		release()
+		return nil, err
+	}
 	if err := os.Chmod(name, 0o600); err != nil {
+		release()
 		return nil, errors.Join(err, listener.Close())
 	}
 	mux := http.NewServeMux()
@@ -84,8 +97,12 @@ func Listen(ctx context.Context, folder, config string, reload func(context.Cont
 			_ = server.Close()
 		}
 		<-done
+		release()
 	}, nil
 }
+
+// lockOf returns the file that the process of a socket locks while it lives.
+func lockOf(socket string) string { return socket + ".lock" }
 
 // closing is how long the answers of requests under way may take to be sent.
 const closing = 5 * time.Second
@@ -104,7 +121,7 @@ func private(folder string) error {
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("other users can enter %s; remove it, or its permissions for them", folder)
 	}
-	return nil
+	return owned(folder, info)
 }
 
 func digest(config string) string {
@@ -115,9 +132,9 @@ func digest(config string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Ask asks the processes that have the configuration at a path for a reload, one after the
-// other, and returns their outcomes. The list is empty without such a process. Ask removes
-// the sockets of processes that have died.
+// Ask asks the processes that have the configuration at a path for a reload, all at once,
+// and returns the outcomes of those that answer; the error is about the others. The list is
+// empty without such a process. Ask removes the sockets of processes that have died.
 func Ask(ctx context.Context, folder, config string) ([]Outcome, error) {
 	if err := private(folder); err != nil {
 		return nil, err
@@ -126,25 +143,42 @@ func Ask(ctx context.Context, folder, config string) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	answers, errs := make([]*Outcome, len(found)), make([]error, len(found))
+	var asking sync.WaitGroup
+	for i, socket := range found {
+		asking.Go(func() { answers[i], errs[i] = askOrRemove(ctx, socket) })
+	}
+	asking.Wait()
 	var outcomes []Outcome
-	var errs []error
-	for _, socket := range found {
-		outcome, err := ask(ctx, socket)
-		switch {
-		case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist):
-			_ = os.Remove(socket)
-		case err != nil:
-			errs = append(errs, fmt.Errorf("process %s does not answer: %w", processOf(socket), err))
-		default:
-			outcomes = append(outcomes, outcome)
+	for _, answer := range answers {
+		if answer != nil {
+			outcomes = append(outcomes, *answer)
 		}
 	}
 	return outcomes, errors.Join(errs...)
 }
 
+// askOrRemove asks the process of a socket. If the process has died, it removes the socket,
+// and returns nil.
+func askOrRemove(ctx context.Context, socket string) (*Outcome, error) {
+	outcome, err := ask(ctx, socket)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist):
+		if unlock, err := writefile.TryLock(socket); err == nil { // else the process lives, and does not listen yet, or any longer
+			_ = os.Remove(socket)
+			_ = os.Remove(lockOf(socket))
+			unlock()
+		}
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("process %s does not answer: %w", processOf(socket), err)
+	}
+	return &outcome, nil
+}
+
 func processOf(socket string) string {
-	_, process, _ := strings.Cut(strings.TrimSuffix(filepath.Base(socket), socketEnding), "-")
-	return process
+	parts := strings.Split(filepath.Base(socket), "-")
+	return parts[1]
 }
 
 // maxAnswer bounds the answer of a process, in bytes.

@@ -4,6 +4,7 @@ package reload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,8 @@ type Files struct {
 	path  string            // of the configuration
 	texts map[string]string // by path; a file that cannot be read has none
 	keys  map[string]string // the values as JSON, by the path of their keys; nil if the file cannot be read
+
+	special string // see Special
 }
 
 // Read reads the file at path and the files that it imports. Files that cannot be read, or
@@ -78,6 +81,10 @@ func Settled(ctx context.Context, path string) *Files {
 // read reads a file in TOML or JSON; nil if it cannot be read.
 func (f *Files) read(path string) (tree map[string]any) {
 	f.texts[path] = ""
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		f.special = cmp.Or(f.special, path)
+		return nil
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil
@@ -100,6 +107,10 @@ func (f *Files) Equal(other *Files) bool { return maps.Equal(f.texts, other.text
 // IsEmpty reports whether the configuration file is empty or absent. A program that writes
 // a file in place makes it empty first.
 func (f *Files) IsEmpty() bool { return strings.TrimSpace(f.texts[f.path]) == "" }
+
+// Special returns the path of a file that is not a regular file, or "". Such a file, as a
+// pipe, can be read only once, and is not read here.
+func (f *Files) Special() string { return f.special }
 
 // Paths returns the paths of the files, sorted.
 func (f *Files) Paths() []string { return slices.Sorted(maps.Keys(f.texts)) }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -162,6 +163,65 @@ func TestListenAndAsk(t *testing.T) {
 	}
 	if _, err := reload.Ask(t.Context(), folder, config); err == nil {
 		t.Error("a folder of which others can enter is used")
+	}
+}
+
+// runFolder returns a folder for sockets: their paths are short.
+func runFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "reload")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	return filepath.Join(folder, "run")
+}
+
+// Processes are asked at the same time, a socket of one that has the same ID is not taken
+// away, and one that does not answer does not hide the answers of the others.
+func TestAskAtOnce(t *testing.T) {
+	folder, config := runFolder(t), filepath.Join(t.TempDir(), "consort.toml")
+	ctx, cancel := context.WithCancel(t.Context())
+	var both sync.WaitGroup
+	both.Add(2)
+	asked := make(chan struct{})
+	go func() {
+		both.Wait()
+		close(asked)
+	}()
+	for range 2 {
+		closed, err := reload.Listen(ctx, folder, config, func(context.Context) reload.Outcome {
+			both.Done()
+			select {
+			case <-asked:
+				return reload.Outcome{Process: 1}
+			case <-time.After(10 * time.Second):
+				return reload.Outcome{Error: "the other process was not asked"}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closed()
+	}
+	defer cancel()
+	silent, err := net.Listen("unix", filepath.Join(folder, strings.Replace(sockets(t, folder)[0], ".sock", "x.sock", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	go func() {
+		for {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	found, err := reload.Ask(ctx, folder, config)
+	if len(found) != 2 || found[0].Error != "" || found[1].Error != "" || err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("found are %+v, %v", found, err)
 	}
 }
 

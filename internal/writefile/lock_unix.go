@@ -19,7 +19,12 @@ const patience = 2 * time.Second
 // Lock prevents other processes from writing the file at path until unlock is called,
 // or this process has ended. It locks a second file, path with .lock added, because the
 // file itself is replaced. It waits up to 2 seconds.
-func Lock(path string) (unlock func(), err error) {
+func Lock(path string) (unlock func(), err error) { return lock(path, patience) }
+
+// TryLock is like [Lock], and does not wait.
+func TryLock(path string) (unlock func(), err error) { return lock(path, 0) }
+
+func lock(path string, patience time.Duration) (unlock func(), err error) {
 	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
