@@ -209,6 +209,89 @@ func TestReloadOnSIGHUP(t *testing.T) {
 	r.ends(exit.Done)
 }
 
+// A server that connects keeps neither the end of a removed server nor the next reload
+// waiting.
+func TestReloadDoesNotWaitForServers(t *testing.T) {
+	for _, watch := range []string{"false", "true"} {
+		folder := t.TempDir()
+		slow := fmt.Sprintf("[mcp.slow]\nconnect_timeout = \"10m\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\", \"slow\"]\n"+
+			"environment = {GORACE = %q}\n", folder, binary, raceOptions)
+		r := serveReloading(t, watch, clientAda, atlas(0))
+		host := r.connect("ada-0123456789abcdef")
+		r.write(watch, clientAda, slow)
+		if watch == "false" {
+			r.signal(syscall.SIGHUP)
+		}
+		waitFor(t, "the end of the removed server", func() bool { return len(toolNames(t, host)) == 0 })
+		waitFor(t, "the start of the slow server", func() bool { return r.children()["slow"] != 0 })
+		r.write(watch, clientBen, slow, satchel(0))
+		if watch == "false" {
+			contains(t, "what consort reload says", r.reload(exit.Done), "added         satchel\n", "serve.clients")
+		}
+		waitFor(t, "the new token", func() bool { return post(t, r.url, "Bearer ben-0123456789abcdef") != http.StatusUnauthorized })
+		waitFor(t, "the log", func() bool { return strings.Contains(r.stderr.String(), `"added": ["satchel"]`) })
+		touch(filepath.Join(folder, "go"))
+		waitFor(t, "the slow server", func() bool { return strings.Contains(r.health(), `"name":"slow","state":"ready"`) })
+		r.signal(syscall.SIGTERM)
+		r.ends(exit.Done)
+	}
+}
+
+// A file that is empty, or identifies nobody any longer, is refused; open = true allows the
+// latter.
+func TestReloadRefusesToOpen(t *testing.T) {
+	r := serveReloading(t, "false", clientAda, atlas(0))
+	r.write("false", "", atlas(0))
+	contains(t, "without clients", r.reload(exit.Usage), "clients would no longer be identified: restart the process")
+	if err := os.WriteFile(r.path, []byte(" \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "an empty file", r.reload(exit.Usage), "the configuration file is empty")
+	r.signal(syscall.SIGHUP)
+	waitFor(t, "the signal", func() bool { return strings.Contains(r.stderr.String(), `"trigger": "signal"`) })
+	if got := post(t, r.url, ""); got != http.StatusUnauthorized || len(r.children()) != 1 {
+		t.Errorf("without a token: %d; the servers are %v", got, r.children())
+	}
+	r.write("false", "open = true", atlas(0))
+	r.reload(exit.Done)
+	if got := post(t, r.url, ""); got == http.StatusUnauthorized {
+		t.Error("open = true is refused")
+	}
+	r.signal(syscall.SIGTERM)
+	r.ends(exit.Done)
+}
+
+// A configuration that is a pipe is read once, and that is said.
+func TestServeFromAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "consort.toml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go os.WriteFile(pipe, []byte("[serve]\nhttp = \"127.0.0.1:0\"\n"+clientAda+"\n"+atlas(0)), 0o600)
+	s := serve(t, true, "--config", pipe)
+	if got := post(t, s.url, ""); got != http.StatusUnauthorized {
+		t.Errorf("without a token: %d", got)
+	}
+	if names := toolNames(t, s.connect("ada-0123456789abcdef")); len(names) == 0 {
+		t.Error("there are no tools")
+	}
+	contains(t, "standard error", s.stderr.String(), "is not a regular file: it is read only now")
+	s.signal(syscall.SIGHUP)
+	waitFor(t, "a refusal", func() bool { return strings.Contains(s.stderr.String(), "could not be read twice") })
+	s.signal(syscall.SIGTERM)
+	s.ends(exit.Done)
+}
+
+// Without a configuration file, SIGHUP is answered too: it reads nothing, and ends the
+// process if the terminal is gone.
+func TestHangUpWithoutAFile(t *testing.T) {
+	s := serve(t, true, "--http", "127.0.0.1:0", "--set", "mcp.none.command=['x']", "--set", "mcp.none.enabled=false")
+	s.signal(syscall.SIGHUP)
+	waitFor(t, "a refusal", func() bool { return strings.Contains(s.stderr.String(), "there is no configuration file to read again") })
+	s.signal(syscall.SIGTERM)
+	s.ends(exit.Done)
+}
+
 // A file that changes is read, also one that is reached through the links of a ConfigMap
 // of Kubernetes; one that is wrong changes nothing.
 func TestReloadOfChangedFiles(t *testing.T) {

@@ -59,37 +59,55 @@ type reloader struct {
 	ending   context.Context
 	end      func() // ends the process
 	terminal bool   // standard input was a terminal at the start
+	running  sync.WaitGroup
 
-	mu       sync.Mutex       // held during a reload
+	mu       sync.Mutex       // held during a reload, and not while its new servers connect
 	tried    *reload.Files    // of the last attempt
 	active   *reload.Files    // in effect
 	assembly *config.Assembly // the newest
+	serve    *config.Serve    // of the newest
+	offering *offering        // of the newest; nil before the first reload
+}
+
+// offering connects the new servers of a reload, and then offers them.
+type offering struct {
+	stop context.CancelFunc // ends the wait for the connections
+	done chan struct{}      // closed when the servers are offered
 }
 
 // startReloads reloads the configuration when a signal, a change of its files or a request
 // of another process asks for it. The function stop waits for the end of a reload.
 func (s *server) startReloads(servers *servers) (stop func()) {
-	if s.Reload == nil || s.Location.ConfigFile == "" {
+	if s.Reload == nil {
 		return func() {}
 	}
-	r := &reloader{
-		options: &s.Options, servers: servers, ending: s.ending, end: s.hangUp, terminal: terminal.IsTerminal(s.Stdin),
-		tried: s.Reload.Files, active: s.Reload.Files, assembly: s.Assembly,
-	}
 	ctx, cancel := context.WithCancel(s.ending)
-	var running sync.WaitGroup
-	running.Go(func() { r.awaitSignals(ctx) })
+	r := &reloader{
+		options: &s.Options, servers: servers, ending: ctx, end: s.hangUp, terminal: terminal.IsTerminal(s.Stdin),
+		tried: s.Reload.Files, active: s.Reload.Files, assembly: s.Assembly, serve: s.settings,
+	}
+	r.running.Go(func() { r.awaitSignals(ctx) })
+	stop = func() {
+		cancel()
+		r.running.Wait()
+	}
+	if s.Location.ConfigFile == "" {
+		return stop
+	}
+	if special := s.Reload.Files.Special(); special != "" {
+		s.Screen.Note("%s is not a regular file: it is read only now, and its changes need a restart", special)
+		return stop
+	}
 	if !s.settings.NoWatch {
-		running.Go(func() { r.watch(ctx) })
+		r.running.Go(func() { r.watch(ctx) })
 	}
 	closed, err := reload.Listen(ctx, s.Reload.Folder, s.Location.ConfigFile, func(context.Context) reload.Outcome { return r.reload(byCommand, nil) })
 	if err != nil {
-		closed = func() {}
 		s.Assembly.Logger.Warn("consort reload will not find this process; SIGHUP works", event.ReloadListenFailed, zap.Error(err))
+		return stop
 	}
 	return func() {
-		cancel()
-		running.Wait()
+		stop()
 		closed()
 	}
 }
@@ -107,7 +125,7 @@ func (r *reloader) awaitSignals(ctx context.Context) {
 			r.end()
 			return
 		}
-		r.reload(bySignal, nil)
+		r.running.Go(func() { r.reload(bySignal, nil) })
 	}
 }
 
@@ -126,43 +144,50 @@ func (r *reloader) watch(ctx context.Context) {
 		files := reload.Settled(ctx, r.options.Location.ConfigFile)
 		watcher.Set(files.Paths())
 		if !files.IsEmpty() {
-			r.reload(byFile, files) // also at the start, since the file may have changed meanwhile
+			r.running.Go(func() { r.reload(byFile, files) }) // also at the start, since the file may have changed meanwhile
 		}
 	}
 }
 
-// reload replaces the configuration by the one in the files; nil means as they are now.
-// Other files are ignored if the last attempt had the same.
+// reload replaces the configuration by the one in the files; nil means as they are when
+// they no longer change. Other files are ignored if the last attempt had the same.
 func (r *reloader) reload(why string, files *reload.Files) reload.Outcome {
+	if files == nil {
+		files = reload.Settled(r.ending, r.options.Location.ConfigFile)
+	}
+	outcome := reload.Outcome{Process: os.Getpid()}
+	if offer := r.begin(why, files, &outcome); offer != nil {
+		offer()
+	}
+	return outcome
+}
+
+// begin puts another configuration into effect, except for its new servers: offer connects
+// and offers these. It is nil if the configuration was rejected, or is not another one.
+func (r *reloader) begin(why string, files *reload.Files, outcome *reload.Outcome) (offer func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	outcome := reload.Outcome{Process: os.Getpid()}
 	switch {
 	case r.ending.Err() != nil:
 		outcome.Error = "the process is shutting down"
-		return outcome
-	case files == nil:
-		files = reload.Read(r.options.Location.ConfigFile)
-	case files.Equal(r.tried):
-		return outcome
+		return nil
+	case why == byFile && files.Equal(r.tried):
+		return nil
 	}
-	assembly, err := r.assemble(files)
+	assembly, serve, err := r.assemble(files)
 	if err == errChanging {
 		outcome.Error = err.Error()
-		return outcome
+		return nil
 	}
 	r.tried = files
 	if err != nil {
 		outcome.Error = r.assembly.Redact(err.Error())
 		r.assembly.Logger.Error("the configuration was rejected; the one before stays in effect", event.ConfigRejected, zap.String("trigger", why), zap.Error(err))
-		return outcome
+		return nil
 	}
 	before := r.assembly
-	r.assembly = assembly
-	if err := r.apply(before, &outcome); err != nil {
-		outcome.Error = r.assembly.Redact(err.Error())
-		return outcome
-	}
+	r.assembly, r.serve = assembly, serve
+	connectAndOffer := r.apply(before, outcome)
 	for _, key := range files.Changed(r.active) {
 		if !needsRestart(key) {
 			outcome.Keys = append(outcome.Keys, key)
@@ -174,16 +199,21 @@ func (r *reloader) reload(why string, files *reload.Files) reload.Outcome {
 		}
 	}
 	r.active = files
-	r.log(why, &outcome)
-	return outcome
+	return func() {
+		if err := connectAndOffer(); err != nil {
+			outcome.Error = assembly.Redact(err.Error())
+			return
+		}
+		logOutcome(assembly.Logger, why, outcome)
+	}
 }
 
-// log logs the outcome of a successful reload.
-func (r *reloader) log(why string, o *reload.Outcome) {
-	r.assembly.Logger.Info("the configuration was reloaded", event.ConfigReloaded, zap.String("trigger", why), zap.Strings("added", o.Added),
+// logOutcome logs the outcome of a successful reload.
+func logOutcome(logger *zap.Logger, why string, o *reload.Outcome) {
+	logger.Info("the configuration was reloaded", event.ConfigReloaded, zap.String("trigger", why), zap.Strings("added", o.Added),
 		zap.Strings("removed", o.Removed), zap.Strings("changed", o.Changed), zap.Strings("keys", o.Keys), zap.Strings("needs_restart", o.NeedsRestart))
 	if len(o.NeedsRestart) > 0 {
-		r.assembly.Logger.Warn("some keys have changed that are read only at the start: restart the process for them", event.ConfigRestartNeeded, zap.Strings("needs_restart", o.NeedsRestart))
+		logger.Warn("some keys have changed that are read only at the start: restart the process for them", event.ConfigRestartNeeded, zap.Strings("needs_restart", o.NeedsRestart))
 	}
 }
 
@@ -191,27 +221,56 @@ func (r *reloader) log(why string, o *reload.Outcome) {
 // it again.
 var errChanging = errors.New("the configuration file is changing; try again")
 
+// errEmpty refuses an empty file: without a [serve] table it would be valid, and each
+// server would go.
+var errEmpty = errors.New("the configuration file is empty")
+
+// errOpen refuses to serve everybody because the last client was deleted.
+var errOpen = errors.New("without token and clients in [serve], clients would no longer be identified: restart the process for that, or allow it with open = true")
+
 // assemble loads the configuration, which must be the one of the files, and assembles it.
-func (r *reloader) assemble(files *reload.Files) (*config.Assembly, error) {
-	loaded, err := r.options.Reload.Load()
-	if !files.Equal(reload.Read(r.options.Location.ConfigFile)) {
-		return nil, errChanging
+func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Serve, error) {
+	path := r.options.Location.ConfigFile
+	if path == "" {
+		return nil, nil, errors.New("there is no configuration file to read again")
 	}
-	if err != nil {
-		return nil, err
+	if special := files.Special(); special != "" {
+		return nil, nil, fmt.Errorf("%s is not a regular file, which could not be read twice: restart the process", special)
+	}
+	loaded, err := r.options.Reload.Load()
+	switch {
+	case !files.Equal(reload.Read(path)):
+		return nil, nil, errChanging
+	case err != nil:
+		return nil, nil, err
+	case files.IsEmpty():
+		return nil, nil, errEmpty
 	}
 	cfg := withRunning(loaded, r.options.Config)
-	if http := cfg.Serve.HTTP; http.Reveal() != "" {
-		if err := cfg.Serve.MayListen(http.Reveal()); err != nil {
-			return nil, fmt.Errorf("serving at %s: %w", http, err)
+	if err := mayServe(cfg.Serve, r.serve); err != nil {
+		return nil, nil, err
+	}
+	assembly, err := r.options.Reload.Assemble(cfg, r.assembly)
+	return assembly, cfg.Serve, err
+}
+
+// mayServe returns an error if the settings of [serve] must not replace those of running.
+func mayServe(serve, running *config.Serve) error {
+	identifies := func(s *config.Serve) bool { return s.Token.Reveal() != "" || len(s.Clients) > 0 }
+	if serve.Listens() && identifies(running) && !identifies(serve) && !serve.Open {
+		return errOpen
+	}
+	if http := serve.HTTP; http.Reveal() != "" {
+		if err := serve.MayListen(http.Reveal()); err != nil {
+			return fmt.Errorf("serving at %s: %w", http, err)
 		}
 	}
-	if grpc := cfg.Serve.GRPC; grpc.Reveal() != "" {
-		if err := cfg.Serve.MayListenGRPC(grpc.Reveal()); err != nil {
-			return nil, fmt.Errorf("serving at %s: %w", grpc, err)
+	if grpc := serve.GRPC; grpc.Reveal() != "" {
+		if err := serve.MayListenGRPC(grpc.Reveal()); err != nil {
+			return fmt.Errorf("serving at %s: %w", grpc, err)
 		}
 	}
-	return r.options.Reload.Assemble(cfg, r.assembly)
+	return nil
 }
 
 // withRunning returns a configuration with the settings of the running one that are read
@@ -232,24 +291,33 @@ func withRunning(loaded, running *config.Config) *config.Config {
 	return &cfg
 }
 
-// apply puts the newest assembly into effect: first who may call, then the servers. Each
-// new server is connected before calls reach it.
-func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) error {
+// apply puts the newest assembly into effect: who may call, and which servers are gone. The
+// function offer connects the other servers, so that calls do not reach a new one before,
+// and then offers them. A newer reload ends the wait for the connections of offer. r.mu is
+// held for apply, and not for offer.
+func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) (offer func() error) {
 	after := r.assembly
 	r.servers.mcp.SetAccess(after.Serve)
 	if r.servers.grpc != nil {
 		r.servers.grpc.SetAccess(after.ServeGRPC)
 	}
+	if earlier := r.offering; earlier != nil {
+		earlier.stop()
+		<-earlier.done
+	}
 	old, current := byName(before.Ensembles), byName(after.Ensembles)
-	var fresh []*ensemble.Ensemble
+	var fresh, staying []*ensemble.Ensemble
 	for _, e := range after.Ensembles {
-		switch name := e.Name(); {
-		case old[name] == nil:
+		name := e.Name()
+		former := old[name]
+		if former == nil {
 			outcome.Added = append(outcome.Added, name)
-		case old[name] != e:
+		} else {
+			staying = append(staying, former)
+			if former == e {
+				continue
+			}
 			outcome.Changed = append(outcome.Changed, name)
-		default:
-			continue
 		}
 		fresh = append(fresh, e)
 	}
@@ -258,25 +326,41 @@ func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) error
 			outcome.Removed = append(outcome.Removed, e.Name())
 		}
 	}
+	_ = after.Roster.Replace(staying...) // an error comes again with all servers
+	ctx, stop := context.WithCancel(r.ending)
+	done := make(chan struct{})
+	r.offering = &offering{stop, done}
+	return func() error {
+		defer close(done)
+		defer stop()
+		outcome.Away = connect(ctx, fresh, after.Redact)
+		if err := after.Roster.Replace(after.Ensembles...); err != nil && !errors.Is(err, ensemble.ErrClosed) {
+			return err
+		}
+		return nil
+	}
+}
+
+// connect connects servers, and returns the errors of those that are away, by name. When
+// ctx ends, they connect without being waited for.
+func connect(ctx context.Context, fresh []*ensemble.Ensemble, redact func(string) string) (away map[string]string) {
 	failures := make([]error, len(fresh))
 	var connecting sync.WaitGroup
 	for i, e := range fresh {
-		connecting.Go(func() { failures[i] = e.Connect(r.ending) }) // failures are logged
+		connecting.Go(func() { failures[i] = e.Connect(ctx) }) // failures are logged
 	}
 	connecting.Wait()
+	away = map[string]string{}
 	for i, err := range failures {
-		if err == nil {
-			continue
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			away[fresh[i].Name()] = "it was not connected before the next reload"
+		default:
+			away[fresh[i].Name()] = redact(err.Error())
 		}
-		if outcome.Away == nil {
-			outcome.Away = map[string]string{}
-		}
-		outcome.Away[fresh[i].Name()] = after.Redact(err.Error())
 	}
-	if err := after.Roster.Replace(after.Ensembles...); err != nil && !errors.Is(err, ensemble.ErrClosed) {
-		return err
-	}
-	return nil
+	return away
 }
 
 func byName(ensembles []*ensemble.Ensemble) map[string]*ensemble.Ensemble {
