@@ -287,7 +287,9 @@ func TestServeFromAPipe(t *testing.T) {
 func TestHangUpWithoutAFile(t *testing.T) {
 	s := serve(t, true, "--http", "127.0.0.1:0", "--set", "mcp.none.command=['x']", "--set", "mcp.none.enabled=false")
 	s.signal(syscall.SIGHUP)
-	waitFor(t, "a refusal", func() bool { return strings.Contains(s.stderr.String(), "there is no configuration file to read again") })
+	waitFor(t, "a refusal", func() bool {
+		return strings.Contains(s.stderr.String(), "there is no configuration file to read again")
+	})
 	s.signal(syscall.SIGTERM)
 	s.ends(exit.Done)
 }

@@ -123,12 +123,14 @@ func (s *Server) verified(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, verdictKey{}, v), nil
 }
 
-// verify checks the credentials of a request at most once. The error is a status.
+// verify checks the credentials of a request once, and again if SetAccess ran while the
+// request arrived. The error is a status.
 func (s *Server) verify(ctx context.Context) (*verdict, error) {
-	if v, ok := ctx.Value(verdictKey{}).(*verdict); ok {
+	g := s.guard.Load()
+	if v, ok := ctx.Value(verdictKey{}).(*verdict); ok && v.by == g {
 		return v, nil
 	}
-	v, err := s.guard.Load().authenticate(ctx)
+	v, err := g.authenticate(ctx)
 	if err != nil {
 		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", access.Address(addressOf(ctx))), zap.Error(err))
 		var failure *invoker.Failure

@@ -95,7 +95,9 @@ func TestSetAccessWhileABodyArrives(t *testing.T) {
 	const token = "the-token-of-ada"
 	user := invoker.NewTrusted[string]("user_id")
 	is := func(id string) *server.Options {
-		return &server.Options{Tokens: []server.BearerToken{{Token: token, Trusted: []invoker.Value{user.Is(id)}}}}
+		return &server.Options{Authenticate: func(context.Context, string, *http.Request) ([]invoker.Value, error) {
+			return []invoker.Value{user.Is(id)}, nil
+		}}
 	}
 	for name, test := range map[string]struct {
 		access *server.Options
