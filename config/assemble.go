@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/config/internal/clean"
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/ensemble"
@@ -251,7 +252,7 @@ type named struct {
 	made *ensemble.Ensemble
 }
 
-func (n named) path() string { return n.table + "." + showKey(n.name) }
+func (n named) path() string { return n.table + "." + plaintext.ShowKey(n.name) }
 
 func (n named) origin() string {
 	if n.kept == nil {

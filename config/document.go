@@ -10,14 +10,12 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config/internal/plaintext"
-	"github.com/consort-go/consort/internal/textcut"
 )
 
 // The limits of a document.
 const (
 	maxFileBytes = 1 << 20
 	maxDepth     = 64 // nesting of tables and lists
-	maxKeyShown  = 80 // bytes of one key in a message
 )
 
 // source is the text of one file, or a flag of the command line.
@@ -166,7 +164,7 @@ func (n *node) path() string {
 			parts = append(parts, "["+strconv.Itoa(n.index)+"]")
 			continue
 		}
-		part := showKey(n.key)
+		part := plaintext.ShowKey(n.key)
 		if n.parent.parent != nil {
 			part = "." + part
 		}
@@ -182,21 +180,9 @@ func (n *node) path() string {
 // under returns the path of a member of n, which need not exist.
 func (n *node) under(key string) string {
 	if n.parent == nil {
-		return showKey(key)
+		return plaintext.ShowKey(key)
 	}
-	return n.path() + "." + showKey(key)
-}
-
-// showKey writes one key of a path, in quotes where TOML needs them.
-func showKey(key string) string {
-	key = textcut.Bytes(key, maxKeyShown)
-	bare := key != "" && strings.IndexFunc(key, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
-	}) < 0
-	if bare {
-		return key
-	}
-	return strconv.Quote(key)
+	return n.path() + "." + plaintext.ShowKey(key)
 }
 
 // kind describes the kind of n for messages.

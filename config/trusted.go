@@ -55,7 +55,7 @@ func trustedValues(path string, table map[string]Trusted) ([]invoker.Value, erro
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		value, err := table[name].value(name)
 		if err != nil {
-			errs = append(errs, about(path+"."+showKey(name), err))
+			errs = append(errs, about(path+"."+plaintext.ShowKey(name), err))
 			continue
 		}
 		values = append(values, value)

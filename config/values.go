@@ -122,24 +122,8 @@ func address(to *Value) value {
 			r.wrong(n, "expected a URL that begins with http:// or https:// and names a host")
 			return
 		}
-		*to = valueOf(e, withoutCredentials(e.Shown))
+		*to = valueOf(e, plaintext.WithoutCredentials(e.Shown, hiddenText))
 	}}
-}
-
-// withoutCredentials hides the parts of a URL that can contain credentials.
-func withoutCredentials(shown string) string {
-	if i := strings.IndexAny(shown, "?#"); i >= 0 {
-		shown = shown[:i+1] + hiddenText
-	}
-	scheme, rest, _ := strings.Cut(shown, "://")
-	authority, path, hasPath := strings.Cut(rest, "/")
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		shown = scheme + "://" + hiddenText + authority[i:]
-		if hasPath {
-			shown += "/" + path
-		}
-	}
-	return shown
 }
 
 // duration is a positive duration.

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // HeaderName returns the problem with the name of an HTTP header (RFC 9110, section 5.6.2), or
@@ -83,4 +85,34 @@ func OneOf(names []string) string {
 		b.WriteString(strconv.Quote(name))
 	}
 	return b.String()
+}
+
+// WithoutCredentials replaces by hidden the parts of a URL that can contain credentials.
+func WithoutCredentials(shown, hidden string) string {
+	if i := strings.IndexAny(shown, "?#"); i >= 0 {
+		shown = shown[:i+1] + hidden
+	}
+	scheme, rest, _ := strings.Cut(shown, "://")
+	authority, path, hasPath := strings.Cut(rest, "/")
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		shown = scheme + "://" + hidden + authority[i:]
+		if hasPath {
+			shown += "/" + path
+		}
+	}
+	return shown
+}
+
+const maxKeyShown = 80 // bytes of one key in a message
+
+// ShowKey writes one key of a path, in quotes where TOML needs them.
+func ShowKey(key string) string {
+	key = textcut.Bytes(key, maxKeyShown)
+	bare := key != "" && strings.IndexFunc(key, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	}) < 0
+	if bare {
+		return key
+	}
+	return strconv.Quote(key)
 }
