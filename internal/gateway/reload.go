@@ -101,7 +101,7 @@ func (s *server) startReloads(servers *servers) (stop func()) {
 	if !s.settings.NoWatch {
 		r.running.Go(func() { r.watch(ctx) })
 	}
-	closed, err := reload.Listen(ctx, s.Reload.Folder, s.Location.ConfigFile, func(context.Context) reload.Outcome { return r.reload(byCommand, nil) })
+	closed, err := reload.Listen(ctx, s.Reload.Folder, s.Location.ConfigFile, r.answer)
 	if err != nil {
 		s.Assembly.Logger.Warn("consort reload will not find this process; SIGHUP works", event.ReloadListenFailed, zap.Error(err))
 		return stop
@@ -125,7 +125,8 @@ func (r *reloader) awaitSignals(ctx context.Context) {
 			r.end()
 			return
 		}
-		r.running.Go(func() { r.reload(bySignal, nil) })
+		_, offer := r.begin(bySignal, nil)
+		r.running.Go(offer)
 	}
 }
 
@@ -144,46 +145,47 @@ func (r *reloader) watch(ctx context.Context) {
 		files := reload.Settled(ctx, r.options.Location.ConfigFile)
 		watcher.Set(files.Paths())
 		if !files.IsEmpty() {
-			r.running.Go(func() { r.reload(byFile, files) }) // also at the start, since the file may have changed meanwhile
+			_, offer := r.begin(byFile, files) // also at the start, since the file may have changed meanwhile
+			r.running.Go(offer)
 		}
 	}
 }
 
-// reload replaces the configuration by the one in the files; nil means as they are when
-// they no longer change. Other files are ignored if the last attempt had the same.
-func (r *reloader) reload(why string, files *reload.Files) reload.Outcome {
+// answer reloads because another process asks for it, and waits for the new servers.
+func (r *reloader) answer(context.Context) reload.Outcome {
+	outcome, offer := r.begin(byCommand, nil)
+	offer()
+	return *outcome
+}
+
+// begin puts the configuration of the files into effect, except for its new servers: the
+// function offer connects these, offers them, and completes the outcome. If files is nil,
+// they are read when they no longer change. Files that have changed are ignored if they
+// are those of the last attempt.
+func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outcome, offer func()) {
 	if files == nil {
 		files = reload.Settled(r.ending, r.options.Location.ConfigFile)
 	}
-	outcome := reload.Outcome{Process: os.Getpid()}
-	if offer := r.begin(why, files, &outcome); offer != nil {
-		offer()
-	}
-	return outcome
-}
-
-// begin puts another configuration into effect, except for its new servers: offer connects
-// and offers these. It is nil if the configuration was rejected, or is not another one.
-func (r *reloader) begin(why string, files *reload.Files, outcome *reload.Outcome) (offer func()) {
+	outcome, offer = &reload.Outcome{Process: os.Getpid()}, func() {}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.ending.Err() != nil:
 		outcome.Error = "the process is shutting down"
-		return nil
+		return outcome, offer
 	case why == byFile && files.Equal(r.tried):
-		return nil
+		return outcome, offer
 	}
 	assembly, serve, err := r.assemble(files)
-	if err == errChanging {
-		outcome.Error = err.Error()
-		return nil
+	if err != errChanging {
+		r.tried = files
 	}
-	r.tried = files
 	if err != nil {
 		outcome.Error = r.assembly.Redact(err.Error())
-		r.assembly.Logger.Error("the configuration was rejected; the one before stays in effect", event.ConfigRejected, zap.String("trigger", why), zap.Error(err))
-		return nil
+		if err != errChanging || why != byFile {
+			r.assembly.Logger.Error("the configuration was rejected; the one before stays in effect", event.ConfigRejected, zap.String("trigger", why), zap.Error(err))
+		}
+		return outcome, offer
 	}
 	before := r.assembly
 	r.assembly, r.serve = assembly, serve
@@ -199,7 +201,7 @@ func (r *reloader) begin(why string, files *reload.Files, outcome *reload.Outcom
 		}
 	}
 	r.active = files
-	return func() {
+	return outcome, func() {
 		if err := connectAndOffer(); err != nil {
 			outcome.Error = assembly.Redact(err.Error())
 			return

@@ -57,12 +57,16 @@ func Read(path string) *Files {
 	return f
 }
 
-// pause is how long files must stay the same to be settled.
-const pause = 250 * time.Millisecond
+const (
+	pause      = 250 * time.Millisecond // for which settled files have stayed the same
+	settleTime = 10 * time.Second       // for which Settled waits for that
+)
 
-// Settled is like [Read], and waits until the files no longer change, or ctx ends: a file
-// that is being written could pass for a whole one.
+// Settled is like [Read], and waits until the files no longer change: a file that is being
+// written could pass for a whole one. It waits at most 10 seconds, and not after ctx ends.
 func Settled(ctx context.Context, path string) *Files {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
 	files := Read(path)
 	for {
 		select {
