@@ -15,8 +15,8 @@ import (
 // An ensemble that is not among the new ones is retired. It takes no new calls: they go
 // to the new ensemble with its name, also calls of tools in older catalogs, and so do its
 // subscriptions; without such an ensemble calls fail with TOOL_NOT_FOUND. Its running
-// calls and requests finish, within its Options.CallLimit and the time for which they are
-// held, and then it is closed. Replace does not wait for that; [Roster.Close] does.
+// calls and requests finish, within its Options.CallLimit, extended while they are held,
+// and then it is closed. Replace does not wait for that; [Roster.Close] does.
 //
 // [Roster.Watch] reports each ensemble that was added or removed. The errors are the same
 // as from [NewRoster], and [ErrClosed]; with an error, nothing has changed.

@@ -223,7 +223,7 @@ func TestReloadDoesNotWaitForServers(t *testing.T) {
 			r.signal(syscall.SIGHUP)
 		}
 		waitFor(t, "the end of the removed server", func() bool { return len(toolNames(t, host)) == 0 })
-		waitFor(t, "the start of the slow server", func() bool { return r.children()["slow"] != 0 })
+		waitFor(t, "only the slow server", func() bool { now := r.children(); return len(now) == 1 && now["atlas"] == 0 })
 		r.write(watch, clientBen, slow, satchel(0))
 		if watch == "false" {
 			contains(t, "what consort reload says", r.reload(exit.Done), "added         satchel\n", "serve.clients")

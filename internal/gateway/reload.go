@@ -87,29 +87,34 @@ func (s *server) startReloads(servers *servers) (stop func()) {
 		tried: s.Reload.Files, active: s.Reload.Files, assembly: s.Assembly, serve: s.settings,
 	}
 	r.running.Go(func() { r.awaitSignals(ctx) })
-	stop = func() {
+	closed := r.followFile(ctx)
+	return func() {
 		cancel()
 		r.running.Wait()
-	}
-	if s.Location.ConfigFile == "" {
-		return stop
-	}
-	if special := s.Reload.Files.Special(); special != "" {
-		s.Screen.Note("%s is not a regular file: it is read only now, and its changes need a restart", special)
-		return stop
-	}
-	if !s.settings.NoWatch {
-		r.running.Go(func() { r.watch(ctx) })
-	}
-	closed, err := reload.Listen(ctx, s.Reload.Folder, s.Location.ConfigFile, r.answer)
-	if err != nil {
-		s.Assembly.Logger.Warn("consort reload will not find this process; SIGHUP works", event.ReloadListenFailed, zap.Error(err))
-		return stop
-	}
-	return func() {
-		stop()
 		closed()
 	}
+}
+
+// followFile reloads until ctx ends at changes of the configuration file, if there is one,
+// and at requests of other processes. The function closed waits for the end of these.
+func (r *reloader) followFile(ctx context.Context) (closed func()) {
+	o, closed := r.options, func() {}
+	if o.Location.ConfigFile == "" {
+		return closed
+	}
+	if special := o.Reload.Files.Special(); special != "" {
+		o.Screen.Note("%s is not a regular file: it is read only now, and its changes need a restart", special)
+		return closed
+	}
+	if !o.Config.Serve.NoWatch {
+		r.running.Go(func() { r.watch(ctx) })
+	}
+	closed, err := reload.Listen(ctx, o.Reload.Folder, o.Location.ConfigFile, r.answer)
+	if err != nil {
+		o.Assembly.Logger.Warn("consort reload will not find this process; SIGHUP works", event.ReloadListenFailed, zap.Error(err))
+		return func() {}
+	}
+	return closed
 }
 
 // awaitSignals reloads at each SIGHUP. If it comes because the terminal is gone, the
@@ -160,8 +165,8 @@ func (r *reloader) answer(context.Context) reload.Outcome {
 
 // begin puts the configuration of the files into effect, except for its new servers: the
 // function offer connects these, offers them, and completes the outcome. If files is nil,
-// they are read when they no longer change. Files that have changed are ignored if they
-// are those of the last attempt.
+// they are read when they no longer change. Changed files are ignored if the last attempt
+// had the same.
 func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outcome, offer func()) {
 	if files == nil {
 		files = reload.Settled(r.ending, r.options.Location.ConfigFile)
@@ -227,7 +232,7 @@ var errChanging = errors.New("the configuration file is changing; try again")
 // server would go.
 var errEmpty = errors.New("the configuration file is empty")
 
-// errOpen refuses to serve everybody because the last client was deleted.
+// errOpen refuses a configuration whose last client was deleted: anyone could call.
 var errOpen = errors.New("without token and clients in [serve], clients would no longer be identified: restart the process for that, or allow it with open = true")
 
 // assemble loads the configuration, which must be the one of the files, and assembles it.
@@ -256,7 +261,7 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Serv
 	return assembly, cfg.Serve, err
 }
 
-// mayServe returns an error if the settings of [serve] must not replace those of running.
+// mayServe returns an error if the settings of [serve] must not replace running.
 func mayServe(serve, running *config.Serve) error {
 	identifies := func(s *config.Serve) bool { return s.Token.Reveal() != "" || len(s.Clients) > 0 }
 	if serve.Listens() && identifies(running) && !identifies(serve) && !serve.Open {
@@ -343,8 +348,8 @@ func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) (offe
 	}
 }
 
-// connect connects servers, and returns the errors of those that are away, by name. When
-// ctx ends, they connect without being waited for.
+// connect connects servers, and returns the errors of the ones that are away, by name. It
+// stops waiting when ctx ends; they still connect.
 func connect(ctx context.Context, fresh []*ensemble.Ensemble, redact func(string) string) (away map[string]string) {
 	failures := make([]error, len(fresh))
 	var connecting sync.WaitGroup

@@ -132,9 +132,9 @@ func digest(config string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Ask asks the processes that have the configuration at a path for a reload, all at once,
-// and returns the outcomes of those that answer; the error is about the others. The list is
-// empty without such a process. Ask removes the sockets of processes that have died.
+// Ask asks all processes that have the configuration at a path for a reload, concurrently,
+// and returns the outcomes of the processes that answer; the error is about the others. The
+// list is empty without such a process. Ask removes the sockets of processes that have died.
 func Ask(ctx context.Context, folder, config string) ([]Outcome, error) {
 	if err := private(folder); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func askOrRemove(ctx context.Context, socket string) (*Outcome, error) {
 	outcome, err := ask(ctx, socket)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist):
-		if unlock, err := writefile.TryLock(socket); err == nil { // else the process lives, and does not listen yet, or any longer
+		if unlock, err := writefile.TryLock(socket); err == nil { // otherwise it lives, and is starting or ending
 			_ = os.Remove(socket)
 			_ = os.Remove(lockOf(socket))
 			unlock()

@@ -58,8 +58,8 @@ func Read(path string) *Files {
 }
 
 const (
-	pause      = 250 * time.Millisecond // for which settled files have stayed the same
-	settleTime = 10 * time.Second       // for which Settled waits for that
+	pause      = 250 * time.Millisecond // settled files have stayed the same so long
+	settleTime = 10 * time.Second       // Settled waits so long
 )
 
 // Settled is like [Read], and waits until the files no longer change: a file that is being

@@ -28,8 +28,8 @@ func (s *Server) SetAccess(options *Options) {
 	}
 }
 
-// stillIdentified refuses a request whose token does not count any longer, or belongs to
-// another caller, if SetAccess ran while its body arrived.
+// stillIdentified refuses a request whose token was revoked, or belongs to another caller,
+// because SetAccess ran while its body arrived.
 func (h *handler) stillIdentified(w http.ResponseWriter, r *http.Request, from *caller) bool {
 	auth := h.auth.Load()
 	if auth == from.by {
