@@ -14,17 +14,11 @@ import (
 // with its kind, for the test of the reference.
 func Grammar() map[string]string {
 	kinds := map[string]string{}
-	collect(kinds, "", new(Config).fields())
 	var s *hostServer
-	collect(kinds, "mcpServers.NAME.", foreignServer(&s).fields)
-	return kinds
-}
-
-func collect(kinds map[string]string, prefix string, fields []field) {
-	for _, f := range fields {
-		kinds[prefix+f.key] = strings.TrimPrefix(strings.TrimPrefix(f.kind, "an "), "a ")
-		collect(kinds, prefix+f.key+f.within+".", f.fields)
+	for _, key := range keysOf(Keys(), "mcpServers.NAME.", foreignServer(&s).fields) {
+		kinds[key.Path] = strings.TrimPrefix(strings.TrimPrefix(key.Kind, "an "), "a ")
 	}
+	return kinds
 }
 
 // Redact returns the function that redacts the health of the server.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/spf13/cobra"
 )
@@ -27,7 +28,7 @@ func addCompletions(p *program, root *cobra.Command) {
 		"history delete": first(p.conversationIDs), "history fork": first(p.conversationIDs), "history rename": first(p.conversationIDs),
 		"history show": first(p.conversationIDs), "history tag": first(p.conversationIDs), "history export": words(p.conversationIDs),
 		"call": p.completeTool, "pins accept": p.completeTool, "prompts": first(p.promptNames),
-		"chat": cobra.NoFileCompletions, "check": cobra.NoFileCompletions, "serve": cobra.NoFileCompletions, "tools": cobra.NoFileCompletions,
+		"approvals revoke": first(alwaysAllowed),
 	}
 	values := map[string]cobra.CompletionFunc{
 		"log-level":    cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),
@@ -38,12 +39,24 @@ func addCompletions(p *program, root *cobra.Command) {
 		"prompt":       words(p.promptNames),
 		"document":     words(p.resourceURIs),
 		"read":         words(p.resourceURIs),
+		"model":        words(p.modelNames),
+		"set":          p.completeSetting,
+		"approve":      words(p.approvalRules),
+		"tag":          words(p.tags),
+		"import":       cobra.FixedCompletions([]string{"all", "none"}, cobra.ShellCompDirectiveNoFileComp),
+		"config":       cobra.FixedCompletions([]string{"toml", "json"}, cobra.ShellCompDirectiveFilterFileExt),
+	}
+	for _, name := range []string{"base-url", "trust", "argument", "time-zone", "text", "id", "keep"} { // never a file
+		values[name] = cobra.NoFileCompletions
 	}
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
-		if complete := arguments[path]; complete != nil {
+		switch complete := arguments[path]; {
+		case complete != nil:
 			cmd.ValidArgsFunction = complete
+		case cmd.ValidArgsFunction == nil && !strings.Contains(cmd.Use, " "): // it takes no arguments
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
 		for name, complete := range values {
 			if cmd.PersistentFlags().Lookup(name) != nil || cmd.LocalNonPersistentFlags().Lookup(name) != nil {
@@ -81,16 +94,21 @@ func first(find func(context.Context) ([]string, error)) cobra.CompletionFunc {
 // conversationIDs returns the IDs of the stored conversations, the newest first, each with
 // its title.
 func (p *program) conversationIDs(ctx context.Context) (ids []string, err error) {
+	infos, err := p.recent(ctx)
+	for _, info := range infos {
+		ids = append(ids, cobra.CompletionWithDesc(info.ID, display.Line(info.Title)))
+	}
+	return ids, err
+}
+
+// recent returns the stored conversations that were changed last.
+func (p *program) recent(ctx context.Context) (infos []history.Info, err error) {
 	manager, err := openManager(ctx, p, false)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, manager.Close()) }()
-	infos, err := manager.Recent(ctx, 100)
-	for _, info := range infos {
-		ids = append(ids, cobra.CompletionWithDesc(info.ID, display.Line(info.Title)))
-	}
-	return ids, err
+	return manager.Recent(ctx, 100)
 }
 
 // completeTool completes an ensemble and then one of its tools, under its own name.

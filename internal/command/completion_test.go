@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
 )
 
 // The shell completes what is known: conversations, ensembles, tools, prompts, resources
@@ -18,6 +20,7 @@ func TestCompletion(t *testing.T) {
 		t.Fatal(o.stderr)
 	}
 	beyond := " --config " + config + " --history " + store + " "
+	consort(t, "history", "tag", "talk-1", "mornings", "--history", store).expect(t, exit.Done)
 	for line, want := range map[string]string{
 		"history show" + beyond + "|":                "talk-1\tGood morning",
 		"resume" + beyond + "|ta":                    "talk-1\tGood morning",
@@ -32,6 +35,24 @@ func TestCompletion(t *testing.T) {
 		"tools --log-level |":                        "debug\ninfo\nwarn\nerror",
 		"--log-format |":                             "console\njson",
 		"|compl":                                     "completion",
+		"chat --config " + config + " --model |":     "scripted\t[model]\ngpt-5-mini\tOpenAI; the key is in OPENAI_API_KEY\nclaude-sonnet-5\t",
+		"demo --model |claude":                       "claude-sonnet-5",
+		"run --set |mod":                             "model.\n:6",
+		"run --set |model.temp":                      "model.temperature=\ta number\n:6",
+		"run --set |model.api=c":                     "model.api=chat\n:4",
+		"run --set |model.stream=":                   "model.stream=true\nmodel.stream=false\n:4",
+		"run --set |model.seed=":                     "",
+		"run --set |nothing":                         "",
+		"run --set |approval.ru":                     "approval.rules=\ta list of tables\n:6",
+		"run --set |mcp.new.call_":                   "mcp.new.call_timeout=\ta duration\n:6",
+		"run --set |mcp.new.env":                     "mcp.new.environment.\n:6",
+		"run --config " + config + " --set |mcp.":    "mcp.library.\n:6",
+		"run --config " + config + " --approve |":    "all\trun each call\nreads\tonly those that change nothing\nlibrary__echo\t",
+		"history list" + beyond + "--tag |":          "mornings",
+		"init --import |":                            "all\nnone",
+		"check --config |":                           "toml\njson\n:8",
+		"check --base-url |":                         "",
+		"version |":                                  "",
 	} {
 		text, typed, _ := strings.Cut(line, "|")
 		args := append(append([]string{"__complete"}, strings.Fields(text)...), typed)

@@ -187,19 +187,21 @@ const (
 
 // The models that are proposed.
 const (
-	openAIModel    = "gpt-5-mini"
-	anthropicModel = "claude-sonnet-5"
-	localURL       = "http://localhost:11434/v1"
+	OpenAIModel    = "gpt-5-mini"
+	AnthropicModel = "claude-sonnet-5"
 )
+
+// localURL is the address that is proposed for another server.
+const localURL = "http://localhost:11434/v1"
 
 // defaults returns the answers of a person who takes every default: the model of the
 // provider whose key is set, or OpenAI's, and all servers.
 func defaults(model, baseURL string, found *survey) *answers {
 	a := &answers{Model: model, BaseURL: baseURL, Servers: found.Servers}
 	if a.Model == "" && a.BaseURL == "" {
-		a.Model = openAIModel
+		a.Model = OpenAIModel
 		if os.Getenv("OPENAI_API_KEY") == "" && os.Getenv("ANTHROPIC_API_KEY") != "" {
-			a.Model = anthropicModel
+			a.Model = AnthropicModel
 		}
 	}
 	return a
@@ -244,7 +246,7 @@ func (a *answers) askModel(ctx context.Context, to asker) error {
 	if err != nil {
 		return err
 	}
-	model := map[string]string{openAI: openAIModel, anthropic: anthropicModel}[provider]
+	model := map[string]string{openAI: OpenAIModel, anthropic: AnthropicModel}[provider]
 	if provider == other {
 		if a.BaseURL, err = to.text(ctx, "The address of its API", localURL, checkURL); err != nil {
 			return err

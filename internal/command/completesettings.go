@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/command/setup"
+	"github.com/consort-go/consort/internal/display"
+	"github.com/spf13/cobra"
+)
+
+// modelNames returns the names of the configured models, and of one model of each provider.
+func (p *program) modelNames(context.Context) (names []string, err error) {
+	add := func(name, description string) {
+		if !slices.ContainsFunc(names, func(have string) bool { return strings.HasPrefix(have+"\t", name+"\t") }) {
+			names = append(names, cobra.CompletionWithDesc(name, description))
+		}
+	}
+	if cfg, err := p.load(); err == nil && cfg.Model != nil {
+		add(cfg.Model.Name.Reveal(), "[model]")
+		for _, m := range cfg.Model.Fallbacks {
+			add(m.Name.Reveal(), "[[model.fallback]]")
+		}
+	}
+	add(setup.OpenAIModel, "OpenAI; the key is in OPENAI_API_KEY")
+	add(setup.AnthropicModel, "Anthropic; the key is in ANTHROPIC_API_KEY")
+	return names, nil
+}
+
+// completeSetting completes KEY=VALUE: a key, one part after the other, and then its value
+// if it has only a few.
+func (p *program) completeSetting(_ *cobra.Command, _ []string, typed string) (found []string, _ cobra.ShellCompDirective) {
+	key, value, valued := strings.Cut(typed, "=")
+	servers := map[string][]string{}
+	if cfg, err := p.load(); err == nil {
+		servers["mcp"], servers["grpc"] = slices.Sorted(maps.Keys(cfg.MCP)), slices.Sorted(maps.Keys(cfg.GRPC))
+	}
+	for _, one := range config.Keys() {
+		for _, path := range withNames(one.Path, key, servers) {
+			switch {
+			case strings.Contains(path, "[]"): // lists are set as a whole
+			case valued && path == key:
+				for _, word := range one.Values {
+					if strings.HasPrefix(word, value) {
+						found = append(found, key+"="+word)
+					}
+				}
+			case !valued && strings.HasPrefix(path, key):
+				found = append(found, nextPart(path, key, one.Kind))
+			}
+		}
+	}
+	if valued {
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+	slices.Sort(found)
+	return slices.Compact(found), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// nextPart returns path up to the end of the part that is being typed: with a dot if others
+// follow, and otherwise with an equals sign and its kind.
+func nextPart(path, typed, kind string) string {
+	if part := strings.IndexByte(path[len(typed):], '.'); part >= 0 {
+		return path[:len(typed)+part+1]
+	}
+	if strings.HasPrefix(kind, "a table") || kind == "a free table" {
+		return path + "."
+	}
+	return cobra.CompletionWithDesc(path+"=", kind)
+}
+
+// withNames returns a path with names instead of NAME: the typed name, or else the names of
+// the configured servers.
+func withNames(path, typed string, servers map[string][]string) (paths []string) {
+	before, after, found := strings.Cut(path, "NAME")
+	if !found {
+		return []string{path}
+	}
+	if rest, ok := strings.CutPrefix(typed, before); ok && strings.Contains(rest, ".") {
+		name, _, _ := strings.Cut(rest, ".")
+		return []string{before + name + after}
+	}
+	for _, name := range servers[strings.TrimSuffix(before, ".")] {
+		paths = append(paths, before+name+after)
+	}
+	return paths
+}
+
+// approvalRules returns the rules of --approve: all, reads, and the tools by name.
+func (p *program) approvalRules(ctx context.Context) (rules []string, err error) {
+	rules = []string{"all\trun each call", "reads\tonly those that change nothing"}
+	err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
+		catalog, err := assembly.Roster.Catalog(ctx)
+		if err != nil {
+			return err
+		}
+		for _, tool := range catalog.Tools() {
+			rules = append(rules, cobra.CompletionWithDesc(tool.Name(), firstLine(tool.Definition().Description)))
+		}
+		return nil
+	})
+	return rules, err
+}
+
+// tags returns the tags of the stored conversations.
+func (p *program) tags(ctx context.Context) (tags []string, err error) {
+	infos, err := p.recent(ctx)
+	for _, info := range infos {
+		tags = append(tags, info.Tags...)
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags), err
+}
+
+// alwaysAllowed returns the tools that the user always allows.
+func alwaysAllowed(context.Context) (tools []string, err error) {
+	store, err := openApprovals()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := store.List()
+	for _, one := range stored {
+		tools = append(tools, display.Line(one.Name()))
+	}
+	return tools, err
+}
