@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -237,4 +238,17 @@ func FuzzServer(f *testing.F) {
 			t.Errorf("%v\n%s", err, a.Text())
 		}
 	})
+}
+
+// The tables in the comments of the file are valid, and explain how calls are approved.
+func TestCommentsAreValid(t *testing.T) {
+	text := (&answers{Model: "gpt-5-mini"}).Text()
+	uncommented := regexp.MustCompile(`(?m)^# (\[|[a-z_]+ = )`).ReplaceAllString(text, "$1")
+	cfg, err := config.Parse("consort.toml", []byte(uncommented), nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, uncommented)
+	}
+	if cfg.Approval.Default == "" || len(cfg.Approval.Rules) != 1 || len(cfg.MCP) != 1 || cfg.History == nil {
+		t.Errorf("a table is missing in %s", uncommented)
+	}
 }

@@ -52,6 +52,15 @@ func (a *answers) Text() string {
 # Without [history], consort keeps conversations in a file of the user.
 # [history]
 # path = "history.db"
+
+# chat and run ask before each call of a tool, unless the tool says that it changes nothing.
+# default decides about all tools (allow, deny or ask), and a rule about some of them.
+# [approval]
+# default = "ask"              # also for tools that say that they change nothing
+# [[approval.rules]]
+# action = "allow"
+# ensembles = ["files"]        # the server [mcp.files]
+# tools = ["write_*"]
 `)
 	a.writeServers(&b)
 	return b.String()
