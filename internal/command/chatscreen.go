@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 		if err != nil {
 			return // the first turn reports it
 		}
-		p.screen.Note("%s", p.screen.Notes.Faint(fmt.Sprintf("%d tools of %d servers.", len(catalog.Tools()), len(c.assembly.Roster.Ensembles())-len(catalog.Away()))))
+		p.screen.Note("%s", p.screen.Notes.Faint(offered(len(catalog.Tools()), len(c.assembly.Roster.Ensembles())-len(catalog.Away()))))
 	})
 	return func() error {
 		cancel()
@@ -77,6 +78,18 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 		p.view = nil
 		return ui.Close()
 	}
+}
+
+// offered says how many tools there are, and of how many servers.
+func offered(tools, servers int) string {
+	text := fmt.Sprintf("%d tools of %d servers.", tools, servers)
+	if servers == 1 {
+		text = fmt.Sprintf("%d tools of 1 server.", tools)
+	}
+	if tools == 1 {
+		text = strings.Replace(text, "tools", "tool", 1)
+	}
+	return text
 }
 
 // chatView renders turns on the screen of a chat.

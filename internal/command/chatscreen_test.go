@@ -207,6 +207,23 @@ func TestCtrlCAnswersAQuestion(t *testing.T) {
 	x.ends(exit.Done)
 }
 
+// A server that cannot be connected has one line, however often it is tried.
+func TestChatTellsOnceWhichServerCannotBeConnected(t *testing.T) {
+	path := file(t, model(t, says("Hello."), says("Hello again.")), atlas(0), broken)
+	x := run{}.chats(t, 80, 24, "--config", path)
+	x.See("2 tools of 1 server.", "away: broken")
+	x.says("Hi.")
+	x.See("Hello.")
+	x.says("Hi again.")
+	x.See("Hello again.")
+	all := screen.Flat(x.All())
+	contains(t, "the screen", all, `✗ broken: cannot connect: connecting: server "broken" exited: exit status 3; stderr: no licence`)
+	if times := strings.Count(all, "no licence"); times != 1 || strings.Contains(all, "WARN") {
+		t.Errorf("the server is reported %d times:\n%s", times, all)
+	}
+	x.leaves()
+}
+
 // While an editor has the terminal, Ctrl-C is a key of the editor.
 func TestCtrlCInTheEditor(t *testing.T) {
 	editor := filepath.Join(t.TempDir(), "editor")
@@ -296,7 +313,7 @@ func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
 	defer fresh.Close()
 	defer other.Close()
 	x := run{}.onTerminal(t, "chat", "--config", file(t, model(t), atlas(0)))
-	x.expect("tools of 1 servers")
+	x.expect("tools of 1 server.")
 	x.cmd.Process.Signal(os.Interrupt) // from elsewhere: like Ctrl-C
 	x.expect("Ctrl-C again leaves.")
 	if reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/logsetup"
 	"go.uber.org/zap"
@@ -20,10 +21,13 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 		return nil, nil, err
 	}
 	p.level.SetLevel(level)
-	logger, end = logsetup.New(p.screen.LogWriter(), logsetup.Options{
-		Level: p.level, JSON: p.inJSON(configured.JSON), Colours: p.screen.Notes.On,
-		OwnLines: p.needs.view && p.screen.Live && p.logLevel == "" && configured.Level == "",
-	})
+	options := logsetup.Options{Level: p.level, JSON: p.inJSON(configured.JSON), Colours: p.screen.Notes.On}
+	if p.needs.view && p.screen.Live && !options.JSON && p.logLevel == "" && configured.Level == "" {
+		options.Person = func(server, text string) {
+			p.screen.Note("%s %s: %s", p.screen.Notes.Bad("✗"), server, display.Text(text))
+		}
+	}
+	logger, end = logsetup.New(p.screen.LogWriter(), options)
 	return logger, end, nil
 }
 

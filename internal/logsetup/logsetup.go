@@ -5,8 +5,10 @@
 package logsetup
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
@@ -20,9 +22,11 @@ type Options struct {
 	JSON  bool                 // lines are JSON objects; otherwise they are for people
 	// Colours paints the levels of lines for people.
 	Colours bool
-	// OwnLines leaves out the lines about failed calls and lost servers, for a person
-	// who sees them in the lines of the calls.
-	OwnLines bool
+	// Person is set if a person sees failed calls and lost servers elsewhere: their log
+	// lines are left out. Person is called when a server cannot be connected, instead of
+	// each log line, with the name of the server and the error: once until the error
+	// changes. It must be safe for concurrent use.
+	Person func(server, text string)
 }
 
 // New returns a logger that writes to a screen. The function end reports dropped
@@ -33,8 +37,8 @@ func New(to zapcore.WriteSyncer, options Options) (logger *zap.Logger, end func(
 		encoder = zapcore.NewJSONEncoder(jsonFormat)
 	}
 	core := zapcore.NewCore(encoder, to, options.Level)
-	if options.OwnLines {
-		core = untold{core}
+	if options.Person != nil {
+		core = untold{Core: core, told: &told{tell: options.Person, last: map[string]string{}}}
 	}
 	sampled := newSampled(core, time.Now)
 	return zap.New(sampled), sampled.tellRest
@@ -69,11 +73,24 @@ func NoteJSON(text string) string {
 	return strings.TrimSuffix(line.String(), "\n")
 }
 
-// untold drops the log lines about failed calls and lost servers: a person sees them in
-// the lines of the calls.
-type untold struct{ zapcore.Core }
+// untold drops the log lines that a person sees elsewhere, and tells the person which
+// servers cannot be connected.
+type untold struct {
+	zapcore.Core
+	with []zapcore.Field
+	told *told
+}
 
-func (u untold) With(fields []zapcore.Field) zapcore.Core { return untold{u.Core.With(fields)} }
+// told remembers what a person was told.
+type told struct {
+	tell func(server, text string)
+	mu   sync.Mutex
+	last map[string]string // by server
+}
+
+func (u untold) With(fields []zapcore.Field) zapcore.Core {
+	return untold{u.Core.With(fields), slices.Concat(u.with, fields), u.told}
+}
 
 func (u untold) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if u.Enabled(entry.Level) {
@@ -83,8 +100,31 @@ func (u untold) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapco
 }
 
 func (u untold) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	if slices.ContainsFunc(fields, func(f zapcore.Field) bool { return f.Equals(event.CallFailed) || f.Equals(event.Lost) }) {
-		return nil
+	for _, f := range fields {
+		switch {
+		case f.Equals(event.CallFailed) || f.Equals(event.Lost):
+			return nil
+		case f.Equals(event.ConnectFailed):
+			u.told.failed(slices.Concat(u.with, fields))
+			return nil
+		}
 	}
 	return u.Core.Write(entry, fields)
+}
+
+// failed tells the person of a server that cannot be connected.
+func (t *told) failed(fields []zapcore.Field) {
+	values := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(values)
+	}
+	server, text := fmt.Sprint(values.Fields["ensemble"]), fmt.Sprint(values.Fields["error"])
+	text = strings.TrimPrefix(text, fmt.Sprintf("ensemble %q: ", server))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last[server] == text {
+		return
+	}
+	t.last[server] = text
+	t.tell(server, text)
 }
