@@ -81,7 +81,7 @@ type untold struct {
 	told *told
 }
 
-// told remembers what a person was told.
+// told remembers the last text for each server.
 type told struct {
 	tell func(server, text string)
 	mu   sync.Mutex
