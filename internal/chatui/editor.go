@@ -59,10 +59,17 @@ func (e *editing) Run() error {
 	return e.program.Run()
 }
 
-// SetStdin, SetStdout and SetStderr set the files of the editor.
+// SetStdin and SetStderr set the files of the editor.
 func (e *editing) SetStdin(in io.Reader)   { e.program.Stdin = in }
-func (e *editing) SetStdout(out io.Writer) { e.program.Stdout = out }
 func (e *editing) SetStderr(out io.Writer) { e.program.Stderr = out }
+
+// SetStdout sets the terminal. The editor gets the file itself.
+func (e *editing) SetStdout(out io.Writer) {
+	e.program.Stdout = out
+	if o, ok := out.(output); ok {
+		e.program.Stdout = o.file
+	}
+}
 
 // edited takes the text from the editor. The text in the input stays if that has failed.
 func (m *model) edited(msg edited) {

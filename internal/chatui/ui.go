@@ -86,7 +86,7 @@ func Start(options Options) *UI {
 	u.turns <- struct{}{}
 	u.form = terminal.Form{Screen: options.Screen, Ask: u.askLine, Interrupt: options.Interrupt}
 	m := newModel(&u.options, u.backlog, u.lines)
-	program := tea.NewProgram(m, tea.WithInput(options.Stdin), tea.WithOutput(options.Screen.Stdout), tea.WithoutSignalHandler())
+	program := tea.NewProgram(m, tea.WithInput(options.Stdin), tea.WithOutput(output{options.Screen.Stdout}), tea.WithoutSignalHandler())
 	u.restore = options.Screen.Above(writer{u})
 	u.kill = program.Kill
 	u.other.Go(u.watchStatus)

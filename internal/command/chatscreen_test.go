@@ -180,6 +180,32 @@ func TestATextIsOneMessage(t *testing.T) {
 	x.leaves()
 }
 
+// A chat that starts at the top of a window leaves its text there once: tmux keeps copies of
+// what is erased from the first cell on. Rows of the view that are gone are nowhere.
+func TestNothingIsLeftInTheScrollback(t *testing.T) {
+	for _, cols := range []int{40, 80, 120} {
+		path := file(t, model(t, says("I **pack**.", calls("satchel__pack", `{"items":["hat"]}`)), says("Packed.")), satchel(0), askWrites)
+		x := run{}.chats(t, cols, 24, "--history", "none", "--config", path)
+		x.See("3 tools of 1 servers.")
+		x.Type("/" + screen.Tab)
+		x.See("/resume")
+		x.Type(screen.Ctrl('u'))
+		x.Gone("/resume")
+		x.says("Pack.")
+		x.chooses("y", "once")
+		x.See("Packed.")
+		x.leaves()
+		for text, want := range map[string]int{
+			"Talking with": 1, "3 tools of 1 servers.": 1, "/resume": 0, "> Pack.": 1, "I pack.": 1, "? The model wants": 1, "run it?": 0, "confirms": 0, "→ once": 1, "Packed.": 1,
+			"starting: satchel": 0, "> /quit": 1,
+		} {
+			if got := x.Count(text); got != want {
+				t.Errorf("at %d columns, %q is shown %d times, not %d:\n%s", cols, text, got, want, x.All())
+			}
+		}
+	}
+}
+
 func TestCtrlCCancelsTheTurnAndTwiceLeaves(t *testing.T) {
 	path := file(t, model(t, slowly(1000)), atlas(0))
 	x := run{}.chats(t, 80, 24, "--config", path)

@@ -64,7 +64,7 @@ func healthShower(p *program) func(ensemble.Health) {
 		}
 	case terminal.IsTerminal(p.screen.Stdout):
 		return func(h ensemble.Health) {
-			p.screen.Print("\x1b[H\x1b[J" + reports.HealthTable(h, p.screen.Results) + "\nCtrl-C ends this.\n")
+			p.screen.Print("\x1b[H" + terminal.EraseBelow + reports.HealthTable(h, p.screen.Results) + "\nCtrl-C ends this.\n")
 		}
 	}
 	states := map[string]ensemble.State{}

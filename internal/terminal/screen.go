@@ -338,12 +338,17 @@ func (s *Screen) erase() {
 	}
 }
 
+// EraseBelow erases all from the cursor on and leaves it there, as "\x1b[J" does. tmux copies
+// all that a sequence erases from the first cell of the window on to its scrollback (option
+// scroll-on-clear). So this one erases the row first, and the rest from the next cell on.
+const EraseBelow = "\x1b7\x1b[K\x1b[C\x1b[J\x1b8"
+
 // erasure returns the sequence that removes the block; s.mu is held.
 func (s *Screen) erasure() string {
 	if s.drawn == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\x1b[%dF\x1b[J", s.drawn) // up, to the first column; clear to the end
+	return fmt.Sprintf("\x1b[%dF", s.drawn) + EraseBelow // up, to the first column
 }
 
 // redraw shows the block, or replaces it in one write unless it is the same; s.mu is held.

@@ -213,6 +213,7 @@ func (e *Emulator) eraseDisplay(what int) {
 	first, last := 0, e.rows
 	switch what {
 	case 0:
+		e.keepErased()
 		e.clear(e.row, e.col, e.cols)
 		first = e.row + 1
 	case 1:
@@ -225,6 +226,19 @@ func (e *Emulator) eraseDisplay(what int) {
 	for row := first; row < last; row++ {
 		e.clear(row, 0, e.cols)
 	}
+}
+
+// keepErased moves the lines of the screen above it if the cursor is in the first cell, as
+// tmux does before it erases all of a screen (its option scroll-on-clear).
+func (e *Emulator) keepErased() {
+	if e.row > 0 || e.col > 0 || e.main != nil {
+		return
+	}
+	used := len(e.lines)
+	for used > 0 && strings.TrimSpace(strings.Join(e.lines[used-1], "")) == "" {
+		used--
+	}
+	e.keep(e.lines[:used])
 }
 
 func (e *Emulator) eraseLine(what int) {

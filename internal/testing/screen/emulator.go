@@ -15,6 +15,7 @@ import (
 const maxScrollback = 20_000
 
 // Emulator is the screen of a terminal like xterm: it processes the output of a program.
+// Like tmux, it keeps lines that are erased from the first cell on.
 // It ignores colours. Its methods must not be called concurrently.
 type Emulator struct {
 	parser  parser

@@ -101,6 +101,14 @@ func TestScrollback(t *testing.T) {
 	if fmt.Fprint(e, "\x1b[3J"); e.Scrolled() != 0 {
 		t.Error("the lines above are not cleared")
 	}
+	fmt.Fprint(e, "\x1b[2;1Hb\x1b[1;1Ha\x1b[J")
+	if got := e.All(); e.Scrolled() != 0 || got != "a\n\n" {
+		t.Errorf("erased from the second cell on: %q", got)
+	}
+	fmt.Fprint(e, "\x1b[2;1Hb\x1b[1;1H\x1b[J")
+	if got := e.All(); e.Scrolled() != 2 || got != "a\nb\n\n\n" {
+		t.Errorf("erased from the first cell on: %q", got)
+	}
 }
 
 // A shell on a terminal: what is typed, pasted, resized and answered arrives.
