@@ -137,12 +137,8 @@ func (r *messages) toolChoice() map[string]any {
 
 // Post implements [modelapi.API].
 func (r *messages) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
-	const path = "v1/messages"
-	if r.m.opts.Client == nil {
-		return r.m.sender.Post(ctx, path, body, middleware)
-	}
-	options := slices.Concat(r.m.requestOptions(), []option.RequestOption{option.WithMiddleware(middleware)}, r.m.opts.RequestOptions)
-	err = r.m.opts.Client.Post(ctx, path, body, &res, append(options, option.WithMaxRetries(0))...) // the exchange repeats it
+	once := option.WithMaxRetries(0) // the exchange repeats it
+	err = r.m.client.Post(ctx, "v1/messages", body, &res, slices.Concat([]option.RequestOption{option.WithMiddleware(middleware)}, r.m.opts.RequestOptions, []option.RequestOption{once})...)
 	return res, err
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package anthropicmodel is a [converse.Model] for servers that speak Anthropic's Messages:
-// Anthropic itself, and those that are compatible. It links no client of an SDK; see
-// [Options].RequestOptions.
+// Anthropic itself, and those that are compatible. It is the only package that uses
+// anthropic-sdk-go.
 //
 // The simplest use takes the key from ANTHROPIC_API_KEY:
 //
@@ -12,7 +12,8 @@
 //
 // # Keys
 //
-// Of the environment this package reads only ANTHROPIC_API_KEY, and only if the base URL is
+// The SDK reads keys, profiles, headers and the base URL from the environment, and sends
+// them to any host. This package reads only ANTHROPIC_API_KEY, and only if the base URL is
 // Anthropic's own. It follows redirects only within the origin of the base URL. Errors do
 // not contain APIKey or the values of Headers.
 //
@@ -53,6 +54,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
@@ -70,7 +72,7 @@ type Model struct {
 	name   string
 	opts   Options
 	server *modelapi.Server
-	sender *modelapi.Sender
+	client anthropic.Client
 	own    *http.Transport // nil if the caller supplied an HTTP client
 	api    modelapi.Model
 	tools  *modelapi.Tools
@@ -114,7 +116,7 @@ func New(name string, options *Options) (*Model, error) {
 		JSON: len(opts.OutputSchema) > 0, MaxTokens: int64(opts.MaxTokens), Temperature: opts.Temperature, TopP: opts.TopP, Stop: opts.Stop,
 	}}
 	m.limits = modelapi.LimitsOf(provider).With(opts.MaxTools, opts.MaxDescription)
-	m.sender = m.newSender(base)
+	m.client = anthropic.Client{Options: m.clientOptions(base)}
 	return m, nil
 }
 
@@ -164,36 +166,25 @@ func (m *Model) newRequest(ctx context.Context, request *converse.Request, t *mo
 	return &messages{ctx: ctx, m: m, request: request, transcript: t}
 }
 
-// apiVersion is the version of the API (platform.claude.com, Versions).
-const apiVersion = "2023-06-01"
-
-// newSender returns the sender of requests. No header of it comes from the environment.
-func (m *Model) newSender(base *url.URL) *modelapi.Sender {
+// clientOptions configures the SDK's client. The client is created without its constructor,
+// which would add keys, profiles, base URL and headers from the environment to requests to
+// any host.
+func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
 	client, own := modelapi.Client(m.opts.HTTPClient)
 	m.own = own
-	header := http.Header{}
-	header.Set("Anthropic-Version", apiVersion)
-	if m.opts.APIKey != "" {
-		header.Set("X-Api-Key", m.opts.APIKey)
-	}
-	for name, value := range m.opts.Headers {
-		header.Set(name, value)
-	}
-	return &modelapi.Sender{Client: client, Base: base, Header: header}
-}
-
-// requestOptions returns the settings of the sender as options of the SDK.
-func (m *Model) requestOptions() []option.RequestOption {
-	endpoint := *m.sender.Base
+	endpoint := *base
 	endpoint.RawQuery = ""
-	options := []option.RequestOption{option.WithBaseURL(endpoint.String()), option.WithHTTPClient(m.sender.Client)}
-	for name, values := range m.sender.Base.Query() {
+	options := []option.RequestOption{option.WithBaseURL(endpoint.String()), option.WithHTTPClient(client)}
+	for name, values := range base.Query() {
 		for _, value := range values {
 			options = append(options, option.WithQueryAdd(name, value))
 		}
 	}
-	for name := range m.sender.Header {
-		options = append(options, option.WithHeader(name, m.sender.Header.Get(name)))
+	if m.opts.APIKey != "" {
+		options = append(options, option.WithAPIKey(m.opts.APIKey))
+	}
+	for name, value := range m.opts.Headers {
+		options = append(options, option.WithHeader(name, value))
 	}
 	return options
 }

@@ -4,7 +4,6 @@ package anthropicmodel
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ type Options struct {
 	// report a missing key; the first exchange then fails with [converse.CodeKey].
 	APIKey string
 	// Headers are sent with each request, for example anthropic-beta, and replace headers of
-	// this package with the same name.
+	// anthropic-sdk-go with the same name.
 	Headers map[string]string
 
 	// NoStream requests the answer in one piece. All deltas then come together. The server
@@ -122,19 +121,8 @@ type Options struct {
 	// middleware is closest to the connection. BaseURL must then name the server, and no
 	// key is read from the environment.
 	RequestOptions []option.RequestOption
-	// Client applies RequestOptions; it is required with them, and is new(anthropic.Client).
-	// A program without it does not link the SDK's client, which has 6 MB.
-	Client Client
 	// Logger receives log entries in addition to the events; nil logs nothing.
 	Logger *zap.Logger
-}
-
-// Client sends a request with options. [*anthropic.Client] of anthropic-sdk-go is one. A new
-// one has no options of its own, and reads nothing from the environment.
-//
-// [*anthropic.Client]: https://pkg.go.dev/github.com/anthropics/anthropic-sdk-go#Client
-type Client interface {
-	Post(ctx context.Context, path string, params, response any, options ...option.RequestOption) error
 }
 
 // answerTokens are the limits of older models for the tokens of an answer, by the beginning
@@ -211,9 +199,6 @@ func (o *Options) check(base *url.URL) error {
 	}
 	if o.BaseURL == "" && len(o.RequestOptions) > 0 {
 		add("BaseURL", "BaseURL is not set; with RequestOptions it must name the server, such as https://bedrock-runtime.us-east-1.amazonaws.com")
-	}
-	if o.Client == nil && len(o.RequestOptions) > 0 {
-		add("Client", "Client is not set; RequestOptions need new(anthropic.Client) of anthropic-sdk-go")
 	}
 	for name, value := range map[string]*float64{"Temperature": o.Temperature, "TopP": o.TopP} {
 		if value != nil && (math.IsNaN(*value) || *value < 0 || *value > 1) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
@@ -91,7 +90,7 @@ func toCloud(r *http.Request, next option.MiddlewareNext) (*http.Response, error
 // An option of the SDK that fails, as one without credentials does, ends the exchange.
 func TestRequestOptionsThatFail(t *testing.T) {
 	base, calls := cloudServer(t)
-	model := newModel(t, "anthropic.claude", base, anthropicmodel.Options{RequestOptions: []option.RequestOption{option.WithBaseURL(":")}, Client: new(anthropic.Client)})
+	model := newModel(t, "anthropic.claude", base, anthropicmodel.Options{RequestOptions: []option.RequestOption{option.WithBaseURL(":")}})
 	if _, _, err := run(t.Context(), model, request(user("u", "Weather?"))); err == nil || *calls != 0 {
 		t.Errorf("%v after %d calls", err, *calls)
 	}
@@ -103,10 +102,9 @@ func TestRequestOptions(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-elsewhere")
 	base, calls := cloudServer(t)
 	options := anthropicmodel.Options{RequestOptions: []option.RequestOption{option.WithMiddleware(toCloud)}}
-	if _, err := anthropicmodel.New("anthropic.claude", &options); err == nil || !strings.Contains(err.Error(), "BaseURL is not set") || !strings.Contains(err.Error(), "Client is not set") {
-		t.Errorf("without a BaseURL and a client: %v", err)
+	if _, err := anthropicmodel.New("anthropic.claude", &options); err == nil || !strings.Contains(err.Error(), "BaseURL is not set") {
+		t.Errorf("without a BaseURL: %v", err)
 	}
-	options.Client = new(anthropic.Client)
 	model := newModel(t, "anthropic.claude", base, options).Bind()
 	retries := 0
 	var reply converse.Reply
@@ -126,37 +124,5 @@ func TestRequestOptions(t *testing.T) {
 	text, _ := json.Marshal(reply.Message.Content)
 	if retries != 1 || *calls != 2 || !strings.Contains(string(text), "Rain.") {
 		t.Errorf("%d retries, %d calls, %s", retries, *calls, text)
-	}
-}
-
-// TestSent: what a request has besides its body, with options of the SDK and without.
-func TestSent(t *testing.T) {
-	for name, options := range map[string]anthropicmodel.Options{"without": {}, "with": {RequestOptions: []option.RequestOption{option.WithHeader("X-More", "more")}, Client: new(anthropic.Client)}} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("ANTHROPIC_AUTH_TOKEN", "planted")
-			t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Planted: planted")
-			var got *http.Request
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				got = r
-				w.WriteHeader(http.StatusUnauthorized)
-			}))
-			t.Cleanup(server.Close)
-			options.APIKey, options.Headers = "k-1234", map[string]string{"anthropic-beta": "one,two", "user-agent": "mine"}
-			if _, _, err := run(t.Context(), newModel(t, "m", server.URL+"/api?b=2&a=1", options), request(user("u", "Hi"))); err == nil {
-				t.Fatal("no error")
-			}
-			if got.Method != http.MethodPost || got.RequestURI != "/api/v1/messages?a=1&b=2" {
-				t.Errorf("%s %s", got.Method, got.RequestURI)
-			}
-			for name, want := range map[string]string{
-				"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "mine", "X-Api-Key": "k-1234",
-				"Anthropic-Version": "2023-06-01", "Anthropic-Beta": "one,two", "Authorization": "", "X-Planted": "",
-				"X-More": map[string]string{"with": "more"}[t.Name()[len("TestSent/"):]],
-			} {
-				if values := strings.Join(got.Header.Values(name), "|"); values != want {
-					t.Errorf("%s is %q, want %q", name, values, want)
-				}
-			}
-		})
 	}
 }

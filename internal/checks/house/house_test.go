@@ -211,21 +211,6 @@ func TestOnlyTheCommandDraws(t *testing.T) {
 	}
 }
 
-// The clients of the models' SDKs are 20 MB and 6 MB of the types of their APIs. Of
-// Anthropic's, the options are linked.
-func TestNoClientOfAnSDKIsLinked(t *testing.T) {
-	options := false
-	for _, p := range list(t, "-deps", "./cmd/consort", "./converse/anthropicmodel", "./converse/openaimodel") {
-		if p.ImportPath == "github.com/anthropics/anthropic-sdk-go" || within(p.ImportPath, "github.com/openai") {
-			t.Errorf("%s is linked", p.ImportPath)
-		}
-		options = options || p.ImportPath == "github.com/anthropics/anthropic-sdk-go/option"
-	}
-	if !options {
-		t.Error("anthropic-sdk-go has another name")
-	}
-}
-
 func TestTopLevel(t *testing.T) {
 	want := []string{
 		"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "canister", "cmd", "config", "converse", "docs", "ensemble",
