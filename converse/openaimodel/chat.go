@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/openai/openai-go/v3/option"
 )
 
 const opening = `{"messages":[`
@@ -45,8 +46,9 @@ func (c *chat) Encode() ([]byte, *modelapi.BodyRef, error) {
 }
 
 // Post implements [modelapi.API].
-func (c *chat) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (*http.Response, error) {
-	return c.m.sender.Post(ctx, "chat/completions", body, middleware)
+func (c *chat) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
+	err = c.m.client.Post(ctx, "chat/completions", body, &res, option.WithMiddleware(middleware))
+	return res, err
 }
 
 // Read implements [modelapi.API].

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package openaimodel is a [converse.Model] for servers that speak OpenAI's Responses or
-// Chat Completions: OpenAI itself, and the many that call themselves compatible. It links no
-// SDK.
+// Chat Completions: OpenAI itself, and the many that call themselves compatible. It is the
+// only package that uses openai-go.
 //
 // The simplest use takes the key from OPENAI_API_KEY:
 //
@@ -16,9 +16,10 @@
 //
 // # Keys
 //
-// Of the environment this package reads only OPENAI_API_KEY, and only if the base URL is
-// OpenAI's own. It follows redirects only within the origin of the base URL. Errors do not
-// contain the secrets that were given to the model.
+// The SDK reads keys, organization, project, headers and the base URL from the
+// environment, and sends them to any host. This package reads only OPENAI_API_KEY, and
+// only if the base URL is OpenAI's own. It follows redirects only within the origin of
+// the base URL. Errors do not contain the secrets that were given to the model.
 //
 // # APIs
 //
@@ -71,7 +72,8 @@
 //
 // # What comes back
 //
-// Calls in a stream are separated by index, ID, name, and whether the earlier
+// This package reads streams itself, because the SDK's accumulator merges or loses calls
+// of several servers. It separates calls by index, ID, name, and whether the earlier
 // arguments are complete. Calls count whatever the finish reason is. The prefix
 // functions. of a name is removed if the rest is an offered tool and the full name is
 // not. An answer is complete if the server sent a finish reason or [DONE]. Anything else

@@ -15,6 +15,8 @@ import (
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
 	"go.uber.org/zap"
 )
 
@@ -24,7 +26,7 @@ type Model struct {
 	name    string
 	opts    Options
 	server  *modelapi.Server
-	sender  *modelapi.Sender
+	client  openai.Client
 	own     *http.Transport // nil if the caller supplied an HTTP client
 	api     modelapi.Model
 	tools   *modelapi.Tools
@@ -73,7 +75,7 @@ func New(name string, options *Options) (*Model, error) {
 	}
 	m.api = modelapi.Model{Server: m.server, Info: m.describe(base), NewRequest: m.newRequest}
 	m.limits = modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
-	m.sender = m.newSender(base)
+	m.client = openai.Client{Options: m.clientOptions(base)}
 	return m, nil
 }
 
@@ -106,23 +108,37 @@ func (m *Model) Screen(definition *invoker.Definition) error {
 	return err
 }
 
-// newSender returns the sender of requests. No header of it comes from the environment.
-func (m *Model) newSender(base *url.URL) *modelapi.Sender {
+// clientOptions configures the SDK's client. The client is created without its
+// constructor, which would add keys, organization, project, base URL and custom headers
+// from the environment to requests to any host.
+func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
 	client, own := modelapi.Client(m.opts.HTTPClient)
 	m.own = own
-	header := http.Header{}
-	for name, value := range map[string]string{"OpenAI-Organization": m.opts.Organization, "OpenAI-Project": m.opts.Project} {
-		if value != "" {
-			header.Set(name, value)
+	endpoint := *base
+	endpoint.RawQuery = ""
+	options := []option.RequestOption{
+		option.WithBaseURL(endpoint.String()),
+		option.WithHTTPClient(client),
+		option.WithMaxRetries(0), // the exchange repeats requests
+	}
+	for name, values := range base.Query() {
+		for _, value := range values {
+			options = append(options, option.WithQueryAdd(name, value))
 		}
 	}
 	if m.opts.APIKey != "" {
-		header.Set("Authorization", "Bearer "+m.opts.APIKey)
+		options = append(options, option.WithAPIKey(m.opts.APIKey))
+	}
+	if m.opts.Organization != "" {
+		options = append(options, option.WithOrganization(m.opts.Organization))
+	}
+	if m.opts.Project != "" {
+		options = append(options, option.WithProject(m.opts.Project))
 	}
 	for name, value := range m.opts.Headers {
-		header.Set(name, value)
+		options = append(options, option.WithHeader(name, value))
 	}
-	return &modelapi.Sender{Client: client, Base: base, Header: header}
+	return options
 }
 
 // MaxTools returns how many tools the server accepts in a request; 0 if no limit is

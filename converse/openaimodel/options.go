@@ -59,8 +59,8 @@ type Options struct {
 	// Organization and Project are sent in OpenAI's headers of these names. They are
 	// never read from the environment.
 	Organization, Project string
-	// Headers are sent with each request and replace headers of this package with the same
-	// name, such as User-Agent.
+	// Headers are sent with each request and replace headers of openai-go with the same
+	// name.
 	Headers map[string]string
 
 	// NoStream requests the answer in one piece. All deltas then come together.

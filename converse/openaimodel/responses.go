@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/openai/openai-go/v3/option"
 )
 
 // responses is one request to Responses. The server keeps nothing: each request has the
@@ -43,8 +44,9 @@ func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
 }
 
 // Post implements [modelapi.API].
-func (r *responses) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (*http.Response, error) {
-	return r.m.sender.Post(ctx, "responses", body, middleware)
+func (r *responses) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
+	err = r.m.client.Post(ctx, "responses", body, &res, option.WithMiddleware(middleware))
+	return res, err
 }
 
 // Read implements [modelapi.API].

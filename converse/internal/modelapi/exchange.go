@@ -20,7 +20,8 @@ type API interface {
 	// Encode returns the body of the request. It is called before the first attempt, and
 	// again after Amend has returned true.
 	Encode() ([]byte, *BodyRef, error)
-	// Post sends a body once. The middleware runs between Post and the connection.
+	// Post sends a body once, through the provider's SDK. The middleware runs between the
+	// SDK and the connection.
 	Post(ctx context.Context, body []byte, middleware Middleware) (*http.Response, error)
 	// Read reads an answer and passes on its deltas. Its error is one of [Exchange.Broken]
 	// and the functions built on it, or [ErrContinue].
@@ -34,7 +35,7 @@ type API interface {
 // Encode then returns.
 var ErrContinue = errors.New("the answer continues with another request")
 
-// Middleware wraps the sending of a request. It has the type of middleware in Anthropic's SDK.
+// Middleware is the type of middleware in the SDKs of OpenAI and Anthropic.
 type Middleware = func(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error)
 
 // Exchange is one running exchange, on the goroutine of the caller's loop.
