@@ -17,9 +17,8 @@ func fallbacks(to *[]Model) value {
 	return v
 }
 
-// inherited has, by key, what a fallback takes from the first model unless it sets the key
-// itself: what the answers of all models have in common, and the time limits. Every API
-// has these keys.
+// inherited are the keys that a fallback takes from the first model unless it sets them
+// itself: keys for the answers of every API, and the time limits.
 var inherited = map[string]func(m, from *Model){
 	"max_tokens":       func(m, from *Model) { m.MaxTokens = from.MaxTokens },
 	"tool_choice":      func(m, from *Model) { m.ToolChoice = from.ToolChoice },
