@@ -133,7 +133,10 @@ func (m maker) assistant() canister.Canister {
 	if m.IntN(3) == 0 {
 		return c
 	}
-	c.Usage = &canister.Usage{Input: m.integer(), Cached: m.integer(), CacheWritten: m.integer(), Output: m.integer(), Reasoning: m.integer(), Context: m.integer()}
+	c.Usage = &canister.Usage{
+		Input: m.integer(), Cached: m.integer(), CacheWritten: m.integer(), Output: m.integer(), Reasoning: m.integer(),
+		Context: m.integer(),
+	}
 	if m.IntN(2) == 0 {
 		if c.Unknown == nil {
 			c.Unknown = canister.Fields{}

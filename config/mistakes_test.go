@@ -125,7 +125,10 @@ var mistakes = []mistake{
 	{"", []string{"log.level=verbose"}, "--set log.level", "log.level", `expected "debug"`},
 	{"", []string{"model.name=m", "model.stop=[a"}, "--set model.stop", "model.stop", "not valid TOML"},
 	{"", []string{"model"}, "--set", "", "such as --set model.temperature=0.2"},
-	{"[[approval.rules]]\naction = 'ask'\n", []string{"approval.rules.action=deny"}, "--set approval.rules.action", "approval.rules.action", "--set 'approval.rules=[…]'"},
+	{
+		"[[approval.rules]]\naction = 'ask'\n", []string{"approval.rules.action=deny"}, "--set approval.rules.action",
+		"approval.rules.action", "--set 'approval.rules=[…]'",
+	},
 }
 
 // TestMistakes: each mistake is reported with its place, its key and a fix.

@@ -158,8 +158,9 @@ func TestSettingsNeverSendTheKeyElsewhere(t *testing.T) {
 		"": openAI, "name = 'gpt-5-mini'": openAI, "name = 'chatgpt-4o-latest'": openAI, "name = 'llama3.1'": openAI, "name = 'claude-sonnet-5'": anthropic,
 		"name = 'opus'\nprovider = 'anthropic'": anthropic, "name = 'gpt-5-mini'\nprovider = 'openai'": openAI,
 		"name = 'gpt-5-mini'\nbase_url = 'https://api.openai.com/v1'": openAI, "name = 'claude-sonnet-5'\nbase_url = 'https://api.anthropic.com'": anthropic,
-		"name = 'gpt-5-mini'\nbase_url = 'https://proxy.example/v1'": proxy, "name = 'claude-sonnet-5'\nbase_url = 'https://proxy.example/v1'\nprovider = 'anthropic'": proxy,
-		"name = 'gpt-5-mini'\nbase_url = '${PROXY}'": proxy,
+		"name = 'gpt-5-mini'\nbase_url = 'https://proxy.example/v1'":                              proxy,
+		"name = 'claude-sonnet-5'\nbase_url = 'https://proxy.example/v1'\nprovider = 'anthropic'": proxy,
+		"name = 'gpt-5-mini'\nbase_url = '${PROXY}'":                                              proxy,
 	}
 	names := []string{"", "gpt-6", "chatgpt-4o-latest", "codex-mini-latest", "ft:gpt-4o", "llama3.1", "claude-opus-5"}
 	kinds := []string{"", "openai", "anthropic"}
@@ -223,7 +224,8 @@ func TestSettingsOfAServerElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if web, rpc := c.MCP["web"], c.GRPC["rpc"]; len(web.Headers) != 1 || len(web.TrustedHeaders) != 1 || rpc.Token.Reveal() == "" || !rpc.Plaintext || len(rpc.TrustedMetadata) != 1 {
+	web, rpc := c.MCP["web"], c.GRPC["rpc"]
+	if len(web.Headers) != 1 || len(web.TrustedHeaders) != 1 || rpc.Token.Reveal() == "" || !rpc.Plaintext || len(rpc.TrustedMetadata) != 1 {
 		t.Errorf("without a move: %+v, %+v", web, rpc)
 	}
 	for _, place := range []string{"grpc.rpc.address=b.example:1", "grpc.rpc={dapr='b'}"} {

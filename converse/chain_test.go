@@ -329,7 +329,9 @@ func TestChainSpends(t *testing.T) {
 	// A refusal has a price if the server had answered a part before.
 	refusal := &converse.ModelError{Message: "overloaded", Status: 529, Usage: &canister.Usage{Input: 30, Output: 12}}
 	alone := policy(tokens(1_000_000))
-	_, err := converse.New(newPart("script", conversetest.Line{Err: refusal}), nil, &converse.Options{ID: "talk", Budget: alone}).Ask(t.Context(), canister.Text("go"))
+	_, err := converse.New(
+		newPart("script", conversetest.Line{Err: refusal}), nil, &converse.Options{ID: "talk", Budget: alone},
+	).Ask(t.Context(), canister.Text("go"))
 	if !errors.Is(err, refusal) {
 		t.Errorf("the error is %v", err)
 	}

@@ -218,7 +218,10 @@ func TestApproval(t *testing.T) {
 
 	for _, refused := range []struct{ answer, told string }{{"\r", "The person said no."}, {"too early\r", "The person said no: too early"}} {
 		no := newStage(t, append(ask, says("It stays.", refused.told))...)
-		contains(t, no.onTerminal("a reason for no] ", refused.answer, "approval", request...), "files__remove, which may destroy something", `"name": "old"`, "It stays.")
+		contains(
+			t, no.onTerminal("a reason for no] ", refused.answer, "approval", request...),
+			"files__remove, which may destroy something", `"name": "old"`, "It stays.",
+		)
 	}
 	nobody := newStage(t, append(ask, says("It stays.", "no person can be asked"))...)
 	same(t, nobody.run("y\n", "approval", request...), "It stays.")

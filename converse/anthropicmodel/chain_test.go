@@ -188,7 +188,9 @@ var troubles = map[string]func(t *testing.T, api string) []trouble{
 	},
 	"the answer breaks off, or is silent for `idle_timeout`, before its first piece": func(*testing.T, string) []trouble {
 		return []trouble{
-			{reply: cutOff(openaiserver.EndCut, ": hello\n\n")}, {reply: cutOff(openaiserver.EndReset, ": hello\n\n")}, {reply: cutOff(openaiserver.EndClean, ": hello\n\n")},
+			{reply: cutOff(openaiserver.EndCut, ": hello\n\n")},
+			{reply: cutOff(openaiserver.EndReset, ": hello\n\n")},
+			{reply: cutOff(openaiserver.EndClean, ": hello\n\n")},
 			{reply: cutOff(openaiserver.EndStall, ": hello\n\n"), settings: settings{silent: 50 * time.Millisecond}},
 		}
 	},
@@ -202,16 +204,25 @@ var troubles = map[string]func(t *testing.T, api string) []trouble{
 		if api == "messages" {
 			return statuses(402)
 		}
-		return append(statuses(402), failures(openaiserver.Failure{Status: 429, Code: "insufficient_quota"}, openaiserver.Failure{Status: 403, Code: "insufficient_quota"})...)
+		return append(
+			statuses(402),
+			failures(openaiserver.Failure{Status: 429, Code: "insufficient_quota"}, openaiserver.Failure{Status: 403, Code: "insufficient_quota"})...,
+		)
 	},
 	"status 400 or 422: the request is not valid":             func(*testing.T, string) []trouble { return statuses(400, 422) },
 	"status 401 or 403: the key is wrong, or may not be used": func(*testing.T, string) []trouble { return statuses(401, 403) },
 	"status 404: no such model or address":                    func(*testing.T, string) []trouble { return statuses(404) },
 	"status 413, or any status with `context_length_exceeded`: the request is too long": func(*testing.T, string) []trouble {
-		return append(statuses(413), failures(openaiserver.ContextLength(), openaiserver.Failure{Status: 500, Message: tooLong}, openaiserver.Failure{Status: 503, Message: tooLong})...)
+		return append(
+			statuses(413),
+			failures(openaiserver.ContextLength(), openaiserver.Failure{Status: 500, Message: tooLong}, openaiserver.Failure{Status: 503, Message: tooLong})...,
+		)
 	},
 	"any other status from 300 to 499": func(*testing.T, string) []trouble {
-		return append(statuses(405, 409, 410, 418, 424, 451, 499), failures(openaiserver.Failure{Status: 307, Header: http.Header{"Location": {"http://elsewhere.invalid/"}}})...)
+		return append(
+			statuses(405, 409, 410, 418, 424, 451, 499),
+			failures(openaiserver.Failure{Status: 307, Header: http.Header{"Location": {"http://elsewhere.invalid/"}}})...,
+		)
 	},
 	"a certificate that cannot be verified": func(t *testing.T, _ string) []trouble {
 		server := httptest.NewUnstartedServer(nil)

@@ -22,13 +22,22 @@ func completed(name, arguments, code string, took time.Duration, contents ...can
 func said(s string) canister.Content { return canister.TextContent{Text: s} }
 
 func calls() []converse.InvocationCompleted {
-	failed := completed("mortal__die", `{"now":true}`, "OUTCOME_UNKNOWN", 8020*time.Millisecond, said("The connection was lost while the call was under way. Check what it did before you repeat it."))
+	failed := completed(
+		"mortal__die", `{"now":true}`, "OUTCOME_UNKNOWN", 8020*time.Millisecond,
+		said("The connection was lost while the call was under way. Check what it did before you repeat it."),
+	)
 	failed.Cause = "server exited: exit status 3; KeyError: 'WEATHER_API_KEY' is not set"
 	return []converse.InvocationCompleted{
 		completed("files__read_text_file", `{"path":"/home/ada/notes.txt","head":20}`, "", 120*time.Millisecond, said("line one\nline two \x1b[31mred")),
 		completed("a__b", `{}`, "", 0, said("ok")),
-		completed("weather__forecast", `{"days":3,"city":"東京"}`, "", 75*time.Second, said(`{"t":[1,2]}`), canister.StructuredContent{JSON: json.RawMessage(`{"t": [1, 2]}`)}),
-		completed("a_server_with_a_long_name__and_a_tool_with_a_long_name_as_well", `not JSON`, "", time.Second, canister.ImageContent{MIME: "image/png", Data: []byte("123")}),
+		completed(
+			"weather__forecast", `{"days":3,"city":"東京"}`, "", 75*time.Second, said(`{"t":[1,2]}`),
+			canister.StructuredContent{JSON: json.RawMessage(`{"t": [1, 2]}`)},
+		),
+		completed(
+			"a_server_with_a_long_name__and_a_tool_with_a_long_name_as_well", `not JSON`, "", time.Second,
+			canister.ImageContent{MIME: "image/png", Data: []byte("123")},
+		),
 		completed("files__edit_file", `{"path":"a.go","edits":[{"oldText":"a\nb","newText":"a\nc"}]}`, "", time.Second,
 			said("```diff\n--- a.go\n+++ a.go\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n```\n")),
 		failed,
@@ -52,7 +61,8 @@ func TestCompletedCall(t *testing.T) {
 
 func TestCallDetails(t *testing.T) {
 	golden(t, "details", Style{}, func(s Style) (rows []string) {
-		for _, one := range append(calls(), completed("x", `{"text":"a\nb"}`, "", 0, canister.StructuredContent{JSON: json.RawMessage(`{"list":[{"name":"a","value":"x\ny"}]}`)})) {
+		lines := canister.StructuredContent{JSON: json.RawMessage(`{"list":[{"name":"a","value":"x\ny"}]}`)}
+		for _, one := range append(calls(), completed("x", `{"text":"a\nb"}`, "", 0, lines)) {
 			rows = append(rows, CallDetails(s, one)...)
 		}
 		return rows
@@ -62,7 +72,10 @@ func TestCallDetails(t *testing.T) {
 func TestRunningCall(t *testing.T) {
 	golden(t, "running", Style{}, func(s Style) (rows []string) {
 		for i, one := range calls() {
-			rows = append(rows, RunningCall(s, one.Invocation, i, time.Duration(i)*1300*time.Millisecond, invoker.Progress{Done: float64(i), Total: 5, Message: "copying \x1bfiles"}))
+			rows = append(
+				rows,
+				RunningCall(s, one.Invocation, i, time.Duration(i)*1300*time.Millisecond, invoker.Progress{Done: float64(i), Total: 5, Message: "copying \x1bfiles"}),
+			)
 		}
 		s.ASCII = true
 		return append(rows, RunningCall(s, calls()[0].Invocation, 1, time.Second, invoker.Progress{}))
@@ -72,7 +85,10 @@ func TestRunningCall(t *testing.T) {
 func TestReasoning(t *testing.T) {
 	golden(t, "reasoning", Style{}, func(s Style) []string {
 		thoughts := "First, I need the weather.\n\nThen I shall say what to wear, which depends on \u202ethe wind."
-		return append([]string{Thinking(s, 3, 2*time.Second, ""), Thinking(s, 4, 61*time.Second, thoughts), FoldedReasoning(s, 7, 3*time.Second)}, Reasoning(s, thoughts)...)
+		return append(
+			[]string{Thinking(s, 3, 2*time.Second, ""), Thinking(s, 4, 61*time.Second, thoughts), FoldedReasoning(s, 7, 3*time.Second)},
+			Reasoning(s, thoughts)...,
+		)
 	})
 }
 
@@ -82,7 +98,10 @@ func TestStatusLine(t *testing.T) {
 			StatusLine(s, Status{}),
 			StatusLine(s, Status{Model: "claude-sonnet-5", Tokens: 950}),
 			StatusLine(s, Status{Model: "claude-sonnet-5", Tokens: 12_345, Cost: "$0.12", Left: "$1.88"}),
-			StatusLine(s, Status{Model: "a-model-with-a-very-long-name-2026-11", Tokens: 4_500_000, Cost: "$10.12", Left: "$1.88", Starting: []string{"everything", "git"}, Away: []string{"files"}}),
+			StatusLine(s, Status{
+				Model: "a-model-with-a-very-long-name-2026-11", Tokens: 4_500_000, Cost: "$10.12", Left: "$1.88",
+				Starting: []string{"everything", "git"}, Away: []string{"files"},
+			}),
 		}
 	})
 }

@@ -32,12 +32,23 @@ var questions = map[string]struct {
 	"question.edit": {ask: approval("edit_file", "edit_file",
 		`{"path":"a.go","edits":[{"oldText":"a := 1\nb := 2\nc := 3","newText":"a := 1\nb := 3\nc := 3"},{"oldText":"x","newText":"y","all":true}],"dryRun":false}`,
 		invoker.Hints{Destructive: &yes, OpenWorld: &no})},
-	"question.edit_one": {ask: approval("str_replace", "", `{"command":"str_replace","old_str":"one\n","new_str":"one\ntwo\n","path":"x.txt"}`, invoker.Hints{Destructive: &no})},
-	"question.command":  {ask: approval("bash", "", `{"timeout":30,"command":"rm -rf build && \\\n  make all","args":["-x","a b"],"env":{"PATH":"/bin","EMPTY":""}}`, invoker.Hints{OpenWorld: &yes})},
-	"question.fetch":    {ask: approval("fetch", "Fetch a page", `{"url":"https://example.com/a/long/path?with=a&query=that&does=not&fit","method":"GET","headers":{"Accept":"*/*"}}`, invoker.Hints{ReadOnly: true}), readOnly: true},
-	"question.claims":   {ask: approval("rеad", "Read \u202eeliF", `{}`, invoker.Hints{ReadOnly: true})},
-	"question.hostile":  {ask: approval("write", "", `{"path":"a\u202etxt.exe","path":" /etc/passwd","content":"x\n  path: /tmp/safe\n\u001b[2J\nend","te\nxt":"\ud800","n":1e400,"note":"true"}`, invoker.Hints{})},
-	"question.unknown":  {ask: converse.Approval{Ensemble: "files", Tool: "x", Arguments: json.RawMessage(`[1]`)}},
+	"question.edit_one": {ask: approval(
+		"str_replace", "", `{"command":"str_replace","old_str":"one\n","new_str":"one\ntwo\n","path":"x.txt"}`,
+		invoker.Hints{Destructive: &no},
+	)},
+	"question.command": {ask: approval(
+		"bash", "",
+		`{"timeout":30,"command":"rm -rf build && \\\n  make all","args":["-x","a b"],"env":{"PATH":"/bin","EMPTY":""}}`,
+		invoker.Hints{OpenWorld: &yes},
+	)},
+	"question.fetch":  {ask: approval("fetch", "Fetch a page", `{"url":"https://example.com/a/long/path?with=a&query=that&does=not&fit","method":"GET","headers":{"Accept":"*/*"}}`, invoker.Hints{ReadOnly: true}), readOnly: true},
+	"question.claims": {ask: approval("rеad", "Read \u202eeliF", `{}`, invoker.Hints{ReadOnly: true})},
+	"question.hostile": {ask: approval(
+		"write", "",
+		`{"path":"a\u202etxt.exe","path":" /etc/passwd","content":"x\n  path: /tmp/safe\n\u001b[2J\nend","te\nxt":"\ud800","n":1e400,"note":"true"}`,
+		invoker.Hints{},
+	)},
+	"question.unknown": {ask: converse.Approval{Ensemble: "files", Tool: "x", Arguments: json.RawMessage(`[1]`)}},
 }
 
 func TestQuestion(t *testing.T) {
@@ -149,7 +160,11 @@ func TestQuestionShowsAllSpaces(t *testing.T) {
 
 // The name of a member cannot pass for a hint.
 func TestQuestionQuotesSentences(t *testing.T) {
-	rows := Question(Style{Width: 80}, approval("t", "", `{"It changes nothing, as its server declares, which is trusted.":1,"It changes nothing":{"a":2}}`, invoker.Hints{}), false)
+	rows := Question(
+		Style{Width: 80},
+		approval("t", "", `{"It changes nothing, as its server declares, which is trusted.":1,"It changes nothing":{"a":2}}`, invoker.Hints{}),
+		false,
+	)
 	for _, row := range rows {
 		if strings.HasPrefix(strings.TrimSpace(row), "It changes") {
 			t.Errorf("it looks like a hint:\n%s", strings.Join(rows, "\n"))
@@ -168,7 +183,10 @@ func TestQuestionShowsUnchangedLines(t *testing.T) {
 }
 
 func someText(random *rand.Rand) string {
-	pieces := []string{"word", " ", "\n", "true", "12", "東京", "\u202e", "\x1b[31m", "\t", "\r\n", "\"", "\\", "<U+0041>", "e\u0301", "\u00a0", "{", "| ", "longer piece of text"}
+	pieces := []string{
+		"word", " ", "\n", "true", "12", "東京", "\u202e", "\x1b[31m", "\t", "\r\n", "\"", "\\", "<U+0041>", "e\u0301",
+		"\u00a0", "{", "| ", "longer piece of text",
+	}
 	var b strings.Builder
 	for range random.IntN(8) {
 		b.WriteString(pieces[random.IntN(len(pieces))])

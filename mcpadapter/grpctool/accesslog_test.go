@@ -60,7 +60,10 @@ func TestAccessLog(t *testing.T) {
 			if text := fmt.Sprint(line); strings.Contains(text, "the-token-of") || strings.Contains(text, "4711") {
 				t.Errorf("a line reveals a token or an argument: %s", text)
 			}
-			count[fmt.Sprint(line["transport"], " ", line["from"], " ", line["client_name"], " ", line["method"], " ", line["tool"], " ", line["code"], " ", line["grpc_status"])]++
+			count[fmt.Sprint(
+				line["transport"], " ", line["from"], " ", line["client_name"], " ", line["method"], " ", line["tool"], " ",
+				line["code"], " ", line["grpc_status"],
+			)]++
 		}
 	}
 	for _, want := range []string{

@@ -46,7 +46,10 @@ func TestCitations(t *testing.T) {
 			`{"type":"response.output_text.delta","output_index":0,"content_index":0,"item_id":"msg_1","delta":"It "}`,
 			`{"type":"response.output_item.done","output_index":0,"item":`+openAI+`}`,
 			`{"type":"response.completed","response":{"status":"completed","output":[`+openAI+`]}}`)), ofOpenAI},
-		"Messages": {anthropic(`{"type":"message","role":"assistant","content":[{"type":"text","text":"It snows.","citations":[` + citation + `]}],"stop_reason":"end_turn"}`), ofAnthropic},
+		"Messages": {
+			anthropic(`{"type":"message","role":"assistant","content":[{"type":"text","text":"It snows.","citations":[` + citation + `]}],"stop_reason":"end_turn"}`),
+			ofAnthropic,
+		},
 		"Messages, streamed": {anthropic(stream(
 			`{"type":"message_start","message":{"role":"assistant","content":[]}}`,
 			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,

@@ -232,7 +232,8 @@ func (l *life) work(ctx context.Context, talk *converse.Conversation) error {
 		events = talk.Step(ctx)
 	case 3:
 		added := []canister.Canister{
-			canister.Document{Title: l.text(), Content: l.content()}, canister.Supervisor{Content: canister.Texts("Rule: " + l.text())}, canister.User{Content: l.content()},
+			canister.Document{Title: l.text(), Content: l.content()},
+			canister.Supervisor{Content: canister.Texts("Rule: " + l.text())}, canister.User{Content: l.content()},
 		}[l.of(0, 1, 2)]
 		if err := talk.Load(ctx); err != nil || len(canister.Pending(talk.History())) > 0 {
 			return err
