@@ -151,11 +151,17 @@ func TestMistakesOutsideTheFile(t *testing.T) {
 		{"[model]\nname = 'gpt-5-mini'\n", nil, "1:2", "model.api_key", "set OPENAI_API_KEY"},
 		{"[model]\nname = 'm'\nbase_url = 'http://x/v1/chat/completions'\n", nil, "3:1", "model.base_url", "/chat/completions"},
 		{"[model]\nname = 'gpt-5-mini'\napi_key = 'sk-ant-1'\n", nil, "3:1", "model.api_key", "key of Anthropic"},
-		{"[model]\nname = 'm'\nbase_url = 'http://x'\n", []string{"model.base_url=http://x/v1/responses"}, "--set model.base_url", "model.base_url", "/responses"},
+		{
+			"[model]\nname = 'm'\nbase_url = 'http://x'\n", []string{"model.base_url=http://x/v1/responses"},
+			"--set model.base_url", "model.base_url", "/responses",
+		},
 		{"", []string{"audit.file=" + filepath.Join(folder, "none", "a.jsonl")}, "--set audit.file", "audit.file", "create the folder first"},
 	} {
 		t.Setenv("OPENAI_API_KEY", "")
-		settings, err := config.Parse("consort.toml", []byte(m.text), &config.Options{Lookup: func(string) (string, bool) { return "", false }, Set: m.settings})
+		settings, err := config.Parse(
+			"consort.toml", []byte(m.text),
+			&config.Options{Lookup: func(string) (string, bool) { return "", false }, Set: m.settings},
+		)
 		if err == nil {
 			var parts *config.Assembly
 			if parts, err = config.Assemble(settings, nil); err == nil {

@@ -239,7 +239,10 @@ func TestSettingsOfAServerElsewhere(t *testing.T) {
 			t.Errorf("%s: %+v", place, rpc)
 		}
 	}
-	c, err = with(file, "mcp.web.url=https://b.example", "mcp.web.headers.Authorization=Bearer own", "grpc.rpc.address=b.example:1", "grpc.rpc.tls.plaintext=true")
+	c, err = with(
+		file, "mcp.web.url=https://b.example", "mcp.web.headers.Authorization=Bearer own", "grpc.rpc.address=b.example:1",
+		"grpc.rpc.tls.plaintext=true",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,8 @@ func TestLimitsCountWaits(t *testing.T) {
 	history := looked(talked(1), 1)
 	result := history[len(history)-1]
 	wait := canister.Wait{
-		Head: canister.Head{ID: "w", Extra: canister.Extra{Metadata: calls.Sampled{Exchanges: 5}.Remember(nil)}}, For: canister.WaitElicitation, Invocation: "i",
+		Head: canister.Head{ID: "w", Extra: canister.Extra{Metadata: calls.Sampled{Exchanges: 5}.Remember(nil)}},
+		For:  canister.WaitElicitation, Invocation: "i",
 	}
 	history = append(history[:len(history)-1], wait, result)
 	policy := Policy{Limits: Limits{Exchanges: 6}}

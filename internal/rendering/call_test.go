@@ -74,7 +74,10 @@ func TestRunningCall(t *testing.T) {
 		for i, one := range calls() {
 			rows = append(
 				rows,
-				RunningCall(s, one.Invocation, i, time.Duration(i)*1300*time.Millisecond, invoker.Progress{Done: float64(i), Total: 5, Message: "copying \x1bfiles"}),
+				RunningCall(
+					s, one.Invocation, i, time.Duration(i)*1300*time.Millisecond,
+					invoker.Progress{Done: float64(i), Total: 5, Message: "copying \x1bfiles"},
+				),
 			)
 		}
 		s.ASCII = true

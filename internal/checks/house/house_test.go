@@ -189,7 +189,8 @@ func TestTheCoreIsLight(t *testing.T) {
 // they need.
 func TestOnlyTheCommandDraws(t *testing.T) {
 	drawing := []string{
-		"charm.land", "github.com/charmbracelet", "github.com/alecthomas/chroma", "github.com/clipperhouse", "github.com/yuin/goldmark", "github.com/microcosm-cc",
+		"charm.land", "github.com/charmbracelet", "github.com/alecthomas/chroma", "github.com/clipperhouse",
+		"github.com/yuin/goldmark", "github.com/microcosm-cc",
 		module + "/internal/rendering", module + "/internal/readable", module + "/internal/chatui",
 	}
 	var public []string
