@@ -142,7 +142,7 @@ func (s *GRPCServer) check(r *reader, n *node) {
 		if dapr.keyAt > address.keyAt {
 			later = dapr
 		}
-		r.wrongKey(later, "a server has either address or dapr, not both")
+		r.wrongKey(later, "a server has either address or dapr, not both: remove one")
 	}
 	if plain := s.Plaintext && dapr != nil; plain {
 		stray := n.member("tls").member("plaintext")
@@ -165,7 +165,7 @@ func (s *GRPCServer) speaks(r *reader, n *node) {
 	}
 	for _, stray := range strays {
 		if stray != nil {
-			r.wrongKey(stray, "not for a server with service = %q", other)
+			r.wrongKey(stray, "not for a server with service = %q: remove it", other)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestGRPCProblems(t *testing.T) {
 			[]string{
 				`consort.toml:1:7: grpc.a.address: missing: expected the address of the server, such as address = "tools.example.com:443", ` +
 					`or dapr for one behind a Dapr sidecar`,
-				`consort.toml:4:1: grpc.b.dapr: a server has either address or dapr, not both`,
+				`consort.toml:4:1: grpc.b.dapr: a server has either address or dapr, not both: remove one`,
 				`consort.toml:6:9: grpc.c.address: expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`,
 				`consort.toml:9:6: grpc.d.tls.plaintext: the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used`,
 				`consort.toml:10:7: grpc.e.address: missing: expected the address of the server, such as address = "tools.example.com:443", ` +
@@ -52,11 +52,11 @@ func TestGRPCProblems(t *testing.T) {
 			"[grpc.c]\naddress='x'\nsampling=true\nprotocol='2025-11-25'\n",
 			[]string{
 				`consort.toml:3:9: grpc.a.service: expected "tools" or "mcp"; did you mean "mcp"?`,
-				`consort.toml:7:1: grpc.b.category: not for a server with service = "mcp"`,
-				`consort.toml:8:1: grpc.b.caller: not for a server with service = "mcp"`,
-				`consort.toml:9:10: grpc.b.trusted.metadata: not for a server with service = "mcp"`,
-				`consort.toml:12:1: grpc.c.sampling: not for a server with service = "tools"`,
-				`consort.toml:13:1: grpc.c.protocol: not for a server with service = "tools"`}},
+				`consort.toml:7:1: grpc.b.category: not for a server with service = "mcp": remove it`,
+				`consort.toml:8:1: grpc.b.caller: not for a server with service = "mcp": remove it`,
+				`consort.toml:9:10: grpc.b.trusted.metadata: not for a server with service = "mcp": remove it`,
+				`consort.toml:12:1: grpc.c.sampling: not for a server with service = "tools": remove it`,
+				`consort.toml:13:1: grpc.c.protocol: not for a server with service = "tools": remove it`}},
 		"TLS": {"[grpc.a]\naddress='x'\ntls={certificate='x'}\n[grpc.b]\naddress='x'\ntls={key='x'}\n[grpc.c]\naddress='x'\n" +
 			"tls={ca='x', plaintext=true}\n[grpc.d]\naddress='x'\ntls={plaintext_secrets=true}\n",
 			[]string{

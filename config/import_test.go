@@ -71,9 +71,9 @@ func TestImportProblems(t *testing.T) {
 		name, json string
 		want       []string
 	}{
-		{"no JSON", `{"mcpServers": {]}`, []string{`m.json:1:17: not valid JSON: invalid character ']' looking for beginning of object key string`}},
-		{"cut off", `{"mcpServers": {`, []string{`m.json:1:16: not valid JSON: unexpected end of JSON input`}},
-		{"nothing", ``, []string{`m.json:1:1: not valid JSON: unexpected end of JSON input`}},
+		{"no JSON", `{"mcpServers": {]}`, []string{`m.json:1:17: mcpServers: not valid JSON: invalid character ']' looking for beginning of object key string; write each key in double quotes`}},
+		{"cut off", `{"mcpServers": {`, []string{`m.json:1:16: mcpServers: not valid JSON: unexpected end of JSON input; close each "{" and "["`}},
+		{"nothing", ``, []string{`m.json:1:1: not valid JSON: unexpected end of JSON input; close each "{" and "["`}},
 		{
 			"another file", `{"tools": {}}`,
 			[]string{`m.json:1:1: mcpServers: missing: expected an object of servers by name, as in {"mcpServers": {"NAME": {"command": "npx"}}}`},
@@ -84,7 +84,7 @@ func TestImportProblems(t *testing.T) {
 		},
 		{"servers in a list", `{"mcpServers": [1]}`, []string{`m.json:1:16: mcpServers: expected a table of tables, found a list`}},
 		{"twice", `{"mcpServers": {"a": {"url": "http://x"}, "a": {"url": "http://y"}, "own": {"url": "http://x"}}}`, []string{
-			`m.json:1:43: mcpServers.a: defined before, on line 1`,
+			`m.json:1:43: mcpServers.a: defined before, on line 1; remove one of the two`,
 			`m.json:1:69: mcpServers.own: another server already has this name, from consort.toml:2`}},
 		{"all at once",
 			"{\"mcpServers\": {\n \"a\": {\"command\": [\"x\"], \"env\": {\"A\": \"${NO}\"}},\n \"b\": {},\n" +
@@ -97,9 +97,9 @@ func TestImportProblems(t *testing.T) {
 				`m.json:4:16: mcpServers.c.type: expected "stdio", "http", "sse", "streamable-http", "streamable_http" or "streamableHttp"; ` +
 					`did you mean "http"?`,
 				`m.json:4:32: mcpServers.c.url: expected a URL that begins with http:// or https:// and names a host`,
-				`m.json:5:24: mcpServers.d.url: a server has either command or url, not both`,
+				`m.json:5:24: mcpServers.d.url: a server has either command or url, not both: remove one`,
 				`m.json:6:2: mcpServers.e.url: missing: expected the address of the server, such as "url": "http://localhost:8080/mcp"`,
-				`m.json:6:23: mcpServers.e.command: not for a server with type = "sse"`,
+				`m.json:6:23: mcpServers.e.command: not for a server with type = "sse": remove it`,
 				`m.json:7:7: mcpServers.f: expected a table, found null`,
 				`m.json:7:27: mcpServers.g.type: expected a number of at most 64 bits`}},
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/internal/jsonc"
 )
 
@@ -25,7 +26,7 @@ func jsonTree(src *source, ps *problems) *node {
 		if errors.As(err, &syntax) {
 			at = int(syntax.Offset) - 1 // Offset counts the bytes read
 		}
-		j.report(nil, at, "not valid JSON: %s", err)
+		ps.add(src.problem(at, plaintext.JSONKey(data), "not valid JSON: %s", plaintext.WithAdvice(err.Error())))
 		return nil
 	}
 	root := &node{}
@@ -75,7 +76,7 @@ func (j *jsonReader) object(n *node, depth int) bool {
 		child := &node{parent: n, key: name, keyAt: at}
 		if earlier := n.put(child); earlier != nil {
 			line, _ := j.source.position(earlier.keyAt)
-			j.report(child, at, "defined before, on line %d", line)
+			j.report(child, at, "defined before, on line %d; remove one of the two", line)
 		}
 		if !j.fill(child, depth) {
 			return false

@@ -82,14 +82,14 @@ var mistakes = []mistake{
 	{"[model]\nname = 'm'\napi_key = 'env:ABSENT'\n", nil, "3:11", "model.api_key", "${ABSENT:-default}"},
 	{"[model]\nname = 'm'\napi_key = '${ABSENT'\n", nil, "3:11", "model.api_key", "$${"},
 	{"[model]\nname = 'm'\napi_key = 'env:my-key'\n", nil, "3:11", "model.api_key", "letters, digits and _"},
-	{"[model]\nname = 'm'\napi_key = 'env:EMPTY'\n", nil, "3:11", "model.api_key", "not empty"},
+	{"[model]\nname = 'm'\napi_key = 'env:EMPTY'\n", nil, "3:11", "model.api_key", "but the variable is: set it"},
 	// Keys that are missing, or contradict others.
 	{"[model]\nbase_url = 'http://x'\n", nil, "1:2", "model.name", `name = "gpt-5-mini"`},
 	{"[mcp.a]\n", nil, "1:6", "mcp.a.command", "expected command for a server that is started"},
 	{"[mcp.a]\ntransport = 'http'\n", nil, "1:6", "mcp.a.url", `url = "http://localhost:8080/mcp"`},
-	{"[mcp.a]\ncommand = ['x']\nurl = 'http://x'\n", nil, "3:1", "mcp.a.url", "not both"},
-	{"[mcp.a]\ncommand = ['x']\nheaders = {A = 'b'}\n", nil, "3:1", "mcp.a.headers", `not for a server with transport = "stdio"`},
-	{"[mcp.a]\ncommand = []\n", nil, "2:11", "mcp.a.command", "expected the program to start"},
+	{"[mcp.a]\ncommand = ['x']\nurl = 'http://x'\n", nil, "3:1", "mcp.a.url", "remove one"},
+	{"[mcp.a]\ncommand = ['x']\nheaders = {A = 'b'}\n", nil, "3:1", "mcp.a.headers", `not for a server with transport = "stdio": remove it`},
+	{"[mcp.a]\ncommand = []\n", nil, "2:11", "mcp.a.command", `write it, such as command = ["npx"`},
 	{"[mcp.a]\nurl = 'http://x'\npin_policy = 'warn'\n", nil, "3:1", "mcp.a.pin_policy", `pin = "tools.pins.json"`},
 	{"[model]\nname = 'gpt-5-mini'\nprovider = 'anthropic'\n", nil, "3:12", "model.provider", `set provider = "openai"`},
 	{"[model]\nname = 'claude-sonnet-5'\nbase_url = 'https://api.openai.com/v1'\n", nil, "3:12", "model.base_url", "remove base_url"},
@@ -104,11 +104,11 @@ var mistakes = []mistake{
 	{"[budgets]\n", nil, "1:2", "budgets.caps", `caps = [{`},
 	{"[grpc.a]\nadress = 'x:1'\n", nil, "2:1", "grpc.a.adress", `did you mean "address"?`},
 	// The form of the file.
-	{"[model]\nname = 'm\n", nil, "2:10", "", "literal strings cannot have new lines"},
-	{"[model]\nname = gpt-5-mini\n", nil, "2:8", "", "not valid TOML"},
-	{"[model]\nname: 'm'\n", nil, "2:5", "", "not valid TOML"},
-	{"[model]\nname = 'm'\n[model]\n", nil, "3:2", "model", "defined before, on line 1"},
-	{"[mcp.a]\nurl = 'http://x'\nurl = 'http://y'\n", nil, "3:1", "mcp.a.url", "defined before, on line 2"},
+	{"[model]\nname = 'm\n", nil, "2:10", "model.name", "close it with the quote with which it begins"},
+	{"[model]\nname = gpt-5-mini\n", nil, "2:8", "model.name", `write text in quotes, such as name = "TEXT"`},
+	{"[model]\nname: 'm'\n", nil, "2:5", "model.name", "write a key and its value as KEY = VALUE"},
+	{"[model]\nname = 'm'\n[model]\n", nil, "3:2", "model", "remove one of the two"},
+	{"[mcp.a]\nurl = 'http://x'\nurl = 'http://y'\n", nil, "3:1", "mcp.a.url", "on line 2; remove one of the two"},
 	// JSON files.
 	{`{"theme": "dark"}`, nil, "1:1", "mcpServers", `as in {"mcpServers": {"NAME": {"command": "npx"}}}`},
 	{"{\n  \"mcpServers\": {\"a\": {\"comand\": \"npx\"}}\n}", nil, "2:18", "mcpServers.a.command", "expected command"},
@@ -116,14 +116,14 @@ var mistakes = []mistake{
 	{"{\n  \"mcpServers\": {\"a\": {\"command\": \"npx\", \"args\": \"-y\"}}\n}", nil, "2:50", "mcpServers.a.args", "expected a list of strings"},
 	{"{\n  \"mcpServers\": {\"a\": {\"url\": \"x\"}}\n}", nil, "2:31", "mcpServers.a.url", "begins with http:// or https://"},
 	{"{\n  \"mcpServers\": {\"a\": {\"command\": \"x\", \"env\": {\"K\": \"${ABSENT}\"}}}\n}", nil, "2:53", "mcpServers.a.env.K", "${ABSENT:-default}"},
-	{"{\n  \"mcpServers\": {\"a\" {}}\n}", nil, "2:22", "", "not valid JSON"},
+	{"{\n  \"mcpServers\": {\"a\" {}}\n}", nil, "2:22", "mcpServers.a", `write ":" between a key and its value`},
 	// The command line.
 	{"", []string{"model.nmae=m"}, "--set model.nmae", "model.nmae", `did you mean "name"?`},
 	{"", []string{"model.name=m", "model.temperature=hot"}, "--set model.temperature", "model.temperature", "expected a number"},
 	{"", []string{"mcp.a.command=npx -y x"}, "--set mcp.a.command", "mcp.a.command", `command = ["python3", "server.py"]`},
 	{"", []string{"mcp.a.call_timeout=30", "mcp.a.url=http://x"}, "--set mcp.a.call_timeout", "mcp.a.call_timeout", `such as "30s"`},
 	{"", []string{"log.level=verbose"}, "--set log.level", "log.level", `expected "debug"`},
-	{"", []string{"model.name=m", "model.stop=[a"}, "--set model.stop", "model.stop", "not valid TOML"},
+	{"", []string{"model.name=m", "model.stop=[a"}, "--set model.stop", "model.stop", "write text in quotes"},
 	{"", []string{"model"}, "--set", "", "such as --set model.temperature=0.2"},
 	{
 		"[[approval.rules]]\naction = 'ask'\n", []string{"approval.rules.action=deny"}, "--set approval.rules.action",
@@ -137,6 +137,9 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("only %d mistakes", len(mistakes))
 	}
 	for _, m := range mistakes {
+		if m.at == "" || m.fix == "" || m.key == "" && m.at != "--set" {
+			t.Errorf("%q %q lacks a place, a key or a fix", m.text, m.settings)
+		}
 		_, err := config.Parse("consort.toml", []byte(m.text), &config.Options{Lookup: lookup, Set: m.settings})
 		m.found(t, err, "consort.toml")
 	}

@@ -77,14 +77,14 @@ url = "http://x"
 			`consort.toml:14:13: mcp.db.transport: expected "stdio", "http" or "sse"; did you mean "http"?`,
 		}},
 		{"syntax", "[model]\nname = \"x\n", []string{
-			`consort.toml:2:10: not valid TOML: basic strings cannot have new lines`}},
+			`consort.toml:2:10: model.name: not valid TOML: basic strings cannot have new lines; close it with the quote with which it begins, or use three quotes for several lines`}},
 		{"syntax after wide characters", "import = [\"äöü\" 'x']\n", []string{
-			`consort.toml:1:17: not valid TOML: expected ',' or ']' after array value`}},
+			`consort.toml:1:17: import: not valid TOML: expected ',' or ']' after array value`}},
 		{"duplicates", "[mcp.a]\nurl='http://x'\nurl='http://y'\n[mcp.b]\nurl='http://x'\n[mcp.a]\nallow=[]\n", []string{
-			`consort.toml:3:1: mcp.a.url: defined before, on line 2`,
-			`consort.toml:6:6: mcp.a: defined before, on line 1`}},
+			`consort.toml:3:1: mcp.a.url: defined before, on line 2; remove one of the two`,
+			`consort.toml:6:6: mcp.a: defined before, on line 1; remove one of the two`}},
 		{"duplicate in inline table", `mcp.a = {url = "http://x", headers = {A = "1", A = "2"}}`, []string{
-			`consort.toml:1:48: mcp.a.headers.A: defined before, on line 1`}},
+			`consort.toml:1:48: mcp.a.headers.A: defined before, on line 1; remove one of the two`}},
 		{"table over dotted keys", "mcp.a.url = 'http://x'\n[mcp.a]\nallow = []\n", []string{
 			`consort.toml:2:2: not valid TOML: table a already exists as defined by a dotted key`}},
 		{"through a value", "import = []\nimport.x = 1\n", []string{
@@ -99,11 +99,11 @@ url = "http://x"
 			`consort.toml:5:8: conversation.time: expected a duration longer than 0`,
 			`consort.toml:6:16: conversation.result_bytes: expected an integer, found a boolean`}},
 		{"command and url", "[mcp.a]\ncommand = ['x']\nurl = 'http://x'\n", []string{
-			`consort.toml:3:1: mcp.a.url: a server has either command or url, not both`}},
+			`consort.toml:3:1: mcp.a.url: a server has either command or url, not both: remove one`}},
 		{"keys of the other transport", "[mcp.a]\ncommand = ['x']\nheaders = {A = 'b'}\n[mcp.b]\nurl='http://x'\ndirectory = '.'\nenvironment = {}\n", []string{
-			`consort.toml:3:1: mcp.a.headers: not for a server with transport = "stdio"`,
-			`consort.toml:6:1: mcp.b.directory: not for a server with transport = "http"`,
-			`consort.toml:7:1: mcp.b.environment: not for a server with transport = "http"`}},
+			`consort.toml:3:1: mcp.a.headers: not for a server with transport = "stdio": remove it`,
+			`consort.toml:6:1: mcp.b.directory: not for a server with transport = "http": remove it`,
+			`consort.toml:7:1: mcp.b.environment: not for a server with transport = "http": remove it`}},
 		{"transport without its key", "[mcp.a]\ntransport = 'stdio'\n[mcp.b]\ntransport = 'sse'\n", []string{
 			`consort.toml:1:6: mcp.a.command: missing: expected the program to start, such as command = ["npx", "-y", ` +
 				`"@modelcontextprotocol/server-everything"]`,
@@ -111,7 +111,7 @@ url = "http://x"
 		{"commands", "mcp.a.command = 'npx -y x'\nmcp.b.command = []\nmcp.c.command = ['${EMPTY}']\nmcp.d.command = ['x', 5]\n", []string{
 			`consort.toml:1:17: mcp.a.command: expected a list of strings, found a string: write each word as a string of its own, such as ` +
 				`command = ["python3", "server.py"]`,
-			`consort.toml:2:17: mcp.b.command: expected the program to start, not an empty list`,
+			`consort.toml:2:17: mcp.b.command: expected the program to start, not an empty list: write it, such as command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
 			`consort.toml:3:17: mcp.c.command: expected the program to start as the first word, not an empty string`,
 			`consort.toml:4:23: mcp.d.command[1]: expected a string, found an integer`}},
 		{"keys of other hosts",
@@ -148,7 +148,7 @@ url = "http://x"
 				`consort.toml:6:44: mcp.c.command[2]: expected the name of an environment variable: letters, digits and _; for the plain text ${ write $${`,
 				`consort.toml:7:16: mcp.c.environment.A: expected the name of an environment variable: letters, digits and _; for the plain text ${ write $${`,
 				`consort.toml:10:12: mcp.d.headers.A: expected a value for an HTTP header, which holds no line breaks or other control characters`,
-				`consort.toml:10:28: mcp.d.headers.B: expected a string that is not empty, but the variable is`}},
+				`consort.toml:10:28: mcp.d.headers.B: expected a string that is not empty, but the variable is: set it`}},
 		{"approval",
 			"[approval]\ndefault='never'\n[[approval.rules]]\ntools='x'\n[[approval.rules]]\naction='allow'\nreason='x'\nread_only='yes'\ntools=['']\n",
 			[]string{
@@ -186,7 +186,7 @@ url = "http://x"
 				`consort.toml:2:52: mcp.a.limits.open_files: expected an integer of at least 1`,
 				`consort.toml:2:59: mcp.a.limits.cpu: expected a duration such as "30s", found an integer: write it in quotes and with its unit`,
 				`consort.toml:2:63: mcp.a.limits.disk: unknown key`,
-				`consort.toml:3:20: mcp.b.limits: not for a server with transport = "http"`,
+				`consort.toml:3:20: mcp.b.limits: not for a server with transport = "http": remove it`,
 				`consort.toml:4:34: mcp.c.limits.memory: expected an integer of at least 1`,
 				`consort.toml:4:41: mcp.c.limits.cpu: expected a duration longer than 0`,
 				`consort.toml:5:34: mcp.d.limits.memory: expected a size such as "512MiB", found a boolean`,
@@ -235,7 +235,7 @@ url = "http://x"
 				`consort.toml:5:13: trusted.d.json: only for a value that is a string`,
 				`consort.toml:6:10: trusted.e.value: expected JSON, such as 42`,
 				`consort.toml:7:4: trusted.f.valeu: unknown key; did you mean "value"?`,
-				`consort.toml:7:21: trusted.f.value: expected a string that is not empty, but the variable is`,
+				`consort.toml:7:21: trusted.f.value: expected a string that is not empty, but the variable is: set it`,
 				`consort.toml:7:41: trusted.f.secret: expected true or false, found a string`,
 				`consort.toml:8:1: trusted."": expected a name for the trusted value, not an empty one`,
 				`consort.toml:9:3: trusted.g: expected a string with variables, an integer or a boolean, found a list`,
@@ -273,7 +273,7 @@ url = "http://x"
 			`consort.toml:4:8: history.schema: expected a string that is not empty`}},
 		{"history on none", "[history]\npath='x'\ndsn='env:EMPTY'\nschema='talks'\n", []string{
 			`consort.toml:3:1: history.dsn: only for store = "postgres"`,
-			`consort.toml:3:5: history.dsn: expected a string that is not empty, but the variable is`,
+			`consort.toml:3:5: history.dsn: expected a string that is not empty, but the variable is: set it`,
 			`consort.toml:4:1: history.schema: only for store = "postgres"`}},
 		{"history nowhere", "[history]\nstore='none'\npath='x'\nkeep='1h'\n", []string{
 			`consort.toml:3:1: history.path: not for store = "none", which stores nothing`,

@@ -71,7 +71,7 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 		if url.keyAt > command.keyAt {
 			later = url
 		}
-		r.wrongKey(later, "a server has either %s or %s, not both", keys.stdio[0], keys.http[0])
+		r.wrongKey(later, "a server has either %s or %s, not both: remove one", keys.stdio[0], keys.http[0])
 		return
 	case command == nil && url == nil && (named == nil || s.Transport == ""):
 		r.missing(n, keys.stdio[0], "missing: expected %s for a server that is started, or %s for one that is running", keys.stdio[0], keys.http[0])
@@ -92,7 +92,7 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 	}
 	for _, key := range other {
 		if stray := n.member(key); stray != nil {
-			r.wrongKey(stray, "not for a server with %s = %q", keys.transport, s.Transport)
+			r.wrongKey(stray, "not for a server with %s = %q: remove it", keys.transport, s.Transport)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
 	arguments, ok := command.value.(list)
 	switch {
 	case ok && len(arguments) == 0:
-		r.wrong(command, "expected the program to start, not an empty list")
+		r.wrong(command, "expected the program to start, not an empty list: write it, such as %s", keys.command)
 	case len(s.Command) > 0 && s.Command[0].held != nil && s.Command[0].Reveal() == "" && !r.lenient:
 		r.wrong(command, "expected the program to start as the first word, not an empty string")
 	}

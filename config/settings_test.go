@@ -72,7 +72,7 @@ func TestSettingProblems(t *testing.T) {
 		"model.base_url=sk-secret":        "--base-url: model.base_url: expected a URL",
 		"model.stop=[sk-secret":           "--set model.stop: not valid TOML: ",
 		"approval.rules.action=deny":      "--set approval.rules.action: approval.rules is a list, which is set as a whole: --set 'approval.rules=[…]'",
-		"mcp.a.command=['x']":             "a server has either command or url, not both",
+		"mcp.a.command=['x']":             "a server has either command or url, not both: remove one",
 		"mcp.b.args=['sk-secret']":        "--set mcp.b.args: mcp.b.command: missing: expected command for a server that is started",
 		"log.level=sk-secret":             `--set log.level: expected "debug", "info", "warn" or "error"`,
 		"log.level=wran":                  `did you mean "warn"?`,
@@ -281,7 +281,7 @@ func TestJSONAsConfiguration(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:                                      `host.json:1:1: mcpServers: missing: expected an object of servers by name`,
 		"{\n  \"mcpServers\": {\"a\": {}}\n}":     `host.json:2:18: mcpServers.a.command: missing`,
-		"{\n  \"mcpServers\": {\n":                `host.json:2:18: not valid JSON: unexpected end of JSON input`,
+		"{\n  \"mcpServers\": {\n":                `host.json:2:18: mcpServers: not valid JSON: unexpected end of JSON input; close each "{" and "["`,
 		`{"mcpServers": {"a": {"command": 5}}}`:   `host.json:1:34: mcpServers.a.command: expected a string, found an integer`,
 		"// x\n{\"mcpServers\": [1]}":             `host.json:2:16: mcpServers: expected a table of`,
 		`{"mcpServers": {"a": {"url": "no"}}}`:    `host.json:1:30: mcpServers.a.url: expected a URL`,

@@ -225,7 +225,7 @@ func (t *tomlReader) afterKey(e *unstable.Node) int {
 func (t *tomlReader) duplicate(parent, again, earlier *node) {
 	line, _ := t.source.position(earlier.keyAt)
 	again.parent = parent
-	t.report(again, again.keyAt, "defined before, on line %d", line)
+	t.report(again, again.keyAt, "defined before, on line %d; remove one of the two", line)
 }
 
 func (t *tomlReader) report(n *node, at int, format string, args ...any) {
@@ -247,7 +247,7 @@ func (t *tomlReader) verdict() {
 		line, column := decode.Position()
 		at = plaintext.Offset(t.source.data, line, column)
 	}
-	p := t.source.problem(at, "", "not valid TOML: %s", message)
+	p := t.source.problem(at, plaintext.TOMLKey(t.source.data, at), "not valid TOML: %s", plaintext.WithAdvice(message))
 	for _, other := range t.problems.list[t.before:] {
 		if other.Line == p.Line {
 			return

@@ -103,7 +103,7 @@ func (r *reader) filled(n *node, e expand.Expansion) bool {
 	case e.Text != "":
 		return true
 	case e.Used:
-		r.wrong(n, "expected a string that is not empty, but the variable is")
+		r.wrong(n, "expected a string that is not empty, but the variable is: set it")
 	default:
 		r.wrong(n, "expected a string that is not empty")
 	}
