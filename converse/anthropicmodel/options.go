@@ -95,7 +95,9 @@ type Options struct {
 	MaxTools, MaxDescription int
 
 	// MaxRetries is how often a failed exchange is retried, including streams that broke
-	// off before they yielded anything; default 2, negative means never.
+	// off before they yielded anything; default 2, negative means never. The waits are
+	// the time that the server requests, up to two minutes, otherwise half a second,
+	// doubling up to 8 seconds, and randomly up to a quarter shorter.
 	MaxRetries int
 	// ResponseTimeout limits the wait for the response header, and IdleTimeout the wait for
 	// more of the body; default 10 and 5 minutes. A negative value means no limit.
