@@ -72,7 +72,7 @@ type Conversation struct {
 	converse.Limits
 	// Instructions begin each conversation; may be empty.
 	Instructions string
-	// Spill is the folder for the text that ResultBytes cuts off, as converse.SpillFolder
+	// Spill is the folder for the text that ResultBytes cuts off, as spill.Folder
 	// stores it; empty for none.
 	Spill Value
 	// Identity lists the names of the trusted values that identify a person. Approvals,

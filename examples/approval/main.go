@@ -34,7 +34,7 @@ func run(ctx context.Context, directory, request string) error {
 	if err != nil {
 		return err
 	}
-	defer roster.Close(ctx)
+	defer roster.Close(context.WithoutCancel(ctx))
 	turn, err := converse.New(model, roster, &converse.Options{
 		Approve: approve.ExceptReads(approve.OnTerminal(os.Stdin, os.Stderr)),
 	}).Ask(ctx, canister.Text(request))

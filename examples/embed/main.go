@@ -48,7 +48,7 @@ func ask(ctx context.Context, question string, server []string) error {
 	if err != nil {
 		return err
 	}
-	defer roster.Close(ctx)
+	defer roster.Close(context.WithoutCancel(ctx))
 	if err := roster.Connect(ctx); err != nil { // without this, a turn skips servers that cannot be reached
 		return err
 	}

@@ -31,7 +31,7 @@ func ask(ctx context.Context, path, question string) error {
 	if err != nil {
 		return err
 	}
-	defer parts.Close(ctx)
+	defer parts.Close(context.WithoutCancel(ctx))
 	if err := parts.Roster.Connect(ctx); err != nil { // without this, a turn skips servers that cannot be reached
 		return err
 	}

@@ -32,7 +32,7 @@ func run(ctx context.Context, request string, server []string) error {
 	if err != nil {
 		return err
 	}
-	defer roster.Close(ctx)
+	defer roster.Close(context.WithoutCancel(ctx))
 	if err := roster.Connect(ctx); err != nil { // otherwise turns run without the tools of a broken server
 		return err
 	}

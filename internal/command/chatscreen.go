@@ -83,7 +83,10 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 // offered says how many tools there are, and of how many servers.
 func offered(tools, servers int) string {
 	text := fmt.Sprintf("%d tools of %d servers.", tools, servers)
-	if servers == 1 {
+	switch {
+	case tools == 0 && servers == 0:
+		return "No tools."
+	case servers == 1:
 		text = fmt.Sprintf("%d tools of 1 server.", tools)
 	}
 	if tools == 1 {

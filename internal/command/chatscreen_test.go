@@ -233,6 +233,14 @@ func TestCtrlCAnswersAQuestion(t *testing.T) {
 	x.ends(exit.Done)
 }
 
+func TestOffered(t *testing.T) {
+	for want, n := range map[string][2]int{"No tools.": {0, 0}, "1 tool of 1 server.": {1, 1}, "2 tools of 1 server.": {2, 1}, "5 tools of 2 servers.": {5, 2}} {
+		if got := offered(n[0], n[1]); got != want {
+			t.Errorf("%d tools of %d servers: %q, want %q", n[0], n[1], got, want)
+		}
+	}
+}
+
 // A server that cannot be connected has one line, however often it is tried.
 func TestChatTellsOnceWhichServerCannotBeConnected(t *testing.T) {
 	path := file(t, model(t, says("Hello."), says("Hello again.")), atlas(0), broken)
