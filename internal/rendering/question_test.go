@@ -158,6 +158,23 @@ func TestQuestionShowsAllSpaces(t *testing.T) {
 	}
 }
 
+// Spaces at the end of a row cannot be seen: they move to the next one.
+func TestChopMovesSpaces(t *testing.T) {
+	for text, want := range map[string]string{"ab cd": "ab| cd", "ab  c": "ab|  c", "abc d": "abc| d", "abcd": "abc|d", "a   ": "a|   ", "   a": "   |a"} {
+		var got []string
+		for _, line := range chop([]span{{text: text}}, 3) {
+			row := ""
+			for _, one := range line {
+				row += one.text
+			}
+			got = append(got, row)
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%q is broken into %q, not %q", text, strings.Join(got, "|"), want)
+		}
+	}
+}
+
 // The name of a member cannot pass for a hint.
 func TestQuestionQuotesSentences(t *testing.T) {
 	rows := Question(
