@@ -23,7 +23,9 @@ func Question(style Style, ask converse.Approval, readOnly bool) []string {
 	first, rest := byTarget(all)
 	v.object(first, 2, 0)
 	for _, hint := range hints(ask, readOnly) {
-		v.lines = append(v.lines, wrap([]span{{text: "  " + hint, ink: style.hintInk(ask, readOnly)}}, style.width())...)
+		for _, line := range wrap([]span{{text: hint, ink: style.hintInk(ask, readOnly)}}, style.width()-2) {
+			v.lines = append(v.lines, append([]span{{text: "  "}}, line...))
+		}
 	}
 	switch {
 	case !ok:
