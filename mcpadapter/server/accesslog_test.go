@@ -159,3 +159,23 @@ func TestNoAccessLog(t *testing.T) {
 		}
 	}
 }
+
+// A server without tools of its own has no ensemble for them in its log.
+func TestNoOwnToolsInTheLog(t *testing.T) {
+	core, logged := observer.New(zap.InfoLevel)
+	for _, tools := range [][]invoker.Invoker{nil, {adder(t)}} {
+		srv := server.New(nil, &server.Options{Name: "desk", Logger: zap.New(core), Tools: tools})
+		session := connectStdio(t, srv, mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil), "2025-11-25")
+		if list, err := session.ListTools(mcptest.Within(t), nil); err != nil || len(list.Tools) != len(tools) {
+			t.Fatal(list, err)
+		}
+		_ = session.Close()
+		if err := srv.Close(mcptest.Within(t)); err != nil {
+			t.Fatal(err)
+		}
+		connected := logged.FilterField(zap.String("event", "ensemble.connected")).FilterField(zap.String("ensemble", "desk")).Len()
+		if connected != len(tools) {
+			t.Errorf("with %d tools of its own: %d lines that its ensemble is connected", len(tools), connected)
+		}
+	}
+}

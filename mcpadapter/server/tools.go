@@ -61,9 +61,11 @@ func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	if set := s.offers.tools.Load(); set != nil && set.catalog == catalog {
 		return set, nil
 	}
-	own, err := s.own.Tools(ctx)
-	if err != nil {
-		return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
+	var own []*ensemble.Tool
+	if len(s.options.Tools) > 0 { // without any, this ensemble would only show up in logs and metrics
+		if own, err = s.own.Tools(ctx); err != nil {
+			return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
+		}
 	}
 	s.offers.mu.Lock()
 	defer s.offers.mu.Unlock()
