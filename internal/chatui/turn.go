@@ -73,6 +73,7 @@ func (m *model) happened(event converse.Event) {
 		}
 	case converse.InvocationAnnounced:
 		m.thought()
+		m.restOfText()
 		t.announce = "writing a call of " + display.Line(e.Name)
 	case converse.MessageCompleted:
 		m.messageCompleted()
@@ -124,6 +125,13 @@ func (m *model) text(text string) {
 	m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Next(text, m.options.Redact))...)
 }
 
+// restOfText shows what was held back of the model's answer.
+func (m *model) restOfText() {
+	if t := &m.turn; t.answer != nil {
+		m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Rest(m.options.Redact))...)
+	}
+}
+
 // thought ends the reasoning, and leaves a line that can be unfolded.
 func (m *model) thought() {
 	t := m.turn.thinking
@@ -141,8 +149,8 @@ func (m *model) thought() {
 func (m *model) messageCompleted() {
 	m.thought()
 	t := &m.turn
+	m.restOfText()
 	if t.answer != nil {
-		m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Rest(m.options.Redact))...)
 		m.paper.rows = append(m.paper.rows, t.answer.Finish()...)
 	}
 	t.answer, t.rest, t.said, t.announce, t.since = nil, nil, false, "", m.now()

@@ -35,9 +35,8 @@ func (a *answer) tail() []string {
 	return a.text.Tail()
 }
 
-// write adds text. Secrets are redacted first: in the output, a line may end within one.
+// write adds text, which has no secrets any more: in the output, a line may end within one.
 func (a *answer) write(text string) {
-	text = a.screen.redacted(text)
 	a.mu.Lock()
 	lines := a.text.Write(text)
 	a.mu.Unlock()

@@ -96,6 +96,13 @@ func (s *Screen) cleaned(text string) string {
 	return s.clean(text)
 }
 
+// cleaner returns the function that redacts secrets; nil if there is none.
+func (s *Screen) cleaner() func(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clean
+}
+
 // redacted returns text without secrets.
 func (s *Screen) redacted(text string) string {
 	s.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/rendering"
 )
 
@@ -35,6 +36,7 @@ type View struct {
 	spoken  bool                 // an earlier message had text
 	before  rune                 // the last character of its text
 	answer  *answer              // the current message, if it is rendered as markdown
+	pieces  redact.Stream        // of the current message
 }
 
 // NewView returns a view that writes to a screen.
@@ -68,7 +70,8 @@ func (v *View) Show(event converse.Event) error {
 		v.text(e.Text)
 	case converse.ReasoningDelta:
 		v.think()
-	case converse.InvocationAnnounced:
+	case converse.InvocationAnnounced: // after the text
+		v.print(v.pieces.Rest(v.screen.cleaner()))
 		if v.waiting != nil {
 			v.waiting.Say("it calls " + display.Line(e.Name))
 		}
@@ -135,6 +138,14 @@ func (v *View) text(text string) {
 		v.screen.Print("\n")
 	}
 	v.said, v.spoken = true, true
+	v.print(v.pieces.Next(text, v.screen.cleaner()))
+}
+
+// print shows text of the current message without secrets.
+func (v *View) print(text string) {
+	if text == "" {
+		return
+	}
 	if v.screen.Live && v.screen.shared {
 		if v.answer == nil {
 			v.answer = newAnswer(v.screen)
@@ -157,6 +168,7 @@ func (v *View) messageCompleted() {
 
 // endText ends the current message.
 func (v *View) endText() {
+	v.print(v.pieces.Rest(v.screen.cleaner()))
 	if v.answer != nil {
 		v.answer.end()
 		v.answer = nil

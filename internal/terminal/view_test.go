@@ -59,19 +59,31 @@ func TestTheModelThinks(t *testing.T) {
 	}
 }
 
-// A secret is redacted before the lines of an answer are broken, which could divide it.
+// A secret is redacted before the lines of an answer are broken, which could divide it, and
+// when it arrives in several pieces.
 func TestAnswersAreRedactedBeforeTheyAreRendered(t *testing.T) {
 	const secret = "a-secret-of-many-characters"
-	stdout := output(t)
-	s := NewScreen(stdout, output(t))
-	defer s.Close()
-	s.Redact(func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") })
-	a := newAnswer(s)
-	a.write(strings.Repeat("x", s.width()-5) + secret + " and\n\n" + "`" + secret + "`")
-	a.end()
-	text, err := os.ReadFile(stdout.Name())
-	if flat := strings.Join(strings.Fields(string(text)), ""); err != nil || strings.Contains(flat, secret) || strings.Count(flat, "[redacted]") != 2 {
-		t.Errorf("the output is %q, %v", text, err)
+	for _, live := range []bool{true, false} {
+		stdout := output(t)
+		s := NewScreen(stdout, output(t))
+		s.Live, s.shared = live, live
+		s.Redact(func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") })
+		v := NewView(s)
+		for piece := range strings.SplitSeq(strings.Repeat("x", s.width()-5)+secret+" and\n\n`"+secret+"`", "r") {
+			for _, text := range []string{piece, "r"} {
+				if err := v.Show(converse.TextDelta{Text: text}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := v.Show(converse.MessageCompleted{}); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		text, err := os.ReadFile(stdout.Name())
+		if flat := strings.Join(strings.Fields(string(text)), ""); err != nil || strings.Contains(flat, "characters") || strings.Count(flat, "[redacted]") != 2 {
+			t.Errorf("live: %v, the output is %q, %v", live, text, err)
+		}
 	}
 }
 
