@@ -404,6 +404,16 @@ func TestReasoningIsFolded(t *testing.T) {
 	d.shows("nothing more to unfold")
 }
 
+// A row that is empty is printed, too.
+func TestEmptyRowsArePrinted(t *testing.T) {
+	for _, rows := range [][]string{{""}, {"", ""}, {"one", ""}} {
+		text := printable(rows)
+		if text == "" || ansi.Strip(text) != strings.Join(rows, "\n") {
+			t.Errorf("%q is printed as %q", rows, text)
+		}
+	}
+}
+
 // Rows can be printed several times between two frames. The view of the second frame must
 // differ from that of the first then too: otherwise nothing is drawn, and the cursor stays
 // where the rows were printed.

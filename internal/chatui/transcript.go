@@ -61,9 +61,13 @@ func (t *transcript) print(keep, most int) tea.Cmd {
 		return nil
 	}
 	t.printing = min(len(t.rows)-keep, max(1, most))
-	text, n := strings.Join(t.rows[:t.printing], "\n"), t.printing
+	text, n := printable(t.rows[:t.printing]), t.printing
 	return tea.Sequence(tea.Println(text), func() tea.Msg { return printed(n) })
 }
+
+// printable returns rows as a text to print. It is never empty, because bubbletea prints no
+// row for an empty text.
+func printable(rows []string) string { return strings.Join(rows, "\n") + "\x1b[m" }
 
 // gone removes rows that are in the scrollback.
 func (t *transcript) gone(n printed) {

@@ -125,7 +125,7 @@ func (m *model) text(text string) {
 	m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Next(text, m.options.Redact))...)
 }
 
-// restOfText shows what was held back of the model's answer.
+// restOfText shows the rest of the answer that the stream holds back.
 func (m *model) restOfText() {
 	if t := &m.turn; t.answer != nil {
 		m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Rest(m.options.Redact))...)

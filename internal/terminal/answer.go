@@ -35,7 +35,7 @@ func (a *answer) tail() []string {
 	return a.text.Tail()
 }
 
-// write adds text, which has no secrets any more: in the output, a line may end within one.
+// write adds text without secrets: lines of the output could divide them.
 func (a *answer) write(text string) {
 	a.mu.Lock()
 	lines := a.text.Write(text)

@@ -96,7 +96,7 @@ func (s *Screen) cleaned(text string) string {
 	return s.clean(text)
 }
 
-// cleaner returns the function that redacts secrets; nil if there is none.
+// cleaner returns the function that redacts secrets; nil if it was not set.
 func (s *Screen) cleaner() func(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
