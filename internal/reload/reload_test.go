@@ -5,6 +5,7 @@ package reload_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/internal/reload"
@@ -163,6 +165,34 @@ func TestListenAndAsk(t *testing.T) {
 	}
 	if _, err := reload.Ask(t.Context(), folder, config); err == nil {
 		t.Error("a folder of which others can enter is used")
+	}
+}
+
+// Settled returns the files after the last change, and of files that always change the
+// ones after 10 seconds.
+func TestSettled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "consort.toml")
+	for changes, want := range map[int]time.Duration{0: 250 * time.Millisecond, 5: 750 * time.Millisecond, 500: 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			write(t, path, "[serve]\n")
+			var writer sync.WaitGroup
+			writer.Go(func() {
+				for i := range changes {
+					time.Sleep(100 * time.Millisecond)
+					write(t, path, fmt.Sprintf("[serve]\nrate = %d\n", i+1))
+				}
+			})
+			defer writer.Wait()
+			began := time.Now()
+			files := reload.Settled(t.Context(), path)
+			took := time.Since(began)
+			if took < want || took > want+250*time.Millisecond {
+				t.Errorf("%d changes: after %v, want %v", changes, took, want)
+			}
+			if changes == 5 && !files.Equal(reload.Read(path)) {
+				t.Error("a file that is still written is returned")
+			}
+		})
 	}
 }
 
