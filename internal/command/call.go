@@ -15,12 +15,12 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/command/directcall"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/spf13/cobra"
 )
@@ -69,7 +69,7 @@ func runCall(ctx context.Context, p *program, args []string) (err error) {
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
 	line := p.screen.Begin(display.Line(args[1]))
 	call.Progress = func(progress invoker.Progress) { line.Say(rendering.Progress(progress)) }
-	output, err := invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
+	output, err := directcall.Invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
 	line.End()
 	p.showTrace()
 	if ctx.Err() != nil {
@@ -129,77 +129,6 @@ func forProgram(ctx context.Context, assembly *config.Assembly) context.Context 
 	return telemetry.With(invoker.WithTrusted(ctx, assembly.Trusted...), assembly.Telemetry)
 }
 
-// invoke calls the tool and records the call in the audit trail. Its error is an
-// *invoker.Failure or a usage error.
-func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoker.Call, trail *audit.Trail) (output invoker.Output, err error) {
-	ctx, span := telemetry.StartTool(ctx, telemetry.ToolCall{
-		Name: ensemble.NameFor(e.Name(), name), Ensemble: e.Name(), Call: call.ID, Arguments: call.Arguments,
-	})
-	defer func() { span.End(output.Content, faultOf(err)) }()
-	record := audit.Record{Time: time.Now(), Asker: "program", Invocation: call.ID, Ensemble: e.Name(), Tool: name, Arguments: call.Arguments}
-	tool, err := toolNamed(ctx, e, name)
-	var usage *exit.Error
-	if errors.As(err, &usage) {
-		return invoker.Output{}, err
-	}
-	if err == nil {
-		record.Tool = tool.Definition().Name
-		began := time.Now()
-		output, err = tool.Invoke(ctx, call)
-		record.Duration = time.Since(began)
-	}
-	content, _ := contentOf(output, err)
-	record.Ended(content, err)
-	trail.Keep(ctx, record)
-	return output, err
-}
-
-// faultOf returns the telemetry fault of a failed call. A usage error counts as
-// [invoker.ToolNotFound].
-func faultOf(err error) *telemetry.Fault {
-	if usage := (*exit.Error)(nil); errors.As(err, &usage) {
-		err = invoker.Failf(invoker.ToolNotFound, "%w", err)
-	}
-	return telemetry.FaultOf(invoker.AsFailure(err))
-}
-
-// toolNamed finds a tool by its own name or by its name in the roster.
-func toolNamed(ctx context.Context, e *ensemble.Ensemble, name string) (*ensemble.Tool, error) {
-	tools, err := e.Tools(ctx)
-	if err != nil {
-		return nil, invoker.Failf(invoker.Unavailable, "%w", err)
-	}
-	for _, tool := range tools {
-		if tool.Definition().Name == name || tool.Name() == name {
-			return tool, nil
-		}
-	}
-	return nil, noTool(ctx, e, name)
-}
-
-// noTool returns the error for an unknown tool, with the most similar names.
-func noTool(ctx context.Context, e *ensemble.Ensemble, name string) error {
-	for _, a := range e.Snapshot().Aside {
-		if a.Tool == name {
-			return exit.Usagef("the tool %q of %q is set aside: %s", name, e.Name(), a.Reason)
-		}
-	}
-	advice := "consort tools lists them"
-	if roster, err := ensemble.NewRoster(e); err == nil {
-		if catalog, err := roster.Catalog(ctx); err == nil {
-			var names []string
-			for _, near := range catalog.Nearest(ensemble.NameFor(e.Name(), name), 3) {
-				tool, _ := catalog.Find(near)
-				names = append(names, tool.Definition().Name)
-			}
-			if len(names) > 0 {
-				advice = "did you mean " + strings.Join(names, " or ") + "?"
-			}
-		}
-	}
-	return exit.Usagef("there is no tool %q in %q; %s", name, e.Name(), advice)
-}
-
 // printCall prints the outcome of the call.
 func printCall(p *program, call *invoker.Call, output invoker.Output, err error) error {
 	var usage *exit.Error
@@ -207,7 +136,7 @@ func printCall(p *program, call *invoker.Call, output invoker.Output, err error)
 		return err
 	}
 	result := canister.Result{Invocation: call.ID}
-	result.Content, result.Metadata = contentOf(output, err)
+	result.Content, result.Metadata = directcall.Content(output, err)
 	result.ID, result.Time = rand.Text(), time.Now()
 	failure := invoker.AsFailure(err)
 	if failure != nil {
@@ -226,18 +155,6 @@ func printCall(p *program, call *invoker.Call, output invoker.Output, err error)
 	}
 	p.screen.PrintLine(text)
 	return p.screen.Err()
-}
-
-// contentOf returns the content of a call that succeeded or failed, and its metadata.
-func contentOf(output invoker.Output, err error) ([]canister.Content, canister.Fields) {
-	failure := invoker.AsFailure(err)
-	switch {
-	case failure == nil:
-		return output.Content, output.Metadata
-	case len(failure.Content) > 0:
-		return failure.Content, failure.Metadata
-	}
-	return canister.Texts(failure.Message), failure.Metadata
 }
 
 func printCallJSON(p *program, result canister.Result) error {
