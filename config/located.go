@@ -5,9 +5,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/internal/redact"
 )
 
@@ -100,7 +100,7 @@ func (c *Config) collect(found *problems, key, origin string, err error, clean f
 		p.File = of.name
 		p.Line, p.Column = of.position(n.keyAt)
 	}
-	if file, line, ok := cutOrigin(origin); ok && (n == nil || file != c.source.name) {
+	if file, line, ok := plaintext.CutOrigin(origin); ok && (n == nil || file != c.source.name) {
 		p.File, p.Line, p.Column = file, line, 1
 	}
 	found.add(p)
@@ -113,14 +113,4 @@ func joinedErrors(err error) []error {
 		return nil
 	}
 	return joined.Unwrap()
-}
-
-// cutOrigin splits FILE:LINE.
-func cutOrigin(origin string) (file string, line int, ok bool) {
-	i := strings.LastIndexByte(origin, ':')
-	if i < 0 {
-		return "", 0, false
-	}
-	line, err := strconv.Atoi(origin[i+1:])
-	return origin[:i], line, err == nil
 }

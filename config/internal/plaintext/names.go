@@ -116,3 +116,13 @@ func ShowKey(key string) string {
 	}
 	return strconv.Quote(key)
 }
+
+// CutOrigin splits a text FILE:LINE.
+func CutOrigin(origin string) (file string, line int, ok bool) {
+	i := strings.LastIndexByte(origin, ':')
+	if i < 0 {
+		return "", 0, false
+	}
+	line, err := strconv.Atoi(origin[i+1:])
+	return origin[:i], line, err == nil
+}
