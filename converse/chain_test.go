@@ -336,6 +336,19 @@ func TestChainSpends(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	spent(t, alone, 42, 42)
+	// Its cost is unknown if an answer broke off before.
+	broken := converse.Retry{Attempt: 1, Err: &converse.ModelError{Message: "the stream broke off", Status: 200, Retryable: true}}
+	for _, test := range []struct {
+		before   converse.Retry
+		from, to int64
+	}{{broken, 1, 1_000_000}, {converse.Retry{Attempt: 1, Err: overloaded}, 0, 0}} {
+		p := policy(tokens(1_000_000))
+		model := newPart("script", conversetest.Line{Retries: []converse.Retry{test.before}, Err: overloaded})
+		if _, err := converse.New(model, nil, &converse.Options{ID: "talk", Budget: p}).Ask(t.Context(), canister.Text("go")); err == nil {
+			t.Error("the exchange has not failed")
+		}
+		spent(t, p, test.from, test.to)
+	}
 	delete(p.Prices, "second")
 	if _, err := converse.New(chain(), nil, &converse.Options{ID: "talk", Budget: p}).Ask(t.Context(),
 		canister.Text("go")); err == nil || !strings.Contains(err.Error(), `"second"`) {

@@ -134,16 +134,18 @@ func (a *asker) pay(ctx context.Context, model Model, info telemetry.ModelInfo, 
 // watch passes on the events of a model and records the cost. If ctx ended because of
 // the budget, the error says so.
 func watch(ctx context.Context, events iter.Seq2[ModelEvent, error], spent *budget.Spent, yield func(ModelEvent, error) bool) {
-	streamed := false
+	worked := false
 	for event, err := range events {
 		switch event := event.(type) {
 		case Reply:
 			spent.Usage = event.Message.Usage
 		case Delta:
-			streamed = true
+			worked = true
+		case Retry:
+			worked = worked || !refused(event.Err)
 		}
 		if _, last := event.(Reply); !last || err != nil {
-			spent.Usage, spent.Nothing = failedUsage(err, streamed)
+			spent.Usage, spent.Nothing = failedUsage(err, worked)
 			if reached := new(budget.ReachedError); errors.As(context.Cause(ctx), &reached) {
 				yield(nil, reached)
 				return
@@ -156,15 +158,16 @@ func watch(ctx context.Context, events iter.Seq2[ModelEvent, error], spent *budg
 }
 
 // failedUsage returns the cost of a failed exchange: the tokens that its error reports, or
-// nothing if the server refused the request. Otherwise the cost is unknown.
-func failedUsage(err error, streamed bool) (usage *canister.Usage, nothing bool) {
+// nothing if the server refused the request. Otherwise the cost is unknown, also if the
+// model has worked on the request before: it has streamed, or an answer broke off.
+func failedUsage(err error, worked bool) (usage *canister.Usage, nothing bool) {
 	if err == nil || !refused(err) {
 		return nil, false
 	}
 	if failed := new(ModelError); errors.As(err, &failed) && failed.Usage != nil {
 		return failed.Usage, false
 	}
-	return nil, !streamed
+	return nil, !worked
 }
 
 // refused reports whether an exchange failed before the model worked on it: the server

@@ -171,6 +171,24 @@ func TestCancelledAsItAnswers(t *testing.T) {
 	}
 }
 
+// TestOpenAfterTheEnd: an answer without content is an error that is retried, also if the
+// server does not close the connection after it.
+func TestOpenAfterTheEnd(t *testing.T) {
+	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if n == 2 {
+			io.WriteString(w, hello)
+			return
+		}
+		io.WriteString(w, "data: [DONE]\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{MaxRetries: 1}), newRequest())
+	if got.Err != nil || len(got.Retries) != 1 || !strings.Contains(got.Retries[0].Err.Error(), "ended without an answer") {
+		t.Errorf("%v, retries %v", got.Err, got.Retries)
+	}
+}
+
 // TestBadCertificate: a certificate that is not valid will not be a moment later.
 func TestBadCertificate(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)

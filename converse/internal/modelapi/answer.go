@@ -115,6 +115,7 @@ func (x *Exchange) readEvents(res *http.Response, answer Accumulator, events *ss
 			in.drain()
 			return nil
 		case state.Complete:
+			x.drained = true
 			in.atMost(afterFinish)
 		}
 	}
@@ -177,6 +178,7 @@ func (b *answerBody) atMost(limit time.Duration) {
 
 // drain reads to the end of the body if it is near.
 func (b *answerBody) drain() {
+	b.x.drained = true
 	b.atMost(afterDone)
 	var rest [512]byte
 	for range 8 {

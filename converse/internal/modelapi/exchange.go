@@ -55,6 +55,8 @@ type Exchange struct {
 	// succeeded.
 	failed *converse.ModelError
 	wait   time.Duration
+	// drained is set if the wait for the end of a response may have ended ctx.
+	drained bool
 }
 
 // Exchange runs one exchange, from the request to the reply, and yields its events; see
@@ -65,9 +67,8 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		yield(nil, err)
 		return
 	}
-	inner, cancel := context.WithCancelCause(ctx)
-	x := &Exchange{server: s, yield: yield, ctx: inner, cancel: cancel, body: ref}
-	x.watch = &watch{end: cancel}
+	x := &Exchange{server: s, yield: yield, body: ref}
+	x.within(ctx)
 	defer func() {
 		x.watch.stop()
 		x.cancel(nil)
@@ -77,18 +78,19 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		if err == nil || x.left {
 			return
 		}
-		if err == ErrContinue && ctx.Err() == nil {
+		if x.drained {
 			x.watch.stop()
-			x.cancel(nil) // the wait for the end of the response may have ended it
-			inner, cancel = context.WithCancelCause(ctx)
-			x.ctx, x.cancel, x.watch = inner, cancel, &watch{end: cancel}
+			x.cancel(nil)
+			x.within(ctx)
+		}
+		if err == ErrContinue && ctx.Err() == nil {
 			x.attempts, x.spoken = 0, false // each part of an answer may be retried
 			if body, x.body, err = api.Encode(); err == nil {
 				continue
 			}
 		}
 		failed, _ := errors.AsType[*converse.ModelError](err)
-		if s.ended(ctx, inner) == nil {
+		if s.ended(ctx, x.ctx) == nil {
 			if failed != nil && api.Amend(x, failed) {
 				if body, x.body, err = api.Encode(); err == nil {
 					continue
@@ -97,7 +99,7 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 				continue
 			}
 		}
-		if ended := s.ended(ctx, inner); ended != nil { // also during the wait for another attempt
+		if ended := s.ended(ctx, x.ctx); ended != nil { // also during the wait for another attempt
 			err = ended
 		}
 		if failed != nil && !x.spoken && x.paid != (canister.Usage{}) {
@@ -108,6 +110,12 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		}
 		return
 	}
+}
+
+// within gives the exchange a context of its own, which ends with ctx at the latest.
+func (x *Exchange) within(ctx context.Context) {
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.watch, x.drained = &watch{end: x.cancel}, false
 }
 
 // attempt sends the request once and reads the answer.
