@@ -24,9 +24,9 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 		}
 	}
 	if m.question != nil {
-		return m.onQuestion(msg)
+		return m.question.typed(m, msg)
 	}
-	if m.search != nil && m.onSearch(msg) {
+	if m.search != nil && m.search.typed(m, msg) {
 		return nil
 	}
 	if paste, ok := msg.(tea.PasteMsg); ok {
@@ -73,12 +73,12 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case "up", "ctrl+p":
 		if m.input.onFirstRow() {
-			m.step(m.history.back(m.input.value()))
+			m.input.step(m.history.back(m.input.value()))
 			return nil
 		}
 	case "down", "ctrl+n":
 		if m.input.onLastRow() {
-			m.step(m.history.forth())
+			m.input.step(m.history.forth())
 			return nil
 		}
 	}
@@ -86,9 +86,9 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 }
 
 // step shows another line of the history.
-func (m *model) step(line string, ok bool) {
+func (in *input) step(line string, ok bool) {
 	if ok {
-		m.input.set(line)
+		in.set(line)
 	}
 }
 
@@ -177,10 +177,9 @@ func (m *model) unfold() {
 	}
 }
 
-// onSearch processes input while the history is searched. It reports false if the search
+// typed processes input while the history is searched. It reports false if the search
 // is over and the input goes on with the key.
-func (m *model) onSearch(msg tea.Msg) bool {
-	s := m.search
+func (s *search) typed(m *model, msg tea.Msg) bool {
 	key, ok := msg.(tea.KeyPressMsg)
 	if paste, pasted := msg.(tea.PasteMsg); pasted {
 		s.text += strings.Join(strings.Fields(paste.Content), " ")
@@ -215,13 +214,13 @@ func (m *model) onSearch(msg tea.Msg) bool {
 	return true
 }
 
-// searchLine returns the row of a search, and the cursor in it.
-func (m *model) searchLine() (string, *tea.Cursor) {
+// view returns the row of a search, and the cursor in it.
+func (s *search) view(m *model) (string, *tea.Cursor) {
 	found := ""
-	if s := m.search; s.at < len(m.history.lines) {
+	if s.at < len(m.history.lines) {
 		found = visible(strings.Join(strings.Fields(m.history.lines[s.at]), " "))
 	}
-	head := fit("search: "+visible(m.search.text), m.columns()/2)
+	head := fit("search: "+visible(s.text), m.columns()/2)
 	row := fit(head+m.paint.Faint("  → "+found), m.columns())
 	cursor := tea.NewCursor(columns(head), 0)
 	cursor.Shape = tea.CursorBar

@@ -51,7 +51,7 @@ func (m *model) tab(forth bool) tea.Cmd {
 			step = len(m.menu.Items) - 1
 		}
 		m.menu.chosen = (max(m.menu.chosen, -step) + step) % len(m.menu.Items)
-		m.put(m.menu.Items[m.menu.chosen].Text)
+		m.menu.put(m.input, m.menu.Items[m.menu.chosen].Text)
 		return nil
 	}
 	ask, text := m.options.Complete, m.input.before()
@@ -66,9 +66,9 @@ func (m *model) tab(forth bool) tea.Cmd {
 }
 
 // put puts a proposal into the input.
-func (m *model) put(text string) {
-	m.input.replaceBefore(m.menu.length, display.Line(text))
-	m.menu.length = len(display.Line(text))
+func (n *menu) put(in *input, text string) {
+	in.replaceBefore(n.length, display.Line(text))
+	n.length = len(display.Line(text))
 }
 
 // complete shows proposals, unless the text has changed since. Their common
@@ -84,7 +84,7 @@ func (m *model) complete(msg completed) {
 	}
 	m.menu = &menu{Completions: msg.found, chosen: -1, length: msg.found.Replace}
 	if common := commonStart(items); len(common) > m.menu.length || len(items) == 1 {
-		m.put(common)
+		m.menu.put(m.input, common)
 	}
 	if len(items) == 1 {
 		m.input.update(tea.PasteMsg{Content: " "})
@@ -107,17 +107,17 @@ func commonStart(items []Completion) string {
 	return string(common)
 }
 
-// menuRows returns the rows with the proposals around the chosen one.
-func (m *model) menuRows() []string {
-	if m.menu == nil {
+// rows returns the rows with the proposals around the chosen one.
+func (n *menu) rows(m *model) []string {
+	if n == nil {
 		return nil
 	}
-	items, most := m.menu.Items, min(maxMenu, max(1, m.height/4))
-	first := max(0, min(m.menu.chosen-most/2, len(items)-most))
+	items, most := n.Items, min(maxMenu, max(1, m.height/4))
+	first := max(0, min(n.chosen-most/2, len(items)-most))
 	var rows []string
 	for i := first; i < min(first+most, len(items)); i++ {
 		mark := "  "
-		if i == m.menu.chosen {
+		if i == n.chosen {
 			mark = "▸ "
 		}
 		row := m.paint.Name(mark + display.Line(items[i].Text))

@@ -168,7 +168,7 @@ func (m *model) settle() tea.Cmd {
 		return nil
 	}
 	rows, _ := m.visibleRows()
-	cmds := []tea.Cmd{m.look()}
+	cmds := []tea.Cmd{m.question.look()}
 	switch keep := m.room(); {
 	case len(rows) < m.rows && !m.clearing:
 		m.clearing = true
@@ -241,9 +241,9 @@ func (m *model) item(item any) tea.Cmd {
 		}
 		m.busy = item.what
 	case opened:
-		return m.ask(item.question)
+		return item.question.begin(m)
 	case withdrawn:
-		m.withdraw(item.question)
+		item.question.withdraw(m)
 	case leaving:
 		m.paper.endLine(m.columns())
 		m.quitting = true
@@ -261,7 +261,7 @@ func (m *model) resize(width, height int) {
 	}
 	m.input.resize(m.columns(), height/3)
 	if m.question != nil {
-		m.layOut(m.question)
+		m.question.layOut(m)
 	}
 }
 

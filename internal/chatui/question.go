@@ -83,8 +83,8 @@ type picked struct {
 	press    int
 }
 
-// ask shows a question.
-func (m *model) ask(q *question) tea.Cmd {
+// begin shows a question.
+func (q *question) begin(m *model) tea.Cmd {
 	m.question = q
 	m.search, m.menu = nil, nil
 	if len(q.choices) == 0 {
@@ -96,7 +96,7 @@ func (m *model) ask(q *question) tea.Cmd {
 		}
 		q.line = newInput(prompt)
 	}
-	m.layOut(q)
+	q.layOut(m)
 	return q.rest()
 }
 
@@ -119,7 +119,7 @@ func (m *model) returned() tea.Cmd {
 
 // layOut wraps the question for the screen. Rows that were seen in another width do
 // not count, unless it was all of them.
-func (m *model) layOut(q *question) {
+func (q *question) layOut(m *model) {
 	whole := q.seen > 0 && q.seen >= len(q.rows)
 	q.rows = q.render(m.style)
 	q.first, q.seen = 0, 0
@@ -133,8 +133,7 @@ func (m *model) layOut(q *question) {
 }
 
 // look counts the rows on the screen as seen after they have stayed there.
-func (m *model) look() tea.Cmd {
-	q := m.question
+func (q *question) look() tea.Cmd {
 	if q == nil || !q.whole || q.timed == q.shown || q.seen >= q.end {
 		return nil
 	}
@@ -204,11 +203,11 @@ func (q *question) keys(m *model) ([]string, *tea.Cursor) {
 	case q.line != nil:
 		return q.line.rows()
 	}
-	return m.choicesOf(q), nil
+	return q.choiceRows(m), nil
 }
 
-// choicesOf returns the rows with the keys that answer a question.
-func (m *model) choicesOf(q *question) []string {
+// choiceRows returns the rows with the keys that answer a question.
+func (q *question) choiceRows(m *model) []string {
 	rows := []string{"  run it?"}
 	for _, c := range q.choices {
 		text := "  " + c.key + " " + c.label
@@ -231,10 +230,9 @@ func (m *model) choicesOf(q *question) []string {
 	return rows
 }
 
-// onQuestion processes input while a question is there. Before it is open, all text goes to
+// typed processes input while a question is there. Before it is open, all text goes to
 // the input.
-func (m *model) onQuestion(msg tea.Msg) tea.Cmd {
-	q := m.question
+func (q *question) typed(m *model, msg tea.Msg) tea.Cmd {
 	switch msg.(type) {
 	case tea.PasteStartMsg:
 		q.paste = true
@@ -255,9 +253,9 @@ func (m *model) onQuestion(msg tea.Msg) tea.Cmd {
 		switch {
 		case q.line != nil && q.scroll(msg.String()):
 		case q.line != nil:
-			return m.typeAnswer(q, msg)
+			return q.typeAnswer(m, msg)
 		default:
-			return m.choose(q, msg)
+			return q.choose(m, msg)
 		}
 	}
 	return nil
@@ -303,12 +301,12 @@ func (q *question) scroll(key string) bool {
 // choose processes a key for the choices. A key that is neither a choice nor a command is
 // a text for the input: with the choice before it, it goes to the
 // input, and the keyboard has to rest again.
-func (m *model) choose(q *question, msg tea.KeyPressMsg) tea.Cmd {
+func (q *question) choose(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	key, chosen := msg.String(), q.pick
 	switch {
 	case key == "enter" && chosen != nil:
 		if q.ready {
-			m.answer(reply{key: chosen.key})
+			q.answer(m, reply{key: chosen.key})
 		}
 		return nil
 	case chosen == nil && q.scroll(key), key == "enter":
@@ -317,11 +315,11 @@ func (m *model) choose(q *question, msg tea.KeyPressMsg) tea.Cmd {
 		q.pick = nil
 		return nil
 	case key == "ctrl+d":
-		m.answer(reply{err: io.EOF})
+		q.answer(m, reply{err: io.EOF})
 		return nil
 	case chosen == nil:
 		if i := slices.IndexFunc(q.choices, func(c choice) bool { return strings.EqualFold(c.key, key) }); i >= 0 {
-			return m.pick(q, &q.choices[i])
+			return q.take(m, &q.choices[i])
 		}
 	}
 	if msg.Text == "" {
@@ -333,8 +331,8 @@ func (m *model) choose(q *question, msg tea.KeyPressMsg) tea.Cmd {
 	return tea.Batch(m.compose(msg), q.rest())
 }
 
-// pick makes a choice, which Enter confirms, or begins to ask for its reason.
-func (m *model) pick(q *question, c *choice) tea.Cmd {
+// take makes a choice, which Enter confirms, or begins to ask for its reason.
+func (q *question) take(m *model, c *choice) tea.Cmd {
 	switch {
 	case c.allows && m.columns() >= m.width:
 		q.hint = "The window is too narrow to show this."
@@ -353,12 +351,12 @@ func (m *model) pick(q *question, c *choice) tea.Cmd {
 }
 
 // typeAnswer processes a key for the line of an answer.
-func (m *model) typeAnswer(q *question, msg tea.KeyPressMsg) tea.Cmd {
+func (q *question) typeAnswer(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	switch key := msg.String(); {
 	case key == "esc" && q.why != nil:
 		q.why, q.line = nil, nil
 	case key == "ctrl+d" && q.line.empty():
-		m.answer(reply{err: io.EOF})
+		q.answer(m, reply{err: io.EOF})
 	case key == "enter" && !q.line.continues():
 		if !q.isSeen(m) && q.why == nil {
 			q.hint = "Only a part of this was on the screen: PgDn shows the rest."
@@ -368,7 +366,7 @@ func (m *model) typeAnswer(q *question, msg tea.KeyPressMsg) tea.Cmd {
 		if q.why != nil {
 			given.key = q.why.key
 		}
-		m.answer(given)
+		q.answer(m, given)
 	case key != "enter":
 		return q.line.update(msg)
 	}
@@ -376,8 +374,7 @@ func (m *model) typeAnswer(q *question, msg tea.KeyPressMsg) tea.Cmd {
 }
 
 // answer ends the question, which stays in the transcript.
-func (m *model) answer(given reply) {
-	q := m.question
+func (q *question) answer(m *model, given reply) {
 	m.question = nil
 	said := given.text
 	for _, c := range q.choices {
@@ -388,20 +385,20 @@ func (m *model) answer(given reply) {
 	if given.err != nil {
 		said = "(no answer)"
 	}
-	m.keepQuestion(q, "→ "+display.Line(said))
+	q.keep(m, "→ "+display.Line(said))
 	q.answers <- given
 }
 
 // withdraw removes a question that needs no answer any more.
-func (m *model) withdraw(q *question) {
+func (q *question) withdraw(m *model) {
 	if m.question == q {
 		m.question = nil
-		m.keepQuestion(q, "→ (withdrawn)")
+		q.keep(m, "→ (withdrawn)")
 	}
 }
 
-// keepQuestion adds a question and its answer to the transcript.
-func (m *model) keepQuestion(q *question, answer string) {
+// keep adds a question and its answer to the transcript.
+func (q *question) keep(m *model, answer string) {
 	m.paper.endLine(m.columns())
 	if len(q.rows) > 0 {
 		m.paper.space()

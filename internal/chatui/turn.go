@@ -78,7 +78,7 @@ func (m *model) happened(event converse.Event) {
 	case converse.MessageCompleted:
 		m.messageCompleted()
 	case converse.InvocationStarted:
-		t.calls = append(t.calls, &call{invocation: m.cleanCall(e.Invocation), since: now})
+		t.calls = append(t.calls, &call{invocation: cleanCall(e.Invocation, m.options.Redact), since: now})
 	case converse.InvocationProgressed:
 		for _, c := range t.calls {
 			if c.invocation.ID == e.Invocation.ID {
@@ -159,7 +159,7 @@ func (m *model) messageCompleted() {
 // invocationCompleted replaces the line of a running call by its outcome.
 func (m *model) invocationCompleted(e converse.InvocationCompleted) {
 	t := &m.turn
-	e.Invocation, e.Cause = m.cleanCall(e.Invocation), m.clean(e.Cause)
+	e.Invocation, e.Cause = cleanCall(e.Invocation, m.options.Redact), m.clean(e.Cause)
 	if clean := m.options.Redact; clean != nil {
 		e.Result.Content = redact.Contents(e.Result.Content, clean)
 	}
@@ -172,9 +172,9 @@ func (m *model) invocationCompleted(e converse.InvocationCompleted) {
 
 // cleanCall removes secrets from the arguments of a call. That must precede all that cuts
 // or wraps a text.
-func (m *model) cleanCall(call canister.Invocation) canister.Invocation {
-	if m.options.Redact != nil {
-		call.Arguments = string(redact.JSON(json.RawMessage(call.Arguments), m.options.Redact))
+func cleanCall(call canister.Invocation, clean func(text string) string) canister.Invocation {
+	if clean != nil {
+		call.Arguments = string(redact.JSON(json.RawMessage(call.Arguments), clean))
 	}
 	return call
 }

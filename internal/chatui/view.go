@@ -86,7 +86,7 @@ func (m *model) below() ([]string, *tea.Cursor) {
 	}
 	rows = append(rows, "")
 	if m.search != nil {
-		typed, cursor := m.searchLine()
+		typed, cursor := m.search.view(m)
 		cursor.Y += len(rows)
 		return append(rows, typed, m.statusLine()), cursor
 	}
@@ -99,7 +99,7 @@ func (m *model) below() ([]string, *tea.Cursor) {
 		cursor.Y += len(rows)
 	}
 	rows = append(rows, typed...)
-	rows = append(rows, m.menuRows()...)
+	rows = append(rows, m.menu.rows(m)...)
 	if m.hint != "" {
 		rows = append(rows, m.paint.Faint(fit("  "+m.hint, m.columns())))
 	}
