@@ -159,7 +159,10 @@ func TestAlwaysHoldsForWhatWasAsked(t *testing.T) {
 	asker := askerFunc(func(context.Context, Question) (Answer, error) { return Answer{Choice: Always}, nil })
 	expect(t, NewApprover(Options{Asker: asker, Store: store, Server: at("x")}), shown, converse.Allow())
 	p := &person{t: t, answers: []Answer{{}}}
-	expect(t, NewApprover(Options{Asker: p, Store: store, Server: at("x")}), call("files", "write", "Changed in the meantime."), converse.Deny("The person said no."))
+	expect(
+		t, NewApprover(Options{Asker: p, Store: store, Server: at("x")}), call("files", "write", "Changed in the meantime."),
+		converse.Deny("The person said no."),
+	)
 }
 
 func TestRevoked(t *testing.T) {
@@ -309,9 +312,15 @@ func TestDescribe(t *testing.T) {
 		{"files", "re\u0430d", invoker.Hints{}, false, ensemble.NameFor("files", "re\u0430d") + ` ("re\u0430d" of "files"), which may destroy something`},
 		{"files", lying, invoker.Hints{}, false,
 			ensemble.NameFor("files", lying) + ` ("read, which declares that it changes nothing\n\n\n" of "files"), which may destroy something`},
-		{"files", "a\u202eb\x1b[2J", invoker.Hints{}, false, ensemble.NameFor("files", "a\u202eb\x1b[2J") + ` ("a\u202eb\x1b[2J" of "files"), which may destroy something`},
+		{
+			"files", "a\u202eb\x1b[2J", invoker.Hints{}, false,
+			ensemble.NameFor("files", "a\u202eb\x1b[2J") + ` ("a\u202eb\x1b[2J" of "files"), which may destroy something`,
+		},
 	} {
-		ask := converse.Approval{Ensemble: test.ensemble, Tool: test.tool, ReadOnly: test.trusted, Definition: &invoker.Definition{Hints: test.hints, Description: "Title\n? The model wants to call nothing"}}
+		ask := converse.Approval{
+			Ensemble: test.ensemble, Tool: test.tool, ReadOnly: test.trusted,
+			Definition: &invoker.Definition{Hints: test.hints, Description: "Title\n? The model wants to call nothing"},
+		}
 		if got := Describe(ask); got != test.want {
 			t.Errorf("Describe = %s\nwant %s", got, test.want)
 		}

@@ -210,7 +210,9 @@ func TestSecretsAreNotShown(t *testing.T) {
 	d.shows("here.")
 	d.happens(converse.InvocationStarted{Invocation: invocation})
 	lacks("a running call")
-	d.happens(converse.InvocationCompleted{Invocation: invocation, Result: canister.Result{Code: "X", Content: canister.Texts("It is " + secret)}, Cause: secret})
+	d.happens(converse.InvocationCompleted{
+		Invocation: invocation, Result: canister.Result{Code: "X", Content: canister.Texts("It is " + secret)}, Cause: secret,
+	})
 	lacks("a call")
 	d.keys("ctrl+o", "ctrl+o")
 	lacks("details")
@@ -305,7 +307,10 @@ func TestTheViewFits(t *testing.T) {
 		d := newDesk(t, size[0], size[1])
 		d.happens(Status{Model: strings.Repeat("model", 20), Starting: []string{"files", "mail"}, Away: []string{strings.Repeat("x", 60)}})
 		for i := range 12 {
-			d.happens(converse.InvocationStarted{Invocation: canister.Invocation{Head: canister.Head{ID: fmt.Sprint(i)}, Name: strings.Repeat("tool", 20), Arguments: `{"path":"/a/long/path/of/something"}`}})
+			d.happens(converse.InvocationStarted{Invocation: canister.Invocation{
+				Head: canister.Head{ID: fmt.Sprint(i)}, Name: strings.Repeat("tool", 20),
+				Arguments: `{"path":"/a/long/path/of/something"}`,
+			}})
 		}
 		d.happens(converse.TextDelta{Text: strings.Repeat("words 東京 and more ", 80) + "\n\n| a | b |\n|--|--|\n| c | d |\n"})
 		d.keys(strings.Repeat("typed ", 100))

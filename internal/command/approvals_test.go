@@ -62,7 +62,10 @@ func TestWritesNeedApproval(t *testing.T) {
 		"asked, and allowed": {"--approve all", "[approval]\ndefault = \"ask\"\n", runs},
 		"a rule allows":      {"", "[[approval.rules]]\naction = \"allow\"\ntools = [\"pack\"]\n", runs},
 		"another rule":       {"", "[[approval.rules]]\naction = \"allow\"\ntools = [\"unpack\"]\n", nobody},
-		"a rule denies":      {"--approve satchel__pack", "[[approval.rules]]\naction = \"deny\"\ntools = [\"pack\"]\nreason = \"Not on a Friday.\"\n", "Not on a Friday."},
+		"a rule denies": {
+			"--approve satchel__pack",
+			"[[approval.rules]]\naction = \"deny\"\ntools = [\"pack\"]\nreason = \"Not on a Friday.\"\n", "Not on a Friday.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t, model(t, packs("hat")...), satchel(0), test.tables)
@@ -70,7 +73,10 @@ func TestWritesNeedApproval(t *testing.T) {
 			o := consort(t, args...).expect(t, exit.Done)
 			contains(t, "standard error", oneLine(o.stderr), test.want)
 			if test.want == nobody {
-				contains(t, "standard error", oneLine(o.stderr), "--approve all|reads|RULE, such as --approve satchel__pack", "approval.default or approval.rules in the configuration")
+				contains(
+					t, "standard error", oneLine(o.stderr), "--approve all|reads|RULE, such as --approve satchel__pack",
+					"approval.default or approval.rules in the configuration",
+				)
 			}
 			if ran := strings.Contains(o.stderr, packed); ran != (test.want == runs) {
 				t.Errorf("the call ran: %v\n%s", ran, o.stderr)
@@ -84,7 +90,10 @@ func TestReadsNeedNoApprovalIfTheyAreTrusted(t *testing.T) {
 	script := []openaiserver.Step{says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows.")}
 	for trust, want := range map[string]string{"reads": "✓ atlas__weather", "all": "✓ atlas__weather", "none": nobody} {
 		for _, args := range []string{"", "--approve reads"} {
-			o := consort(t, append([]string{"run", "Oslo?", "--config", file(t, model(t, script...), atlas(0), "trust = "+quoted(trust)+"\n")}, strings.Fields(args)...)...).expect(t, exit.Done)
+			o := consort(
+				t,
+				append([]string{"run", "Oslo?", "--config", file(t, model(t, script...), atlas(0), "trust = "+quoted(trust)+"\n")}, strings.Fields(args)...)...,
+			).expect(t, exit.Done)
 			if args != "" && trust == "none" {
 				want = "With --approve reads"
 			}
@@ -129,7 +138,11 @@ func TestWrongApprovals(t *testing.T) {
 			contains(t, command, consort(t, args...).expect(t, exit.Usage).stderr, want)
 		}
 	}
-	contains(t, "both", consort(t, "run", "Pack.", "--config", path, "--approve", "all", "--approve", "reads").expect(t, exit.Usage).stderr, "exclude each other")
+	contains(
+		t, "both",
+		consort(t, "run", "Pack.", "--config", path, "--approve", "all", "--approve", "reads").expect(t, exit.Usage).stderr,
+		"exclude each other",
+	)
 }
 
 // On a terminal, run asks, and earlier input does not answer. Ctrl-C at the

@@ -127,7 +127,10 @@ func TestChatAsksForApproval(t *testing.T) {
 // approval nor a form. It stays in the input.
 func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
 	path := file(t, model(t,
-		openaiserver.Step{Reply: openaiserver.Message{Text: strings.Repeat("word ", 20), Delta: 5, Pace: 20 * time.Millisecond, Calls: []openaiserver.Call{calls("satchel__pack", `{"items":["hat"]}`)}}},
+		openaiserver.Step{Reply: openaiserver.Message{
+			Text: strings.Repeat("word ", 20), Delta: 5, Pace: 20 * time.Millisecond,
+			Calls: []openaiserver.Call{calls("satchel__pack", `{"items":["hat"]}`)},
+		}},
 		says("Not packed."),
 		says("", calls("elicitor__book", `{}`)), says("Booked."),
 	), elicitor(t), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n", allows)
@@ -198,7 +201,8 @@ func TestNothingIsLeftInTheScrollback(t *testing.T) {
 		x.See("Packed.")
 		x.leaves()
 		for text, want := range map[string]int{
-			"Talking with": 1, "3 tools of 1 server.": 1, "/resume": 0, "> Pack.": 1, "I pack.": 1, "? The model wants": 1, "run it?": 0, "confirms": 0, "→ once": 1, "Packed.": 1,
+			"Talking with": 1, "3 tools of 1 server.": 1, "/resume": 0, "> Pack.": 1, "I pack.": 1, "? The model wants": 1,
+			"run it?": 0, "confirms": 0, "→ once": 1, "Packed.": 1,
 			"starting: satchel": 0, "> /quit": 1,
 		} {
 			if got := x.Count(text); got != want {

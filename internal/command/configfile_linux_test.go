@@ -68,10 +68,16 @@ func TestModelWithoutAFile(t *testing.T) {
 	contains(t, "standard error", o.stderr, "Continue it with: consort chat --conversation ", " --model gpt-5-mini")
 	contains(t, "with Claude", with.consort(t, "run", "--set", "model.name=claude-sonnet-5").expect(t, exit.Done).stdout, "Hello.")
 	contains(t, "the history", with.consort(t, "history", "list").expect(t, exit.Done).stdout, "Hi")
-	contains(t, "check", with.consort(t, "check", "--model", "gpt-5-mini").expect(t, exit.Done).stdout, "✓ the command line\n", "✓ model gpt-5-mini answered in ")
+	contains(
+		t, "check", with.consort(t, "check", "--model", "gpt-5-mini").expect(t, exit.Done).stdout, "✓ the command line\n",
+		"✓ model gpt-5-mini answered in ",
+	)
 	contains(t, "no model", with.consort(t, "run", "--set", "log.level=info").expect(t, exit.Usage).stderr, "the command line has no [model] table", "--model")
 	with.env = append(with.env, "OPENAI_API_KEY=")
-	contains(t, "no key", with.consort(t, "chat", "--model", "gpt-5-mini").expect(t, exit.Usage).stderr, "--model: model.api_key: OpenAI requires a key; set OPENAI_API_KEY")
+	contains(
+		t, "no key", with.consort(t, "chat", "--model", "gpt-5-mini").expect(t, exit.Usage).stderr,
+		"--model: model.api_key: OpenAI requires a key; set OPENAI_API_KEY",
+	)
 }
 
 // TestBaseURLTakesNoKeys: the key of the file and of the environment stay away from a server

@@ -27,7 +27,10 @@ func climate(t *testing.T, store history.Store) {
 		canister.User{Head: head("u"), Content: canister.Texts("Is there SNOW in Tromsø?")},
 		canister.Assistant{Head: head("a")},
 		canister.Invocation{Head: head("i"), Message: "a", CallID: "c", Name: "atlas__weather", Arguments: `{"city":"Tromsø","kind":"snow"}`},
-		canister.Result{Head: head("r"), Invocation: "i", Content: canister.Texts(strings.Repeat("fog ", 200) + "then snow\u202e at\nlast " + strings.Repeat("rain ", 200))},
+		canister.Result{
+			Head: head("r"), Invocation: "i",
+			Content: canister.Texts(strings.Repeat("fog ", 200) + "then snow\u202e at\nlast " + strings.Repeat("rain ", 200)),
+		},
 		canister.Assistant{Head: head("b"), Content: canister.Texts("Yes, snow in Tromsø.")},
 		canister.User{Head: head("v"), Content: canister.Texts("Thanks. No more weather.")},
 		canister.Assistant{Head: head("w"), Content: canister.Texts("Bye.")},
@@ -103,7 +106,9 @@ func TestSearchFitsTheTerminal(t *testing.T) {
 	path := file(t, historyTable)
 	climate(t, open(t, path))
 	for _, wide := range []int{40, 80} {
-		x := run{env: []string{"TZ=Europe/Oslo"}}.onTerminalOf(t, pty.Winsize{Rows: 40, Cols: uint16(wide)}, "history", "search", "snow", "Tromsø", "--config", path)
+		x := run{env: []string{"TZ=Europe/Oslo"}}.onTerminalOf(
+			t, pty.Winsize{Rows: 40, Cols: uint16(wide)}, "history", "search", "snow", "Tromsø", "--config", path,
+		)
 		text := x.ends(exit.Done)
 		contains(t, "the screen", text, "\x1b[1mSNOW\x1b", "\x1b[1mTromsø\x1b", "CEST")
 		for line := range strings.Lines(colour.ReplaceAllString(text, "")) {
@@ -134,7 +139,9 @@ func TestHistoryHasLocalTimes(t *testing.T) {
 	for _, args := range []string{"show climate", "export climate --format markdown", "export climate --format html"} {
 		o := run{env: []string{"TZ=Europe/Oslo"}}.consort(t, append([]string{"history", "--config", path}, strings.Fields(args)...)...).expect(t, exit.Done)
 		contains(t, args, o.stdout, "2026-07-01 14:00:01 CEST")
-		o = run{env: []string{"TZ=Europe/Oslo"}}.consort(t, append([]string{"history", "--config", path, "--time-zone", "Asia/Tokyo"}, strings.Fields(args)...)...).expect(t, exit.Done)
+		o = run{env: []string{"TZ=Europe/Oslo"}}.consort(
+			t, append([]string{"history", "--config", path, "--time-zone", "Asia/Tokyo"}, strings.Fields(args)...)...,
+		).expect(t, exit.Done)
 		contains(t, args, o.stdout, "2026-07-01 21:00:01 JST")
 	}
 	o := run{env: []string{"TZ=Europe/Oslo"}}.consort(t, "history", "show", "climate", "--json", "--config", path).expect(t, exit.Done)

@@ -48,17 +48,29 @@ func (r run) wrote(t *testing.T, path string) string {
 func TestInitForScripts(t *testing.T) {
 	r := newcomer(t)
 	o := r.consort(t, "init", "--yes").expect(t, exit.Done)
-	contains(t, "the report", o.stderr, "Wrote consort.toml, with the model gpt-5-mini and servers: 3", "  atlas of Cursor (~/.cursor/mcp.json)\n", "consort check")
-	contains(t, "the file", r.wrote(t, "consort.toml"), `name = "gpt-5-mini"`, "[mcp.atlas]", "[mcp.second]", "[mcp.third]", "# From Cursor (~/.cursor/mcp.json).")
+	contains(
+		t, "the report", o.stderr, "Wrote consort.toml, with the model gpt-5-mini and servers: 3",
+		"  atlas of Cursor (~/.cursor/mcp.json)\n", "consort check",
+	)
+	contains(
+		t, "the file", r.wrote(t, "consort.toml"), `name = "gpt-5-mini"`, "[mcp.atlas]", "[mcp.second]", "[mcp.third]",
+		"# From Cursor (~/.cursor/mcp.json).",
+	)
 	contains(t, "again", r.consort(t, "init", "--yes").expect(t, exit.Usage).stderr, "consort.toml exists already", "--force", "--output FILE")
 	r.consort(t, "init", "--yes", "--force", "--import", "none").expect(t, exit.Done)
 	lacks(t, "the file", r.wrote(t, "consort.toml"), "[mcp.atlas]")
-	r.consort(t, "init", "-y", "-o", "new/folder/my.toml", "--import", "third,atlas", "--model", "qwen3", "--base-url", "http://localhost:1/v1").expect(t, exit.Done)
+	r.consort(
+		t, "init", "-y", "-o", "new/folder/my.toml", "--import", "third,atlas", "--model", "qwen3", "--base-url",
+		"http://localhost:1/v1",
+	).expect(t, exit.Done)
 	text := r.wrote(t, "new/folder/my.toml")
 	contains(t, "the file", text, `name = "qwen3"`, `base_url = "http://localhost:1/v1"`, "[mcp.atlas]", "[mcp.third]")
 	lacks(t, "the file", text, "[mcp.second]")
 
-	contains(t, "no such server", r.consort(t, "init", "--yes", "-o", "x.toml", "--import", "fourth").expect(t, exit.Usage).stderr, "--import fourth", "atlas, second, third")
+	contains(
+		t, "no such server", r.consort(t, "init", "--yes", "-o", "x.toml", "--import", "fourth").expect(t, exit.Usage).stderr,
+		"--import fourth", "atlas, second, third",
+	)
 	contains(t, "no terminal", r.consort(t, "init", "-o", "x.toml").expect(t, exit.Usage).stderr, "needs a terminal", "--yes")
 	contains(t, "no model", r.consort(t, "init", "--yes", "--base-url", "http://x").expect(t, exit.Usage).stderr, "--base-url needs --model")
 	if _, err := os.Stat(filepath.Join(r.dir, "x.toml")); err == nil {

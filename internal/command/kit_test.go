@@ -170,7 +170,10 @@ func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cm
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(append(cmd.Env, "TERM=xterm-256color", "LC_ALL=C.UTF-8", "GORACE="+raceOptions, "XDG_STATE_HOME="+placeOf(t), "XDG_CONFIG_HOME="), r.env...)
+	cmd.Env = append(
+		append(cmd.Env, "TERM=xterm-256color", "LC_ALL=C.UTF-8", "GORACE="+raceOptions, "XDG_STATE_HOME="+placeOf(t), "XDG_CONFIG_HOME="),
+		r.env...,
+	)
 	return cmd
 }
 

@@ -149,7 +149,10 @@ func TestCheckLooksAtTheOwnStore(t *testing.T) {
 	if err := os.WriteFile(own, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "none", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout, "✗ conversations of chat and serve cannot be stored: history: "+own)
+	contains(
+		t, "none", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout,
+		"✗ conversations of chat and serve cannot be stored: history: "+own,
+	)
 	contains(t, "as JSON", consort(t, "check", "--json", "--offline", "--config", path).expect(t, exit.Done).stdout, `"error": "history: `+own)
 	inTheWay := filepath.Join(t.TempDir(), "file")
 	touch(inTheWay)

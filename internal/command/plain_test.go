@@ -33,7 +33,10 @@ func TestPlainChat(t *testing.T) {
 				return openaiserver.Message{Reasoning: "Hm.", Calls: []openaiserver.Call{calls("satchel__pack", `{"items":["hat"]}`)}}
 			})
 			path := file(t, model(t,
-				openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"explain: one\nFile two\nthree and more"}}, Reply: openaiserver.Message{Text: "Explained."}},
+				openaiserver.Step{
+					Expect: openaiserver.Expect{Contains: []string{"explain: one\nFile two\nthree and more"}},
+					Reply:  openaiserver.Message{Text: "Explained."},
+				},
 				openaiserver.Step{Reply: pack}, says("Not packed."),
 				says("", calls("satchel__pack", `{"items":["hat"]}`)), says("Packed."),
 			), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n")

@@ -33,7 +33,10 @@ type reloading struct {
 // serveReloading serves the tables over HTTP, with a health address and without a watch.
 func serveReloading(t *testing.T, watch string, tables ...string) *reloading {
 	t.Helper()
-	path := file(t, append([]string{"[log]\nlevel = \"info\"\n[serve]\nhttp = \"127.0.0.1:0\"\nhealth = \"127.0.0.1:0\"\nwatch = " + watch + "\n"}, tables...)...)
+	path := file(
+		t,
+		append([]string{"[log]\nlevel = \"info\"\n[serve]\nhttp = \"127.0.0.1:0\"\nhealth = \"127.0.0.1:0\"\nwatch = " + watch + "\n"}, tables...)...,
+	)
 	return &reloading{serveWith(t, run{limit: 10 * time.Minute}, true, "--config", path), path}
 }
 
@@ -97,7 +100,11 @@ func TestReload(t *testing.T) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, &mcp.ClientOptions{
 		ToolListChangedHandler: func(_ context.Context, _ *mcp.ToolListChangedRequest) { changed <- struct{}{} },
 	})
-	host, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: bearer("ada-0123456789abcdef")}}, nil)
+	host, err := client.Connect(
+		t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: bearer("ada-0123456789abcdef")}},
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +172,10 @@ func TestReload(t *testing.T) {
 	}
 	r.signal(syscall.SIGTERM)
 	r.ends(exit.Done)
-	contains(t, "the log", r.stderr.String(), "config.reloaded", "config.rejected", "config.restart.needed", `"added": ["satchel"]`, `"removed": ["library"]`, `"trigger": "command"`)
+	contains(
+		t, "the log", r.stderr.String(), "config.reloaded", "config.rejected", "config.restart.needed",
+		`"added": ["satchel"]`, `"removed": ["library"]`, `"trigger": "command"`,
+	)
 	lacks(t, "the log", r.stderr.String(), "ada-0123456789abcdef", "ben-0123456789abcdef")
 	if left, _ := os.ReadDir(filepath.Join(placeOf(t), "consort", "run")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

@@ -170,7 +170,10 @@ func TestSlashCommandsWithoutStore(t *testing.T) {
 	if n := strings.Count(o.stdout, "heard <one> after 0."); n != 2 {
 		t.Errorf("/retry: %d answers", n)
 	}
-	contains(t, "standard error", o.stderr, "cannot be continued, because conversations are not stored", "/save stores this one", "The conversation is stored as")
+	contains(
+		t, "standard error", o.stderr, "cannot be continued, because conversations are not stored", "/save stores this one",
+		"The conversation is stored as",
+	)
 	store, err := sqlite.Open(filepath.Join(placeOf(t), "consort", "history.db"), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,10 @@ func write(t *testing.T, path, text string) string {
 func TestChanged(t *testing.T) {
 	folder := t.TempDir()
 	imported := write(t, filepath.Join(folder, "host.json"), `{"mcpServers": {"b c": {"command": "x"}}, "other": 1}`)
-	path := write(t, filepath.Join(folder, "consort.toml"), "import = [\"host.json\"]\n[serve]\nhttp = \"a\"\nclients = [{token = \"1\"}]\n[mcp.a]\ncommand = [\"x\"]\n")
+	path := write(
+		t, filepath.Join(folder, "consort.toml"),
+		"import = [\"host.json\"]\n[serve]\nhttp = \"a\"\nclients = [{token = \"1\"}]\n[mcp.a]\ncommand = [\"x\"]\n",
+	)
 	before := reload.Read(path)
 	if !before.Equal(reload.Read(path)) || !slices.Equal(before.Paths(), []string{path, imported}) {
 		t.Errorf("the files are %v", before.Paths())

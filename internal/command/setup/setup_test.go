@@ -187,11 +187,14 @@ func TestQuestions(t *testing.T) {
 		want    []string // of the text
 		servers int
 	}{
-		"defaults":     {"\n\n\n\n", []string{"name = \"gpt-5-mini\"\n", "# The key is in the variable OPENAI_API_KEY.\n"}, len(found.Servers)},
-		"Claude":       {"2\n\n\nnone\n", []string{"name = \"claude-sonnet-5\"\n", "# The key is in the variable ANTHROPIC_API_KEY.\n"}, 0},
-		"another key":  {"1\ngpt-6\nWORK_KEY\n1,3\n", []string{"name = \"gpt-6\"\n", "api_key = \"env:WORK_KEY\"\n"}, 2},
-		"a server":     {"3\n\nqwen3\n\n2\n", []string{"name = \"qwen3\"\nbase_url = \"http://localhost:11434/v1\"\n", "# api_key ="}, 1},
-		"wrong inputs": {"9\nx\n3\nlocal\nhttps://x/v1\n\nm\nsk-ant-key\nX_KEY\n99\nall\n", []string{"base_url = \"https://x/v1\"\napi_key = \"env:X_KEY\"\n"}, len(found.Servers)},
+		"defaults":    {"\n\n\n\n", []string{"name = \"gpt-5-mini\"\n", "# The key is in the variable OPENAI_API_KEY.\n"}, len(found.Servers)},
+		"Claude":      {"2\n\n\nnone\n", []string{"name = \"claude-sonnet-5\"\n", "# The key is in the variable ANTHROPIC_API_KEY.\n"}, 0},
+		"another key": {"1\ngpt-6\nWORK_KEY\n1,3\n", []string{"name = \"gpt-6\"\n", "api_key = \"env:WORK_KEY\"\n"}, 2},
+		"a server":    {"3\n\nqwen3\n\n2\n", []string{"name = \"qwen3\"\nbase_url = \"http://localhost:11434/v1\"\n", "# api_key ="}, 1},
+		"wrong inputs": {
+			"9\nx\n3\nlocal\nhttps://x/v1\n\nm\nsk-ant-key\nX_KEY\n99\nall\n",
+			[]string{"base_url = \"https://x/v1\"\napi_key = \"env:X_KEY\"\n"}, len(found.Servers),
+		},
 	} {
 		a, out, err := dialog(t, test.input, defaults("", "", &survey{}), false, found)
 		if err != nil {
