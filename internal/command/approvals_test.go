@@ -149,7 +149,9 @@ func TestWrongApprovals(t *testing.T) {
 // question ends the command.
 func TestRunAsksOnATerminal(t *testing.T) {
 	for _, env := range []string{"TERM=xterm-256color", "TERM=dumb"} {
-		for answer, want := range map[string]string{"y\r": packed, "c\r": packed, "\r": "DENIED", "y es\r": "The person said no: y es", "later\r": "The person said no: later"} {
+		for answer, want := range map[string]string{
+			"y\r": packed, "c\r": packed, "\r": "DENIED", "y es\r": "The person said no: y es", "later\r": "The person said no: later",
+		} {
 			x := run{env: []string{env}}.onTerminal(t, "run", "Pack.", "--history", "none", "--config", file(t, model(t, packs("hat")...), satchel(0)))
 			x.types("y\ry")
 			x.expect("The model wants to call ")

@@ -116,7 +116,9 @@ func TestChatAsksForApproval(t *testing.T) {
 	x.says("/nonsense")
 	x.See("/help")
 	x.leaves()
-	for text, want := range map[string]int{"in the satchel: hat": 1, "I pack.": 1, "Packed.": 1, "✓ atlas__weather": 1, "> And an anvil.": 1, "DENIED": 1, "→ once": 1} {
+	for text, want := range map[string]int{
+		"in the satchel: hat": 1, "I pack.": 1, "Packed.": 1, "✓ atlas__weather": 1, "> And an anvil.": 1, "DENIED": 1, "→ once": 1,
+	} {
 		if got := x.Count(text); got != want {
 			t.Errorf("%q is shown %d times, not %d:\n%s", text, got, want, x.All())
 		}
@@ -240,7 +242,9 @@ func TestCtrlCAnswersAQuestion(t *testing.T) {
 }
 
 func TestOffered(t *testing.T) {
-	for want, n := range map[string][2]int{"No tools.": {0, 0}, "1 tool of 1 server.": {1, 1}, "2 tools of 1 server.": {2, 1}, "5 tools of 2 servers.": {5, 2}} {
+	for want, n := range map[string][2]int{
+		"No tools.": {0, 0}, "1 tool of 1 server.": {1, 1}, "2 tools of 1 server.": {2, 1}, "5 tools of 2 servers.": {5, 2},
+	} {
 		if got := offered(n[0], n[1]); got != want {
 			t.Errorf("%d tools of %d servers: %q, want %q", n[0], n[1], got, want)
 		}

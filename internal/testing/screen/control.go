@@ -105,9 +105,9 @@ func (e *Emulator) move(c csi) bool {
 	n := c.param(0, 1)
 	switch c.final {
 	case 'A':
-		e.moveTo(max(e.row-n, e.edge(e.row >= e.top, e.top, 0)), e.col)
+		e.moveTo(max(e.row-n, edge(e.row >= e.top, e.top, 0)), e.col)
 	case 'B', 'e':
-		e.moveTo(min(e.row+n, e.edge(e.row <= e.bottom, e.bottom, e.rows-1)), e.col)
+		e.moveTo(min(e.row+n, edge(e.row <= e.bottom, e.bottom, e.rows-1)), e.col)
 	case 'C', 'a':
 		e.moveTo(e.row, e.col+n)
 	case 'D':
@@ -141,7 +141,7 @@ func (e *Emulator) move(c csi) bool {
 }
 
 // edge returns the limit of a vertical movement, which the margins are inside the region.
-func (e *Emulator) edge(inside bool, margin, screen int) int {
+func edge(inside bool, margin, screen int) int {
 	if inside {
 		return margin
 	}
@@ -198,7 +198,7 @@ func (e *Emulator) edit(c csi) bool {
 func (e *Emulator) deleteLines(n int) {
 	n = min(n, e.bottom-e.row+1)
 	copy(e.lines[e.row:e.bottom+1], e.lines[e.row+n:e.bottom+1])
-	copy(e.lines[e.bottom+1-n:], e.blankLines(n))
+	copy(e.lines[e.bottom+1-n:], blankLines(e.cols, n))
 }
 
 func (e *Emulator) margins(c csi) {
@@ -264,7 +264,7 @@ func (e *Emulator) alternate(on, save bool) {
 	switch {
 	case on && e.main == nil:
 		e.main, e.savedMain = e.lines, cursor{e.row, e.col}
-		e.lines = e.blankLines(e.rows)
+		e.lines = blankLines(e.cols, e.rows)
 	case !on && e.main != nil:
 		e.lines, e.main = e.main, nil
 		if save {

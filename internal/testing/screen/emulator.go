@@ -57,19 +57,19 @@ func NewEmulator(cols, rows int, answer func(string)) *Emulator {
 }
 
 func (e *Emulator) reset() {
-	e.lines, e.main = e.blankLines(e.rows), nil
+	e.lines, e.main = blankLines(e.cols, e.rows), nil
 	e.row, e.col, e.wrap = 0, 0, false
 	e.top, e.bottom = 0, e.rows-1
 	e.modes = map[int]bool{modeAutoWrap: true, modeCursor: true}
 	e.tabs = nil
 }
 
-func (e *Emulator) blankLine() line { return slices.Repeat(line{blank}, e.cols) }
+func blankLine(cols int) line { return slices.Repeat(line{blank}, cols) }
 
-func (e *Emulator) blankLines(n int) []line {
+func blankLines(cols, n int) []line {
 	lines := make([]line, n)
 	for i := range lines {
-		lines[i] = e.blankLine()
+		lines[i] = blankLine(cols)
 	}
 	return lines
 }
@@ -102,7 +102,7 @@ func (e *Emulator) fit(lines []line, rows int) []line {
 		}
 		lines[i] = append(l, slices.Repeat(line{blank}, e.cols-len(l))...)
 	}
-	return append(lines, e.blankLines(rows-len(lines))...)
+	return append(lines, blankLines(e.cols, rows-len(lines))...)
 }
 
 // Screen returns the rows of the screen without the blanks at their ends.
@@ -246,14 +246,14 @@ func (e *Emulator) scrollUp(from, n int) {
 		e.keep(e.lines[:n])
 	}
 	copy(e.lines[from:e.bottom+1], e.lines[from+n:e.bottom+1])
-	copy(e.lines[e.bottom+1-n:], e.blankLines(n))
+	copy(e.lines[e.bottom+1-n:], blankLines(e.cols, n))
 }
 
 // scrollDown inserts n lines at row from, up to the bottom of the region.
 func (e *Emulator) scrollDown(from, n int) {
 	n = min(n, e.bottom-from+1)
 	copy(e.lines[from+n:e.bottom+1], e.lines[from:e.bottom+1-n])
-	copy(e.lines[from:], e.blankLines(n))
+	copy(e.lines[from:], blankLines(e.cols, n))
 }
 
 // keep adds lines to those above the screen.

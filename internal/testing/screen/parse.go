@@ -43,17 +43,16 @@ const (
 // Write processes output. It never fails.
 func (e *Emulator) Write(output []byte) (int, error) {
 	for _, b := range output {
-		e.step(b)
+		e.parser.step(e, b)
 	}
 	return len(output), nil
 }
 
 // step processes one byte.
-func (e *Emulator) step(b byte) {
-	p := &e.parser
+func (p *parser) step(e *Emulator, b byte) {
 	switch {
 	case p.state == stringy:
-		e.stepString(b)
+		p.stepString(e, b)
 	case b == esc:
 		*p = parser{state: escape}
 	case b == can, b == sub:
@@ -61,17 +60,16 @@ func (e *Emulator) step(b byte) {
 	case b < ' ':
 		e.c0(b)
 	case p.state == escape:
-		e.stepEscape(b)
+		p.stepEscape(e, b)
 	case p.state == control:
-		e.stepControl(b)
+		p.stepControl(e, b)
 	default:
-		e.stepText(b)
+		p.stepText(e, b)
 	}
 }
 
 // stepText collects a character.
-func (e *Emulator) stepText(b byte) {
-	p := &e.parser
+func (p *parser) stepText(e *Emulator, b byte) {
 	if b == 0x7f {
 		return
 	}
@@ -84,8 +82,7 @@ func (e *Emulator) stepText(b byte) {
 }
 
 // stepEscape processes a byte after ESC.
-func (e *Emulator) stepEscape(b byte) {
-	p := &e.parser
+func (p *parser) stepEscape(e *Emulator, b byte) {
 	switch {
 	case b >= ' ' && b <= '/':
 		p.between = append(p.between, b)
@@ -104,8 +101,7 @@ func (e *Emulator) stepEscape(b byte) {
 }
 
 // stepControl processes a byte of a control sequence.
-func (e *Emulator) stepControl(b byte) {
-	p := &e.parser
+func (p *parser) stepControl(e *Emulator, b byte) {
 	switch {
 	case b >= '<' && b <= '?' && len(p.params) == 0:
 		p.prefix = b
@@ -121,8 +117,7 @@ func (e *Emulator) stepControl(b byte) {
 }
 
 // stepString processes a byte of a string.
-func (e *Emulator) stepString(b byte) {
-	p := &e.parser
+func (p *parser) stepString(e *Emulator, b byte) {
 	switch {
 	case p.escaped && b == '\\', b == bel && p.kind == ']':
 		kind, text := p.kind, string(p.text)
@@ -130,7 +125,7 @@ func (e *Emulator) stepString(b byte) {
 		e.command(kind, text)
 	case p.escaped: // another sequence begins: the string is given up
 		*p = parser{state: escape}
-		e.step(b)
+		p.step(e, b)
 	case b == can, b == sub:
 		*p = parser{}
 	case b == esc:
