@@ -142,12 +142,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if !msg.stopped {
 			m.hint = "Ctrl-Z has no effect here: no shell waits for this program."
 		}
-		cmds = append(cmds, m.returned())
+		cmds = append(cmds, m.question.rest())
 	case completed:
 		m.complete(msg)
 	case edited:
 		m.edited(msg)
-		cmds = append(cmds, m.returned())
+		cmds = append(cmds, m.question.rest())
 	case failure:
 		m.say(m.paint.Faint("  " + msg.text))
 	case tea.KeyPressMsg, tea.PasteMsg, tea.PasteStartMsg, tea.PasteEndMsg:

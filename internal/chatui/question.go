@@ -100,21 +100,16 @@ func (q *question) begin(m *model) tea.Cmd {
 	return q.rest()
 }
 
-// rest makes keys no answer until the keyboard has rested.
+// rest makes keys no answer until the keyboard has rested, also after another program had
+// the terminal. Without a question it does nothing.
 func (q *question) rest() tea.Cmd {
+	if q == nil {
+		return nil
+	}
 	q.press++
 	q.open, q.pick, q.hint = false, nil, ""
 	press := q.press
 	return tea.Tick(quiet, func(time.Time) tea.Msg { return rested{q, press} })
-}
-
-// returned makes keys no answer until the keyboard has rested after another program had
-// the terminal.
-func (m *model) returned() tea.Cmd {
-	if m.question == nil {
-		return nil
-	}
-	return m.question.rest()
 }
 
 // layOut wraps the question for the screen. Rows that were seen in another width do
