@@ -97,9 +97,11 @@ func (p *person) approve(ctx context.Context, call converse.Approval) (converse.
 // ask shows the question, in parts if it does not fit the screen, and returns the answer.
 func (p *person) ask(ctx context.Context, call converse.Approval) (string, error) {
 	width, height, _ := term.GetSize(int(p.out.Fd())) // 0 if it is unknown
-	pages := approvals.Pages("The model wants to call "+approvals.Describe(call)+"\n"+approvals.Arguments(call), width, height)
+	const more = " [Enter for more, or a reason for no] "
+	question := "  run " + approvals.Name(call) + "? [y/N, or a reason for no] "
+	pages := approvals.Pages("The model wants to call "+approvals.Describe(call)+"\n"+approvals.Arguments(call), question+"\n"+more, width, height)
 	for i, page := range pages[:len(pages)-1] {
-		answer, err := p.prompt(ctx, page, fmt.Sprintf("  part %d of %d [Enter for more, or a reason for no] ", i+1, len(pages)))
+		answer, err := p.prompt(ctx, page, fmt.Sprintf("  part %d of %d"+more, i+1, len(pages)))
 		switch strings.ToLower(strings.TrimSpace(answer)) {
 		case "", "y", "yes": // only all of it can be allowed
 			if err != nil {
@@ -109,7 +111,7 @@ func (p *person) ask(ctx context.Context, call converse.Approval) (string, error
 			return answer, err
 		}
 	}
-	return p.prompt(ctx, pages[len(pages)-1], "  run "+approvals.Name(call)+"? [y/N, or a reason for no] ")
+	return p.prompt(ctx, pages[len(pages)-1], question)
 }
 
 // prompt shows a text and a question, and returns the line that was typed after it.

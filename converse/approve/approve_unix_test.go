@@ -173,7 +173,7 @@ func TestALongQuestion(t *testing.T) {
 		{[]string{"n\r"}, converse.Deny("The person said no.")},
 	} {
 		x := newWindow(t)
-		if err := pty.Setsize(x.inner, &pty.Winsize{Rows: 20, Cols: 80}); err != nil {
+		if err := pty.Setsize(x.inner, &pty.Winsize{Rows: 16, Cols: 80}); err != nil {
 			t.Fatal(err)
 		}
 		outcome := ask(t.Context(), approve.OnTerminal(x.inner, x.inner), removal(long))

@@ -3,17 +3,16 @@
 package approvals
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
-// restRows are the rows of a terminal that a page leaves for the question below it.
-const restRows = 8
-
 // Pages divides a text into parts of whole lines. Each fits a terminal with a question
-// below it. Lines that are longer than a row are broken, unless they have colours,
-// which are short. A size of 0 is unknown. There is at least one page.
-func Pages(text string, columns, rows int) []string {
+// below it, of which the longest is given. Lines that are longer than a row are broken,
+// unless they have colours. A size of 0 is unknown. There is at least one page, and each
+// has at least one line.
+func Pages(text, question string, columns, rows int) []string {
 	if columns <= 0 || rows <= 0 {
 		columns, rows = 80, 24
 	}
@@ -29,13 +28,36 @@ func Pages(text string, columns, rows int) []string {
 		}
 		lines = append(lines, line)
 	}
-	most := max(1, rows-restRows)
+	const others = 2 // an empty row above the page, and one for what is typed
+	most := rows - others - height(question, columns)
 	var pages []string
-	for len(lines) > most {
-		pages = append(pages, strings.Join(lines[:most], "\n"))
-		lines = lines[most:]
+	first, used := 0, 0
+	for i, line := range lines {
+		takes := height(line, columns)
+		if i > first && used+takes > most {
+			pages = append(pages, strings.Join(lines[first:i], "\n"))
+			first, used = i, 0
+		}
+		used += takes
 	}
-	return append(pages, strings.Join(lines, "\n"))
+	return append(pages, strings.Join(lines[first:], "\n"))
+}
+
+// colour is a sequence that changes the colour (ECMA-48, SGR), and takes no columns.
+var colour = regexp.MustCompile(`\x1b\[[0-9;:]*m`)
+
+// height returns how many rows a text takes.
+func height(text string, columns int) int {
+	rows := 0
+	for line := range strings.SplitSeq(colour.ReplaceAllString(text, ""), "\n") {
+		for rows++; len(line) > 0; rows++ {
+			n := fitting(line, max(2, columns))
+			if line = line[n:]; line == "" {
+				break
+			}
+		}
+	}
+	return rows
 }
 
 // fitting returns how many bytes of a line fit a number of columns. Characters that may be

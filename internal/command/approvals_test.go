@@ -244,7 +244,7 @@ func TestRunAsksInParts(t *testing.T) {
 	}
 	for _, answers := range [][]string{{"y\r", "y\r", "y\r", "\r", "y\r"}, {"\r", "n\r"}} {
 		path := file(t, model(t, says("", calls("satchel__pack", string(arguments))), says("I am done.")), satchel(0))
-		x := run{}.onTerminalOf(t, pty.Winsize{Rows: 24, Cols: 80}, "run", "Pack.", "--history", "none", "--config", path)
+		x := run{}.onTerminalOf(t, pty.Winsize{Rows: 20, Cols: 80}, "run", "Pack.", "--history", "none", "--config", path)
 		for i, answer := range answers {
 			if i < 4 {
 				x.expect(fmt.Sprintf("part %d of 5", i+1))

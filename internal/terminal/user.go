@@ -56,7 +56,7 @@ func (u *User) AskApproval(ctx context.Context, ask approvals.Question) (approva
 	about, prompt := u.approvalText(ask, width-1)
 	pages := []string{about}
 	if u.editor.keyboard != nil {
-		pages = approvals.Pages(about, width, height)
+		pages = approvals.Pages(about, prompt, width, height)
 	}
 	for i, page := range pages {
 		last := i == len(pages)-1
