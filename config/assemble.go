@@ -98,6 +98,11 @@ type Assembly struct {
 	// [ensemble.Tool.Invoke] or a [ensemble.Snapshot]. It is never nil and may be called
 	// concurrently.
 	Redact func(text string) string
+	// RedactPart is like Redact for a text that has arrived only in part. It returns the
+	// beginning of the text, redacted, and the rest as it is, which may be the beginning of
+	// a secret and belongs before the next part. After the last part the rest is empty.
+	// RedactPart is never nil and may be called concurrently.
+	RedactPart func(text string, last bool) (clean, held string)
 	// Logger is the logger of the options with the secrets of the configuration redacted.
 	// Use it for the program's own entries about the parts. It is never nil.
 	Logger *zap.Logger

@@ -20,7 +20,7 @@ import (
 // shared is what an assembly shares with its successors.
 type shared struct {
 	latest  atomic.Pointer[Assembly]
-	secrets *redact.Growing // nil unless the assembly is replaceable
+	secrets *redact.Growing
 	starts  *ensemble.Starts
 	tool    *agenttool.Tool // nil if the tool is not served
 	closers []func() error
@@ -36,19 +36,14 @@ func newAssembly(secrets []string, o *AssembleOptions) *Assembly {
 	if before := o.Previous; before != nil {
 		before.shared.secrets.Add(secrets...)
 		o.redact, o.Logger = before.Redact, before.Logger
-		return &Assembly{Redact: o.redact, Logger: o.Logger, shared: before.shared}
+		return &Assembly{Redact: before.Redact, RedactPart: before.RedactPart, Logger: o.Logger, shared: before.shared}
 	}
-	common := &shared{}
-	if o.redact = redact.New(secrets...); o.Replaceable {
-		common.secrets = redact.NewGrowing(secrets...)
-		o.redact = common.secrets.Text
+	common := &shared{secrets: redact.NewGrowing(secrets...)}
+	if clean := common.secrets.Text; o.Replaceable || !common.secrets.IsEmpty() {
+		o.redact = clean
+		o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, clean) }))
 	}
-	if o.redact == nil {
-		return &Assembly{Redact: func(text string) string { return text }, Logger: o.Logger, shared: common}
-	}
-	clean := o.redact
-	o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, clean) }))
-	return &Assembly{Redact: clean, Logger: o.Logger, shared: common}
+	return &Assembly{Redact: common.secrets.Text, RedactPart: common.secrets.Part, Logger: o.Logger, shared: common}
 }
 
 // latest returns the assembly that has replaced a, or a.

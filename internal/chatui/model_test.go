@@ -189,7 +189,8 @@ func TestCtrlCInAnotherLayout(t *testing.T) {
 func TestSecretsAreNotShown(t *testing.T) {
 	const secret = "sk-0123456789-abcdefghij-0123456789-abcdefghij"
 	d := newDesk(t, 40, 24)
-	d.options.Redact = redact.New(secret)
+	secrets := redact.NewGrowing(secret)
+	d.options.Redact, d.options.RedactPart = secrets.Text, secrets.Part
 	lacks := func(what string) {
 		t.Helper()
 		if all := ansi.Strip(strings.Join(d.paper.rows, "\n")) + d.view(); strings.Contains(all, "0123456789") || strings.Contains(all, "abcdefghij") {

@@ -69,11 +69,10 @@ func (m *model) happened(event converse.Event) {
 			t.thinking = &thought{since: now}
 		}
 		if t.thinking.text.Len() < maxThought {
-			t.thinking.text.WriteString(t.thinking.pieces.Next(e.Text, m.options.Redact))
+			t.thinking.text.WriteString(t.thinking.pieces.Next(e.Text, m.options.RedactPart))
 		}
 	case converse.InvocationAnnounced:
 		m.thought()
-		m.restOfText()
 		t.announce = "writing a call of " + display.Line(e.Name)
 	case converse.MessageCompleted:
 		m.messageCompleted()
@@ -122,13 +121,13 @@ func (m *model) text(text string) {
 		m.paper.space()
 		t.said, t.answer = true, rendering.NewMarkdown(m.style)
 	}
-	m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Next(text, m.options.Redact))...)
+	m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Next(text, m.options.RedactPart))...)
 }
 
 // restOfText shows the rest of the answer that the stream holds back.
 func (m *model) restOfText() {
 	if t := &m.turn; t.answer != nil {
-		m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Rest(m.options.Redact))...)
+		m.paper.rows = append(m.paper.rows, t.answer.Write(t.pieces.Rest(m.options.RedactPart))...)
 	}
 }
 
@@ -139,7 +138,7 @@ func (m *model) thought() {
 		return
 	}
 	m.turn.thinking = nil
-	t.text.WriteString(t.pieces.Rest(m.options.Redact))
+	t.text.WriteString(t.pieces.Rest(m.options.RedactPart))
 	m.folds.add(fold{text: t.text.String()})
 	m.paper.endLine(m.columns())
 	m.paper.rows = append(m.paper.rows, rendering.FoldedReasoning(m.style, 0, m.now().Sub(t.since)))

@@ -49,6 +49,8 @@ type Options struct {
 	Lend func() (end func())
 	// Redact removes secrets from a text; nil leaves texts as they are.
 	Redact func(text string) string
+	// RedactPart is like Redact for texts that stream in.
+	RedactPart redact.PartFunc
 }
 
 // UI is the screen of a conversation while it runs, and the person in front of it. It

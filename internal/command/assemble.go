@@ -107,7 +107,7 @@ func (p *program) reassemble(cfg *config.Config, previous *config.Assembly) (*co
 		return nil, exit.Usagef("%s: %w", p.location.Name(), err)
 	}
 	p.level.SetLevel(level)
-	p.screen.Redact(assembly.Redact)
+	p.screen.Redact(assembly.Redact, assembly.RedactPart)
 	return assembly, nil
 }
 

@@ -32,7 +32,7 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 		return func() error { return nil }
 	}
 	options := chatui.Options{
-		Screen: p.screen, Stdin: p.stdin, Interrupts: c.interrupts, Redact: c.assembly.Redact,
+		Screen: p.screen, Stdin: p.stdin, Interrupts: c.interrupts, Redact: c.assembly.Redact, RedactPart: c.assembly.RedactPart,
 		Interrupt: func() {
 			select {
 			case c.interrupts <- os.Interrupt:

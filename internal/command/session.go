@@ -122,7 +122,7 @@ func (s *session) play(ctx context.Context, events iter.Seq2[converse.Event, err
 // conversation if it is stored.
 func (s *session) renderer() terminal.Renderer {
 	if s.program.json && s.store != nil {
-		return terminal.JSONLines{Screen: s.program.screen, Conversation: s.conversation.ID()}
+		return &terminal.JSONLines{Screen: s.program.screen, Conversation: s.conversation.ID()}
 	}
 	return s.program.renderer()
 }

@@ -16,7 +16,7 @@ import (
 // renderer returns a renderer: lines of JSON if requested, and otherwise a view for people.
 func (p *program) renderer() terminal.Renderer {
 	if p.json {
-		return terminal.JSONLines{Screen: p.screen}
+		return &terminal.JSONLines{Screen: p.screen}
 	}
 	if p.view != nil {
 		return p.view

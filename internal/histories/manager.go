@@ -48,7 +48,7 @@ func Open(ctx context.Context, cfg *config.Config, at *Location, to Output, crea
 		return nil, err
 	}
 	m := &Manager{to: to, at: at, retention: cfg.Retention(), redact: cfg.Redact(), zone: zone}
-	to.Screen.Redact(m.redact)
+	to.Screen.Redact(m.redact, nil) // nothing streams in
 	if path := cfg.History.Path; !create && cfg.History.Store.HasPath() && IsAbsent(path.Reveal()) {
 		to.Screen.Note("%s", to.Screen.Notes.Faint("There is no "+at.describe(cfg)+" yet."))
 		m.store = history.NewMemory()

@@ -15,7 +15,7 @@ const maxFormer = 256
 // in use. It forgets the oldest when there are too many. All methods may be called
 // concurrently.
 type Growing struct {
-	clean   atomic.Pointer[func(string) string]
+	clean   atomic.Pointer[cleaner]
 	mu      sync.Mutex
 	secrets []string // the newest last
 }
@@ -34,12 +34,16 @@ func (g *Growing) Add(secrets ...string) {
 	former := slices.DeleteFunc(g.secrets, func(secret string) bool { return slices.Contains(secrets, secret) })
 	former = former[max(0, len(former)-maxFormer):]
 	g.secrets = append(slices.Clone(former), secrets...)
-	clean := New(g.secrets...)
-	if clean == nil {
-		clean = func(text string) string { return text }
-	}
-	g.clean.Store(&clean)
+	g.clean.Store(newCleaner(least, g.secrets).index())
 }
 
+// IsEmpty reports whether g has only secrets that are too short to search for, or none.
+func (g *Growing) IsEmpty() bool { return g.clean.Load() == nil }
+
 // Text returns text without the secrets.
-func (g *Growing) Text(text string) string { return (*g.clean.Load())(text) }
+func (g *Growing) Text(text string) string { return g.clean.Load().text(text) }
+
+// Part is a [PartFunc] that redacts the secrets.
+func (g *Growing) Part(text string, last bool) (clean, held string) {
+	return g.clean.Load().part(text, last)
+}

@@ -35,7 +35,10 @@ const (
 // lines is a secret too, because logs and errors split lines. The function may be
 // called concurrently. It is nil if there is nothing to search for.
 func New(secrets ...string) func(text string) string {
-	return newCleaner(least, secrets)
+	if c := newCleaner(least, secrets); c != nil {
+		return c.text
+	}
+	return nil
 }
 
 // Sent is like [New] for values that were sent to a server, such as those of
@@ -48,13 +51,17 @@ func Sent(values ...string) func(text string) string {
 		_, token, _ := strings.Cut(value, " ")
 		secrets = append(secrets, token)
 	}
-	if clean := newCleaner(leastSent, secrets); clean != nil {
-		return clean
-	}
-	return func(text string) string { return text }
+	return newCleaner(leastSent, secrets).text
 }
 
-func newCleaner(least int, secrets []string) func(text string) string {
+// cleaner searches for secrets. A nil cleaner searches for nothing.
+type cleaner struct {
+	forms []string // of the secrets, the longest first
+	whole *strings.Replacer
+	first map[byte][]string // the forms by their first byte; nil before index
+}
+
+func newCleaner(least int, secrets []string) *cleaner {
 	var forms []string
 	for _, secret := range secrets {
 		forms = appendForms(forms, secret, least)
@@ -70,13 +77,21 @@ func newCleaner(least int, secrets []string) func(text string) string {
 	// If two forms begin at the same position, the longer one has to match, or the
 	// rest of it would remain. A Replacer tries them in the order of its arguments.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	forms = slices.Compact(forms)
-	pairs := make([]string, 0, 2*len(forms))
-	for _, form := range forms {
+	c := &cleaner{forms: slices.Compact(forms)}
+	pairs := make([]string, 0, 2*len(c.forms))
+	for _, form := range c.forms {
 		pairs = append(pairs, form, Mark)
 	}
-	whole := strings.NewReplacer(pairs...)
-	return func(text string) string { return withoutPieces(whole.Replace(text), forms) }
+	c.whole = strings.NewReplacer(pairs...)
+	return c
+}
+
+// text returns text without the secrets.
+func (c *cleaner) text(text string) string {
+	if c == nil {
+		return text
+	}
+	return withoutPieces(c.whole.Replace(text), c.forms)
 }
 
 // withoutPieces replaces by [Mark] the beginning of a secret before an ellipsis

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/redact"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 )
@@ -28,6 +29,7 @@ type Screen struct {
 
 	mu      sync.Mutex
 	clean   func(string) string // redacts secrets from all output; nil redacts none
+	part    redact.PartFunc     // like clean, for texts that stream in
 	encode  func(string) string // makes a note a line of a JSON log; nil leaves it as it is
 	lines   []*Activity
 	tail    func() []string // the end of a text that is not finished; nil without any
@@ -81,11 +83,12 @@ func (s *Screen) MakePlain() {
 	s.Results, s.Notes = s.Results.plain(), s.Notes.plain()
 }
 
-// Redact sets the function that redacts secrets from all further output.
-func (s *Screen) Redact(clean func(string) string) {
+// Redact sets the functions that redact secrets from all further output, and from texts
+// that stream in. part may be nil if no text streams in.
+func (s *Screen) Redact(clean func(string) string, part redact.PartFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clean = clean
+	s.clean, s.part = clean, part
 }
 
 // cleaned returns text without secrets; s.mu is held.
@@ -96,11 +99,12 @@ func (s *Screen) cleaned(text string) string {
 	return s.clean(text)
 }
 
-// cleaner returns the function that redacts secrets; nil if it was not set.
-func (s *Screen) cleaner() func(text string) string {
+// streamed returns the function that redacts secrets from texts that stream in; nil if it
+// was not set.
+func (s *Screen) streamed() redact.PartFunc {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.clean
+	return s.part
 }
 
 // redacted returns text without secrets.
@@ -222,9 +226,9 @@ func (w logWriter) Sync() error { return nil }
 
 // Begin adds a line about current activity; end removes it.
 func (s *Screen) Begin(text string) *Activity {
-	line := &Activity{screen: s, text: text, since: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	line := &Activity{screen: s, text: s.cleaned(text), since: time.Now()}
 	s.erase()
 	s.lines = append(s.lines, line)
 	s.pass()

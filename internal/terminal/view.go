@@ -70,8 +70,7 @@ func (v *View) Show(event converse.Event) error {
 		v.text(e.Text)
 	case converse.ReasoningDelta:
 		v.think()
-	case converse.InvocationAnnounced: // after the text
-		v.print(v.pieces.Rest(v.screen.cleaner()))
+	case converse.InvocationAnnounced:
 		if v.waiting != nil {
 			v.waiting.Say("it calls " + display.Line(e.Name))
 		}
@@ -138,7 +137,7 @@ func (v *View) text(text string) {
 		v.screen.Print("\n")
 	}
 	v.said, v.spoken = true, true
-	v.print(v.pieces.Next(text, v.screen.cleaner()))
+	v.print(v.pieces.Next(text, v.screen.streamed()))
 }
 
 // print shows text of the current message without secrets.
@@ -168,7 +167,7 @@ func (v *View) messageCompleted() {
 
 // endText ends the current message.
 func (v *View) endText() {
-	v.print(v.pieces.Rest(v.screen.cleaner()))
+	v.print(v.pieces.Rest(v.screen.streamed()))
 	if v.answer != nil {
 		v.answer.end()
 		v.answer = nil

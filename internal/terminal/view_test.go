@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/redact"
 )
 
 // output returns a file, which is not a terminal.
@@ -67,7 +68,8 @@ func TestAnswersAreRedactedBeforeTheyAreRendered(t *testing.T) {
 		stdout := output(t)
 		s := NewScreen(stdout, output(t))
 		s.Live, s.shared = live, live
-		s.Redact(func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") })
+		secrets := redact.NewGrowing(secret)
+		s.Redact(secrets.Text, secrets.Part)
 		v := NewView(s)
 		for piece := range strings.SplitSeq(strings.Repeat("x", s.width()-5)+secret+" and\n\n`"+secret+"`", "r") {
 			for _, text := range []string{piece, "r"} {
@@ -81,7 +83,7 @@ func TestAnswersAreRedactedBeforeTheyAreRendered(t *testing.T) {
 		}
 		s.Close()
 		text, err := os.ReadFile(stdout.Name())
-		if flat := strings.Join(strings.Fields(string(text)), ""); err != nil || strings.Contains(flat, "characters") || strings.Count(flat, "[redacted]") != 2 {
+		if flat := strings.Join(strings.Fields(string(text)), ""); err != nil || strings.Contains(flat, "characters") || strings.Count(flat, redact.Mark) != 2 {
 			t.Errorf("live: %v, the output is %q, %v", live, text, err)
 		}
 	}
