@@ -76,6 +76,12 @@ func TestAnswersAreRedactedBeforeTheyAreRendered(t *testing.T) {
 				if err := v.Show(converse.TextDelta{Text: text}); err != nil {
 					t.Fatal(err)
 				}
+				if v.answer == nil {
+					continue
+				}
+				if tail := strings.Join(v.answer.tail(), ""); strings.Contains(tail, "a-sec") {
+					t.Fatalf("the line that is not finished is %q", tail)
+				}
 			}
 		}
 		if err := v.Show(converse.MessageCompleted{}); err != nil {
