@@ -18,7 +18,8 @@ import (
 type Options struct {
 	// Lookup returns the value of an environment variable; default os.LookupEnv.
 	Lookup func(name string) (string, bool)
-	// ReadFile reads imported files; the default is os.ReadFile, up to 1 MiB.
+	// ReadFile reads the file of [Load], and imported files; the default is os.ReadFile, up
+	// to 1 MiB.
 	ReadFile func(path string) ([]byte, error)
 	// Set holds settings KEY=VALUE that override the file; of two for a key, the later one
 	// applies. A key is dotted, and a value is written as in TOML; anything else is taken as
@@ -38,7 +39,7 @@ func Load(path string, options *Options) (*Config, error) {
 	if path == "" {
 		return Parse(noFile, nil, options)
 	}
-	data, err := readFile(path)
+	data, err := options.read(path)
 	if err != nil {
 		return nil, &Error{Problems: []*Problem{{File: path, Message: fileFault(err), Err: err}}}
 	}
@@ -96,11 +97,11 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 
 var errTooLarge = fmt.Errorf("larger than %d bytes", maxFileBytes)
 
-// read reads an imported file.
+// read reads the file of Load, or an imported one; o may be nil.
 func (o *Options) read(path string) ([]byte, error) {
-	read := o.ReadFile
-	if read == nil {
-		read = readFile
+	read := readFile
+	if o != nil && o.ReadFile != nil {
+		read = o.ReadFile
 	}
 	data, err := read(path)
 	if err == nil && len(data) > maxFileBytes {

@@ -33,12 +33,13 @@ func (p *program) load() (*config.Config, error) {
 	return cfg, addTrusted(cfg, p.trust)
 }
 
-// loadAgain returns a function that reads the same file again, with the same flags.
-func (p *program) loadAgain() func() (*config.Config, error) {
+// loadAgain returns a function that loads the file at path with the same flags, and reads
+// files with read. It may be called concurrently.
+func (p *program) loadAgain(path string) func(read func(path string) ([]byte, error)) (*config.Config, error) {
 	location := p.location
-	location.Config.File = location.ConfigFile
-	return func() (*config.Config, error) {
-		cfg, _, err := location.Config.Load()
+	location.Config.File = path
+	return func(read func(path string) ([]byte, error)) (*config.Config, error) {
+		cfg, _, err := location.Config.LoadWith(read)
 		if err != nil {
 			return nil, err
 		}

@@ -5,12 +5,14 @@
 package command
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/internal/exit"
 )
@@ -34,4 +36,33 @@ func TestServeFromAPipe(t *testing.T) {
 	waitFor(t, "a refusal", func() bool { return strings.Contains(s.stderr.String(), "could not be read twice") })
 	s.signal(syscall.SIGTERM)
 	s.ends(exit.Done)
+}
+
+// Imported files are watched whatever names them, and one that becomes a pipe keeps neither
+// a reload nor the end of the process waiting.
+func TestReloadOfImports(t *testing.T) {
+	for _, by := range []string{"a file with a byte order mark", "a flag"} {
+		folder := t.TempDir()
+		host := writeAt(t, `{"mcpServers": {}}`, folder, "host.json")
+		text, args := "\ufeffimport = [\"host.json\"]\n", []string(nil)
+		if by == "a flag" {
+			text, args = "", []string{"--set", fmt.Sprintf("import=[%q]", host)}
+		}
+		path := writeAt(t, text+"[log]\nlevel = \"info\"\n[serve]\nhttp = \"127.0.0.1:0\"\n", folder, "consort.toml")
+		s := serveWith(t, run{limit: 10 * time.Minute}, true, append([]string{"--config", path}, args...)...)
+		added := fmt.Sprintf(`{"mcpServers": {"atlas": {"command": %q, "args": ["demo-server", "atlas"], "env": {"GORACE": %q}}}}`, binary, raceOptions)
+		writeAt(t, added, folder, "host.json")
+		waitFor(t, "a change by "+by, func() bool { return strings.Contains(s.stderr.String(), `"trigger": "file", "added": ["atlas"]`) })
+		pipe := filepath.Join(folder, "pipe")
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(pipe, host); err != nil {
+			t.Fatal(err)
+		}
+		s.signal(syscall.SIGHUP)
+		waitFor(t, "a refusal by "+by, func() bool { return strings.Contains(s.stderr.String(), "could not be read twice") })
+		s.signal(syscall.SIGTERM)
+		s.ends(exit.Done)
+	}
 }

@@ -58,7 +58,9 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	files := reload.Read(p.location.Config.Find())
+	path := p.location.Config.Find()
+	loadAgain := p.loadAgain(path)
+	files := reload.Read(path, func(read func(path string) ([]byte, error)) { _, _ = loadAgain(read) })
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -79,7 +81,7 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 		Config: cfg, Assembly: assembly, Location: &p.location, Metrics: p.exports.Scrape,
 		Engines: p.engines, Engine: s.engine, Address: s.address(), Screen: p.screen, Stdin: p.stdin,
 		Flags:  map[string]bool{"http": s.http != "", "grpc": s.grpc != "", "health": s.health != ""},
-		Reload: &gateway.Reload{Files: files, Load: p.loadAgain(), Assemble: p.reassemble, Folder: folder, Hangups: hangups},
+		Reload: &gateway.Reload{Files: files, Load: loadAgain, Assemble: p.reassemble, Folder: folder, Hangups: hangups},
 	})
 }
 

@@ -78,8 +78,14 @@ func platformFolder() (string, error) {
 // Load finds and reads the configuration. The path is empty without a file; that is
 // an error with [ErrNone] unless the flags have settings. Errors have the exit status.
 func (f *Flags) Load() (cfg *config.Config, path string, err error) {
+	return f.LoadWith(nil)
+}
+
+// LoadWith is like [Flags.Load], and reads the files with read; nil reads them as usual.
+func (f *Flags) LoadWith(read func(path string) ([]byte, error)) (cfg *config.Config, path string, err error) {
 	path = f.Find()
 	options := f.options()
+	options.ReadFile = read
 	if path == "" && len(options.Set) == 0 {
 		return nil, "", exit.Usagef("%w%s", ErrNone, f.advice())
 	}

@@ -23,8 +23,9 @@ import (
 type Reload struct {
 	// Files are the files of the configuration as they were before it was loaded.
 	Files *reload.Files
-	// Load loads the configuration again, with the flags of the command line.
-	Load func() (*config.Config, error)
+	// Load loads the configuration again, with the flags of the command line. It reads
+	// files with read.
+	Load func(read func(path string) ([]byte, error)) (*config.Config, error)
 	// Assemble assembles a configuration that replaces an assembly.
 	Assemble func(*config.Config, *config.Assembly) (*config.Assembly, error)
 	// Folder is the folder of the socket for requests of consort reload.
@@ -147,7 +148,7 @@ func (r *reloader) watch(ctx context.Context) {
 	}
 	defer watcher.Close()
 	for ok := true; ok; ok = watcher.Next(ctx) {
-		files := reload.Settled(ctx, r.options.Location.ConfigFile)
+		files := r.options.Reload.Files.Settled(ctx)
 		watcher.Set(files.Paths())
 		if !files.IsEmpty() {
 			_, offer := r.begin(byFile, files) // also at the start, since the file may have changed meanwhile
@@ -169,7 +170,7 @@ func (r *reloader) answer(context.Context) reload.Outcome {
 // had the same.
 func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outcome, offer func()) {
 	if files == nil {
-		files = reload.Settled(r.ending, r.options.Location.ConfigFile)
+		files = r.options.Reload.Files.Settled(r.ending)
 	}
 	outcome, offer = &reload.Outcome{Process: os.Getpid()}, func() {}
 	r.mu.Lock()
@@ -235,18 +236,18 @@ var errEmpty = errors.New("the configuration file is empty")
 // errOpen refuses a configuration whose last client was deleted: anyone could call.
 var errOpen = errors.New("without token and clients in [serve], clients would no longer be identified: restart the process for that, or allow it with open = true")
 
-// assemble loads the configuration, which must be the one of the files, and assembles it.
+// assemble loads the configuration from the files, which must no longer change, and
+// assembles it.
 func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Serve, error) {
-	path := r.options.Location.ConfigFile
-	if path == "" {
+	if r.options.Location.ConfigFile == "" {
 		return nil, nil, errors.New("there is no configuration file to read again")
 	}
 	if special := files.Special(); special != "" {
 		return nil, nil, fmt.Errorf("%s is not a regular file, which could not be read twice: restart the process", special)
 	}
-	loaded, err := r.options.Reload.Load()
+	loaded, err := r.options.Reload.Load(files.Text)
 	switch {
-	case !files.Equal(reload.Read(path)):
+	case !files.Equal(files.Again()):
 		return nil, nil, errChanging
 	case err != nil:
 		return nil, nil, err

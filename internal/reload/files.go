@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,33 +27,42 @@ import (
 // moment.
 type Files struct {
 	path  string            // of the configuration
+	load  Load              // reads them
 	texts map[string]string // by path; a file that cannot be read has none
+	errs  map[string]error  // by path, of the files that cannot be read
 	keys  map[string]string // the values as JSON, by the path of their keys; nil if the file cannot be read
 
 	special string // see Special
 }
 
-// Read reads the file at path and the files that it imports. Files that cannot be read, or
-// that are not valid, count as empty: whoever loads the configuration reports them.
-func Read(path string) *Files {
-	f := &Files{path: path, texts: map[string]string{}}
-	tree := f.read(path)
-	if tree == nil {
+// Load loads a configuration, and reads its files with read, which may be called from one
+// goroutine at a time. So it alone knows which files are imported.
+type Load func(read func(path string) ([]byte, error))
+
+// Read reads the file at path and the files that load reads; load may be called again by
+// the methods. Files that cannot be read, or that are not valid, count as empty: whoever
+// loads the configuration reports them.
+func Read(path string, load Load) *Files {
+	f := &Files{path: path, load: load, texts: map[string]string{}, errs: map[string]error{}}
+	if path == "" {
 		return f
 	}
-	f.keys = map[string]string{}
-	flatten("", tree, f.keys)
-	imported, _ := tree["import"].([]any)
-	for _, one := range imported {
-		name, _ := one.(string)
-		if name == "" {
+	_, _ = f.read(path) // the loader may not come to that
+	load(f.read)
+	if tree := parsed(f.texts[path]); tree != nil {
+		f.keys = map[string]string{}
+		flatten("", tree, f.keys)
+	}
+	for name, text := range f.texts {
+		if name == path || f.keys == nil {
 			continue
 		}
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(path), name)
-		}
-		if servers, ok := f.read(name)["mcpServers"]; ok {
-			flatten("mcp", servers, f.keys)
+		tree := parsed(text)
+		for _, table := range []string{"mcpServers", "servers"} {
+			if servers, ok := tree[table]; ok {
+				flatten("mcp", servers, f.keys)
+				break
+			}
 		}
 	}
 	return f
@@ -62,19 +73,23 @@ const (
 	settleTime = 10 * time.Second       // Settled waits so long
 )
 
-// Settled is like [Read], and waits until the files no longer change: a file that is being
-// written could pass for a whole one. It waits at most 10 seconds, and not after ctx ends.
-func Settled(ctx context.Context, path string) *Files {
+// Again reads the files of the configuration again.
+func (f *Files) Again() *Files { return Read(f.path, f.load) }
+
+// Settled is like [Files.Again], and waits until the files no longer change: a file that is
+// being written could pass for a whole one. It waits at most 10 seconds, and not after ctx
+// ends.
+func (f *Files) Settled(ctx context.Context) *Files {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	files := Read(path)
+	files := f.Again()
 	for {
 		select {
 		case <-ctx.Done():
 			return files
 		case <-time.After(pause):
 		}
-		again := Read(path)
+		again := f.Again()
 		if again.Equal(files) {
 			return files
 		}
@@ -82,22 +97,65 @@ func Settled(ctx context.Context, path string) *Files {
 	}
 }
 
-// read reads a file in TOML or JSON; nil if it cannot be read.
-func (f *Files) read(path string) (tree map[string]any) {
-	f.texts[path] = ""
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		f.special = cmp.Or(f.special, path)
-		return nil
+// Text returns the contents of a file, or the error of reading it. It does not read again.
+func (f *Files) Text(path string) ([]byte, error) {
+	text, ok := f.texts[path]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	text, err := os.ReadFile(path)
+	return []byte(text), f.errs[path]
+}
+
+// read reads a file into f, unless it is there.
+func (f *Files) read(path string) ([]byte, error) {
+	if _, ok := f.texts[path]; !ok {
+		text, err := readRegular(path)
+		if errors.Is(err, errSpecial) {
+			f.special = cmp.Or(f.special, path)
+		}
+		f.texts[path], f.errs[path] = string(text), err
+	}
+	return f.Text(path)
+}
+
+// errSpecial refuses a file that could not be read again.
+var errSpecial = errors.New("not a regular file")
+
+// readRegular reads a regular file. It does not wait for the writer of a pipe, also if the
+// pipe takes the place of the file meanwhile.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	f.texts[path] = string(text)
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-		err = json.Unmarshal(jsonc.Plain(text), &tree)
+	if !info.Mode().IsRegular() { // it may not even be opened
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errSpecial}
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|nonblocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err = file.Stat(); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errSpecial}
+	}
+	return io.ReadAll(file)
+}
+
+// withoutMark removes the byte order mark that some editors write at the start.
+func withoutMark(text string) string { return strings.TrimPrefix(text, "\ufeff") }
+
+// parsed returns the values of a text in TOML or JSON; nil if it is not valid.
+func parsed(text string) (tree map[string]any) {
+	text = withoutMark(text)
+	var err error
+	if plain := jsonc.Plain([]byte(text)); bytes.HasPrefix(bytes.TrimSpace(plain), []byte("{")) {
+		err = json.Unmarshal(plain, &tree)
 	} else {
-		err = toml.Unmarshal(text, &tree)
+		err = toml.Unmarshal([]byte(text), &tree)
 	}
 	if err != nil {
 		return nil
@@ -110,7 +168,7 @@ func (f *Files) Equal(other *Files) bool { return maps.Equal(f.texts, other.text
 
 // IsEmpty reports whether the configuration file is empty or absent. A program that writes
 // a file in place makes it empty first.
-func (f *Files) IsEmpty() bool { return strings.TrimSpace(f.texts[f.path]) == "" }
+func (f *Files) IsEmpty() bool { return strings.TrimSpace(withoutMark(f.texts[f.path])) == "" }
 
 // Special returns the path of a file that is not a regular file, or "". Such a file, as a
 // pipe, can be read only once, and is not read here.

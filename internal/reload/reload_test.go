@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,6 +29,41 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
+// loader returns a loader that reads the file at path and the one that it imports.
+func loader(path string) reload.Load {
+	return func(read func(path string) ([]byte, error)) {
+		text, _ := read(path)
+		if imported := regexp.MustCompile(`(?m)^import = \["(.*)"\]$`).FindSubmatch(text); imported != nil {
+			_, _ = read(filepath.Join(filepath.Dir(path), string(imported[1])))
+		}
+	}
+}
+
+// A byte order mark and comments before JSON are no part of the values.
+func TestReadWithAMark(t *testing.T) {
+	folder := t.TempDir()
+	path := write(t, filepath.Join(folder, "consort.toml"), "\ufeffopen = true\nimport = [\"host.json\"]\n")
+	imported := write(t, filepath.Join(folder, "host.json"), "\ufeff// of VS Code\n{\"servers\": {}}")
+	load := func(read func(path string) ([]byte, error)) { _, _ = read(imported) } // as from a flag
+	before := reload.Read(path, load)
+	write(t, path, "\ufeffimport = [\"host.json\"]\n")
+	write(t, imported, "\ufeff// of VS Code\n{\"servers\": {\"a\": {\"command\": \"x\"}}}")
+	after := before.Again()
+	if got, want := after.Changed(before), []string{"mcp", "mcp.a.command", "open"}; after.Equal(before) || !slices.Equal(got, want) {
+		t.Errorf("changed are %v, want %v", got, want)
+	}
+	if text, err := after.Text(imported); err != nil || !strings.Contains(string(text), "command") {
+		t.Errorf("the imported file is %q, %v", text, err)
+	}
+	if _, err := after.Text(path + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that was not read: %v", err)
+	}
+	write(t, path, "\ufeff\n")
+	if !before.Again().IsEmpty() {
+		t.Error("a file with only a mark is not empty")
+	}
+}
+
 func TestChanged(t *testing.T) {
 	folder := t.TempDir()
 	imported := write(t, filepath.Join(folder, "host.json"), `{"mcpServers": {"b c": {"command": "x"}}, "other": 1}`)
@@ -35,22 +71,22 @@ func TestChanged(t *testing.T) {
 		t, filepath.Join(folder, "consort.toml"),
 		"import = [\"host.json\"]\n[serve]\nhttp = \"a\"\nclients = [{token = \"1\"}]\n[mcp.a]\ncommand = [\"x\"]\n",
 	)
-	before := reload.Read(path)
-	if !before.Equal(reload.Read(path)) || !slices.Equal(before.Paths(), []string{path, imported}) {
+	before := reload.Read(path, loader(path))
+	if !before.Equal(reload.Read(path, loader(path))) || !slices.Equal(before.Paths(), []string{path, imported}) {
 		t.Errorf("the files are %v", before.Paths())
 	}
 	write(t, imported, `{"mcpServers": {"b c": {"command": "y"}}}`)
 	write(t, path, "# new\nimport = [\"host.json\"]\n[mcp.a]\ncommand = [\"x\"]\n[serve]\nclients = [{token = \"2\"}]\nrate = 2\nhttp = \"a\"\n")
-	after := reload.Read(path)
+	after := reload.Read(path, loader(path))
 	if got, want := after.Changed(before), []string{`mcp."b c".command`, "serve.clients", "serve.rate"}; !slices.Equal(got, want) {
 		t.Errorf("changed are %v, want %v", got, want)
 	}
 	write(t, path, `{"serve": {"rate": 2}}`)
-	if got := reload.Read(path).Changed(after); slices.Contains(got, "serve.rate") || !slices.Contains(got, "serve.http") {
+	if got := reload.Read(path, loader(path)).Changed(after); slices.Contains(got, "serve.rate") || !slices.Contains(got, "serve.http") {
 		t.Errorf("from TOML to JSON, changed are %v", got)
 	}
 	write(t, path, "[serve")
-	if got := reload.Read(path); got.Equal(after) || !slices.Equal(got.Paths(), []string{path}) {
+	if got := reload.Read(path, loader(path)); got.Equal(after) || !slices.Equal(got.Paths(), []string{path}) {
 		t.Errorf("of a file that is not valid: %v", got.Paths())
 	}
 }
@@ -187,12 +223,12 @@ func TestSettled(t *testing.T) {
 			})
 			defer writer.Wait()
 			began := time.Now()
-			files := reload.Settled(t.Context(), path)
+			files := reload.Read(path, loader(path)).Settled(t.Context())
 			took := time.Since(began)
 			if took < want || took > want+250*time.Millisecond {
 				t.Errorf("%d changes: after %v, want %v", changes, took, want)
 			}
-			if changes == 5 && !files.Equal(reload.Read(path)) {
+			if changes == 5 && !files.Equal(files.Again()) {
 				t.Error("a file that is still written is returned")
 			}
 		})

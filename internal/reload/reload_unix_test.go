@@ -35,7 +35,7 @@ func TestReadOfAPipe(t *testing.T) {
 	}
 	importing := write(t, filepath.Join(folder, "consort.toml"), "import = [\"pipe.toml\"]\n")
 	for path, want := range map[string]string{pipe: pipe, link: link, importing: pipe, write(t, filepath.Join(folder, "plain.toml"), "a = 1"): ""} {
-		if got := reload.Read(path).Special(); got != want {
+		if got := reload.Read(path, loader(path)).Special(); got != want {
 			t.Errorf("of %s, %q is special, want %q", path, got, want)
 		}
 	}
