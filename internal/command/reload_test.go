@@ -247,6 +247,52 @@ func TestReloadDoesNotWaitForServers(t *testing.T) {
 	}
 }
 
+// While the new process of a changed server starts, the former one takes the calls, also
+// when newer reloads come; a new process that was never offered ends.
+func TestReloadKeepsServersThatWork(t *testing.T) {
+	folder := t.TempDir()
+	slow := fmt.Sprintf("[mcp.atlas]\nconnect_timeout = \"10m\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\", \"slow\"]\n"+
+		"environment = {GORACE = %q}\n", folder, binary, raceOptions)
+	r := serveReloading(t, "false", clientAda, atlas(0))
+	host := r.connect("ada-0123456789abcdef")
+	works := func(when string) {
+		t.Helper()
+		if got := called(t, host, "atlas__weather", `{"city":"Oslo"}`); !strings.Contains(got, "snow") {
+			t.Errorf("%s, a call comes to %s", when, got)
+		}
+	}
+	works("at the start")
+	first := r.children()["atlas"]
+	hangUp := func(tables ...string) {
+		t.Helper()
+		r.write("false", clientAda, tables...)
+		r.signal(syscall.SIGHUP)
+	}
+	hangUp(slow)
+	waitFor(t, "the new process", func() bool { return len(r.children()) == 2 })
+	hangUp(slow, satchel(0))
+	waitFor(t, "the end of the first reload", func() bool { return strings.Contains(r.stderr.String(), `"changed": ["atlas"]`) })
+	if r.children()["atlas"] != first {
+		t.Fatal("the former process has ended")
+	}
+	works("after a newer reload")
+	hangUp(atlas(0))
+	waitFor(t, "the end of the process that was never offered", func() bool { now := r.children(); return len(now) == 1 && now["atlas"] != first })
+	works("after the change was taken back")
+
+	former := r.children()["atlas"]
+	hangUp(slow)
+	waitFor(t, "the new process", func() bool { return len(r.children()) == 2 })
+	hangUp(slow, "# no change")
+	waitFor(t, "the end of that reload", func() bool { return strings.Count(r.stderr.String(), `"changed": ["atlas"]`) == 3 })
+	works("before the new process is ready")
+	touch(filepath.Join(folder, "go"))
+	waitFor(t, "only the new process", func() bool { now := r.children(); return len(now) == 1 && now["atlas"] != former })
+	works("when the new process is ready")
+	r.signal(syscall.SIGTERM)
+	r.ends(exit.Done)
+}
+
 // A file that is empty, or identifies nobody any longer, is refused; open = true allows the
 // latter.
 func TestReloadRefusesToOpen(t *testing.T) {

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -301,7 +302,8 @@ func withRunning(loaded, running *config.Config) *config.Config {
 
 // apply puts the newest assembly into effect: who may call, and which servers are gone. The
 // function offer connects the other servers, so that calls do not reach a new one before,
-// and then offers them. A newer reload ends the wait for the connections of offer. r.mu is
+// and then offers them. A newer reload ends the wait for the connections of offer: then
+// the servers that are offered stay, and the newer reload waits for the others. r.mu is
 // held for apply, and not for offer.
 func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) (offer func() error) {
 	after := r.assembly
@@ -313,39 +315,61 @@ func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) (offe
 		earlier.stop()
 		<-earlier.done
 	}
-	old, current := byName(before.Ensembles), byName(after.Ensembles)
-	var fresh, staying []*ensemble.Ensemble
+	compare(before.Ensembles, after.Ensembles, outcome)
+	offered, current := byName(after.Roster.Ensembles()), byName(after.Ensembles)
+	var fresh, staying, meanwhile []*ensemble.Ensemble
 	for _, e := range after.Ensembles {
-		name := e.Name()
-		former := old[name]
-		if former == nil {
-			outcome.Added = append(outcome.Added, name)
-		} else {
+		former := offered[e.Name()]
+		if former != nil {
 			staying = append(staying, former)
-			if former == e {
-				continue
-			}
-			outcome.Changed = append(outcome.Changed, name)
 		}
-		fresh = append(fresh, e)
-	}
-	for _, e := range before.Ensembles {
-		if current[e.Name()] == nil {
-			outcome.Removed = append(outcome.Removed, e.Name())
+		if former != e {
+			fresh = append(fresh, e)
 		}
+		meanwhile = append(meanwhile, cmp.Or(former, e))
 	}
 	_ = after.Roster.Replace(staying...) // an error comes again with all servers
 	ctx, stop := context.WithCancel(r.ending)
 	done := make(chan struct{})
 	r.offering = &offering{stop, done}
 	return func() error {
+		var closing sync.WaitGroup
+		defer closing.Wait()
+		for _, e := range before.Ensembles {
+			if name := e.Name(); offered[name] != e && current[name] != e {
+				closing.Go(func() { _ = e.Close(context.WithoutCancel(ctx)) }) // failures are logged
+			}
+		}
 		defer close(done)
 		defer stop()
 		outcome.Away = connect(ctx, fresh, after.Redact)
-		if err := after.Roster.Replace(after.Ensembles...); err != nil && !errors.Is(err, ensemble.ErrClosed) {
+		offers := after.Ensembles
+		if ctx.Err() != nil {
+			offers = meanwhile
+		}
+		if err := after.Roster.Replace(offers...); err != nil && !errors.Is(err, ensemble.ErrClosed) {
 			return err
 		}
 		return nil
+	}
+}
+
+// compare adds the names of the servers that differ to the outcome.
+func compare(before, after []*ensemble.Ensemble, outcome *reload.Outcome) {
+	old, current := byName(before), byName(after)
+	for _, e := range after {
+		switch name := e.Name(); old[name] {
+		case e:
+		case nil:
+			outcome.Added = append(outcome.Added, name)
+		default:
+			outcome.Changed = append(outcome.Changed, name)
+		}
+	}
+	for _, e := range before {
+		if current[e.Name()] == nil {
+			outcome.Removed = append(outcome.Removed, e.Name())
+		}
 	}
 }
 
