@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Pages divides a text into parts of whole lines. Each fits a terminal with a question
-// below it, of which the longest is given. Lines that are longer than a row are broken,
+// Pages divides a text into parts of whole lines. Each fits a terminal with the question
+// below it. Lines that are longer than a row are broken,
 // unless they have colours. A size of 0 is unknown. There is at least one page, and each
 // has at least one line.
 func Pages(text, question string, columns, rows int) []string {
@@ -28,7 +28,7 @@ func Pages(text, question string, columns, rows int) []string {
 		}
 		lines = append(lines, line)
 	}
-	const others = 2 // an empty row above the page, and one for what is typed
+	const others = 2 // an empty row above the page, and one for the answer
 	most := rows - others - height(question, columns)
 	var pages []string
 	first, used := 0, 0
