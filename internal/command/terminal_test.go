@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/creack/pty"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -126,7 +127,8 @@ var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func TestATerminalIsPleasant(t *testing.T) {
 	script := []openaiserver.Step{says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows.")}
 	shown := run{}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(200*time.Millisecond))).ends(exit.Done)
-	for _, part := range []string{`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] atlas__weather`, "\x1b\\[3.m✓\x1b", `0\.\d\ds`, "\x1b\\[1F\x1b\\[J", "It snows.\r\n$"} {
+	erased := regexp.QuoteMeta("\x1b[1F" + terminal.EraseBelow)
+	for _, part := range []string{`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] atlas__weather`, "\x1b\\[3.m✓\x1b", `0\.\d\ds`, erased, "It snows.\r\n$"} {
 		if !regexp.MustCompile(part).MatchString(shown) {
 			t.Errorf("no %q in %q", part, shown)
 		}
