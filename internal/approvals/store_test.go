@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/consort-go/consort/internal/filelock"
 )
 
 // The file is private, and has neither arguments nor the address of the server.
@@ -110,7 +112,7 @@ func beAdder(path string) int {
 
 // Processes that store at once lose nothing of each other.
 func TestSeveralProcessesStoreAtOnce(t *testing.T) {
-	if runtime.GOOS == "windows" {
+	if !filelock.Supported {
 		t.Skip("there are no locks on this system")
 	}
 	store := storeIn(t)

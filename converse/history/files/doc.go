@@ -21,8 +21,8 @@
 // copied to another store, and deleting it frees the data that only it used.
 //
 // Several processes may use one folder at the same time. They exclude each other during
-// an append by an flock(2) lock on history.jsonl. On systems without such locks only
-// one process may use the folder.
+// an append by a lock on history.jsonl (flock(2), or LockFileEx on Windows). On systems
+// without such locks only one process may use the folder.
 //
 // # Manual editing
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/filelock"
 	"github.com/consort-go/consort/internal/foldername"
 )
 
@@ -179,7 +180,7 @@ func (s *Store) lock(ctx context.Context, folder string) (*locked, error) {
 			leave()
 			return nil, err
 		}
-		err = lock(ctx, file, true)
+		err = filelock.Wait(ctx, file, true)
 		if err == nil && isAt(file, linesOf(folder)) {
 			return &locked{file, folder, leave}, nil
 		}
@@ -287,7 +288,7 @@ func (s *Store) sweep() {
 		return
 	}
 	defer guard.Close()
-	if alone, err := tryLock(guard, true); !alone || err != nil {
+	if alone, err := filelock.Try(guard, true); !alone || err != nil {
 		return
 	}
 	for _, folder := range left {
@@ -303,7 +304,7 @@ func (s *Store) make(ctx context.Context, conversation, folder string, info hist
 		return err
 	}
 	defer guard.Close()
-	if err := lock(ctx, guard, false); err != nil {
+	if err := filelock.Wait(ctx, guard, false); err != nil {
 		return err
 	}
 	fresh, err := os.MkdirTemp(s.dir, making)

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/filelock"
 )
 
 // Ledger returns the ledger in the store's folder, which is shared by all processes
@@ -146,7 +147,7 @@ func (l *ledger) open(ctx context.Context, flag int) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = lock(ctx, file, flag != os.O_RDONLY)
+		err = filelock.Wait(ctx, file, flag != os.O_RDONLY)
 		if err == nil && isAt(file, l.path) {
 			return file, nil
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/filelock"
 	"github.com/consort-go/consort/internal/foldername"
 )
 
@@ -450,7 +451,7 @@ func (s *Store) remove(ctx context.Context, conversation, folder string, expecte
 		return err
 	}
 	defer guard.Close()
-	if err := lock(ctx, guard, false); err != nil {
+	if err := filelock.Wait(ctx, guard, false); err != nil {
 		return err
 	}
 	// The name inside is free: only this function creates such folders.
