@@ -3,10 +3,7 @@
 package command
 
 import (
-	"cmp"
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,85 +11,17 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/chatcommands"
 	"github.com/consort-go/consort/internal/chatui"
+	"github.com/consort-go/consort/internal/command/completions"
 )
 
-// maxCompletions bounds the proposals for one text.
-const maxCompletions = 100
-
-// complete proposes completions of a text of the user: commands and their arguments,
-// resources after "@", and otherwise tools and prompts. It connects to no server that is
-// away.
+// complete proposes completions of a text of the user.
 func (c *chat) complete(ctx context.Context, text string) chatui.Completions {
-	ctx = forProgram(ctx, c.assembly)
-	word := text[strings.LastIndexAny(text, " \n\t")+1:]
-	found := chatui.Completions{Replace: len(word)}
-	add := func(name, about string) {
-		if strings.HasPrefix(name, word) && len(found.Items) < maxCompletions {
-			found.Items = append(found.Items, chatui.Completion{Text: name, About: about})
-		}
+	candidates := func(ctx context.Context, source chatcommands.Source, prefix string) []string {
+		commands := c.commands()
+		commands.Session = shownSession{commandSession{c}, c.shown.Load()}
+		return commands.Candidates(ctx, source, prefix)
 	}
-	name, argument, hasArgument := strings.Cut(text, " ")
-	switch {
-	case strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") && !hasArgument:
-		for _, command := range chatcommands.All() {
-			add(command.Name, strings.TrimSpace(command.Arguments+" "+command.Help))
-		}
-	case strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//"):
-		found.Replace = len(argument)
-		word = argument
-		for _, command := range chatcommands.All() {
-			if command.Name == name {
-				for _, value := range c.arguments(ctx, command.Completes, argument) {
-					add(value, "")
-				}
-			}
-		}
-	case strings.HasPrefix(word, "@"):
-		if all, err := c.assembly.Roster.Resources(ctx); err == nil {
-			for _, one := range all.Resources {
-				add("@"+one.URI, cmp.Or(one.Title, one.Name))
-			}
-		}
-	case word != "":
-		if catalog, err := c.assembly.Roster.Latest(ctx); err == nil {
-			for _, tool := range catalog.Tools() {
-				add(tool.Name(), tool.Definition().Description)
-			}
-		}
-		if all, err := c.assembly.Roster.Prompts(ctx); err == nil {
-			for _, one := range all.Prompts {
-				add(one.FullName(), one.Description)
-			}
-		}
-	}
-	return found
-}
-
-// arguments returns the values of a source that begin with a prefix.
-func (c *chat) arguments(ctx context.Context, source chatcommands.Source, prefix string) []string {
-	if source == chatcommands.Files {
-		paths, err := filepath.Glob(escapeGlob(prefix) + "*")
-		if err != nil {
-			return nil
-		}
-		for i, path := range paths {
-			if info, err := os.Stat(path); err == nil && info.IsDir() {
-				paths[i] += string(filepath.Separator)
-			}
-		}
-		return paths
-	}
-	commands := c.commands()
-	commands.Session = shownSession{commandSession{c}, c.shown.Load()}
-	return commands.Candidates(ctx, source, prefix)
-}
-
-// escapeGlob makes a text match itself in a pattern of [filepath.Glob].
-func escapeGlob(text string) string {
-	if filepath.Separator == '\\' { // there is no escaping
-		return text
-	}
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(text)
+	return completions.Chat{Roster: c.assembly.Roster, Candidates: candidates}.Complete(forProgram(ctx, c.assembly), text)
 }
 
 // shownSession is the session of the moment, for completions, which are looked up while

@@ -11,6 +11,8 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/command/completions"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/spf13/cobra"
 )
@@ -23,11 +25,12 @@ const completionTime = 5 * time.Second
 // below root. If words are not available, for example because the configuration is invalid,
 // the shell completes nothing.
 func addCompletions(p *program, root *cobra.Command) {
+	prompts, resources := p.ofServers(completions.Prompts), p.ofServers(completions.Resources)
 	arguments := map[string]cobra.CompletionFunc{
 		"approve": first(p.conversationIDs), "resume": first(p.conversationIDs),
 		"history delete": first(p.conversationIDs), "history fork": first(p.conversationIDs), "history rename": first(p.conversationIDs),
 		"history show": first(p.conversationIDs), "history tag": first(p.conversationIDs), "history export": words(p.conversationIDs),
-		"call": p.completeTool, "pins accept": p.completeTool, "prompts": first(p.promptNames),
+		"call": p.completeTool, "pins accept": p.completeTool, "prompts": first(prompts),
 		"approvals revoke": first(alwaysAllowed),
 	}
 	values := map[string]cobra.CompletionFunc{
@@ -36,9 +39,9 @@ func addCompletions(p *program, root *cobra.Command) {
 		"format":       cobra.FixedCompletions([]string{"jsonl", "markdown", "html"}, cobra.ShellCompDirectiveNoFileComp),
 		"api":          cobra.FixedCompletions([]string{"chat", "responses", "messages"}, cobra.ShellCompDirectiveNoFileComp),
 		"conversation": words(p.conversationIDs),
-		"prompt":       words(p.promptNames),
-		"document":     words(p.resourceURIs),
-		"read":         words(p.resourceURIs),
+		"prompt":       words(prompts),
+		"document":     words(resources),
+		"read":         words(resources),
 		"model":        words(p.modelNames),
 		"set":          p.completeSetting,
 		"approve":      words(p.approvalRules),
@@ -113,67 +116,68 @@ func (p *program) recent(ctx context.Context) (infos []history.Info, err error) 
 
 // completeTool completes an ensemble and then one of its tools, under its own name.
 func (p *program) completeTool(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	find := func(ctx context.Context) (names []string, err error) {
-		err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
-			for _, e := range assembly.Roster.Ensembles() {
-				if len(args) == 0 {
-					names = append(names, e.Name())
-					continue
-				}
-				if e.Name() != args[0] {
-					continue
-				}
-				tools, err := e.Tools(ctx)
-				if err != nil {
-					return err
-				}
-				for _, tool := range tools {
-					names = append(names, cobra.CompletionWithDesc(tool.Definition().Name, firstLine(tool.Definition().Description)))
-				}
-			}
-			return nil
-		})
-		return names, err
-	}
 	if len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return words(find)(cmd, args, typed)
+	return words(p.ofServers(func(ctx context.Context, roster *ensemble.Roster) ([]string, error) {
+		if len(args) == 0 {
+			return completions.Ensembles(roster), nil
+		}
+		return completions.Tools(ctx, roster, args[0])
+	}))(cmd, args, typed)
 }
 
-// promptNames returns the names of the prompts of all servers.
-func (p *program) promptNames(ctx context.Context) (names []string, err error) {
-	err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
-		all, err := assembly.Roster.Prompts(ctx)
-		if err != nil {
+// ofServers returns a function that looks words up in the servers of the configuration.
+func (p *program) ofServers(find func(context.Context, *ensemble.Roster) ([]string, error)) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) (found []string, err error) {
+		err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
+			found, err = find(ctx, assembly.Roster)
 			return err
-		}
-		for _, prompt := range all.Prompts {
-			names = append(names, cobra.CompletionWithDesc(prompt.FullName(), firstLine(prompt.Description)))
-		}
-		return nil
-	})
-	return names, err
+		})
+		return found, err
+	}
 }
 
-// resourceURIs returns the URIs of the resources of all servers.
-func (p *program) resourceURIs(ctx context.Context) (uris []string, err error) {
-	err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
-		all, err := assembly.Roster.Resources(ctx)
-		if err != nil {
-			return err
-		}
-		for _, resource := range all.Resources {
-			uris = append(uris, resource.URI)
-		}
-		return nil
-	})
-	return uris, err
+// approvalRules returns the rules of --approve; without servers, those that are not tools.
+func (p *program) approvalRules(ctx context.Context) ([]string, error) {
+	rules, err := p.ofServers(completions.ApprovalRules)(ctx)
+	if rules == nil {
+		rules = completions.GeneralRules()
+	}
+	return rules, err
 }
 
-// firstLine returns the first line of a text that a server wrote, without control
-// characters.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return display.Line(line)
+// modelNames returns the names of models.
+func (p *program) modelNames(context.Context) ([]string, error) {
+	cfg, _ := p.load() // nil without one
+	return completions.Models(cfg), nil
+}
+
+// completeSetting completes KEY=VALUE.
+func (p *program) completeSetting(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	cfg, _ := p.load() // nil without one
+	return completions.Setting(cfg, typed)
+}
+
+// tags returns the tags of the stored conversations.
+func (p *program) tags(ctx context.Context) (tags []string, err error) {
+	infos, err := p.recent(ctx)
+	for _, info := range infos {
+		tags = append(tags, info.Tags...)
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags), err
+}
+
+// alwaysAllowed returns the tools that the user always allows.
+func alwaysAllowed(context.Context) (tools []string, err error) {
+	store, err := openApprovals()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := store.List()
+	for _, one := range stored {
+		tools = append(tools, display.Line(one.Name()))
+	}
+	return tools, err
 }

@@ -3,15 +3,11 @@
 package command
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
-	"strings"
 
-	"github.com/consort-go/consort/ensemble/pins"
-	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/command/pinned"
 	"github.com/consort-go/consort/internal/reports"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -35,111 +31,40 @@ func pinsCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// pinned is a server with pins.
-type pinned struct {
-	server string
-	file   *pins.File
-}
-
-// pins lists the pins. It connects to no server.
+// runPins lists the pins. It connects to no server.
 func runPins(p *program) error {
-	servers, err := pinnedServers(p)
+	list, err := withPins(p, (*pinned.Servers).List)
 	if err != nil {
 		return err
 	}
-	list := reports.PinList{Pins: []reports.Pin{}}
-	for _, s := range servers {
-		entries, err := s.entries()
-		if err != nil {
-			return err
-		}
-		list.Add(s.file.Path(), entries)
-	}
-	if p.json {
-		return p.screen.PrintDocument(list)
-	}
-	p.screen.Print(list.Text(p.screen.Results))
-	return p.screen.Err()
+	return printPins(p, list, list.Text)
 }
 
 func runAcceptPins(p *program, args []string) error {
-	servers, err := pinnedServers(p)
+	list, err := withPins(p, func(servers *pinned.Servers) (*reports.PinList, error) { return servers.Accept(args) })
 	if err != nil {
 		return err
 	}
-	tool := ""
-	if len(args) > 0 {
-		if servers, err = pinnedNamed(p, servers, args[0]); err != nil {
-			return err
-		}
-	}
-	if len(args) > 1 {
-		if tool = args[1]; !servers[0].has(tool) {
-			return exit.Usagef("there is no tool %q among the pins of %q; consort pins lists them", tool, args[0])
-		}
-	}
-	list := reports.PinList{Pins: []reports.Pin{}}
-	for _, s := range servers {
-		accepted, err := s.file.Accept(s.server, tool)
-		if err != nil {
-			return err
-		}
-		list.Add(s.file.Path(), accepted)
-	}
-	if p.json {
-		return p.screen.PrintDocument(list)
-	}
-	p.screen.Print(list.AcceptedText(p.screen.Results))
-	return p.screen.Err()
+	return printPins(p, list, list.AcceptedText)
 }
 
-// pinnedServers returns the servers that have pins, sorted by name.
-func pinnedServers(p *program) ([]pinned, error) {
+// withPins calls do with the pins of the configuration.
+func withPins(p *program, do func(*pinned.Servers) (*reports.PinList, error)) (*reports.PinList, error) {
 	cfg, err := p.load()
 	if err != nil {
 		return nil, err
 	}
-	var servers []pinned
-	kept := cfg.Supervised()
-	for _, name := range slices.Sorted(maps.Keys(kept)) {
-		path := kept[name].Pin.Reveal()
-		if path == "" {
-			continue
-		}
-		file, err := pins.Open(path)
-		if err != nil {
-			table := "mcp"
-			if cfg.GRPC[name] != nil {
-				table = "grpc"
-			}
-			return nil, exit.Usagef("%s: %s.%s.pin: %w", cmp.Or(kept[name].Origin, p.location.Name()), table, name, err)
-		}
-		servers = append(servers, pinned{name, file})
+	servers, err := pinned.Open(p.location.Name(), cfg)
+	if err != nil {
+		return nil, err
 	}
-	if len(servers) == 0 {
-		return nil, exit.Usagef("no server of %s has pins; to pin the tools of a server, add to its table, for example, pin = \"tools.pins.json\"", p.location.Name())
-	}
-	return servers, nil
+	return do(servers)
 }
 
-func pinnedNamed(p *program, servers []pinned, name string) ([]pinned, error) {
-	var names []string
-	for _, s := range servers {
-		if s.server == name {
-			return []pinned{s}, nil
-		}
-		names = append(names, s.server)
+func printPins(p *program, list *reports.PinList, text func(terminal.Palette) string) error {
+	if p.json {
+		return p.screen.PrintDocument(list)
 	}
-	return nil, exit.Usagef("there is no ensemble %q with pins; %s has %s", name, p.location.Name(), strings.Join(names, ", "))
-}
-
-// entries returns the entries of this server; other servers may share the file.
-func (s *pinned) entries() ([]pins.Entry, error) {
-	entries, err := s.file.Entries()
-	return slices.DeleteFunc(entries, func(e pins.Entry) bool { return e.Ensemble != s.server }), err
-}
-
-func (s *pinned) has(tool string) bool {
-	entries, err := s.entries()
-	return err != nil || slices.ContainsFunc(entries, func(e pins.Entry) bool { return e.Tool == tool })
+	p.screen.Print(text(p.screen.Results))
+	return p.screen.Err()
 }

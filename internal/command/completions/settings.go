@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package completions
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/command/setup"
-	"github.com/consort-go/consort/internal/display"
 	"github.com/spf13/cobra"
 )
 
-// modelNames returns the names of the configured models, and of one model of each provider.
-func (p *program) modelNames(context.Context) (names []string, err error) {
+// Models returns the names of the models of a configuration, which may be nil, and of one
+// model of each provider.
+func Models(cfg *config.Config) (names []string) {
 	add := func(name, description string) {
 		if !slices.ContainsFunc(names, func(have string) bool { return strings.HasPrefix(have+"\t", name+"\t") }) {
 			names = append(names, cobra.CompletionWithDesc(name, description))
 		}
 	}
-	if cfg, err := p.load(); err == nil && cfg.Model != nil {
+	if cfg != nil && cfg.Model != nil {
 		add(cfg.Model.Name.Reveal(), "[model]")
 		for _, m := range cfg.Model.Fallbacks {
 			add(m.Name.Reveal(), "[[model.fallback]]")
@@ -29,15 +28,15 @@ func (p *program) modelNames(context.Context) (names []string, err error) {
 	}
 	add(setup.OpenAIModel, "OpenAI; the key is in OPENAI_API_KEY")
 	add(setup.AnthropicModel, "Anthropic; the key is in ANTHROPIC_API_KEY")
-	return names, nil
+	return names
 }
 
-// completeSetting completes KEY=VALUE: a key, one part after the other, and then its value
-// if it has only a few.
-func (p *program) completeSetting(_ *cobra.Command, _ []string, typed string) (found []string, _ cobra.ShellCompDirective) {
+// Setting completes KEY=VALUE: a key, one part after the other, and then its value if it
+// has only a few. The configuration, which may be nil, has the names of the servers.
+func Setting(cfg *config.Config, typed string) (found []string, _ cobra.ShellCompDirective) {
 	key, value, valued := strings.Cut(typed, "=")
 	servers := map[string][]string{}
-	if cfg, err := p.load(); err == nil {
+	if cfg != nil {
 		servers["mcp"], servers["grpc"] = slices.Sorted(maps.Keys(cfg.MCP)), slices.Sorted(maps.Keys(cfg.GRPC))
 	}
 	for _, one := range config.Keys() {
@@ -89,43 +88,4 @@ func withNames(path, typed string, servers map[string][]string) (paths []string)
 		paths = append(paths, before+name+after)
 	}
 	return paths
-}
-
-// approvalRules returns the rules of --approve: all, reads, and the tools by name.
-func (p *program) approvalRules(ctx context.Context) (rules []string, err error) {
-	rules = []string{"all\trun each call", "reads\tonly those that change nothing"}
-	err = withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
-		catalog, err := assembly.Roster.Catalog(ctx)
-		if err != nil {
-			return err
-		}
-		for _, tool := range catalog.Tools() {
-			rules = append(rules, cobra.CompletionWithDesc(tool.Name(), firstLine(tool.Definition().Description)))
-		}
-		return nil
-	})
-	return rules, err
-}
-
-// tags returns the tags of the stored conversations.
-func (p *program) tags(ctx context.Context) (tags []string, err error) {
-	infos, err := p.recent(ctx)
-	for _, info := range infos {
-		tags = append(tags, info.Tags...)
-	}
-	slices.Sort(tags)
-	return slices.Compact(tags), err
-}
-
-// alwaysAllowed returns the tools that the user always allows.
-func alwaysAllowed(context.Context) (tools []string, err error) {
-	store, err := openApprovals()
-	if err != nil {
-		return nil, err
-	}
-	stored, err := store.List()
-	for _, one := range stored {
-		tools = append(tools, display.Line(one.Name()))
-	}
-	return tools, err
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package checkup
 
 import (
 	"context"
@@ -16,28 +16,24 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// watchEvery is the interval of check --watch.
+// watchEvery is the interval of Watch.
 const watchEvery = time.Second
 
-// runWatch shows the servers' health until it is interrupted. Each iteration also uses the
+// Watch shows the servers' health until ctx is done, as lines of JSON if inJSON is set. Each iteration also uses the
 // roster, which reconnects lost servers.
-func runWatch(ctx context.Context, p *program) (err error) {
-	cfg, err := p.load()
+func (c *Checkup) Watch(ctx context.Context, inJSON bool) (err error) {
+	assembly, err := c.program.AssembleForTools(c.cfg)
 	if err != nil {
 		return err
 	}
-	assembly, err := assembleForTools(p, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	connect(ctx, p, assembly.Roster)
-	show := healthShower(p)
+	defer func() { err = errors.Join(err, c.program.Close(assembly)) }()
+	c.connect(ctx, assembly.Roster)
+	show := showHealth(c.screen, inJSON)
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		show(assembly.Roster.Health())
-		if err := p.screen.Err(); err != nil {
+		if err := c.screen.Err(); err != nil {
 			return err
 		}
 		_, _ = assembly.Roster.Catalog(ctx) // the next iteration shows the outcome
@@ -49,22 +45,22 @@ func runWatch(ctx context.Context, p *program) (err error) {
 	return nil
 }
 
-// healthShower returns a function that shows one state of health: as a line of JSON, as a
+// showHealth returns a function that shows one state of health: as a line of JSON, as a
 // table that replaces the previous one on a terminal, and otherwise as a line for each
 // change of state.
-func healthShower(p *program) func(ensemble.Health) {
+func showHealth(screen *terminal.Screen, inJSON bool) func(ensemble.Health) {
 	switch {
-	case p.json:
+	case inJSON:
 		return func(h ensemble.Health) {
 			line, err := json.Marshal(h)
 			if err != nil { // a Health has only plain values
 				panic(err)
 			}
-			p.screen.PrintJSON(string(line) + "\n")
+			screen.PrintJSON(string(line) + "\n")
 		}
-	case terminal.IsTerminal(p.screen.Stdout):
+	case terminal.IsTerminal(screen.Stdout):
 		return func(h ensemble.Health) {
-			p.screen.Print("\x1b[H" + terminal.EraseBelow + reports.HealthTable(h, p.screen.Results) + "\nCtrl-C ends this.\n")
+			screen.Print("\x1b[H" + terminal.EraseBelow + reports.HealthTable(h, screen.Results) + "\nCtrl-C ends this.\n")
 		}
 	}
 	states := map[string]ensemble.State{}
@@ -74,7 +70,7 @@ func healthShower(p *program) func(ensemble.Health) {
 				continue
 			}
 			states[e.Name] = e.State
-			p.screen.Print(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
+			screen.Print(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
 				h.Time.Format(time.TimeOnly), display.Text(e.Name), e.State, reports.Trouble(e))) + "\n")
 		}
 	}
