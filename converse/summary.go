@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/tokenestimate"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -91,7 +92,7 @@ func (t *turn) summarize(ctx context.Context, model Model, request *Request) (*R
 // summaryRequest returns the request for a summary: without tools, and with only the
 // part of the history to summarise.
 func (a *asker) summaryRequest(options compaction.Options, command Compact) *Request {
-	most := int(min(command.plan.Part, 1<<30)) * compaction.BytesPerToken
+	most := int(min(command.plan.Part, 1<<30)) * tokenestimate.BytesPerToken
 	words := max(50, options.MaxTokens*3/8)
 	instructions := cmp.Or(a.opts.Compaction.Instructions, summaryInstructions) + "\n\n" + fmt.Sprintf(summaryRules, words)
 	head := func() canister.Head { return canister.Head{ID: a.opts.NewID(), Time: a.opts.Now()} }
@@ -115,7 +116,7 @@ func (a *asker) summaryOf(reply *Reply, command Compact) canister.Document {
 	if reply.Message.Finish == canister.FinishLength {
 		text += " [The summary was cut off here.]"
 	}
-	text = compaction.Shortened(a.guard.clean.Text(text), int(max(command.plan.Hidden, 100)*compaction.BytesPerToken/2))
+	text = compaction.Shortened(a.guard.clean.Text(text), int(max(command.plan.Hidden, 100)*tokenestimate.BytesPerToken/2))
 	spent := calls.Sampled{Exchanges: 1}
 	if reply.Message.Usage != nil {
 		spent.Usage = *reply.Message.Usage

@@ -5,22 +5,35 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/spf13/cobra"
 )
 
+// toolFlags are the flags of consort tools.
+type toolFlags struct {
+	search string
+	limit  int
+	tokens bool
+}
+
 func toolsCommand(p *program) *cobra.Command {
-	return p.withJSON(&cobra.Command{
+	var flags toolFlags
+	cmd := p.withJSON(&cobra.Command{
 		Use:   "tools",
 		Short: "List the offered tools, and those that were set aside",
 		Args:  cobra.NoArgs,
-		RunE:  runE(func(ctx context.Context, _ []string) error { return runTools(ctx, p) }),
+		RunE:  runE(func(ctx context.Context, _ []string) error { return runTools(ctx, p, flags) }),
 	}, "print one JSON document, schemas included")
+	cmd.Flags().StringVar(&flags.search, "search", "", "only the tools that have a word of `TEXT`, best first")
+	cmd.Flags().IntVar(&flags.limit, "limit", 10, "with --search: at most `N` of them")
+	cmd.Flags().BoolVar(&flags.tokens, "tokens", false, "print how many tokens the definition of each tool takes in each request, as estimated")
+	return cmd
 }
 
-func runTools(ctx context.Context, p *program) (err error) {
+func runTools(ctx context.Context, p *program, flags toolFlags) (err error) {
 	p.needs.quiet = config.LevelError // the list contains all warnings
 	cfg, err := p.load()
 	if err != nil {
@@ -38,10 +51,22 @@ func runTools(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	list := reports.NewToolList(assembly.Roster, catalog, assembly.Model, assembly.Options.Limits.Tools)
+	if flags.search != "" {
+		list.Search(flags.search, flags.limit)
+	}
 	if p.json {
 		return p.screen.PrintDocument(list)
 	}
-	p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
+	switch {
+	case flags.tokens:
+		p.screen.Print(list.Costs(p.screen.Results, windowOf(cfg)))
+	case flags.search == "":
+		p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
+	case len(list.Tools) == 0:
+		p.screen.Print(fmt.Sprintf("no tool has a word of %q\n", flags.search))
+	default:
+		p.screen.Print(list.Found(p.screen.Results))
+	}
 	noteAway(p, list.Away)
 	return p.screen.Err()
 }
@@ -56,4 +81,13 @@ func assembleForTools(p *program, cfg *config.Config) (*config.Assembly, error) 
 	}
 	without.Model = nil
 	return p.assemble(&without, interaction{})
+}
+
+// windowOf returns the window of the model in tokens, or 0 if the configuration does not
+// say it.
+func windowOf(cfg *config.Config) int64 {
+	if cfg.Compaction == nil {
+		return 0
+	}
+	return cfg.Compaction.Window
 }

@@ -52,7 +52,7 @@ func (s Style) status(state Status, model string, names bool) []span {
 	}
 	add(model, s.nameInk())
 	if state.Tokens > 0 {
-		add(thousands(state.Tokens)+" tokens", faintInk)
+		add(Tokens(state.Tokens)+" tokens", faintInk)
 	}
 	add(display.Line(state.Cost), faintInk)
 	if state.Left != "" {
@@ -74,8 +74,8 @@ func servers(all []string, what string, names bool) string {
 	return fmt.Sprintf("%d %s", len(all), what)
 }
 
-// thousands returns a number of tokens, such as 950, 12.3k or 4.5M.
-func thousands(n int64) string {
+// Tokens returns a number of tokens, such as 950, 12.3k or 4.5M.
+func Tokens(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprint(n)

@@ -9,6 +9,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/toolsearch"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
@@ -57,6 +58,7 @@ type toolJSON struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Needs        []string        `json:"needs,omitempty"`
 	Hints        hintsJSON       `json:"hints"`
+	Tokens       int64           `json:"tokens"`             // of the definition in each request, as estimated
 	Metadata     canister.Fields `json:"metadata,omitempty"` // data without a field of its own, by name: mcp/icons, mcp/_meta
 }
 
@@ -85,7 +87,7 @@ func newToolJSON(tool *ensemble.Tool) toolJSON {
 		Name: tool.Name(), Ensemble: tool.Ensemble().Name(), Tool: d.Name,
 		Title: d.Title, Description: d.Description,
 		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Needs: d.Needs,
-		Hints: newHintsJSON(d.Hints), Metadata: d.Metadata,
+		Hints: newHintsJSON(d.Hints), Tokens: tokensOf(tool.Name(), d), Metadata: d.Metadata,
 	}
 }
 
@@ -100,12 +102,44 @@ func (l *ToolList) Text(paint terminal.Palette, roster *ensemble.Roster) string 
 		var rows [][]string
 		for _, t := range l.Tools {
 			if t.Ensemble == e.Name() {
-				rows = append(rows, []string{"  " + t.Name, strings.TrimSpace(terminal.Fit(t.summary(), 80) + t.needs())})
+				rows = append(rows, t.row("  "))
 			}
 		}
 		listed.add(e.Name(), rows, l.Aside)
 	}
 	return listed.or("no tools\n")
+}
+
+// Search keeps the tools that have a word of the query, at most n, best first.
+func (l *ToolList) Search(query string, n int) {
+	entries := make([]toolsearch.Entry, len(l.Tools))
+	for i, t := range l.Tools {
+		entries[i] = toolsearch.Entry{Name: t.Tool, Title: t.Title, Description: t.Description, Schema: t.InputSchema, Server: t.Ensemble}
+	}
+	found := []toolJSON{}
+	for _, one := range toolsearch.New(entries).Search(query, n) {
+		found = append(found, l.Tools[one.Entry])
+	}
+	l.Tools = found
+}
+
+// Found renders the tools for people, in their order. It is empty if there is none.
+func (l *ToolList) Found(paint terminal.Palette) string {
+	var rows [][]string
+	for _, t := range l.Tools {
+		rows = append(rows, t.row(""))
+	}
+	return terminal.Table(rows, func(_, column int, cell string) string {
+		if column == 0 {
+			return paint.Name(cell)
+		}
+		return cell
+	})
+}
+
+// row returns the name of a tool, indented, and what it does.
+func (t *toolJSON) row(indent string) []string {
+	return []string{indent + t.Name, strings.TrimSpace(terminal.Fit(t.summary(), 80) + t.needs())}
 }
 
 // needs lists the trusted values that the tool requires.

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/repeated"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/tokenestimate"
 )
 
 // digestLine is a message as the summarising model receives it. Everything is inside
@@ -107,7 +108,7 @@ func digestTokens(c canister.Canister, trim int) int64 {
 	const line = 16
 	tokens := TokensOf(c)
 	if c.Kind() == canister.KindResult {
-		return min(tokens, textTokens(trim)) + line
+		return min(tokens, tokenestimate.InText(trim)) + line
 	}
 	return tokens + line
 }

@@ -8,13 +8,12 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/internal/tokenestimate"
 )
 
-// The server of a model reports the tokens of past requests. These numbers are used to
-// estimate everything added since, rather too high than too low: a token has four bytes
-// in English prose, and fewer in code, JSON and most other languages.
+// The server of a model reports the tokens of past requests. These numbers are used, with
+// [tokenestimate.InText], to estimate everything added since.
 const (
-	BytesPerToken    = 3
 	tokensPerMessage = 8    // the overhead of a message
 	tokensPerMedia   = 1000 // an image or audio, whatever its size
 )
@@ -26,19 +25,17 @@ func TokensOf(c canister.Canister) int64 {
 	}
 	tokens := int64(tokensPerMessage)
 	if invocation, ok := c.(canister.Invocation); ok {
-		return tokens + textTokens(len(invocation.Name)+len(invocation.Arguments))
+		return tokens + tokenestimate.InText(len(invocation.Name)+len(invocation.Arguments))
 	}
 	for _, content := range canister.ContentOf(c) {
 		if IsMedia(content) {
 			tokens += tokensPerMedia
 		} else {
-			tokens += textTokens(bounds.Size(content))
+			tokens += tokenestimate.InText(bounds.Size(content))
 		}
 	}
 	return tokens
 }
-
-func textTokens(bytes int) int64 { return int64(bytes+BytesPerToken-1) / BytesPerToken }
 
 // IsMedia reports whether a content is an image, audio or the like.
 func IsMedia(c canister.Content) bool {

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package toolsearch_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/quick"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/toolsearch"
+)
+
+// entries of three servers, in their words.
+var entries = []toolsearch.Entry{
+	{Server: "files", Name: "read_text_file", Description: "Read the complete contents of a file as text.", Schema: []byte(`{"properties":{"path":{"type":"string"},"head":{"type":"number","description":"only the first N lines"}}}`)},
+	{Server: "files", Name: "delete_file", Description: "Remove a file from the disk."},
+	{Server: "files", Name: "list_directory", Description: "List what is in a directory, with sizes."},
+	{Server: "github", Name: "createPullRequest", Description: "Open a request to merge a branch.", Schema: []byte(`{"properties":{"base":{"type":"string"},"labels":{"type":"array","items":{"properties":{"colour":{"description":"hexadecimal"}}}}}}`)},
+	{Server: "github", Name: "search_repositories", Description: "Search GitHub for repositories."},
+	{Server: "chat", Name: "HTTPServerStatus", Title: "Server status", Description: "Says whether the chat server is up."},
+	{Server: "chat", Name: "post_message", Description: "Sends text to a channel.", Schema: []byte(`{"properties":{"priority":{"enum":["urgent","normal"]}}}`)},
+	{Server: "wetter", Name: "vorhersage", Description: "天気予報を取得します。 Température à Zürich."},
+}
+
+func names(found []toolsearch.Found) (list []string) {
+	for _, one := range found {
+		list = append(list, entries[one.Entry].Name)
+	}
+	return list
+}
+
+func TestFirst(t *testing.T) {
+	index := toolsearch.New(entries)
+	for query, want := range map[string]string{
+		"deleting files":               "delete_file",       // stems
+		"pull request":                 "createPullRequest", // identifiers are split
+		"createpullrequest":            "createPullRequest",
+		"pullrequest":                  "createPullRequest",   // it begins with a word of it
+		"repo":                         "search_repositories", // the beginning of a word, and an abbreviation
+		"repositor":                    "search_repositories",
+		"remove":                       "delete_file",
+		"folder":                       "list_directory", // a synonym
+		"github":                       "search_repositories",
+		"http status":                  "HTTPServerStatus",
+		"server":                       "HTTPServerStatus",
+		"hexadecimal colour":           "createPullRequest", // arguments at any depth
+		"urgent":                       "post_message",      // their values
+		"予報":                           "vorhersage",
+		"temperature in zurich":        "vorhersage", // without accents
+		"read_text_file":               "read_text_file",
+		" FILES__read_text_file ":      "read_text_file",
+		"how do I say it to a channel": "post_message",
+		"":                             "",
+		"the of a":                     "",
+		"xyzzy":                        "",
+		"\xff\xfe\x00":                 "",
+	} {
+		got := ""
+		if found := index.Search(query, 1); len(found) > 0 {
+			got = entries[found[0].Entry].Name
+		}
+		if got != want {
+			t.Errorf("%q finds %q first, not %q", query, got, want)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	index := toolsearch.New(entries)
+	if got := names(index.Search("file", 10)); !slices.Equal(got[:2], []string{"delete_file", "read_text_file"}) {
+		t.Errorf("file finds %q", got)
+	}
+	for _, n := range []int{-1, 0, 1, 2, 1000} {
+		found := index.Search("list the files of github", n)
+		if len(found) > max(n, 0) {
+			t.Errorf("%d entries of at most %d", len(found), n)
+		}
+		for i, one := range found {
+			if one.Score <= 0 || i > 0 && one.Score > found[i-1].Score {
+				t.Errorf("entry %d has the score %f after %+v", i, one.Score, found[:i])
+			}
+		}
+	}
+	if found := toolsearch.New(nil).Search("file", 5); len(found) != 0 {
+		t.Errorf("an empty index finds %v", found)
+	}
+	if found := toolsearch.New(make([]toolsearch.Entry, 3)).Search("file", 5); len(found) != 0 {
+		t.Errorf("an index of empty entries finds %v", found)
+	}
+}
+
+// The order of the words and their number do not matter, and each entry is found by its
+// own name and its own description.
+func TestFindsItself(t *testing.T) {
+	index := toolsearch.New(entries)
+	for i, e := range entries {
+		for _, query := range []string{e.Name, strings.ToUpper(e.Name), e.Description} {
+			if found := index.Search(query, 1); len(found) == 0 || found[0].Entry != i {
+				t.Errorf("%q finds %q", query, names(found))
+			}
+		}
+	}
+	a, b := index.Search("read a file", 5), index.Search("file FILE files read", 5)
+	if !slices.Equal(names(a), names(b)) {
+		t.Errorf("%q and %q", names(a), names(b))
+	}
+}
+
+func TestDoesNotPanic(t *testing.T) {
+	index := toolsearch.New(entries)
+	if err := quick.Check(func(query string, name, description, schema string) bool {
+		toolsearch.New([]toolsearch.Entry{{Name: name, Description: description, Schema: []byte(schema)}}).Search(query, 5)
+		return len(index.Search(query, 3)) <= 3
+	}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCatalog(t *testing.T) {
+	roster, err := ensemble.NewRoster(
+		ensemble.Local("files", ensembletest.Returns("read_file", ""), ensembletest.Returns("delete_file", "")),
+		ensemble.Local("mail", ensembletest.Returns("send", "")),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roster.Close(t.Context())
+	catalog, err := roster.Catalog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	matches := toolsearch.Of(catalog).Search("remove file", 5)
+	if len(matches) != 2 || matches[0].Tool.Name() != "files__delete_file" {
+		t.Errorf("it finds %+v", matches)
+	}
+	if toolsearch.Of(catalog) != toolsearch.Of(catalog) {
+		t.Error("the index is made twice")
+	}
+}
+
+// many returns entries in the shape of real ones: some words of a large vocabulary, most
+// of them rare.
+func many(n int) []toolsearch.Entry {
+	random := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(random, 1.1, 5, 20_000)
+	vocabulary := make([]string, 20_001)
+	for i := range vocabulary {
+		for range 4 + random.IntN(6) {
+			vocabulary[i] += string(rune('a' + random.IntN(26)))
+		}
+	}
+	copy(vocabulary, strings.Fields("file list order update value get name server return create"))
+	text := func(words int) string {
+		var b strings.Builder
+		for range words {
+			b.WriteString(vocabulary[zipf.Uint64()] + " ")
+		}
+		return b.String()
+	}
+	list := make([]toolsearch.Entry, n)
+	for i := range list {
+		list[i] = toolsearch.Entry{
+			Server: fmt.Sprint("server", i%50), Name: strings.ReplaceAll(text(3), " ", "_"), Description: text(40),
+			Schema: fmt.Appendf(nil, `{"type":"object","properties":{"a":{"type":"string","description":%q},"path":{"type":"string","description":%q}},"required":["a"]}`, text(8), text(8)),
+		}
+	}
+	return list
+}
+
+func BenchmarkNew(b *testing.B) {
+	list := many(5000)
+	for b.Loop() {
+		toolsearch.New(list)
+	}
+}
+
+func BenchmarkSearch(b *testing.B) {
+	index := toolsearch.New(many(5000))
+	for b.Loop() {
+		index.Search("update the order of file names listing servers", 5)
+	}
+}

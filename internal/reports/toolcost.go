@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reports
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/rendering"
+	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/internal/tokenestimate"
+	"github.com/consort-go/consort/invoker"
+)
+
+// tokensOf estimates the tokens of a definition, which are in front of each request.
+func tokensOf(name string, d *invoker.Definition) int64 {
+	var schema bytes.Buffer
+	if json.Compact(&schema, d.InputSchema) != nil {
+		schema.Write(d.InputSchema)
+	}
+	return tokenestimate.InText(len(name) + len(d.Description) + schema.Len())
+}
+
+// Costs renders for people how many tokens of each request the tools take, the most
+// expensive ones first, and their share of a model's window, if it is known.
+func (l *ToolList) Costs(paint terminal.Palette, window int64) string {
+	byServer := map[string]int64{}
+	var servers []string
+	var total int64
+	for _, t := range l.Tools {
+		if _, there := byServer[t.Ensemble]; !there {
+			servers = append(servers, t.Ensemble)
+		}
+		byServer[t.Ensemble] += t.Tokens
+		total += t.Tokens
+	}
+	if total == 0 {
+		return "no tools\n"
+	}
+	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(byServer[b], byServer[a]) })
+	var text strings.Builder
+	for _, server := range servers {
+		fmt.Fprintf(&text, "%s  %s\n", paint.Bold(display.Text(server)), rendering.Tokens(byServer[server]))
+		text.WriteString(terminal.Table(l.costRows(server), func(_, column int, cell string) string {
+			if column == 0 {
+				return paint.Name(cell)
+			}
+			return cell
+		}))
+	}
+	fmt.Fprintf(&text, "%s of %s: about %s tokens of each request",
+		rendering.Count(len(l.Tools), "tool"), rendering.Count(len(servers), "server"), rendering.Tokens(total))
+	if window > 0 {
+		fmt.Fprintf(&text, ", %.1f %% of the model's window of %s", 100*float64(total)/float64(window), rendering.Tokens(window))
+	}
+	text.WriteString("\n")
+	return text.String()
+}
+
+// costRows returns the tools of a server with their tokens.
+func (l *ToolList) costRows(server string) (rows [][]string) {
+	tools := slices.Clone(l.Tools)
+	slices.SortStableFunc(tools, func(a, b toolJSON) int { return cmp.Compare(b.Tokens, a.Tokens) })
+	for _, t := range tools {
+		if t.Ensemble == server {
+			rows = append(rows, []string{"  " + t.Name, rendering.Tokens(t.Tokens)})
+		}
+	}
+	return rows
+}
