@@ -3,23 +3,16 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
-	"time"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
-	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/command/directcall"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/rendering"
-	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/spf13/cobra"
@@ -52,7 +45,7 @@ func runCall(ctx context.Context, p *program, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	arguments, err := callArguments(p, args)
+	arguments, err := callArguments(p, args[2:])
 	if err != nil {
 		return err
 	}
@@ -62,7 +55,7 @@ func runCall(ctx context.Context, p *program, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	e, err := ensembleNamed(p, args[0], assembly.Roster)
+	e, err := directcall.Ensemble(assembly.Roster, args[0], p.location.Name())
 	if err != nil {
 		return err
 	}
@@ -75,91 +68,25 @@ func runCall(ctx context.Context, p *program, args []string) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return printCall(p, call, output, err)
+	return directcall.Print(p.screen, p.json, call, output, err)
 }
 
-// callArguments returns the arguments from the command line or from standard input.
-func callArguments(p *program, args []string) (json.RawMessage, error) {
-	text, where := "{}", "JSON"
-	if len(args) == 3 {
-		text = args[2]
+// callArguments returns the arguments from the rest of the command line or from standard input.
+func callArguments(p *program, rest []string) (json.RawMessage, error) {
+	if len(rest) == 0 {
+		return directcall.Arguments("{}", "JSON")
 	}
-	if text == "-" {
-		var err error
-		if text, err = readAll(p.stdin, maxArguments); err != nil {
-			return nil, err
-		}
-		where = "standard input"
+	if rest[0] != "-" {
+		return directcall.Arguments(rest[0], "JSON")
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-		return nil, exit.Usagef("%s: expected a JSON object of arguments, such as '{\"city\": \"Oslo\"}'%s", where, wrongWith(err))
+	text, err := readAll(p.stdin, maxArguments)
+	if err != nil {
+		return nil, err
 	}
-	return json.RawMessage(text), nil
-}
-
-// wrongWith describes why JSON is not an object of arguments.
-func wrongWith(err error) string {
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		return fmt.Sprintf(": %v (at byte %d)", err, syntax.Offset)
-	case err != nil:
-		return ": it is a different kind of JSON value"
-	}
-	return ": it is null"
-}
-
-func ensembleNamed(p *program, name string, roster *ensemble.Roster) (*ensemble.Ensemble, error) {
-	if e, ok := roster.Ensemble(name); ok {
-		return e, nil
-	}
-	var names []string
-	for _, e := range roster.Ensembles() {
-		names = append(names, e.Name())
-	}
-	if len(names) == 0 {
-		return nil, exit.Usagef("there is no ensemble %q: %s has no servers; add one as a table such as [mcp.%s]", name, p.location.Name(), name)
-	}
-	return nil, exit.Usagef("there is no ensemble %q; %s has %s", name, p.location.Name(), strings.Join(names, ", "))
+	return directcall.Arguments(text, "standard input")
 }
 
 // forProgram returns a context for calls that the program itself makes.
 func forProgram(ctx context.Context, assembly *config.Assembly) context.Context {
 	return telemetry.With(invoker.WithTrusted(ctx, assembly.Trusted...), assembly.Telemetry)
-}
-
-// printCall prints the outcome of the call.
-func printCall(p *program, call *invoker.Call, output invoker.Output, err error) error {
-	var usage *exit.Error
-	if errors.As(err, &usage) {
-		return err
-	}
-	result := canister.Result{Invocation: call.ID}
-	result.Content, result.Metadata = directcall.Content(output, err)
-	result.ID, result.Time = rand.Text(), time.Now()
-	failure := invoker.AsFailure(err)
-	if failure != nil {
-		result.Code, result.Retryable = string(failure.Code), failure.Retryable
-	}
-	if p.json {
-		return printCallJSON(p, result)
-	}
-	text := display.Contents(result.Content)
-	if failure != nil {
-		var cause string
-		if died, ok := errors.AsType[*ensemble.ProcessError](failure.Cause); ok {
-			cause = terminal.CauseText(died.Error())
-		}
-		return exit.With(exit.Tool, fmt.Errorf("%s: %s%s", failure.Code, cmp.Or(text, failure.Message), cause))
-	}
-	p.screen.PrintLine(text)
-	return p.screen.Err()
-}
-
-func printCallJSON(p *program, result canister.Result) error {
-	if err := p.screen.PrintCanisters(result); err != nil || !result.Failed() {
-		return err
-	}
-	return &exit.Error{Status: exit.Tool}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/approvals"
+	"github.com/consort-go/consort/internal/command/session"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
@@ -43,9 +44,9 @@ type chat struct {
 	user       person
 	interrupts chan os.Signal
 	assembly   *config.Assembly
-	session    *session
-	stores     []history.Store         // opened by commands
-	shown      atomic.Pointer[session] // for the status and completions, which come at any time
+	session    *session.Session
+	stores     []history.Store                 // opened by commands
+	shown      atomic.Pointer[session.Session] // for the status and completions, which come at any time
 
 	// interrupted counts the Ctrl-C presses since the user's last message; the second one
 	// leaves.
@@ -99,11 +100,11 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	signal.Notify(c.interrupts, os.Interrupt)
 	defer signal.Stop(c.interrupts)
 	c.assembly.Options.Ask = c.elicit
-	if c.session, err = openSession(ctx, p, c.assembly, want); err != nil {
+	if c.session, err = session.Open(ctx, p.session(), c.assembly, want); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.closeSession()) }()
-	defer func() { c.session.adviseContinue() }() // of the conversation that is open then
+	defer func() { c.session.AdviseContinue() }() // of the conversation that is open then
 	leave := c.meet(ctx, cfg)
 	defer func() { err = errors.Join(err, leave()) }()
 	if c.user.Interactive() {
@@ -111,9 +112,9 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	}
 	p.location.Announce(p.screen, cfg)
 	c.greet(ctx)
-	err = c.interruptible(ctx, func(ctx context.Context) error { return addOpening(ctx, p, o, c.assembly, c.session.conversation) })
+	err = c.interruptible(ctx, func(ctx context.Context) error { return addOpening(ctx, p, o, c.assembly, c.session.Conversation) })
 	if err != nil {
-		return c.session.explain(err)
+		return c.session.Explain(err)
 	}
 	return c.loop(ctx)
 }
@@ -130,12 +131,12 @@ func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker
 
 // greet prints which conversation is being continued.
 func (c *chat) greet(ctx context.Context) {
-	if c.session.was.Length == 0 {
+	if c.session.Was.Length == 0 {
 		return
 	}
-	was := histories.Titled{Store: c.session.store}.Entitled(ctx, c.session.was)
+	was := histories.Titled{Store: c.session.Store}.Entitled(ctx, c.session.Was)
 	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), display.Line(was.Title))))
-	if invoke, calls := c.session.conversation.Next().(converse.Invoke); calls {
+	if invoke, calls := c.session.Conversation.Next().(converse.Invoke); calls {
 		c.program.screen.Note("Calls of tools without a result: %d. With your next message the model learns that they were interrupted; to continue them instead, type /resume.",
 			len(invoke.Pending))
 	}
@@ -145,8 +146,8 @@ func (c *chat) greet(ctx context.Context) {
 // conversation was opened with messages, or its last turn was cut off. Calls that may
 // have been made are not repeated without asking.
 func (c *chat) carriesOn() bool {
-	_, calls := c.session.conversation.Next().(converse.Invoke)
-	return waits(c.session.conversation) && !(calls && c.session.was.Length > 0)
+	_, calls := c.session.Conversation.Next().(converse.Invoke)
+	return session.Waits(c.session.Conversation) && !(calls && c.session.Was.Length > 0)
 }
 
 // loop talks until the user leaves. A failed turn does not end the loop, but without a
@@ -154,7 +155,7 @@ func (c *chat) carriesOn() bool {
 func (c *chat) loop(ctx context.Context) error {
 	var failed error
 	if c.carriesOn() {
-		if c.session.was.Length > 0 {
+		if c.session.Was.Length > 0 {
 			c.program.screen.Note("%s", c.program.screen.Notes.Faint("Its last turn ended without an answer: the model is asked again."))
 		}
 		leave, err := c.reply(ctx, "")
@@ -198,15 +199,15 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 	}
 	return c.play(ctx, func(ctx context.Context) iter.Seq2[converse.Event, error] {
 		if said == "" {
-			return c.session.conversation.Continue(ctx)
+			return c.session.Conversation.Continue(ctx)
 		}
-		return c.session.conversation.Send(ctx, canister.Text(said))
+		return c.session.Conversation.Send(ctx, canister.Text(said))
 	})
 }
 
 // play runs a turn, which Ctrl-C cancels, and prints its error.
 func (c *chat) play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) (leave bool, err error) {
-	return c.printed(ctx, c.interruptible(ctx, func(ctx context.Context) error { return c.session.play(ctx, events(ctx)) }))
+	return c.printed(ctx, c.interruptible(ctx, func(ctx context.Context) error { return c.session.Play(ctx, events(ctx)) }))
 }
 
 // printed prints the error of a piece of work that Ctrl-C may have cancelled. Leave reports
@@ -219,7 +220,7 @@ func (c *chat) printed(ctx context.Context, err error) (leave bool, _ error) {
 		c.program.screen.Note("%s", c.program.screen.Notes.Faint("Cancelled. Ctrl-C again leaves."))
 		return false, nil
 	case exit.StatusOf(err) == exit.Waits:
-		c.session.adviseResume()
+		c.session.AdviseResume()
 	case err != nil && ctx.Err() == nil:
 		c.program.screen.Note("%s%s", c.program.screen.Notes.Bad("consort: "), display.Text(err.Error()))
 		err = exit.With(exit.StatusOf(err), nil) // the error is already printed

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/internal/chatcommands"
 	"github.com/consort-go/consort/internal/chatui"
 	"github.com/consort-go/consort/internal/command/completions"
+	"github.com/consort-go/consort/internal/command/session"
 )
 
 // complete proposes completions of a text of the user.
@@ -28,12 +29,12 @@ func (c *chat) complete(ctx context.Context, text string) chatui.Completions {
 // commands may change it.
 type shownSession struct {
 	commandSession
-	session *session
+	session *session.Session
 }
 
-func (s shownSession) Conversation() *converse.Conversation { return s.session.conversation }
+func (s shownSession) Conversation() *converse.Conversation { return s.session.Conversation }
 
-func (s shownSession) Store() history.Store { return s.session.store }
+func (s shownSession) Store() history.Store { return s.session.Store }
 
 // addDocuments adds the resources to the conversation that a message names as @URI. It
 // reports whether the message can be sent; otherwise it has printed why.
@@ -48,12 +49,12 @@ func (c *chat) addDocuments(ctx context.Context, said string) (ok, leave bool, e
 		return true, false, nil
 	}
 	err = c.interruptible(ctx, func(ctx context.Context) error {
-		return addOpening(ctx, c.program, &opening{documents: uris}, c.assembly, c.session.conversation)
+		return addOpening(ctx, c.program, &opening{documents: uris}, c.assembly, c.session.Conversation)
 	})
 	if err == nil {
 		return true, false, nil
 	}
 	commandSession{c}.Compose(said)
-	leave, err = c.printed(ctx, c.session.explain(err))
+	leave, err = c.printed(ctx, c.session.Explain(err))
 	return false, leave, err
 }

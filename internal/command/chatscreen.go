@@ -50,11 +50,11 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 		},
 	}
 	options.Complete = c.complete
-	c.session.modelName = cfg.Model.Name.Reveal()
+	c.session.ModelName = cfg.Model.Name.Reveal()
 	status := &chatStatus{chat: c}
 	c.shown.Store(c.session)
 	options.Status = status.now
-	if c.session.store != nil { // otherwise nothing is to be kept
+	if c.session.Store != nil { // otherwise nothing is to be kept
 		if path, err := histories.StateFile("chat_history"); err == nil { // without a place for it, it is not kept
 			options.History = path
 		}
@@ -115,7 +115,7 @@ type chatStatus struct {
 
 // now returns the current status.
 func (s *chatStatus) now() chatui.Status {
-	status := chatui.Status{Model: s.chat.shown.Load().modelName}
+	status := chatui.Status{Model: s.chat.shown.Load().ModelName}
 	if policy := s.chat.assembly.Options.Budget; policy != nil {
 		status.Currency = policy.Currency
 	}
@@ -146,7 +146,7 @@ func (s *chatStatus) spent(ctx context.Context) {
 	if err != nil {
 		return // the next turn reports it
 	}
-	standings, err := policy.Standings(ctx, budget.Who{Conversation: s.chat.shown.Load().conversation.ID(), Identity: identity}, time.Now())
+	standings, err := policy.Standings(ctx, budget.Who{Conversation: s.chat.shown.Load().Conversation.ID(), Identity: identity}, time.Now())
 	if err != nil {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/command/session"
 	"github.com/consort-go/consort/internal/demo"
 	"github.com/consort-go/consort/internal/demoserver"
 	"github.com/consort-go/consort/internal/exit"
@@ -106,7 +107,7 @@ func (d *demonstration) perform(ctx context.Context, conversation *converse.Conv
 		if !d.program.json {
 			d.program.screen.Print("\n" + d.program.screen.Results.Bold("You: "+prompt) + "\n\n")
 		}
-		done, err := play(conversation.Send(ctx, canister.Text(prompt)), to)
+		done, err := session.Play(conversation.Send(ctx, canister.Text(prompt)), to)
 		d.program.showTrace()
 		if err != nil {
 			return err
@@ -114,7 +115,7 @@ func (d *demonstration) perform(ctx context.Context, conversation *converse.Conv
 		d.exchanges += done.Exchanges
 		d.invocations += done.Invocations
 		d.tokens += done.Usage.Total()
-		if err := shortfall(done, converse.Limits{}); err != nil {
+		if err := session.Shortfall(done, converse.Limits{}); err != nil {
 			return err
 		}
 	}

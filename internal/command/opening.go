@@ -58,9 +58,3 @@ func addOpening(ctx context.Context, p *program, o *opening, assembly *config.As
 	}
 	return conversation.Add(ctx, canisters...)
 }
-
-// waits reports whether the model has something to answer.
-func waits(conversation *converse.Conversation) bool {
-	_, done := conversation.Next().(converse.Done)
-	return !done
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/command/session"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/spf13/cobra"
@@ -47,18 +48,18 @@ func runResume(ctx context.Context, p *program, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	s, err := openSession(ctx, p, assembly, histories.Choice{ID: args[0], Must: true})
+	s, err := session.Open(ctx, p.session(), assembly, histories.Choice{ID: args[0], Must: true})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.conversation.Close(context.Background())) }()
-	if s.other {
+	defer func() { err = errors.Join(err, s.Conversation.Close(context.Background())) }()
+	if s.Foreign {
 		return exit.Usagef("the conversation %s belongs to a client of consort serve, which continues it while it runs: "+
 			"to continue it here, give the trusted values of that client, as in --trust user=ada", histories.Word(args[0]))
 	}
-	if done, is := s.conversation.Next().(converse.Done); is && !done.Reason.Limited() {
+	if done, is := s.Conversation.Next().(converse.Done); is && !done.Reason.Limited() {
 		p.screen.Note("%s", p.screen.Notes.Faint("Nothing is left to do; the conversation waits for a message of its user."))
 	}
-	defer s.adviseResume()
-	return s.turn(ctx, "")
+	defer s.AdviseResume()
+	return s.Turn(ctx, "")
 }

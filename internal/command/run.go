@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/command/session"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/terminal"
@@ -63,23 +64,23 @@ func runTurn(ctx context.Context, p *program, o *opening, want histories.Choice,
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	s, err := openSession(ctx, p, assembly, want)
+	s, err := session.Open(ctx, p.session(), assembly, want)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.conversation.Close(context.Background())) }()
-	if err := addOpening(ctx, p, o, assembly, s.conversation); err != nil {
-		return s.explain(err)
+	defer func() { err = errors.Join(err, s.Conversation.Close(context.Background())) }()
+	if err := addOpening(ctx, p, o, assembly, s.Conversation); err != nil {
+		return s.Explain(err)
 	}
-	if prompt == "" && !waits(s.conversation) {
+	if prompt == "" && !session.Waits(s.Conversation) {
 		return exit.Usagef("the prompt %q ends with a reply, so the next message is yours: give a PROMPT", o.prompt)
 	}
 	if prompt != "" {
-		s.warnLeft()
+		s.WarnLeft()
 	}
-	defer s.adviseResume()
-	defer s.sayWhich()
-	return s.turn(ctx, prompt)
+	defer s.AdviseResume()
+	defer s.SayWhich()
+	return s.Turn(ctx, prompt)
 }
 
 // promptFrom returns the prompt from the arguments, or else from standard input.

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/chatcommands"
 	"github.com/consort-go/consort/internal/chatui"
+	"github.com/consort-go/consort/internal/command/session"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 )
@@ -45,9 +46,9 @@ func (c *chat) hear(ctx context.Context, line string) (leave bool, err error) {
 // commandSession lets commands act on the conversation of a chat.
 type commandSession struct{ chat *chat }
 
-func (s commandSession) Conversation() *converse.Conversation { return s.chat.session.conversation }
+func (s commandSession) Conversation() *converse.Conversation { return s.chat.session.Conversation }
 
-func (s commandSession) Store() history.Store { return s.chat.session.store }
+func (s commandSession) Store() history.Store { return s.chat.session.Store }
 
 func (s commandSession) Play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) (leave bool, err error) {
 	return s.chat.play(ctx, events)
@@ -64,32 +65,32 @@ func (s commandSession) Compose(text string) bool {
 // Switch closes the conversation and opens another one.
 func (s commandSession) Switch(ctx context.Context, to chatcommands.Opening) error {
 	c, was := s.chat, s.chat.session
-	o := sessionOptions{store: was.store, model: was.model, want: histories.Choice{ID: to.ID, Must: to.ID != ""}, history: to.History}
+	o := session.Options{Store: was.Store, Model: was.Model, Want: histories.Choice{ID: to.ID, Must: to.ID != ""}, History: to.History}
 	if to.Model != nil {
-		o.model = to.Model
+		o.Model = to.Model
 	}
 	if to.Store != nil {
-		o.store = to.Store
+		o.Store = to.Store
 	}
-	next, err := o.open(ctx, c.program, c.assembly)
+	next, err := o.Open(ctx, c.program.session(), c.assembly)
 	if err != nil {
 		return err
 	}
-	next.modelName = cmp.Or(to.ModelName, was.modelName)
+	next.ModelName = cmp.Or(to.ModelName, was.ModelName)
 	c.session = next
 	c.shown.Store(next)
 	if to.Store != nil {
 		c.stores = append(c.stores, to.Store)
 	}
-	if to.ID != "" && to.ID != was.conversation.ID() && to.Store == nil {
+	if to.ID != "" && to.ID != was.Conversation.ID() && to.Store == nil {
 		c.greet(ctx)
 	}
-	return was.conversation.Close(context.WithoutCancel(ctx))
+	return was.Conversation.Close(context.WithoutCancel(ctx))
 }
 
 // closeSession closes the conversation, and the stores that commands have opened.
 func (c *chat) closeSession() error {
-	err := c.session.conversation.Close(context.Background())
+	err := c.session.Conversation.Close(context.Background())
 	for _, store := range c.stores {
 		err = errors.Join(err, store.Close())
 	}

@@ -42,6 +42,22 @@ func Invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoke
 	return output, err
 }
 
+// Ensemble returns an ensemble of a roster by its name. The error says which ones there are
+// in the configuration file.
+func Ensemble(roster *ensemble.Roster, name, file string) (*ensemble.Ensemble, error) {
+	if e, ok := roster.Ensemble(name); ok {
+		return e, nil
+	}
+	var names []string
+	for _, e := range roster.Ensembles() {
+		names = append(names, e.Name())
+	}
+	if len(names) == 0 {
+		return nil, exit.Usagef("there is no ensemble %q: %s has no servers; add one as a table such as [mcp.%s]", name, file, name)
+	}
+	return nil, exit.Usagef("there is no ensemble %q; %s has %s", name, file, strings.Join(names, ", "))
+}
+
 // faultOf returns the telemetry fault of a failed call. A usage error counts as
 // [invoker.ToolNotFound].
 func faultOf(err error) *telemetry.Fault {

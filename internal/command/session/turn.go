@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package session
 
 import (
 	"cmp"
@@ -13,19 +13,8 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// renderer returns a renderer: lines of JSON if requested, and otherwise a view for people.
-func (p *program) renderer() terminal.Renderer {
-	if p.json {
-		return &terminal.JSONLines{Screen: p.screen}
-	}
-	if p.view != nil {
-		return p.view
-	}
-	return terminal.NewView(p.screen)
-}
-
-// play runs a turn and renders its events.
-func play(events iter.Seq2[converse.Event, error], to terminal.Renderer) (converse.Turn, error) {
+// Play runs a turn and renders its events.
+func Play(events iter.Seq2[converse.Event, error], to terminal.Renderer) (converse.Turn, error) {
 	defer to.Done()
 	var last converse.Turn
 	for event, err := range events {
@@ -50,9 +39,9 @@ func roomAgain(reached *budget.ReachedError) string {
 	return "More can be spent only with a higher cap (budgets.caps)"
 }
 
-// shortfall returns an error that explains why a turn ended without a complete answer;
+// Shortfall returns an error that explains why a turn ended without a complete answer;
 // nil if it is complete. Limits are those of the conversation.
-func shortfall(t converse.Turn, limits converse.Limits) error {
+func Shortfall(t converse.Turn, limits converse.Limits) error {
 	var final string
 	if limits.FinalAnswer && t.Text() != "" {
 		final = "; the answer is the final one, given without tools (conversation.final_answer)"
@@ -68,7 +57,7 @@ func shortfall(t converse.Turn, limits converse.Limits) error {
 	case converse.ReasonBudget:
 		return exit.With(exit.Limit, fmt.Errorf("a cap of [budgets] ended the turn: %w. %s", t.Reached, roomAgain(t.Reached)))
 	case converse.ReasonWaiting:
-		return exit.With(exit.Waits, nil) // adviseResume explains it
+		return exit.With(exit.Waits, nil) // AdviseResume explains it
 	case converse.ReasonLength:
 		return exit.With(exit.Limit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut"))
 	case converse.ReasonContentFilter:
