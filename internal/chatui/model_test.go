@@ -147,6 +147,20 @@ func (d *desk) confirms(key string) {
 	d.keys("enter")
 }
 
+// answers confirms a choice, which must be the answer then.
+func (d *desk) answers(answers <-chan reply, key string) {
+	d.t.Helper()
+	d.confirms(key)
+	select {
+	case given := <-answers:
+		if given.key != key || given.err != nil {
+			d.t.Errorf("the answer is %+v, want %q", given, key)
+		}
+	default:
+		d.t.Fatalf("%q is no answer in:\n%s", key, d.view())
+	}
+}
+
 func text(lines int) func(rendering.Style) []string {
 	return func(style rendering.Style) []string {
 		var all []string
@@ -225,7 +239,13 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 	for what, asks := range map[string]func(context.Context){
 		"an approval": func(ctx context.Context) { ui.AskApproval(ctx, ask) },
-		"a form":      func(ctx context.Context) { ui.askLine(ctx, "Is it "+secret+"?\n  yes? ") },
+		"a form": func(ctx context.Context) {
+			ui.Elicit(ctx, &invoker.ElicitRequest{Server: secret, Message: "Is it " + secret + "?", Schema: json.RawMessage(`{"properties":{
+				"a":{"title":"` + secret + `","description":"` + secret + `","enum":["` + secret + `"],"default":"` + secret + `"}},"required":["a"]}`)})
+		},
+		"a page": func(ctx context.Context) {
+			ui.Elicit(ctx, &invoker.ElicitRequest{Message: secret, URL: "https://example.com/" + secret})
+		},
 	} {
 		ui.turns <- struct{}{}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -234,6 +254,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 		<-d.backlog.fresh
 		d.Update(arrived{})
 		d.rests()
+		lacks(what)
+		d.keys("f", "down", "enter")
 		lacks(what)
 		cancel()
 		asking.Wait()
@@ -358,7 +380,7 @@ func TestSequencesHaveNoEffect(t *testing.T) {
 	d.keys("ctrl+r", "d")
 	d.harmless()
 	d.keys("esc")
-	d.asked(&question{render: func(style rendering.Style) []string { return wrapAll(hostile, style.Width) }, prompt: hostile})
+	d.asked(&question{render: func(style rendering.Style) []string { return wrapAll(hostile, style.Width) }, choices: choices})
 	d.rests()
 	d.harmless()
 }

@@ -25,11 +25,12 @@ const quiet = 600 * time.Millisecond
 const steady = 250 * time.Millisecond
 
 // question is a question to the person. It is answered by a choice, which a key makes and
-// Enter confirms, or by a line of text.
+// Enter confirms.
 type question struct {
 	render  func(rendering.Style) []string // the rows of the question; all must have been on the screen before a choice allows
-	choices []choice                       // empty if the answer is a line of text
-	prompt  string                         // of the line
+	ask     string                         // precedes the choices
+	choices []choice
+	form    *form // of a server; nil without one
 	answers chan reply
 
 	rows  []string // rendered
@@ -45,8 +46,9 @@ type question struct {
 	paste bool     // a paste is going on
 	pick  *choice  // the choice that Enter confirms
 	ready bool     // pick was on the screen for long enough
-	line  *input   // the text of the answer; nil until it is needed
-	why   *choice  // the choice whose reason is being typed
+	line  *input   // the reason of the answer; nil unless it is being typed
+	why   *choice  // the choice whose reason it is
+	fills bool     // the form is being filled in
 	hint  string
 }
 
@@ -56,10 +58,11 @@ type choice struct {
 	label  string
 	allows bool   // it needs the whole question to have been seen
 	reason string // the prompt for a text that belongs to the choice; empty if there is none
+	fills  bool   // it opens the form instead of answering
 }
 
-// reply is the answer to a question: the key of a choice, with or without a text, or a
-// line of text. The error is io.EOF if the person gives no answer.
+// reply is the answer to a question: the key of a choice, with or without a text. The
+// error is io.EOF if the person gives no answer.
 type reply struct {
 	key, text string
 	err       error
@@ -87,15 +90,6 @@ type picked struct {
 func (q *question) begin(m *model) tea.Cmd {
 	m.question = q
 	m.search, m.menu = nil, nil
-	if len(q.choices) == 0 {
-		prompt := q.prompt
-		if columns(prompt) > m.columns()/2 { // it has its own lines
-			question, text := q.render, prompt
-			q.render = func(style rendering.Style) []string { return append(question(style), wrapAll(text, style.Width)...) }
-			prompt = "  > "
-		}
-		q.line = newInput(prompt)
-	}
 	q.layOut(m)
 	return q.rest()
 }
@@ -150,6 +144,13 @@ func (q *question) isSeen(m *model) bool {
 	return q.seen >= len(q.rows) && m.columns() < m.width
 }
 
+// isShown reports whether all rows that were not seen yet are on the screen.
+func (q *question) isShown() bool { return q.whole && q.first <= q.seen && q.end >= len(q.rows) }
+
+// confirms reports whether Enter confirms the choice: it has been on the screen for long
+// enough, and so has the question if the choice allows something.
+func (q *question) confirms(m *model) bool { return q.ready && (!q.pick.allows || q.isSeen(m)) }
+
 // view returns the rows of the question, and the place of the cursor in them if a line is
 // being typed. The rows are whole if the view fits the window.
 func (q *question) view(m *model) ([]string, *tea.Cursor) {
@@ -197,13 +198,15 @@ func (q *question) keys(m *model) ([]string, *tea.Cursor) {
 		return append(rows, typed...), cursor
 	case q.line != nil:
 		return q.line.rows()
+	case q.fills:
+		return q.form.rows(m, max(4, m.height/2-1)), nil
 	}
 	return q.choiceRows(m), nil
 }
 
 // choiceRows returns the rows with the keys that answer a question.
 func (q *question) choiceRows(m *model) []string {
-	rows := []string{"  run it?"}
+	rows := []string{"  " + q.ask}
 	for _, c := range q.choices {
 		text := "  " + c.key + " " + c.label
 		if at := len(rows) - 1; columns(rows[at]+text) <= m.columns() {
@@ -214,7 +217,7 @@ func (q *question) choiceRows(m *model) []string {
 	}
 	if q.pick != nil {
 		text := "  → " + q.pick.label
-		if q.ready {
+		if q.confirms(m) {
 			text += ": Enter confirms, Esc takes it back"
 		}
 		rows = append(rows, wrap(text, m.columns())...)
@@ -238,6 +241,9 @@ func (q *question) typed(m *model, msg tea.Msg) tea.Cmd {
 		return tea.Batch(m.compose(msg), q.rest())
 	}
 	q.hint = ""
+	if q.fills {
+		return q.fill(m, msg)
+	}
 	switch msg := msg.(type) {
 	case tea.PasteMsg:
 		if q.line == nil {
@@ -254,6 +260,45 @@ func (q *question) typed(m *model, msg tea.Msg) tea.Cmd {
 		}
 	}
 	return nil
+}
+
+// fill processes input for the form. After the last field, all answers are part of the
+// question, which can be sent when they have been on the screen.
+func (q *question) fill(m *model, msg tea.Msg) tea.Cmd {
+	if key, ok := msg.(tea.KeyPressMsg); ok {
+		switch name := key.String(); {
+		case name == "esc":
+			q.leaveForm(m, false)
+			return nil
+		case (name == "pgup" || name == "pgdown") && q.scroll(name):
+			return nil
+		}
+	}
+	cmd, done, err := q.form.typed(msg)
+	if err != nil {
+		q.hint = display.Line(err.Error())
+	}
+	if done {
+		q.leaveForm(m, true)
+	}
+	return cmd
+}
+
+// leaveForm shows the choices again. The answers can be sent once the last field was
+// filled in, and as long as all of them are valid.
+func (q *question) leaveForm(m *model, done bool) {
+	_, err := q.form.content()
+	q.fills = false
+	q.form.complete = (done || q.form.complete) && err == nil
+	q.ask, q.choices = "answer it?", unfilled
+	if q.form.complete {
+		q.ask, q.choices = "send it?", filled
+	}
+	if done && err != nil {
+		q.hint = display.Line(err.Error())
+	}
+	q.seen = 0
+	q.layOut(m)
 }
 
 // compose changes the text in the input, which is not sent while there is a question.
@@ -300,7 +345,7 @@ func (q *question) choose(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	key, chosen := msg.String(), q.pick
 	switch {
 	case key == "enter" && chosen != nil:
-		if q.ready {
+		if q.confirms(m) {
 			q.answer(m, reply{key: chosen.key})
 		}
 		return nil
@@ -331,8 +376,11 @@ func (q *question) take(m *model, c *choice) tea.Cmd {
 	switch {
 	case c.allows && m.columns() >= m.width:
 		q.hint = "The window is too narrow to show this."
-	case c.allows && !q.isSeen(m):
+	case c.allows && !q.isSeen(m) && !q.isShown():
 		q.hint = "Only a part of this was on the screen: Space shows the rest."
+	case c.fills:
+		q.fills = true
+		return q.form.focus(m.columns())
 	case c.reason != "":
 		q.why, q.line = c, newInput(c.reason)
 		q.line.resize(m.columns(), m.height/3)
@@ -345,23 +393,15 @@ func (q *question) take(m *model, c *choice) tea.Cmd {
 	return nil
 }
 
-// typeAnswer processes a key for the line of an answer.
+// typeAnswer processes a key for the reason of an answer.
 func (q *question) typeAnswer(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	switch key := msg.String(); {
-	case key == "esc" && q.why != nil:
+	case key == "esc":
 		q.why, q.line = nil, nil
 	case key == "ctrl+d" && q.line.empty():
 		q.answer(m, reply{err: io.EOF})
 	case key == "enter" && !q.line.continues():
-		if !q.isSeen(m) && q.why == nil {
-			q.hint = "Only a part of this was on the screen: PgDn shows the rest."
-			break
-		}
-		given := reply{text: q.line.value()}
-		if q.why != nil {
-			given.key = q.why.key
-		}
-		q.answer(m, given)
+		q.answer(m, reply{key: q.why.key, text: q.line.value()})
 	case key != "enter":
 		return q.line.update(msg)
 	}
@@ -399,5 +439,5 @@ func (q *question) keep(m *model, answer string) {
 		m.paper.space()
 		m.paper.rows = append(m.paper.rows, q.rows...)
 	}
-	m.say("  " + m.paint.Faint(strings.TrimSpace(strings.TrimSpace(q.prompt)+" "+answer)))
+	m.say("  " + m.paint.Faint(answer))
 }

@@ -48,10 +48,7 @@ func TestOnlyKeysAfterTheQuestionAnswerIt(t *testing.T) {
 	d.keys("y", "esc", "n")
 	d.shows("→ no")
 	d.keys("esc")
-	d.confirms("y")
-	if given := <-answers; given.key != "y" || given.err != nil {
-		t.Errorf("the answer is %+v", given)
-	}
+	d.answers(answers, "y")
 	d.shows("→ once", "half a messyyy y yzxyes, all of it")
 	if _, sent := d.sent(); sent {
 		t.Error("something was sent")
@@ -77,19 +74,13 @@ func TestNobodyAllowsWhatWasNotShown(t *testing.T) {
 			t.Fatal("it was allowed before its end was shown")
 		}
 		d.Update(tea.WindowSizeMsg{Width: 39, Height: height}) // all of it was seen
-		d.confirms("y")
-		if given := <-answers; given.key != "y" {
-			t.Errorf("the answer is %+v", given)
-		}
+		d.answers(answers, "y")
 		answers = d.asked(&question{render: text(100), choices: choices})
 		d.rests()
 		d.keys("pgdown")
 		d.Update(tea.WindowSizeMsg{Width: 50, Height: height}) // what was seen of it is elsewhere now
 		d.confirms("y")
-		d.confirms("n")
-		if given := <-answers; given.key != "n" {
-			t.Errorf("the answer is %+v", given)
-		}
+		d.answers(answers, "n")
 	}
 }
 
@@ -126,10 +117,7 @@ func TestNarrowWindows(t *testing.T) {
 	}
 	d.Update(tea.WindowSizeMsg{Width: 40, Height: 24})
 	d.looks()
-	d.confirms("y")
-	if given := <-answers; given.key != "y" {
-		t.Errorf("the answer is %+v", given)
-	}
+	d.answers(answers, "y")
 }
 
 // After another program had the terminal, the keyboard has to rest again.
@@ -146,10 +134,7 @@ func TestAQuestionClosesForAnotherProgram(t *testing.T) {
 			t.Errorf("%T: the question is open", back)
 		}
 		d.rests()
-		d.confirms("y")
-		if given := <-answers; given.key != "y" {
-			t.Errorf("the answer is %+v", given)
-		}
+		d.answers(answers, "y")
 	}
 }
 
@@ -164,16 +149,7 @@ func TestAReasonForNo(t *testing.T) {
 	if given := <-answers; given != (reply{key: "d", text: "too heavy"}) {
 		t.Errorf("the answer is %+v", given)
 	}
-	answers = d.asked(&question{render: text(1), prompt: "  row: "})
-	d.keys("7", "enter")
-	d.rests()
-	d.keys("8")
-	d.shows("row: 8")
-	d.keys("enter")
-	if given := <-answers; given != (reply{text: "8"}) {
-		t.Errorf("the answer is %+v", given)
-	}
-	answers = d.asked(&question{render: text(1), prompt: "  row: "})
+	answers = d.asked(&question{render: text(1), choices: choices})
 	d.rests()
 	d.keys("ctrl+d")
 	if given := <-answers; !errors.Is(given.err, io.EOF) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/internal/terminal"
-	"github.com/consort-go/consort/invoker"
 	"golang.org/x/term"
 )
 
@@ -47,6 +45,8 @@ type Options struct {
 	// Lend is called when an editor gets the terminal, and the
 	// function that it returns when it has ended: interrupts are that program's in between.
 	Lend func() (end func())
+	// Open opens a page in the browser.
+	Open func(ctx context.Context, url string) error
 	// Redact removes secrets from a text; nil leaves texts as they are.
 	Redact func(text string) string
 	// RedactPart is like Redact for texts that stream in.
@@ -61,9 +61,8 @@ type UI struct {
 	backlog *backlog
 	lines   chan line
 	turns   chan struct{} // holds a value while no question is open
-	form    terminal.Form
-	restore func() // gives the screen its output back
-	kill    func() // ends the program without a last view
+	restore func()        // gives the screen its output back
+	kill    func()        // ends the program without a last view
 
 	over  chan struct{} // closed when the program has ended
 	ended sync.Once     // closes over
@@ -86,7 +85,6 @@ func Supported(screen *terminal.Screen, stdin *os.File) bool {
 func Start(options Options) *UI {
 	u := &UI{options: options, backlog: newBacklog(), lines: make(chan line, 1), turns: make(chan struct{}, 1), over: make(chan struct{})}
 	u.turns <- struct{}{}
-	u.form = terminal.Form{Screen: options.Screen, Ask: u.askLine, Interrupt: options.Interrupt}
 	m := newModel(&u.options, u.backlog, u.lines)
 	program := tea.NewProgram(m, tea.WithInput(options.Stdin), tea.WithOutput(output{options.Screen.Stdout}), tea.WithoutSignalHandler())
 	u.restore = options.Screen.Above(writer{u})
@@ -230,7 +228,7 @@ func (u *UI) AskApproval(ctx context.Context, ask approvals.Question) (approvals
 	if clean := u.options.Redact; clean != nil { // before rows divide a secret
 		ask.Arguments = redact.JSON(ask.Arguments, clean)
 	}
-	q := &question{render: func(style rendering.Style) []string { return approvalRows(style, paint, ask) }, choices: []choice{
+	q := &question{ask: "run it?", render: func(style rendering.Style) []string { return approvalRows(style, paint, ask) }, choices: []choice{
 		{key: "y", label: "once", allows: true},
 		{key: "c", label: "for this conversation", allows: true},
 	}}
@@ -257,27 +255,6 @@ func (u *UI) AskApproval(ctx context.Context, ask approvals.Question) (approvals
 		return approvals.Answer{Choice: approvals.Always}, nil
 	}
 	return approvals.Answer{Reason: given.text}, nil
-}
-
-// Elicit puts a server's question to the person.
-func (u *UI) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	return u.form.Elicit(ctx, ask)
-}
-
-// askLine asks for a line of text. The prompt may have several lines.
-func (u *UI) askLine(ctx context.Context, prompt string) (string, error) {
-	if u.options.Redact != nil { // before rows divide a secret
-		prompt = u.options.Redact(prompt)
-	}
-	end := strings.LastIndexByte(prompt, '\n')
-	text := strings.Trim(prompt[:end+1], "\n")
-	given, err := u.ask(ctx, &question{prompt: prompt[end+1:], render: func(style rendering.Style) []string {
-		if text == "" {
-			return nil
-		}
-		return wrapAll(text, style.Width)
-	}})
-	return given.text, err
 }
 
 // ask shows a question and waits for the answer. Its error is that of the answer, or the

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/chatui"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/terminal"
@@ -49,7 +50,7 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 			}
 		},
 	}
-	options.Complete = c.complete
+	options.Complete, options.Open = c.complete, browser.Open
 	c.session.ModelName = cfg.Model.Name.Reveal()
 	status := &chatStatus{chat: c}
 	c.shown.Store(c.session)

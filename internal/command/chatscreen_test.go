@@ -66,7 +66,7 @@ func send(x *screen.Terminal, text string) {
 // chooses answers a question with a choice.
 func (c conversation) chooses(key, label string) {
 	c.t.Helper()
-	c.See("y once")
+	c.See(key + " " + label)
 	c.Type(key)
 	c.See("→ " + label + ": Enter confirms")
 	c.Type(screen.Enter)
@@ -149,16 +149,19 @@ func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
 	x.See("DENIED", "Not packed.", "> yyyesyy", "yes, all of it")
 	x.Type(strings.Repeat(screen.Ctrl('u')+screen.Backspace, 20))
 	x.says("Book.")
-	x.Type("7\r7\r")
-	x.See("row:")
+	x.Type("f7\rs\r")
+	x.See("f fill in the form")
+	x.Type("f")
+	x.See("row (required)")
 	x.Type("3\r")
-	x.See("window [y/n] default true:")
+	x.See("> yes")
 	x.Type("\r")
-	x.See("Booked.", "> 77")
+	x.See("row: 3", "s send")
+	x.chooses("s", "send")
+	x.See("Booked.", "> f7s")
 	x.Type(screen.Ctrl('u'))
 	x.leaves()
-	x.SeeAnywhere("row: → 3")
-	if all := x.All(); strings.Contains(all, "in the satchel") || strings.Contains(all, "row: → 7") {
+	if all := x.All(); strings.Contains(all, "in the satchel") || strings.Contains(all, "row: 7") {
 		t.Errorf("it was answered:\n%s", all)
 	}
 }
@@ -373,37 +376,46 @@ func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
 }
 
 func TestChatAnswersAServersForm(t *testing.T) {
-	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)),
-		says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t), allows)
-	x := run{}.chats(t, 120, 40, "--config", path)
-	x.says("Book.")
-	x.See("Which seat?", "row:")
-	x.Type("zero\r")
-	x.See("not a number")
-	x.Wait("the field again", isField)
-	x.Type("7\r")
-	x.See("window [y/n] default true:")
-	x.Type("\r")
-	x.See(`"row":7`, `"window":true`, "Booked.")
-	x.says("Book again.")
-	x.Wait("the field", isField)
-	x.Type("/no\r")
-	x.See(`"decline"`, "Not booked.")
-	x.says("Book it.")
-	for i := range 5 {
-		x.Wait("the field", func(e *screen.Emulator) bool { return isField(e) && strings.Count(e.All(), "row: → zero") == i+1 })
+	for _, size := range [][2]int{{40, 24}, {120, 40}} {
+		path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)),
+			says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t), allows)
+		x := run{}.chats(t, size[0], size[1], "--config", path)
+		x.says("Book.")
+		x.See("The server elicitor asks: Which seat?", "f fill in the form")
+		x.Type("f")
+		x.See("row (required)")
 		x.Type("zero\r")
+		x.See("is not a number")
+		x.Type(strings.Repeat(screen.Backspace, 4) + "7\r")
+		x.See("window", "> yes")
+		x.Type("\r")
+		x.See("row: 7", "window: yes", "s send")
+		x.chooses("s", "send")
+		x.See("Booked.")
+		x.says("Book again.")
+		x.See("f fill in the form")
+		x.chooses("n", "decline")
+		x.See("→ decline", "Not booked.")
+		x.says("Book it.")
+		x.See("f fill in the form")
+		x.Type("f")
+		x.See("row (required)")
+		x.Type(screen.Escape)
+		x.See("f fill in the form")
+		x.chooses("x", "leave it unanswered")
+		x.See("→ leave it unanswered", "Not booked either.")
+		x.prompt()
+		x.Type(screen.Ctrl('d'))
+		x.ends(exit.Done)
 	}
-	x.See("None of 5 answers is valid", "Not booked either.")
-	x.prompt()
-	x.Type(screen.Ctrl('d'))
-	x.ends(exit.Done)
 }
 
-// isField reports whether the cursor is in the field row of the form.
-func isField(e *screen.Emulator) bool {
-	row, _, visible := e.Cursor()
-	return visible && strings.HasPrefix(strings.TrimSpace(e.Line(row)), "row:")
+// A form can be answered line by line, too.
+func TestPlainChatAnswersAServersForm(t *testing.T) {
+	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked.")), elicitor(t), allows)
+	o := run{stdin: "Book.\nzero\n7\n\n"}.consort(t, "chat", "--plain", "--config", path)
+	contains(t, "the questions", o.stderr, "The server elicitor asks: Which seat?", "row: ", "not a number", "window [y/n] default yes: ")
+	contains(t, "the answer", o.stdout, "Booked.")
 }
 
 // streamVar is the size of the answer of TestALongAnswerScrollsBy, in MB; 1 if it is not set.

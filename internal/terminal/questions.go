@@ -3,13 +3,17 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/forms"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -33,25 +37,24 @@ type Form struct {
 	Ask func(ctx context.Context, prompt string) (string, error)
 	// Interrupt is called when an interrupt ends a question.
 	Interrupt func()
+	// Open opens a page in the browser.
+	Open func(ctx context.Context, url string) error
 }
 
 // Elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
 func (f *Form) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	question := "\n" + f.Screen.Notes.Bold("? A server asks: ") + display.Text(ask.Message)
-	if ask.URL != "" { // the program does not open the URL itself
-		if ask.OnCompletion != nil {
-			ask.OnCompletion(func() {
-				f.Screen.Note("  %s", f.Screen.Notes.Faint("The server says that this is done: "+display.Line(ask.Message)))
-			})
-		}
-		return f.consent(ctx, question+"\n  visit "+display.Text(ask.URL)+"\n  did you? [y/N] ")
+	head := "\n" + f.Screen.Notes.Bold("? The server ") + f.Screen.Notes.Name(display.Line(cmp.Or(ask.Server, "(without a name)")))
+	if ask.URL != "" {
+		return f.visit(ctx, head, ask)
 	}
-	fields, err := formFields(ask.Schema)
+	question := head + f.Screen.Notes.Bold(" asks: ") + display.Text(ask.Message)
+	fields, err := forms.Fields(ask.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("the form cannot be shown: %w", err)
 	}
 	if len(fields) == 0 {
-		return f.consent(ctx, question+"\n  yes? [y/N] ")
+		_, result, err := f.consent(ctx, question+"\n  yes? [y/N] ", "y", "yes")
+		return result, err
 	}
 	content := map[string]any{}
 	question += f.Screen.Notes.Faint("\n  /no declines; Ctrl-D leaves it unanswered")
@@ -61,7 +64,7 @@ func (f *Form) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker
 			return &invoker.ElicitResult{Action: action}, err
 		}
 		if value != nil {
-			content[field.name] = value
+			content[field.Name] = value
 		}
 		question = ""
 	}
@@ -69,9 +72,9 @@ func (f *Form) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker
 }
 
 // field asks for one field, after the preface, until the answer is valid.
-func (f *Form) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
+func (f *Form) field(ctx context.Context, field *forms.Field, preface string) (any, invoker.Action, error) {
 	for range maxTries {
-		answer, err := f.Ask(ctx, preface+"\n  "+field.prompt())
+		answer, err := f.Ask(ctx, preface+"\n  "+field.Prompt())
 		switch answer = strings.TrimSpace(answer); {
 		case errors.Is(err, io.EOF):
 			return nil, invoker.Dismiss, nil
@@ -80,7 +83,7 @@ func (f *Form) field(ctx context.Context, field *formField, preface string) (any
 		case answer == "/no":
 			return nil, invoker.Decline, nil
 		}
-		value, err := field.parse(answer)
+		value, err := field.Parse(answer)
 		if err == nil {
 			return value, invoker.Accept, nil
 		}
@@ -91,19 +94,45 @@ func (f *Form) field(ctx context.Context, field *formField, preface string) (any
 	return nil, invoker.Dismiss, nil
 }
 
-// consent asks a yes-or-no question.
-func (f *Form) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
+// visit asks the user to visit a page, and opens it if they want that.
+func (f *Form) visit(ctx context.Context, head string, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	paint := f.Screen.Notes
+	if ask.OnCompletion != nil {
+		ask.OnCompletion(func() {
+			f.Screen.Note("  %s", paint.Faint("The server says that this is done: "+display.Line(ask.Message)))
+		})
+	}
+	question := head + paint.Bold(" asks you to visit a page: ") + display.Text(ask.Message) + "\n  " + display.Line(ask.URL)
+	if warning := browser.Warning(ask.URL); warning != "" {
+		question += "\n  " + paint.Bad(warning)
+	}
+	answers, prompt := []string{"v"}, "v: I open it myself, n for no [v/N] "
+	if browser.CanOpen(ask.URL) {
+		answers, prompt = []string{"o", "v"}, "o opens it in the browser, v: I open it myself, n for no [o/v/N] "
+	}
+	answer, result, err := f.consent(ctx, question+"\n  "+prompt, answers...)
+	if err == nil && answer == "o" && result.Action == invoker.Accept {
+		if err := f.Open(ctx, ask.URL); err != nil {
+			f.Screen.Note("  The page could not be opened (%s): please open it yourself.", display.Line(err.Error()))
+		}
+	}
+	return result, err
+}
+
+// consent asks a question to which only the given answers mean yes.
+func (f *Form) consent(ctx context.Context, question string, yes ...string) (answer string, _ *invoker.ElicitResult, _ error) {
 	answer, err := f.Ask(ctx, question)
+	answer = strings.ToLower(strings.TrimSpace(answer))
 	action := invoker.Decline
-	switch answer = strings.ToLower(strings.TrimSpace(answer)); {
+	switch {
 	case errors.Is(err, io.EOF):
 		action = invoker.Dismiss
 	case err != nil:
-		return nil, f.unanswered(err)
-	case answer == "y", answer == "yes":
+		return "", nil, f.unanswered(err)
+	case slices.Contains(yes, answer):
 		action = invoker.Accept
 	}
-	return &invoker.ElicitResult{Action: action}, nil
+	return answer, &invoker.ElicitResult{Action: action}, nil
 }
 
 // unanswered wraps the error of a question.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/approvals"
+	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/invoker"
@@ -31,7 +32,7 @@ type User struct {
 // called too, unless the question was for a message.
 func NewUser(s *Screen, stdin *os.File, interrupts <-chan os.Signal, interrupt func()) *User {
 	editor := newLineEditor(s, stdin, interrupts)
-	return &User{screen: s, editor: editor, form: &Form{Screen: s, Ask: editor.question, Interrupt: interrupt}}
+	return &User{screen: s, editor: editor, form: &Form{Screen: s, Ask: editor.question, Interrupt: interrupt, Open: browser.Open}}
 }
 
 // Interactive reports whether the user types on a terminal and sees questions there.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package terminal
+package forms
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 )
 
 func TestFormFields(t *testing.T) {
-	fields, err := formFields(json.RawMessage(`{"type":"object","required":["name"],"properties":{
+	fields, err := Fields(json.RawMessage(`{"type":"object","required":["name"],"properties":{
 		"name": {"type":"string","title":"Your name","minLength":2,"maxLength":5},
 		"age":  {"type":"integer","minimum":18,"maximum":99},
 		"size": {"type":"string","enum":["S","M"],"default":"M"},
@@ -21,17 +21,19 @@ func TestFormFields(t *testing.T) {
 		"mail": {"type":"string","format":"email"},
 		"page": {"type":"string","format":"uri"},
 		"code": {"type":"string","format":"of ours"},
+		"seat": {"type":"string","pattern":"^[0-9]+[A-F]$","default":"12"},
+		"two":  {"type":"array","minItems":2,"maxItems":2,"items":{"enum":["a","b","c"],"enumNames":["Alpha","Beta"]},"default":["a","c"]},
 		"sure": {"type":"boolean"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var prompts []string
-	byName := map[string]formField{}
+	byName := map[string]Field{}
 	for _, f := range fields {
-		prompts = append(prompts, f.prompt())
-		byName[f.name] = f
+		prompts = append(prompts, f.Prompt())
+		byName[f.Name] = f
 	}
-	want := "Your name: |age optional: |size [S, M] default \"M\": |tone [red, blue] optional: |days [some of mon, tue] optional: |born [such as 2026-11-22] optional: |at [such as 2026-11-22T15:04:05Z] optional: |mail [such as ann@example.com] optional: |page [such as https://example.com/] optional: |code optional: |sure [y/n] optional: "
+	want := "Your name: |age optional: |size [S, M] default M: |tone [red (Red), blue] optional: |days [some of mon, tue] optional: |born [such as 2026-11-22] optional: |at [such as 2026-11-22T15:04:05Z] optional: |mail [such as ann@example.com] optional: |page [such as https://example.com/] optional: |code optional: |seat optional: |two [some of a (Alpha), b (Beta), c] default a, c: |sure [y/n] optional: "
 	if got := strings.Join(prompts, "|"); got != want {
 		t.Errorf("the prompts are %q,\nwant %q", got, want)
 	}
@@ -54,7 +56,8 @@ func TestFormFields(t *testing.T) {
 		{"size", "", "M", ""},
 		{"size", "XL", nil, "S, M"},
 		{"tone", "blue", "blue", ""},
-		{"tone", "Red", nil, "red, blue"},
+		{"tone", "Red", "red", ""},
+		{"tone", "Blue", nil, "red (Red), blue"},
 		{"days", "mon, tue", []any{"mon", "tue"}, ""},
 		{"days", "sun", nil, "sun"},
 		{"born", "Ann", nil, "not a date, such as 2026-11-22"},
@@ -67,12 +70,19 @@ func TestFormFields(t *testing.T) {
 		{"page", "example.com", nil, "not a URI"},
 		{"page", "urn:isbn:1", "urn:isbn:1", ""},
 		{"code", "anything", "anything", ""},
+		{"seat", "12A", "12A", ""},
+		{"seat", "A", nil, "does not match"},
+		{"two", "", []any{"a", "c"}, ""},
+		{"two", "Beta, c", []any{"b", "c"}, ""},
+		{"two", "a", nil, "at least 2"},
+		{"two", "a, b, c", nil, "at most 2"},
+		{"two", "a, Alpha", nil, "twice"},
 		{"sure", "Y", true, ""},
 		{"sure", "no", false, ""},
 		{"sure", "perhaps", nil, "y or n"},
 	} {
 		field := byName[test.field]
-		got, err := field.parse(test.answer)
+		got, err := field.Parse(test.answer)
 		if (err != nil) != (test.wrong != "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
 			t.Errorf("%s %q: error %v, want %q", test.field, test.answer, err, test.wrong)
 		} else if err == nil && !reflect.DeepEqual(got, test.want) {
@@ -88,15 +98,15 @@ func FuzzForm(f *testing.F) {
 	f.Add(`{"properties":{"a":{"type":"number"}}}`, "Inf")
 	f.Add(`{"properties":[]}`, "")
 	f.Fuzz(func(t *testing.T, schema, answer string) {
-		fields, err := formFields(json.RawMessage(schema))
+		fields, err := Fields(json.RawMessage(schema))
 		if err != nil {
 			return
 		}
 		for _, field := range fields {
-			if strings.Contains(field.prompt(), "\x1b") {
-				t.Errorf("the prompt is %q", field.prompt())
+			if strings.Contains(field.Prompt(), "\x1b") {
+				t.Errorf("the prompt is %q", field.Prompt())
 			}
-			if value, err := field.parse(answer); err == nil {
+			if value, err := field.Parse(answer); err == nil {
 				if _, err := json.Marshal(value); err != nil {
 					t.Errorf("%v cannot be sent: %v", value, err)
 				}
