@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
+	"github.com/consort-go/consort/converse/findtools"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
@@ -29,12 +30,17 @@ const exchanges = 1000
 // the bytes after the messages are always the same. That holds in each process that
 // continues the conversation. The strict server accepts the last request, and so all of
 // its beginnings.
-func TestRequestsOnlyGrow(t *testing.T) {
+func TestRequestsOnlyGrow(t *testing.T) { requestsOnlyGrow(t, false) }
+
+// The same holds for conversations that search for tools, and call what they find.
+func TestRequestsOfSearchesOnlyGrow(t *testing.T) { requestsOnlyGrow(t, true) }
+
+func requestsOnlyGrow(t *testing.T, searches bool) {
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t, 1)
-			g := &growing{t: t, life: l, api: api}
+			g := &growing{t: t, life: l, api: api, searches: searches}
 			script := openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: openaiserver.Respond(g.answer)}}}
 			g.strict = openaiserver.New(script, &openaiserver.Options{Record: -1})
 			defer g.strict.Close()
@@ -56,6 +62,7 @@ type growing struct {
 	t        *testing.T
 	life     *life
 	api      string
+	searches bool
 	strict   *openaiserver.Server
 	requests int
 	last     []byte // the last request
@@ -74,7 +81,15 @@ func (g *growing) process(history []canister.Canister) []canister.Canister {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	roster, err := ensemble.NewRoster(local)
+	finding, err := findtools.Ensemble("tools", local)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	ensembles := []*ensemble.Ensemble{local, finding}
+	if !g.searches {
+		ensembles = ensembles[:1]
+	}
+	roster, err := ensemble.NewRoster(ensembles...)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -82,7 +97,7 @@ func (g *growing) process(history []canister.Canister) []canister.Canister {
 	if history == nil {
 		opts.Instructions = "Be brief."
 	}
-	talk := converse.New(model, roster, opts)
+	talk := converse.New(g.asked(model), roster, opts)
 	defer talk.Close(context.Background())
 	for range 50 {
 		if g.requests >= exchanges {
@@ -94,6 +109,14 @@ func (g *growing) process(history []canister.Canister) []canister.Canister {
 		}
 	}
 	return talk.History()
+}
+
+// asked returns the model that the conversation asks.
+func (g *growing) asked(model converse.Model) converse.Model {
+	if !g.searches {
+		return model
+	}
+	return findtools.New(model, &findtools.Options{Tools: "tools", Pinned: []string{"local__text"}})
 }
 
 func (g *growing) model() (closer, error) {
@@ -112,15 +135,26 @@ func (g *growing) answer(*openaiserver.Request) openaiserver.Reply {
 		if g.life.chance(3) {
 			items = append(items, openaiserver.Item{Kind: openaiserver.RedactedItem})
 		}
-		call := openaiserver.Call{
-			ID: fmt.Sprintf("toolu_%d_%d", g.requests, i), Name: "local__" + []string{"text", "fails", "content", "broken"}[g.life.upTo(4)],
-		}
+		call := g.call()
+		call.ID = fmt.Sprintf("toolu_%d_%d", g.requests, i)
 		items = append(items, openaiserver.Item{Kind: openaiserver.CallItem, Call: call})
 	}
 	if len(items) == 1 || g.life.chance(2) {
 		items = append(items[:1:1], append([]openaiserver.Item{{Text: "Well."}}, items[1:]...)...)
 	}
 	return openaiserver.Message{Items: items, Delta: -1}
+}
+
+// call returns a call that a model could make.
+func (g *growing) call() openaiserver.Call {
+	name := "local__" + []string{"text", "fails", "content", "broken"}[g.life.upTo(4)]
+	switch {
+	case g.searches && g.life.chance(3):
+		return openaiserver.Call{Name: "tools__find_tools", Arguments: `{"query":"something that fails"}`}
+	case g.searches && name != "local__text":
+		return openaiserver.Call{Name: "tools__call_tool", Arguments: `{"name": "` + name + `", "arguments": {}}`}
+	}
+	return openaiserver.Call{Name: name}
 }
 
 // RoundTrip compares a request with the one before, and answers it. The server reads a

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findtools_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/findtools"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/invoker"
+)
+
+const (
+	find = "tools__find_tools"
+	call = "tools__call_tool"
+)
+
+// servers returns a roster of a hundred tools, and of the two that find them.
+func servers(t *testing.T) *ensemble.Roster {
+	t.Helper()
+	echo := ensembletest.NewTool("echo", func(_ context.Context, c *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{Content: canister.Texts("echo of " + string(c.Arguments))}, nil
+	})
+	var many []invoker.Invoker
+	for i := range 98 {
+		many = append(many, ensembletest.Returns(fmt.Sprintf("number_%d", i), ""))
+	}
+	others := []*ensemble.Ensemble{ensemble.Local("files", echo, ensembletest.Returns("delete", "")), ensemble.Local("many", many...)}
+	tools, err := findtools.Ensemble("tools", others...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roster, err := ensemble.NewRoster(append(others, tools)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = roster.Close(context.Background()) })
+	return roster
+}
+
+// shows checks the tools and the calls that a request shows, each of them by its name.
+func shows(names ...string) func(*converse.Request) error {
+	return func(request *converse.Request) error {
+		var got []string
+		for _, d := range request.Tools.Definitions {
+			got = append(got, d.Name)
+		}
+		for _, c := range request.History {
+			if invocation, ok := c.(canister.Invocation); ok {
+				got = append(got, invocation.Name+" "+invocation.Arguments)
+			}
+		}
+		if !slices.Equal(got, names) {
+			return fmt.Errorf("the request shows %q, not %q", got, names)
+		}
+		return nil
+	}
+}
+
+func says(name, arguments string) conversetest.Line {
+	return conversetest.Line{Calls: []conversetest.Call{{Name: name, Arguments: arguments}}}
+}
+
+// A model finds a tool and calls it. In the history the call is one of the tool itself, and
+// the model is shown what it wrote.
+func TestFindAndCall(t *testing.T) {
+	roster := servers(t)
+	first := says(find, `{"query":"echo"}`)
+	first.Expect = shows(call, find)
+	second := says(call, `{"name":"files__echo","arguments":{"a": 1}}`)
+	second.Expect = shows(call, find, find+` {"query":"echo"}`)
+	last := conversetest.Line{Text: "Done.", Expect: shows(call, find, find+` {"query":"echo"}`, call+` {"name":"files__echo","arguments":{"a":1}}`)}
+	script := conversetest.NewScript(first, second, last)
+	talk := converse.New(findtools.New(script, &findtools.Options{Tools: "tools"}), roster, nil)
+	turn, err := talk.Ask(t.Context(), canister.Text("Go."))
+	if err := errors.Join(err, script.Err()); err != nil {
+		t.Fatal(err)
+	}
+	if turn.Text() != "Done." {
+		t.Errorf("it says %q", turn.Text())
+	}
+	var calls, results []string
+	for _, c := range talk.History() {
+		switch c := c.(type) {
+		case canister.Invocation:
+			calls = append(calls, c.Name+" "+c.Arguments)
+		case canister.Result:
+			results = append(results, canister.TextOf(c.Content))
+		}
+	}
+	if want := []string{find + ` {"query":"echo"}`, `files__echo {"a": 1}`}; !slices.Equal(calls, want) {
+		t.Errorf("the history has the calls %q", calls)
+	}
+	if !strings.HasPrefix(results[0], `{"name":"files__echo",`) || !strings.Contains(results[0], `"input_schema":{`) || results[1] != `echo of {"a": 1}` {
+		t.Errorf("the results are %q", results)
+	}
+}
+
+func TestPinned(t *testing.T) {
+	only := conversetest.Line{Text: "Done.", Expect: shows("files__delete", "files__echo", "many__number_7", call, find)}
+	script := conversetest.NewScript(only)
+	model := findtools.New(script, &findtools.Options{Tools: "tools", Pinned: []string{"files__*", "many__number_7", "absent"}})
+	if _, err := converse.New(model, servers(t), nil).Ask(t.Context(), canister.Text("Go.")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// count checks how many tools a request shows.
+func count(n int) func(*converse.Request) error {
+	return func(request *converse.Request) error {
+		if got := len(request.Tools.Definitions); got != n {
+			return fmt.Errorf("the request shows %d tools, not %d", got, n)
+		}
+		return nil
+	}
+}
+
+// limited is a model that takes a number of tools.
+type limited struct {
+	*conversetest.Script
+	most int
+}
+
+func (l limited) MaxTools() int                        { return l.most }
+func (l limited) Shortened(*invoker.Definition) string { return "" }
+
+// All tools are shown as long as they are few, by their tokens and for the model's API.
+func TestAbove(t *testing.T) {
+	for name, test := range map[string]struct {
+		above       int64
+		most, shown int
+	}{
+		"few tokens":             {1 << 20, 0, 100},
+		"many tokens":            {100, 0, 2},
+		"as many as it takes":    {1 << 20, 100, 100},
+		"more than it takes":     {1 << 20, 99, 2},
+		"it always has to":       {0, 0, 2},
+		"many, and few it takes": {100, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: count(test.shown)})
+			model := findtools.New(limited{script, test.most}, &findtools.Options{Tools: "tools", Above: test.above})
+			if _, err := converse.New(model, servers(t), nil).Ask(t.Context(), canister.Text("Go.")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A conversation that has begun to search goes on with it, in another process too.
+func TestGoesOnSearching(t *testing.T) {
+	roster := servers(t)
+	script := conversetest.NewScript(says(find, `{"query":"echo"}`), conversetest.Line{Text: "Done."})
+	talk := converse.New(findtools.New(script, &findtools.Options{Tools: "tools"}), roster, nil)
+	if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err != nil {
+		t.Fatal(err)
+	}
+	script = conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: count(2)})
+	talk = converse.New(findtools.New(script, &findtools.Options{Tools: "tools", Above: 1 << 20}), roster, &converse.Options{History: talk.History()})
+	if _, err := talk.Ask(t.Context(), canister.Text("Go on.")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a model writes into call_tool by mistake gets a result that leads on.
+func TestMistakes(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`{"name":"files__echo","arguments":"{\"a\":1}"}`: `echo of {"a":1}`, // as a string
+		`{"name":"files__echo","arguments":null}`:        `echo of {}`,
+		`{"name":"files__echo"}`:                         `echo of {}`,
+		`{"name":"files__ecko","arguments":{}}`:          "files__echo",
+		`{"name":"","arguments":{}}`:                     `{"name": NAME, "arguments": {…}}`,
+		`{"arguments":{}}`:                               "name",
+		`{`:                                              "JSON",
+		`[]`:                                             `{"name": NAME`,
+		``:                                               "name",
+		`{"name":"tools__call_tool","arguments":{"name":"files__echo","arguments":{}}}`:              `{"name": NAME, "arguments": {…}}`,
+		`{"name":"tools__find_tools","arguments":{"query":"echo"}}`:                                  `{"name":"files__echo"`,
+		`{"name":"tools__find_tools","arguments":{"query":"xyzzy"}}`:                                 "There are tools of files (2), many (98).",
+		`{"name":"tools__find_tools","arguments":{"query":"number 1 2 3 4 5 6 7 8 9","limit":9999}}`: "/limit",
+	} {
+		script := conversetest.NewScript(says(call, arguments), conversetest.Line{Text: "Done."})
+		talk := converse.New(findtools.New(script, &findtools.Options{Tools: "tools"}), servers(t), nil)
+		if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err != nil {
+			t.Errorf("%s: %v", arguments, err)
+			continue
+		}
+		for _, c := range talk.History() {
+			if result, ok := c.(canister.Result); ok && !strings.Contains(canister.TextOf(result.Content), want) {
+				t.Errorf("%s: %q", arguments, canister.TextOf(result.Content))
+			}
+		}
+	}
+}
+
+// The requests of a conversation begin with those before, in the same form, and show the
+// same tools.
+func TestRequestsGrow(t *testing.T) {
+	var script []conversetest.Line
+	var before *converse.Request
+	grows := func(request *converse.Request) error {
+		defer func() { before = request }()
+		switch {
+		case before == nil:
+		case before.Tools != request.Tools:
+			return errors.New("the tools are another list")
+		case !reflect.DeepEqual(before.History, request.History[:len(before.History)]):
+			return errors.New("what was sent before has changed")
+		}
+		return nil
+	}
+	for range 20 {
+		script = append(script, says(find, `{"query":"number"}`), says(call, `{"name":"files__echo","arguments":{"z":1,"a":[ ]}}`), says(call, "{"), says("many__number_3", "{}"))
+	}
+	script = append(script, conversetest.Line{Text: "Done."})
+	for i := range script {
+		script[i].Expect = grows
+	}
+	talk := converse.New(findtools.New(conversetest.NewScript(script...), &findtools.Options{Tools: "tools"}), servers(t), &converse.Options{Limits: converse.Limits{Exchanges: 200}})
+	if turn, err := talk.Ask(t.Context(), canister.Text("Go.")); err != nil || turn.Exchanges != len(script) {
+		t.Errorf("%d exchanges: %v", turn.Exchanges, err)
+	}
+}
+
+// Whatever a model writes into call_tool, its calls keep their identities, and a history
+// with them can be sent.
+func FuzzCallTool(f *testing.F) {
+	f.Add(`{"name":"files__echo","arguments":{"a":1}}`)
+	f.Add(`{"name":"files__echo","arguments":"{\"a\":1}"}`)
+	f.Add(`{"name":"x","arguments":"<&>\u2028"}`)
+	f.Fuzz(func(t *testing.T, arguments string) {
+		var shown canister.Invocation
+		script := conversetest.NewScript(says(call, arguments), conversetest.Line{Text: "Done.", Expect: func(request *converse.Request) error {
+			for _, c := range request.History {
+				if invocation, ok := c.(canister.Invocation); ok {
+					shown = invocation
+				}
+			}
+			return nil
+		}})
+		talk := converse.New(findtools.New(script, &findtools.Options{Tools: "tools"}), servers(t), nil)
+		if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err != nil {
+			t.Fatal(err)
+		}
+		if json.Valid([]byte(arguments)) && !json.Valid([]byte(shown.Arguments)) {
+			t.Errorf("%q is shown as %q", arguments, shown.Arguments)
+		}
+	})
+}
