@@ -15,7 +15,6 @@ import (
 	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
-	"github.com/consort-go/consort/ensemble/resourcetools"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
@@ -228,13 +227,8 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 			a.servers = append(a.servers, server)
 		}
 	}
-	if config.Tools.Resources {
-		tools, err := o.Previous.toolsFor(ensembles), error(nil)
-		if tools == nil {
-			tools, err = resourcetools.New(resourceTools, ensembles...)
-		}
-		errs, ensembles = append(errs, err), append(ensembles, tools)
-	}
+	ensembles, err := config.ownTools(ensembles, o.Previous)
+	errs = append(errs, err)
 	roster, err := ensemble.NewRoster(ensembles...)
 	a.Roster, a.Ensembles = roster, ensembles
 	if o.Previous != nil {
@@ -242,9 +236,6 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	}
 	return errors.Join(append(errs, err)...)
 }
-
-// resourceTools is the name of the ensemble with the tools for resources.
-const resourceTools = "resources"
 
 // named is a server with its table and name.
 type named struct {
@@ -388,6 +379,9 @@ func (a *Assembly) assembleTrusted(config *Config, _ *AssembleOptions) (err erro
 // assembleOptions makes the options of conversations.
 func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err error) {
 	a.Options = config.Conversation.options()
+	if config.Tools.searches() && a.Options.Limits.Tools == 0 {
+		a.Options.Limits.Tools = -1 // what is not shown need not be few
+	}
 	a.Options.Trusted, a.Options.Audit = a.Trusted, a.Audit
 	a.Options.Redact, a.Options.Logger, a.Options.Telemetry = o.redact, o.Logger, o.seen
 	a.Options.Identity, a.Options.WaitFor = config.Conversation.Identity, config.Approval.Within

@@ -44,7 +44,7 @@ type Config struct {
 	// Import lists the imported configuration files of other MCP hosts, as written in the
 	// file. MCP contains their servers.
 	Import []string
-	// Tools configures tools that are offered in addition to the tools of the servers.
+	// Tools configures how tools are offered, and tools in addition to those of the servers.
 	Tools Tools
 	// Trusted holds facts about the person who runs the program, by name. Tools may see
 	// them, models may not. May be nil.
@@ -125,13 +125,6 @@ type Rule struct {
 	// The tool must have these hints, with the defaults of MCP applied. Hints are claims
 	// of the tool's author.
 	ReadOnly, Idempotent, Destructive, OpenWorld *bool
-}
-
-// Tools configures tools that are offered in addition to the tools of the servers.
-type Tools struct {
-	// Resources offers a model two tools that list and read the resources of
-	// all servers.
-	Resources bool
 }
 
 // Server is one MCP server.

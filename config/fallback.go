@@ -59,11 +59,12 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 		table := fmt.Sprintf("model.fallback[%d]", i)
 		model, err := a.openModel(m, m.Name.Reveal(), config.placer(m, table, table+".name"), o)
 		errs = append(errs, about(table, err))
-		others = append(others, model)
+		others = append(others, config.finding(model))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	first = config.finding(first)
 	a.Model, a.Models = first, append([]converse.Model{first}, others...)
 	if len(others) > 0 {
 		a.fallbacks = converse.Chain(others...)
@@ -88,7 +89,11 @@ func (a *Assembly) OpenModel(config *Config, name string) (converse.Model, error
 			return a.Model, nil
 		default:
 			table := fmt.Sprintf("model.fallback[%d]", i-1)
-			return a.openModel(m, name, config.placer(m, table, table+".name"), o)
+			model, err := a.openModel(m, name, config.placer(m, table, table+".name"), o)
+			if err != nil {
+				return nil, err
+			}
+			return config.finding(model), nil
 		}
 	}
 	other := *config.Model
@@ -100,6 +105,7 @@ func (a *Assembly) OpenModel(config *Config, name string) (converse.Model, error
 	if err != nil {
 		return nil, err
 	}
+	model = config.finding(model)
 	if a.fallbacks != nil {
 		return converse.Chain(model, a.fallbacks), nil
 	}

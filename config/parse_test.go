@@ -333,6 +333,13 @@ url = "http://x"
 			`consort.toml:3:11: tools.resources: expected true or false, found a string`}},
 		{"tools whose name is taken", "[tools]\nresources=true\n[mcp.resources]\nurl='http://x'\n", []string{
 			`consort.toml:2:1: tools.resources: these tools are offered under the name "resources", which a server here already has; rename that server`}},
+		{"tools that are found", "[tools]\nmode='some'\npinned=['a__*']\nshare=0.2\n", []string{
+			`consort.toml:2:6: tools.mode: expected "all", "search" or "auto", found "some"`,
+			`consort.toml:3:1: tools.pinned: all tools are shown; set mode = "search" or mode = "auto"`,
+			`consort.toml:4:1: tools.share: only for mode = "auto"`}},
+		{"the name of tools that are found", "[tools]\nmode='auto'\nshare=0\n[mcp.tools]\nurl='http://x'\n", []string{
+			`consort.toml:2:1: tools.mode: these tools are offered under the name "tools", which a server here already has; rename that server`,
+			`consort.toml:3:1: tools.share: expected a number above 0; to show no tools but the pinned ones, set mode = "search"`}},
 		{"serving without HTTP", "[serve]\ntoken='0123456789abcdef'\nhosts=['x']\nrate=1\nopen=true\nstateless=true\nmax_body=1\nconverse=true\n", []string{
 			`consort.toml:2:1: serve.token: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
 			`consort.toml:3:1: serve.hosts: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,

@@ -20,7 +20,7 @@ func (c *Config) fields() []field {
 		{"concurrent_starts", integer(&c.ConcurrentStarts, 1)},
 		{"public_variables", each(&c.PublicVariables, environmentName)},
 		{"import", each(&c.Import, text)},
-		{"tools", tableOf([]field{{"resources", boolean(&c.Tools.Resources)}}, c.Tools.check)},
+		{"tools", tableOf(c.Tools.fields(), c.Tools.check)},
 		{"trusted", trustedTable(&c.Trusted)},
 		{"audit", optional(&c.Audit, func(a *Audit) value { return tableOf(a.fields(), a.check) })},
 		{"history", optional(&c.History, func(h *History) value { return tableOf(h.fields(), h.check) })},
@@ -31,16 +31,5 @@ func (c *Config) fields() []field {
 			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},
 			{"format", wordFor(&c.Log.JSON, word[bool]{"console", false}, word[bool]{"json", true})},
 		}, nil)},
-	}
-}
-
-// check reports a server that has the same name as the ensemble of these tools.
-func (t *Tools) check(r *reader, n *node) {
-	for _, key := range []string{"mcp", "grpc"} {
-		servers := n.parent.member(key)
-		if !t.Resources || servers == nil || servers.member(resourceTools) == nil {
-			continue
-		}
-		r.wrongKey(n.member("resources"), "these tools are offered under the name %q, which a server here already has; rename that server", resourceTools)
 	}
 }

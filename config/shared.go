@@ -74,15 +74,5 @@ func (a *Assembly) unchanged(n named) *ensemble.Ensemble {
 	return nil
 }
 
-// toolsFor returns the ensemble with the tools for the resources of these ensembles, if a
-// has it, or nil.
-func (a *Assembly) toolsFor(ensembles []*ensemble.Ensemble) *ensemble.Ensemble {
-	n := len(ensembles)
-	if a == nil || len(a.Ensembles) != n+1 || a.Ensembles[n].Name() != resourceTools || !slices.Equal(a.Ensembles[:n], ensembles) {
-		return nil
-	}
-	return a.Ensembles[n]
-}
-
 // close closes everything that assemblies share, except the roster.
 func (s *shared) close() error { return closeAll(append(slices.Clone(s.closers), s.closeHistory)) }

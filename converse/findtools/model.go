@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -150,6 +151,21 @@ func (m *Model) searches(v *view, history []canister.Canister) bool {
 func (m *Model) isSearch(c canister.Canister) bool {
 	invocation, ok := c.(canister.Invocation)
 	return ok && invocation.Name == m.find
+}
+
+// Shown returns the tools of a list that a conversation shows its model from the start, by
+// name, and whether the model finds the others. If it does not, the two tools that find
+// and call are the only others.
+func (m *Model) Shown(set *converse.Toolset) (shown map[string]bool, finds bool) {
+	v := m.viewOf(set)
+	if v.many {
+		return maps.Clone(v.shown), true
+	}
+	shown = map[string]bool{}
+	for _, d := range v.all.Definitions {
+		shown[d.Name] = true
+	}
+	return shown, false
 }
 
 // Bind returns a model for one conversation.

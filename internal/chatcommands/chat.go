@@ -179,7 +179,7 @@ func (c *Chat) tools(ctx context.Context, _ string) error {
 	if err != nil {
 		return err
 	}
-	c.Screen.Print(reports.NewToolList(c.Assembly.Roster, catalog, c.Assembly.Model, c.Assembly.Options.Limits.Tools).Text(c.Screen.Results, c.Assembly.Roster))
+	c.Screen.Print(reports.NewToolList(c.Assembly, catalog).Text(c.Screen.Results, c.Assembly.Roster))
 	return nil
 }
 

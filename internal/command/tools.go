@@ -50,7 +50,7 @@ func runTools(ctx context.Context, p *program, flags toolFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	list := reports.NewToolList(assembly.Roster, catalog, assembly.Model, assembly.Options.Limits.Tools)
+	list := reports.NewToolList(assembly, catalog)
 	if flags.search != "" {
 		list.Search(flags.search, flags.limit)
 	}

@@ -38,7 +38,7 @@ func TestToolsAreFound(t *testing.T) {
 func TestTokensOfTools(t *testing.T) {
 	table, _ := library(t, forPerson)
 	o := consort(t, "tools", "--tokens", "--config", file(t, table)).expect(t, exit.Done)
-	contains(t, "the cost", o.stdout, "library__echo", " of 1 server: about ", " tokens of each request\n")
+	contains(t, "the cost", o.stdout, "library__echo", " tools: about ", " tokens of each request\n")
 	o = consort(t, "tools", "--tokens", "--config", file(t, "[compaction]\nwindow = 1000\n", table)).expect(t, exit.Done)
 	contains(t, "the share", o.stdout, " % of the model's window of 1.0k\n")
 	o = consort(t, "tools", "--tokens", "--config", file(t, "[tools]\n")).expect(t, exit.Done)

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/findtools"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/toolsearch"
 	"github.com/consort-go/consort/internal/display"
@@ -58,7 +60,8 @@ type toolJSON struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Needs        []string        `json:"needs,omitempty"`
 	Hints        hintsJSON       `json:"hints"`
-	Tokens       int64           `json:"tokens"`             // of the definition in each request, as estimated
+	Tokens       int64           `json:"tokens"`             // of the definition, as estimated
+	Shown        bool            `json:"shown"`              // whether it is in each request; otherwise the model finds it
 	Metadata     canister.Fields `json:"metadata,omitempty"` // data without a field of its own, by name: mcp/icons, mcp/_meta
 }
 
@@ -70,15 +73,38 @@ type hintsJSON struct {
 	OpenWorld   bool `json:"open_world"`
 }
 
-// NewToolList lists the tools that a conversation offers its model, which are not more
-// than most; see [converse.Offer].
-func NewToolList(roster *ensemble.Roster, catalog *ensemble.Catalog, model converse.Model, most int) *ToolList {
-	tools, aside := converse.Offer(catalog, model, most)
-	list := &ToolList{Tools: []toolJSON{}, Servers: newPeerList(roster), Aside: asides(aside), Away: aways(catalog.Away())}
+// NewToolList lists the tools that a conversation offers its model; see [converse.Offer].
+func NewToolList(assembly *config.Assembly, catalog *ensemble.Catalog) *ToolList {
+	tools, aside := converse.Offer(catalog, assembly.Model, assembly.Options.Limits.Tools)
+	list := &ToolList{Tools: []toolJSON{}, Servers: newPeerList(assembly.Roster), Aside: asides(aside), Away: aways(catalog.Away())}
+	shown, finds := shownOf(tools, assembly.Models)
 	for _, tool := range tools {
-		list.Tools = append(list.Tools, newToolJSON(tool))
+		one := newToolJSON(tool)
+		one.Shown = shown == nil || shown[one.Name]
+		if one.Shown || finds {
+			list.Tools = append(list.Tools, one)
+		}
 	}
 	return list
+}
+
+// shownOf returns the tools that the first of the models is shown from the start, by name, and
+// whether it finds the others. Shown is nil if it is shown all.
+func shownOf(tools []*ensemble.Tool, models []converse.Model) (shown map[string]bool, finds bool) {
+	if len(models) == 0 {
+		return nil, false
+	}
+	finder, ok := models[0].(*findtools.Model)
+	if !ok {
+		return nil, false
+	}
+	set := &converse.Toolset{}
+	for _, tool := range tools {
+		definition := *tool.Definition()
+		definition.Name = tool.Name()
+		set.Definitions = append(set.Definitions, &definition)
+	}
+	return finder.Shown(set)
 }
 
 func newToolJSON(tool *ensemble.Tool) toolJSON {

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"slices"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/findtools"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/resourcetools"
+)
+
+// Tools configures how tools are offered, and tools in addition to those of the servers.
+type Tools struct {
+	// Resources offers a model two tools that list and read the resources of
+	// all servers.
+	Resources bool
+	// Mode is "all", "search" or "auto", and empty means all. With "search" a model is shown
+	// only Pinned, and two tools that find and call the others. "auto" does that if the
+	// definitions of all tools take more than Share of the model's window, or if they
+	// are more than its API takes.
+	Mode string
+	// Pinned are globs for the names of tools that are shown in any case.
+	Pinned []string
+	// Share is more than 0, and at most 1; 0 means 0.1. The window is that of Compaction, or
+	// 128,000 tokens.
+	Share float64
+}
+
+// The modes of [Tools].
+const (
+	allTools    = "all"
+	searchTools = "search"
+	autoTools   = "auto"
+)
+
+// The names of the ensembles of these tools.
+const (
+	resourceTools = "resources"
+	findTools     = "tools"
+)
+
+// usualWindow is the window of a model that is not configured, in tokens.
+const usualWindow = 128_000
+
+const usualShare = 0.1
+
+func (t *Tools) fields() []field {
+	return []field{
+		{"resources", boolean(&t.Resources)},
+		{"mode", choice(&t.Mode, allTools, searchTools, autoTools)},
+		{"pinned", each(&t.Pinned, text)},
+		{"share", number(&t.Share, 0, 1)},
+	}
+}
+
+// searches reports whether tools are found, at least sometimes.
+func (t *Tools) searches() bool { return t.Mode == searchTools || t.Mode == autoTools }
+
+func (t *Tools) check(r *reader, n *node) {
+	for _, key := range []string{"mcp", "grpc"} {
+		servers := n.parent.member(key)
+		if servers == nil {
+			continue
+		}
+		const taken = "these tools are offered under the name %q, which a server here already has; rename that server"
+		if t.Resources && servers.member(resourceTools) != nil {
+			r.wrongKey(n.member("resources"), taken, resourceTools)
+		}
+		if t.searches() && servers.member(findTools) != nil {
+			r.wrongKey(n.member("mode"), taken, findTools)
+		}
+	}
+	if pinned := n.member("pinned"); pinned != nil && !t.searches() {
+		r.wrongKey(pinned, `all tools are shown; set mode = "search" or mode = "auto"`)
+	}
+	share := n.member("share")
+	switch {
+	case share == nil:
+	case t.Mode != autoTools:
+		r.wrongKey(share, `only for mode = "auto"`)
+	case t.Share == 0:
+		r.wrongKey(share, `expected a number above 0; to show no tools but the pinned ones, set mode = "search"`)
+	}
+}
+
+// findOptions returns the options of models that find tools, or nil if they are shown all.
+func (c *Config) findOptions() *findtools.Options {
+	if !c.Tools.searches() {
+		return nil
+	}
+	options := &findtools.Options{Tools: findTools, Pinned: c.Tools.Pinned}
+	if c.Tools.Mode == autoTools {
+		window, share := int64(usualWindow), c.Tools.Share
+		if c.Compaction != nil && c.Compaction.Window > 0 {
+			window = c.Compaction.Window
+		}
+		if share == 0 {
+			share = usualShare
+		}
+		options.Above = max(1, int64(share*float64(window)))
+	}
+	return options
+}
+
+// finding returns the model, or one that finds tools, as the configuration says.
+func (c *Config) finding(model converse.Model) converse.Model {
+	if options := c.findOptions(); options != nil {
+		return findtools.New(model, options)
+	}
+	return model
+}
+
+// ownTools returns the ensembles and those of the configured tools, which follow them.
+func (c *Config) ownTools(ensembles []*ensemble.Ensemble, previous *Assembly) ([]*ensemble.Ensemble, error) {
+	add := func(name string, tools func(string, ...*ensemble.Ensemble) (*ensemble.Ensemble, error)) error {
+		if same := previous.following(ensembles, name); same != nil {
+			ensembles = append(ensembles, same)
+			return nil
+		}
+		made, err := tools(name, ensembles...)
+		if err == nil {
+			ensembles = append(ensembles, made)
+		}
+		return err
+	}
+	if c.Tools.Resources {
+		if err := add(resourceTools, resourcetools.New); err != nil {
+			return ensembles, err
+		}
+	}
+	if c.Tools.searches() {
+		if err := add(findTools, findtools.Ensemble); err != nil {
+			return ensembles, err
+		}
+	}
+	return ensembles, nil
+}
+
+// following returns the ensemble of that name that a has right after these ensembles, or
+// nil.
+func (a *Assembly) following(ensembles []*ensemble.Ensemble, name string) *ensemble.Ensemble {
+	n := len(ensembles)
+	if a == nil || len(a.Ensembles) <= n || a.Ensembles[n].Name() != name || !slices.Equal(a.Ensembles[:n], ensembles) {
+		return nil
+	}
+	return a.Ensembles[n]
+}
