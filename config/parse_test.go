@@ -334,7 +334,7 @@ url = "http://x"
 		{"tools whose name is taken", "[tools]\nresources=true\n[mcp.resources]\nurl='http://x'\n", []string{
 			`consort.toml:2:1: tools.resources: these tools are offered under the name "resources", which a server here already has; rename that server`}},
 		{"tools that are found", "[tools]\nmode='some'\npinned=['a__*']\nshare=0.2\n", []string{
-			`consort.toml:2:6: tools.mode: expected "all", "search" or "auto", found "some"`,
+			`consort.toml:2:6: tools.mode: expected "all", "search" or "auto"`,
 			`consort.toml:3:1: tools.pinned: all tools are shown; set mode = "search" or mode = "auto"`,
 			`consort.toml:4:1: tools.share: only for mode = "auto"`}},
 		{"the name of tools that are found", "[tools]\nmode='auto'\nshare=0\n[mcp.tools]\nurl='http://x'\n", []string{
