@@ -221,13 +221,19 @@ func TestRequestsGrow(t *testing.T) {
 		return nil
 	}
 	for range 20 {
-		script = append(script, says(find, `{"query":"number"}`), says(call, `{"name":"files__echo","arguments":{"z":1,"a":[ ]}}`), says(call, "{"), says("many__number_3", "{}"))
+		script = append(
+			script, says(find, `{"query":"number"}`), says(call, `{"name":"files__echo","arguments":{"z":1,"a":[ ]}}`),
+			says(call, "{"), says("many__number_3", "{}"),
+		)
 	}
 	script = append(script, conversetest.Line{Text: "Done."})
 	for i := range script {
 		script[i].Expect = grows
 	}
-	talk := converse.New(findtools.New(conversetest.NewScript(script...), &findtools.Options{Tools: "tools"}), servers(t), &converse.Options{Limits: converse.Limits{Exchanges: 200}})
+	talk := converse.New(
+		findtools.New(conversetest.NewScript(script...), &findtools.Options{Tools: "tools"}), servers(t),
+		&converse.Options{Limits: converse.Limits{Exchanges: 200}},
+	)
 	if turn, err := talk.Ask(t.Context(), canister.Text("Go.")); err != nil || turn.Exchanges != len(script) {
 		t.Errorf("%d exchanges: %v", turn.Exchanges, err)
 	}

@@ -17,10 +17,16 @@ import (
 
 // entries of three servers, in their words.
 var entries = []toolsearch.Entry{
-	{Server: "files", Name: "read_text_file", Description: "Read the complete contents of a file as text.", Schema: []byte(`{"properties":{"path":{"type":"string"},"head":{"type":"number","description":"only the first N lines"}}}`)},
+	{
+		Server: "files", Name: "read_text_file", Description: "Read the complete contents of a file as text.",
+		Schema: []byte(`{"properties":{"path":{"type":"string"},"head":{"type":"number","description":"only the first N lines"}}}`),
+	},
 	{Server: "files", Name: "delete_file", Description: "Remove a file from the disk."},
 	{Server: "files", Name: "list_directory", Description: "List what is in a directory, with sizes."},
-	{Server: "github", Name: "createPullRequest", Description: "Open a request to merge a branch.", Schema: []byte(`{"properties":{"base":{"type":"string"},"labels":{"type":"array","items":{"properties":{"colour":{"description":"hexadecimal"}}}}}}`)},
+	{
+		Server: "github", Name: "createPullRequest", Description: "Open a request to merge a branch.",
+		Schema: []byte(`{"properties":{"base":{"type":"string"},"labels":{"type":"array","items":{"properties":{"colour":{"description":"hexadecimal"}}}}}}`),
+	},
 	{Server: "github", Name: "search_repositories", Description: "Search GitHub for repositories."},
 	{Server: "chat", Name: "HTTPServerStatus", Title: "Server status", Description: "Says whether the chat server is up."},
 	{Server: "chat", Name: "post_message", Description: "Sends text to a channel.", Schema: []byte(`{"properties":{"priority":{"enum":["urgent","normal"]}}}`)},
@@ -166,7 +172,11 @@ func many(n int) []toolsearch.Entry {
 	for i := range list {
 		list[i] = toolsearch.Entry{
 			Server: fmt.Sprint("server", i%50), Name: strings.ReplaceAll(text(3), " ", "_"), Description: text(40),
-			Schema: fmt.Appendf(nil, `{"type":"object","properties":{"a":{"type":"string","description":%q},"path":{"type":"string","description":%q}},"required":["a"]}`, text(8), text(8)),
+			Schema: fmt.Appendf(
+				nil,
+				`{"type":"object","properties":{"a":{"type":"string","description":%q},"path":{"type":"string","description":%q}},"required":["a"]}`,
+				text(8), text(8),
+			),
 		}
 	}
 	return list
