@@ -2,6 +2,11 @@
 
 package canister
 
+import (
+	"fmt"
+	"sync"
+)
+
 // Writable returns the error that [Marshal] would return for c, or nil. It is
 // cheaper: it skips texts and data, which always have a JSON form.
 func Writable(c Canister) error {
@@ -13,6 +18,20 @@ func Writable(c Canister) error {
 		}
 		c = WithContent(c, light)
 	}
-	_, err := Marshal(c)
-	return err
+	form := forms.Get().(*[]byte)
+	defer forms.Put(form)
+	written, err := appendCanister((*form)[:0], c)
+	if cap(written) <= maxForm {
+		*form = written
+	}
+	if err != nil {
+		return fmt.Errorf("canister: %w", err)
+	}
+	return nil
 }
+
+// forms has buffers for forms that are written only to see whether they can be.
+var forms = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxForm bounds the buffers that are kept, in bytes.
+const maxForm = 16 << 10

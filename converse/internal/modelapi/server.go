@@ -86,6 +86,9 @@ func Client(given *http.Client) (client *http.Client, own *http.Transport) {
 		// With the default of two idle connections, kept for a minute and a half,
 		// concurrent conversations would open a connection for each exchange.
 		own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, 1000
+		if own.DialContext != nil { // the program may have replaced the default
+			own.DialContext = shareBuffers(own.DialContext)
+		}
 		client.Transport = own
 	}
 	check := client.CheckRedirect
