@@ -156,12 +156,8 @@ func (rule *compiledRule) fits(approval *converse.Approval) bool {
 	if approval.Definition != nil {
 		hints = approval.Definition.Hints
 	}
-	return matches(rule.Ensembles, approval.Ensemble) &&
-		matches(rule.Tools, approval.Tool) &&
-		agrees(rule.ReadOnly, hints.ReadOnly) &&
-		agrees(rule.Idempotent, hints.Idempotent) &&
-		agrees(rule.Destructive, hints.MayDestroy()) &&
-		agrees(rule.OpenWorld, hints.OpenWorld == nil || *hints.OpenWorld)
+	all := conditions{rule.Ensembles, rule.Tools, rule.ReadOnly, rule.Idempotent, rule.Destructive, rule.OpenWorld}
+	return all.fit(approval.Ensemble, approval.Tool, hints)
 }
 
 // agrees reports whether a hint has the wanted value; any value will do if wanted is nil.

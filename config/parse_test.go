@@ -384,6 +384,18 @@ url = "http://x"
 				`consort.toml:9:7: serve.clients[2].token: another client already has this token`,
 				`consort.toml:10:1: serve.clients[2].trust: unknown key; did you mean "trusted"?`,
 				`consort.toml:12:7: serve.clients[3].token: expected a token of at least 16 characters, such as the output of openssl rand -hex 32`}},
+		{"rules of clients",
+			"[serve]\nhttp='0.0.0.0:0'\n[[serve.clients]]\ntoken='0123456789abcdef'\nallow=['x']\n[[serve.clients]]\ntoken='0123456789abcdeg'\n" +
+				"name='ada'\ndeny=[]\n[[serve.rules]]\nclients=['bob']\n[[serve.rules]]\naction='ask'\ntools=[]\n" +
+				"[[serve.rules]]\naction='deny'\nprompts=['x']\nread_only=true\n",
+			[]string{
+				`consort.toml:5:1: serve.clients[0].allow: only for a client with a name; set name, such as name = "ada"`,
+				`consort.toml:9:6: serve.clients[1].deny: expected at least one element; "*" matches everything`,
+				`consort.toml:10:9: serve.rules[0].action: missing: expected "allow" or "deny"`,
+				`consort.toml:11:10: serve.rules[0].clients[0]: no client has such a name; there are ada`,
+				`consort.toml:13:8: serve.rules[1].action: expected "allow" or "deny"`,
+				`consort.toml:14:7: serve.rules[1].tools: expected at least one element; "*" matches everything`,
+				`consort.toml:17:1: serve.rules[2].prompts: a rule with a hint is about tools, which alone have hints; make it two rules`}},
 		{"certificates",
 			"[serve]\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c.pem', client_ca=''}\n[[serve.clients]]\ncertificate='a'\n[[serve.clients]]\n" +
 				"certificate='a'\n" +

@@ -21,7 +21,7 @@ import (
 
 // Serve configures how the tools, resources and prompts of a configuration are offered to
 // other MCP hosts. Its own fields hide the fields of Options that have the same
-// name. [Assemble] sets Trusted, Tokens, AccessLog, Audit, Logger and Telemetry. Without
+// name. [Assemble] sets Trusted, Tokens, Select, AccessLog, Audit, Logger and Telemetry. Without
 // HTTP and GRPC, one client is served over standard input and output.
 type Serve struct {
 	mcpserver.Options
@@ -45,6 +45,9 @@ type Serve struct {
 	// Clients lists the clients, each with a token or a certificate, and with its trusted
 	// values. Token and Clients are mutually exclusive.
 	Clients []Client
+	// Rules decide what clients may use, in addition to the lists of Clients. They apply to
+	// a client over standard input and output too.
+	Rules []ClientRule
 	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
 	// NoAccessLog turns off the log entry of each request over HTTP and GRPC.
@@ -67,6 +70,11 @@ type Client struct {
 	Name string
 	// Trusted holds the trusted values of the client; may be nil.
 	Trusted map[string]Trusted
+	// Allow and Deny are globs: each matches the name of an ensemble, the name of a tool
+	// or prompt in the roster ([ensemble.NameFor]), or the URI of a resource. What Deny
+	// matches, or what Allow does not match if it is not empty, does not exist for the
+	// client. Both need a Name. [Serve].Rules apply too.
+	Allow, Deny []string
 }
 
 // ResourceMetadata is the metadata of a protected resource (RFC 9728).
@@ -133,6 +141,7 @@ func (s *Serve) fields() []field {
 		{"access_log", not(&s.NoAccessLog)},
 		{"token", bearer(&s.Token)},
 		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},
+		{"rules", each(&s.Rules, func(rule *ClientRule) value { return tableOf(rule.fields(), rule.check) })},
 		{"open", boolean(&s.Open)},
 		{"hosts", each(&s.Hosts, hostName)},
 		{"origins", each(&s.Origins, origin)},
@@ -154,10 +163,13 @@ func (c *Client) fields() []field {
 		{"certificate", text(&c.Certificate)},
 		{"name", text(&c.Name)},
 		{"trusted", trustedTable(&c.Trusted)},
+		{"allow", each(&c.Allow, text)},
+		{"deny", each(&c.Deny, text)},
 	}
 }
 
 func (c *Client) check(r *reader, n *node) {
+	emptyLists(r, n, "allow", "deny")
 	token, certificate := n.member("token"), n.member("certificate")
 	switch {
 	case token == nil && certificate == nil:
@@ -238,6 +250,7 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 		r.wrong(clients, "expected at least one client")
 	}
 	s.distinct(r, clients)
+	s.checkRules(r, n)
 	if burst := n.member("burst"); burst != nil && n.member("rate") == nil {
 		r.wrongKey(burst, "only together with rate, which limits the requests; set rate")
 	}
@@ -350,6 +363,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		errs = append(errs, err)
 		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
 	}
+	options.Select = s.selects(a.Roster)
 	options.ResourceMetadata = nil
 	if m := s.ResourceMetadata; m != nil {
 		options.ResourceMetadata = &mcpserver.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}
@@ -376,6 +390,7 @@ func overGRPC(o *mcpserver.Options) *grpctool.ServerOptions {
 		Token:           o.Token,
 		Tokens:          o.Tokens,
 		Trusted:         o.Trusted,
+		Select:          o.Select,
 		MaxMessage:      int(o.MaxBody),
 		Rate:            o.Rate,
 		Burst:           o.Burst,

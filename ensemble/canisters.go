@@ -33,7 +33,7 @@ func (m *Messages) Canisters() []canister.Canister {
 // URI as "ensemble/name" and "ensemble/uri". It returns the same errors as
 // [Roster.ReadResource].
 func (r *Roster) Document(ctx context.Context, uri string) (canister.Document, error) {
-	e, err := r.holder(ctx, uri)
+	e, err := r.Select(nil).holder(ctx, uri)
 	if err != nil {
 		return canister.Document{}, err
 	}

@@ -92,6 +92,12 @@ func instructionsOf(offers []*offer) []Instructions {
 // are not connected no longer than ctx lasts: their instructions are then missing. It
 // returns soon after ctx ends.
 func (r *Roster) Instructions(ctx context.Context) []Instructions {
+	return instructionsOf(r.offersSoon(ctx))
+}
+
+// offersSoon returns the offers of the ensembles; nil for one that is not connected when
+// ctx ends.
+func (r *Roster) offersSoon(ctx context.Context) []*offer {
 	ensembles := r.now().ensembles
 	offers := make([]*offer, len(ensembles))
 	var waiting sync.WaitGroup
@@ -99,5 +105,5 @@ func (r *Roster) Instructions(ctx context.Context) []Instructions {
 		waiting.Go(func() { offers[i], _ = e.offeredSoon(ctx) })
 	}
 	waiting.Wait()
-	return instructionsOf(offers)
+	return offers
 }

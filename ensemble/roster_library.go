@@ -10,9 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/display"
-	"github.com/consort-go/consort/internal/near"
 	"github.com/consort-go/consort/internal/textcut"
-	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -45,6 +43,14 @@ type Prompts struct {
 // Away, even if it is Required, and the others work. Resources fails only if ctx ended
 // or the roster is closed.
 func (r *Roster) Resources(ctx context.Context) (*Resources, error) {
+	return r.resources(ctx, everything)
+}
+
+// everything keeps each item of a list.
+func everything(ensemble, name string) bool { return true }
+
+// resources is like Resources, but only of items that keep accepts.
+func (r *Roster) resources(ctx context.Context, keep func(ensemble, uri string) bool) (*Resources, error) {
 	resources, err := gather(ctx, r, func(e *Ensemble) *listCache[Resource] { return e.lists.resources })
 	if err != nil {
 		return nil, err
@@ -53,26 +59,36 @@ func (r *Roster) Resources(ctx context.Context) (*Resources, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &Resources{Aside: append(resources.aside, templates.aside...), Away: resources.away}
+	all := &Resources{Aside: kept(append(resources.aside, templates.aside...), keep), Away: resources.away}
 	for _, a := range templates.away {
 		if !slices.ContainsFunc(resources.away, func(other Away) bool { return other.Ensemble == a.Ensemble }) {
 			all.Away = append(all.Away, a)
 		}
 	}
-	unique(resources.found, func(one *Resource) (string, string) { return one.URI, one.Ensemble }, &all.Resources, &all.Aside)
-	unique(templates.found, func(one *Template) (string, string) { return one.URI, one.Ensemble }, &all.Templates, &all.Aside)
+	ofResource := func(one *Resource) (string, string, bool) { return one.URI, one.Ensemble, keep(one.Ensemble, one.URI) }
+	ofTemplate := func(one *Template) (string, string, bool) { return one.URI, one.Ensemble, keep(one.Ensemble, one.URI) }
+	unique(resources.found, ofResource, &all.Resources, &all.Aside)
+	unique(templates.found, ofTemplate, &all.Templates, &all.Aside)
 	return all, nil
 }
 
 // Prompts returns the prompts that all ensembles offer now, as [Roster.Resources] does.
 // In the roster, each is known by its [Prompt.FullName].
 func (r *Roster) Prompts(ctx context.Context) (*Prompts, error) {
+	return r.prompts(ctx, everything)
+}
+
+// prompts is like Prompts, but only of prompts that keep accepts.
+func (r *Roster) prompts(ctx context.Context, keep func(ensemble, name string) bool) (*Prompts, error) {
 	prompts, err := gather(ctx, r, func(e *Ensemble) *listCache[Prompt] { return e.lists.prompts })
 	if err != nil {
 		return nil, err
 	}
-	all := &Prompts{Aside: prompts.aside, Away: prompts.away}
-	unique(prompts.found, func(one *Prompt) (string, string) { return one.FullName(), one.Ensemble }, &all.Prompts, &all.Aside)
+	all := &Prompts{Aside: kept(prompts.aside, keep), Away: prompts.away}
+	of := func(one *Prompt) (string, string, bool) {
+		return one.FullName(), one.Ensemble, keep(one.Ensemble, one.Name)
+	}
+	unique(prompts.found, of, &all.Prompts, &all.Aside)
 	return all, nil
 }
 
@@ -114,11 +130,15 @@ func gather[T any](ctx context.Context, r *Roster, cache func(*Ensemble) *listCa
 	return all, nil
 }
 
-// unique keeps the first item of each key and sets the others aside.
-func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, aside *[]Aside) {
+// unique keeps the first item of each key and sets the others aside. It omits items that
+// are not to be kept.
+func unique[T any](found []T, of func(*T) (key, ensemble string, keep bool), kept *[]T, aside *[]Aside) {
 	first := make(map[string]string, len(found))
 	for i := range found {
-		key, ensemble := of(&found[i])
+		key, ensemble, keep := of(&found[i])
+		if !keep {
+			continue
+		}
 		if other, taken := first[key]; taken {
 			*aside = append(*aside, Aside{ensemble, key, fmt.Sprintf("%q has one with the same name", other)})
 			continue
@@ -126,6 +146,11 @@ func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, asi
 		first[key] = ensemble
 		*kept = append(*kept, found[i])
 	}
+}
+
+// kept returns the items set aside that keep accepts.
+func kept(aside []Aside, keep func(ensemble, name string) bool) []Aside {
+	return slices.DeleteFunc(aside, func(a Aside) bool { return !keep(a.Ensemble, a.Tool) })
 }
 
 // ReadResource returns the contents of a resource, which may be several parts. It reads
@@ -136,21 +161,13 @@ func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, asi
 // ensembles could be reached. To choose the ensemble, use [Ensemble.ReadResource]. The
 // error is an [*invoker.Failure].
 func (r *Roster) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
-	e, err := r.holder(ctx, uri)
-	if err != nil {
-		return nil, err
-	}
-	return e.ReadResource(ctx, uri)
+	return r.Select(nil).ReadResource(ctx, uri)
 }
 
 // Subscribe makes updates of a resource appear as news in [Roster.Watch] until stop is
 // called; see [Ensemble.Subscribe].
 func (r *Roster) Subscribe(ctx context.Context, uri string) (stop func(), err error) {
-	e, err := r.holder(ctx, uri)
-	if err != nil {
-		return nil, err
-	}
-	return e.Subscribe(ctx, uri)
+	return r.Select(nil).Subscribe(ctx, uri)
 }
 
 // member returns an ensemble that was in the roster when its items were listed.
@@ -159,38 +176,6 @@ func (r *Roster) member(name string) (*Ensemble, error) {
 		return e, nil
 	}
 	return nil, invoker.Failf(invoker.NotFound, "The ensemble %q was removed.", shortened(name))
-}
-
-// holder finds the ensemble that has a resource.
-func (r *Roster) holder(ctx context.Context, uri string) (*Ensemble, error) {
-	all, err := r.Resources(ctx)
-	if err != nil {
-		return nil, unlisted(ctx, err)
-	}
-	holders := make(map[string]bool)
-	for i := range all.Resources {
-		if all.Resources[i].URI == uri {
-			return r.member(all.Resources[i].Ensemble)
-		}
-		holders[all.Resources[i].Ensemble] = true
-	}
-	for i := range all.Templates {
-		if err := ctx.Err(); err != nil {
-			return nil, invoker.AsFailure(err)
-		}
-		if t := &all.Templates[i]; uritemplate.HasScheme(t.URI) {
-			if _, ok := uritemplate.Match(t.URI, uri); ok {
-				return r.member(t.Ensemble)
-			}
-		}
-		holders[all.Templates[i].Ensemble] = true
-	}
-	if len(holders) == 1 && len(all.Away) == 0 {
-		for name := range holders {
-			return r.member(name)
-		}
-	}
-	return nil, notListed(all.Away, "resource", uri)
 }
 
 // notListed returns the failure for a name that no ensemble lists. An ensemble that is
@@ -221,59 +206,11 @@ func shortened(name string) string {
 // GetPrompt returns the messages of the prompt with this full name (see
 // [Prompt.FullName]). The error is an [*invoker.Failure].
 func (r *Roster) GetPrompt(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
-	e, own, err := r.prompter(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return e.GetPrompt(ctx, own, arguments)
-}
-
-// prompter finds the ensemble that has a prompt, and the prompt's own name there.
-func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, error) {
-	all, err := r.Prompts(ctx)
-	if err != nil {
-		return nil, "", unlisted(ctx, err)
-	}
-	for i := range all.Prompts {
-		if p := &all.Prompts[i]; p.FullName() == name {
-			e, err := r.member(p.Ensemble)
-			return e, p.Name, err
-		}
-	}
-	failure := notListed(all.Away, "prompt", name)
-	for _, meant := range near.Names(name, all.Prompts, 1, func(p Prompt) (string, string) { return p.FullName(), p.Name }) {
-		failure.Message += fmt.Sprintf(" Did you mean %q?", meant)
-	}
-	return nil, "", failure
+	return r.Select(nil).GetPrompt(ctx, name, arguments)
 }
 
 // Complete proposes values for an argument of a prompt, given by its full name, or for
 // a variable of a template. The error is an [*invoker.Failure].
 func (r *Roster) Complete(ctx context.Context, asked *CompletionRequest) (*Completion, error) {
-	if asked == nil || (asked.Prompt == "") == (asked.Template == "") {
-		return nil, invoker.Failf(invoker.InvalidArguments, "A completion needs the name of a prompt or a template, and not both.")
-	}
-	own := *asked
-	if asked.Prompt != "" {
-		e, name, err := r.prompter(ctx, asked.Prompt)
-		if err != nil {
-			return nil, err
-		}
-		own.Prompt = name
-		return e.Complete(ctx, &own)
-	}
-	all, err := r.Resources(ctx)
-	if err != nil {
-		return nil, unlisted(ctx, err)
-	}
-	for i := range all.Templates {
-		if all.Templates[i].URI == asked.Template {
-			e, err := r.member(all.Templates[i].Ensemble)
-			if err != nil {
-				return nil, err
-			}
-			return e.Complete(ctx, &own)
-		}
-	}
-	return nil, notListed(all.Away, "template", asked.Template)
+	return r.Select(nil).Complete(ctx, asked)
 }

@@ -48,6 +48,25 @@ func (t *Tool) ReadOnly() bool {
 	}
 }
 
+// TrustedHints returns the hints of the tool that its ensemble believes. A hint that makes
+// a tool look dangerous is always believed. The others are believed with [TrustAll], and
+// ReadOnly, with its consequence that nothing is destroyed, also with [TrustReads]. A hint
+// that is not believed has its default.
+func (t *Tool) TrustedHints() invoker.Hints {
+	hints := t.definition.Hints
+	if t.ensemble.options.Trust == TrustAll {
+		return hints
+	}
+	hints.ReadOnly, hints.Idempotent = t.ReadOnly(), false
+	if hints.Destructive != nil && !*hints.Destructive {
+		hints.Destructive = nil
+	}
+	if hints.OpenWorld != nil && !*hints.OpenWorld {
+		hints.OpenWorld = nil
+	}
+	return hints
+}
+
 // Repeatable reports whether a call of the tool that was cut off by the death of a
 // process may be made again with the same key: the tool declares that it is read-only
 // or idempotent, and its ensemble does not have [TrustNone].

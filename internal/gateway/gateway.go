@@ -80,7 +80,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	}
 	defer stop()
 	if s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0 {
-		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, use allow and deny of each server")
+		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, use serve.rules, or allow and deny of each client and server")
 	}
 	if retention := s.Config.Retention(); !retention.KeepsAll() {
 		store, err := s.Assembly.History(ctx)

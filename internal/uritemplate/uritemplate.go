@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uritemplate matches URIs against URI templates (RFC 6570). Both may come from
-// a server that is not trusted.
+// Package uritemplate matches URIs against URI templates (RFC 6570), and expands and
+// compares them. All may come from a server or a client that is not trusted.
 package uritemplate
 
 import (
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/yosida95/uritemplate/v3"
@@ -71,6 +73,66 @@ func Match(template, uri string) (values map[string]string, ok bool) {
 	}
 	return values, true
 }
+
+// Expand expands the expressions of a template that have at least one known variable (RFC
+// 6570, § 3.2). The others stay as they are. A template that is not valid is
+// returned unchanged.
+func Expand(template string, values map[string]string) string {
+	if Check(template) != nil {
+		return template
+	}
+	known := make(uritemplate.Values, len(values))
+	for name, value := range values {
+		known.Set(name, uritemplate.String(value))
+	}
+	var b strings.Builder
+	for rest := template; ; {
+		literal, after, found := strings.Cut(rest, "{")
+		b.WriteString(literal)
+		if !found {
+			return b.String()
+		}
+		var expression string
+		expression, rest, _ = strings.Cut(after, "}")
+		expression = "{" + expression + "}"
+		one, err := uritemplate.New(expression)
+		if err == nil && slices.ContainsFunc(one.Varnames(), func(name string) bool { _, ok := values[name]; return ok }) {
+			if expanded, err := one.Expand(known); err == nil {
+				expression = expanded
+			}
+		}
+		b.WriteString(expression)
+	}
+}
+
+// Canonical returns a URI in a form that equal URIs share: without percent-encoding and
+// dot segments, with a scheme and a host in lower case (RFC 3986, § 6.2.2). Servers may
+// take all URIs with the same form for the same resource. Encodings of encodings are
+// decoded as well.
+func Canonical(uri string) string {
+	for range maxDecodings {
+		decoded, err := url.PathUnescape(uri)
+		if err != nil || decoded == uri {
+			break
+		}
+		uri = decoded
+	}
+	scheme, rest, _ := strings.Cut(strings.ReplaceAll(uri, "\\", "/"), ":")
+	canonical := strings.ToLower(scheme) + ":"
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		host, folder, _ := strings.Cut(after, "/")
+		canonical += "//" + strings.ToLower(host)
+		rest = "/" + folder
+	}
+	cleaned := path.Clean(rest)
+	if strings.HasSuffix(rest, "/") && cleaned != "/" {
+		cleaned += "/"
+	}
+	return canonical + cleaned
+}
+
+// maxDecodings bounds how often an encoding is removed.
+const maxDecodings = 8
 
 // patternOf returns the template as a regular expression, and the names of the
 // variables in the order of its groups.

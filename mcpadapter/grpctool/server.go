@@ -79,6 +79,10 @@ type ServerOptions struct {
 	// precedence.
 	Trusted []invoker.Value
 
+	// Select returns the part of the roster, and of Tools, that a caller may use; see
+	// server.Options. It holds for the tool service; MCP has its own.
+	Select func(ctx context.Context) *ensemble.Selection
+
 	// MaxMessage bounds one message from or to a client, in bytes; default 4 MiB, the
 	// default limit of gRPC clients. A larger response becomes a failure,
 	// RESULT_TOO_LARGE.

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/event"
@@ -40,15 +42,21 @@ type guard struct {
 	trusted       []invoker.Value                                                           // of every caller
 	byToken       func(context.Context, string) ([]invoker.Value, error)                    // ServerOptions.Authenticate; may be nil
 	byCertificate func(context.Context, *x509.Certificate) (string, []invoker.Value, error) // ServerOptions.Certificate; may be nil
+	choose        func(context.Context) *ensemble.Selection                                 // ServerOptions.Select; may be nil
+
+	mu    sync.Mutex
+	parts map[*ensemble.Selection]*toolset // what callers with a selection see
 }
 
 func newGuard(o *ServerOptions) *guard {
-	return &guard{access.NewTokens(o.Token, o.Tokens), o.Trusted, o.Authenticate, o.Certificate}
+	return &guard{
+		tokens: access.NewTokens(o.Token, o.Tokens), trusted: o.Trusted, byToken: o.Authenticate, byCertificate: o.Certificate, choose: o.Select,
+	}
 }
 
 // SetAccess changes who may call the server, and how often: it takes Authenticate, Token,
-// Tokens, Certificate, Trusted, Rate, Burst and Parallel of the options, and ignores the
-// rest. The next request is checked with them. Requests under way continue, with the
+// Tokens, Certificate, Trusted, Select, Rate, Burst and Parallel of the options, and
+// ignores the rest. The next request is checked with them. Requests under way continue, with the
 // values that they have. A stream of MCP whose credentials are not valid any longer, or
 // belong to another caller, takes no further messages, and ends when its calls are
 // answered. Whether connections need a certificate does not change.

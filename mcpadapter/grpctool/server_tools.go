@@ -24,7 +24,9 @@ import (
 // toolset is the tools of one catalog, converted to protobuf.
 type toolset struct {
 	catalog *ensemble.Catalog
-	tools   []*offered // sorted by name
+	whole   *toolset         // that this one is a part of; nil if it has all tools
+	own     []*ensemble.Tool // of the server itself
+	tools   []*offered       // sorted by name
 	byName  map[string]*offered
 }
 
@@ -49,55 +51,96 @@ func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := s.newToolset(catalog, own)
+	set := &toolset{catalog: catalog, own: own}
+	s.fill(set, catalog.Tools(), s.log)
 	s.tools.Store(set)
 	return set, nil
 }
 
-// find returns the tool with the name, nil if there is none. It looks in the cached
-// toolset first.
+// find returns the tool that a caller sees under the name; nil if no tool has it. It looks
+// in the cached toolset first.
 func (s *Server) find(ctx context.Context, name string) (*offered, error) {
-	if set := s.tools.Load(); set != nil && set.byName[name] != nil {
-		return set.byName[name], nil
+	g := s.guard.Load()
+	selection := g.selectionOf(ctx)
+	if set := s.tools.Load(); set != nil {
+		if tool := s.seenBy(g, selection, set).byName[name]; tool != nil {
+			return tool, nil
+		}
 	}
 	set, err := s.toolset(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return set.byName[name], nil
+	return s.seenBy(g, selection, set).byName[name], nil
 }
 
-// newToolset assigns names to the tools: first the server's own tools, which have only
+// selectionOf returns the part of the roster that a caller may use now; nil for everything.
+func (g *guard) selectionOf(ctx context.Context) *ensemble.Selection {
+	if g.choose == nil {
+		return nil
+	}
+	return g.choose(ctx)
+}
+
+// maxParts bounds the selections whose tools are cached.
+const maxParts = 1 << 10
+
+// seenBy returns the tools of a toolset that callers with a selection see. Their names are
+// the same as without the others.
+func (s *Server) seenBy(g *guard, selection *ensemble.Selection, set *toolset) *toolset {
+	if selection == nil {
+		return set
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if known := g.parts[selection]; known != nil && known.whole == set {
+		return known
+	}
+	if g.parts == nil || len(g.parts) >= maxParts {
+		g.parts = make(map[*ensemble.Selection]*toolset)
+	}
+	some := &toolset{catalog: set.catalog, whole: set}
+	for _, t := range set.own {
+		if def := t.Definition(); selection.Contains(ensemble.Item{Kind: ensemble.ToolItem, Name: def.Name, Hints: def.Hints}) {
+			some.own = append(some.own, t)
+		}
+	}
+	tools := slices.DeleteFunc(slices.Clone(set.catalog.Tools()), func(t *ensemble.Tool) bool { return !selection.ContainsTool(t) })
+	s.fill(some, tools, zap.NewNop())
+	g.parts[selection] = some
+	return some
+}
+
+// fill assigns names to the tools: first the server's own tools, which have only
 // one name; then, with OwnNames, roster tools whose own name is unique in the roster;
 // and the rest by the names that models see.
-func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *toolset {
-	set := &toolset{catalog: catalog, byName: make(map[string]*offered)}
-	for _, t := range own {
-		s.add(set, t, t.Definition().Name, "")
+func (s *Server) fill(set *toolset, tools []*ensemble.Tool, log *zap.Logger) {
+	set.byName = make(map[string]*offered)
+	for _, t := range set.own {
+		set.add(t, t.Definition().Name, "", log)
 	}
 	named := make(map[string]int)
-	for _, t := range catalog.Tools() {
+	for _, t := range tools {
 		named[t.Definition().Name]++
 	}
-	for _, t := range catalog.Tools() {
+	for _, t := range tools {
 		name := t.Name()
 		if short := t.Definition().Name; s.options.OwnNames && named[short] == 1 && set.byName[short] == nil {
 			name = short
 		}
-		s.add(set, t, name, t.Ensemble().Name())
+		set.add(t, name, t.Ensemble().Name(), log)
 	}
 	slices.SortFunc(set.tools, func(a, b *offered) int { return strings.Compare(a.listed.Name, b.listed.Name) })
-	return set
 }
 
-func (s *Server) add(set *toolset, t *ensemble.Tool, name, category string) {
+func (set *toolset) add(t *ensemble.Tool, name, category string, log *zap.Logger) {
 	name = clean(name)
 	if set.byName[name] != nil {
-		s.log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	if !t.Definition().IsForModels() {
-		s.log.Info("a tool is not offered: it is only for its app, which a definition cannot express", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		log.Info("a tool is not offered: it is only for its app, which a definition cannot express", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	tool := &offered{Tool: t, listed: definitionOf(t.Definition(), name, category)}
@@ -140,6 +183,8 @@ func (s *Server) listTools(from *caller, request *toolspb.ListToolsRequest) (res
 		}
 		return nil, status.Error(codes.Unavailable, "the tools are not available now")
 	}
+	g := s.guard.Load()
+	set = s.seenBy(g, g.selectionOf(ctx), set)
 	response = new(toolspb.ListToolsResponse)
 	for _, t := range set.tools {
 		if request.GetCategory() == "" || t.listed.Category == request.GetCategory() {

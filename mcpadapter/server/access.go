@@ -14,17 +14,21 @@ import (
 )
 
 // SetAccess changes who may call the server, and how often: it takes Authenticate, Token,
-// Tokens, Trusted, ResourceMetadata, Hosts, Origins, Rate, Burst and Parallel of the
-// options, and ignores the rest. The next request over HTTP is checked with them. Requests
-// under way continue, with the values that they have. A stream that waits for
+// Tokens, Trusted, Select, ResourceMetadata, Hosts, Origins, Rate, Burst and Parallel of
+// the options, and ignores the rest. The next request is checked with them. Requests under
+// way continue, with the values that they have, and clients are notified of lists that are
+// no longer the same for them. A stream that waits for
 // notifications ends if its token is not valid any longer, or belongs to another caller.
 func (s *Server) SetAccess(options *Options) {
 	full := options.withDefaults()
 	auth := newAuthentication(&full, s.refusals)
-	s.auth.Store(auth)
+	before := s.auth.Swap(auth)
 	s.clients.SetLimits(access.Limits{Rate: full.Rate, Burst: full.Burst, Parallel: full.Parallel})
 	for _, w := range s.waiting.list() {
 		w.recheck(auth)
+	}
+	if before.choose != nil || auth.choose != nil {
+		s.listeners.recompare(toolList, resourceList, promptList)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
@@ -95,13 +96,15 @@ type authentication struct {
 	metadata *ResourceMetadata                                                                 // may be nil
 	hosts    []string                                                                          // Options.Hosts
 	origins  []string                                                                          // Options.Origins
+	choose   func(context.Context) *ensemble.Selection                                         // Options.Select; may be nil
+	parts    parts
 	refusals *zap.Logger
 }
 
 func newAuthentication(o *Options, refusals *zap.Logger) *authentication {
 	return &authentication{
 		tokens: access.NewTokens(o.Token, o.Tokens), ask: o.Authenticate, trusted: o.Trusted,
-		metadata: o.ResourceMetadata, hosts: o.Hosts, origins: o.Origins, refusals: refusals,
+		metadata: o.ResourceMetadata, hosts: o.Hosts, origins: o.Origins, choose: o.Select, refusals: refusals,
 	}
 }
 

@@ -55,7 +55,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 	if err != nil {
 		return nil, c.refused(notWaiting, err)
 	}
-	tool, err := s.find(ctx, req.Params.Name)
+	tool, err := s.find(ctx, req.Params.Name, from)
 	if err != nil {
 		return nil, c.refused(invoker.Failf(invoker.Unavailable, "The tools are not available now."), err)
 	}

@@ -14,14 +14,14 @@ import (
 
 // complete answers completion/complete (MCP 2025-11-25,
 // server/utilities/completion).
-func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Result, error) {
-	p := req.Params
+func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest, from *caller) (mcp.Result, error) {
+	p, selection := req.Params, s.selects.of(from)
 	if p.Ref == nil || p.Argument.Name == "" {
 		return nil, refusal(jsonrpc.CodeInvalidParams, "a completion needs ref and argument.name")
 	}
 	asked := &ensemble.CompletionRequest{Template: p.Ref.URI, Argument: p.Argument.Name, Value: p.Argument.Value}
 	if p.Ref.Type == "ref/prompt" {
-		name, err := s.fullName(ctx, p.Ref.Name)
+		name, err := s.fullName(ctx, p.Ref.Name, selection)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +30,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Re
 	if p.Context != nil {
 		asked.Others = p.Context.Arguments
 	}
-	found, err := s.roster.Complete(ctx, asked)
+	found, err := selection.Complete(ctx, asked)
 	if err != nil {
 		return nil, s.failed(ctx, "completion/complete", err, jsonrpc.CodeInvalidParams, "")
 	}

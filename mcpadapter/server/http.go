@@ -55,15 +55,14 @@ const (
 // this.
 func (s *Server) Handler() http.Handler {
 	sdk := func(*http.Request) *mcp.Server { return s.sdk }
-	return &handler{
-		Server: s,
-		stateless: mcp.NewStreamableHTTPHandler(sdk, &mcp.StreamableHTTPOptions{
-			Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
-		}),
-		stateful: mcp.NewStreamableHTTPHandler(sdk, &mcp.StreamableHTTPOptions{
-			DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
-		}),
-	}
+	h := &handler{Server: s}
+	h.stateless = mcp.NewStreamableHTTPHandler(h.sdkFor, &mcp.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
+	})
+	h.stateful = mcp.NewStreamableHTTPHandler(sdk, &mcp.StreamableHTTPOptions{
+		DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
+	})
+	return h
 }
 
 type handler struct {

@@ -19,18 +19,18 @@ const instructionsWait = 5 * time.Second
 
 // instruct adds the instructions of the roster's servers to the response of the
 // handshake: initialize before 2026-07-28, and server/discover from then on.
-func (s *Server) instruct(ctx context.Context, result mcp.Result) {
+func (s *Server) instruct(ctx context.Context, result mcp.Result, from *caller) {
 	switch result := result.(type) {
 	case *mcp.InitializeResult:
-		result.Instructions = s.instructions(ctx)
+		result.Instructions = s.instructions(ctx, from)
 	case *mcp.DiscoverResult:
-		result.Instructions = s.instructions(ctx)
+		result.Instructions = s.instructions(ctx, from)
 	}
 }
 
 // instructions returns the full instructions of this server, followed by the
 // instructions of the roster's servers, each with the name of its author.
-func (s *Server) instructions(ctx context.Context) string {
+func (s *Server) instructions(ctx context.Context, from *caller) string {
 	ctx, cancel := context.WithTimeout(ctx, instructionsWait)
 	defer cancel()
 	var texts []string
@@ -38,7 +38,7 @@ func (s *Server) instructions(ctx context.Context) string {
 		texts = append(texts, s.options.Instructions)
 	}
 	left := ensemble.MaxAllInstructions
-	for _, said := range s.roster.Instructions(ctx) {
+	for _, said := range s.selects.of(from).Instructions(ctx) {
 		said = said.Shortened(left)
 		left -= utf8.RuneCountInString(said.Text)
 		texts = append(texts, said.String())

@@ -26,15 +26,18 @@ func (s *Server) notifyClients(ctx context.Context, news iter.Seq[ensemble.News]
 		switch n.Kind {
 		case ensemble.ToolsChanged:
 			if s.offers.tools.Load() == nil { // no toolset has been built yet
-				s.notifyToolsChanged()
+				s.listeners.changed(toolList)
 			} else {
 				_, _ = s.toolset(ctx)
 			}
 		case ensemble.ResourcesChanged:
-			s.sdk.AddResource(&mcp.Resource{Name: notifierName, URI: notifierName}, nil)
+			s.listeners.changed(resourceList)
 		case ensemble.PromptsChanged:
-			s.sdk.AddPrompt(&mcp.Prompt{Name: notifierName}, nil)
+			s.listeners.changed(promptList)
 		case ensemble.ResourceUpdated:
+			s.listeners.mu.Lock()
+			s.listeners.updating = n.Ensemble
+			s.listeners.mu.Unlock()
 			_ = s.sdk.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: n.URI})
 		}
 	}
@@ -48,11 +51,20 @@ func (s *Server) notifyIfToolsChanged(before, after *toolset) {
 	}) {
 		return
 	}
-	s.notifyToolsChanged()
+	s.listeners.changed(toolList)
 }
 
-func (s *Server) notifyToolsChanged() {
-	s.sdk.AddTool(&mcp.Tool{Name: "consort.bell", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+// notify makes the SDK send the notification of a changed list to all sessions, as far as
+// filter lets it.
+func (s *Server) notify(kind listKind) {
+	switch kind {
+	case toolList:
+		s.sdk.AddTool(&mcp.Tool{Name: "consort.bell", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+	case resourceList:
+		s.sdk.AddResource(&mcp.Resource{Name: notifierName, URI: notifierName}, nil)
+	case promptList:
+		s.sdk.AddPrompt(&mcp.Prompt{Name: notifierName}, nil)
+	}
 }
 
 // subscriptions holds the sessions' subscriptions to resources of the roster. They end

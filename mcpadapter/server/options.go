@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -62,6 +63,13 @@ type Options struct {
 	// request's context (set with invoker.WithTrusted by a handler that wraps the
 	// server's) and values of the token take precedence.
 	Trusted []invoker.Value
+	// Select returns the part of the roster, and of Tools, that a caller may use; nil means
+	// everything. All else does not exist for the caller: it is not listed, and requests
+	// for it are answered like requests for something unknown. ctx carries the trusted
+	// values of the caller. Select is called for each request and notification: it should
+	// return one of a few selections of the same roster that were made before. A tool of
+	// Tools is an item without an ensemble. It may be called concurrently.
+	Select func(ctx context.Context) *ensemble.Selection `json:"-"`
 	// ResourceMetadata tells clients where to get tokens. Nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
 	// Hosts are the host names of an HTTP server, with or without a port: a request

@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// promptsByName returns the prompts by the names that clients use.
-func (s *Server) promptsByName(ctx context.Context) (map[string]ensemble.Prompt, error) {
-	all, err := s.roster.Prompts(ctx)
+// promptsByName returns the prompts of a selection by the names that clients use.
+func (s *Server) promptsByName(ctx context.Context, selection *ensemble.Selection) (map[string]ensemble.Prompt, error) {
+	all, err := selection.Prompts(ctx)
 	if err != nil {
 		return nil, s.unlisted(ctx, "prompts", err)
 	}
@@ -36,11 +36,13 @@ func (s *Server) promptsByName(ctx context.Context) (map[string]ensemble.Prompt,
 }
 
 // listPrompts answers prompts/list (MCP 2025-11-25, server/prompts).
-func (s *Server) listPrompts(ctx context.Context, req *mcp.ListPromptsRequest) (mcp.Result, error) {
-	byName, err := s.promptsByName(ctx)
+func (s *Server) listPrompts(ctx context.Context, req *mcp.ListPromptsRequest, from *caller) (mcp.Result, error) {
+	selection := s.selects.of(from)
+	byName, err := s.promptsByName(ctx, selection)
 	if err != nil {
 		return nil, err
 	}
+	s.listeners.noteTold(ctx, selection, promptList)
 	return page(s.options.PageSize, "prompts", sortedKeys(byName), cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
 		func(name string) string { return name },
 		func(name string) json.RawMessage { return listedPrompt(name, byName[name]) })
@@ -75,11 +77,11 @@ func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
 }
 
 // fullName returns the name that the roster uses for a prompt.
-func (s *Server) fullName(ctx context.Context, name string) (string, error) {
+func (s *Server) fullName(ctx context.Context, name string, selection *ensemble.Selection) (string, error) {
 	if !s.options.OwnNames {
 		return name, nil
 	}
-	byName, err := s.promptsByName(ctx)
+	byName, err := s.promptsByName(ctx, selection)
 	if err != nil {
 		return "", err
 	}
@@ -111,20 +113,21 @@ func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from 
 	case isModern:
 		r := s.newRounds(what, from, p.InputResponses)
 		return r.begin(ctx, func(ctx context.Context) (mcp.Result, error) {
-			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, nil, caps), call), p, isModern)
+			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, nil, caps), call), p, from, isModern)
 		})
 	default:
 		ctx = offer(ctx, call, s.directly(ctx, req.Session, from), completes(ctx, req.Session), caps)
 	}
-	return s.writePrompt(invoker.WithCall(ctx, call), p, isModern)
+	return s.writePrompt(invoker.WithCall(ctx, call), p, from, isModern)
 }
 
-func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, isModern bool) (mcp.Result, error) {
-	name, err := s.fullName(ctx, p.Name)
+func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, from *caller, isModern bool) (mcp.Result, error) {
+	selection := s.selects.of(from)
+	name, err := s.fullName(ctx, p.Name, selection)
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := s.roster.GetPrompt(ctx, name, p.Arguments)
+	prompt, err := selection.GetPrompt(ctx, name, p.Arguments)
 	if refused := undeclared(err); isModern && refused != nil {
 		return nil, refused
 	}

@@ -151,15 +151,15 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 	}
 	switch req := req.(type) {
 	case *mcp.ListToolsRequest:
-		return s.listTools(ctx, req)
+		return s.listTools(ctx, req, from)
 	case *mcp.ListResourcesRequest:
-		return s.listResources(ctx, req)
+		return s.listResources(ctx, req, from)
 	case *mcp.ListResourceTemplatesRequest:
-		return s.listTemplates(ctx, req)
+		return s.listTemplates(ctx, req, from)
 	case *mcp.ReadResourceRequest:
-		return s.readResource(ctx, req)
+		return s.readResource(ctx, req, from)
 	case *mcp.ListPromptsRequest:
-		return s.listPrompts(ctx, req)
+		return s.listPrompts(ctx, req, from)
 	case *mcp.GetPromptRequest:
 		result, err := s.getPrompt(ctx, req, from)
 		if err == nil { // otherwise the client may have made up the name
@@ -167,16 +167,20 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 		}
 		return result, err
 	case *mcp.CompleteRequest:
-		return s.complete(ctx, req)
+		return s.complete(ctx, req, from)
 	}
 	if method == "initialize" {
 		if err := s.sessions.opened(req.GetSession(), from); err != nil {
 			return nil, err
 		}
+		s.listeners.add(req.GetSession(), from)
 	}
-	result, err := next(ctx, method, req)
+	if method == "subscriptions/listen" {
+		s.listeners.listen(ctx, req, from, s.toolset)
+	}
+	result, err := next(withCaller(ctx, from), method, req)
 	if err == nil {
-		s.instruct(ctx, result)
+		s.instruct(ctx, result, from)
 	}
 	return result, err
 }

@@ -24,39 +24,45 @@ import (
 const codeNoResource = -32002
 
 // listResources answers resources/list (MCP 2025-11-25, server/resources).
-func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesRequest) (mcp.Result, error) {
-	all, err := s.roster.Resources(ctx)
+func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesRequest, from *caller) (mcp.Result, error) {
+	selection := s.selects.of(from)
+	all, err := selection.Resources(ctx)
 	if err != nil {
 		return nil, s.unlisted(ctx, "resources", err)
 	}
+	s.listeners.noteTold(ctx, selection, resourceList)
 	slices.SortFunc(all.Resources, func(a, b ensemble.Resource) int { return strings.Compare(a.URI, b.URI) })
 	return page(s.options.PageSize, "resources", all.Resources, cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
-		func(r ensemble.Resource) string { return r.URI },
-		func(r ensemble.Resource) json.RawMessage {
-			w := newObject()
-			w.link(resourceLink(r))
-			return w.end()
-		})
+		func(r ensemble.Resource) string { return r.URI }, listedResource)
 }
 
-func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplatesRequest) (mcp.Result, error) {
-	all, err := s.roster.Resources(ctx)
+func listedResource(r ensemble.Resource) json.RawMessage {
+	w := newObject()
+	w.link(resourceLink(r))
+	return w.end()
+}
+
+func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplatesRequest, from *caller) (mcp.Result, error) {
+	selection := s.selects.of(from)
+	all, err := selection.Resources(ctx)
 	if err != nil {
 		return nil, s.unlisted(ctx, "resource templates", err)
 	}
+	s.listeners.noteTold(ctx, selection, resourceList)
 	slices.SortFunc(all.Templates, func(a, b ensemble.Template) int { return strings.Compare(a.URI, b.URI) })
 	return page(s.options.PageSize, "resourceTemplates", all.Templates, cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
-		func(t ensemble.Template) string { return t.URI },
-		func(t ensemble.Template) json.RawMessage {
-			w := newObject()
-			w.text("uriTemplate", t.URI)
-			w.text("name", named(t.Name, t.URI))
-			w.textIf("title", t.Title)
-			w.textIf("description", t.Description)
-			w.textIf("mimeType", t.MIME)
-			w.fields(t.Metadata, wire.MetadataPrefix)
-			return w.end()
-		})
+		func(t ensemble.Template) string { return t.URI }, listedTemplate)
+}
+
+func listedTemplate(t ensemble.Template) json.RawMessage {
+	w := newObject()
+	w.text("uriTemplate", t.URI)
+	w.text("name", named(t.Name, t.URI))
+	w.textIf("title", t.Title)
+	w.textIf("description", t.Description)
+	w.textIf("mimeType", t.MIME)
+	w.fields(t.Metadata, wire.MetadataPrefix)
+	return w.end()
 }
 
 // cursorOf returns the cursor of a request. The SDK leaves the params nil if the
@@ -89,9 +95,9 @@ func (s *Server) unlisted(ctx context.Context, what string, err error) error {
 }
 
 // readResource answers resources/read.
-func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (mcp.Result, error) {
+func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest, from *caller) (mcp.Result, error) {
 	isModern := speaksModern(req.ProtocolVersion())
-	parts, err := s.roster.ReadResource(ctx, req.Params.URI)
+	parts, err := s.selects.of(from).ReadResource(ctx, req.Params.URI)
 	if err != nil {
 		notFound := int64(codeNoResource)
 		if isModern {
@@ -145,7 +151,11 @@ func (s *Server) failed(ctx context.Context, method string, err error, notFound 
 // subscribe notifies the session of updates of a resource; the SDK tracks the sessions
 // that subscribed to it.
 func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
-	stop, err := s.roster.Subscribe(ctx, req.Params.URI)
+	from, err := s.callerOf(ctx, req)
+	if err != nil {
+		return refusal(jsonrpc.CodeInternalError, "%v", err)
+	}
+	stop, err := s.selects.of(from).Subscribe(ctx, req.Params.URI)
 	if err != nil {
 		return s.failed(ctx, "resources/subscribe", err, jsonrpc.CodeInvalidParams, req.Params.URI)
 	}

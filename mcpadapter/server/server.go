@@ -32,6 +32,7 @@ type Server struct {
 	roster     *ensemble.Roster
 	own        *ensemble.Ensemble // of options.Tools
 	sdk        *mcp.Server
+	unaware    *mcp.Server // knows no tools, see sdkFor
 	offers     offers
 	requests   sync.Map // HTTP requests under way: their key -> *caller
 	serial     atomic.Uint64
@@ -41,6 +42,8 @@ type Server struct {
 	sessions   *sessions
 	parked     *parked
 	subscribed subscriptions
+	selects    selections
+	listeners  listeners
 	unwatch    context.CancelFunc
 	watched    sync.WaitGroup // the goroutines that notify clients of changes
 
@@ -80,15 +83,22 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
+	s.selects = selections{
+		auth: &s.auth, tools: &s.offers.tools, everything: s.roster.Select(nil), nothing: s.roster.Select(func(ensemble.Item) bool { return false }),
+		ownNames: s.options.OwnNames, log: s.refusals,
+	}
+	s.listeners.selects, s.listeners.notify, s.listeners.watched = &s.selects, s.notify, &s.watched
+	s.listeners.of, s.listeners.compare = make(map[*mcp.ServerSession]*listener), make(chan struct{}, 1)
 	s.auth.Store(newAuthentication(&s.options, s.refusals))
 	s.clients = access.New(access.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.sessions = newSessions(&s.options)
 	s.parked = newParked(s.options.AnswerTimeout, s.options.Parallel)
-	s.sdk = s.newSDK()
+	s.sdk, s.unaware = s.newSDK(), s.newSDK()
 	var watching context.Context
 	watching, s.unwatch = context.WithCancel(context.Background())
 	news := s.roster.Watch(watching)
 	s.watched.Go(func() { s.notifyClients(watching, news) })
+	s.watched.Go(func() { s.listeners.compareLists(watching) })
 	return s
 }
 
@@ -116,6 +126,7 @@ func (s *Server) newSDK() *mcp.Server {
 		UnsubscribeHandler: s.unsubscribe,
 	})
 	server.AddReceivingMiddleware(s.receive)
+	server.AddSendingMiddleware(s.listeners.filter)
 	return server
 }
 

@@ -33,7 +33,9 @@ type offers struct {
 // toolset is the tools of one catalog, converted for MCP.
 type toolset struct {
 	catalog *ensemble.Catalog
-	tools   []*offeredTool // sorted by name
+	whole   *toolset         // that this one is a part of; nil if it has all tools
+	own     []*ensemble.Tool // of the server itself
+	tools   []*offeredTool   // sorted by name
 	byName  map[string]*offeredTool
 	headed  []string // names of the tools with arguments that are also sent in headers
 	log     *zap.Logger
@@ -73,8 +75,8 @@ func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	if before != nil && before.catalog == catalog {
 		return before, nil
 	}
-	set := &toolset{catalog: catalog, byName: make(map[string]*offeredTool), log: s.log}
-	set.fill(own, s.options.OwnNames)
+	set := &toolset{catalog: catalog, own: own, byName: make(map[string]*offeredTool), log: s.log}
+	set.fill(catalog.Tools(), s.options.OwnNames)
 	s.offers.tools.Store(set)
 	s.notifyIfToolsChanged(before, set)
 	s.registerHeaders(before, set)
@@ -95,11 +97,12 @@ func (s *Server) registerHeaders(before, after *toolset) {
 	}
 }
 
-// find returns the tool with the name, nil if there is none. It looks in the cached
-// toolset first.
-func (s *Server) find(ctx context.Context, name string) (*offeredTool, error) {
+// find returns the tool that a caller sees under the name; nil if no tool has it. It looks
+// in the cached toolset first.
+func (s *Server) find(ctx context.Context, name string, from *caller) (*offeredTool, error) {
+	selection := s.selects.of(from)
 	if set := s.offers.tools.Load(); set != nil {
-		if tool, ok := set.byName[name]; ok {
+		if tool, ok := s.selects.seenBy(selection, set).byName[name]; ok {
 			return tool, nil
 		}
 	}
@@ -107,17 +110,16 @@ func (s *Server) find(ctx context.Context, name string) (*offeredTool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return set.byName[name], nil
+	return s.selects.seenBy(selection, set).byName[name], nil
 }
 
 // fill assigns names to the tools: first the server's own tools, which have only one
 // name; then, with ownNames, roster tools whose own name is unique in the roster; and the
 // rest by the names that models see.
-func (set *toolset) fill(own []*ensemble.Tool, ownNames bool) {
-	for _, t := range own {
+func (set *toolset) fill(tools []*ensemble.Tool, ownNames bool) {
+	for _, t := range set.own {
 		set.add(t, t.Definition().Name)
 	}
-	tools := set.catalog.Tools()
 	named := make(map[string]int)
 	for _, t := range tools {
 		named[t.Definition().Name]++
@@ -141,6 +143,11 @@ var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 func (set *toolset) add(t *ensemble.Tool, name string) {
 	if _, taken := set.byName[name]; taken {
 		set.log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		return
+	}
+	if set.whole != nil && set.whole.byName[name] != nil && set.whole.byName[name].Tool == t {
+		set.byName[name] = set.whole.byName[name]
+		set.tools = append(set.tools, set.byName[name])
 		return
 	}
 	tool := &offeredTool{Tool: t, name: name, def: t.Definition()}
@@ -238,11 +245,14 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 }
 
 // listTools answers tools/list (MCP 2025-11-25, server/tools § Listing Tools).
-func (s *Server) listTools(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result, error) {
+func (s *Server) listTools(ctx context.Context, req *mcp.ListToolsRequest, from *caller) (mcp.Result, error) {
 	set, err := s.toolset(ctx)
 	if err != nil {
 		return nil, err
 	}
+	selection := s.selects.of(from)
+	set = s.selects.seenBy(selection, set)
+	s.listeners.noteTold(ctx, selection, toolList)
 	isModern := speaksModern(req.ProtocolVersion())
 	return page(s.options.PageSize, "tools", set.tools, cursorOf(req.Params), isModern,
 		func(t *offeredTool) string { return t.name },

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/glob"
+	"github.com/consort-go/consort/invoker"
+)
+
+// ClientRule decides what served clients may use: the items that meet all its conditions.
+// An empty or nil condition is always met. Conditions that [Rule] has too mean
+// the same here.
+type ClientRule struct {
+	// Action is [ActionAllow] or [ActionDeny]. Required. An item that a rule denies is
+	// hidden, whatever another allows. If a client has rules that allow, or an allow list,
+	// all else is hidden.
+	Action Action
+	// Clients are globs for the names of the clients that the rule is about. Without any,
+	// it is about each client, and about those without a name.
+	Clients []string
+	// Ensembles are globs for the name of the ensemble.
+	Ensembles []string
+	// Tools, Prompts and Resources are globs for the ensemble's own name of a tool or
+	// prompt, and for the URI of a resource or the text of a template. If one of them is
+	// set, the rule is about the kinds that have globs.
+	Tools, Prompts, Resources []string
+	// A tool must have these hints, as far as its ensemble trusts them
+	// ([ensemble.Tool.TrustedHints]), with the defaults of MCP applied. With one of them,
+	// a rule is about tools only.
+	ReadOnly, Idempotent, Destructive, OpenWorld *bool
+}
+
+func (rule *ClientRule) fields() []field {
+	return []field{
+		{"action", choice(&rule.Action, ActionAllow, ActionDeny)},
+		{"clients", each(&rule.Clients, text)},
+		{"ensembles", each(&rule.Ensembles, text)},
+		{"tools", each(&rule.Tools, text)},
+		{"prompts", each(&rule.Prompts, text)},
+		{"resources", each(&rule.Resources, text)},
+		{"read_only", optional(&rule.ReadOnly, boolean)},
+		{"idempotent", optional(&rule.Idempotent, boolean)},
+		{"destructive", optional(&rule.Destructive, boolean)},
+		{"open_world", optional(&rule.OpenWorld, boolean)},
+	}
+}
+
+func (rule *ClientRule) check(r *reader, n *node) {
+	if n.member("action") == nil {
+		r.missing(n, "action", `missing: expected "allow" or "deny"`)
+	}
+	emptyLists(r, n, "clients", "ensembles", "tools", "prompts", "resources")
+	hints := rule.ReadOnly != nil || rule.Idempotent != nil || rule.Destructive != nil || rule.OpenWorld != nil
+	for _, key := range []string{"prompts", "resources"} {
+		if stray := n.member(key); stray != nil && hints {
+			r.wrongKey(stray, "a rule with a hint is about tools, which alone have hints; make it two rules")
+		}
+	}
+}
+
+// emptyLists reports lists without elements, because they could be taken for everything
+// and for nothing.
+func emptyLists(r *reader, n *node, keys ...string) {
+	for _, key := range keys {
+		if list, ok := n.member(key).asList(); ok && len(list) == 0 {
+			r.wrong(n.member(key), `expected at least one element; "*" matches everything`)
+		}
+	}
+}
+
+// isAbout reports whether the rule is about a client.
+func (rule *ClientRule) isAbout(client string) bool { return matches(rule.Clients, client) }
+
+// fits reports whether an item meets the conditions.
+func (rule *ClientRule) fits(item *ensemble.Item) bool {
+	hinted := conditions{rule.Ensembles, rule.Tools, rule.ReadOnly, rule.Idempotent, rule.Destructive, rule.OpenWorld}
+	if hinted.hasHints() || len(rule.Tools)+len(rule.Prompts)+len(rule.Resources) == 0 {
+		return (item.Kind == ensemble.ToolItem || !hinted.hasHints()) && hinted.fit(item.Ensemble, item.Name, item.Hints)
+	}
+	globs := map[ensemble.ItemKind][]string{
+		ensemble.ToolItem: rule.Tools, ensemble.PromptItem: rule.Prompts, ensemble.ResourceItem: rule.Resources,
+	}[item.Kind]
+	return len(globs) > 0 && matches(rule.Ensembles, item.Ensemble) && matches(globs, item.Name)
+}
+
+// conditions are common to the rules about invocations and about clients.
+type conditions struct {
+	ensembles, tools                             []string
+	readOnly, idempotent, destructive, openWorld *bool
+}
+
+func (c *conditions) hasHints() bool {
+	return c.readOnly != nil || c.idempotent != nil || c.destructive != nil || c.openWorld != nil
+}
+
+// fit reports whether a tool meets the conditions.
+func (c *conditions) fit(ensemble, tool string, hints invoker.Hints) bool {
+	return matches(c.ensembles, ensemble) &&
+		matches(c.tools, tool) &&
+		agrees(c.readOnly, hints.ReadOnly) &&
+		agrees(c.idempotent, hints.Idempotent) &&
+		agrees(c.destructive, hints.MayDestroy()) &&
+		agrees(c.openWorld, hints.OpenWorld == nil || *hints.OpenWorld)
+}
+
+// clientRules are the lists and the rules about one client.
+type clientRules struct {
+	deny, allow []keyedRule
+}
+
+// keyedRule is an element of a list, or a rule, with its key.
+type keyedRule struct {
+	key  string
+	fits func(*ensemble.Item) bool
+	// names reports whether the element names a tool in full, without a glob.
+	names func(tool string) bool
+}
+
+// rulesFor returns the rules about a client, its lists first; nil without any.
+func (s *Serve) rulesFor(client string) *clientRules {
+	all := &clientRules{}
+	for i := range s.Clients {
+		if c := &s.Clients[i]; c.Name == client && client != "" && len(all.allow)+len(all.deny) == 0 {
+			all.deny = listRules(fmt.Sprintf("serve.clients[%d].deny", i), c.Deny, true)
+			all.allow = listRules(fmt.Sprintf("serve.clients[%d].allow", i), c.Allow, false)
+		}
+	}
+	for i := range s.Rules {
+		rule := &s.Rules[i]
+		if !rule.isAbout(client) {
+			continue
+		}
+		keyed := keyedRule{
+			key: fmt.Sprintf("serve.rules[%d]", i), fits: rule.fits,
+			names: func(tool string) bool { return slices.Contains(rule.Tools, tool) },
+		}
+		if rule.Action == ActionDeny {
+			all.deny = append(all.deny, keyed)
+		} else {
+			all.allow = append(all.allow, keyed)
+		}
+	}
+	if len(all.deny)+len(all.allow) == 0 {
+		return nil
+	}
+	return all
+}
+
+// listRules returns the elements of an allow or deny list. An element is a glob for the
+// name of an ensemble, for the full name of a tool or prompt, or for a URI. A deny list
+// also matches a full name that ensemble.NameFor shortens or encodes, before that.
+func listRules(key string, list []string, deny bool) []keyedRule {
+	rules := make([]keyedRule, len(list))
+	for i, pattern := range list {
+		rules[i] = keyedRule{
+			key: fmt.Sprintf("%s[%d]", key, i),
+			fits: func(item *ensemble.Item) bool {
+				switch {
+				case item.Ensemble != "" && glob.Match(pattern, item.Ensemble):
+					return true
+				case item.Ensemble == "" || item.Kind == ensemble.ResourceItem:
+					return glob.Match(pattern, item.Name)
+				}
+				return glob.Match(pattern, ensemble.NameFor(item.Ensemble, item.Name)) || deny && glob.Match(pattern, item.Ensemble+"__"+item.Name)
+			},
+			names: func(tool string) bool { return pattern == tool },
+		}
+	}
+	return rules
+}
+
+// decide reports whether the client may use an item, and the rule that says so; empty if
+// none does.
+func (c *clientRules) decide(item *ensemble.Item) (allowed bool, key string) {
+	if c == nil {
+		return true, ""
+	}
+	fits := func(rule keyedRule) bool { return rule.fits(item) }
+	if i := slices.IndexFunc(c.deny, fits); i >= 0 {
+		return false, c.deny[i].key
+	}
+	if item.Ensemble == "" { // converse can use all tools, so a client with rules gets it only by name
+		fits = func(rule keyedRule) bool { return rule.names(item.Name) }
+	} else if len(c.allow) == 0 {
+		return true, ""
+	}
+	if i := slices.IndexFunc(c.allow, fits); i >= 0 {
+		return true, c.allow[i].key
+	}
+	return false, ""
+}
+
+// selects returns a function for the options of a server that makes the selection of a
+// client; nil without rules.
+func (s *Serve) selects(roster *ensemble.Roster) func(context.Context) *ensemble.Selection {
+	names, chosen := []string{""}, make(map[string]*ensemble.Selection)
+	for _, client := range s.Clients {
+		names = append(names, client.Name)
+	}
+	for _, name := range names {
+		if rules := s.rulesFor(name); rules != nil && chosen[name] == nil {
+			chosen[name] = roster.Select(func(item ensemble.Item) bool {
+				allowed, _ := rules.decide(&item)
+				return allowed
+			})
+		}
+	}
+	if len(chosen) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) *ensemble.Selection { return chosen[access.NameFrom(ctx)] }
+}
+
+// checkRules validates the lists and rules of clients as a whole.
+func (s *Serve) checkRules(r *reader, n *node) {
+	clients, _ := n.member("clients").asList()
+	if len(clients) != len(s.Clients) {
+		return
+	}
+	for i, one := range s.Clients {
+		for _, key := range []string{"allow", "deny"} {
+			if list := clients[i].member(key); list != nil && one.Name == "" {
+				r.wrongKey(list, `only for a client with a name; set name, such as name = "ada"`)
+			}
+		}
+		for j, other := range s.Clients[:i] {
+			if one.Name != "" && one.Name == other.Name && (!slices.Equal(one.Allow, other.Allow) || !slices.Equal(one.Deny, other.Deny)) {
+				r.wrong(clients[i].member("name"), "serve.clients[%d] has this name and other lists: write the same in both, or use another name", j)
+				break
+			}
+		}
+	}
+	rules, _ := n.member("rules").asList()
+	for i, rule := range s.Rules {
+		if i >= len(rules) {
+			return
+		}
+		elements, _ := rules[i].member("clients").asList()
+		for j, pattern := range rule.Clients {
+			if j < len(elements) && !slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
+				r.wrong(elements[j], "no client has such a name%s", s.clientNames())
+			}
+		}
+	}
+}
+
+// clientNames lists the names of the clients for an error.
+func (s *Serve) clientNames() string {
+	var names []string
+	for _, c := range s.Clients {
+		if c.Name != "" && !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ": give the clients names"
+	}
+	return "; there are " + strings.Join(names, ", ")
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/invoker"
+)
+
+// clientsOf returns a function that says what the clients of a configuration may use.
+func clientsOf(t *testing.T, text string) func(client string, item ensemble.Item) bool {
+	t.Helper()
+	parts, err := config.Assemble(parsed(t, text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = parts.Close(context.Background()) })
+	return func(client string, item ensemble.Item) bool {
+		if parts.Serve.Select == nil {
+			return true
+		}
+		selection := parts.Serve.Select(access.WithName(t.Context(), client))
+		return selection == nil || selection.Contains(item)
+	}
+}
+
+const threeClients = `
+[serve]
+http = "127.0.0.1:0"
+[[serve.clients]]
+token = "free-0123456789abcdef"
+name = "free"
+[[serve.clients]]
+token = "nameless-0123456789abcdef"
+[[serve.clients]]
+token = "ada-0123456789abcdef"
+name = "ada"
+`
+
+// The lists and rules of a client are matched as the reference says.
+func TestClientRules(t *testing.T) {
+	yes, no := true, false
+	tool := func(name string, hints invoker.Hints) ensemble.Item {
+		return ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: name, Hints: hints}
+	}
+	read, write := tool("read", invoker.Hints{ReadOnly: true}), tool("write", invoker.Hints{})
+	safe := tool("safe", invoker.Hints{Destructive: &no, OpenWorld: &no, Idempotent: true})
+	odd := tool("read.all", invoker.Hints{ReadOnly: true})
+	prompt := ensemble.Item{Kind: ensemble.PromptItem, Ensemble: "git", Name: "read"}
+	note := ensemble.Item{Kind: ensemble.ResourceItem, Ensemble: "git", Name: "note:///read"}
+	web := ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "web", Name: "read", Hints: invoker.Hints{OpenWorld: &yes}}
+	converse := ensemble.Item{Kind: ensemble.ToolItem, Name: "converse"}
+	items := map[string]ensemble.Item{
+		"read": read, "write": write, "safe": safe, "odd": odd, "prompt": prompt, "note": note, "web": web, "converse": converse,
+	}
+	const all = "read write safe odd prompt note web converse"
+	for name, c := range map[string]struct{ text, ada, free string }{
+		"nothing":          {"", all, all},
+		"an ensemble":      {"allow = ['git']", "read write safe odd prompt note", all},
+		"names":            {"allow = ['git__read', 'note:*']", "read prompt note", all},
+		"an encoded name":  {"deny = ['git__read.all']", "read write safe prompt note web", all},
+		"deny wins":        {"allow = ['git', 'web']\ndeny = ['*__read', 'note:///*']", "write safe odd", all},
+		"everything":       {"allow = ['*']", "read write safe odd prompt note web", all},
+		"converse by name": {"allow = ['web', 'converse']", "web converse", all},
+		"converse denied":  {"allow = ['converse']\ndeny = ['conv*']", "", all},
+		"a rule":           {"[[serve.rules]]\naction='deny'\nclients=['ada']\nensembles=['g*']", "web", all},
+		"a rule for all":   {"[[serve.rules]]\naction='deny'\nensembles=['git']", "web", "web"},
+		"kinds":            {"[[serve.rules]]\naction='deny'\nprompts=['*']\nresources=['note:*']\nclients=['a?a']", "read write safe odd web", all},
+		"a tool":           {"[[serve.rules]]\naction='deny'\ntools=['read']\nclients=['ada']", "write safe odd prompt note", all},
+		"read only":        {"[[serve.rules]]\naction='allow'\nread_only=true\nclients=['ada']", "read odd", all},
+		"destructive":      {"[[serve.rules]]\naction='deny'\ndestructive=true\nclients=['ada']", "read safe odd prompt note", all},
+		"the open world":   {"[[serve.rules]]\naction='deny'\nopen_world=true\nclients=['ada']", "safe prompt note", all},
+		"idempotent":       {"[[serve.rules]]\naction='allow'\nidempotent=true\ntools=['s*']\nclients=['ada']", "safe", all},
+		"converse by rule": {"[[serve.rules]]\naction='allow'\ntools=['converse']\nclients=['ada']", "converse", all},
+		"both":             {"allow = ['git']\n[[serve.rules]]\naction='allow'\nensembles=['web']\nclients=['ada']\n[[serve.rules]]\naction='deny'\ntools=['w*']", "read safe odd prompt note web", "read safe odd prompt note web"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			may := clientsOf(t, threeClients+c.text)
+			for client, want := range map[string]string{"ada": c.ada, "free": c.free} {
+				for item, it := range items {
+					wanted := strings.Contains(" "+want+" ", " "+item+" ")
+					if got := may(client, it); got != wanted {
+						t.Errorf("%s may use %s: %v", client, item, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Of two tokens of one client, both have its lists.
+func TestClientRulesOfTwoTokens(t *testing.T) {
+	const text = "[serve]\nhttp='127.0.0.1:0'\n[[serve.clients]]\nname='ada'\ntoken='ada-0123456789abcdef'\nallow=['git']\n" +
+		"[[serve.clients]]\nname='ada'\ntoken='new-0123456789abcdef'\n"
+	if may := clientsOf(t, text+"allow=['git']\n"); may("ada", ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "web", Name: "x"}) {
+		t.Error("the second entry undoes the first")
+	}
+	_, err := config.Parse("consort.toml", []byte(text), nil)
+	if want := "consort.toml:8:6: serve.clients[1].name: serve.clients[0] has this name and other lists: write the same in both, or use another name"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
