@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/converse/internal/tokens"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -111,7 +113,7 @@ func (a *asker) pay(ctx context.Context, model Model, info telemetry.ModelInfo, 
 		}
 		hold, err := a.account.reserve(ctx, budget.Need{
 			ID: "answer to " + lastID(request.History), Model: info.Name, Exchange: true,
-			Input: a.mostTokens(request, own, counts), Answer: least(info.MaxTokens, request.MaxTokens),
+			Input: a.mostTokens(model, request, own, counts), Answer: least(info.MaxTokens, request.MaxTokens),
 			Time: a.opts.Budget.LimitsTime() && !a.account.timed.Load(),
 		})
 		if err != nil {
@@ -200,14 +202,30 @@ func least(a, b int64) int64 {
 // mostTokens returns an upper bound of the tokens of a request. For earlier messages of
 // the conversation it uses the count of the server. Models count differently: unless
 // counter is empty, it is the only model whose count is used.
-func (a *asker) mostTokens(request *Request, own bool, counter string) int64 {
+func (a *asker) mostTokens(model Model, request *Request, own bool, counter string) int64 {
 	if !own {
 		return tokens.Most(request.Tools.Definitions, request.History, nil)
 	}
 	counted := min(a.counted, len(request.Tools.Definitions)) // new tools are at the end
-	return tokens.Most(request.Tools.Definitions[counted:], request.History, func(said canister.Assistant) bool {
+	return tokens.Most(shownTo(model, request.Tools, counted), request.History, func(said canister.Assistant) bool {
 		return strings.HasPrefix(said.Model, counter)
 	})
+}
+
+// shownTo returns the tools from an index on that a request describes to the model: all, or
+// those that the model says if it finds the others, as a findtools.Model does.
+func shownTo(model Model, set *Toolset, from int) []*invoker.Definition {
+	finder, ok := model.(interface {
+		Shown(set *Toolset) (shown map[string]bool, finds bool)
+	})
+	if !ok {
+		return set.Definitions[from:]
+	}
+	shown, finds := finder.Shown(set)
+	if !finds {
+		return set.Definitions[from:]
+	}
+	return slices.DeleteFunc(slices.Clone(set.Definitions[from:]), func(d *invoker.Definition) bool { return !shown[d.Name] })
 }
 
 // budgetTime reserves the time of calls. The context ends with that time, and the

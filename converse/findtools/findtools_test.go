@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/findtools"
 	"github.com/consort-go/consort/ensemble"
@@ -236,6 +237,19 @@ func TestRequestsGrow(t *testing.T) {
 	)
 	if turn, err := talk.Ask(t.Context(), canister.Text("Go.")); err != nil || turn.Exchanges != len(script) {
 		t.Errorf("%d exchanges: %v", turn.Exchanges, err)
+	}
+}
+
+// A budget counts the definitions that are sent, not those that are found.
+func TestBudget(t *testing.T) {
+	policy := &budget.Policy{Ledger: budget.NewMemory(), Caps: []budget.Cap{{Scope: budget.Conversation, Tokens: 9_000}}, Answer: 1000}
+	for above, wants := range map[int64]bool{0: true, 1 << 40: false} {
+		script := conversetest.NewScript(says(find, `{"query":"echo"}`), conversetest.Line{Text: "Done."})
+		model := findtools.New(script, &findtools.Options{Tools: "tools", Above: above})
+		turn, err := converse.New(model, servers(t), &converse.Options{Budget: policy, ID: fmt.Sprint(above)}).Ask(t.Context(), canister.Text("Go."))
+		if answered := err == nil && turn.Text() == "Done."; answered != wants {
+			t.Errorf("with all tools up to %d tokens: %q, %s, %v", above, turn.Text(), turn.Reason, err)
+		}
 	}
 }
 
