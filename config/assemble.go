@@ -22,6 +22,7 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/consort-go/consort/mcpadapter/login"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
 )
@@ -46,6 +47,11 @@ type AssembleOptions struct {
 	// Client holds the options of the client that connects to each MCP server. Server,
 	// Logger and Protocol are set per server.
 	Client mcpadapter.ClientOptions
+	// Logins keeps the logins at servers with a table oauth; nil keeps them in memory.
+	// LoginHint returns an instruction for messages that ask a person to log in at a server;
+	// it may be nil.
+	Logins    login.Store
+	LoginHint func(server string) string
 	// Telemetry configures traces and metrics; nil disables them. Secrets of the
 	// configuration are redacted before Redact of these options is called.
 	Telemetry *telemetry.Options
@@ -64,6 +70,8 @@ type AssembleOptions struct {
 	redact func(text string) string // nil if there are no secrets
 	seen   *telemetry.Telemetry     // nil without Telemetry
 	pinned map[string]*pins.File    // open pin files by path
+	// loggedIn is called with the login at each server.
+	loggedIn func(server string, client *login.Client)
 }
 
 // Assembly holds the parts built from a configuration. Each part may be used without the
@@ -210,7 +218,7 @@ func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) 
 
 func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	ensembles := slices.Clone(o.Ensembles)
-	o.pinned = map[string]*pins.File{}
+	o.pinned, o.loggedIn = map[string]*pins.File{}, a.shared.loggedIn
 	if o.Previous == nil && config.ConcurrentStarts > 0 {
 		a.shared.starts = &ensemble.Starts{Limit: config.ConcurrentStarts}
 	}

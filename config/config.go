@@ -144,6 +144,8 @@ type Server struct {
 	// with each request. Both are only allowed for [HTTP] and [SSE].
 	URL     Value
 	Headers map[string]Value
+	// OAuth is the login at the server, for [HTTP] and [SSE] only; nil without a login.
+	OAuth *OAuth
 	// Roots are the places that the server is told it may work in; see
 	// [mcpadapter.ClientOptions].
 	Roots []Root

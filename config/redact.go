@@ -29,6 +29,10 @@ func (c *Config) secrets() []string {
 		s.address(server.URL)
 		s.named(server.Environment)
 		s.named(server.Headers)
+		if a := server.OAuth; a != nil {
+			s.add(a.Issuer, a.ClientID, a.ClientSecret, a.ClientMetadata, a.RedirectURL)
+			s.credential(a.ClientSecret.Reveal())
+		}
 	}
 	for _, server := range c.GRPC {
 		if server != nil {

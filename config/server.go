@@ -28,6 +28,7 @@ func (s *Server) fields() []field {
 		}, nil)},
 		{"url", address(&s.URL)},
 		{"headers", byName(&s.Headers, headerValue, plaintext.HeaderName)},
+		{"oauth", optional(&s.OAuth, func(a *OAuth) value { return tableOf(a.fields(), a.check) })},
 		{"sampling", boolean(&s.Sampling)},
 		{"roots", each(&s.Roots, root)},
 		{"client_roots", boolean(&s.ClientRoots)},
@@ -44,11 +45,12 @@ func (s *Server) check(r *reader, n *node) {
 	s.reach(r, n, serverKeys{
 		transport: "transport",
 		stdio:     []string{"command", "environment", "directory", "limits"},
-		http:      []string{"url", "headers"},
+		http:      []string{"url", "headers", "oauth"},
 		command:   `command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
 		url:       `url = "http://localhost:8080/mcp"`,
 	})
 	s.passing(r, n)
+	s.authorized(r, n)
 	s.Supervision.check(r, n)
 }
 

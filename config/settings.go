@@ -144,7 +144,7 @@ func (r *reader) removeUnflagged(table *node, keys ...string) {
 // serverPlaces has the keys that say where a server is, and the keys with data that only
 // this server may receive, by the table of servers.
 var serverPlaces = map[string][2][]string{
-	"mcp":  {{"url"}, {"headers"}},
+	"mcp":  {{"url"}, {"headers", "oauth"}},
 	"grpc": {{"address", "dapr"}, {"token", "metadata", "tls"}},
 }
 

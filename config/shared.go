@@ -4,6 +4,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/mcpadapter/login"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -24,6 +26,9 @@ type shared struct {
 	starts  *ensemble.Starts
 	tool    *agenttool.Tool // nil if the tool is not served
 	closers []func() error
+
+	loggingIn sync.Mutex // guards logins
+	logins    map[string]*login.Client
 
 	opening     sync.Mutex // guards history and openHistory
 	history     history.Store
@@ -75,4 +80,27 @@ func (a *Assembly) unchanged(n named) *ensemble.Ensemble {
 }
 
 // close closes everything that assemblies share, except the roster.
-func (s *shared) close() error { return closeAll(append(slices.Clone(s.closers), s.closeHistory)) }
+func (s *shared) close() error {
+	return closeAll(append(slices.Clone(s.closers), s.closeHistory, s.closeLogins))
+}
+
+// loggedIn remembers the login at a server, until it is replaced.
+func (s *shared) loggedIn(server string, client *login.Client) {
+	s.loggingIn.Lock()
+	defer s.loggingIn.Unlock()
+	if s.logins == nil {
+		s.logins = map[string]*login.Client{}
+	}
+	s.logins[server] = client
+}
+
+// closeLogins waits until no login is being renewed.
+func (s *shared) closeLogins() error {
+	s.loggingIn.Lock()
+	defer s.loggingIn.Unlock()
+	var errs []error
+	for _, client := range s.logins {
+		errs = append(errs, client.Close())
+	}
+	return errors.Join(errs...)
+}

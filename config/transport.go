@@ -23,7 +23,7 @@ const (
 // transports are the ways to reach a server of the table mcp. Another one needs its
 // source and an entry here. The table grpc has its own source, in grpc.go.
 var transports = []transportKind{
-	{Stdio, func(s *Server, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
+	{Stdio, func(s *Server, _ *AssembleOptions, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
 		command := make([]string, len(s.Command))
 		for i, argument := range s.Command {
 			command[i] = argument.Reveal()
@@ -35,18 +35,18 @@ var transports = []transportKind{
 			ClientOptions: *client, Environment: reveal(s.Environment), Directory: s.Directory.Reveal(), Limits: s.Limits,
 		}), nil
 	}},
-	{HTTP, func(s *Server, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
-		return mcpadapter.HTTP(s.URL.Reveal(), s.overHTTP(client)), nil
+	{HTTP, func(s *Server, o *AssembleOptions, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
+		return s.overHTTP(o, client, mcpadapter.HTTP)
 	}},
-	{SSE, func(s *Server, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
-		return mcpadapter.SSE(s.URL.Reveal(), s.overHTTP(client)), nil
+	{SSE, func(s *Server, o *AssembleOptions, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
+		return s.overHTTP(o, client, mcpadapter.SSE)
 	}},
 }
 
 // transportKind is an entry of transports.
 type transportKind struct {
 	name   Transport
-	source func(s *Server, client *mcpadapter.ClientOptions) (ensemble.Source, error)
+	source func(s *Server, o *AssembleOptions, client *mcpadapter.ClientOptions) (ensemble.Source, error)
 }
 
 // transportNames returns the values of the key transport.
@@ -56,10 +56,6 @@ func transportNames() []Transport {
 		names[i] = t.name
 	}
 	return names
-}
-
-func (s *Server) overHTTP(client *mcpadapter.ClientOptions) *mcpadapter.HTTPOptions {
-	return &mcpadapter.HTTPOptions{ClientOptions: *client, Headers: reveal(s.Headers), TrustedHeaders: s.TrustedHeaders}
 }
 
 // allowSampling lets a server ask the model of a call, with or without tools.
@@ -79,7 +75,7 @@ func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error
 	client.Roots = rootsOf(s.Roots, client.Roots)
 	for _, t := range transports {
 		if t.name == s.Transport {
-			return t.source(s, &client)
+			return t.source(s, o, &client)
 		}
 	}
 	return nil, fmt.Errorf("unknown transport %q", s.Transport)

@@ -24,6 +24,11 @@ var ErrDisconnected = errors.New("disconnected on request")
 // ErrParked is in the chain of the error of every use of an ensemble that is [Parked].
 var ErrParked = errors.New("parked")
 
+// ErrNeedsLogin is in the chain of the error of an attempt to connect, or of a call, that
+// fails until a person has logged in; see [NeedsLogin]. A source returns an error with it
+// whose text says what to do.
+var ErrNeedsLogin = errors.New("needs a login")
+
 // limitError reports that a time limit was reached.
 type limitError struct {
 	what  string // such as "no connection"

@@ -20,6 +20,9 @@ func neverSent(ctx context.Context, err error) *invoker.Failure {
 		}
 		return &invoker.Failure{Code: invoker.AsFailure(ended).Code, Message: "The call ended before it was sent; nothing was done.", Retryable: true, Cause: err}
 	}
+	if errors.Is(err, ErrNeedsLogin) {
+		return invoker.Failf(invoker.Unauthorized, "The tool's server needs a login of the user, so the call was not made: %w", err)
+	}
 	failure := invoker.Failf(invoker.Unavailable, "The tool cannot be reached, so the call was not made: %w", err)
 	failure.Retryable = !errors.Is(err, ErrClosed) && !errors.Is(err, ErrParked)
 	addRetry(failure, err)

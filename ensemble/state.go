@@ -20,6 +20,9 @@ import (
 //	 |                      |      v
 //	 +----------------------+--- Parked
 //
+// An attempt, or a connection, that ends with [ErrNeedsLogin] leads to NeedsLogin in the
+// place of Lost.
+//
 // Close leads from every state to Closed, which is final. From Connecting, an ensemble
 // may go to Queued and back.
 type State string
@@ -44,6 +47,9 @@ const (
 	// No use tries again; [Ensemble.Connect] does, and [Ensemble.Disconnect] makes the
 	// state Idle.
 	Parked State = "parked"
+	// NeedsLogin: lost, because a person must log in first; Snapshot.LastError says what
+	// to do. The next use tries again at once. It is never parked for this reason.
+	NeedsLogin State = "needs login"
 	// Closed: final.
 	Closed State = "closed"
 )

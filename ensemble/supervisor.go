@@ -170,6 +170,10 @@ func (v *supervisor) connected(peer Peer, took time.Duration) {
 // setBack decides what to do after a loss or a failed attempt.
 func (v *supervisor) setBack(cause error) {
 	r := v.ensemble.options.Restart
+	if errors.Is(cause, ErrNeedsLogin) {
+		v.awaitLogin(cause)
+		return
+	}
 	now := time.Now()
 	for len(v.setbacks) > 0 && now.Sub(v.setbacks[0]) >= r.Window {
 		v.setbacks = v.setbacks[1:]
@@ -184,11 +188,24 @@ func (v *supervisor) setBack(cause error) {
 		return
 	}
 	v.enter(Lost)
-	if r.Policy == RestartAlways || len(v.ensemble.subscriptions) > 0 {
-		wait := v.retryWait()
+	v.planRetry(v.retryWait())
+}
+
+// planRetry connects again later, if the ensemble does that without being used.
+func (v *supervisor) planRetry(wait time.Duration) {
+	if v.ensemble.options.Restart.Policy == RestartAlways || len(v.ensemble.subscriptions) > 0 {
 		v.retry = time.AfterFunc(wait, v.ensemble.reconnect)
 		v.ensemble.log.Info("connecting again soon", event.RetryPlanned, zap.Duration("in", wait))
 	}
+}
+
+// awaitLogin is setBack for an error that lasts until a person has logged in. The next use
+// tries again at once: whether there is a login is known without asking the server.
+func (v *supervisor) awaitLogin(cause error) {
+	v.lastErr = cause
+	v.failed.until = time.Now()
+	v.enter(NeedsLogin)
+	v.planRetry(lastBackoff)
 }
 
 // park stops reconnecting until [Ensemble.Connect] is called.
@@ -258,7 +275,7 @@ func (v *supervisor) leave(state State, cause error) []*session {
 func (e *Ensemble) reconnect() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.supervisor.state == Lost && e.supervisor.current == nil {
+	if s := e.supervisor.state; (s == Lost || s == NeedsLogin) && e.supervisor.current == nil {
 		_, _ = e.supervisor.connect(context.Background(), true)
 	}
 }

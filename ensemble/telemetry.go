@@ -29,7 +29,7 @@ func (e *Ensemble) observe() {
 }
 
 // states lists the values of [State].
-var states = []string{string(Idle), string(Queued), string(Connecting), string(Ready), string(Lost), string(Parked), string(Closed)}
+var states = []string{string(Idle), string(Queued), string(Connecting), string(Ready), string(Lost), string(Parked), string(NeedsLogin), string(Closed)}
 
 // observed returns the values of the gauges.
 func (e *Ensemble) observed() telemetry.EnsembleState {

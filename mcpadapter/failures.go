@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -76,7 +77,14 @@ func (e *statusError) refused() bool {
 // authError says that no token could be obtained.
 type authError struct{ cause error }
 
-func (e *authError) Error() string { return "authorization failed: " + cleaned(e.cause).Error() }
+func (e *authError) Error() string {
+	text := cleaned(e.cause).Error()
+	if errors.Is(e.cause, ensemble.ErrNeedsLogin) {
+		return text
+	}
+	return "authorization failed: " + text
+}
+
 func (e *authError) Unwrap() error { return e.cause }
 
 // protocolError says that the server violated the protocol.
@@ -133,6 +141,9 @@ func (r *requester) failure(err error, x *exchange, harmless bool) *invoker.Fail
 	case errors.As(err, &untold):
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The call was not made: " + untold.Error() + ".", Cause: clean}
 	case errors.As(err, &denied):
+		if own, ok := errors.AsType[*invoker.Failure](denied.cause); ok {
+			return &invoker.Failure{Code: own.Code, Message: own.Message, Retryable: own.Retryable, Cause: clean}
+		}
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server requires authorization, which could not be obtained.", Cause: clean}
 	case errors.As(err, &status):
 		return status.failure(harmless, clean)

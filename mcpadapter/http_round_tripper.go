@@ -67,7 +67,7 @@ func newRoundTripper(origin *url.URL, o *HTTPOptions, limit int) *roundTripper {
 		limit:   limit,
 		asking:  make(chan struct{}, 1),
 	}
-	if t.token == nil && o.BearerToken != "" {
+	if t.token == nil && t.oauth == nil && o.BearerToken != "" {
 		t.token = func(context.Context) (string, error) { return o.BearerToken, nil }
 	}
 	t.life, t.endLife = context.WithCancel(context.Background())
@@ -207,7 +207,7 @@ func (t *roundTripper) authorize(req *http.Request, resp *http.Response) error {
 		resp.Body.Close()
 		return req.Context().Err()
 	}
-	probe := &http.Request{Header: make(http.Header)}
+	probe := (&http.Request{Header: make(http.Header)}).WithContext(req.Context())
 	if t.addToken(probe) == nil && probe.Header.Get("Authorization") != req.Header.Get("Authorization") {
 		resp.Body.Close()
 		return nil
@@ -270,16 +270,16 @@ func (t *roundTripper) contained(req *http.Request) (resp *http.Response, err er
 }
 
 func (t *roundTripper) addToken(req *http.Request) error {
-	if t.oauth == nil {
-		if t.token == nil {
-			return nil
-		}
+	if t.token != nil {
 		token, err := t.token(req.Context())
 		err = contain.Error(err)
 		if err == nil && token != "" {
 			t.authorizeWith(req, token)
 		}
 		return err
+	}
+	if t.oauth == nil {
+		return nil
 	}
 	tokens, err := t.oauth.TokenSource(t.life)
 	if err != nil || tokens == nil {

@@ -168,7 +168,7 @@ func (i *interceptor) neverSent(id jsonrpc.ID) {
 
 func (i *interceptor) send(ctx context.Context, out outgoing, message jsonrpc.Message) error {
 	err := i.inner.Write(context.WithValue(ctx, outgoingKey{}, out), message)
-	if errors.Is(err, errSessionGone) {
+	if errors.Is(err, errSessionGone) || errors.Is(err, ensemble.ErrNeedsLogin) {
 		i.fail(err)
 	}
 	return err

@@ -158,11 +158,13 @@ type HTTPOptions struct {
 	// BearerToken is sent as the Authorization header.
 	BearerToken string
 	// Token returns the bearer token for each request and overrides BearerToken. It is
-	// called concurrently.
+	// called concurrently. If its error has an [invoker.Failure] in its chain, calls fail
+	// with that one.
 	Token func(context.Context) (string, error)
 	// OAuth obtains tokens when the server asks for authorization (MCP 2025-11-25,
-	// basic/authorization), by the flow that it implements; package auth of the SDK has
-	// several. It overrides Token. It is called concurrently.
+	// basic/authorization), by the flow that it implements. Package login has one that
+	// stores logins, and package auth of the SDK has several that end with the process.
+	// Its TokenSource is not used if Token is set. It is called concurrently.
 	OAuth auth.OAuthHandler
 	// Client replaces the HTTP client, for example to set proxies and certificates. Its
 	// Timeout is not used, because it would cut streams; neither is its CheckRedirect,

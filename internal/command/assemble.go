@@ -76,6 +76,10 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	if err != nil {
 		return nil, err
 	}
+	logins, err := openLogins()
+	if err != nil {
+		return nil, err
+	}
 	p.assembling = config.AssembleOptions{
 		Logger:      logger,
 		Ask:         with.approve,
@@ -83,6 +87,8 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		Client:      mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
 		Telemetry:   seen,
 		Replaceable: p.needs.replaceable,
+		Logins:      logins,
+		LoginHint:   loginHint,
 	}
 	assembly, err := p.reassemble(cfg, nil)
 	if err == nil && with.limit != nil {

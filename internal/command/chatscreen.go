@@ -127,7 +127,7 @@ func (s *chatStatus) now() chatui.Status {
 		switch now := e.Snapshot(); now.State {
 		case ensemble.Queued, ensemble.Connecting:
 			status.Starting = append(status.Starting, now.Name)
-		case ensemble.Lost, ensemble.Parked:
+		case ensemble.Lost, ensemble.Parked, ensemble.NeedsLogin:
 			status.Away = append(status.Away, now.Name)
 		case ensemble.Ready, ensemble.Idle, ensemble.Closed:
 		}

@@ -31,7 +31,7 @@ func addCompletions(p *program, root *cobra.Command) {
 		"history delete": first(p.conversationIDs), "history fork": first(p.conversationIDs), "history rename": first(p.conversationIDs),
 		"history show": first(p.conversationIDs), "history tag": first(p.conversationIDs), "history export": words(p.conversationIDs),
 		"call": p.completeTool, "pins accept": p.completeTool, "prompts": first(prompts),
-		"approvals revoke": first(alwaysAllowed),
+		"approvals revoke": first(alwaysAllowed), "login": first(p.loginNames), "logout": first(p.loginNames),
 	}
 	values := map[string]cobra.CompletionFunc{
 		"log-level":    cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),

@@ -182,7 +182,7 @@ func rootCommand(p *program) *cobra.Command {
 	root.AddCommand(
 		demoCommand(p), initCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), approvalsCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
 		resourcesCommand(p), promptsCommand(p), serveCommand(p), reloadCommand(p), workerCommand(p),
-		checkCommand(p), pinsCommand(p), versionCommand(p), demoServerCommand(p),
+		checkCommand(p), pinsCommand(p), loginCommand(p), logoutCommand(p), loginsCommand(p), versionCommand(p), demoServerCommand(p),
 	)
 	expectArguments(p, root)
 	addCompletions(p, root)

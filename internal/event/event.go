@@ -46,6 +46,13 @@ var (
 	MetricsFailed      = named("ensemble.metrics.failed")
 )
 
+// Logins.
+var (
+	LoginRenewed = named("login.renewed")
+	LoginEnded   = named("login.ended")
+	LoginUnsaved = named("login.unsaved")
+)
+
 // Pins.
 var (
 	Pinned     = named("pins.pinned")

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"net/http"
+
+	"github.com/consort-go/consort/config/internal/clean"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/login"
+)
+
+// Grant is how a client gets its tokens.
+type Grant string
+
+// The grants.
+const (
+	GrantCode    Grant = "authorization_code" // a person logs in
+	GrantMachine Grant = "client_credentials" // the client logs in by itself
+)
+
+// OAuth is the login at a server. The zero value lets a person log in, with a client that
+// registers itself. [login.Options] has the details.
+type OAuth struct {
+	Grant          Grant // default GrantCode
+	Issuer         Value
+	ClientID       Value
+	ClientSecret   Value
+	ClientMetadata Value
+	RedirectURL    Value
+	Scopes         []string
+}
+
+func (a *OAuth) fields() []field {
+	return []field{
+		{"grant", choice(&a.Grant, GrantCode, GrantMachine)},
+		{"issuer", address(&a.Issuer)},
+		{"client_id", expanded(&a.ClientID)},
+		{"client_secret", secret(&a.ClientSecret)},
+		{"client_metadata_url", address(&a.ClientMetadata)},
+		{"redirect_url", address(&a.RedirectURL)},
+		{"scopes", each(&a.Scopes, text)},
+	}
+}
+
+// check validates the table as a whole.
+func (a *OAuth) check(r *reader, n *node) {
+	id, secret := n.member("client_id"), n.member("client_secret")
+	switch {
+	case a.Grant == GrantMachine && id == nil:
+		r.missing(n, "client_id", "missing: with grant = %q, the client logs in with its own ID and secret", GrantMachine)
+	case a.Grant == GrantMachine && secret == nil:
+		r.missing(n, "client_secret", `missing: with grant = %q, the client logs in with its own ID and secret, such as client_secret = "env:CLIENT_SECRET"`, GrantMachine)
+	case secret != nil && id == nil:
+		r.missing(n, "client_id", "missing: expected the ID that client_secret belongs to")
+	case secret != nil && n.member("issuer") == nil:
+		r.missing(n, "issuer", "missing: expected the address of the authorization server that client_secret belongs to, so that it is sent to no other")
+	}
+	for _, key := range []string{"client_metadata_url", "redirect_url"} {
+		if stray := n.member(key); stray != nil && a.Grant == GrantMachine {
+			r.wrongKey(stray, "not with grant = %q: remove it", GrantMachine)
+		}
+	}
+}
+
+// authorized checks a server's login against the rest of its table.
+func (s *Server) authorized(r *reader, n *node) {
+	headers := n.member("headers")
+	if s.OAuth == nil || headers == nil {
+		return
+	}
+	for _, member := range headers.members() {
+		if http.CanonicalHeaderKey(member.key) == "Authorization" {
+			r.wrongKey(member, "a server has either this header or a table oauth, not both: remove one")
+		}
+	}
+}
+
+// LoginOptions returns the options of the login at a server, without Store and Hint; nil
+// without a table oauth.
+func (s *Server) LoginOptions() *login.Options {
+	a := s.OAuth
+	if a == nil {
+		return nil
+	}
+	return &login.Options{
+		URL:            s.URL.Reveal(),
+		Headers:        reveal(s.Headers),
+		Issuer:         a.Issuer.Reveal(),
+		ClientID:       a.ClientID.Reveal(),
+		ClientSecret:   login.Secret(a.ClientSecret.Reveal()),
+		ClientMetadata: a.ClientMetadata.Reveal(),
+		RedirectURL:    a.RedirectURL.Reveal(),
+		Scopes:         a.Scopes,
+		Machine:        a.Grant == GrantMachine,
+	}
+}
+
+// overHTTP makes the source of a server that is reached over HTTP.
+func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, open func(url string, options *mcpadapter.HTTPOptions) ensemble.Source) (ensemble.Source, error) {
+	options := &mcpadapter.HTTPOptions{ClientOptions: *client, Headers: reveal(s.Headers), TrustedHeaders: s.TrustedHeaders}
+	with := s.LoginOptions()
+	if with == nil { // no login
+		return open(s.URL.Reveal(), options), nil
+	}
+	with.Store, with.Logger = o.Logins, o.Logger
+	if o.LoginHint != nil {
+		with.Hint = o.LoginHint(client.Server)
+	}
+	logins, err := login.New(with)
+	if err != nil {
+		return nil, about("oauth", err)
+	}
+	o.loggedIn(client.Server, logins)
+	options.Token, options.OAuth = logins.Token, logins
+	return clean.Source(open(s.URL.Reveal(), options), logins.Redact), nil
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package authserver is an OAuth authorization server for tests, and the guard of a
+// server that trusts it. A test decides how it misbehaves.
+package authserver
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Behaviour is how a server differs from a correct one, which registers clients, has
+// metadata, checks PKCE, rotates refresh tokens and revokes all tokens of a login when a
+// refresh token is used twice.
+type Behaviour struct {
+	NoMetadata     bool     // all its metadata is missing
+	OpenIDOnly     bool     // its metadata is only at the place of OpenID Connect
+	NoRegistration bool     // clients cannot register themselves
+	Documents      bool     // it takes client ID metadata documents
+	MetadataIssuer string   // the issuer in the metadata, if it is another one
+	Challenges     []string // code_challenge_methods_supported; default S256; empty and not nil: missing
+	NoIss          bool     // redirects have no issuer, though the metadata says so
+	NoIssSupport   bool     // neither redirects nor metadata have an issuer
+	Iss            string   // the issuer in redirects, if it is another one
+	NoRotation     bool     // refresh tokens stay the same
+	NoRefresh      bool     // there are no refresh tokens
+	ExpiresIn      string   // JSON; default 3600; "-" leaves it out
+	TokenType      string   // default Bearer
+	Scopes         []string // scopes_supported
+	Granted        string   // the scope of token responses; empty leaves it out
+	Device         bool     // there is a device flow
+	NoRevocation   bool
+	TokenRedirect  string // the token endpoint redirects here
+}
+
+// Server is an authorization server. The zero value of all fields but Issuer works.
+type Server struct {
+	Issuer string
+
+	mu        sync.Mutex
+	behaviour Behaviour
+	fails     func(*http.Request) int // a status, or 0
+	clients   map[string]string       // ID -> redirect URI
+	codes     map[string]code
+	refresh   map[string]*grant // by refresh token, used or not
+	access    map[string]*grant
+	devices   map[string]bool // device code -> entered
+	requests  map[string]int  // by path and grant type
+	forms     []url.Values    // of the token endpoint
+	serial    int
+}
+
+type code struct{ challenge, redirect, client, resource string }
+
+// grant is a login, in the eyes of the server.
+type grant struct {
+	client, resource string
+	current          string // its refresh token
+	revoked          bool
+	expiry           map[string]time.Time // of its access tokens
+}
+
+// New returns a server.
+func New(issuer string, b Behaviour) *Server {
+	return &Server{
+		Issuer: issuer, behaviour: b, clients: map[string]string{}, codes: map[string]code{}, devices: map[string]bool{},
+		refresh: map[string]*grant{}, access: map[string]*grant{}, requests: map[string]int{},
+	}
+}
+
+// Behave changes the behaviour.
+func (s *Server) Behave(change func(*Behaviour)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.behaviour)
+}
+
+// Fail makes requests fail with the status that status returns, unless it is 0; nil makes
+// the server work again.
+func (s *Server) Fail(status func(*http.Request) int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = status
+}
+
+// Count returns how many requests the server got, such as "/register" or
+// "/token refresh_token".
+func (s *Server) Count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests[what]
+}
+
+// Forms returns the requests to the token endpoint.
+func (s *Server) Forms() []url.Values {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.forms)
+}
+
+// RevokeAll ends all logins.
+func (s *Server) RevokeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.refresh {
+		g.revoked = true
+	}
+	for _, g := range s.access {
+		g.revoked = true
+	}
+}
+
+// AddClient registers a client; a client with a secret must send it.
+func (s *Server) AddClient(id, redirect string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients[id] = redirect
+}
+
+// Enter lets the person enter all codes of the device flow.
+func (s *Server) Enter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for device := range s.devices {
+		s.devices[device] = true
+	}
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = r.ParseForm()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests[strings.TrimSpace(r.URL.Path+" "+r.PostForm.Get("grant_type"))]++
+	if s.fails != nil {
+		if status := s.fails(r); status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+	}
+	switch r.URL.Path {
+	case "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration":
+		if s.behaviour.NoMetadata || s.behaviour.OpenIDOnly && r.URL.Path != "/.well-known/openid-configuration" {
+			http.NotFound(w, r)
+			return
+		}
+		reply(w, http.StatusOK, s.metadata())
+	case "/register":
+		s.register(w, r)
+	case "/authorize":
+		s.authorize(w, r)
+	case "/device":
+		s.serial++
+		device := fmt.Sprint("device-", s.serial)
+		s.devices[device] = false
+		reply(w, http.StatusOK, map[string]any{"device_code": device, "user_code": "ABCD-EFGH", "verification_uri": s.Issuer + "/enter", "expires_in": 600, "interval": 1})
+	case "/token":
+		s.forms = append(s.forms, r.PostForm)
+		if s.behaviour.TokenRedirect != "" {
+			http.Redirect(w, r, s.behaviour.TokenRedirect, http.StatusTemporaryRedirect)
+			return
+		}
+		s.token(w, r)
+	case "/revoke":
+		if g := s.refresh[r.PostForm.Get("token")]; g != nil {
+			g.revoked = true
+		}
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *Server) metadata() map[string]any {
+	b := s.behaviour
+	m := map[string]any{
+		"issuer":                                         cmp.Or(b.MetadataIssuer, s.Issuer),
+		"authorization_endpoint":                         s.Issuer + "/authorize",
+		"token_endpoint":                                 s.Issuer + "/token",
+		"code_challenge_methods_supported":               []string{"S256"},
+		"response_types_supported":                       []string{"code"},
+		"scopes_supported":                               b.Scopes,
+		"client_id_metadata_document_supported":          b.Documents,
+		"authorization_response_iss_parameter_supported": !b.NoIssSupport,
+	}
+	if b.Challenges != nil {
+		m["code_challenge_methods_supported"] = b.Challenges
+	}
+	for name, path := range map[string]string{"registration_endpoint": "/register", "device_authorization_endpoint": "/device", "revocation_endpoint": "/revoke"} {
+		if path == "/register" && !b.NoRegistration || path == "/device" && b.Device || path == "/revoke" && !b.NoRevocation {
+			m[name] = s.Issuer + path
+		}
+	}
+	return m
+}
+
+func (s *Server) register(w http.ResponseWriter, r *http.Request) {
+	var client struct {
+		Redirects []string `json:"redirect_uris"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&client); err != nil || s.behaviour.NoRegistration {
+		reply(w, http.StatusBadRequest, map[string]any{"error": "invalid_client_metadata"})
+		return
+	}
+	s.serial++
+	id := fmt.Sprint("client-", s.serial)
+	s.clients[id] = strings.Join(client.Redirects, " ")
+	reply(w, http.StatusCreated, map[string]any{"client_id": id, "redirect_uris": client.Redirects, "token_endpoint_auth_method": "none"})
+}
+
+// authorize answers as if the person had agreed.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	id, redirect := query.Get("client_id"), query.Get("redirect_uri")
+	known, ok := s.clients[id]
+	if strings.HasPrefix(id, "https://") && s.behaviour.Documents {
+		known, ok = redirect, true
+	}
+	if !ok || known != redirect || query.Get("response_type") != "code" || query.Get("code_challenge_method") != "S256" || query.Get("resource") == "" {
+		http.Error(w, "the request is wrong", http.StatusBadRequest)
+		return
+	}
+	s.serial++
+	key := fmt.Sprint("code-", s.serial)
+	s.codes[key] = code{query.Get("code_challenge"), redirect, id, query.Get("resource")}
+	answer := url.Values{"code": {key}, "state": {query.Get("state")}}
+	if b := s.behaviour; !b.NoIss && !b.NoIssSupport || b.Iss != "" {
+		answer.Set("iss", cmp.Or(b.Iss, s.Issuer))
+	}
+	http.Redirect(w, r, redirect+"?"+answer.Encode(), http.StatusFound)
+}
+
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+	form := r.PostForm
+	switch form.Get("grant_type") {
+	case "authorization_code":
+		c, ok := s.codes[form.Get("code")]
+		delete(s.codes, form.Get("code"))
+		sum := sha256.Sum256([]byte(form.Get("code_verifier")))
+		if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != c.challenge || c.redirect != form.Get("redirect_uri") || c.resource != form.Get("resource") || c.client != form.Get("client_id") {
+			refuse(w, "invalid_grant")
+			return
+		}
+		s.issue(w, &grant{client: c.client, resource: c.resource, expiry: map[string]time.Time{}})
+	case "refresh_token":
+		g := s.refresh[form.Get("refresh_token")]
+		if g == nil || g.revoked || g.client != form.Get("client_id") || g.resource != form.Get("resource") {
+			refuse(w, "invalid_grant")
+			return
+		}
+		if g.current != form.Get("refresh_token") {
+			g.revoked = true // it was stolen (RFC 9700, section 4.14.2)
+			refuse(w, "invalid_grant")
+			return
+		}
+		s.issue(w, g)
+	case "client_credentials":
+		if id, secret, ok := r.BasicAuth(); !ok || id != "machine" || secret != "machine-secret" {
+			refuse(w, "invalid_client")
+			return
+		}
+		s.issue(w, &grant{client: "machine", resource: form.Get("resource"), expiry: map[string]time.Time{}})
+	case "urn:ietf:params:oauth:grant-type:device_code":
+		entered, ok := s.devices[form.Get("device_code")]
+		switch {
+		case !ok:
+			refuse(w, "expired_token")
+		case !entered:
+			refuse(w, "authorization_pending")
+		default:
+			s.issue(w, &grant{client: form.Get("client_id"), resource: form.Get("resource"), expiry: map[string]time.Time{}})
+		}
+	default:
+		refuse(w, "unsupported_grant_type")
+	}
+}
+
+func (s *Server) issue(w http.ResponseWriter, g *grant) {
+	b := s.behaviour
+	s.serial++
+	access := fmt.Sprint("access-token-", s.serial)
+	answer := map[string]any{"access_token": access, "token_type": cmp.Or(b.TokenType, "Bearer")}
+	lasts := json.RawMessage(cmp.Or(b.ExpiresIn, "3600"))
+	if string(lasts) != "-" {
+		answer["expires_in"] = lasts
+	}
+	if b.Granted != "" {
+		answer["scope"] = b.Granted
+	}
+	if !b.NoRefresh && (g.current == "" || !b.NoRotation) && g.client != "machine" {
+		g.current = fmt.Sprint("refresh-token-", s.serial)
+		s.refresh[g.current] = g
+		answer["refresh_token"] = g.current
+	}
+	g.expiry[access] = time.Now().Add(time.Hour)
+	s.access[access] = g
+	reply(w, http.StatusOK, answer)
+}
+
+// Accepts reports whether a token is valid for a resource.
+func (s *Server) Accepts(token, resource string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.access[token]
+	return g != nil && !g.revoked && g.resource == resource && time.Now().Before(g.expiry[token])
+}
+
+// Guard returns a handler that serves the metadata of a resource (RFC 9728) and lets only
+// requests with its tokens through to inner.
+func (s *Server) Guard(resource string, inner http.Handler) http.Handler {
+	u, _ := url.Parse(resource)
+	place := "/.well-known/oauth-protected-resource" + u.Path
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case r.URL.Path == place:
+			reply(w, http.StatusOK, map[string]any{"resource": resource, "authorization_servers": []string{s.Issuer}})
+		case strings.HasPrefix(r.URL.Path, "/.well-known/"):
+			http.NotFound(w, r)
+		case !s.Accepts(token, resource):
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+u.Scheme+"://"+u.Host+place+`"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			inner.ServeHTTP(w, r)
+		}
+	})
+}
+
+func refuse(w http.ResponseWriter, code string) {
+	reply(w, http.StatusBadRequest, map[string]any{"error": code})
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}

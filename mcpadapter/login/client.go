@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package login
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"go.uber.org/zap"
+	"golang.org/x/oauth2"
+)
+
+// Options describe the login at one MCP server.
+type Options struct {
+	// URL is the address of the MCP server. Required.
+	URL string
+	// Headers are sent with the request that asks the server for its authorization
+	// server, and with no other.
+	Headers map[string]string
+	// Identity is the user of the tokens; empty if there is only one.
+	Identity string
+	// Store keeps the login; default [NewMemory].
+	Store Store
+
+	// Issuer is the only authorization server that is allowed. If empty, the server
+	// chooses it. Required with ClientSecret, which would otherwise be sent to any.
+	Issuer string
+	// ClientID and ClientSecret are those of a client that was registered beforehand; the
+	// secret is empty for a public client.
+	ClientID     string
+	ClientSecret Secret
+	// ClientMetadata is the URL of the client's metadata document, which identifies the
+	// client to authorization servers that support it (MCP 2025-11-25,
+	// basic/authorization § Client ID Metadata Documents). ClientID overrides it. Without
+	// either, the client registers itself at each login (RFC 7591).
+	ClientMetadata string
+	// ClientName is shown to the person by the authorization server, if the client
+	// registers itself; default "Consort".
+	ClientName string
+	// RedirectURL is where the authorization server sends the person after the login. It
+	// must be an http URL of this machine, such as http://127.0.0.1/callback; without a
+	// port, a free one is used. Default: a free port and a random path of 127.0.0.1.
+	RedirectURL string
+	// Scopes are requested. If empty, those are that the server asks for.
+	Scopes []string
+	// Machine makes the client log in by itself, with ClientID and ClientSecret (client
+	// credentials, RFC 6749, section 4.4). These tokens are not stored.
+	Machine bool
+
+	// Hint tells a person what to do when a login is needed, such as "type: consort login
+	// files".
+	Hint string
+	// HTTP replaces the HTTP client for requests to the authorization server. Only its
+	// Transport is used.
+	HTTP *http.Client
+	// Logger receives events about the login; nil discards them.
+	Logger *zap.Logger
+}
+
+// Client gets the tokens for one MCP server. It implements [auth.OAuthHandler]. Its
+// methods may be called concurrently.
+type Client struct {
+	options  Options
+	key      Key // without an issuer, unless only one is allowed
+	server   *url.URL
+	endpoint string // options.URL without a fragment
+	wire     *wire
+	log      *zap.Logger
+	secrets  *redact.Growing
+
+	mu       sync.Mutex
+	held     *Login     // the newest login that this process knows; nil before the first
+	unsaved  *Login     // newer than the stored one, because storing failed
+	renewing *renewal   // nil while none runs
+	failed   error      // of the last renewal, if the authorization server was away
+	retry    time.Time  // when the next renewal may be tried after it
+	found    *discovery // with Machine
+	closed   bool
+}
+
+var _ auth.OAuthHandler = (*Client)(nil)
+
+const (
+	renewTimeout = 75 * time.Second // includes the wait for another process
+	retryPause   = 5 * time.Second  // after the authorization server was away
+	freshFor     = 10 * time.Second // a token that is rejected so soon is not renewed again
+)
+
+// New returns the client of a server. It connects to nothing.
+func New(options *Options) (*Client, error) {
+	o := *options
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("the URL of the server should begin with http:// or https:// and a host")
+	}
+	if o.Machine && (o.ClientID == "" || o.ClientSecret == "") {
+		return nil, errors.New("a login without a person needs a client ID and a client secret")
+	}
+	if o.ClientSecret != "" && o.Issuer == "" {
+		return nil, errors.New("a client secret belongs to one authorization server: set its issuer")
+	}
+	if err := checkRedirectURL(o.RedirectURL); err != nil {
+		return nil, err
+	}
+	if o.Store == nil {
+		o.Store = NewMemory()
+	}
+	o.ClientName = cmp.Or(o.ClientName, "Consort")
+	u.Fragment, u.RawFragment = "", ""
+	c := &Client{options: o, endpoint: u.String(), log: event.Logger(o.Logger), secrets: redact.NewGrowing()}
+	u.RawQuery, u.User = "", nil
+	c.server = u
+	c.key = Key{Issuer: o.Issuer, Resource: u.String(), Identity: o.Identity}
+	c.wire = newWire(u, o.HTTP, o.Issuer != "")
+	return c, nil
+}
+
+// Close waits for a renewal that is under way, so that its result is stored, and closes
+// idle connections. It waits at most 75 seconds.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	renewing := c.renewing
+	c.mu.Unlock()
+	if renewing != nil {
+		<-renewing.done
+	}
+	c.wire.close()
+	return nil
+}
+
+// Redact removes the tokens of this process from a text.
+func (c *Client) Redact(text string) string { return c.secrets.Text(text) }
+
+// Token returns an access token that is valid as far as is known, and renews it before if
+// necessary. Its error has [ensemble.ErrNeedsLogin] in its chain if a person must log in.
+// With Machine, it returns "" until the server has asked for a token.
+func (c *Client) Token(ctx context.Context) (string, error) {
+	if c.options.Machine {
+		c.mu.Lock()
+		idle := c.held == nil
+		c.mu.Unlock()
+		if idle {
+			return "", nil
+		}
+	}
+	l, err := c.current(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	return string(l.AccessToken), nil
+}
+
+// TokenSource implements [auth.OAuthHandler].
+func (c *Client) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
+	token, err := c.Token(ctx)
+	if err != nil || token == "" {
+		return nil, err
+	}
+	return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: "Bearer"}), nil
+}
+
+// Authorize implements [auth.OAuthHandler]: it renews a token that the server rejected.
+// It never asks a person.
+func (c *Client) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody))
+	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	if resp.StatusCode == http.StatusForbidden {
+		return c.stepUp(ctx, challenges)
+	}
+	_, sent, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	_, err := c.current(ctx, Secret(sent))
+	return err
+}
+
+// stepUp handles a refusal because the token has too few scopes (MCP 2025-11-25,
+// basic/authorization § Step-Up Authorization Flow). It stores the scopes for the next
+// login. Other refusals are left to the caller, which sends the request again and reports
+// them.
+func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) error {
+	lacks := slices.ContainsFunc(challenges, func(challenge oauthex.Challenge) bool {
+		return challenge.Scheme == "bearer" && challenge.Params["error"] == "insufficient_scope"
+	})
+	if !lacks {
+		return nil
+	}
+	wanted := scopesOf(challenges)
+	if c.options.Machine {
+		return fmt.Errorf("the server wants more rights (%s): add the scopes to the configuration", strings.Join(wanted, " "))
+	}
+	l, err := find(ctx, c.options.Store, c.key)
+	if err == nil && l != nil {
+		err = c.options.Store.Update(ctx, l.Key, func(now *Login) (*Login, error) {
+			if now == nil {
+				return nil, nil
+			}
+			more := *now
+			more.Wanted = union(now.Wanted, wanted)
+			return &more, nil
+		})
+	}
+	needed := &neededError{fmt.Sprintf("the server wants more rights (%s)", serverText(strings.Join(wanted, " "))), c.options.Hint, true}
+	return errors.Join(needed, err)
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (c *Client) needed(reason string) error { return &neededError{reason, c.options.Hint, false} }
+
+// Stored returns the stored login; nil if there is none.
+func (c *Client) Stored(ctx context.Context) (*Login, error) {
+	return find(ctx, c.options.Store, c.key)
+}
+
+// hold remembers the newest login; c.mu is held.
+func (c *Client) hold(l *Login) {
+	c.held = l
+	c.secrets.Add(string(l.AccessToken), string(l.RefreshToken))
+}

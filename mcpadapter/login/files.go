@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package login
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/internal/writefile"
+)
+
+// Files is a store in a folder: a file for each login, encrypted with AES-256-GCM and
+// readable by its owner only.
+type Files struct {
+	folder string
+	key    func() ([]byte, error)
+}
+
+// keySize is the number of bytes of a key.
+const keySize = 32
+
+// The parts of a stored file: this line, the nonce, and the encrypted JSON of a Login.
+const (
+	fileHeader = "consort login 1\n"
+	fileSuffix = ".login"
+)
+
+// lockPatience bounds the wait for a process that is renewing the same login.
+const lockPatience = time.Minute
+
+// NewFiles returns the store in a folder, which is created when the first login is
+// stored. key returns the 32 bytes that encrypt the files; if key is nil, they are made
+// once and kept in the folder, in a file that only its owner can read. That protects
+// logins in a copy of some of the files, but not from programs of the same user, nor in a
+// copy of the whole folder.
+func NewFiles(folder string, key func() ([]byte, error)) *Files {
+	f := &Files{folder: folder, key: key}
+	if key == nil {
+		f.key = f.ownKey
+	}
+	return f
+}
+
+// KeyFromText returns the key of [NewFiles] that is derived from a secret text of at
+// least 32 characters, such as the value of an environment variable. The text must be
+// random: the derivation does not protect a password that can be guessed.
+func KeyFromText(text string) ([]byte, error) {
+	if len(text) < keySize {
+		return nil, fmt.Errorf("the key of the logins has %d characters, which is fewer than %d: make one with 'openssl rand -base64 32'", len(text), keySize)
+	}
+	sum := sha256.Sum256([]byte("consort login key\n" + text))
+	return sum[:], nil
+}
+
+// List implements [Store].
+func (f *Files) List(context.Context) ([]*Login, error) {
+	entries, err := os.ReadDir(f.folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []*Login
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), fileSuffix) {
+			continue
+		}
+		l, wrong := f.read(filepath.Join(f.folder, entry.Name()))
+		err = errors.Join(err, wrong)
+		if l != nil {
+			all = append(all, l)
+		}
+	}
+	return all, err
+}
+
+// Update implements [Store].
+func (f *Files) Update(ctx context.Context, key Key, change func(*Login) (*Login, error)) error {
+	if err := os.MkdirAll(f.folder, 0o700); err != nil {
+		return err
+	}
+	path := f.path(key)
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	unlock, err := writefile.LockContext(ctx, path)
+	if err != nil {
+		return fmt.Errorf("the login is in use by another process: %w", err)
+	}
+	defer unlock()
+	before, err := f.read(path)
+	if err != nil {
+		return err
+	}
+	after, err := change(before)
+	switch {
+	case err != nil:
+		return err
+	case after != nil:
+		return f.write(path, after)
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// path returns the file of a login. Its name says nothing about the login.
+func (f *Files) path(key Key) string {
+	name := sha256.Sum256([]byte(key.Issuer + "\n" + key.Resource + "\n" + key.Identity))
+	return filepath.Join(f.folder, hex.EncodeToString(name[:16])+fileSuffix)
+}
+
+// read returns the login in a file, nil if there is no file.
+func (f *Files) read(path string) (*Login, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	box, err := f.box()
+	if err != nil {
+		return nil, err
+	}
+	sealed, found := bytes.CutPrefix(raw, []byte(fileHeader))
+	if !found || len(sealed) < box.NonceSize() {
+		return nil, fmt.Errorf("%s is not a stored login: remove it and log in again", path)
+	}
+	text, err := box.Open(nil, sealed[:box.NonceSize()], sealed[box.NonceSize():], []byte(filepath.Base(path)))
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be decrypted: it is damaged or was written with another key; use that key, or remove the file and log in again", path)
+	}
+	l := new(Login)
+	if err := json.Unmarshal(text, l); err != nil {
+		return nil, fmt.Errorf("%s is not a stored login: remove it and log in again", path)
+	}
+	return l, nil
+}
+
+// write replaces a file. The name of the file is authenticated too, so that two files
+// cannot be exchanged.
+func (f *Files) write(path string, l *Login) error {
+	box, err := f.box()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	nonce := make([]byte, box.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	sealed := append([]byte(fileHeader), nonce...)
+	sealed = box.Seal(sealed, nonce, text, []byte(filepath.Base(path)))
+	_, err = writefile.Replace(path, &writefile.Options{Sync: true}, func(file *os.File) error {
+		_, err := file.Write(sealed)
+		return err
+	})
+	return err
+}
+
+func (f *Files) box() (cipher.AEAD, error) {
+	key, err := f.key()
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// ownKey returns the key in the folder, and makes it if there is none.
+func (f *Files) ownKey() ([]byte, error) {
+	path := filepath.Join(f.folder, "key")
+	key, err := readKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	unlock, err := writefile.Lock(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if key, err = readKey(path); !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	key = make([]byte, keySize)
+	_, _ = rand.Read(key) // never fails
+	_, err = writefile.Replace(path, &writefile.Options{Sync: true}, func(file *os.File) error {
+		_, err := file.WriteString(base64.StdEncoding.EncodeToString(key) + "\n")
+		return err
+	})
+	return key, err
+}
+
+func readKey(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(key) != keySize {
+		return nil, fmt.Errorf("%s does not hold a key of %d bytes: remove it together with the logins in its folder, and log in again", path, keySize)
+	}
+	return key, nil
+}

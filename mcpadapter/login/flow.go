@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package login
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// Prompt says how a login reaches the person. Nil functions are not used.
+type Prompt struct {
+	// Visit shows the person the address of the authorization server. Required.
+	Visit func(ctx context.Context, address string) error
+	// Paste returns the address that the person's browser was sent to after the login, if
+	// the browser runs on another machine. It is called once, while the redirect is
+	// awaited, and must return when its ctx ends.
+	Paste func(ctx context.Context) (string, error)
+	// Enter shows the person the code to enter at an address, on any device. If it is set
+	// and the authorization server offers that (RFC 8628), Visit and Paste are not used.
+	Enter func(ctx context.Context, code Code) error
+}
+
+// Code is what a person enters on another device.
+type Code struct {
+	Address  string    // where
+	Code     string    // what
+	Complete string    // the address with the code in it; may be empty
+	Expiry   time.Time // how long the code is valid
+}
+
+// Login lets a person log in, and stores the login. It replaces a former login of the same
+// server and identity. ctx must end when the person gives up.
+func (c *Client) Login(ctx context.Context, prompt *Prompt) (*Login, error) {
+	if c.options.Machine {
+		return nil, errors.New("the server is used with the client's own credentials: no person can log in")
+	}
+	d, err := c.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	former, _ := find(ctx, c.options.Store, c.key) // what cannot be read is replaced
+	var l *Login
+	if prompt.Enter != nil && d.server.DeviceAuthorizationEndpoint != "" {
+		l, err = c.byDevice(ctx, d, former, prompt.Enter)
+	} else {
+		l, err = c.byRedirect(ctx, d, former, prompt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, c.replace(ctx, l)
+}
+
+// replace stores a new login and removes the former ones of other authorization servers.
+func (c *Client) replace(ctx context.Context, l *Login) error {
+	store := c.options.Store
+	if err := store.Update(ctx, l.Key, func(*Login) (*Login, error) { return l, nil }); err != nil {
+		return fmt.Errorf("storing the login: %w", err)
+	}
+	c.mu.Lock()
+	c.unsaved, c.failed = nil, nil
+	c.hold(l)
+	c.mu.Unlock()
+	all, err := store.List(ctx)
+	for _, other := range all {
+		if other.Resource == l.Resource && other.Identity == l.Identity && other.Key != l.Key {
+			err = errors.Join(err, store.Update(ctx, other.Key, func(*Login) (*Login, error) { return nil, nil }))
+		}
+	}
+	return err
+}
+
+// byRedirect runs the authorization code flow with PKCE (RFC 6749, section 4.1; RFC 7636).
+func (c *Client) byRedirect(ctx context.Context, d *discovery, former *Login, prompt *Prompt) (*Login, error) {
+	state := rand.Text()
+	listener, err := listen(c.options.RedirectURL, state)
+	if err != nil {
+		return nil, err
+	}
+	defer listener.close()
+	l, err := c.identify(ctx, d, grantCode, listener.address)
+	if err != nil {
+		return nil, err
+	}
+	verifier := oauth2.GenerateVerifier()
+	scopes := c.scopes(d, former)
+	if err := prompt.Visit(ctx, authorizationURL(d, l, scopes, state, verifier, listener.address)); err != nil {
+		return nil, err
+	}
+	answer, err := listener.wait(ctx, prompt.Paste)
+	if err != nil {
+		return nil, err
+	}
+	code, err := answer.code(d.server)
+	if err != nil {
+		return nil, err
+	}
+	return c.finish(ctx, l, scopes, url.Values{
+		"grant_type":    {grantCode},
+		"code":          {code},
+		"redirect_uri":  {listener.address},
+		"code_verifier": {verifier},
+	})
+}
+
+// finish exchanges the result of a flow for tokens.
+func (c *Client) finish(ctx context.Context, l *Login, scopes []string, form url.Values) (*Login, error) {
+	r, err := c.tokenRequest(ctx, l, form)
+	if err != nil {
+		if refused, ok := errors.AsType[*oauthError](err); ok {
+			return nil, fmt.Errorf("the authorization server %s refused the login: %w", l.Issuer, refused)
+		}
+		return nil, err
+	}
+	done := l.with(r)
+	done.Since = r.at
+	if done.Scopes == nil { // RFC 6749, section 5.1: as requested
+		done.Scopes = scopes
+	}
+	return done, nil
+}
+
+// authorizationURL returns where the person logs in.
+func authorizationURL(d *discovery, l *Login, scopes []string, state, verifier, redirect string) string {
+	u, _ := url.Parse(d.server.AuthorizationEndpoint) // was checked
+	query := u.Query()
+	query.Set("response_type", "code")
+	query.Set("client_id", l.ClientID)
+	query.Set("redirect_uri", redirect)
+	query.Set("state", state)
+	query.Set("code_challenge", oauth2.S256ChallengeFromVerifier(verifier))
+	query.Set("code_challenge_method", "S256")
+	query.Set("resource", l.Audience)
+	if len(scopes) > 0 {
+		query.Set("scope", strings.Join(scopes, " "))
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// answer is what a redirect says.
+type answer struct{ query url.Values }
+
+// isFor reports whether the answer has the state of a login.
+func (a answer) isFor(state string) bool {
+	return subtle.ConstantTimeCompare([]byte(a.query.Get("state")), []byte(state)) == 1
+}
+
+// code returns the authorization code, unless the answer comes from another authorization
+// server or is an error.
+func (a answer) code(s *authServer) (string, error) {
+	for name, values := range a.query { // RFC 6749, section 3.1
+		if len(values) > 1 {
+			return "", fmt.Errorf("the redirect has the parameter %s more than once", serverText(name))
+		}
+	}
+	issuer := a.query.Get("iss")
+	switch { // RFC 9207, section 2.4, before anything else
+	case issuer == "" && s.AuthorizationResponseIssParameterSupported:
+		return "", fmt.Errorf("the redirect does not say that it comes from %s: the login is refused, because another server may have sent it", s.Issuer)
+	case issuer != "" && issuer != s.Issuer:
+		return "", fmt.Errorf("the redirect comes from %q and not from %s: the login is refused", serverText(issuer), s.Issuer)
+	}
+	if name := a.query.Get("error"); name != "" {
+		return "", fmt.Errorf("the authorization server refused the login: %w", &oauthError{serverText(name), serverText(a.query.Get("error_description"))})
+	}
+	if code := a.query.Get("code"); code != "" {
+		return code, nil
+	}
+	return "", errors.New("the redirect has no authorization code")
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/consort-go/consort/internal/redact"
+)
+
+const (
+	requestTimeout = 30 * time.Second
+	maxBody        = 1 << 20 // bytes of one response
+	maxRedirects   = 5       // of a document
+)
+
+// statusError is a response without the expected document.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("it answered with status %d %s", e.status, http.StatusText(e.status))
+}
+
+// refused reports whether the server answered that there is no such document, and not
+// that it has a problem of its own.
+func refused(err error) bool {
+	answer, ok := errors.AsType[*statusError](err)
+	return ok && answer.status >= 400 && answer.status < 500 && answer.status != http.StatusRequestTimeout && answer.status != http.StatusTooManyRequests
+}
+
+// wire sends the requests of a client.
+type wire struct {
+	transport http.RoundTripper
+	local     bool // the MCP server is on this machine: plain HTTP to this machine is allowed
+}
+
+// newWire returns the wire of a client. If the program does not bring its own HTTP client
+// and the MCP server has a public address, connections to addresses that are not public
+// are refused unless trusted is set: a server must not make this machine send requests
+// inside its own network (MCP, security best practices § SSRF).
+func newWire(server *url.URL, own *http.Client, trusted bool) *wire {
+	w := &wire{transport: http.DefaultTransport, local: isLoopback(server.Hostname())}
+	if own != nil {
+		if own.Transport != nil {
+			w.transport = own.Transport
+		}
+		return w
+	}
+	standard, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return w
+	}
+	t := standard.Clone()
+	w.transport = t
+	if trusted || w.local || t.Proxy != nil && proxied(t, server) {
+		return w
+	}
+	dialer := &net.Dialer{Timeout: requestTimeout, KeepAlive: requestTimeout}
+	guarded := &net.Dialer{Timeout: requestTimeout, KeepAlive: requestTimeout, Control: refusePrivate}
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if host, _, err := net.SplitHostPort(address); err == nil && strings.EqualFold(host, server.Hostname()) || isInside(ctx, server.Hostname()) {
+			return dialer.DialContext(ctx, network, address)
+		}
+		return guarded.DialContext(ctx, network, address)
+	}
+	return w
+}
+
+// proxied reports whether a proxy connects to the server; it decides about addresses then.
+func proxied(t *http.Transport, server *url.URL) bool {
+	proxy, err := t.Proxy(&http.Request{URL: server})
+	return err == nil && proxy != nil
+}
+
+// isInside reports whether a host has an address that is not public.
+func isInside(ctx context.Context, host string) bool {
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	for _, a := range addresses {
+		if isPrivate(a) {
+			return err == nil
+		}
+	}
+	return false
+}
+
+// carrierNAT is shared address space (RFC 6598), which private networks use too.
+var carrierNAT = netip.MustParsePrefix("100.64.0.0/10")
+
+func isPrivate(a netip.Addr) bool {
+	a = a.Unmap()
+	return !a.IsGlobalUnicast() || a.IsPrivate() || carrierNAT.Contains(a)
+}
+
+// refusePrivate is the Control function of a dialer.
+func refusePrivate(_, address string, _ syscall.RawConn) error {
+	a, err := netip.ParseAddrPort(address)
+	if err == nil && isPrivate(a.Addr()) {
+		return fmt.Errorf("its address %s is inside a private network, and the server is not; to allow it, name the issuer in the configuration", a.Addr())
+	}
+	return err
+}
+
+// isLoopback reports whether a host name means this machine.
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && a.IsLoopback()
+}
+
+// checkEndpoint returns an error if requests must not be sent to an address.
+func (w *wire) checkEndpoint(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil, u.Host == "":
+		return errors.New("is not a URL")
+	case u.Scheme == "https", u.Scheme == "http" && w.local && isLoopback(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("does not begin with https:// (%s)", redact.URI(address))
+}
+
+// document fetches a JSON document. It follows redirects to HTTPS.
+func (w *wire) document(ctx context.Context, address string, to any) error {
+	if err := w.checkEndpoint(address); err != nil {
+		return fmt.Errorf("its address %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	client := &http.Client{Transport: w.transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		if len(via) >= maxRedirects {
+			return errors.New("it redirects too often")
+		}
+		if err := w.checkEndpoint(next.URL.String()); err != nil {
+			return fmt.Errorf("it redirects to an address that %w", err)
+		}
+		return nil
+	}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return withoutURL(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return &statusError{resp.StatusCode}
+	}
+	return decode(resp.Body, to)
+}
+
+// direct returns a client that follows no redirects, for requests with secrets.
+func (w *wire) direct() *http.Client {
+	return &http.Client{Transport: w.transport, Timeout: requestTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+}
+
+// close closes idle connections.
+func (w *wire) close() {
+	if t, ok := w.transport.(*http.Transport); ok && w.transport != http.DefaultTransport {
+		t.CloseIdleConnections()
+	}
+}
+
+func decode(body io.Reader, to any) error {
+	raw, err := io.ReadAll(io.LimitReader(body, maxBody+1))
+	switch {
+	case err != nil:
+		return err
+	case len(raw) > maxBody:
+		return fmt.Errorf("its answer has more than %d bytes", maxBody)
+	}
+	if err := json.Unmarshal(raw, to); err != nil {
+		return errors.New("its answer is not the expected JSON")
+	}
+	return nil
+}
+
+// withoutURL removes the URL from an error of net/http: it may hold a secret.
+func withoutURL(err error) error {
+	if sent, ok := errors.AsType[*url.Error](err); ok {
+		return sent.Err
+	}
+	return err
+}

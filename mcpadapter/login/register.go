@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+const (
+	grantCode    = "authorization_code"
+	grantRefresh = "refresh_token"
+	grantDevice  = "urn:ietf:params:oauth:grant-type:device_code"
+)
+
+// identify returns a login with the client's identity: the one that was registered
+// beforehand, the metadata document, or a new registration.
+func (c *Client) identify(ctx context.Context, d *discovery, grant, redirect string) (*Login, error) {
+	s := d.server
+	l := &Login{
+		Key:                Key{s.Issuer, c.key.Resource, c.key.Identity},
+		Audience:           d.audience,
+		AuthMethod:         authNone,
+		TokenEndpoint:      s.TokenEndpoint,
+		RevocationEndpoint: s.RevocationEndpoint,
+	}
+	switch {
+	case c.options.ClientID != "":
+		l.ClientID, l.AuthMethod = c.options.ClientID, authMethod(s, c.options.ClientSecret)
+		return l, nil
+	case c.options.ClientMetadata != "" && s.ClientIDMetadataDocumentSupported:
+		l.ClientID = c.options.ClientMetadata
+		return l, nil
+	case s.RegistrationEndpoint == "":
+		return nil, fmt.Errorf("the authorization server %s does not let clients register themselves: register one there, and put its ID in the configuration", s.Issuer)
+	}
+	metadata := &oauthex.ClientRegistrationMetadata{
+		ClientName:              c.options.ClientName,
+		GrantTypes:              []string{grant, grantRefresh},
+		TokenEndpointAuthMethod: registeredMethod(s),
+		ApplicationType:         "native",
+		Scope:                   strings.Join(c.scopes(d, nil), " "),
+	}
+	if grant == grantCode {
+		metadata.RedirectURIs, metadata.ResponseTypes = []string{redirect}, []string{"code"}
+	}
+	r, err := oauthex.RegisterClient(ctx, s.RegistrationEndpoint, metadata, c.wire.direct())
+	if err != nil {
+		return nil, errors.New("the authorization server did not register the client: " + serverText(withoutURL(err).Error()))
+	}
+	l.ClientID, l.ClientSecret = r.ClientID, Secret(r.ClientSecret)
+	if l.ClientSecret != "" {
+		l.AuthMethod = authBasic // RFC 7591, section 2: the default
+		if r.TokenEndpointAuthMethod == authPost {
+			l.AuthMethod = authPost
+		}
+	}
+	return l, nil
+}
+
+// authMethod returns how a client with a secret authenticates.
+func authMethod(s *authServer, secret Secret) string {
+	methods := s.TokenEndpointAuthMethodsSupported
+	switch {
+	case secret == "":
+		return authNone
+	case slices.Contains(methods, authPost) && !slices.Contains(methods, authBasic):
+		return authPost
+	}
+	return authBasic // RFC 8414, section 2: the default
+}
+
+// registeredMethod returns how a client that registers itself asks to authenticate:
+// without a secret if the server allows that, because a program on the person's machine
+// cannot keep one from them.
+func registeredMethod(s *authServer) string {
+	methods := s.TokenEndpointAuthMethodsSupported
+	if len(methods) == 0 || slices.Contains(methods, authNone) {
+		return authNone
+	}
+	if slices.Contains(methods, authBasic) {
+		return authBasic
+	}
+	return authPost
+}
+
+// scopes returns the scopes of a login: those of the configuration, or else those that
+// the server asks for and that former logins had, and the one that makes OpenID providers
+// issue refresh tokens (SEP-2207).
+func (c *Client) scopes(d *discovery, former *Login) []string {
+	scopes := c.options.Scopes
+	if len(scopes) == 0 {
+		scopes = d.scopes
+		if former != nil {
+			scopes = union(scopes, union(former.Scopes, former.Wanted))
+		}
+	}
+	const offline = "offline_access"
+	if slices.Contains(d.server.ScopesSupported, offline) && !slices.Contains(scopes, offline) {
+		scopes = append(slices.Clone(scopes), offline)
+	}
+	return scopes
+}
