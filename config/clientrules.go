@@ -197,25 +197,118 @@ func (c *clientRules) decide(item *ensemble.Item) (allowed bool, key string) {
 	return false, ""
 }
 
-// selects returns a function for the options of a server that makes the selection of a
-// client; nil without rules.
-func (s *Serve) selects(roster *ensemble.Roster) func(context.Context) *ensemble.Selection {
-	names, chosen := []string{""}, make(map[string]*ensemble.Selection)
+// selections returns the functions for the options of a server that choose the selection
+// of a client, and of a client in a profile; nil without rules and profiles.
+func (s *Serve) selections(roster *ensemble.Roster) (choose func(context.Context) *ensemble.Selection, profile profileFunc) {
+	clients := []Client{{}}
 	for _, client := range s.Clients {
-		names = append(names, client.Name)
-	}
-	for _, name := range names {
-		if rules := s.rulesFor(name); rules != nil && chosen[name] == nil {
-			chosen[name] = roster.Select(func(item ensemble.Item) bool {
-				allowed, _ := rules.decide(&item)
-				return allowed
-			})
+		if client.Name != "" {
+			clients = append(clients, client)
 		}
 	}
-	if len(chosen) == 0 {
+	type place struct{ client, profile string }
+	chosen, isSelective := make(map[place]*ensemble.Selection), false
+	add := func(at place, rules []*clientRules) {
+		if len(rules) > 0 && chosen[at] == nil {
+			chosen[at] = roster.Select(func(item ensemble.Item) bool { return allow(rules, &item) })
+			isSelective = isSelective || at.profile == ""
+		}
+	}
+	for _, client := range clients {
+		rules := s.rulesFor(client.Name)
+		add(place{client.Name, ""}, present(s.profile(client.Profile), rules))
+		for _, one := range s.Profiles {
+			if client.Profile == "" || client.Profile == one.Name {
+				add(place{client.Name, one.Name}, present(s.profile(one.Name), rules))
+			}
+		}
+	}
+	if isSelective {
+		choose = func(ctx context.Context) *ensemble.Selection { return chosen[place{access.NameFrom(ctx), ""}] }
+	}
+	if len(s.Profiles) > 0 {
+		profile = func(ctx context.Context, name string) (*ensemble.Selection, bool) {
+			part := chosen[place{access.NameFrom(ctx), name}]
+			return part, part != nil
+		}
+	}
+	return choose, profile
+}
+
+// profileFunc is [mcpserver.Options].Profile.
+type profileFunc = func(ctx context.Context, name string) (*ensemble.Selection, bool)
+
+// allow reports whether all rules allow an item.
+func allow(rules []*clientRules, item *ensemble.Item) bool {
+	return !slices.ContainsFunc(rules, func(c *clientRules) bool {
+		allowed, _ := c.decide(item)
+		return !allowed
+	})
+}
+
+// present returns the rules that are not nil.
+func present(rules ...*clientRules) []*clientRules {
+	return slices.DeleteFunc(rules, func(c *clientRules) bool { return c == nil })
+}
+
+// profile returns the lists of a profile; nil without a name. An unknown profile, which
+// only a configuration made by a program can have, denies everything.
+func (s *Serve) profile(name string) *clientRules {
+	if name == "" {
 		return nil
 	}
-	return func(ctx context.Context) *ensemble.Selection { return chosen[access.NameFrom(ctx)] }
+	i := slices.IndexFunc(s.Profiles, func(p Profile) bool { return p.Name == name })
+	if i < 0 {
+		return &clientRules{deny: listRules("serve.profiles", []string{"*"}, true)}
+	}
+	key := fmt.Sprintf("serve.profiles[%d].", i)
+	return &clientRules{deny: listRules(key+"deny", s.Profiles[i].Deny, true), allow: listRules(key+"allow", s.Profiles[i].Allow, false)}
+}
+
+func (p *Profile) fields() []field {
+	return []field{{"name", text(&p.Name)}, {"allow", each(&p.Allow, text)}, {"deny", each(&p.Deny, text)}}
+}
+
+func (p *Profile) check(r *reader, n *node) {
+	emptyLists(r, n, "allow", "deny")
+	switch name := n.member("name"); {
+	case name == nil:
+		r.missing(n, "name", `missing: expected the end of its path, such as name = "coding" for /mcp/coding`)
+	case p.Name != "" && strings.Trim(p.Name, profileName) != "":
+		r.wrong(name, "expected letters, digits, - and _, because the name is part of a URL")
+	}
+}
+
+// profileName are the characters of the name of a profile.
+const profileName = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// checkProfiles reports names that two profiles share, and names without a profile.
+func (s *Serve) checkProfiles(r *reader, n *node) {
+	profiles, _ := n.member("profiles").asList()
+	clients, _ := n.member("clients").asList()
+	if len(profiles) != len(s.Profiles) || len(clients) != len(s.Clients) {
+		return
+	}
+	if at := n.member("profiles"); at != nil && n.member("http") == nil && n.member("grpc") == nil {
+		r.wrongKey(at, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
+	}
+	has := func(all []Profile, name string) bool {
+		return slices.ContainsFunc(all, func(p Profile) bool { return p.Name == name })
+	}
+	for i, p := range s.Profiles {
+		if name := profiles[i].member("name"); name != nil && p.Name != "" && has(s.Profiles[:i], p.Name) {
+			r.wrong(name, "another profile already has this name")
+		}
+	}
+	for i, c := range s.Clients {
+		switch at := clients[i].member("profile"); {
+		case at == nil || c.Profile == "":
+		case c.Name == "":
+			r.wrongKey(at, `only for a client with a name; set name, such as name = "ada"`)
+		case !has(s.Profiles, c.Profile):
+			r.wrong(at, "no profile has this name; add it to [[serve.profiles]]")
+		}
+	}
 }
 
 // checkRules validates the lists and rules of clients as a whole.
@@ -231,8 +324,8 @@ func (s *Serve) checkRules(r *reader, n *node) {
 			}
 		}
 		for j, other := range s.Clients[:i] {
-			if one.Name != "" && one.Name == other.Name && (!slices.Equal(one.Allow, other.Allow) || !slices.Equal(one.Deny, other.Deny)) {
-				r.wrong(clients[i].member("name"), "serve.clients[%d] has this name and other lists: write the same in both, or use another name", j)
+			if one.Name != "" && one.Name == other.Name && !one.mayDoTheSameAs(&other) {
+				r.wrong(clients[i].member("name"), "serve.clients[%d] has this name and other lists, or another profile: write the same in both, or use another name", j)
 				break
 			}
 		}
@@ -249,6 +342,10 @@ func (s *Serve) checkRules(r *reader, n *node) {
 			}
 		}
 	}
+}
+
+func (c *Client) mayDoTheSameAs(other *Client) bool {
+	return slices.Equal(c.Allow, other.Allow) && slices.Equal(c.Deny, other.Deny) && c.Profile == other.Profile
 }
 
 // clientNames lists the names of the clients for an error.

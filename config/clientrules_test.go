@@ -102,7 +102,75 @@ func TestClientRulesOfTwoTokens(t *testing.T) {
 		t.Error("the second entry undoes the first")
 	}
 	_, err := config.Parse("consort.toml", []byte(text), nil)
-	if want := "consort.toml:8:6: serve.clients[1].name: serve.clients[0] has this name and other lists: write the same in both, or use another name"; err == nil || err.Error() != want {
+	if want := "consort.toml:8:6: serve.clients[1].name: serve.clients[0] has this name and other lists, or another profile: write the same in both, or use another name"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A profile is a part of the offer in which the rules of each client apply too.
+func TestProfiles(t *testing.T) {
+	parts, err := config.Assemble(parsed(t, threeClients+`
+deny = ["*__write"]
+[[serve.clients]]
+token = "ben-0123456789abcdef"
+name = "ben"
+profile = "code"
+[[serve.profiles]]
+name = "code"
+allow = ["git"]
+[[serve.profiles]]
+name = "all"
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = parts.Close(context.Background()) })
+	items := map[string]ensemble.Item{
+		"read":     {Kind: ensemble.ToolItem, Ensemble: "git", Name: "read"},
+		"write":    {Kind: ensemble.ToolItem, Ensemble: "git", Name: "write"},
+		"page":     {Kind: ensemble.ResourceItem, Ensemble: "web", Name: "page:///1"},
+		"converse": {Kind: ensemble.ToolItem, Name: "converse"},
+	}
+	for at, want := range map[[2]string]string{
+		{"free", ""}: "read write page converse", {"ada", ""}: "read page", {"ben", ""}: "read write",
+		{"free", "code"}: "read write", {"ada", "code"}: "read", {"ben", "code"}: "read write", {"", "code"}: "read write",
+		{"free", "all"}: "read write page", {"ben", "all"}: "404", {"ada", "none"}: "404", {"", ""}: "read write page converse",
+	} {
+		ctx := access.WithName(t.Context(), at[0])
+		selection, ok := parts.Serve.Select(ctx), true
+		if at[1] != "" {
+			selection, ok = parts.Serve.Profile(ctx, at[1])
+		}
+		if ok != (want != "404") {
+			t.Errorf("%v exists: %v", at, ok)
+		}
+		for name, item := range items {
+			if wanted := strings.Contains(want, name); ok && (selection == nil || selection.Contains(item)) != wanted {
+				t.Errorf("%v: %s must be %v", at, name, wanted)
+			}
+		}
+	}
+	unknown, err := config.Assemble(&config.Config{Serve: &config.Serve{Clients: []config.Client{{Token: config.Plain("x"), Name: "ada", Profile: "gone"}}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unknown.Close(context.Background()) })
+	if s := unknown.Serve.Select(access.WithName(t.Context(), "ada")); s == nil || s.Contains(items["read"]) {
+		t.Error("a client of an unknown profile may use something")
+	}
+}
+
+// Rules are compiled when they are loaded: to find what a client may use allocates nothing,
+// however many there are.
+func TestSelectAllocatesNothing(t *testing.T) {
+	text := threeClients + strings.Repeat("[[serve.rules]]\naction='deny'\nclients=['ada']\nensembles=['*x']\ntools=['a*b?c*']\n", 100)
+	parts, err := config.Assemble(parsed(t, text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = parts.Close(context.Background()) })
+	ctx := access.WithName(context.Background(), "ada")
+	if n := testing.AllocsPerRun(100, func() { parts.Serve.Select(ctx) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

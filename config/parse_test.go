@@ -396,6 +396,17 @@ url = "http://x"
 				`consort.toml:13:8: serve.rules[1].action: expected "allow" or "deny"`,
 				`consort.toml:14:7: serve.rules[1].tools: expected at least one element; "*" matches everything`,
 				`consort.toml:17:1: serve.rules[2].prompts: a rule with a hint is about tools, which alone have hints; make it two rules`}},
+		{"profiles",
+			"[serve]\nhttp='127.0.0.1:0'\n[[serve.clients]]\ntoken='0123456789abcdef'\nprofile='x'\n[[serve.clients]]\ntoken='0123456789abcdeg'\n" +
+				"name='ada'\nprofile='none'\n[[serve.profiles]]\nname='x'\nallow=[]\n[[serve.profiles]]\nname='x'\n[[serve.profiles]]\nname='a/b'\n" +
+				"[[serve.profiles]]\ndeny=['x']\n",
+			[]string{
+				`consort.toml:5:1: serve.clients[0].profile: only for a client with a name; set name, such as name = "ada"`,
+				`consort.toml:9:9: serve.clients[1].profile: no profile has this name; add it to [[serve.profiles]]`,
+				`consort.toml:12:7: serve.profiles[0].allow: expected at least one element; "*" matches everything`,
+				`consort.toml:14:6: serve.profiles[1].name: another profile already has this name`,
+				`consort.toml:16:6: serve.profiles[2].name: expected letters, digits, - and _, because the name is part of a URL`,
+				`consort.toml:17:9: serve.profiles[3].name: missing: expected the end of its path, such as name = "coding" for /mcp/coding`}},
 		{"certificates",
 			"[serve]\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c.pem', client_ca=''}\n[[serve.clients]]\ncertificate='a'\n[[serve.clients]]\n" +
 				"certificate='a'\n" +

@@ -21,7 +21,7 @@ import (
 
 // Serve configures how the tools, resources and prompts of a configuration are offered to
 // other MCP hosts. Its own fields hide the fields of Options that have the same
-// name. [Assemble] sets Trusted, Tokens, Select, AccessLog, Audit, Logger and Telemetry. Without
+// name. [Assemble] sets Trusted, Tokens, Select, Profile, AccessLog, Audit, Logger and Telemetry. Without
 // HTTP and GRPC, one client is served over standard input and output.
 type Serve struct {
 	mcpserver.Options
@@ -45,6 +45,8 @@ type Serve struct {
 	// Clients lists the clients, each with a token or a certificate, and with its trusted
 	// values. Token and Clients are mutually exclusive.
 	Clients []Client
+	// Profiles are named parts of the offer, each at /mcp/NAME over HTTP.
+	Profiles []Profile
 	// Rules decide what clients may use, in addition to the lists of Clients. They apply to
 	// a client over standard input and output too.
 	Rules []ClientRule
@@ -74,6 +76,18 @@ type Client struct {
 	// or prompt in the roster ([ensemble.NameFor]), or the URI of a resource. What Deny
 	// matches, or what Allow does not match if it is not empty, does not exist for the
 	// client. Both need a Name. [Serve].Rules apply too.
+	Allow, Deny []string
+	// Profile is the name of the only profile that the client may use, at /mcp too and over
+	// gRPC; it needs a Name. Empty allows all.
+	Profile string
+}
+
+// Profile is a named part of the offer. Within it, the lists and rules of each client apply
+// too.
+type Profile struct {
+	// Name is the end of the path, as in /mcp/NAME. Required.
+	Name string
+	// Allow and Deny have the same form as in [Client].
 	Allow, Deny []string
 }
 
@@ -141,6 +155,7 @@ func (s *Serve) fields() []field {
 		{"access_log", not(&s.NoAccessLog)},
 		{"token", bearer(&s.Token)},
 		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},
+		{"profiles", each(&s.Profiles, func(p *Profile) value { return tableOf(p.fields(), p.check) })},
 		{"rules", each(&s.Rules, func(rule *ClientRule) value { return tableOf(rule.fields(), rule.check) })},
 		{"open", boolean(&s.Open)},
 		{"hosts", each(&s.Hosts, hostName)},
@@ -165,6 +180,7 @@ func (c *Client) fields() []field {
 		{"trusted", trustedTable(&c.Trusted)},
 		{"allow", each(&c.Allow, text)},
 		{"deny", each(&c.Deny, text)},
+		{"profile", text(&c.Profile)},
 	}
 }
 
@@ -251,6 +267,7 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 	}
 	s.distinct(r, clients)
 	s.checkRules(r, n)
+	s.checkProfiles(r, n)
 	if burst := n.member("burst"); burst != nil && n.member("rate") == nil {
 		r.wrongKey(burst, "only together with rate, which limits the requests; set rate")
 	}
@@ -363,7 +380,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		errs = append(errs, err)
 		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
 	}
-	options.Select = s.selects(a.Roster)
+	options.Select, options.Profile = s.selections(a.Roster)
 	options.ResourceMetadata = nil
 	if m := s.ResourceMetadata; m != nil {
 		options.ResourceMetadata = &mcpserver.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}

@@ -290,7 +290,7 @@ func withRunning(loaded, running *config.Config) *config.Config {
 		from = &config.Serve{}
 	}
 	serve.Token, serve.Clients, serve.Open, serve.ResourceMetadata = from.Token, from.Clients, from.Open, from.ResourceMetadata
-	serve.Rules = from.Rules
+	serve.Rules, serve.Profiles = from.Rules, from.Profiles
 	serve.Hosts, serve.Origins, serve.Rate, serve.Burst, serve.Parallel = from.Hosts, from.Origins, from.Rate, from.Burst, from.Parallel
 	cfg.Serve = &serve
 	cfg.Audit, cfg.History, cfg.Trusted, cfg.Log.JSON = running.Audit, running.History, running.Trusted, running.Log.JSON

@@ -13,12 +13,13 @@ import (
 	"github.com/consort-go/consort/internal/access"
 )
 
-// SetAccess changes who may call the server, and how often: it takes Authenticate, Token,
-// Tokens, Trusted, Select, ResourceMetadata, Hosts, Origins, Rate, Burst and Parallel of
-// the options, and ignores the rest. The next request is checked with them. Requests under
-// way continue, with the values that they have, and clients are notified of lists that are
-// no longer the same for them. A stream that waits for
-// notifications ends if its token is not valid any longer, or belongs to another caller.
+// SetAccess changes who may call the server, what each caller may use, and how often: it
+// takes Authenticate, Token, Tokens, Trusted, Select, Profile, ResourceMetadata, Hosts,
+// Origins, Rate, Burst and Parallel of the options, and ignores the rest. The next request
+// is checked with them. Requests under way continue, with the values that they have, and
+// clients are notified of lists that are no longer the same for them. A stream that waits
+// for notifications ends if its token is not valid any longer, or belongs to another
+// caller, or its profile is gone.
 func (s *Server) SetAccess(options *Options) {
 	full := options.withDefaults()
 	auth := newAuthentication(&full, s.refusals)
@@ -26,8 +27,11 @@ func (s *Server) SetAccess(options *Options) {
 	s.clients.SetLimits(access.Limits{Rate: full.Rate, Burst: full.Burst, Parallel: full.Parallel})
 	for _, w := range s.waiting.list() {
 		w.recheck(auth)
+		if !s.selects.reaches(auth, w.from) {
+			w.end()
+		}
 	}
-	if before.choose != nil || auth.choose != nil {
+	if before.isSelective() || auth.isSelective() {
 		s.listeners.recompare(toolList, resourceList, promptList)
 	}
 }

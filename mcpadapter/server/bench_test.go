@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +31,16 @@ func BenchmarkServer(b *testing.B) {
 	defer roster.Close(context.Background())
 	ours := server.New(roster, &server.Options{OwnNames: true})
 	defer ours.Close(context.Background())
+	part := roster.Select(func(item ensemble.Item) bool { // as slow as a hundred rules
+		for i := range 100 {
+			if item.Name == strconv.Itoa(i) {
+				return false
+			}
+		}
+		return true
+	})
+	selective := server.New(roster, &server.Options{OwnNames: true, Select: func(context.Context) *ensemble.Selection { return part }})
+	defer selective.Close(context.Background())
 	bare := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1"}, nil)
 	mcp.AddTool(bare, &mcp.Tool{Name: "add"}, func(_ context.Context, _ *mcp.CallToolRequest, in addends) (*mcp.CallToolResult, sum, error) {
 		return nil, sum{in.A + in.B}, nil
@@ -40,6 +51,7 @@ func BenchmarkServer(b *testing.B) {
 		handler http.Handler
 	}{
 		{"consort", ours.Handler()},
+		{"consort/selection", selective.Handler()},
 		{"sdk/stateless", mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})},
 	} {
 		b.Run(srv.name, func(b *testing.B) {

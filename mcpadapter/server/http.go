@@ -98,6 +98,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if from.profile = r.PathValue(profileValue); !h.selects.reaches(auth, from) {
+		listening.Refuse(w, r, http.StatusNotFound, notServed)
+		return
+	}
 	line := accesslog.From(r.Context())
 	line.Identified(access.NameFrom(from.ctx))
 	if wait := h.clients.Arrive(from.client); wait > 0 {
@@ -168,7 +172,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	id := r.Header.Get(sessionHeader)
 	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= wire.Modern || id == "" && saysModern(r)
 	if !isModern && id != "" {
-		done, ok := h.sessions.use(id, from.identity)
+		done, ok := h.sessions.use(id, from.owner())
 		if !ok {
 			http.Error(w, "session not found", http.StatusNotFound)
 			return

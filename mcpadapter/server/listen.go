@@ -24,8 +24,8 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 	return s.ServeListener(ctx, listener)
 }
 
-// ServeListener serves streamable HTTP at /mcp, with time limits for slow clients,
-// until ctx ends. It then closes the server: new calls are refused, and calls under way
+// ServeListener serves streamable HTTP at /mcp and, with Options.Profile, at /mcp/NAME,
+// with time limits for slow clients, until ctx ends. It then closes the server: new calls are refused, and calls under way
 // have Options.ShutdownTimeout to finish. It returns nil if they all finished.
 // Otherwise the error says what did not end, or what went wrong with the listener. The
 // listener is closed in any case.
@@ -58,14 +58,20 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error
 	return errors.Join(err, closeErr)
 }
 
+// profileValue is the part of the path /mcp/NAME that names a profile.
+const profileValue = "mcp_profile"
+
+const notServed = "not found; MCP is served at /mcp"
+
 // mux routes the paths of the server to its handler.
 func (s *Server) mux() http.Handler {
 	handler, mux := s.Handler(), http.NewServeMux()
 	mux.Handle("/mcp", handler)
+	mux.Handle("/mcp/{"+profileValue+"}", handler)
 	mux.Handle(wellKnown, handler)
 	mux.Handle(wellKnown+"/", handler)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		listening.Refuse(w, r, http.StatusNotFound, "not found; MCP is served at /mcp")
+		listening.Refuse(w, r, http.StatusNotFound, notServed)
 	})
 	return mux
 }

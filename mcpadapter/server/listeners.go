@@ -85,7 +85,7 @@ func (l *listeners) filter(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		kind, isList := listKinds[method]
 		updated, isUpdate := req.GetParams().(*mcp.ResourceUpdatedNotificationParams)
-		if l.selects.auth.Load().choose == nil || !isList && !isUpdate {
+		if !l.selects.auth.Load().isSelective() || !isList && !isUpdate {
 			return next(ctx, method, req)
 		}
 		session, _ := req.GetSession().(*mcp.ServerSession)
@@ -119,7 +119,7 @@ func (l *listeners) mayKnow(session *mcp.ServerSession, uri string) bool {
 // changed notifies the sessions with everything of a changed list, and has it compared for
 // the others.
 func (l *listeners) changed(kind listKind) {
-	if l.selects.auth.Load().choose != nil {
+	if l.selects.auth.Load().isSelective() {
 		everything := l.selects.everything
 		l.mu.Lock()
 		for _, one := range l.of {

@@ -70,6 +70,11 @@ type Options struct {
 	// return one of a few selections of the same roster that were made before. A tool of
 	// Tools is an item without an ensemble. It may be called concurrently.
 	Select func(ctx context.Context) *ensemble.Selection `json:"-"`
+	// Profile is like Select for requests to the path /mcp/NAME of [Server.ServeListener], or
+	// with the path value mcp_profile ([http.Request.PathValue]) in another server: it
+	// returns the part of the roster that a caller may use there. If ok is false, the
+	// profile does not exist for the caller, and the status is 404. Nil has no profiles.
+	Profile func(ctx context.Context, name string) (part *ensemble.Selection, ok bool) `json:"-"`
 	// ResourceMetadata tells clients where to get tokens. Nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
 	// Hosts are the host names of an HTTP server, with or without a port: a request

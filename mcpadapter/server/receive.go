@@ -29,6 +29,8 @@ type caller struct {
 	// identity distinguishes callers: state that belongs to one caller is not shared
 	// with others. It comes from the values of the token; empty if there are none.
 	identity string
+	// profile is the name of the profile that the request was sent to; empty for all.
+	profile string
 	// client is the key of the caller's limits.
 	client string
 	// asks is true if the client accepts requests while it waits for a response.
@@ -50,6 +52,14 @@ type caller struct {
 	lines *lines
 
 	by *authentication // checked the request; nil over a stream
+}
+
+// owner identifies the caller of a session, which cannot be used through another profile.
+func (c *caller) owner() string {
+	if c.profile == "" {
+		return c.identity
+	}
+	return c.identity + "/" + c.profile
 }
 
 // origin returns the client or the session that a request of the caller belongs to: the

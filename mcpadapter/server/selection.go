@@ -29,23 +29,43 @@ type selections struct {
 
 // of returns the part of the roster that a caller may use now.
 func (s *selections) of(from *caller) *ensemble.Selection {
-	choose := s.auth.Load().choose
-	if choose == nil {
-		return s.everything
+	part, ok := s.chosen(s.auth.Load(), from)
+	if !ok {
+		return s.nothing
 	}
-	return cmp.Or(s.chosen(choose, from.ctx), s.everything)
+	return cmp.Or(part, s.everything)
 }
 
-// chosen calls Options.Select. After a panic the caller may use nothing.
-func (s *selections) chosen(choose func(context.Context) *ensemble.Selection, ctx context.Context) (chosen *ensemble.Selection) {
+// reaches reports whether the profile of a caller's request exists for the caller.
+func (s *selections) reaches(auth *authentication, from *caller) bool {
+	if from.profile == "" {
+		return true
+	}
+	_, ok := s.chosen(auth, from)
+	return ok
+}
+
+// chosen calls Options.Select, or Options.Profile. After a panic the caller may use nothing.
+func (s *selections) chosen(auth *authentication, from *caller) (part *ensemble.Selection, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			event.Log(ctx, s.log, zapcore.ErrorLevel, "the function Select panicked: its caller may use nothing", event.ServeRequestPanicked, zap.Any("panic", p))
-			chosen = s.nothing
+			event.Log(from.ctx, s.log, zapcore.ErrorLevel, "the function Select or Profile panicked: its caller may use nothing", event.ServeRequestPanicked, zap.Any("panic", p))
+			part, ok = nil, false
 		}
 	}()
-	return choose(ctx)
+	switch {
+	case from.profile != "" && auth.profile == nil:
+		return nil, false
+	case from.profile != "":
+		return auth.profile(from.ctx, from.profile)
+	case auth.choose == nil:
+		return nil, true
+	}
+	return auth.choose(from.ctx), true
 }
+
+// isSelective reports whether callers can have different selections.
+func (a *authentication) isSelective() bool { return a.choose != nil || a.profile != nil }
 
 // parts caches the tools that callers with a selection see. It belongs to an
 // authentication, so that the selections of an earlier one are forgotten.

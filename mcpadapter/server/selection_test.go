@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -389,5 +390,72 @@ func TestSelectPanics(t *testing.T) {
 	session := connectStdio(t, srv, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), "")
 	if tools, err := session.ListTools(t.Context(), nil); err != nil || len(tools.Tools) != 0 {
 		t.Errorf("the client sees %v, %v", tools, err)
+	}
+}
+
+// A profile is served at its own path, to the callers for which it exists, and its sessions
+// cannot be used at another path.
+func TestProfiles(t *testing.T) {
+	var none atomic.Bool
+	s := openShop(t, true, func(o *server.Options) {
+		choose := o.Select
+		o.Profile = func(ctx context.Context, name string) (*ensemble.Selection, bool) {
+			return choose(ctx), name == "part" && !none.Load()
+		}
+		o.Select = nil
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.ServeListener(ctx, listener) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	url := "http://" + listener.Addr().String() + "/mcp"
+	whole, part := s.send(t, url, "", "tools/list", "", ""), s.send(t, url+"/part", "", "tools/list", "", "")
+	if !strings.Contains(whole, `"vault__secret"`) || strings.Contains(part, "secret") || !strings.Contains(part, `"open__plain"`) {
+		t.Errorf("the tools of all and of the profile:\n%s\n%s", whole, part)
+	}
+	for _, path := range []string{"/other", "/part/more", "/"} {
+		if answer := s.send(t, url+path, "", "tools/list", "", ""); answer != "404 not found; MCP is served at /mcp\n" {
+			t.Errorf("%s: %s", path, answer)
+		}
+	}
+	if status, _ := post(t, url+"/other", "tools/list", rawMeta(""), nil); status != http.StatusUnauthorized {
+		t.Errorf("without a token: %d", status)
+	}
+	inPart := session(t, url+"/part")
+	if answer := s.send(t, url+"/part", inPart, "tools/call", "", `"name":"open__plain"`); !strings.HasPrefix(answer, "200 ") {
+		t.Errorf("in its profile: %s", answer)
+	}
+	if answer := s.send(t, url, inPart, "tools/call", "", `"name":"vault__secret"`); answer != "404 session not found\n" {
+		t.Errorf("outside of its profile: %s", answer)
+	}
+	none.Store(true)
+	if answer := s.send(t, url+"/part", inPart, "tools/list", "", ""); !strings.HasPrefix(answer, "404 ") {
+		t.Errorf("a profile that is gone: %s", answer)
+	}
+}
+
+// A call costs no decision: those about tools are made when the tools change.
+func TestCallsCostNoDecisions(t *testing.T) {
+	s := openShop(t, true, nil)
+	listener := httptest.NewServer(s.Handler())
+	defer listener.Close()
+	s.send(t, listener.URL, "", "tools/list", "", "")
+	s.asked.Store(0)
+	for range 10 {
+		for _, name := range []string{"open__plain", "open__secret"} {
+			s.send(t, listener.URL, "", "tools/call", name, `"name":"`+name+`"`)
+		}
+	}
+	if n := s.asked.Load(); n != 0 {
+		t.Errorf("%d decisions", n)
 	}
 }

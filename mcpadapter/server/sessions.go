@@ -29,7 +29,7 @@ type sessions struct {
 // they know its id.
 type session struct {
 	sdk    *mcp.ServerSession
-	owner  string // the identity
+	owner  string // the identity, and the profile
 	client string
 	busy   int // requests and streams
 	used   time.Time
@@ -63,7 +63,7 @@ func (s *sessions) opened(of mcp.Session, from *caller) error {
 	if s.ended || len(s.byID) >= s.most && !s.endOldest(s.largest()) {
 		return refusal(jsonrpc.CodeInternalError, "too many sessions")
 	}
-	opened := &session{sdk: sdk, owner: from.identity, client: from.client, used: time.Now()}
+	opened := &session{sdk: sdk, owner: from.owner(), client: from.client, used: time.Now()}
 	opened.timer = time.AfterFunc(s.idle, func() { s.expire(sdk.ID()) })
 	opened.lasting = s.telemetry.StartSession(from.route, false)
 	s.byID[sdk.ID()] = opened
