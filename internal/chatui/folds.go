@@ -3,6 +3,7 @@
 package chatui
 
 import (
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
 )
@@ -31,7 +32,18 @@ func (f fold) size() int {
 	if f.call == nil {
 		return len(f.text)
 	}
-	return len(f.call.Invocation.Arguments) + len(display.Contents(f.call.Result.Content))
+	return len(f.call.Invocation.Arguments) + sizeOf(f.call.Result.Content)
+}
+
+// sizeOf returns about how many bytes contents have.
+func sizeOf(contents []canister.Content) int {
+	size := len(display.Contents(contents))
+	for _, content := range contents {
+		if image, ok := content.(canister.ImageContent); ok {
+			size += len(image.Data)
+		}
+	}
+	return size
 }
 
 // add adds something. The oldest things are forgotten when there are too many, and a thing

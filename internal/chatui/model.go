@@ -174,7 +174,7 @@ func (m *model) settle() tea.Cmd {
 		m.clearing = true
 		cmds = append(cmds, func() tea.Msg { return clearScreen })
 	case !m.drawn || m.clearing:
-	case len(m.paper.rows) > keep && m.now().Sub(m.shrunk) < 3*frameTime: // the screen still has the larger view
+	case m.paper.waiting(keep) > 0 && m.now().Sub(m.shrunk) < 3*frameTime: // the screen still has the larger view
 		if !m.settling {
 			m.settling = true
 			cmds = append(cmds, tea.Tick(3*frameTime, func(time.Time) tea.Msg { return settled{} }))
@@ -192,8 +192,8 @@ func (m *model) settle() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// process takes items from the backlog, once the size of the window is known. When rows wait to be printed, the backlog has to
-// wait too, so that memory stays bounded.
+// process takes items from the backlog, once the size of the window is known. When rows
+// wait to be printed, the backlog has to wait too, so that memory stays bounded.
 func (m *model) process() tea.Cmd {
 	pause := tea.Tick(breath, func(time.Time) tea.Msg { return breathed{} })
 	if m.height == 0 && m.backlog.isEnding() { // nothing can be shown
@@ -254,7 +254,7 @@ func (m *model) item(item any) tea.Cmd {
 // resize fits everything into a window.
 func (m *model) resize(width, height int) {
 	m.width, m.height, m.rows = width, height, min(m.rows, height-1)
-	m.style.Width = m.columns()
+	m.style.Width, m.style.ImageRows = m.columns(), max(1, height-10)
 	if m.turn.answer != nil {
 		m.turn.answer.SetStyle(m.style)
 		m.refresh()

@@ -20,6 +20,15 @@ type transcript struct {
 	rows     []string // each fits the width
 	printing int      // how many of the first rows are on their way to the scrollback
 	partial  string   // the beginning of a line that others write
+	pictures []picture
+}
+
+// picture is an image that is drawn below a row when the row is printed, because the
+// region that is redrawn holds text only.
+type picture struct {
+	row      int
+	sequence string // draws it at the cursor
+	height   int    // in rows
 }
 
 // printed reports that rows are in the scrollback.
@@ -54,15 +63,56 @@ func (t *transcript) space() {
 	}
 }
 
+// illustrate adds an image, which is drawn below the last row.
+func (t *transcript) illustrate(sequence string, height int) {
+	t.pictures = append(t.pictures, picture{len(t.rows) - 1, sequence, height})
+}
+
+// waiting returns how many rows are to be moved to the scrollback if the last keep may
+// stay. Rows with images, and all rows before them, do not stay.
+func (t *transcript) waiting(keep int) int {
+	n := max(0, len(t.rows)-keep)
+	if last := len(t.pictures) - 1; last >= 0 {
+		n = max(n, t.pictures[last].row+1)
+	}
+	return n
+}
+
 // print moves rows beyond the last keep to the scrollback, at most some of them at once.
 // The rows are shown until [transcript.gone], so that none is missing in between.
 func (t *transcript) print(keep, most int) tea.Cmd {
-	if t.printing > 0 || len(t.rows) <= keep {
+	text, n := t.next(keep, most)
+	if t.printing > 0 || n == 0 {
 		return nil
 	}
-	t.printing = min(len(t.rows)-keep, max(1, most))
-	text, n := printable(t.rows[:t.printing]), t.printing
+	t.printing = n
 	return tea.Sequence(tea.Println(text), func() tea.Msg { return printed(n) })
+}
+
+// next returns the text of the rows to print, and how many of the rows it has. An image is
+// printed by itself.
+func (t *transcript) next(keep, most int) (text string, n int) {
+	n = min(t.waiting(keep), max(1, most))
+	switch {
+	case n == 0:
+		return "", 0
+	case len(t.pictures) == 0:
+		return printable(t.rows[:n]), n
+	case t.pictures[0].row > 0:
+		n = min(n, t.pictures[0].row)
+		return printable(t.rows[:n]), n
+	}
+	return printable(t.rows[:1]) + t.pictures[0].below(most), 1
+}
+
+// below returns the text that draws the image under a row: empty rows, and one that goes
+// back over them. It is empty if they do not fit the most rows that can be printed at once:
+// then their beginning would be off the screen.
+func (p picture) below(most int) string {
+	if p.height+2 > most {
+		return ""
+	}
+	return strings.Repeat("\n", p.height+1) + ansi.SaveCursor + ansi.CursorUp(p.height) + p.sequence + ansi.RestoreCursor
 }
 
 // printable returns rows as a text to print. It is never empty, because bubbletea prints no
@@ -75,6 +125,12 @@ func (t *transcript) gone(n printed) {
 	t.rows = t.rows[min(int(n), len(t.rows)):]
 	if len(t.rows) == 0 {
 		t.rows = nil
+	}
+	for len(t.pictures) > 0 && t.pictures[0].row < int(n) {
+		t.pictures = t.pictures[1:]
+	}
+	for i := range t.pictures {
+		t.pictures[i].row -= int(n)
 	}
 }
 

@@ -167,6 +167,27 @@ func (m *model) invocationCompleted(e converse.InvocationCompleted) {
 	m.folds.add(fold{call: &e})
 	m.paper.endLine(m.columns())
 	m.paper.rows = append(m.paper.rows, rendering.CompletedCall(m.style, 0, e)...)
+	m.illustrate(e.Result.Content)
+}
+
+// illustrate shows the images of contents, if the terminal can.
+func (m *model) illustrate(contents []canister.Content) {
+	first := true
+	for _, content := range contents {
+		image, ok := content.(canister.ImageContent)
+		if !ok {
+			continue
+		}
+		sequence, rows := rendering.Image(m.style, image)
+		if sequence == "" {
+			continue
+		}
+		if !first { // the first one belongs to the row that is there
+			m.paper.add("    "+m.paint.Faint(display.Line(display.Content(image))), m.columns())
+		}
+		m.paper.illustrate(sequence, rows)
+		first = false
+	}
 }
 
 // cleanCall removes secrets from the arguments of a call. That must precede all that cuts

@@ -210,7 +210,7 @@ func (u *UI) Show(event converse.Event) error {
 	case converse.ReasoningDelta:
 		size += len(e.Text)
 	case converse.InvocationCompleted:
-		size += len(e.Invocation.Arguments) + len(display.Contents(e.Result.Content))
+		size += len(e.Invocation.Arguments) + sizeOf(e.Result.Content)
 	}
 	if !u.backlog.put(event, size) {
 		<-u.over

@@ -4,6 +4,7 @@ package rendering
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"image"
@@ -73,8 +74,8 @@ func Image(style Style, content canister.ImageContent) (sequence string, rows in
 	// A cell of the screen is about twice as high as it is wide.
 	columns := min(style.width(), maxImageColumn, max(1, size.X/8))
 	rows = max(1, (columns*size.Y+2*size.X-1)/(2*size.X))
-	if rows > maxImageRows {
-		rows = maxImageRows
+	if most := min(cmp.Or(style.ImageRows, maxImageRows), maxImageRows); rows > most {
+		rows = most
 		columns = max(1, rows*2*size.X/size.Y)
 	}
 	if style.Images == Sixel {

@@ -18,6 +18,8 @@ type Style struct {
 	ASCII  bool        // lines, bullets and marks are written in ASCII; content is not changed
 	Links  bool        // the terminal supports hyperlinks (OSC 8)
 	Images ImageFormat // how the terminal shows images
+	// ImageRows bounds the rows of an image; 0 means 20, which is the most in any case.
+	ImageRows int
 }
 
 // StyleFor derives a style from the variables of the environment. Width is in columns.
