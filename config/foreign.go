@@ -25,6 +25,8 @@ var foreignKeys = []foreignKey{
 	{"args", "command", `arguments follow the program in command, such as command = ["npx", "-y", "PACKAGE"]`},
 	{"env", "environment", `environment variables belong in environment, such as environment = {KEY = "env:KEY"}`},
 	{"cwd", "directory", ""},
+	{"serverUrl", "url", ""},
+	{"httpUrl", "url", ""},
 	{"type", "transport", ""},
 	{"timeout", "call_timeout", `call_timeout bounds a call and connect_timeout the start, such as call_timeout = "60s"`},
 	{"disabled", "enabled", "write enabled = false"},

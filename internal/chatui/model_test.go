@@ -301,6 +301,25 @@ func TestTextStaysUntilItIsSent(t *testing.T) {
 	}
 }
 
+// Hints are whole, and flags and IDs are not broken at their hyphens.
+func TestNothingIsCut(t *testing.T) {
+	for _, width := range []int{40, 60, 80} {
+		d := newDesk(t, width, 24)
+		d.keys("text", "enter")
+		d.shows("Not sent yet: press Enter again when the answer is complete, or Ctrl-C to cancel it.")
+		for range width {
+			const command = "20261123-3weygijb --conversation"
+			d.say(strings.Repeat("x", len(d.paper.rows)) + " " + command)
+			if last := d.paper.rows[max(0, len(d.paper.rows)-2):]; !strings.Contains(strings.Join(last, "|"), "20261123-3weygijb") || !strings.Contains(strings.Join(last, "|"), "--conversation") {
+				t.Fatalf("%q is in pieces: %q", command, last)
+			}
+		}
+	}
+	if rows := wrap("a-b \uf8ff c", 5); strings.Join(rows, "|") != "a-b \uf8ff|c" {
+		t.Errorf("%q", rows)
+	}
+}
+
 // A paste is one text, byte for byte, however it is shown.
 func TestPaste(t *testing.T) {
 	long := strings.Repeat("a line\n\twith a tab\n", 60)

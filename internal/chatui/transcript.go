@@ -143,7 +143,12 @@ func wrapAll(text string, width int) []string {
 	return rows
 }
 
-// wrap wraps a line at width. Each row ends its colours, and the next one takes them up.
+// hyphen stands for a hyphen while a line is wrapped, because flags, IDs and dates must
+// stay whole, so that they can be copied.
+const hyphen = "\uf8ff"
+
+// wrap wraps a line at width, between words. Each row ends its colours, and the next one
+// takes them up.
 func wrap(line string, width int) []string {
 	line = strings.ReplaceAll(line, "\t", "    ")
 	if ansi.StringWidthWc(line) <= width {
@@ -151,9 +156,13 @@ func wrap(line string, width int) []string {
 	}
 	var text strings.Builder
 	rows := lipgloss.NewWrapWriter(&text)
-	io.WriteString(rows, ansi.WrapWc(line, width, ""))
+	from, to := "-", hyphen
+	if strings.Contains(line, hyphen) {
+		to = from
+	}
+	io.WriteString(rows, ansi.WrapWc(strings.ReplaceAll(line, from, to), width, ""))
 	rows.Close()
-	return strings.Split(text.String(), "\n")
+	return strings.Split(strings.ReplaceAll(text.String(), to, from), "\n")
 }
 
 // fit cuts a line at width.

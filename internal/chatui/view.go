@@ -101,7 +101,7 @@ func (m *model) below() ([]string, *tea.Cursor) {
 	rows = append(rows, typed...)
 	rows = append(rows, m.menu.rows(m)...)
 	if m.hint != "" {
-		rows = append(rows, m.paint.Faint(fit("  "+m.hint, m.columns())))
+		rows = append(rows, wrap(m.paint.Faint("  "+m.hint), m.columns())...)
 	}
 	return append(rows, m.statusLine()), cursor
 }

@@ -4,6 +4,8 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/consort-go/consort/internal/approvals"
 	"github.com/consort-go/consort/internal/display"
@@ -77,10 +79,19 @@ func runRevoke(p *program, all bool, args []string) error {
 	if err != nil {
 		return err
 	}
-	return printApprovals(p, revoked)
+	if p.json {
+		return p.screen.PrintDocument(reports.NewApprovalList(revoked))
+	}
+	for _, one := range revoked {
+		p.screen.Print(fmt.Sprintf("%s: revoked; it is asked for again (it was allowed on %s)\n", p.screen.Results.Name(display.Line(one.Name())), one.Allowed.Local().Format(time.DateOnly)))
+	}
+	if len(revoked) == 0 {
+		p.screen.Print("nothing was allowed\n")
+	}
+	return p.screen.Err()
 }
 
-// printApprovals prints stored or revoked approvals.
+// printApprovals prints stored approvals.
 func printApprovals(p *program, stored []approvals.Stored) error {
 	list := reports.NewApprovalList(stored)
 	if p.json {

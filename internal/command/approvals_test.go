@@ -227,7 +227,7 @@ func TestAlways(t *testing.T) {
 
 	contains(t, "no such tool", here.consort(t, "approvals", "revoke", "satchel__unpack").expect(t, exit.Usage).stderr, "consort approvals lists them")
 	contains(t, "no tool", here.consort(t, "approvals", "revoke").expect(t, exit.Usage).stderr, "or give --all")
-	contains(t, "what is revoked", here.consort(t, "approvals", "revoke", "satchel__*").expect(t, exit.Done).stdout, "satchel__pack")
+	contains(t, "what is revoked", here.consort(t, "approvals", "revoke", "satchel__*").expect(t, exit.Done).stdout, "satchel__pack: revoked")
 	configure(model(t, packs("hat")...), satchel(0))
 	contains(t, "after that", oneLine(here.consort(t, "run", "Pack.").expect(t, exit.Done).stderr), nobody)
 }

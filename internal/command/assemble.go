@@ -39,7 +39,7 @@ func (p *program) loadAgain(path string) func(read func(path string) ([]byte, er
 	location := p.location
 	location.Config.File = path
 	return func(read func(path string) ([]byte, error)) (*config.Config, error) {
-		cfg, _, err := location.Config.LoadWith(read)
+		cfg, err := location.Config.LoadFile(path, read)
 		if err != nil {
 			return nil, err
 		}

@@ -138,13 +138,10 @@ func (p *program) ofServers(find func(context.Context, *ensemble.Roster) ([]stri
 	}
 }
 
-// approvalRules returns the rules of --approve; without servers, those that are not tools.
-func (p *program) approvalRules(ctx context.Context) ([]string, error) {
-	rules, err := p.ofServers(completions.ApprovalRules)(ctx)
-	if rules == nil {
-		rules = completions.GeneralRules()
-	}
-	return rules, err
+// approvalRules returns rules of --approve.
+func (p *program) approvalRules(context.Context) ([]string, error) {
+	cfg, _ := p.load() // nil without one
+	return completions.ApprovalRules(cfg), nil
 }
 
 // modelNames returns the names of models.

@@ -47,7 +47,7 @@ func TestCompletion(t *testing.T) {
 		"run --set |mcp.new.call_":                   "mcp.new.call_timeout=\ta duration\n:6",
 		"run --set |mcp.new.env":                     "mcp.new.environment.\n:6",
 		"run --config " + config + " --set |mcp.":    "mcp.library.\n:6",
-		"run --config " + config + " --approve |":    "all\trun each call\nreads\tonly those that change nothing\nlibrary__echo\t",
+		"run --config " + config + " --approve |":    "all\trun each call\nreads\tonly those that change nothing\nlibrary__*\tthe tools of library",
 		"history list" + beyond + "--tag |":          "mornings",
 		"init --import |":                            "all\nnone",
 		"check --config |":                           "toml\njson\n:8",

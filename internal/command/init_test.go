@@ -49,7 +49,7 @@ func TestInitForScripts(t *testing.T) {
 	r := newcomer(t)
 	o := r.consort(t, "init", "--yes").expect(t, exit.Done)
 	contains(
-		t, "the report", o.stderr, "Wrote consort.toml, with the model gpt-5-mini and servers: 3",
+		t, "the report", o.stderr, "Wrote consort.toml, with the model gpt-5-mini and 3 servers:",
 		"  atlas of Cursor (~/.cursor/mcp.json)\n", "consort check",
 	)
 	contains(
@@ -57,7 +57,7 @@ func TestInitForScripts(t *testing.T) {
 		"# From Cursor (~/.cursor/mcp.json).",
 	)
 	contains(t, "again", r.consort(t, "init", "--yes").expect(t, exit.Usage).stderr, "consort.toml exists already", "--force", "--output FILE")
-	r.consort(t, "init", "--yes", "--force", "--import", "none").expect(t, exit.Done)
+	contains(t, "none", r.consort(t, "init", "--yes", "--force", "--import", "none").expect(t, exit.Done).stderr, "and no servers.")
 	lacks(t, "the file", r.wrote(t, "consort.toml"), "[mcp.atlas]")
 	r.consort(
 		t, "init", "-y", "-o", "new/folder/my.toml", "--import", "third,atlas", "--model", "qwen3", "--base-url",

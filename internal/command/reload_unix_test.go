@@ -41,15 +41,19 @@ func TestServeFromAPipe(t *testing.T) {
 // Imported files are watched whatever names them, and one that becomes a pipe keeps neither
 // a reload nor the end of the process waiting.
 func TestReloadOfImports(t *testing.T) {
-	for _, by := range []string{"a file with a byte order mark", "a flag"} {
+	for _, by := range []string{"a file with a byte order mark", "a flag", "a flag alone"} {
 		folder := t.TempDir()
 		host := writeAt(t, `{"mcpServers": {}}`, folder, "host.json")
 		text, args := "\ufeffimport = [\"host.json\"]\n", []string(nil)
 		if by == "a flag" {
 			text, args = "", []string{"--set", fmt.Sprintf("import=[%q]", host)}
 		}
-		path := writeAt(t, text+"[log]\nlevel = \"info\"\n[serve]\nhttp = \"127.0.0.1:0\"\n", folder, "consort.toml")
-		s := serveWith(t, run{limit: 10 * time.Minute}, true, append([]string{"--config", path}, args...)...)
+		path := writeAt(t, text+"[log]\nlevel = \"info\"\n[serve]\nhttp = \"127.0.0.1:0\"\n", folder, "reloaded.toml")
+		args = append(args, "--config", path)
+		if by == "a flag alone" {
+			args = []string{"--http", "127.0.0.1:0", "--set", "log.level='info'", "--set", fmt.Sprintf("import=[%q]", host)}
+		}
+		s := serveWith(t, run{limit: 10 * time.Minute, dir: folder}, true, args...)
 		added := fmt.Sprintf(`{"mcpServers": {"atlas": {"command": %q, "args": ["demo-server", "atlas"], "env": {"GORACE": %q}}}}`, binary, raceOptions)
 		writeAt(t, added, folder, "host.json")
 		waitFor(t, "a change by "+by, func() bool { return strings.Contains(s.stderr.String(), `"trigger": "file", "added": ["atlas"]`) })

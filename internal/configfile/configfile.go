@@ -78,29 +78,31 @@ func platformFolder() (string, error) {
 // Load finds and reads the configuration. The path is empty without a file; that is
 // an error with [ErrNone] unless the flags have settings. Errors have the exit status.
 func (f *Flags) Load() (cfg *config.Config, path string, err error) {
-	return f.LoadWith(nil)
+	path = f.Find()
+	cfg, err = f.LoadFile(path, nil)
+	return cfg, path, err
 }
 
-// LoadWith is like [Flags.Load], and reads the files with read; nil reads them as usual.
-func (f *Flags) LoadWith(read func(path string) ([]byte, error)) (cfg *config.Config, path string, err error) {
-	path = f.Find()
+// LoadFile is like [Flags.Load], and takes the file that [Flags.Find] has returned. It reads
+// files with read; nil reads them as usual.
+func (f *Flags) LoadFile(path string, read func(path string) ([]byte, error)) (*config.Config, error) {
 	options := f.options()
 	options.ReadFile = read
 	if path == "" && len(options.Set) == 0 {
-		return nil, "", exit.Usagef("%w%s", ErrNone, f.advice())
+		return nil, exit.Usagef("%w%s", ErrNone, f.advice())
 	}
-	cfg, err = config.Load(path, options)
+	cfg, err := config.Load(path, options)
 	switch {
 	case err == nil:
-		return cfg, path, nil
+		return cfg, nil
 	case errors.Is(err, fs.ErrNotExist) && path != "" && isAbsent(path):
 		by := "--config"
 		if f.File == "" {
 			by = Variable
 		}
-		return nil, path, exit.Usagef("there is no configuration %s, which %s names; write one with: consort init --output %s", path, by, path)
+		return nil, exit.Usagef("there is no configuration %s, which %s names; write one with: consort init --output %s", path, by, path)
 	}
-	return nil, path, exit.Usagef("the configuration is wrong:\n%w", err)
+	return nil, exit.Usagef("the configuration is wrong:\n%w", err)
 }
 
 // options returns the settings of the flags. A later one overrides those before.

@@ -97,11 +97,11 @@ func (s *server) startReloads(servers *servers) (stop func()) {
 	}
 }
 
-// followFile reloads until ctx ends at changes of the configuration file, if there is one,
-// and at requests of other processes. The function closed waits for the end of these.
+// followFile reloads until ctx ends at changes of the configuration file and the files that
+// are imported, if there are any, and at requests of other processes. The function closed waits for the end of these.
 func (r *reloader) followFile(ctx context.Context) (closed func()) {
 	o, closed := r.options, func() {}
-	if o.Location.ConfigFile == "" {
+	if len(o.Reload.Files.Paths()) == 0 {
 		return closed
 	}
 	if special := o.Reload.Files.Special(); special != "" {
@@ -110,6 +110,9 @@ func (r *reloader) followFile(ctx context.Context) (closed func()) {
 	}
 	if !o.Config.Serve.NoWatch {
 		r.running.Go(func() { r.watch(ctx) })
+	}
+	if o.Location.ConfigFile == "" { // consort reload would not find it
+		return closed
 	}
 	closed, err := reload.Listen(ctx, o.Reload.Folder, o.Location.ConfigFile, r.answer)
 	if err != nil {
@@ -240,7 +243,7 @@ var errOpen = errors.New("without token and clients in [serve], clients would no
 // assemble loads the configuration from the files, which must no longer change, and
 // assembles it.
 func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Serve, error) {
-	if r.options.Location.ConfigFile == "" {
+	if len(files.Paths()) == 0 {
 		return nil, nil, errors.New("there is no configuration file to read again")
 	}
 	if special := files.Special(); special != "" {

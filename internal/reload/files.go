@@ -39,15 +39,16 @@ type Files struct {
 // goroutine at a time. So it alone knows which files are imported.
 type Load func(read func(path string) ([]byte, error))
 
-// Read reads the file at path and the files that load reads; load may be called again by
+// Read reads the file at path, if it is not empty, and the files that load reads; load may be called again by
 // the methods. Files that cannot be read, or that are not valid, count as empty: whoever
 // loads the configuration reports them.
 func Read(path string, load Load) *Files {
 	f := &Files{path: path, load: load, texts: map[string]string{}, errs: map[string]error{}}
-	if path == "" {
-		return f
+	if path == "" { // the settings of the command line can import files
+		f.keys = map[string]string{}
+	} else {
+		_, _ = f.read(path) // the loader may not come to that
 	}
-	_, _ = f.read(path) // the loader may not come to that
 	load(f.read)
 	if tree := parsed(f.texts[path]); tree != nil {
 		f.keys = map[string]string{}
@@ -166,9 +167,11 @@ func parsed(text string) (tree map[string]any) {
 // Equal reports whether the files and their contents are the same.
 func (f *Files) Equal(other *Files) bool { return maps.Equal(f.texts, other.texts) }
 
-// IsEmpty reports whether the configuration file is empty or absent. A program that writes
+// IsEmpty reports whether there is a configuration file that is empty or absent. A program that writes
 // a file in place makes it empty first.
-func (f *Files) IsEmpty() bool { return strings.TrimSpace(withoutMark(f.texts[f.path])) == "" }
+func (f *Files) IsEmpty() bool {
+	return f.path != "" && strings.TrimSpace(withoutMark(f.texts[f.path])) == ""
+}
 
 // Special returns the path of a file that is not a regular file, or "". Such a file, as a
 // pipe, can be read only once, and is not read here.

@@ -115,7 +115,7 @@ func (x *Exchange) readEvents(res *http.Response, answer Accumulator, events *ss
 			in.drain()
 			return nil
 		case state.Complete:
-			x.drained = true
+			x.mayBeOver = true
 			in.atMost(afterFinish)
 		}
 	}
@@ -178,7 +178,7 @@ func (b *answerBody) atMost(limit time.Duration) {
 
 // drain reads to the end of the body if it is near.
 func (b *answerBody) drain() {
-	b.x.drained = true
+	b.x.mayBeOver = true
 	b.atMost(afterDone)
 	var rest [512]byte
 	for range 8 {

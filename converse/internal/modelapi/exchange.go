@@ -55,8 +55,8 @@ type Exchange struct {
 	// succeeded.
 	failed *converse.ModelError
 	wait   time.Duration
-	// drained is set if the wait for the end of a response may have ended ctx.
-	drained bool
+	// mayBeOver is set if the wait for the end of a response may have ended ctx.
+	mayBeOver bool
 }
 
 // Exchange runs one exchange, from the request to the reply, and yields its events; see
@@ -68,7 +68,7 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		return
 	}
 	x := &Exchange{server: s, yield: yield, body: ref}
-	x.within(ctx)
+	x.renew(ctx)
 	defer func() {
 		x.watch.stop()
 		x.cancel(nil)
@@ -78,10 +78,10 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		if err == nil || x.left {
 			return
 		}
-		if x.drained {
+		if x.mayBeOver {
 			x.watch.stop()
 			x.cancel(nil)
-			x.within(ctx)
+			x.renew(ctx)
 		}
 		if err == ErrContinue && ctx.Err() == nil {
 			x.attempts, x.spoken = 0, false // each part of an answer may be retried
@@ -112,10 +112,10 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 	}
 }
 
-// within gives the exchange a context of its own, which ends with ctx at the latest.
-func (x *Exchange) within(ctx context.Context) {
+// renew gives the exchange a context of its own, which ends with ctx at the latest.
+func (x *Exchange) renew(ctx context.Context) {
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
-	x.watch, x.drained = &watch{end: x.cancel}, false
+	x.watch, x.mayBeOver = &watch{end: x.cancel}, false
 }
 
 // attempt sends the request once and reads the answer.

@@ -4,8 +4,11 @@ package completions
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/spf13/cobra"
@@ -56,22 +59,17 @@ func Resources(ctx context.Context, roster *ensemble.Roster) (uris []string, err
 	return uris, nil
 }
 
-// GeneralRules returns the rules of --approve that name no tool.
-func GeneralRules() []string {
-	return []string{"all\trun each call", "reads\tonly those that change nothing"}
-}
-
-// ApprovalRules returns all rules of --approve: the general ones, and the tools by name.
-func ApprovalRules(ctx context.Context, roster *ensemble.Roster) (rules []string, err error) {
-	rules = GeneralRules()
-	catalog, err := roster.Catalog(ctx)
-	if err != nil {
-		return rules, err
+// ApprovalRules returns rules of --approve: the general ones, and one for the tools of each
+// server of the configuration, which is nil without one. It starts no server.
+func ApprovalRules(cfg *config.Config) []string {
+	rules := []string{"all\trun each call", "reads\tonly those that change nothing"}
+	if cfg == nil {
+		return rules
 	}
-	for _, tool := range catalog.Tools() {
-		rules = append(rules, cobra.CompletionWithDesc(tool.Name(), firstLine(tool.Definition().Description)))
+	for _, name := range slices.Sorted(maps.Keys(cfg.Supervised())) {
+		rules = append(rules, name+"__*\tthe tools of "+name)
 	}
-	return rules, nil
+	return rules
 }
 
 // firstLine returns the first line of a text that a server wrote, without control

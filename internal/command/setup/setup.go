@@ -164,9 +164,22 @@ func write(path string, answers *answers) error {
 	return nil
 }
 
+// imported says how many servers the file has.
+func imported(answers *answers, found *survey) string {
+	switch n := len(answers.Servers); {
+	case n == 1:
+		return "1 server:"
+	case n > 1:
+		return fmt.Sprintf("%d servers:", n)
+	case len(found.Servers) == 0:
+		return "no servers: none were found in other programs. Add tables [mcp.NAME] to it; the file has an example."
+	}
+	return "no servers."
+}
+
 // report prints a summary and the next steps.
 func report(screen *terminal.Screen, path string, answers *answers, found *survey) {
-	screen.Note("%s %s, with the model %s and servers: %d", screen.Notes.Good("Wrote"), terminal.ShortPath(path), display.Line(answers.Model), len(answers.Servers))
+	screen.Note("%s %s, with the model %s and %s", screen.Notes.Good("Wrote"), terminal.ShortPath(path), display.Line(answers.Model), imported(answers, found))
 	for _, s := range answers.Servers {
 		off := ""
 		if len(s.Missing) > 0 {
