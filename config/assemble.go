@@ -15,7 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -144,7 +144,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	}
 	assembly := newAssembly(config.secrets(), &o)
 	for _, note := range config.Ignored {
-		o.Logger.Warn("an entry of an imported file was skipped", event.ImportSkipped, zap.String("problem", note.Error()))
+		o.Logger.Warn("an entry of an imported file was skipped", logevent.ImportSkipped, zap.String("problem", note.Error()))
 	}
 	var err error
 	for _, step := range []func(*Config, *AssembleOptions) error{

@@ -4,7 +4,7 @@ package config
 
 import (
 	"github.com/consort-go/consort/config/internal/expand"
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 )
 
 // A field defines the value of one key of a table. The lists of fields, from root.go on,
@@ -78,7 +78,7 @@ func (r *reader) unknown(n *node, fields []field) {
 	p := r.wrongKey(n, "unknown key")
 	switch f := foreign(n.key, fields); {
 	case f == nil:
-		p.Nearest = near.Key(n.key, keys)
+		p.Nearest = suggest.Key(n.key, keys)
 	case f.advice == "":
 		p.Nearest = f.native
 	default:

@@ -13,7 +13,7 @@ import (
 
 	"github.com/consort-go/consort/config/internal/expand"
 	"github.com/consort-go/consort/config/internal/plaintext"
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 )
 
 // text is a string without variables. It must not be empty.
@@ -65,7 +65,7 @@ func wordFor[T any](to *T, words ...word[T]) value {
 				return
 			}
 		}
-		r.wrong(n, "expected %s", kind).Nearest = near.Key(s, names)
+		r.wrong(n, "expected %s", kind).Nearest = suggest.Key(s, names)
 	}}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -83,15 +83,15 @@ func (a *auditor) logFailure(ctx context.Context, invocation canister.Invocation
 	var panicked *invoker.Panic
 	switch {
 	case errors.As(failure, &forged):
-		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "the model tried to set trusted values", event.InvocationForged, append(fields, zap.Strings("forged", forged.Names))...)
+		logevent.Log(ctx, a.guard.log, zapcore.WarnLevel, "the model tried to set trusted values", logevent.InvocationForged, append(fields, zap.Strings("forged", forged.Names))...)
 	case errors.As(failure, &panicked):
 		fields = append(fields, zap.String("cause", a.guard.logged(panicked.Error())), zap.String("stack", a.guard.logged(string(panicked.Stack))))
-		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool panicked", event.InvocationPanicked, fields...)
+		logevent.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool panicked", logevent.InvocationPanicked, fields...)
 	case isUntold(failure):
 		fields = append(fields, zap.String("cause", a.guard.logged(failure.Cause.Error())))
-		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool failed; the model was not given the reason", event.InvocationFailed, fields...)
+		logevent.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool failed; the model was not given the reason", logevent.InvocationFailed, fields...)
 	default:
-		event.Log(ctx, a.guard.log, zapcore.DebugLevel, "invocation failed", event.InvocationFailed, append(fields, zap.Error(failure))...)
+		logevent.Log(ctx, a.guard.log, zapcore.DebugLevel, "invocation failed", logevent.InvocationFailed, append(fields, zap.Error(failure))...)
 	}
 }
 
@@ -144,7 +144,7 @@ func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
 	if entry.Logger != "" {
 		fields = append(fields, zap.String("logger", textcut.Bytes(b.clean.Text(entry.Logger), bounds.MaxQuoted)))
 	}
-	event.Log(ctx, b.turn.guard.log, level, "a tool says", event.ToolSaid, fields...)
+	logevent.Log(ctx, b.turn.guard.log, level, "a tool says", logevent.ToolSaid, fields...)
 }
 
 // levelOf translates the levels of RFC 5424.

@@ -11,7 +11,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/redaction"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/redact"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -101,5 +101,5 @@ func contained(events iter.Seq2[ModelEvent, error]) iter.Seq2[ModelEvent, error]
 // leave records that a function of the program was left behind.
 func (g *guard) leave(ctx context.Context, err *foreign.LeftError) {
 	g.leftovers.Leave(err.What)
-	event.Log(ctx, g.log, zap.ErrorLevel, "a function of the program has not returned and keeps running in the background", event.FunctionLeft, zap.String("function", err.What))
+	logevent.Log(ctx, g.log, zap.ErrorLevel, "a function of the program has not returned and keeps running in the background", logevent.FunctionLeft, zap.String("function", err.What))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -89,7 +89,7 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	if c.opts.Now == nil {
 		c.opts.Now = time.Now
 	}
-	c.opts.Logger = event.Logger(c.opts.Logger)
+	c.opts.Logger = logevent.Logger(c.opts.Logger)
 	if c.givenID = c.opts.ID; c.givenID == "" {
 		c.opts.ID = rand.Text()
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
@@ -58,7 +58,7 @@ func (g *gate) decide(c *call) callDecision {
 	}
 	reason, forbidden := "The rules failed.", true
 	if err := contain.Call("Options.Forbid", func() { reason, forbidden = g.opts.Forbid(g.batch.ctx, approvalOf(c, r.arguments)) }); err != nil {
-		event.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "approval failed", event.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
+		logevent.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "approval failed", logevent.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
 	}
 	switch {
 	case !forbidden:
@@ -204,7 +204,7 @@ func (g *gate) approve(c *call, arguments json.RawMessage) callDecision {
 	case err != nil && g.batch.ctx.Err() != nil:
 		return callDecision{failure: invoker.Failf(invoker.Canceled, "The call was not started: %s while it waited for approval.", g.batch.whyOver())}
 	case err != nil:
-		event.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "approval failed", event.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
+		logevent.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "approval failed", logevent.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
 		return denied("The call was not started: it needs an approval, and no decision was reached.")
 	case decision.deferred != nil:
 		wait, failure := g.newWait(c, canister.WaitApproval, *decision.deferred, string(arguments))
@@ -212,7 +212,7 @@ func (g *gate) approve(c *call, arguments json.RawMessage) callDecision {
 	case decision.denied:
 		return denied("The call was denied and not started: %s", decision.reason)
 	case decision.changed && (!calls.IsObject(decision.arguments) || len(decision.arguments) > calls.MaxAnswer):
-		event.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "the arguments changed by an approval are not a JSON object, or are too long", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
+		logevent.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "the arguments changed by an approval are not a JSON object, or are too long", logevent.ApprovalFailed, zap.String("tool", c.invocation.Name))
 		return callDecision{failure: invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")}
 	case decision.changed:
 		return callDecision{arguments: decision.arguments, changed: true, approved: g.opts.Now().Add(g.opts.WaitFor)}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/consort-go/consort/converse/internal/instructions"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -23,7 +23,7 @@ func (t *turn) introduce(o *offer) {
 		return
 	}
 	omitted := func(name string) {
-		event.Log(t.ctx, t.guard.log, zapcore.WarnLevel, "the instructions of a server were not given to the model", event.InstructionsOmitted,
+		logevent.Log(t.ctx, t.guard.log, zapcore.WarnLevel, "the instructions of a server were not given to the model", logevent.InstructionsOmitted,
 			zap.String("ensemble", name), zap.Int("limit", ensemble.MaxAllInstructions))
 	}
 	if document, ok := instructions.Document(t.conv.history, all, t.guard.clean, omitted); ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -45,7 +45,7 @@ func (c *Conversation) guardOptions() {
 		if panicked, ok := errors.AsType[*contain.Panic](err); ok {
 			fields = append(fields, zap.ByteString("stack", panicked.Stack))
 		}
-		event.Log(context.Background(), c.opts.Logger, zap.ErrorLevel, "a text was withheld, because Options.Redact panicked", event.FunctionPanicked, fields...)
+		logevent.Log(context.Background(), c.opts.Logger, zap.ErrorLevel, "a text was withheld, because Options.Redact panicked", logevent.FunctionPanicked, fields...)
 	})
 }
 
@@ -63,7 +63,7 @@ func (g *guard) logCrash(ctx context.Context, err error) {
 	if panicked, ok := errors.AsType[*contain.Panic](err); ok {
 		fields = append(fields, zap.ByteString("stack", panicked.Stack))
 	}
-	event.Log(ctx, g.log, zap.ErrorLevel, "a function of the program panicked", event.FunctionPanicked, fields...)
+	logevent.Log(ctx, g.log, zap.ErrorLevel, "a function of the program panicked", logevent.FunctionPanicked, fields...)
 }
 
 // contain turns a panic of do into the error of the work. A panic in the loop over the

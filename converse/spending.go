@@ -21,7 +21,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/converse/internal/tokens"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -86,7 +86,7 @@ func (a *account) settleHold(ctx context.Context, hold *budget.Hold, spent budge
 	amount, err := callForeign(ctx, a.guard, "the ledger of Options.Budget", func() (budget.Amount, error) { return hold.Settle(ctx, spent) })
 	a.add(amount)
 	if err != nil {
-		event.Log(ctx, a.guard.log, zapcore.ErrorLevel, "the spent amount could not be settled; the reserved amount counts as spent", event.BudgetFailed, zap.Error(err))
+		logevent.Log(ctx, a.guard.log, zapcore.ErrorLevel, "the spent amount could not be settled; the reserved amount counts as spent", logevent.BudgetFailed, zap.Error(err))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -29,7 +29,7 @@ func (s spiller) keep(whole canister.Content) (canister.LinkContent, bool) {
 	}
 	link, err := s.call(whole)
 	if err != nil {
-		event.Log(s.ctx, s.logger, zapcore.ErrorLevel, "a piece of a result could not be spilled", event.SpillFailed, zap.Error(err))
+		logevent.Log(s.ctx, s.logger, zapcore.ErrorLevel, "a piece of a result could not be spilled", logevent.SpillFailed, zap.Error(err))
 		return canister.LinkContent{}, false
 	}
 	return link, true

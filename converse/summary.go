@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/tokenestimate"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -57,7 +57,7 @@ func (t *turn) compact(ctx context.Context, command Compact) {
 	if !t.append(document) {
 		return
 	}
-	event.Log(ctx, t.guard.log, zapcore.InfoLevel, "older parts of the conversation were shortened for the model", event.Compacted,
+	logevent.Log(ctx, t.guard.log, zapcore.InfoLevel, "older parts of the conversation were shortened for the model", logevent.Compacted,
 		zap.Int64("before", command.Before), zap.Int64("after", command.After), zap.Int("trimmed", command.Trim))
 	t.emit(CompactionCompleted{
 		Document: document,

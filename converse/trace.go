@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -136,7 +136,7 @@ func (s *exchangeSpan) moved(ctx context.Context, to Fallback) {
 	if s.err = to.Err; s.err != nil {
 		cause = s.asker.guard.logged(s.err.Error())
 	}
-	event.Log(ctx, s.asker.guard.log, zapcore.WarnLevel, "a model is unavailable, and the next one of the chain is asked", event.ModelMoved,
+	logevent.Log(ctx, s.asker.guard.log, zapcore.WarnLevel, "a model is unavailable, and the next one of the chain is asked", logevent.ModelMoved,
 		zap.String("from", to.From), zap.String("to", to.To), zap.String("error", cause))
 }
 

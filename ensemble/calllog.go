@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -25,7 +25,7 @@ const (
 func (t *Tool) logBegin(ctx context.Context, call *invoker.Call) {
 	e := t.ensemble
 	if e.log.Core().Enabled(zapcore.DebugLevel) {
-		event.Log(ctx, e.log, zapcore.DebugLevel, "a call begins", event.CallStarted,
+		logevent.Log(ctx, e.log, zapcore.DebugLevel, "a call begins", logevent.CallStarted,
 			zap.String("tool", t.definition.Name), zap.String("invocation", call.ID), zap.String("arguments", t.summary(ctx, call.Arguments)))
 	}
 }
@@ -36,7 +36,7 @@ func (t *Tool) logEnd(ctx context.Context, call *invoker.Call, took time.Duratio
 	e := t.ensemble
 	if err == nil {
 		if e.log.Core().Enabled(zapcore.DebugLevel) {
-			event.Log(ctx, e.log, zapcore.DebugLevel, "a call succeeded", event.CallSucceeded,
+			logevent.Log(ctx, e.log, zapcore.DebugLevel, "a call succeeded", logevent.CallSucceeded,
 				zap.String("tool", t.definition.Name), zap.String("invocation", call.ID), zap.Duration("took", took))
 		}
 		return
@@ -49,7 +49,7 @@ func (t *Tool) logEnd(ctx context.Context, call *invoker.Call, took time.Duratio
 	if !e.log.Core().Enabled(level) {
 		return
 	}
-	event.Log(ctx, e.log, level, "a call failed", event.CallFailed,
+	logevent.Log(ctx, e.log, level, "a call failed", logevent.CallFailed,
 		zap.String("tool", t.definition.Name), zap.String("invocation", call.ID), zap.String("arguments", t.summary(ctx, call.Arguments)),
 		zap.Duration("took", took), zap.String("code", string(failure.Code)), zap.Bool("retryable", failure.Retryable),
 		zap.String("error", textcut.Bytes(t.clean(ctx)(failure.Error()), maxErrorLogged)))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 )
 
 // Away is an ensemble that could not be reached, with the error.
@@ -145,5 +145,5 @@ func (c *Catalog) Derive(key any, derive func() any) any {
 // [Catalog.Find] does not know, the nearest first. It also finds a tool whose ensemble
 // was left out or misspelled. Names without similarity are not returned.
 func (c *Catalog) Nearest(name string, n int) []string {
-	return near.Names(name, c.tools, n, func(t *Tool) (string, string) { return t.name, t.definition.Name })
+	return suggest.Names(name, c.tools, n, func(t *Tool) (string, string) { return t.name, t.definition.Name })
 }

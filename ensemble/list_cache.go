@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/display"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
@@ -162,7 +162,7 @@ func (c *listCache[T]) fail(s *session, err error) (items[T], error) {
 		c.tried, c.failed = s, backoff{}
 	}
 	c.failed.add(err)
-	c.ensemble.log.Warn("a list of resources or prompts could not be fetched", event.LibraryFailed, zap.String("list", c.kind.plural), zap.Error(err))
+	c.ensemble.log.Warn("a list of resources or prompts could not be fetched", logevent.LibraryFailed, zap.String("list", c.kind.plural), zap.Error(err))
 	if c.session == s {
 		return c.items, nil
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
 
@@ -121,6 +121,6 @@ func (m *monitor) sleepOrWait() time.Duration {
 		return wait
 	}
 	e.supervisor.sleep(fmt.Errorf("ensemble %q: %w", e.name, errUnused))
-	e.log.Info("disconnected until its next use", event.Disconnected, zap.Duration("unused", most))
+	e.log.Info("disconnected until its next use", logevent.Disconnected, zap.Duration("unused", most))
 	return most
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -146,7 +146,7 @@ func (o *Options) withDefaults() Options {
 	orDefault(&full.MaxResources, defaultMaxResources)
 	orDefault(&full.MaxSubscriptions, defaultMaxSubscriptions)
 	full.Restart = full.Restart.withDefaults()
-	full.Logger = event.Logger(full.Logger)
+	full.Logger = logevent.Logger(full.Logger)
 	if full.Redact == nil {
 		full.Redact = func(text string) string { return text }
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -37,7 +37,7 @@ func (c foreignCode) do(f func() error) error {
 func (c foreignCode) logPanic(err error) {
 	var panicked *contain.Panic
 	if errors.As(err, &panicked) {
-		c.log.Error("a function of a source or of the program panicked", event.SourcePanicked, zap.Error(err), zap.ByteString("stack", panicked.Stack))
+		c.log.Error("a function of a source or of the program panicked", logevent.SourcePanicked, zap.Error(err), zap.ByteString("stack", panicked.Stack))
 	}
 }
 

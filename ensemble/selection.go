@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
 )
@@ -223,7 +223,7 @@ func (s *Selection) prompter(ctx context.Context, name string) (*Ensemble, strin
 		}
 	}
 	failure := notListed(away(all.Away, func(ensemble string) bool { return s.mayHavePrompt(ensemble, name) }), "prompt", name)
-	for _, meant := range near.Names(name, all.Prompts, 1, func(p Prompt) (string, string) { return p.FullName(), p.Name }) {
+	for _, meant := range suggest.Names(name, all.Prompts, 1, func(p Prompt) (string, string) { return p.FullName(), p.Name }) {
 		failure.Message += fmt.Sprintf(" Did you mean %q?", meant)
 	}
 	return nil, "", failure

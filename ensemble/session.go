@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -119,7 +119,7 @@ func (s *session) run(wanted context.Context, previous *session) {
 	ctx, cancel := context.WithTimeout(s.closing, e.options.CloseTimeout)
 	defer cancel()
 	if err := e.foreign.do(func() error { return connection.Close(ctx) }); err != nil {
-		e.log.Warn("closing the connection failed", event.CloseFailed, zap.Error(err))
+		e.log.Warn("closing the connection failed", logevent.CloseFailed, zap.Error(err))
 	}
 }
 
@@ -291,7 +291,7 @@ func (s *session) succeed(connection Connection, signals signals, found listed, 
 	s.setTools(found)
 	close(s.opened)
 	e.supervisor.connected(peer, took)
-	e.log.Info("connected", event.Connected, zap.Int("tools", len(found.offer.tools)), zap.Int("aside", len(found.offer.aside)), zap.Duration("took", took))
+	e.log.Info("connected", logevent.Connected, zap.Int("tools", len(found.offer.tools)), zap.Int("aside", len(found.offer.aside)), zap.Duration("took", took))
 }
 
 // fail ends the attempt, unless it has already ended.
@@ -308,7 +308,7 @@ func (s *session) fail(err error) {
 	}
 	e.supervisor.failed.add(err)
 	s.end(err)
-	e.log.Warn("cannot connect", event.ConnectFailed, zap.Error(err))
+	e.log.Warn("cannot connect", logevent.ConnectFailed, zap.Error(err))
 	e.supervisor.setBack(err)
 }
 

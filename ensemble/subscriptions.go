@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -127,7 +127,7 @@ func (sub *subscription) unsubscribe(s *session) {
 		defer j.finish()
 		defer done()
 		if err := e.foreign.do(func() error { return sub.settle(ctx, s, library) }); err != nil {
-			e.log.Info("a subscription could not be ended", event.SubscriptionFailed, zap.Error(err))
+			e.log.Info("a subscription could not be ended", logevent.SubscriptionFailed, zap.Error(err))
 		}
 	}()
 }
@@ -208,7 +208,7 @@ func (s *session) resubscribe(library Library) {
 			continue
 		}
 		if err := sub.renew(s, library); err != nil && s.alive.Err() == nil {
-			e.log.Warn("a subscription could not be renewed", event.SubscriptionFailed, zap.Error(err))
+			e.log.Warn("a subscription could not be renewed", logevent.SubscriptionFailed, zap.Error(err))
 		}
 		if missed {
 			e.news.updated(sub.uri)

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
@@ -104,7 +104,7 @@ func (v *supervisor) enter(state State) {
 		return
 	}
 	v.state, v.since = state, time.Now()
-	v.ensemble.log.Debug("the state changed", event.StateChanged, zap.String("state", string(state)))
+	v.ensemble.log.Debug("the state changed", logevent.StateChanged, zap.String("state", string(state)))
 }
 
 // connect returns the current session or begins one, unless an attempt failed a moment
@@ -152,7 +152,7 @@ func (v *supervisor) lost(s *session, cause error) {
 	err := fmt.Errorf("ensemble %q: the connection was lost: %w", v.ensemble.name, cause)
 	s.end(err)
 	v.broken = true
-	v.ensemble.log.Warn("lost", event.Lost, zap.Error(cause))
+	v.ensemble.log.Warn("lost", logevent.Lost, zap.Error(cause))
 	v.setBack(err)
 }
 
@@ -195,7 +195,7 @@ func (v *supervisor) setBack(cause error) {
 func (v *supervisor) planRetry(wait time.Duration) {
 	if v.ensemble.options.Restart.Policy == RestartAlways || len(v.ensemble.subscriptions) > 0 {
 		v.retry = time.AfterFunc(wait, v.ensemble.reconnect)
-		v.ensemble.log.Info("connecting again soon", event.RetryPlanned, zap.Duration("in", wait))
+		v.ensemble.log.Info("connecting again soon", logevent.RetryPlanned, zap.Duration("in", wait))
 	}
 }
 
@@ -218,7 +218,7 @@ func (v *supervisor) park(cause error) {
 	}
 	v.lastErr = v.parked
 	v.enter(Parked)
-	v.ensemble.log.Error("parked; it is not retried until the program connects it again", event.Parked, zap.Int("failures", len(v.setbacks)), zap.Error(cause))
+	v.ensemble.log.Error("parked; it is not retried until the program connects it again", logevent.Parked, zap.Int("failures", len(v.setbacks)), zap.Error(cause))
 }
 
 // retryWait returns how long to wait after the newest setback: between half and all of

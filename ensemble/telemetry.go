@@ -5,7 +5,7 @@ package ensemble
 import (
 	"context"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
@@ -22,7 +22,7 @@ func (e *Ensemble) traced(ctx context.Context) context.Context {
 func (e *Ensemble) observe() {
 	stop, err := e.options.Telemetry.Observe(e.observed)
 	if err != nil {
-		e.log.Warn("the ensemble could not be added to the metrics", event.MetricsFailed, zap.Error(err))
+		e.log.Warn("the ensemble could not be added to the metrics", logevent.MetricsFailed, zap.Error(err))
 		return
 	}
 	e.unobserve = stop

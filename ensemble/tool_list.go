@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -180,7 +180,7 @@ func (s *session) setTools(found listed) {
 	e := s.ensemble
 	if c, changed := e.tools.replace(found.offer); changed {
 		e.news.tell(ToolsChanged)
-		e.log.Info("the tools have changed", event.ToolsChanged, zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("changed", c.Changed))
+		e.log.Info("the tools have changed", logevent.ToolsChanged, zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("changed", c.Changed))
 	}
 }
 
@@ -224,13 +224,13 @@ func (s *session) list(ctx context.Context, connection Connection) (listed, erro
 // valid.
 func logListing(ctx context.Context, log *zap.Logger) (ended func(*offer, error)) {
 	began := time.Now()
-	event.Log(ctx, log, zapcore.DebugLevel, "requesting the list of tools", event.ListStarted)
+	logevent.Log(ctx, log, zapcore.DebugLevel, "requesting the list of tools", logevent.ListStarted)
 	return func(o *offer, err error) {
 		took := zap.Duration("took", time.Since(began))
 		if err != nil {
-			event.Log(ctx, log, zapcore.WarnLevel, "the tools could not be listed", event.ListFailed, zap.Error(err), took)
+			logevent.Log(ctx, log, zapcore.WarnLevel, "the tools could not be listed", logevent.ListFailed, zap.Error(err), took)
 			return
 		}
-		event.Log(ctx, log, zapcore.DebugLevel, "the tools were listed", event.ListSucceeded, zap.Int("tools", len(o.tools)), zap.Int("aside", len(o.aside)), took)
+		logevent.Log(ctx, log, zapcore.DebugLevel, "the tools were listed", logevent.ListSucceeded, zap.Int("tools", len(o.tools)), zap.Int("aside", len(o.aside)), took)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -182,7 +182,7 @@ func unknownMember(name string, known []string) string {
 		return "is not allowed: no properties are known here"
 	}
 	text := "is not a known property; the known ones are " + listed(known, ", ")
-	if meant := near.Name(name, known); meant != "" {
+	if meant := suggest.Name(name, known); meant != "" {
 		text += " (did you mean " + meant + "?)"
 	}
 	return text

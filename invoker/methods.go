@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 )
 
 // Method describes the tool that is made from a method; see [Methods].
@@ -132,7 +132,7 @@ func noMethod(t reflect.Type, name string) error {
 		known = append(known, m.Name)
 	}
 	text := fmt.Sprintf("%v has no exported method %q", t, name)
-	if meant := near.Name(name, known); meant != "" {
+	if meant := suggest.Name(name, known); meant != "" {
 		return fmt.Errorf("%s; did you mean %s?", text, meant)
 	}
 	if len(known) == 0 {

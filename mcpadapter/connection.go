@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/decode"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -241,7 +241,7 @@ func (c *connection) setLogLevel() {
 	ctx, cancel := context.WithTimeout(c.life.ctx, defaultProbe)
 	defer cancel()
 	if err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(c.options.LogLevel)}); err != nil && ctx.Err() == nil {
-		c.log.Warn("the server keeps its own log level", event.LevelRefused, zap.Error(cleaned(err)))
+		c.log.Warn("the server keeps its own log level", logevent.LevelRefused, zap.Error(cleaned(err)))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -83,6 +83,6 @@ func (c *connection) serverLog(params json.RawMessage) {
 	text := string(entry.Data)
 	_ = json.Unmarshal(entry.Data, &text) // plain text reads better without its quotes
 	text = subprocess.CleanLine(textcut.Bytes(text, maxLogged))
-	c.log.Log(level, "the server says", event.ServerSaid, zap.String("data", text),
+	c.log.Log(level, "the server says", logevent.ServerSaid, zap.String("data", text),
 		zap.String("level", subprocess.CleanLine(textcut.Bytes(entry.Level, 64))), zap.String("logger", subprocess.CleanLine(textcut.Bytes(entry.Logger, maxLogged))))
 }

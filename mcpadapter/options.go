@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -180,7 +180,7 @@ func (o *ClientOptions) withDefaults(server string) ClientOptions {
 	full.Server = cmp.Or(full.Server, server)
 	full.ClientName = cmp.Or(full.ClientName, "consort")
 	full.ClientVersion = cmp.Or(full.ClientVersion, "0")
-	full.Logger = event.Logger(full.Logger)
+	full.Logger = logevent.Logger(full.Logger)
 	full.Logger = full.Logger.With(zap.String("server", full.Server))
 	if full.AnswerTimeout <= 0 {
 		full.AnswerTimeout = wire.AnswerTimeout

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -74,7 +74,7 @@ func everyOne[T any](ctx context.Context, r *requester, what, member string, ask
 			if one, ok := read(raw); ok {
 				all = append(all, one)
 			} else {
-				event.Log(ctx, r.log, zapcore.WarnLevel, "invalid descriptions of the server were omitted", event.DescriptionRefused, zap.String("list", what), zap.String("description", subprocess.CleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
+				logevent.Log(ctx, r.log, zapcore.WarnLevel, "invalid descriptions of the server were omitted", logevent.DescriptionRefused, zap.String("list", what), zap.String("description", subprocess.CleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
 			}
 		}
 		if len(all) > maxListed {

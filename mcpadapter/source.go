@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -67,7 +67,7 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 		if errors.Is(err, errNoAnswer) { // it may support only this version, and be slow
 			plans = append(plans, plan{version: p.version})
 		}
-		event.Log(ctx, s.options.Logger, zapcore.InfoLevel, "connecting failed; trying another version of the protocol", event.VersionRefused, zap.String("asked", p.version), zap.Error(err))
+		logevent.Log(ctx, s.options.Logger, zapcore.InfoLevel, "connecting failed; trying another version of the protocol", logevent.VersionRefused, zap.String("asked", p.version), zap.Error(err))
 	}
 	return nil, last
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"go.uber.org/zap"
@@ -60,10 +60,10 @@ func describe(argv []string, o StdioOptions, full ClientOptions) subprocess.Comm
 		Limits:       subprocess.Limits(o.Limits),
 		WriteTimeout: wire.StallTimeout,
 		Stderr: func(line string) {
-			full.Logger.Debug("the server writes to stderr", event.StderrRead, zap.String("line", line))
+			full.Logger.Debug("the server writes to stderr", logevent.StderrRead, zap.String("line", line))
 		},
 		StrayLine: func(line string) {
-			full.Logger.Warn("a line on stdout is not a message", event.StdoutRefused, zap.String("line", line))
+			full.Logger.Warn("a line on stdout is not a message", logevent.StdoutRefused, zap.String("line", line))
 		},
 	}
 }

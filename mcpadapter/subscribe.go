@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -78,7 +78,7 @@ func (s *standing) refused(err error) {
 	s.mu.Lock()
 	s.refusal = err
 	s.mu.Unlock()
-	s.c.log.Warn("the server does not report changes", event.ListenRefused, zap.String("of", s.what), zap.Error(cleaned(err)))
+	s.c.log.Warn("the server does not report changes", logevent.ListenRefused, zap.String("of", s.what), zap.Error(cleaned(err)))
 }
 
 // why returns why the server refuses; nil if it does not, or has not answered.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/decode"
@@ -142,6 +142,6 @@ func (c *connection) invoker(t *decode.Tool) (invoker.Invoker, error) {
 	if again != nil {
 		return nil, err
 	}
-	c.log.Warn("the results of a tool are not checked against its output schema", event.SchemaRefused, zap.String("tool", t.Name), zap.Error(err))
+	c.log.Warn("the results of a tool are not checked against its output schema", logevent.SchemaRefused, zap.String("tool", t.Name), zap.Error(err))
 	return unchecked, nil
 }

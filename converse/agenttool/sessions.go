@@ -11,7 +11,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/owner"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -167,7 +167,7 @@ func (k *sessions) end(t *session) {
 	delete(k.talks, t.id)
 	k.work.Go(func() {
 		if err := t.conversation.Close(context.Background()); err != nil {
-			k.logger.Error("a conversation could not be closed", event.ConversationFailed, zap.String(telemetry.ConversationField, t.id), zap.Error(err))
+			k.logger.Error("a conversation could not be closed", logevent.ConversationFailed, zap.String(telemetry.ConversationField, t.id), zap.Error(err))
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/internal/repeated"
+	"github.com/consort-go/consort/internal/dedupe"
 	"github.com/tidwall/gjson"
 )
 
@@ -216,12 +216,12 @@ var ownID = regexp.MustCompile(`^toolu_[a-zA-Z0-9_-]+$`)
 
 // result returns the parts of a result.
 func (w *messageWriter) result(r canister.Result) []modelapi.Part {
-	if text := w.render.Text(repeated.Without(r.Content)); r.Failed() && strings.TrimSpace(text) != "" {
+	if text := w.render.Text(dedupe.Contents(r.Content)); r.Failed() && strings.TrimSpace(text) != "" {
 		return []modelapi.Part{{Text: text}} // the API takes only text with is_error
 	}
 	var parts []modelapi.Part
 	empty := true
-	for _, c := range repeated.Without(r.Content) {
+	for _, c := range dedupe.Contents(r.Content) {
 		for _, p := range w.render.Part(c) {
 			empty = empty && p.IsText() && strings.TrimSpace(p.Text) == ""
 			parts = append(parts, p)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -82,7 +82,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if all.Stream == nil {
 		all.Stream = NewStream()
 	}
-	all.Logger = event.Logger(all.Logger)
+	all.Logger = logevent.Logger(all.Logger)
 	return all, nil
 }
 

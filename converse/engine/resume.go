@@ -9,7 +9,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
 
@@ -58,7 +58,7 @@ func (l *Local) scheduleMatches(filter history.Filter) (whole bool) {
 		}
 		err = contain.Error(err)
 		if l.lifetime.Err() == nil {
-			l.opts.Logger.Error("the store could not be searched for unfinished conversations", event.SearchFailed, zap.Error(err))
+			l.opts.Logger.Error("the store could not be searched for unfinished conversations", logevent.SearchFailed, zap.Error(err))
 		}
 		whole = whole && Permanent(err) // permanent errors concern single conversations, which stay as they are
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -112,7 +112,7 @@ func (l *Local) panicked(conversation string, err error) {
 	if cause, ok := errors.AsType[*contain.Panic](err); ok {
 		fields = append(fields, zap.ByteString("stack", cause.Stack))
 	}
-	l.opts.Logger.Error("a turn panicked", append(fields, event.TurnPanicked)...)
+	l.opts.Logger.Error("a turn panicked", append(fields, logevent.TurnPanicked)...)
 }
 
 // run is a running turn.
@@ -139,7 +139,7 @@ func (r *run) continueConversation() (turn converse.Turn, err error) {
 	}
 	defer func() {
 		if closed := conv.Close(context.WithoutCancel(ctx)); closed != nil {
-			r.opts.Logger.Error("a conversation could not be closed", event.ConversationFailed, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(closed))
+			r.opts.Logger.Error("a conversation could not be closed", logevent.ConversationFailed, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(closed))
 		}
 	}()
 	for happened, err := range conv.Continue(ctx) {
@@ -174,7 +174,7 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 
 // lost logs a delta that could not be published. Its content is in the log, or will be.
 func (r *run) lost(err error) {
-	r.opts.Logger.Debug("a delta was lost", event.DeltaLost, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(err))
+	r.opts.Logger.Debug("a delta was lost", logevent.DeltaLost, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(err))
 }
 
 // failed decides whether a failed turn is retried.
@@ -183,13 +183,13 @@ func (r *run) failed(err error) {
 	id := zap.String(telemetry.ConversationField, r.slot.id)
 	if Permanent(err) || r.slot.tries.failed >= r.opts.Retries {
 		r.checks.forget(r.slot.id)
-		r.opts.Logger.Error("a turn failed, and is not retried before the next message or the next start", event.TurnFailed, id, zap.Error(err))
+		r.opts.Logger.Error("a turn failed, and is not retried before the next message or the next start", logevent.TurnFailed, id, zap.Error(err))
 	} else {
 		pause := r.opts.pause(r.slot.tries.failed)
 		r.slot.tries.failed++
 		ended.Again = time.Now().Add(pause)
 		r.checks.set(r.slot.id, ended.Again, r.slot.tries)
-		r.opts.Logger.Warn("a turn failed and will be retried", event.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
+		r.opts.Logger.Warn("a turn failed and will be retried", logevent.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
 	}
 	ended.Turn = r.publisher.Turn(r.ctx)
 	r.failures.note(r.slot.id, ended)

@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/internal/repeated"
+	"github.com/consort-go/consort/internal/dedupe"
 )
 
 // messageWriter writes canisters as messages of the API. The output depends only on the
@@ -182,7 +182,7 @@ func (w *messageWriter) result(call canister.Invocation, r canister.Result) (str
 	}
 	var texts []string
 	var shown []modelapi.Part
-	for _, c := range repeated.Without(r.Content) {
+	for _, c := range dedupe.Contents(r.Content) {
 		for _, p := range w.render.Part(c) {
 			if p.IsText() {
 				texts = append(texts, p.Text)

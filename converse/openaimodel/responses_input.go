@@ -10,7 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/internal/repeated"
+	"github.com/consort-go/consort/internal/dedupe"
 )
 
 // inputWriter writes canisters as input items of Responses. The output depends only on the
@@ -146,7 +146,7 @@ func responseCallID(call canister.Invocation, own bool) string {
 func (w *inputWriter) result(r canister.Result) []modelapi.Part {
 	var parts []modelapi.Part
 	empty := true
-	for _, c := range repeated.Without(r.Content) {
+	for _, c := range dedupe.Contents(r.Content) {
 		for _, p := range w.render.Part(c) {
 			empty = empty && p.IsText() && p.Text == ""
 			parts = append(parts, p)

@@ -3,7 +3,7 @@
 package temporal
 
 import (
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
 
@@ -17,4 +17,4 @@ var (
 	eventCloseFailed  = named("temporal.conversation.close.failed")
 )
 
-func named(name string) zap.Field { return zap.String(event.Key, name) }
+func named(name string) zap.Field { return zap.String(logevent.Key, name) }

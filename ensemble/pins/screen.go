@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -29,7 +29,7 @@ const (
 // policy means [SetAside]; logger may be nil. The function may be called concurrently;
 // it waits for another process that is writing the file for 2 s at most.
 func (f *File) Screen(ensemble string, policy Policy, logger *zap.Logger) func([]*invoker.Definition) map[string]error {
-	s := &screen{file: f, ensemble: valid(ensemble), policy: policy, log: event.Logger(logger).With(zap.String("ensemble", ensemble))}
+	s := &screen{file: f, ensemble: valid(ensemble), policy: policy, log: logevent.Logger(logger).With(zap.String("ensemble", ensemble))}
 	return s.look
 }
 
@@ -62,7 +62,7 @@ func (s *screen) look(definitions []*invoker.Definition) map[string]error {
 	s.file.mu.Unlock()
 	if err != nil {
 		err = s.file.wrap(err)
-		s.log.Warn("the tools could not be compared with their pins, or could not be pinned", event.PinsFailed, zap.Error(err))
+		s.log.Warn("the tools could not be compared with their pins, or could not be pinned", logevent.PinsFailed, zap.Error(err))
 	}
 	if compared == nil && err != nil {
 		return s.unknown(seen, err)
@@ -146,16 +146,16 @@ func (s *screen) judge(compared []sighting, err error) map[string]error {
 			aside[c.name] = fmt.Errorf("it is new and cannot be pinned: %w", err)
 		case !c.changed:
 		case s.policy == Allow && err == nil:
-			s.log.Info("a tool has changed, and was pinned again", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
+			s.log.Info("a tool has changed, and was pinned again", logevent.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
 		case s.strict():
 			aside[c.name] = c.reason(err)
-			s.log.Warn("a tool has changed since it was pinned, and was set aside", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
+			s.log.Warn("a tool has changed since it was pinned, and was set aside", logevent.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
 		default:
-			s.log.Warn("a tool has changed since it was pinned", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)), zap.String("accept", c.command()))
+			s.log.Warn("a tool has changed since it was pinned", logevent.PinChanged, tool, zap.String("changed", whatChanged(c.changes)), zap.String("accept", c.command()))
 		}
 	}
 	if fresh > 0 {
-		s.log.Info("tools were pinned", event.Pinned, zap.Int("tools", fresh))
+		s.log.Info("tools were pinned", logevent.Pinned, zap.Int("tools", fresh))
 	}
 	return aside
 }

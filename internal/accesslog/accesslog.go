@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -99,6 +99,6 @@ func (l *Line) End(logs *Logs, transport, from string, bytes int64, status ...za
 			fields = append(fields, zap.String(f.key, f.value))
 		}
 	}
-	event.Log(l.ctx, log, zapcore.InfoLevel, event.RequestEndedMessage, event.ServeRequestEnded, append(fields,
+	logevent.Log(l.ctx, log, zapcore.InfoLevel, logevent.RequestEndedMessage, logevent.ServeRequestEnded, append(fields,
 		zap.String("transport", transport), zap.String("method", l.method), zap.Duration("took", time.Since(l.began)), zap.Int64("bytes", bytes))...)
 }

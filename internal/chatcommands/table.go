@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 )
 
 // Command is a command of chat.
@@ -96,7 +96,7 @@ func unknown(name string, all []Command) error {
 		names[i] = c.Name
 	}
 	hint := ""
-	if like := near.Name(name, names); like != "" {
+	if like := suggest.Name(name, names); like != "" {
 		hint = " Did you mean " + like + "?"
 	}
 	return fmt.Errorf("there is no command %s.%s /help lists the commands; to send the line as a message, type another slash before it: /%s …", name, hint, name)

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
 
@@ -72,7 +72,7 @@ func (s *server) serveHealth(watched *readiness) (stop func(), err error) {
 		Limits: listening.Limits{
 			Connections: s.settings.MaxConnections, PerAddress: s.settings.MaxConnectionsPerAddress,
 			Full: func(closed int, address string) {
-				s.Assembly.Logger.Warn("too many connections to serve.health: some are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+				s.Assembly.Logger.Warn("too many connections to serve.health: some are closed", logevent.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 			},
 		},
 		ErrorLog:     zap.NewStdLog(s.Assembly.Logger),

@@ -9,7 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
@@ -55,7 +55,7 @@ func (c *conversations) continueAnswered(ctx context.Context, changed history.Fi
 			}
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // a deadline means that a turn is running
-			event.Log(ctx, log, zap.WarnLevel, "a conversation that received an answer could not be continued", event.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
+			logevent.Log(ctx, log, zap.WarnLevel, "a conversation that received an answer could not be continued", logevent.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
 		}
 	}
 }

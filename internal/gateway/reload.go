@@ -14,7 +14,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/reload"
 	"github.com/consort-go/consort/internal/terminal"
 	"go.uber.org/zap"
@@ -116,7 +116,7 @@ func (r *reloader) followFile(ctx context.Context) (closed func()) {
 	}
 	closed, err := reload.Listen(ctx, o.Reload.Folder, o.Location.ConfigFile, r.answer)
 	if err != nil {
-		o.Assembly.Logger.Warn("consort reload will not find this process; SIGHUP works", event.ReloadListenFailed, zap.Error(err))
+		o.Assembly.Logger.Warn("consort reload will not find this process; SIGHUP works", logevent.ReloadListenFailed, zap.Error(err))
 		return func() {}
 	}
 	return closed
@@ -143,7 +143,7 @@ func (r *reloader) awaitSignals(ctx context.Context) {
 // watch reloads at each change of the files.
 func (r *reloader) watch(ctx context.Context) {
 	failed := func(err error) {
-		r.options.Assembly.Logger.Warn("changes of the configuration file may not be noticed; SIGHUP and consort reload work", event.ReloadWatchFailed, zap.Error(err))
+		r.options.Assembly.Logger.Warn("changes of the configuration file may not be noticed; SIGHUP and consort reload work", logevent.ReloadWatchFailed, zap.Error(err))
 	}
 	watcher, err := reload.Watch(failed)
 	if err != nil {
@@ -193,7 +193,7 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 	if err != nil {
 		outcome.Error = r.assembly.Redact(err.Error())
 		if err != errChanging || why != byFile {
-			r.assembly.Logger.Error("the configuration was rejected; the one before stays in effect", event.ConfigRejected, zap.String("trigger", why), zap.Error(err))
+			r.assembly.Logger.Error("the configuration was rejected; the one before stays in effect", logevent.ConfigRejected, zap.String("trigger", why), zap.Error(err))
 		}
 		return outcome, offer
 	}
@@ -222,10 +222,10 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 
 // logOutcome logs the outcome of a successful reload.
 func logOutcome(logger *zap.Logger, why string, o *reload.Outcome) {
-	logger.Info("the configuration was reloaded", event.ConfigReloaded, zap.String("trigger", why), zap.Strings("added", o.Added),
+	logger.Info("the configuration was reloaded", logevent.ConfigReloaded, zap.String("trigger", why), zap.Strings("added", o.Added),
 		zap.Strings("removed", o.Removed), zap.Strings("changed", o.Changed), zap.Strings("keys", o.Keys), zap.Strings("needs_restart", o.NeedsRestart))
 	if len(o.NeedsRestart) > 0 {
-		logger.Warn("some keys have changed that are read only at the start: restart the process for them", event.ConfigRestartNeeded, zap.Strings("needs_restart", o.NeedsRestart))
+		logger.Warn("some keys have changed that are read only at the start: restart the process for them", logevent.ConfigRestartNeeded, zap.Strings("needs_restart", o.NeedsRestart))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
 
@@ -43,10 +43,10 @@ func deleteExpired(ctx context.Context, store history.Store, retention history.R
 		case err == nil:
 			deleted++
 		case ctx.Err() == nil:
-			event.Log(ctx, log, zap.WarnLevel, "expired conversations could not be deleted", event.HistoryPruneFailed, zap.Error(err))
+			logevent.Log(ctx, log, zap.WarnLevel, "expired conversations could not be deleted", logevent.HistoryPruneFailed, zap.Error(err))
 		}
 	}
 	if deleted > 0 {
-		event.Log(ctx, log, zap.InfoLevel, "expired conversations were deleted", event.HistoryPruned, zap.Int("conversations", deleted))
+		logevent.Log(ctx, log, zap.InfoLevel, "expired conversations were deleted", logevent.HistoryPruned, zap.Int("conversations", deleted))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -65,7 +65,7 @@ var jsonFormat = zapcore.EncoderConfig{
 // NoteJSON encodes a line for people as a line of the JSON log.
 func NoteJSON(text string) string {
 	line, err := zapcore.NewJSONEncoder(jsonFormat).EncodeEntry(
-		zapcore.Entry{Level: zapcore.InfoLevel, Time: time.Now(), Message: strings.Trim(text, "\n")}, []zapcore.Field{event.CommandSaid})
+		zapcore.Entry{Level: zapcore.InfoLevel, Time: time.Now(), Message: strings.Trim(text, "\n")}, []zapcore.Field{logevent.CommandSaid})
 	if err != nil { // strings have a JSON form
 		panic(err)
 	}
@@ -102,9 +102,9 @@ func (u untold) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapco
 func (u untold) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	for _, f := range fields {
 		switch {
-		case f.Equals(event.CallFailed) || f.Equals(event.Lost):
+		case f.Equals(logevent.CallFailed) || f.Equals(logevent.Lost):
 			return nil
-		case f.Equals(event.ConnectFailed):
+		case f.Equals(logevent.ConnectFailed):
 			u.told.failed(slices.Concat(u.with, fields))
 			return nil
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -20,15 +20,15 @@ func TestPerson(t *testing.T) {
 	logger, end := New(zapcore.AddSync(&lines), Options{Level: zapcore.WarnLevel, Person: func(server, text string) { told = append(told, server+": "+text) }})
 	a, b := logger.With(zap.String("ensemble", "a")), logger.With(zap.String("ensemble", "b"))
 	failed := func(log *zap.Logger, text string) {
-		log.Warn("cannot connect", event.ConnectFailed, zap.Error(errors.New(text)))
+		log.Warn("cannot connect", logevent.ConnectFailed, zap.Error(errors.New(text)))
 	}
 	for range 2 {
 		failed(a, `ensemble "a": cannot connect: no`)
 		failed(b, `ensemble "b": cannot connect: no`)
 	}
 	failed(a, `ensemble "a": cannot connect: busy`)
-	a.Warn("lost", event.Lost)
-	a.Warn("a call failed", event.CallFailed)
+	a.Warn("lost", logevent.Lost)
+	a.Warn("a call failed", logevent.CallFailed)
 	end()
 	if want := []string{"a: cannot connect: no", "b: cannot connect: no", "a: cannot connect: busy"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
@@ -36,7 +36,7 @@ func TestPerson(t *testing.T) {
 	if lines.Len() > 0 {
 		t.Errorf("logged %s", &lines)
 	}
-	a.Warn("the pins", event.PinsFailed)
+	a.Warn("the pins", logevent.PinsFailed)
 	if lines.Len() == 0 {
 		t.Error("another line is not logged")
 	}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -47,7 +47,7 @@ func newSampled(plain zapcore.Core, now func() time.Time) *sampled {
 
 // Check implements [zapcore.Core]. The access log is not sampled.
 func (s *sampled) Check(entry zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if entry.Message == event.RequestEndedMessage {
+	if entry.Message == logevent.RequestEndedMessage {
 		return s.plain.Check(entry, to)
 	}
 	return s.Core.Check(entry, to)
@@ -63,7 +63,7 @@ func (s *sampled) tellRest() {
 	if lines := s.out.lines.Swap(0); lines > 0 {
 		s.out.told.Store(s.out.now().UnixNano())
 		_ = s.plain.Write(zapcore.Entry{Level: zapcore.WarnLevel, Time: s.out.now(), Message: "lines were left out of this log: there were too many that are alike"},
-			[]zapcore.Field{event.LogSampled, zap.Int64("lines", lines)})
+			[]zapcore.Field{logevent.LogSampled, zap.Int64("lines", lines)})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -27,7 +27,7 @@ func TestTheLogLeavesOutOfFloods(t *testing.T) {
 	logger := zap.New(sampled, zap.WithClock(clock)).With(zap.String("of", "all"))
 	count := func(message string) int { return seen.FilterMessage(message).Len() }
 	left := func() (lines []int64) {
-		for _, entry := range seen.FilterField(event.LogSampled).All() {
+		for _, entry := range seen.FilterField(logevent.LogSampled).All() {
 			lines = append(lines, entry.ContextMap()["lines"].(int64))
 		}
 		return lines
@@ -65,8 +65,8 @@ func TestTheLogKeepsRequests(t *testing.T) {
 	sampled := newSampled(core, clock.Now)
 	logger := zap.New(sampled, zap.WithClock(clock)).With(zap.String("of", "all"))
 	for range 1000 {
-		logger.Info(event.RequestEndedMessage)
-		logger.Debug(event.RequestEndedMessage)
+		logger.Info(logevent.RequestEndedMessage)
+		logger.Debug(logevent.RequestEndedMessage)
 	}
 	if n := seen.FilterField(zap.String("of", "all")).Len(); n != 1000 {
 		t.Errorf("%d lines of 1000", n)

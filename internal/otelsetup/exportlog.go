@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/display"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
@@ -39,7 +39,7 @@ func newExportLog(logger *zap.Logger, redact func(string) string) *exportLog {
 
 // wrong logs an environment variable that the user must correct.
 func (l *exportLog) wrong(problem string) {
-	l.logger.Error("an environment variable is invalid", event.VariableWrong, zap.String("problem", l.clean(problem)))
+	l.logger.Error("an environment variable is invalid", logevent.VariableWrong, zap.String("problem", l.clean(problem)))
 }
 
 // begin marks the end of startup, when only variables can be wrong.
@@ -72,7 +72,7 @@ func (l *exportLog) failed(text string) {
 
 // tell writes a line; l.mu is held.
 func (l *exportLog) tell(text string, now time.Time) {
-	l.logger.Warn("traces or metrics were not exported", event.ExportFailed, zap.String("error", textcut.Bytes(text, 500)), zap.Int("before", l.untold))
+	l.logger.Warn("traces or metrics were not exported", logevent.ExportFailed, zap.String("error", textcut.Bytes(text, 500)), zap.Int("before", l.untold))
 	l.told, l.untold, l.last = now, 0, ""
 }
 

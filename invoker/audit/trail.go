@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -70,7 +70,7 @@ func New(sink Sink, opts *Options) *Trail {
 	for i, pattern := range t.opts.Omit {
 		t.opts.Omit[i] = fold(pattern)
 	}
-	t.opts.Logger = event.Logger(t.opts.Logger)
+	t.opts.Logger = logevent.Logger(t.opts.Logger)
 	return t
 }
 
@@ -83,11 +83,11 @@ func (t *Trail) Keep(ctx context.Context, record Record) {
 		return
 	}
 	if err := t.clean(ctx, &record); err != nil {
-		event.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "texts of an audit record were withheld", event.AuditFailed,
+		logevent.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "texts of an audit record were withheld", logevent.AuditFailed,
 			zap.String("tool", record.Tool), zap.String("invocation", record.Invocation), zap.Error(err))
 	}
 	if err := t.hand(context.WithoutCancel(ctx), &record); err != nil {
-		event.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "an audit record could not be written", event.AuditFailed, zap.String("tool", record.Tool),
+		logevent.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "an audit record could not be written", logevent.AuditFailed, zap.String("tool", record.Tool),
 			zap.String("invocation", record.Invocation),
 			zap.String("code", record.Code), zap.Error(err))
 	}

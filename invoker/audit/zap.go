@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -39,7 +39,7 @@ func (s zapSink) Record(ctx context.Context, record *Record) error {
 	}
 	var failed failures
 	entry.Time, entry.ErrorOutput = record.Time, &failed
-	entry.Write(append(telemetry.Fields(ctx), event.AuditKept, zap.Inline(fields{record}))...)
+	entry.Write(append(telemetry.Fields(ctx), logevent.AuditKept, zap.Inline(fields{record}))...)
 	if failed.text.Len() > 0 {
 		return fmt.Errorf("audit: the log cannot be written: %s", bytes.TrimSpace(failed.text.Bytes()))
 	}

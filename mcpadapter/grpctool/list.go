@@ -10,7 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -94,7 +94,7 @@ func (c *connection) invoker(tool *toolspb.ToolDefinition) (invoker.Invoker, err
 	if again != nil {
 		return nil, err
 	}
-	c.source.options.Logger.Warn("the results of a tool are not checked against its output schema", event.SchemaRefused, zap.String("tool", name), zap.Error(err))
+	c.source.options.Logger.Warn("the results of a tool are not checked against its output schema", logevent.SchemaRefused, zap.String("tool", name), zap.Error(err))
 	return unchecked, nil
 }
 

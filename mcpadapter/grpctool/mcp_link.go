@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -134,7 +134,7 @@ func (l *MCPLink) read() {
 		}
 		message, err := jsonrpc.DecodeMessage(frame.GetMessage())
 		if err != nil {
-			l.source.options.Logger.Warn("a frame that is not a message", event.FrameRefused, zap.Error(err))
+			l.source.options.Logger.Warn("a frame that is not a message", logevent.FrameRefused, zap.Error(err))
 			continue
 		}
 		select {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/access"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -59,7 +59,7 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 	defer h.server.addStream(in, from)()
 	err = h.mcp.Serve(ctx, in, &frameWriter{stream: stream})
 	if err != nil && !errors.Is(err, context.Canceled) {
-		event.Log(ctx, h.server.log, zapcore.InfoLevel, "a stream of MCP ended", event.ServeStreamFailed, zap.Error(err))
+		logevent.Log(ctx, h.server.log, zapcore.InfoLevel, "a stream of MCP ended", logevent.ServeStreamFailed, zap.Error(err))
 		return status.Error(codes.Aborted, "the session ended")
 	}
 	return nil

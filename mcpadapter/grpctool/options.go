@@ -8,7 +8,7 @@ import (
 	"crypto/tls"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
 
@@ -82,7 +82,7 @@ func (o *Options) withDefaults(server string) Options {
 	if full.MaxMessage <= 0 {
 		full.MaxMessage = defaultMaxMessage
 	}
-	full.Logger = event.Logger(full.Logger)
+	full.Logger = logevent.Logger(full.Logger)
 	full.Logger = full.Logger.With(zap.String("server", full.Server))
 	return full
 }

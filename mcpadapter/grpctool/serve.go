@@ -12,8 +12,8 @@ import (
 
 	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -69,7 +69,7 @@ func (h handlers) CallTool(ctx context.Context, request *toolspb.ToolCallRequest
 
 func (h handlers) contain(ctx context.Context, err *error) {
 	if p := recover(); p != nil {
-		event.Log(ctx, h.server.log, zapcore.ErrorLevel, "a request panicked", event.ServeRequestPanicked, zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		logevent.Log(ctx, h.server.log, zapcore.ErrorLevel, "a request panicked", logevent.ServeRequestPanicked, zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 		*err = status.Error(codes.Internal, "the server failed")
 	}
 }
@@ -133,7 +133,7 @@ const lastAnswers = 250 * time.Millisecond
 
 // full logs that connections were closed because a limit was reached.
 func (s *Server) full(closed int, address string) {
-	s.log.Warn("too many connections: those without a running request are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+	s.log.Warn("too many connections: those without a running request are closed", logevent.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }
 
 // readinessEvery is how often the readiness of the roster is checked.
@@ -186,7 +186,7 @@ func (s *Server) isReady() bool {
 	err := contain.Call("ServerOptions.NotReady", func() { reason = s.options.NotReady() })
 	if err != nil {
 		s.notReady.Do(func() {
-			s.log.Error("a function of the program panicked", event.FunctionPanicked, zap.String("function", "ServerOptions.NotReady"), zap.String("cause", err.Error()))
+			s.log.Error("a function of the program panicked", logevent.FunctionPanicked, zap.String("function", "ServerOptions.NotReady"), zap.String("cause", err.Error()))
 		})
 	}
 	return err == nil && reason == ""

@@ -10,8 +10,8 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
@@ -48,7 +48,7 @@ func newStreams(s *Server) *streams {
 
 // streamsFull logs that streams were ended because a limit was reached.
 func (s *Server) streamsFull(closed int, address string) {
-	s.log.Warn("too many incomplete requests or open streams: some are ended", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+	s.log.Warn("too many incomplete requests or open streams: some are ended", logevent.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }
 
 // waiting limits streams that wait, mostly for their clients. At the limit, the address

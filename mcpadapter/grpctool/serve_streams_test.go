@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -307,7 +307,7 @@ func TestEndedStreamsAreLogged(t *testing.T) {
 	core, logs := observer.New(zapcore.WarnLevel)
 	s := serve(t, &grpctool.ServerOptions{Token: "0123456789abcdef", Logger: zap.New(core)})
 	flood(t, s.address, "127.0.0.2", healthpb.Health_Check_FullMethodName, 400, 400-256)
-	entries := logs.FilterField(event.ServeFull).All()
+	entries := logs.FilterField(logevent.ServeFull).All()
 	if len(entries) != 1 {
 		t.Fatalf("%d entries", len(entries))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"go.uber.org/zap"
@@ -221,7 +221,7 @@ func TestNotReadyPanics(t *testing.T) {
 	if err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("%v, %v", got, err)
 	}
-	if n := logs.FilterField(event.FunctionPanicked).Len(); n != 1 {
+	if n := logs.FilterField(logevent.FunctionPanicked).Len(); n != 1 {
 		t.Errorf("%d entries in the log", n)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -139,7 +139,7 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	full.MaxMessage = cmp.Or(max(full.MaxMessage, 0), defaultMaxRequest)
 	full.Parallel = cmp.Or(max(full.Parallel, 0), defaultParallel)
 	full.ShutdownTimeout = cmp.Or(max(full.ShutdownTimeout, 0), defaultShutdownTimeout)
-	full.Logger = event.Logger(full.Logger)
+	full.Logger = logevent.Logger(full.Logger)
 	return full
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -140,7 +140,7 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 	}
 	v, err := g.authenticate(ctx)
 	if err != nil {
-		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", access.Address(addressOf(ctx))), zap.Error(err))
+		logevent.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", logevent.ServeRequestRefused, zap.String("from", access.Address(addressOf(ctx))), zap.Error(err))
 		var failure *invoker.Failure
 		if errors.As(err, &failure) && failure.Code == invoker.Denied {
 			return nil, status.Error(codes.PermissionDenied, "the credentials do not allow this")

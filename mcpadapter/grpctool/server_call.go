@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -123,11 +123,11 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	var forged *invoker.Forged
 	switch log := c.server.log; {
 	case errors.As(failure, &forged):
-		event.Log(c.ctx, log, zapcore.WarnLevel, "a client sent trusted values as arguments", event.ServeCallForged, append(fields, zap.Strings("forged", forged.Names))...)
+		logevent.Log(c.ctx, log, zapcore.WarnLevel, "a client sent trusted values as arguments", logevent.ServeCallForged, append(fields, zap.Strings("forged", forged.Names))...)
 	case failure.Cause != nil:
-		event.Log(c.ctx, log, zapcore.WarnLevel, "a call failed", event.ServeCallFailed, append(fields, zap.NamedError("cause", failure.Cause))...)
+		logevent.Log(c.ctx, log, zapcore.WarnLevel, "a call failed", logevent.ServeCallFailed, append(fields, zap.NamedError("cause", failure.Cause))...)
 	default:
-		event.Log(c.ctx, log, zapcore.DebugLevel, "a call failed", event.ServeCallFailed, fields...)
+		logevent.Log(c.ctx, log, zapcore.DebugLevel, "a call failed", logevent.ServeCallFailed, fields...)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -41,7 +41,7 @@ type offered struct {
 func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	catalog, err := s.roster.Catalog(ctx)
 	if err != nil {
-		event.Log(ctx, s.log, zapcore.WarnLevel, "the tools cannot be listed", event.ServeListFailed, zap.Error(err))
+		logevent.Log(ctx, s.log, zapcore.WarnLevel, "the tools cannot be listed", logevent.ServeListFailed, zap.Error(err))
 		return nil, err
 	}
 	if set := s.tools.Load(); set != nil && set.catalog == catalog {
@@ -136,11 +136,11 @@ func (s *Server) fill(set *toolset, tools []*ensemble.Tool, log *zap.Logger) {
 func (set *toolset) add(t *ensemble.Tool, name, category string, log *zap.Logger) {
 	name = clean(name)
 	if set.byName[name] != nil {
-		log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		log.Warn("a tool is not offered: another one has the same name", logevent.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	if !t.Definition().IsForModels() {
-		log.Info("a tool is not offered: it is only for its app, which a definition cannot express", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		log.Info("a tool is not offered: it is only for its app, which a definition cannot express", logevent.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	tool := &offered{Tool: t, listed: definitionOf(t.Definition(), name, category)}

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -120,7 +120,7 @@ func New(options *Options) (*Client, error) {
 	}
 	o.ClientName = cmp.Or(o.ClientName, "Consort")
 	u.Fragment, u.RawFragment = "", ""
-	c := &Client{options: o, endpoint: u.String(), log: event.Logger(o.Logger), secrets: redact.NewGrowing()}
+	c := &Client{options: o, endpoint: u.String(), log: logevent.Logger(o.Logger), secrets: redact.NewGrowing()}
 	u.RawQuery, u.User = "", nil
 	c.server = u
 	c.key = Key{Issuer: o.Issuer, Resource: u.String(), Identity: o.Identity}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
 
@@ -142,14 +142,14 @@ func (c *Client) refreshStored(ctx context.Context, l *Login, rejected Secret) (
 		}
 		renewed, err := c.refresh(ctx, now)
 		if isCode(err, "invalid_grant") {
-			c.log.Warn("a login has ended", event.LoginEnded, zap.String("server", c.key.Resource), zap.String("issuer", now.Issuer), zap.Error(err))
+			c.log.Warn("a login has ended", logevent.LoginEnded, zap.String("server", c.key.Resource), zap.String("issuer", now.Issuer), zap.Error(err))
 			refreshErr = c.needed("the authorization server ended the login: " + err.Error())
 			return now.ended(err.Error()), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		c.log.Debug("a login was renewed", event.LoginRenewed, zap.String("server", c.key.Resource), zap.String("issuer", now.Issuer))
+		c.log.Debug("a login was renewed", logevent.LoginRenewed, zap.String("server", c.key.Resource), zap.String("issuer", now.Issuer))
 		result = renewed
 		return renewed, nil
 	})
@@ -157,7 +157,7 @@ func (c *Client) refreshStored(ctx context.Context, l *Login, rejected Secret) (
 	c.unsaved, c.failed = nil, nil
 	if storeErr != nil && result != nil { // it is used, and stored with the next one
 		c.unsaved = result
-		c.log.Error("a renewed login could not be stored", event.LoginUnsaved, zap.String("server", c.key.Resource), zap.Error(storeErr))
+		c.log.Error("a renewed login could not be stored", logevent.LoginUnsaved, zap.String("server", c.key.Resource), zap.Error(storeErr))
 	}
 	c.mu.Unlock()
 	switch {

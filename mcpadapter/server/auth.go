@@ -15,8 +15,8 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -166,7 +166,7 @@ func (a *authentication) refuse(w http.ResponseWriter, r *http.Request, err erro
 		text = "the token is not valid"
 		challenge = append(challenge, `error="invalid_token"`)
 	}
-	event.Log(r.Context(), a.refusals, zapcore.InfoLevel, "a request is refused: its token is not valid", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	logevent.Log(r.Context(), a.refusals, zapcore.InfoLevel, "a request is refused: its token is not valid", logevent.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
 	listening.Refuse(w, r, status, text)
 }

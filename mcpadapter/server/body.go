@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/access"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -50,7 +50,7 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	}
 	e, err = inspect(text)
 	if err != nil {
-		event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused: its message is not valid", event.ServeRequestRefused, zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+		logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused: its message is not valid", logevent.ServeRequestRefused, zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
 		return e, false
 	}
@@ -99,7 +99,7 @@ func (h *handler) refuseBody(w http.ResponseWriter, r *http.Request, err error) 
 	case h.closing.Load():
 		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request did not arrive in time", event.ServeRequestRefused, zap.Int("status", http.StatusRequestTimeout), zap.String("from", hostOf(r.RemoteAddr)))
+		logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request did not arrive in time", logevent.ServeRequestRefused, zap.Int("status", http.StatusRequestTimeout), zap.String("from", hostOf(r.RemoteAddr)))
 		http.Error(w, "the request did not arrive in "+listening.RequestTimeout.String(), http.StatusRequestTimeout)
 	default:
 		http.Error(w, "the request did not arrive", http.StatusBadRequest)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -157,7 +157,7 @@ func costOf(r *http.Request, e envelope) access.Kind {
 
 // later refuses a request that the client may retry.
 func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
-	event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is delayed", event.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
+	logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is delayed", logevent.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	http.Error(w, why, status)
 }
@@ -294,7 +294,7 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	}):
 		return true
 	}
-	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is not a name of the server", event.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, wire.MaxQuoted)))
+	logevent.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is not a name of the server", logevent.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, wire.MaxQuoted)))
 	listening.Refuse(w, r, http.StatusForbidden, "the server does not have this name")
 	return false
 }
@@ -309,7 +309,7 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	own := isOriginOf(origins[0], r.Host)
 	listed := slices.ContainsFunc(h.auth.Load().origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
 	if len(origins) > 1 || !own && !listed {
-		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", textcut.Bytes(origins[0], wire.MaxQuoted)))
+		logevent.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", logevent.ServeRequestRefused, zap.String("origin", textcut.Bytes(origins[0], wire.MaxQuoted)))
 		listening.Refuse(w, r, http.StatusForbidden, "the origin is not allowed")
 		return false
 	}

@@ -8,8 +8,8 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
 
@@ -32,7 +32,7 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error {
 	o := &s.options
 	if !s.auth.Load().isRequired() && !isLoopback(hostOf(listener.Addr().String())) {
-		s.log.Warn("the server is open: anyone who can reach it may call its tools", event.ServeExposed, zap.Stringer("address", listener.Addr()))
+		s.log.Warn("the server is open: anyone who can reach it may call its tools", logevent.ServeExposed, zap.Stringer("address", listener.Addr()))
 	}
 	web := listening.NewServer(listener, s.mux(), listening.Options{
 		Limits:   listening.Limits{Connections: o.MaxConnections, PerAddress: o.MaxConnectionsPerAddress, Full: s.full},
@@ -78,5 +78,5 @@ func (s *Server) mux() http.Handler {
 
 // full logs that connections were closed because a limit was reached.
 func (s *Server) full(closed int, address string) {
-	s.log.Warn("too many connections: those without a running request are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+	s.log.Warn("too many connections: those without a running request are closed", logevent.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -163,7 +163,7 @@ func (o *Options) withDefaults() Options {
 	full.AnswerTimeout = positive(full.AnswerTimeout, wire.AnswerTimeout)
 	full.PageSize = positive(full.PageSize, defaultPageSize)
 	full.ShutdownTimeout = positive(full.ShutdownTimeout, DefaultShutdownTimeout)
-	full.Logger = event.Logger(full.Logger)
+	full.Logger = logevent.Logger(full.Logger)
 	return full
 }
 

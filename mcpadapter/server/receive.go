@@ -10,7 +10,7 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -127,7 +127,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		from, err := s.callerOf(ctx, req)
 		if err != nil {
-			event.Log(ctx, s.log, zapcore.WarnLevel, "a request is refused", event.ServeRequestRefused, zap.String("method", method), zap.Error(err))
+			logevent.Log(ctx, s.log, zapcore.WarnLevel, "a request is refused", logevent.ServeRequestRefused, zap.String("method", method), zap.Error(err))
 			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
 		}
 		if method != "subscriptions/listen" { // it does not end by itself
@@ -147,7 +147,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 // recoverPanic turns a panic into an error of the request. It must be deferred.
 func (s *Server) recoverPanic(ctx context.Context, method string, result *mcp.Result, err *error) {
 	if p := recover(); p != nil {
-		event.Log(ctx, s.log, zapcore.ErrorLevel, "a request caused a panic in the server", event.ServeRequestPanicked, zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		logevent.Log(ctx, s.log, zapcore.ErrorLevel, "a request caused a panic in the server", logevent.ServeRequestPanicked, zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 		*result, *err = nil, refusal(jsonrpc.CodeInternalError, "the server failed")
 	}
 }

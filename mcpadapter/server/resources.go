@@ -10,7 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -90,7 +90,7 @@ func cursorOf(params mcp.Params) string {
 }
 
 func (s *Server) unlisted(ctx context.Context, what string, err error) error {
-	event.Log(ctx, s.log, zapcore.WarnLevel, "a list is not available", event.ServeListFailed, zap.String("list", what), zap.Error(err))
+	logevent.Log(ctx, s.log, zapcore.WarnLevel, "a list is not available", logevent.ServeListFailed, zap.String("list", what), zap.Error(err))
 	return refusal(jsonrpc.CodeInternalError, "the %s are not available now", what)
 }
 
@@ -131,7 +131,7 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest,
 func (s *Server) failed(ctx context.Context, method string, err error, notFound int64, uri string) error {
 	failure := invoker.AsFailure(err)
 	if failure.Cause != nil {
-		event.Log(ctx, s.log, zapcore.WarnLevel, "a request failed", event.ServeRequestFailed, zap.String("method", method), zap.String("code", string(failure.Code)), zap.NamedError("cause", failure.Cause))
+		logevent.Log(ctx, s.log, zapcore.WarnLevel, "a request failed", logevent.ServeRequestFailed, zap.String("method", method), zap.String("code", string(failure.Code)), zap.NamedError("cause", failure.Cause))
 	}
 	code := int64(jsonrpc.CodeInternalError)
 	switch failure.Code {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -49,7 +49,7 @@ func (s *selections) reaches(auth *authentication, from *caller) bool {
 func (s *selections) chosen(auth *authentication, from *caller) (part *ensemble.Selection, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			event.Log(from.ctx, s.log, zapcore.ErrorLevel, "the function Select or Profile panicked: its caller may use nothing", event.ServeRequestPanicked, zap.Any("panic", p))
+			logevent.Log(from.ctx, s.log, zapcore.ErrorLevel, "the function Select or Profile panicked: its caller may use nothing", logevent.ServeRequestPanicked, zap.Any("panic", p))
 			part, ok = nil, false
 		}
 	}()

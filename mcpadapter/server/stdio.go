@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/access"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -69,7 +69,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		return ctx.Err()
 	}
 	if t.output.hasStalled() {
-		s.log.Warn("a client has stopped reading: its session is ended", event.ServeStreamStalled)
+		s.log.Warn("a client has stopped reading: its session is ended", logevent.ServeStreamStalled)
 		return errClientNotReading
 	}
 	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
@@ -347,6 +347,6 @@ func (t *stream) asked(id any) {
 }
 
 func (t *stream) refuse(code int64, message string) {
-	t.server.refusals.Info("a line of the client is refused", event.ServeRequestRefused, zap.String("reason", message))
+	t.server.refusals.Info("a line of the client is refused", logevent.ServeRequestRefused, zap.String("reason", message))
 	_ = t.output.write(refusalText(code, message))
 }

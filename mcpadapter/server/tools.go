@@ -15,7 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -57,7 +57,7 @@ type offeredTool struct {
 func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	catalog, err := s.roster.Catalog(ctx)
 	if err != nil {
-		event.Log(ctx, s.log, zapcore.WarnLevel, "a list is not available", event.ServeListFailed, zap.String("list", "tools"), zap.Error(err))
+		logevent.Log(ctx, s.log, zapcore.WarnLevel, "a list is not available", logevent.ServeListFailed, zap.String("list", "tools"), zap.Error(err))
 		return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
 	}
 	if set := s.offers.tools.Load(); set != nil && set.catalog == catalog {
@@ -142,7 +142,7 @@ var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 func (set *toolset) add(t *ensemble.Tool, name string) {
 	if _, taken := set.byName[name]; taken {
-		set.log.Warn("a tool is not offered: another one has the same name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		set.log.Warn("a tool is not offered: another one has the same name", logevent.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	if set.whole != nil && set.whole.byName[name] != nil && set.whole.byName[name].Tool == t {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
-	"github.com/consort-go/consort/internal/repeated"
+	"github.com/consort-go/consort/internal/dedupe"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/internal/tokenestimate"
 )
@@ -76,7 +76,7 @@ func digestLines(told []canister.Canister, trim, most int) string {
 // by their names.
 func said(contents []canister.Content, most int) string {
 	texts := make([]string, 0, len(contents))
-	for _, c := range repeated.Without(contents) {
+	for _, c := range dedupe.Contents(contents) {
 		switch c := c.(type) {
 		case canister.TextContent:
 			texts = append(texts, c.Text)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -101,7 +101,7 @@ func (t *Tools) encodeSet(ctx context.Context, set *converse.Toolset, hosted [][
 	for _, definition := range set.Definitions {
 		longer, err := t.append(jsontext.AppendComma(dst), definition)
 		if err != nil {
-			event.Log(ctx, t.log, zapcore.WarnLevel, "a tool is set aside", event.ToolRefused, zap.String("tool", definition.Name), zap.Error(err))
+			logevent.Log(ctx, t.log, zapcore.WarnLevel, "a tool is set aside", logevent.ToolRefused, zap.String("tool", definition.Name), zap.Error(err))
 			continue
 		}
 		dst = longer

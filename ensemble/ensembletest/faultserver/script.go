@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 )
 
 // Script defines the faults of a server, and when they strike. Its zero value is a
@@ -174,7 +174,7 @@ func hint(name string) string {
 	for _, k := range kinds() {
 		known = append(known, string(k.Fault))
 	}
-	if meant := near.Name(name, known); meant != "" {
+	if meant := suggest.Name(name, known); meant != "" {
 		return fmt.Sprintf("; did you mean %q?", meant)
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/suggest"
 	"google.golang.org/grpc/codes"
 )
 
@@ -75,7 +75,7 @@ func hint(name string) string {
 	for _, k := range kinds() {
 		known = append(known, string(k.Fault))
 	}
-	if meant := near.Name(name, known); meant != "" {
+	if meant := suggest.Name(name, known); meant != "" {
 		return fmt.Sprintf("; did you mean %q?", meant)
 	}
 	return ""

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package near measures the edit distance of names for "did you mean" hints.
-package near
+// Package suggest finds the names that a misspelled name may stand for, for "did you mean" hints.
+package suggest
 
 import "strings"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package event_test
+package logevent_test
 
 import (
 	"encoding/json"
@@ -38,7 +38,7 @@ type line struct {
 }
 
 // forwarders hand on the lines of others.
-var forwarders = []string{module + "/internal/event", module + "/internal/redact"}
+var forwarders = []string{module + "/internal/logevent", module + "/internal/redact"}
 
 // levels are the levels of the logger's methods.
 var levels = map[string]string{"Debug": "debug", "Info": "info", "Warn": "warn", "Error": "error", "DPanic": "", "Panic": "", "Fatal": "", "Log": ""}
@@ -67,7 +67,7 @@ func (r *reader) visit(call *ast.CallExpr) {
 		return
 	}
 	switch name := f.FullName(); {
-	case name == module+"/internal/event.Log":
+	case name == module+"/internal/logevent.Log":
 		r.constant(call.Args[3])
 		r.written(call, r.levelOf(call.Args[2]), call.Args[4:])
 	case name == "(*go.uber.org/zap.Logger).Check":
@@ -165,7 +165,7 @@ func (r *reader) isOfWork(field ast.Expr) bool {
 }
 
 func isEvent(o types.Object) bool {
-	return o != nil && o.Pkg() != nil && o.Pkg().Path() == module+"/internal/event"
+	return o != nil && o.Pkg() != nil && o.Pkg().Path() == module+"/internal/logevent"
 }
 
 // fieldName returns the name of a field that is written out, or nothing.
@@ -273,7 +273,7 @@ func read(t *testing.T) *reader {
 // events returns the names of the events, by their variables.
 func events(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("event.go")
+	text, err := os.ReadFile("logevent.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event defines the names of log events: each log line has a sentence as its
+// Package logevent defines the names of log events: each log line has a sentence as its
 // message, for people, and one of these names in the field event, for programs. A test
 // checks that docs/observability/logs.md lists all of them.
-package event
+package logevent
 
 import (
 	"context"

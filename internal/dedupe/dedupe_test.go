@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package repeated_test
+package dedupe_test
 
 import (
 	"encoding/json"
@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/repeated"
+	"github.com/consort-go/consort/internal/dedupe"
 )
 
-func TestWithout(t *testing.T) {
+func TestContents(t *testing.T) {
 	long := strings.Repeat("say \"x\"\n", 40)
 	quoted, _ := json.Marshal(long)
 	spaced := `[ "` + strings.Repeat("word ", 60) + `" ]`
@@ -63,7 +63,7 @@ func TestWithout(t *testing.T) {
 			contents := canister.Texts(test.texts...)
 			contents = append(contents, canister.StructuredContent{JSON: json.RawMessage(test.structured)})
 			var got []string
-			for _, c := range repeated.Without(contents) {
+			for _, c := range dedupe.Contents(contents) {
 				switch c := c.(type) {
 				case canister.TextContent:
 					got = append(got, c.Text)

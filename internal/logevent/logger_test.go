@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package event_test
+package logevent_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -69,9 +69,9 @@ func TestAPanicOfALoggerCostsALine(t *testing.T) {
 	} {
 		inner, lines := observer.New(zap.InfoLevel)
 		var said bytes.Buffer
-		log := event.Logger(zap.New(brokenCore{inner, in}, zap.ErrorOutput(zapcore.AddSync(&said))))
-		log = event.Logger(log).With(zap.String("ensemble", "e"))
-		log.Info("connected", event.Connected)
+		log := logevent.Logger(zap.New(brokenCore{inner, in}, zap.ErrorOutput(zapcore.AddSync(&said))))
+		log = logevent.Logger(log).With(zap.String("ensemble", "e"))
+		log.Info("connected", logevent.Connected)
 		log.Debug("not asked for")
 		_ = log.Sync()
 		if lines.Len() != want.lines || want.said == "" && said.Len() > 0 || !strings.HasSuffix(said.String(), want.said) ||
@@ -82,5 +82,5 @@ func TestAPanicOfALoggerCostsALine(t *testing.T) {
 }
 
 func TestNoLoggerIsSilent(t *testing.T) {
-	event.Logger(nil).Error("nobody hears this")
+	logevent.Logger(nil).Error("nobody hears this")
 }

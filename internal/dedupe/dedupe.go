@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repeated removes duplicate information from tool results. Tools give
+// Package dedupe removes duplicate information from tool results. Tools give
 // their answer both as text and as structured content, in different shapes: the
 // text can be the JSON of the structured content (MCP 2025-11-25, server/tools,
 // Structured Content), or the value of one of its members.
-package repeated
+package dedupe
 
 import (
 	"bytes"
@@ -26,12 +26,12 @@ const (
 	maxDepth = 3
 )
 
-// Without returns contents without duplicates. It removes a text that is a
+// Contents returns contents without duplicates. It removes a text that is a
 // string, or the JSON of a value, in a structured content, and a structured
 // content whose JSON is a text. A long text stays, and the structured content
 // refers to it. No information is lost. The result may be the slice contents,
 // which is not changed.
-func Without(contents []canister.Content) []canister.Content {
+func Contents(contents []canister.Content) []canister.Content {
 	for i, c := range contents {
 		if structured, ok := c.(canister.StructuredContent); ok && len(contents) > 1 {
 			contents = without(contents, i, structured)
