@@ -420,3 +420,56 @@ func TestAnsweredIsNotRepeated(t *testing.T) {
 		})
 	}
 }
+
+// The allow and deny lists hold for resources, templates and prompts, whether they are
+// listed or not.
+func TestListsHoldForLibraries(t *testing.T) {
+	note := func(uri string) ensemble.LocalResource {
+		return ensemble.LocalResource{Resource: ensemble.Resource{URI: uri, Name: uri}, Read: func(context.Context) ([]canister.ResourceContent, error) {
+			return []canister.ResourceContent{{Text: uri}}, nil
+		}}
+	}
+	library := ensemble.LocalLibrary{
+		Updates:   new(ensemble.Updates),
+		Resources: []ensemble.LocalResource{note("note:///a"), note("note:///secret"), note("file:///a")},
+		Templates: []ensemble.LocalTemplate{{Template: ensemble.Template{URI: "note:///by/{+name}"}, Read: func(_ context.Context, uri string, _ map[string]string) ([]canister.ResourceContent, error) {
+			return []canister.ResourceContent{{Text: uri}}, nil
+		}}},
+		Prompts: []ensemble.LocalPrompt{{Prompt: ensemble.Prompt{Name: "ask"}, Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
+			return &ensemble.Messages{}, nil
+		}}, {Prompt: ensemble.Prompt{Name: "tell"}, Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
+			return &ensemble.Messages{}, nil
+		}}},
+	}
+	e := ensemble.New("notes", library.Source(), &ensemble.Options{Allow: []string{"note:*", "ask"}, Deny: []string{"*secret*"}})
+	t.Cleanup(func() { _ = e.Close(context.Background()) })
+	resources, aside, err := e.Resources(t.Context())
+	if err != nil || len(resources) != 1 || resources[0].URI != "note:///a" || len(aside) != 2 {
+		t.Errorf("the resources are %v, without %v, %v", resources, aside, err)
+	}
+	if prompts, aside, err := e.Prompts(t.Context()); err != nil || len(prompts) != 1 || len(aside) != 1 {
+		t.Errorf("the prompts are %v, without %v, %v", prompts, aside, err)
+	}
+	for uri, want := range map[string]bool{
+		"note:///a": true, "note:///by/x": true, "note:///secret": false, "note:///%73ecret": false, "note:///by/secret": false,
+		"file:///a": false, "note:///by/../../secret": false,
+	} {
+		if _, err := e.ReadResource(t.Context(), uri); (err == nil) != want {
+			t.Errorf("reading %s: %v", uri, err)
+		}
+		if stop, err := e.Subscribe(t.Context(), uri); (err == nil) != want {
+			t.Errorf("subscribing to %s: %v", uri, err)
+		} else if stop != nil {
+			stop()
+		}
+	}
+	if _, err := e.GetPrompt(t.Context(), "tell", nil); invoker.AsFailure(err).Code != invoker.NotFound {
+		t.Errorf("a prompt that is not allowed: %v", err)
+	}
+	if _, err := e.Complete(t.Context(), &ensemble.CompletionRequest{Prompt: "tell", Argument: "x"}); invoker.AsFailure(err).Code != invoker.NotFound {
+		t.Errorf("the completion of a prompt that is not allowed: %v", err)
+	}
+	if _, err := e.GetPrompt(t.Context(), "ask", nil); err != nil {
+		t.Errorf("a prompt that is allowed: %v", err)
+	}
+}

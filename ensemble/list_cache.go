@@ -208,6 +208,9 @@ func (c *listCache[T]) selectItems(found []T) items[T] {
 			all.aside = append(all.aside, Aside{name, key, fmt.Sprintf("the ensemble has more than %d %s, which is the limit; this one and those after it are left out", most, c.kind.plural)})
 			return all
 		}
+		if reason == "" {
+			reason = c.ensemble.options.excluded(key)
+		}
 		if reason != "" {
 			all.aside = append(all.aside, Aside{name, key, reason})
 			continue

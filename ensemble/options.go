@@ -93,12 +93,13 @@ type Options struct {
 	// Settings belong to the ensemble; its invokers read them with the function
 	// [Settings]. All calls share them, so they must not be modified. May be nil.
 	Settings any
-	// Allow names the tools that are offered: globs over the tool's own name, in which
-	// * matches any run of characters and ? any single one, '/' included. Empty allows
-	// all. Neither Allow nor Deny filters resources and prompts.
+	// Allow names the tools, prompts and resources that are offered: globs over the own
+	// name of a tool or prompt, the URI of a resource, and the text of a template, in
+	// which * matches any run of characters and ? any single one, '/' included. A URI that
+	// a template matches must be allowed itself, as it is and in its canonical form. Empty
+	// allows all.
 	Allow []string
-	// Deny names the tools that are set aside, in the same way. It takes precedence
-	// over Allow.
+	// Deny names the items to set aside, in the same way. It takes precedence over Allow.
 	Deny []string
 	// Screen checks the tools of each listing that Allow and Deny let pass, in the
 	// order of their names, and returns errors by name: such a tool is set aside with

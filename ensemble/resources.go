@@ -35,13 +35,16 @@ func copied[T any](list items[T], err error) ([]T, []Aside, error) {
 }
 
 // ReadResource returns the contents of a resource, listed or not, which may be several
-// parts. It connects if needed, has the time limits of a call, and is repeated over a
+// parts, unless Options.Allow or Deny exclude it. It connects if needed, has the time limits of a call, and is repeated over a
 // fresh connection when its own was lost. Its error is an [*invoker.Failure]. In
 // addition to the failures of the source itself, the code is NOT_FOUND when the
 // connection does not implement [Library], UNAVAILABLE, TIMEOUT, CANCELED, UNAUTHORIZED
 // when a trusted value of Options.Needs is missing, or EXECUTION_FAILED when the source
 // panicked. The same holds for GetPrompt and Complete.
 func (e *Ensemble) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	if err := e.options.mayReach(e.name, uri); err != nil {
+		return nil, err
+	}
 	return requestTrusted(ctx, e, "reading a resource", func(ctx context.Context, library Library) ([]canister.ResourceContent, error) {
 		return library.Read(ctx, uri)
 	})
@@ -62,6 +65,9 @@ func requestTrusted[T any](ctx context.Context, e *Ensemble, name string, ask fu
 // GetPrompt returns the messages of the prompt with this name, which is the ensemble's
 // own.
 func (e *Ensemble) GetPrompt(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
+	if err := e.options.mayUse(e.name, "prompt", name); err != nil {
+		return nil, err
+	}
 	messages, err := requestTrusted(ctx, e, "getting a prompt", func(ctx context.Context, library Library) (*Messages, error) {
 		return library.Get(ctx, name, arguments)
 	})
@@ -80,6 +86,9 @@ const maxValues = 100
 func (e *Ensemble) Complete(ctx context.Context, asked *CompletionRequest) (*Completion, error) {
 	if asked == nil || (asked.Prompt == "") == (asked.Template == "") {
 		return nil, invoker.Failf(invoker.InvalidArguments, "A completion needs the name of a prompt or a template, and not both.")
+	}
+	if err := e.options.mayUse(e.name, "prompt or template", asked.Prompt+asked.Template); err != nil {
+		return nil, err
 	}
 	found, err := requestTrusted(ctx, e, "completing an argument", func(ctx context.Context, library Library) (*Completion, error) {
 		return library.Complete(ctx, asked)

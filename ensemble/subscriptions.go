@@ -42,6 +42,9 @@ type subscription struct {
 // server's error if it does not report updates. Only the end of ctx affects the server,
 // since the subscription is shared.
 func (e *Ensemble) Subscribe(ctx context.Context, uri string) (stop func(), err error) {
+	if err := e.options.mayReach(e.name, uri); err != nil {
+		return nil, err
+	}
 	sub, err := e.subscriptionTo(uri)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,6 @@ import (
 
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/display"
-	"github.com/consort-go/consort/internal/glob"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -193,7 +192,6 @@ func (c candidate) unfit(o *Options, taken map[string]invoker.Invoker, screened 
 // refused returns why a tool is set aside without screening; empty if it is screened.
 func (c candidate) refused(o *Options) string {
 	tool := c.definition.Name
-	matches := func(pattern string) bool { return glob.Match(pattern, tool) }
 	switch {
 	case c.invoker == nil:
 		return "it has no definition"
@@ -202,13 +200,7 @@ func (c candidate) refused(o *Options) string {
 	case tool == "":
 		return "its name has no visible characters"
 	}
-	if i := slices.IndexFunc(o.Deny, matches); i >= 0 {
-		return fmt.Sprintf("the deny list has %q", o.Deny[i])
-	}
-	if len(o.Allow) > 0 && !slices.ContainsFunc(o.Allow, matches) {
-		return "it is not in the allow list"
-	}
-	return ""
+	return o.excluded(tool)
 }
 
 // screened calls [Options].Screen with the candidates, which are sorted, the first of

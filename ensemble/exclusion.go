@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/consort-go/consort/internal/glob"
+	"github.com/consort-go/consort/internal/uritemplate"
+	"github.com/consort-go/consort/invoker"
+)
+
+// excluded returns why Allow and Deny exclude the name of a tool or prompt, the URI of a
+// resource or the text of a template; empty if they do not.
+func (o *Options) excluded(name string) string {
+	matches := func(pattern string) bool { return glob.Match(pattern, name) }
+	if i := slices.IndexFunc(o.Deny, matches); i >= 0 {
+		return fmt.Sprintf("the deny list has %q", o.Deny[i])
+	}
+	if len(o.Allow) > 0 && !slices.ContainsFunc(o.Allow, matches) {
+		return "it is not in the allow list"
+	}
+	return ""
+}
+
+// mayUse returns NOT_FOUND for an item of an ensemble that Allow and Deny exclude; nil for
+// others.
+func (o *Options) mayUse(ensemble, what, name string) error {
+	if o.excluded(name) == "" {
+		return nil
+	}
+	return invoker.Failf(invoker.NotFound, "%q does not offer the %s %q.", ensemble, what, shortened(name))
+}
+
+// mayReach is mayUse for a URI, which must be allowed in its canonical form too: a server
+// may take file:///a/../b for file:///b.
+func (o *Options) mayReach(ensemble, uri string) error {
+	if len(o.Allow)+len(o.Deny) == 0 {
+		return nil
+	}
+	if len(uri) > maxAsked || o.excluded(uritemplate.Canonical(uri)) != "" {
+		return invoker.Failf(invoker.NotFound, "%q does not offer the resource %q.", ensemble, shortened(uri))
+	}
+	return o.mayUse(ensemble, "resource", uri)
+}
