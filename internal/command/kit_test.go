@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if folder := os.Getenv(libraryVar); folder != "" {
 		os.Exit(beLibrary(folder))
 	}
+	if path := os.Getenv(workerVar); path != "" {
+		os.Exit(beWorker(path))
+	}
 	flag.Parse()
 	if flag.Lookup("test.fuzzworker").Value.String() == "true" {
 		os.Exit(m.Run()) // of a process that has made all that already

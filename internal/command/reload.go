@@ -25,9 +25,9 @@ const reloadTimeout = 10 * time.Minute
 func reloadCommand(p *program) *cobra.Command {
 	return p.withJSON(&cobra.Command{
 		Use:   "reload",
-		Short: "Make consort serve read its configuration again",
-		Long: "Reload makes the running processes of consort serve that have this configuration\n" +
-			"file, and the same user, read it again, and prints what has changed. If the file is\n" +
+		Short: "Make consort serve and worker read their configuration again",
+		Long: "Reload makes the running processes of consort serve and consort worker that have this\n" +
+			"configuration file, and the same user, read it again, and prints what has changed. If the file is\n" +
 			"wrong, they keep what they have, and the status is 2.",
 		Example: "  consort reload\n  consort reload --config /etc/consort/consort.toml",
 		Args:    cobra.NoArgs,
@@ -50,7 +50,7 @@ func runReload(ctx context.Context, p *program) error {
 	file := p.location.Config.Find()
 	outcomes, silent := reload.Ask(ctx, folder, file)
 	if silent == nil && len(outcomes) == 0 {
-		return fmt.Errorf("no consort serve of this user runs with %s; name its configuration with --config FILE", cmp.Or(file, "a configuration of this folder"))
+		return fmt.Errorf("no consort serve or worker of this user runs with %s; name its configuration with --config FILE", cmp.Or(file, "a configuration of this folder"))
 	}
 	if p.json && len(outcomes) > 0 {
 		err = p.screen.PrintDocument(reloaded{outcomes})

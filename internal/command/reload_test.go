@@ -180,7 +180,7 @@ func TestReload(t *testing.T) {
 	if left, _ := os.ReadDir(filepath.Join(placeOf(t), "consort", "run")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	contains(t, "without a process", r.reload(exit.Failed), "no consort serve of this user runs with")
+	contains(t, "without a process", r.reload(exit.Failed), "no consort serve or worker of this user runs with")
 }
 
 // SIGHUP reloads, also one that comes during the start, and ends nothing during the drain.

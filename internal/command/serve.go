@@ -52,15 +52,10 @@ func serveCommand(p *program) *cobra.Command {
 }
 
 func (s *serving) run(ctx context.Context, p *program) (err error) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // until the process ends: it reloads, and never ends the process
-	folder, err := histories.RunFolder()
+	again, err := p.prepareReload()
 	if err != nil {
 		return err
 	}
-	path := p.location.Config.Find()
-	loadAgain := p.loadAgain(path)
-	files := reload.Read(path, func(read func(path string) ([]byte, error)) { _, _ = loadAgain(read) })
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -81,8 +76,23 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 		Config: cfg, Assembly: assembly, Location: &p.location, Metrics: p.exports.Scrape,
 		Engines: p.engines, Engine: s.engine, Address: s.address(), Screen: p.screen, Stdin: p.stdin,
 		Flags:  map[string]bool{"http": s.http != "", "grpc": s.grpc != "", "health": s.health != ""},
-		Reload: &gateway.Reload{Files: files, Load: loadAgain, Assemble: p.reassemble, Folder: folder, Hangups: hangups},
+		Reload: again,
 	})
+}
+
+// prepareReload says how the configuration is loaded again. It must be called before the
+// configuration is loaded.
+func (p *program) prepareReload() (*gateway.Reload, error) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // until the process ends: it reloads, and never ends the process
+	folder, err := histories.RunFolder()
+	if err != nil {
+		return nil, err
+	}
+	path := p.location.Config.Find()
+	load := p.loadAgain(path)
+	files := reload.Read(path, func(read func(path string) ([]byte, error)) { _, _ = load(read) })
+	return &gateway.Reload{Files: files, Load: load, Assemble: p.reassemble, Folder: folder, Hangups: hangups}, nil
 }
 
 // address returns the address of the engine; it may be empty.

@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"syscall"
 
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
 	"github.com/consort-go/consort/internal/histories"
@@ -39,10 +42,11 @@ func workerCommand(p *program) *cobra.Command {
 		Short: "Run the conversations of consort serve --engine",
 		Long: "Worker runs the conversations of consort serve --engine NAME with the tools and the\n" +
 			"model of the configuration. Any number of workers can share the conversations. A\n" +
-			"signal ends a worker; the others continue its unfinished conversations.",
+			"signal ends a worker; the others continue its unfinished conversations. SIGHUP,\n" +
+			"consort reload, or a change of the configuration file make it read the file again.",
 		Example: "  consort worker --temporal 127.0.0.1:7233",
 		Args:    cobra.NoArgs,
-		RunE:    runE(func(ctx context.Context, _ []string) error { return runWorker(ctx, p, addresses) }),
+		RunE:    runEUntil(func(ctx context.Context, _ []string) error { return runWorker(ctx, p, addresses) }, os.Interrupt, syscall.SIGTERM),
 	})
 	addresses = withEngines(p, cmd)
 	return cmd
@@ -62,6 +66,10 @@ func runWorker(ctx context.Context, p *program, addresses map[string]*string) (e
 	if err != nil {
 		return err
 	}
+	again, err := p.prepareReload()
+	if err != nil {
+		return err
+	}
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -69,7 +77,7 @@ func runWorker(ctx context.Context, p *program, addresses map[string]*string) (e
 	if !cfg.Keeps() {
 		return p.location.NoStore()
 	}
-	p.needs.telemetry = true
+	p.needs.telemetry, p.needs.replaceable = true, true
 	assembly, err := p.withModel(cfg, interaction{})
 	if err != nil {
 		return err
@@ -79,6 +87,16 @@ func runWorker(ctx context.Context, p *program, addresses map[string]*string) (e
 	if err != nil {
 		return p.location.OpenError(err)
 	}
+	running := *cfg
+	running.Serve = &config.Serve{Converse: true} // conversations need the model
+	if cfg.Serve != nil {
+		running.Serve.NoWatch = cfg.Serve.NoWatch
+	}
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	defer gateway.FollowReloads(ctx, gateway.Options{
+		Config: &running, Assembly: assembly, Location: &p.location, Reload: again, Screen: p.screen, Stdin: p.stdin,
+	}, hangUp)()
 	address := *addresses[e.Name]
 	err = e.Work(ctx, address, gateway.NewParts(assembly, histories.ClientsOnly{Store: store}), func() { p.screen.Note("working for %s at %s", e.Name, address) })
 	if err != nil {

@@ -57,7 +57,7 @@ func needsRestart(key string) bool {
 // reloader replaces the configuration of a running gateway.
 type reloader struct {
 	options  *Options
-	servers  *servers
+	servers  *servers // nil without clients
 	ending   context.Context
 	end      func() // ends the process
 	terminal bool   // standard input was a terminal at the start
@@ -80,13 +80,25 @@ type offering struct {
 // startReloads reloads the configuration when a signal, a change of its files or a request
 // of another process asks for it. The function stop waits for the end of a reload.
 func (s *server) startReloads(servers *servers) (stop func()) {
-	if s.Reload == nil {
+	return s.Options.startReloads(s.ending, s.hangUp, servers)
+}
+
+// FollowReloads is like [Run] for a process that serves no clients, such as consort worker:
+// it only reloads the configuration, until ctx ends or the function stop is called, which
+// waits for the end of a reload. Of the options, Config, Assembly, Location, Reload, Screen
+// and Stdin count. hangUp ends the process.
+func FollowReloads(ctx context.Context, options Options, hangUp context.CancelFunc) (stop func()) {
+	return options.startReloads(ctx, hangUp, nil)
+}
+
+func (o *Options) startReloads(ctx context.Context, hangUp context.CancelFunc, servers *servers) (stop func()) {
+	if o.Reload == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(s.ending)
+	ctx, cancel := context.WithCancel(ctx)
 	r := &reloader{
-		options: &s.Options, servers: servers, ending: ctx, end: s.hangUp, terminal: terminal.IsTerminal(s.Stdin),
-		tried: s.Reload.Files, active: s.Reload.Files, assembly: s.Assembly, serve: s.settings,
+		options: o, servers: servers, ending: ctx, end: hangUp, terminal: terminal.IsTerminal(o.Stdin),
+		tried: o.Reload.Files, active: o.Reload.Files, assembly: o.Assembly, serve: o.Config.Serve,
 	}
 	r.running.Go(func() { r.awaitSignals(ctx) })
 	closed := r.followFile(ctx)
@@ -237,6 +249,9 @@ var errChanging = errors.New("the configuration file is changing; try again")
 // server would go.
 var errEmpty = errors.New("the configuration file is empty")
 
+// errNoModel refuses a configuration that has no model for conversations any more.
+var errNoModel = errors.New("there is no [model] table any more, and conversations need a model")
+
 // errOpen refuses a configuration whose last client was deleted: anyone could call.
 var errOpen = errors.New("without token and clients in [serve], clients would no longer be identified: restart the process for that, or allow it with open = true")
 
@@ -259,6 +274,9 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Serv
 		return nil, nil, errEmpty
 	}
 	cfg := withRunning(loaded, r.options.Config)
+	if cfg.Serve.Converse && cfg.Model == nil {
+		return nil, nil, errNoModel
+	}
 	if err := mayServe(cfg.Serve, r.serve); err != nil {
 		return nil, nil, err
 	}
@@ -311,9 +329,11 @@ func withRunning(loaded, running *config.Config) *config.Config {
 // held for apply, and not for offer.
 func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) (offer func() error) {
 	after := r.assembly
-	r.servers.mcp.SetAccess(after.Serve)
-	if r.servers.grpc != nil {
-		r.servers.grpc.SetAccess(after.ServeGRPC)
+	if r.servers != nil {
+		r.servers.mcp.SetAccess(after.Serve)
+		if r.servers.grpc != nil {
+			r.servers.grpc.SetAccess(after.ServeGRPC)
+		}
 	}
 	if earlier := r.offering; earlier != nil {
 		earlier.stop()
