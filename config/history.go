@@ -37,16 +37,17 @@ var stores = []storeKind{
 	{kind: StoreFiles, path: true, open: func(_ context.Context, h *History) (history.Store, error) {
 		return opened(files.Open(h.Path.Reveal(), nil))
 	}},
-	{kind: StorePostgres, open: func(ctx context.Context, h *History) (history.Store, error) {
+	{kind: StorePostgres, title: "PostgreSQL", open: func(ctx context.Context, h *History) (history.Store, error) {
 		return opened(postgres.Open(ctx, h.DSN.Reveal(), &postgres.Options{Schema: h.Schema}))
 	}},
 }
 
 // storeKind is an entry of stores.
 type storeKind struct {
-	kind StoreKind
-	path bool // it is at History.Path, and otherwise at History.DSN
-	open func(context.Context, *History) (history.Store, error)
+	kind  StoreKind
+	path  bool   // it is at History.Path, and otherwise at History.DSN
+	title string // for people; the kind if it is empty
+	open  func(context.Context, *History) (history.Store, error)
 }
 
 // find returns the entry of a kind, or nil.
@@ -74,6 +75,14 @@ func storeKinds() []StoreKind {
 func (k StoreKind) HasPath() bool {
 	found := k.find()
 	return found != nil && found.path
+}
+
+// Title returns the name of the kind of store for people.
+func (k StoreKind) Title() string {
+	if found := k.find(); found != nil && found.title != "" {
+		return found.title
+	}
+	return string(k)
 }
 
 // History configures where and how long conversations are stored. The program that opens

@@ -149,3 +149,11 @@ func TestConversationsOnAServer(t *testing.T) {
 		t.Errorf("another schema: %v", err)
 	}
 }
+
+func TestTitlesOfStores(t *testing.T) {
+	for kind, want := range map[config.StoreKind]string{config.StorePostgres: "PostgreSQL", config.StoreFiles: "files", "other": "other"} {
+		if got := kind.Title(); got != want {
+			t.Errorf("the title of %s is %q, want %q", kind, got, want)
+		}
+	}
+}

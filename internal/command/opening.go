@@ -40,14 +40,14 @@ func addOpening(ctx context.Context, p *program, o *opening, assembly *config.As
 	ctx = forProgram(ctx, assembly)
 	var canisters []canister.Canister
 	for _, uri := range o.documents {
-		document, err := readDocument(ctx, p, assembly.Roster, uri)
+		document, err := libraryOf(p, assembly.Roster).Document(ctx, uri)
 		if err != nil {
 			return err
 		}
 		canisters = append(canisters, document)
 	}
 	if o.prompt != "" {
-		prompted, err := getPrompt(ctx, p, assembly.Roster, o.prompt, arguments)
+		prompted, err := libraryOf(p, assembly.Roster).Prompt(ctx, o.prompt, arguments)
 		if err != nil {
 			return err
 		}

@@ -5,15 +5,10 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/display"
-	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/reports"
+	"github.com/consort-go/consort/internal/command/libraries"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
@@ -28,9 +23,9 @@ func resourcesCommand(p *program) *cobra.Command {
 		RunE: runE(func(ctx context.Context, _ []string) error {
 			return withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
 				if uri != "" {
-					return showResource(ctx, p, assembly, uri)
+					return libraryOf(p, assembly.Roster).ShowResource(ctx, uri)
 				}
-				return listResources(ctx, p, assembly)
+				return libraryOf(p, assembly.Roster).ListResources(ctx)
 			})
 		}),
 	}, "print one JSON document, or with --read the document as a canister"))
@@ -55,63 +50,7 @@ func withRoster(ctx context.Context, p *program, do func(context.Context, *confi
 	return do(invoker.WithTrusted(ctx, assembly.Trusted...), assembly)
 }
 
-// failed converts the error of a server into the error of a command.
-func failed(err error) error {
-	failure := invoker.AsFailure(err)
-	if failure == nil {
-		return nil
-	}
-	return exit.With(exit.Tool, fmt.Errorf("%s: %s", failure.Code, failure.Message))
-}
-
-// readDocument returns a resource as a document.
-func readDocument(ctx context.Context, p *program, roster *ensemble.Roster, uri string) (canister.Document, error) {
-	reading := p.screen.Begin("reading " + display.Line(uri))
-	document, err := roster.Document(ctx, uri)
-	reading.End()
-	if ctx.Err() != nil {
-		return document, context.Cause(ctx)
-	}
-	return document, failed(err)
-}
-
-func showResource(ctx context.Context, p *program, assembly *config.Assembly, uri string) error {
-	document, err := readDocument(ctx, p, assembly.Roster, uri)
-	if err != nil {
-		return err
-	}
-	if p.json {
-		return p.screen.PrintCanisters(document)
-	}
-	var parts []string
-	for _, content := range document.Content {
-		if resource, ok := content.(canister.ResourceContent); ok && resource.Blob == nil {
-			content = canister.TextContent{Text: resource.Text}
-		}
-		parts = append(parts, display.Content(content))
-	}
-	p.screen.PrintLine(strings.Join(parts, "\n"))
-	return p.screen.Err()
-}
-
-func listResources(ctx context.Context, p *program, assembly *config.Assembly) error {
-	connecting := p.screen.Begin("connecting")
-	all, err := assembly.Roster.Resources(ctx)
-	connecting.End()
-	if err != nil {
-		return err
-	}
-	list := reports.NewResourceList(all)
-	if p.json {
-		return p.screen.PrintDocument(list)
-	}
-	p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
-	noteAway(p, list.Away)
-	return p.screen.Err()
-}
-
-func noteAway(p *program, away []reports.Away) {
-	for _, a := range away {
-		p.screen.Note("%s", p.screen.Notes.Bad("away: ")+display.Text(a.Error))
-	}
+// libraryOf returns the resources and prompts of the servers.
+func libraryOf(p *program, roster *ensemble.Roster) libraries.Library {
+	return libraries.Library{Roster: roster, Screen: p.screen, JSON: p.json}
 }

@@ -67,7 +67,7 @@ func runTools(ctx context.Context, p *program, flags toolFlags) (err error) {
 	default:
 		p.screen.Print(list.Found(p.screen.Results))
 	}
-	noteAway(p, list.Away)
+	reports.NoteAway(p.screen, list.Away)
 	return p.screen.Err()
 }
 

@@ -147,7 +147,7 @@ func (l *Location) Announce(screen *terminal.Screen, cfg *config.Config) {
 func (l *Location) describe(cfg *config.Config) string {
 	switch {
 	case !cfg.History.Store.HasPath():
-		return "PostgreSQL"
+		return cfg.History.Store.Title()
 	case l.own:
 		return terminal.ShortPath(cfg.History.Path.Reveal())
 	}

@@ -189,7 +189,7 @@ func (h *History) text(paint terminal.Palette) string {
 	case h == nil:
 		return "  conversations are not stored\n"
 	case !h.Store.HasPath():
-		return paint.Good("✓") + " conversations are stored in PostgreSQL\n"
+		return paint.Good("✓") + " conversations are stored in " + h.Store.Title() + "\n"
 	case h.Error != "":
 		return fmt.Sprintf("%s conversations of chat and serve cannot be stored: %s\n", paint.Bad("✗"), display.Line(h.Error))
 	case h.Default:

@@ -76,3 +76,10 @@ func (l *listing) or(nothing string) string {
 	}
 	return l.text.String()
 }
+
+// NoteAway notes the servers that are away.
+func NoteAway(screen *terminal.Screen, away []Away) {
+	for _, a := range away {
+		screen.Note("%s", screen.Notes.Bad("away: ")+display.Text(a.Error))
+	}
+}
