@@ -63,6 +63,7 @@ type code struct{ challenge, redirect, client, resource string }
 
 // grant is a login, in the eyes of the server.
 type grant struct {
+	id               int // of the login; 0 before its first token
 	client, resource string
 	current          string // its refresh token
 	revoked          bool
@@ -286,6 +287,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 func (s *Server) issue(w http.ResponseWriter, g *grant) {
 	b := s.behaviour
 	s.serial++
+	if g.id == 0 {
+		g.id = s.serial
+	}
 	access := fmt.Sprint("access-token-", s.serial)
 	answer := map[string]any{"access_token": access, "token_type": cmp.Or(b.TokenType, "Bearer")}
 	lasts := json.RawMessage(cmp.Or(b.ExpiresIn, "3600"))
@@ -311,6 +315,16 @@ func (s *Server) Accepts(token, resource string) bool {
 	defer s.mu.Unlock()
 	g := s.access[token]
 	return g != nil && !g.revoked && g.resource == resource && time.Now().Before(g.expiry[token])
+}
+
+// LoginOf returns the number of the login of a token; 0 for an unknown token.
+func (s *Server) LoginOf(token string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.access[token]; g != nil {
+		return g.id
+	}
+	return 0
 }
 
 // Guard returns a handler that serves the metadata of a resource (RFC 9728) and lets only
