@@ -15,7 +15,7 @@ import (
 // protocol 2025-11-25 ("legacy") and in 2026-07-28.
 func TestInspector(t *testing.T) {
 	inspector := realservers.Need(t).Inspector()
-	url := launch(t)
+	url := launchShop(t)
 	stdio := []string{os.Args[0], "-e", role + "=stdio", "--protocol-era"}
 	http := []string{url, "--transport", "http", "--header", "Authorization: Bearer token-of-ada", "--protocol-era"}
 	reach := map[string][]string{
@@ -60,7 +60,7 @@ func with(words []string, more ...string) []string { return slices.Concat(words,
 func TestInspectorNeedsAToken(t *testing.T) {
 	inspector := realservers.Need(t).Inspector()
 	out, err := output(t, slices.Concat(inspector, []string{
-		launch(t), "--transport", "http", "--stored-auth-only", "--header", "Authorization: Bearer wrong", "--method", "tools/list",
+		launchShop(t), "--transport", "http", "--stored-auth-only", "--header", "Authorization: Bearer wrong", "--method", "tools/list",
 	}))
 	if err == nil || strings.Contains(string(out), "shop__add") {
 		t.Errorf("the inspector ended with %v:\n%s", err, out)

@@ -3,11 +3,9 @@
 package clients
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/testing/launch"
 	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
@@ -90,7 +89,7 @@ func TestTypeScriptClient(t *testing.T) {
 				who := "stdio"
 				if over == "http" {
 					who = "ada"
-					task["url"], task["token"], task["otherToken"] = launch(t), "token-of-ada", "token-of-bob"
+					task["url"], task["token"], task["otherToken"] = launchShop(t), "token-of-ada", "token-of-bob"
 				} else {
 					task["command"] = map[string]any{"command": os.Args[0], "env": map[string]string{role: "stdio"}}
 				}
@@ -239,37 +238,10 @@ func output(t *testing.T, argv []string) ([]byte, error) {
 	return cmd.Output()
 }
 
-// launch runs the shop over HTTP until the test ends, and returns its URL.
-func launch(t *testing.T) string {
+// launchShop runs the shop over HTTP until the test ends, and returns its URL.
+func launchShop(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), role+"=http")
-	cmd.Stderr = t.Output()
-	cmd.WaitDelay = 5 * time.Second
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { end(t, cmd, stdin) })
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the shop does not open: %v", err)
-	}
-	return strings.TrimSpace(line)
-}
-
-func end(t *testing.T, cmd *exec.Cmd, stdin io.Closer) {
-	stdin.Close()
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer late.Stop()
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the shop ended with: %v", err)
-	}
+	return launch.Program(t, cmd)
 }

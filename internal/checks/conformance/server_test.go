@@ -3,15 +3,12 @@
 package conformance
 
 import (
-	"bufio"
-	"io"
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/consort-go/consort/internal/testing/launch"
 	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
@@ -84,33 +81,5 @@ func TestServerScenarios(t *testing.T) {
 // end with the test, and has to.
 func serve(t *testing.T) string {
 	t.Helper()
-	cmd := exec.Command(build(t, "server"))
-	cmd.Stderr = t.Output()
-	cmd.WaitDelay = 5 * time.Second
-	stdin, err := cmd.StdinPipe() // the server ends when its end is closed
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(t, cmd, stdin) })
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the server did not say where it listens: %v", err)
-	}
-	return strings.TrimSpace(line)
-}
-
-func stop(t *testing.T, cmd *exec.Cmd, stdin io.Closer) {
-	stdin.Close()
-	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // it says where it hangs
-	defer late.Stop()
-	if err := cmd.Wait(); err != nil && !t.Failed() {
-		t.Errorf("the server ended with: %v", err)
-	}
+	return launch.Program(t, exec.Command(build(t, "server")))
 }
