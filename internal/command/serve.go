@@ -29,22 +29,33 @@ type serving struct {
 
 func serveCommand(p *program) *cobra.Command {
 	var s serving
-	cmd := p.withHistory(p.withTrust(&cobra.Command{
-		Use:   "serve",
+	var explained string
+	var cmd *cobra.Command
+	cmd = p.withHistory(p.withTrust(&cobra.Command{
+		Use:   "serve [NAME]",
 		Short: "Serve the tools, resources and prompts to other MCP hosts",
 		Long: "Serve runs an MCP server with the tools, resources and prompts of all servers\n" +
 			"of the configuration, over standard input and output, streamable HTTP or gRPC. After\n" +
 			"a signal it waits for running calls and ends; a second signal ends it at once. SIGHUP,\n" +
 			"consort reload, or a change of the configuration file make it read the file again.",
-		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080",
-		Args:    cobra.NoArgs,
-		RunE:    runEUntil(func(ctx context.Context, _ []string) error { return s.run(ctx, p) }, os.Interrupt, syscall.SIGTERM),
+		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080\n  consort serve --explain ada files__write_file",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: runEUntil(func(ctx context.Context, args []string) error {
+			switch {
+			case cmd.Flags().Changed("explain"):
+				return s.explain(ctx, p, explained, args)
+			case len(args) > 0:
+				return exit.Usagef("only --explain takes the name of a tool, prompt or resource")
+			}
+			return s.run(ctx, p)
+		}, os.Interrupt, syscall.SIGTERM),
 	}))
 	flags := cmd.Flags()
 	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 chooses a free one")
 	flags.StringVar(&s.grpc, "grpc", "", "serve gRPC at `ADDRESS`: the tool service, and MCP as frames of a stream")
 	flags.BoolVar(&s.stdio, "stdio", false, "serve over standard input and output, whatever the configuration says")
 	flags.StringVar(&s.health, "health", "", "serve the health of the servers over HTTP at `ADDRESS`")
+	flags.StringVar(&explained, "explain", "", "instead of serving, print whether `CLIENT` may use the tool, prompt or resource NAME, and why")
 	flags.BoolVar(&s.converse, "converse", false, "also offer the tool converse, which talks with the model")
 	flags.StringVar(&s.engine, "engine", "", "run conversations with the engine `NAME`, such as temporal, and its workers (default: in this process)")
 	s.addresses = withEngines(p, cmd)

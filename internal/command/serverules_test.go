@@ -105,3 +105,39 @@ prompts = ["over"]
 		}
 	}
 }
+
+// consort serve --explain says which line of the file decides about a client.
+func TestServeExplain(t *testing.T) {
+	table, _ := library(t, "")
+	path := file(t, guests+`allow = ["library__e*", "note:*"]
+profile = "part"
+[[serve.profiles]]
+name = "part"
+deny = ["*__leak"]
+[[serve.rules]]
+action = "deny"
+clients = ["ben"]
+resources = ["note:///secret"]
+`, table)
+	for _, c := range []struct{ client, name, want string }{
+		{"ada", "library__leak", `the client "ada" may use the tool leak of library: no list and no rule is about it`},
+		{"ben", "library__echo", `the client "ben" may use the tool echo of library: serve.clients[1].allow[0] (` + path + `:12) allows it`},
+		{"ben", "library__leak", `the client "ben" may not use the tool leak of library: serve.profiles[0].deny[0] (` + path + `:16) denies it`},
+		{"ben", "library__wait", `the client "ben" may not use the tool wait of library: it is not among the items that are allowed to the client, first by serve.clients[1].allow[0] (` + path + `:12)`},
+		{"ben", "note:///secret", `the client "ben" may not use the resource note:///secret of library: serve.rules[0] (` + path + `:17) denies it`},
+		{"ben", "note:///by/ada", `the client "ben" may use the resource note:///by/ada of library: serve.clients[1].allow[1] (` + path + `:12) allows it`},
+		{"", "library__greet", `a client without a name may use the prompt greet of library: no list and no rule is about it`},
+	} {
+		if got := consort(t, "serve", "--config", path, "--explain", c.client, c.name); got.status != int(exit.Done) || got.stdout != c.want+"\n" {
+			t.Errorf("%s %s: status %d\n%s%s\n%s", c.client, c.name, got.status, got.stdout, got.stderr, c.want)
+		}
+	}
+	for _, wrong := range [][]string{{"--explain", "eve", "library__echo"}, {"--explain", "ada"}, {"library__echo"}} {
+		if got := consort(t, append([]string{"serve", "--config", path}, wrong...)...); got.status != int(exit.Usage) || got.stdout != "" {
+			t.Errorf("%q: status %d, %s", wrong, got.status, got.stdout)
+		}
+	}
+	if got := consort(t, "serve", "--config", path, "--explain", "ada", "library__none"); got.status != int(exit.Failed) || !strings.Contains(got.stderr, `no server has the tool or prompt "library__none"`) {
+		t.Errorf("a tool that does not exist: status %d, %s", got.status, got.stderr)
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/consort-go/consort/ensemble"
+)
+
+// Explain reports whether a served client may use an item, and why: the element of a list,
+// or the rule, with its position in the file. client is empty for the clients without a
+// name, and for the one over standard input and output. It returns an error if no client
+// has the name.
+func (c *Config) Explain(client string, item ensemble.Item) (allowed bool, why string, err error) {
+	serve := c.Serve
+	if serve == nil {
+		serve = &Serve{}
+	}
+	profile := ""
+	if client != "" {
+		i := slices.IndexFunc(serve.Clients, func(one Client) bool { return one.Name == client })
+		if i < 0 {
+			return false, "", fmt.Errorf("no client is named %q%s", client, serve.clientNames())
+		}
+		profile = serve.Clients[i].Profile
+	}
+	why = "no list and no rule is about it"
+	for _, rules := range present(serve.profile(profile), serve.rulesFor(client)) {
+		allowed, key := rules.decide(&item)
+		switch {
+		case !allowed && key != "":
+			return false, c.placeOf(key) + " denies it", nil
+		case !allowed && item.Ensemble == "":
+			return false, "it can use all tools, so a client with lists or rules needs its exact name in an allow list", nil
+		case !allowed:
+			return false, "it is not among the items that are allowed to the client, first by " + c.placeOf(rules.allow[0].key), nil
+		case key != "":
+			why = c.placeOf(key) + " allows it"
+		}
+	}
+	return true, why, nil
+}
+
+// placeOf returns a key with its file and line, if the configuration was read from a file.
+func (c *Config) placeOf(key string) string {
+	n := c.find(key)
+	if n == nil {
+		return key
+	}
+	in := c.source.of(n)
+	line, _ := in.position(n.at)
+	return fmt.Sprintf("%s (%s:%d)", key, in.name, line)
+}
