@@ -76,10 +76,6 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	if err != nil {
 		return nil, err
 	}
-	logins, err := openLogins()
-	if err != nil {
-		return nil, err
-	}
 	p.assembling = config.AssembleOptions{
 		Logger:      logger,
 		Ask:         with.approve,
@@ -87,7 +83,6 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		Client:      mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
 		Telemetry:   seen,
 		Replaceable: p.needs.replaceable,
-		Logins:      logins,
 		LoginHint:   loginHint,
 	}
 	assembly, err := p.reassemble(cfg, nil)
@@ -106,6 +101,11 @@ func (p *program) reassemble(cfg *config.Config, previous *config.Assembly) (*co
 	}
 	options := p.assembling
 	options.Previous = previous
+	if storesLogins(cfg) { // otherwise there need not be a place for them
+		if options.Logins, err = openLogins(); err != nil {
+			return nil, err
+		}
+	}
 	assembly, err := config.Assemble(cfg, &options)
 	if err != nil {
 		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error says where

@@ -67,7 +67,7 @@ func loginsCommand(p *program) *cobra.Command {
 }
 
 // openLogins returns the user's stored logins.
-func openLogins() (*login.Files, error) {
+func openLogins() (login.Store, error) {
 	folder, err := histories.StateFile("logins")
 	if err != nil {
 		return nil, exit.Usagef("there is no place for stored logins: %w; set HOME or XDG_STATE_HOME", err)
@@ -103,7 +103,10 @@ func loginAt(p *program, cfg *config.Config, name string, use func(*login.Client
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	options.Store, options.Hint, options.Logger = p.assembling.Logins, loginHint(name), assembly.Logger
+	if options.Store, err = openLogins(); err != nil {
+		return err
+	}
+	options.Hint, options.Logger = loginHint(name), assembly.Logger
 	client, err := login.New(options)
 	if err != nil {
 		return exit.Usagef("%s: mcp.%s.oauth: %w", p.location.Name(), name, err)
@@ -129,6 +132,11 @@ func namesWithLogin(cfg *config.Config) []string {
 		}
 	}
 	return names
+}
+
+// storesLogins reports whether a person logs in at a server.
+func storesLogins(cfg *config.Config) bool {
+	return slices.ContainsFunc(namesWithLogin(cfg), func(name string) bool { return cfg.MCP[name].OAuth.Grant != config.GrantMachine })
 }
 
 // loginNames completes the names of servers that have a login.

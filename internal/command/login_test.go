@@ -163,6 +163,7 @@ func TestLoginByPasting(t *testing.T) {
 }
 
 func TestLoginErrors(t *testing.T) {
+	other := file(t, atlas(0))
 	s, file := guardedConfig(t, authserver.Behaviour{Challenges: []string{"plain"}})
 	contains(t, "an unknown server", consort(t, "login", "other", "--config", file).expect(t, exit.Usage).stderr, `"other"`, "notes")
 	contains(t, "a server without PKCE", consort(t, "login", "notes", "--config", file).expect(t, exit.Failed).stderr, "S256")
@@ -174,5 +175,6 @@ func TestLoginErrors(t *testing.T) {
 	}
 	contains(t, "a server without a table", consort(t, "login", "open", "--config", plain).expect(t, exit.Usage).stderr, "[mcp.open.oauth]")
 	short := run{env: []string{"CONSORT_LOGIN_KEY=short"}}
+	short.consort(t, "tools", "--config", other).expect(t, exit.Done) // it needs no login
 	contains(t, "a short key", short.consort(t, "logins", "--config", file).expect(t, exit.Usage).stderr, "CONSORT_LOGIN_KEY", "openssl")
 }
