@@ -78,7 +78,10 @@ func TestClientRules(t *testing.T) {
 		"the open world":   {"[[serve.rules]]\naction='deny'\nopen_world=true\nclients=['ada']", "safe prompt note", all},
 		"idempotent":       {"[[serve.rules]]\naction='allow'\nidempotent=true\ntools=['s*']\nclients=['ada']", "safe", all},
 		"converse by rule": {"[[serve.rules]]\naction='allow'\ntools=['converse']\nclients=['ada']", "converse", all},
-		"both":             {"allow = ['git']\n[[serve.rules]]\naction='allow'\nensembles=['web']\nclients=['ada']\n[[serve.rules]]\naction='deny'\ntools=['w*']", "read safe odd prompt note web", "read safe odd prompt note web"},
+		"both": {
+			"allow = ['git']\n[[serve.rules]]\naction='allow'\nensembles=['web']\nclients=['ada']\n[[serve.rules]]\naction='deny'\ntools=['w*']",
+			"read safe odd prompt note web", "read safe odd prompt note web",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			may := clientsOf(t, threeClients+c.text)
@@ -150,7 +153,10 @@ name = "all"
 			}
 		}
 	}
-	unknown, err := config.Assemble(&config.Config{Serve: &config.Serve{Clients: []config.Client{{Token: config.Plain("x"), Name: "ada", Profile: "gone"}}}}, nil)
+	unknown, err := config.Assemble(
+		&config.Config{Serve: &config.Serve{Clients: []config.Client{{Token: config.Plain("x"), Name: "ada", Profile: "gone"}}}},
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,11 @@
 
 package chatui
 
-import "sync"
+import (
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+)
 
 // maxBacklog bounds what waits to be shown, in bytes.
 const maxBacklog = 256 << 10
@@ -102,4 +106,12 @@ func (b *backlog) close() {
 		close(b.fresh)
 	}
 	b.room.Broadcast()
+}
+
+// listen waits for items.
+func (b *backlog) listen() tea.Msg {
+	if _, open := <-b.fresh; !open {
+		return nil
+	}
+	return arrived{}
 }

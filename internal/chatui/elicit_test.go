@@ -102,7 +102,10 @@ func TestForm(t *testing.T) {
 // an answer that is not valid cannot be sent.
 func TestNobodySendsWhatWasNotShown(t *testing.T) {
 	d := newDesk(t, 80, 24)
-	outcome := d.elicits(&invoker.ElicitRequest{Message: "Who?", Schema: json.RawMessage(`{"properties":{"name":{"type":"string","minLength":2}},"required":["name"]}`)})
+	outcome := d.elicits(&invoker.ElicitRequest{
+		Message: "Who?",
+		Schema:  json.RawMessage(`{"properties":{"name":{"type":"string","minLength":2}},"required":["name"]}`),
+	})
 	d.rests()
 	d.keys("s", "enter") // no choice yet
 	d.rests()

@@ -94,17 +94,7 @@ const maxLive = 12
 
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd {
-	return tea.Batch(m.listen(), tea.Tick(2*heartbeat, func(time.Time) tea.Msg { return firstDraw{} }))
-}
-
-// listen waits for items in the backlog.
-func (m *model) listen() tea.Cmd {
-	return func() tea.Msg {
-		if _, open := <-m.backlog.fresh; !open {
-			return nil
-		}
-		return arrived{}
-	}
+	return tea.Batch(m.backlog.listen, tea.Tick(2*heartbeat, func(time.Time) tea.Msg { return firstDraw{} }))
 }
 
 // Update implements [tea.Model].
@@ -204,7 +194,7 @@ func (m *model) process() tea.Cmd {
 	}
 	items := m.backlog.take(mouthful)
 	if len(items) == 0 {
-		return m.listen()
+		return m.backlog.listen
 	}
 	cmds := []tea.Cmd{pause}
 	for _, item := range items {

@@ -44,7 +44,10 @@ func TestStreamIsTheCleanedText(t *testing.T) {
 		var text strings.Builder
 		for range random.IntN(6) {
 			secret := secrets[random.IntN(len(secrets))]
-			text.WriteString([]string{secret, secret[:random.IntN(len(secret))] + ellipsis, ellipsis + secret[random.IntN(len(secret)):], words(alphabet, 5), ellipsis}[random.IntN(5)])
+			text.WriteString([]string{
+				secret, secret[:random.IntN(len(secret))] + ellipsis, ellipsis + secret[random.IntN(len(secret)):],
+				words(alphabet, 5), ellipsis,
+			}[random.IntN(5)])
 		}
 		text.WriteString("!")
 		if got, want := streamed(random, text.String(), g.Part), g.Text(text.String()); got != want {

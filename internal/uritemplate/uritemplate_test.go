@@ -53,7 +53,10 @@ func TestExpand(t *testing.T) {
 // URIs that a server may take for the same resource have the same canonical form.
 func TestCanonical(t *testing.T) {
 	for want, all := range map[string][]string{
-		"file:///b":       {"file:///b", "FILE:///b", "file:///a/../b", "file:///%62", "file:///%2562", "file:///a/%2e%2e/b", "file:////b", "file:///./b", `file:///a\..\b`, "file:///a%2f..%2fb", "file:///../b"},
+		"file:///b": {
+			"file:///b", "FILE:///b", "file:///a/../b", "file:///%62", "file:///%2562", "file:///a/%2e%2e/b", "file:////b",
+			"file:///./b", `file:///a\..\b`, "file:///a%2f..%2fb", "file:///../b",
+		},
 		"file:///b/":      {"file:///b/", "file:///a/../b/"},
 		"https://h.org/b": {"https://H.org/b", "https://h.org/a/%2E%2E/b"},
 		"note:a":          {"note:a", "NOTE:%61", "note:b/../a"},

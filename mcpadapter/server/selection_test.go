@@ -174,7 +174,10 @@ var lists = []struct{ method, params string }{
 // send sends a request as the guest, with and without a session, and returns the answer.
 func (s *shop) send(t *testing.T, url, session, method, name, params string) string {
 	t.Helper()
-	header := http.Header{"Authorization": {"Bearer token-of-the-guest"}, "Mcp-Protocol-Version": {"2025-11-25"}, "Mcp-Name": {name}, "Mcp-Session-Id": {session}}
+	header := http.Header{
+		"Authorization": {"Bearer token-of-the-guest"}, "Mcp-Protocol-Version": {"2025-11-25"}, "Mcp-Name": {name},
+		"Mcp-Session-Id": {session},
+	}
 	if session == "" {
 		header.Del("Mcp-Session-Id")
 		header.Set("Mcp-Protocol-Version", "2026-07-28")
