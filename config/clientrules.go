@@ -120,7 +120,7 @@ type keyedRule struct {
 	key  string
 	fits func(*ensemble.Item) bool
 	// names reports whether the element names a tool in full, without a glob.
-	names func(tool string) bool
+	names func(tool *ensemble.Item) bool
 }
 
 // rulesFor returns the rules about a client, its lists first; nil without any.
@@ -139,7 +139,7 @@ func (s *Serve) rulesFor(client string) *clientRules {
 		}
 		keyed := keyedRule{
 			key: fmt.Sprintf("serve.rules[%d]", i), fits: rule.fits,
-			names: func(tool string) bool { return slices.Contains(rule.Tools, tool) },
+			names: func(tool *ensemble.Item) bool { return rule.fits(tool) && slices.Contains(rule.Tools, tool.Name) },
 		}
 		if rule.Action == ActionDeny {
 			all.deny = append(all.deny, keyed)
@@ -168,17 +168,40 @@ func listRules(key string, list []string, deny bool) []keyedRule {
 				case item.Ensemble == "" || item.Kind == ensemble.ResourceItem:
 					return glob.Match(pattern, item.Name)
 				}
-				return glob.Match(pattern, ensemble.NameFor(item.Ensemble, item.Name)) || deny && glob.Match(pattern, item.Ensemble+"__"+item.Name)
+				return glob.Match(pattern, fullName(item)) || deny && glob.Match(pattern, item.Ensemble+"__"+item.Name)
 			},
-			names: func(tool string) bool { return pattern == tool },
+			names: func(tool *ensemble.Item) bool { return pattern == fullName(tool) },
 		}
 	}
 	return rules
 }
 
+// fullName returns the name of a tool or a prompt for clients.
+func fullName(item *ensemble.Item) string {
+	if item.Ensemble == "" {
+		return item.Name
+	}
+	return ensemble.NameFor(item.Ensemble, item.Name)
+}
+
+// reachesOthers reports whether an item is a tool through which other items are reached,
+// whatever the rules say about them: converse, and the tools that read resources and find
+// tools.
+func (t *Tools) reachesOthers(item *ensemble.Item) bool {
+	switch item.Ensemble {
+	case "":
+		return true
+	case resourceTools:
+		return t.Resources
+	case findTools:
+		return t.searches()
+	}
+	return false
+}
+
 // decide reports whether the client may use an item, and the rule that says so; empty if
-// none does.
-func (c *clientRules) decide(item *ensemble.Item) (allowed bool, key string) {
+// none does. If the item reaches others, a client with rules needs its exact name.
+func (c *clientRules) decide(item *ensemble.Item, reachesOthers bool) (allowed bool, key string) {
 	if c == nil {
 		return true, ""
 	}
@@ -186,8 +209,8 @@ func (c *clientRules) decide(item *ensemble.Item) (allowed bool, key string) {
 	if i := slices.IndexFunc(c.deny, fits); i >= 0 {
 		return false, c.deny[i].key
 	}
-	if item.Ensemble == "" { // converse can use all tools, so a client with rules gets it only by name
-		fits = func(rule keyedRule) bool { return rule.names(item.Name) }
+	if reachesOthers {
+		fits = func(rule keyedRule) bool { return rule.names(item) }
 	} else if len(c.allow) == 0 {
 		return true, ""
 	}
@@ -199,7 +222,7 @@ func (c *clientRules) decide(item *ensemble.Item) (allowed bool, key string) {
 
 // selections returns the functions for the options of a server that choose the selection
 // of a client, and of a client in a profile; nil without rules and profiles.
-func (s *Serve) selections(roster *ensemble.Roster) (choose func(context.Context) *ensemble.Selection, profile profileFunc) {
+func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(context.Context) *ensemble.Selection, profile profileFunc) {
 	clients := []Client{{}}
 	for _, client := range s.Clients {
 		if client.Name != "" {
@@ -210,7 +233,7 @@ func (s *Serve) selections(roster *ensemble.Roster) (choose func(context.Context
 	chosen, isSelective := make(map[place]*ensemble.Selection), false
 	add := func(at place, rules []*clientRules) {
 		if len(rules) > 0 && chosen[at] == nil {
-			chosen[at] = roster.Select(func(item ensemble.Item) bool { return allow(rules, &item) })
+			chosen[at] = roster.Select(func(item ensemble.Item) bool { return allow(rules, &item, tools.reachesOthers(&item)) })
 			isSelective = isSelective || at.profile == ""
 		}
 	}
@@ -239,9 +262,9 @@ func (s *Serve) selections(roster *ensemble.Roster) (choose func(context.Context
 type profileFunc = func(ctx context.Context, name string) (*ensemble.Selection, bool)
 
 // allow reports whether all rules allow an item.
-func allow(rules []*clientRules, item *ensemble.Item) bool {
+func allow(rules []*clientRules, item *ensemble.Item, reachesOthers bool) bool {
 	return !slices.ContainsFunc(rules, func(c *clientRules) bool {
-		allowed, _ := c.decide(item)
+		allowed, _ := c.decide(item, reachesOthers)
 		return !allowed
 	})
 }

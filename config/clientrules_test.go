@@ -97,6 +97,34 @@ func TestClientRules(t *testing.T) {
 	}
 }
 
+// A tool that reaches what a rule may hide is given to a client with rules only by its name.
+func TestToolsThatReachOthers(t *testing.T) {
+	items := map[string]ensemble.Item{
+		"read":  {Kind: ensemble.ToolItem, Ensemble: "git", Name: "read"},
+		"fetch": {Kind: ensemble.ToolItem, Ensemble: "resources", Name: "read_resource"},
+		"find":  {Kind: ensemble.ToolItem, Ensemble: "tools", Name: "find_tools"},
+	}
+	const both = "[tools]\nresources=true\nmode='search'\n"
+	for name, c := range map[string]struct{ tools, rules, ada string }{
+		"no rule":        {both, "", "read fetch find"},
+		"another denied": {both, "deny = ['web']", "read"},
+		"all allowed":    {both, "allow = ['*', 'tools', 'tools__*']", "read"},
+		"by name":        {both, "allow = ['*', 'tools__find_tools']", "read find"},
+		"by rule":        {both, "[[serve.rules]]\naction='allow'\ntools=['read_resource', 'find*']", "fetch"},
+		"other servers":  {"", "deny = ['web']", "read fetch find"},
+		"resources only": {"[tools]\nresources=true\n", "deny = ['web']", "read find"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			may := clientsOf(t, c.tools+threeClients+c.rules)
+			for item, it := range items {
+				if got, want := may("ada", it), strings.Contains(" "+c.ada+" ", " "+item+" "); got != want {
+					t.Errorf("ada may use %s: %v", item, got)
+				}
+			}
+		})
+	}
+}
+
 // Of two tokens of one client, both have its lists.
 func TestClientRulesOfTwoTokens(t *testing.T) {
 	const text = "[serve]\nhttp='127.0.0.1:0'\n[[serve.clients]]\nname='ada'\ntoken='ada-0123456789abcdef'\nallow=['git']\n" +

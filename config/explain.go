@@ -28,12 +28,13 @@ func (c *Config) Explain(client string, item ensemble.Item) (allowed bool, why s
 	}
 	why = "no list and no rule is about it"
 	for _, rules := range present(serve.profile(profile), serve.rulesFor(client)) {
-		allowed, key := rules.decide(&item)
+		reachesOthers := c.Tools.reachesOthers(&item)
+		allowed, key := rules.decide(&item, reachesOthers)
 		switch {
 		case !allowed && key != "":
 			return false, c.placeOf(key) + " denies it", nil
-		case !allowed && item.Ensemble == "":
-			return false, "it can use all tools, so a client with lists or rules needs its exact name in an allow list", nil
+		case !allowed && reachesOthers:
+			return false, "it reaches what may be hidden, so a client with lists or rules needs its exact name in an allow list", nil
 		case !allowed:
 			return false, "it is not among the items that are allowed to the client, first by " + c.placeOf(rules.allow[0].key), nil
 		case key != "":

@@ -380,7 +380,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		errs = append(errs, err)
 		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
 	}
-	options.Select, options.Profile = s.selections(a.Roster)
+	options.Select, options.Profile = s.selections(a.Roster, config.Tools)
 	options.ResourceMetadata = nil
 	if m := s.ResourceMetadata; m != nil {
 		options.ResourceMetadata = &mcpserver.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}
