@@ -140,11 +140,12 @@ func TestCatalog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	matches := toolsearch.Of(catalog).Search("remove file", 5)
+	tools := toolsearch.Of(catalog)
+	matches := tools.Search("remove file", 5)
 	if len(matches) != 2 || matches[0].Tool.Name() != "files__delete_file" {
 		t.Errorf("it finds %+v", matches)
 	}
-	if toolsearch.Of(catalog) != toolsearch.Of(catalog) {
+	if toolsearch.Of(catalog) != tools {
 		t.Error("the index is made twice")
 	}
 }
