@@ -148,11 +148,8 @@ func offers(catalog *ensemble.Catalog) string {
 	if len(order) == 0 {
 		return "There are no tools.\n"
 	}
-	var b strings.Builder
-	b.WriteString("There are tools of")
 	for i, name := range order {
-		fmt.Fprintf(&b, "%s %s (%d)", map[bool]string{true: ","}[i > 0], name, numbers[name])
+		order[i] = fmt.Sprintf("%s (%d)", name, numbers[name])
 	}
-	b.WriteString(". Try other words, or the name of one of these.\n")
-	return b.String()
+	return "There are tools of " + strings.Join(order, ", ") + ". Try other words, or the name of one of these.\n"
 }

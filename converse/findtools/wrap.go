@@ -25,8 +25,8 @@ func (m *Model) wrapped(history []canister.Canister, v *view) []canister.Caniste
 	return wrapped
 }
 
-// wrap returns the arguments of call_tool. Arguments that are no JSON object are a string
-// there.
+// wrap returns the arguments of call_tool for a call. It encodes arguments as a string if they
+// are not a JSON object.
 func wrap(name, arguments string) string {
 	raw := json.RawMessage(arguments)
 	var object map[string]json.RawMessage
@@ -45,8 +45,8 @@ func wrap(name, arguments string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// unwrapped returns calls in which those of call_tool are calls of the tool itself, if they
-// name one.
+// unwrapped returns the calls of a reply. A call of call_tool that names a tool is replaced by
+// a call of this tool.
 func (m *Model) unwrapped(calls []canister.Invocation) []canister.Invocation {
 	unwrapped := slices.Clone(calls)
 	for i := range unwrapped {
@@ -68,7 +68,7 @@ func unwrap(text string) (name, arguments string, ok bool) {
 		return "", "", false
 	}
 	if json.Unmarshal(call.Arguments, &arguments) == nil {
-		return call.Name, arguments, true // also null, which is no argument
+		return call.Name, arguments, true // null gives an empty string
 	}
 	return call.Name, string(call.Arguments), true
 }

@@ -58,12 +58,7 @@ func (l *listing) add(name string, rows [][]string, aside []Aside) {
 		return
 	}
 	fmt.Fprintln(&l.text, l.paint.Bold(display.Text(name)))
-	l.text.WriteString(terminal.Table(rows, func(_, column int, cell string) string {
-		if column == 0 {
-			return l.paint.Name(cell)
-		}
-		return cell
-	}))
+	l.text.WriteString(terminal.Table(rows, namesFirst(l.paint)))
 	for _, line := range lines {
 		fmt.Fprintln(&l.text, line)
 	}
@@ -81,5 +76,15 @@ func (l *listing) or(nothing string) string {
 func NoteAway(screen *terminal.Screen, away []Away) {
 	for _, a := range away {
 		screen.Note("%s", screen.Notes.Bad("away: ")+display.Text(a.Error))
+	}
+}
+
+// namesFirst paints the first column of a table as names.
+func namesFirst(paint terminal.Palette) func(row, column int, cell string) string {
+	return func(_, column int, cell string) string {
+		if column == 0 {
+			return paint.Name(cell)
+		}
+		return cell
 	}
 }

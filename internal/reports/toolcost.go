@@ -51,12 +51,7 @@ func (l *ToolList) Costs(paint terminal.Palette, window int64) string {
 	var text strings.Builder
 	for _, server := range servers {
 		fmt.Fprintf(&text, "%s  %s\n", paint.Bold(display.Text(server)), rendering.Tokens(byServer[server]))
-		text.WriteString(terminal.Table(l.costRows(server), func(_, column int, cell string) string {
-			if column == 0 {
-				return paint.Name(cell)
-			}
-			return cell
-		}))
+		text.WriteString(terminal.Table(l.costRows(server), namesFirst(paint)))
 	}
 	fmt.Fprintf(&text, "%s: about %s tokens of each request", rendering.Count(total.tools, "tool"), rendering.Tokens(total.tokens))
 	if window > 0 {

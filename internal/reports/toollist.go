@@ -155,12 +155,7 @@ func (l *ToolList) Found(paint terminal.Palette) string {
 	for _, t := range l.Tools {
 		rows = append(rows, t.row(""))
 	}
-	return terminal.Table(rows, func(_, column int, cell string) string {
-		if column == 0 {
-			return paint.Name(cell)
-		}
-		return cell
-	})
+	return terminal.Table(rows, namesFirst(paint))
 }
 
 // row returns the name of a tool, indented, and what it does.
