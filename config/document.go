@@ -12,11 +12,8 @@ import (
 	"github.com/consort-go/consort/config/internal/plaintext"
 )
 
-// The limits of a document.
-const (
-	maxFileBytes = 1 << 20
-	maxDepth     = 64 // nesting of tables and lists
-)
+// maxDepth limits how deep tables and lists are nested.
+const maxDepth = 64
 
 // source is the text of one file, or a flag of the command line.
 type source struct {
@@ -63,10 +60,17 @@ func (s *source) position(offset int) (line, column int) {
 	return plaintext.Position(s.data, offset)
 }
 
-// problem describes a problem at an offset. key is the path of the key, or "".
-func (s *source) problem(at int, key, format string, args ...any) *Problem {
+// fault describes what is wrong at an offset. key is the path of the key, or "".
+func (s *source) fault(at int, key, format string, args ...any) fault {
 	line, column := s.position(at)
-	return &Problem{File: s.name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
+	return fault{line: line, column: column, key: key, message: fmt.Sprintf(format, args...)}
+}
+
+// fault is something in a text that is not TOML or JSON.
+type fault struct {
+	line, column int    // both counted from 1
+	key          string // the path of the key, or ""
+	message      string
 }
 
 // node is one value of a TOML or JSON document, with its position.

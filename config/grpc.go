@@ -126,7 +126,7 @@ func (s *GRPCServer) checkTLS(r *reader, n *node) {
 		if plain != nil {
 			at = plain
 		}
-		r.problems.add(r.source.of(at).problem(at.keyAt, secrets.path(), "only with plaintext = true; with TLS, others cannot read them"))
+		r.problems.add(problemAt(r.source.of(at), at.keyAt, secrets.path(), "only with plaintext = true; with TLS, others cannot read them"))
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *Config) imports(r *reader, root *node, options *Options) {
 			continue
 		}
 		src := &source{name: path, data: data}
-		if tree := jsonTree(src, r.problems); tree != nil {
+		if tree := r.problems.tree(jsonTree, src); tree != nil {
 			c.importTree(r, src, tree)
 		}
 	}

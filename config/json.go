@@ -13,11 +13,11 @@ import (
 	"github.com/consort-go/consort/internal/jsonc"
 )
 
-// jsonTree reads a JSON document, which may have comments and trailing commas. It returns nil if the text is not a valid document.
-// Problems are added to ps.
-func jsonTree(src *source, ps *problems) *node {
+// jsonTree reads a JSON document, which may have comments and trailing commas. It returns
+// nil if the text is not a valid document, and in either case what is wrong with it.
+func jsonTree(src *source) (*node, []fault) {
 	data := jsonc.Plain(src.data)
-	j := &jsonReader{source: src, data: data, problems: ps, decoder: json.NewDecoder(bytes.NewReader(data))}
+	j := &jsonReader{source: src, data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	j.decoder.UseNumber()
 	var text json.RawMessage
 	if err := json.Unmarshal(data, &text); err != nil {
@@ -26,22 +26,21 @@ func jsonTree(src *source, ps *problems) *node {
 		if errors.As(err, &syntax) {
 			at = int(syntax.Offset) - 1 // Offset counts the bytes read
 		}
-		ps.add(src.problem(at, plaintext.JSONKey(data), "not valid JSON: %s", plaintext.WithAdvice(err.Error())))
-		return nil
+		return nil, []fault{src.fault(at, plaintext.JSONKey(data), "not valid JSON: %s", plaintext.WithAdvice(err.Error()))}
 	}
 	root := &node{}
 	if !j.fill(root, 0) {
-		return nil
+		return nil, j.faults
 	}
-	return root
+	return root, j.faults
 }
 
 // jsonReader turns the tokens of a document, known to be valid, into a tree.
 type jsonReader struct {
-	source   *source
-	data     []byte // without comments
-	problems *problems
-	decoder  *json.Decoder
+	source  *source
+	data    []byte // without comments
+	faults  []fault
+	decoder *json.Decoder
 }
 
 // fill reads one value into n. It returns false if it cannot continue.
@@ -130,5 +129,5 @@ func (j *jsonReader) report(n *node, at int, format string, args ...any) {
 	if n != nil {
 		key = n.path()
 	}
-	j.problems.add(j.source.problem(at, key, format, args...))
+	j.faults = append(j.faults, j.source.fault(at, key, format, args...))
 }

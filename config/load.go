@@ -72,9 +72,9 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 	config := &Config{}
 	root, host := &node{value: newTable()}, (*node)(nil)
 	if isJSON(r.source.data) {
-		host = jsonTree(r.source, r.problems)
+		host = r.problems.tree(jsonTree, r.source)
 	} else {
-		root = tomlTree(r.source, r.problems)
+		root = r.problems.tree(tomlTree, r.source)
 	}
 	if root != nil {
 		options.override(r, root)
@@ -94,6 +94,8 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 	}
 	return config, nil
 }
+
+const maxFileBytes = 1 << 20 // of one file
 
 var errTooLarge = fmt.Errorf("larger than %d bytes", maxFileBytes)
 

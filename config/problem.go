@@ -97,6 +97,22 @@ func (ps *problems) add(p *Problem) *Problem {
 	return p
 }
 
+// tree reads a document, and adds what is wrong with it.
+func (ps *problems) tree(read func(*source) (*node, []fault), src *source) *node {
+	root, faults := read(src)
+	for _, f := range faults {
+		ps.add(&Problem{File: src.name, Line: f.line, Column: f.column, Key: f.key, Message: f.message})
+	}
+	return root
+}
+
+// problemAt describes a problem at an offset in a file or a flag. key is the path of the
+// key, or "".
+func problemAt(src *source, at int, key, format string, args ...any) *Problem {
+	line, column := src.position(at)
+	return &Problem{File: src.name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
+}
+
 // err returns the collected problems as one error, or nil.
 func (ps *problems) err() error {
 	if len(ps.list) == 0 {

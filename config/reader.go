@@ -72,7 +72,7 @@ func (r *reader) unknown(n *node, fields []field) {
 		keys[i] = f.key
 	}
 	if r.ignored != nil {
-		r.ignored.add(r.source.of(n).problem(n.keyAt, n.path(), "unknown key, ignored"))
+		r.ignored.add(problemAt(r.source.of(n), n.keyAt, n.path(), "unknown key, ignored"))
 		return
 	}
 	p := r.wrongKey(n, "unknown key")
@@ -88,17 +88,17 @@ func (r *reader) unknown(n *node, fields []field) {
 
 // missing reports that the table n lacks a key.
 func (r *reader) missing(n *node, key, format string, args ...any) {
-	r.problems.add(r.source.of(n).problem(n.keyAt, n.under(key), format, args...))
+	r.problems.add(problemAt(r.source.of(n), n.keyAt, n.under(key), format, args...))
 }
 
 // wrong reports a problem with the value of n.
 func (r *reader) wrong(n *node, format string, args ...any) *Problem {
-	return r.problems.add(r.source.of(n).problem(n.at, n.path(), format, args...))
+	return r.problems.add(problemAt(r.source.of(n), n.at, n.path(), format, args...))
 }
 
 // wrongKey reports a problem with n as a whole, at its key.
 func (r *reader) wrongKey(n *node, format string, args ...any) *Problem {
-	return r.problems.add(r.source.of(n).problem(n.keyAt, n.path(), format, args...))
+	return r.problems.add(problemAt(r.source.of(n), n.keyAt, n.path(), format, args...))
 }
 
 // wrongKind reports that n does not have the expected kind.

@@ -29,7 +29,7 @@ func (o *Options) set(ps *problems, root *node, setting string) {
 	key, text, found := strings.Cut(setting, "=")
 	key = strings.TrimSpace(key)
 	src := &source{name: cmp.Or(o.SetBy[key], "--set "+key), flag: true}
-	keys := tomlTree(&source{data: []byte(key + " = 0")}, &problems{})
+	keys, _ := tomlTree(&source{data: []byte(key + " = 0")})
 	if !found || keys == nil || len(keys.members()) != 1 {
 		ps.add(&Problem{File: "--set", Message: "expected KEY=VALUE with a dotted key of the configuration, such as --set model.temperature=0.2"})
 		return
@@ -38,7 +38,7 @@ func (o *Options) set(ps *problems, root *node, setting string) {
 	for ; last.members() != nil; last = last.members()[0] {
 		next := in.member(last.key)
 		if _, isList := next.asList(); isList {
-			ps.add(src.problem(0, key, "%s is a list, which is set as a whole: --set '%s=[…]'", next.path(), next.path()))
+			ps.add(problemAt(src, 0, key, "%s is a list, which is set as a whole: --set '%s=[…]'", next.path(), next.path()))
 			return
 		}
 		if next == nil || next.members() == nil {
@@ -49,19 +49,18 @@ func (o *Options) set(ps *problems, root *node, setting string) {
 	}
 	leaf := &node{key: last.key, source: src}
 	in.set(leaf)
-	leaf.fromText(ps, strings.TrimSpace(text))
+	setText(ps, leaf, strings.TrimSpace(text))
 }
 
-// fromText sets the value of n to a text of the command line: a value of TOML, or else a
+// setText sets the value of n to a text of the command line: a value of TOML, or else a
 // string.
-func (n *node) fromText(ps *problems, text string) {
+func setText(ps *problems, n *node, text string) {
 	n.value = text
-	wrong := &problems{}
-	tree := tomlTree(&source{data: []byte("v = " + text)}, wrong)
+	tree, faults := tomlTree(&source{data: []byte("v = " + text)})
 	switch {
-	case len(wrong.list) > 0 && text != "" && strings.ContainsRune(`"'[{`, rune(text[0])):
-		ps.add(n.source.problem(0, n.path(), "%s", wrong.list[0].Message))
-	case len(wrong.list) > 0 || len(tree.members()) != 1:
+	case len(faults) > 0 && text != "" && strings.ContainsRune(`"'[{`, rune(text[0])):
+		ps.add(problemAt(n.source, 0, n.path(), "%s", faults[0].message))
+	case len(faults) > 0 || len(tree.members()) != 1:
 	default:
 		parsed := tree.members()[0]
 		if _, isDate := parsed.value.(moment); isDate { // no key has dates

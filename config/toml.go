@@ -12,10 +12,10 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlTree reads a TOML document. It returns nil if the text cannot be read to the end.
-// In either case, problems are added to ps.
-func tomlTree(src *source, ps *problems) *node {
-	t := &tomlReader{source: src, problems: ps, before: len(ps.list), root: &node{value: newTable()}, headers: map[*node]bool{}}
+// tomlTree reads a TOML document. It returns nil if the text cannot be read to the end,
+// and in either case what is wrong with it.
+func tomlTree(src *source) (*node, []fault) {
+	t := &tomlReader{source: src, root: &node{value: newTable()}, headers: map[*node]bool{}}
 	t.current = t.root
 	t.parser.Reset(src.data)
 	for t.parser.NextExpression() {
@@ -24,25 +24,24 @@ func tomlTree(src *source, ps *problems) *node {
 	whole := t.parser.Error() == nil
 	// The decoder decides whether the text is valid TOML: it applies rules about tables
 	// and dates that the parser does not. It reports only one error, so it runs only if
-	// no other problem was found or the parser failed.
-	if len(ps.list) == t.before || !whole {
+	// nothing else was found or the parser failed.
+	if len(t.faults) == 0 || !whole {
 		t.verdict()
 	}
 	if !whole {
-		return nil
+		return nil, t.faults
 	}
-	return t.root
+	return t.root, t.faults
 }
 
 // tomlReader turns the expressions of a document into a tree.
 type tomlReader struct {
-	source   *source
-	problems *problems
-	before   int // problems in other files
-	parser   unstable.Parser
-	root     *node
-	current  *node          // the table of the last header
-	headers  map[*node]bool // tables that had a header of their own
+	source  *source
+	faults  []fault
+	parser  unstable.Parser
+	root    *node
+	current *node          // the table of the last header
+	headers map[*node]bool // tables that had a header of their own
 }
 
 func (t *tomlReader) expression(e *unstable.Node) {
@@ -179,7 +178,7 @@ func (t *tomlReader) fill(n *node, v *unstable.Node, at int) {
 	}
 }
 
-// tooDeep reports whether n is nested more than maxDepth levels deep, and adds a problem
+// tooDeep reports whether n is nested more than maxDepth levels deep, and reports it
 // if so.
 func (t *tomlReader) tooDeep(n *node) bool {
 	depth := 0
@@ -229,10 +228,10 @@ func (t *tomlReader) duplicate(parent, again, earlier *node) {
 }
 
 func (t *tomlReader) report(n *node, at int, format string, args ...any) {
-	t.problems.add(t.source.problem(at, n.path(), format, args...))
+	t.faults = append(t.faults, t.source.fault(at, n.path(), format, args...))
 }
 
-// verdict adds the error of the decoder, unless a problem on the same line was reported
+// verdict adds the error of the decoder, unless something on the same line was reported
 // already.
 func (t *tomlReader) verdict() {
 	var all any
@@ -247,11 +246,11 @@ func (t *tomlReader) verdict() {
 		line, column := decode.Position()
 		at = plaintext.Offset(t.source.data, line, column)
 	}
-	p := t.source.problem(at, plaintext.TOMLKey(t.source.data, at), "not valid TOML: %s", plaintext.WithAdvice(message))
-	for _, other := range t.problems.list[t.before:] {
-		if other.Line == p.Line {
+	found := t.source.fault(at, plaintext.TOMLKey(t.source.data, at), "not valid TOML: %s", plaintext.WithAdvice(message))
+	for _, other := range t.faults {
+		if other.line == found.line {
 			return
 		}
 	}
-	t.problems.add(p)
+	t.faults = append(t.faults, found)
 }
