@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/glob"
 	"github.com/consort-go/consort/invoker"
@@ -191,15 +192,15 @@ func (rule *Rule) fields() []field {
 	}
 }
 
-func (rule *Rule) check(r *reader, n *node) {
-	if n.member("action") == nil {
+func (rule *Rule) check(r *reader, n *document.Node) {
+	if n.Member("action") == nil {
 		r.missing(n, "action", `missing: expected "allow", "deny", "ask" or "defer"`)
 	}
-	if reason := n.member("reason"); reason != nil && rule.Action != ActionDeny && rule.Action != "" {
+	if reason := n.Member("reason"); reason != nil && rule.Action != ActionDeny && rule.Action != "" {
 		r.wrongKey(reason, `only a rule with action = "deny" gives a reason`)
 	}
 	for _, key := range []string{"within", "who"} {
-		if stray := n.member(key); stray != nil && rule.Action != ActionDefer && rule.Action != "" {
+		if stray := n.Member(key); stray != nil && rule.Action != ActionDefer && rule.Action != "" {
 			r.wrongKey(stray, `only for a rule with action = "defer"`)
 		}
 	}

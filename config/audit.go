@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/sinks"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap/zapcore"
@@ -36,23 +37,23 @@ func (a *Audit) fields() []field {
 }
 
 // check validates the table as a whole, and the log level.
-func (a *Audit) check(r *reader, n *node) {
-	if n.member("file") == nil {
+func (a *Audit) check(r *reader, n *document.Node) {
+	if n.Member("file") == nil {
 		if !a.Log {
 			r.missing(n, "file", `missing: expected a destination for the records, such as file = "audit.jsonl", or log = true`)
 		}
-		if sync := n.member("sync"); sync != nil {
+		if sync := n.Member("sync"); sync != nil {
 			r.wrongKey(sync, "only for a file")
 		}
 	}
-	if log := n.parent.member("log"); a.Log && (log == nil || !isLow(log.member("level"))) {
-		r.wrongKey(n.member("log"), `records are logged at level info; set level = "info" in [log]`)
+	if log := n.Parent.Member("log"); a.Log && (log == nil || !isLow(log.Member("level"))) {
+		r.wrongKey(n.Member("log"), `records are logged at level info; set level = "info" in [log]`)
 	}
 }
 
 // isLow reports whether a level includes entries of level info.
-func isLow(level *node) bool {
-	return level != nil && (level.value == string(LevelInfo) || level.value == string(LevelDebug))
+func isLow(level *document.Node) bool {
+	return level != nil && (level.Value == string(LevelInfo) || level.Value == string(LevelDebug))
 }
 
 // assembleAudit opens the trail.

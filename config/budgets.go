@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/config/internal/storeledger"
 	"github.com/consort-go/consort/converse/budget"
@@ -32,11 +33,11 @@ func capFields(c *budget.Cap) []field {
 	}
 }
 
-func checkCap(r *reader, n *node) {
-	if n.member("scope") == nil {
+func checkCap(r *reader, n *document.Node) {
+	if n.Member("scope") == nil {
 		r.missing(n, "scope", `missing: expected "conversation", "identity" or "roster"`)
 	}
-	if n.member("tokens") == nil && n.member("money") == nil && n.member("time") == nil {
+	if n.Member("tokens") == nil && n.Member("money") == nil && n.Member("time") == nil {
 		r.missing(n, "tokens", "missing: expected a limit of tokens, money or time")
 	}
 }
@@ -45,9 +46,9 @@ func priceFields(p *budget.Price) []field {
 	return []field{{"input", money(&p.Input)}, {"cached", money(&p.Cached)}, {"cache_written", money(&p.CacheWritten)}, {"output", money(&p.Output)}}
 }
 
-func checkPrice(r *reader, n *node) {
+func checkPrice(r *reader, n *document.Node) {
 	for _, key := range []string{"input", "output"} {
-		if n.member(key) == nil {
+		if n.Member(key) == nil {
 			r.missing(n, key, `missing: expected the price of a million tokens, such as %s = "0.25"`, key)
 		}
 	}
@@ -56,8 +57,8 @@ func checkPrice(r *reader, n *node) {
 // money is an amount in the currency.
 func money(to *budget.Money) value {
 	const kind = `an amount such as "2.50"`
-	return value{kind: "an amount", read: func(r *reader, n *node) {
-		s, ok := n.value.(string)
+	return value{kind: "an amount", read: func(r *reader, n *document.Node) {
+		s, ok := n.Value.(string)
 		if !ok {
 			r.wrongKind(n, kind)
 			return
@@ -73,23 +74,23 @@ func money(to *budget.Money) value {
 
 // checkBudgets validates the table as a whole. model is the model of the conversations, or nil
 // if it is not known.
-func checkBudgets(p *budget.Policy, r *reader, n *node, model *Model) {
-	caps, _ := n.member("caps").asList()
+func checkBudgets(p *budget.Policy, r *reader, n *document.Node, model *Model) {
+	caps, _ := n.Member("caps").AsList()
 	if len(caps) == 0 {
 		r.missing(n, "caps", "missing: expected at least one cap, such as caps = [{scope = \"conversation\", tokens = 1000000}]")
 	}
 	paid, seen := false, map[string]bool{}
 	for i, at := range caps {
 		for _, unit := range []string{"tokens", "money", "time"} {
-			limit, c := at.member(unit), p.Caps[i]
+			limit, c := at.Member(unit), p.Caps[i]
 			account := fmt.Sprintf("%s of %s in %s", unit, c.Scope, c.Window)
 			if limit != nil && c.Scope != "" && seen[account] {
 				r.wrongKey(limit, "another cap limits the %s of the same scope and window already", unit)
 			}
 			seen[account] = seen[account] || limit != nil
 		}
-		money := at.member("money")
-		if paid = paid || money != nil; money != nil && n.member("currency") == nil {
+		money := at.Member("money")
+		if paid = paid || money != nil; money != nil && n.Member("currency") == nil {
 			r.wrongKey(money, `a cap of money needs a currency; set budgets.currency, such as currency = "USD"`)
 		}
 	}

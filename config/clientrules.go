@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/glob"
@@ -52,14 +53,14 @@ func (rule *ClientRule) fields() []field {
 	}
 }
 
-func (rule *ClientRule) check(r *reader, n *node) {
-	if n.member("action") == nil {
+func (rule *ClientRule) check(r *reader, n *document.Node) {
+	if n.Member("action") == nil {
 		r.missing(n, "action", `missing: expected "allow" or "deny"`)
 	}
 	emptyLists(r, n, "clients", "ensembles", "tools", "prompts", "resources")
 	hints := rule.ReadOnly != nil || rule.Idempotent != nil || rule.Destructive != nil || rule.OpenWorld != nil
 	for _, key := range []string{"prompts", "resources"} {
-		if stray := n.member(key); stray != nil && hints {
+		if stray := n.Member(key); stray != nil && hints {
 			r.wrongKey(stray, "a rule with a hint is about tools, which alone have hints; make it two rules")
 		}
 	}
@@ -67,10 +68,10 @@ func (rule *ClientRule) check(r *reader, n *node) {
 
 // emptyLists reports lists without elements, because they could be taken for everything
 // and for nothing.
-func emptyLists(r *reader, n *node, keys ...string) {
+func emptyLists(r *reader, n *document.Node, keys ...string) {
 	for _, key := range keys {
-		if list, ok := n.member(key).asList(); ok && len(list) == 0 {
-			r.wrong(n.member(key), `expected at least one element; "*" matches everything`)
+		if list, ok := n.Member(key).AsList(); ok && len(list) == 0 {
+			r.wrong(n.Member(key), `expected at least one element; "*" matches everything`)
 		}
 	}
 }
@@ -292,9 +293,9 @@ func (p *Profile) fields() []field {
 	return []field{{"name", text(&p.Name)}, {"allow", each(&p.Allow, text)}, {"deny", each(&p.Deny, text)}}
 }
 
-func (p *Profile) check(r *reader, n *node) {
+func (p *Profile) check(r *reader, n *document.Node) {
 	emptyLists(r, n, "allow", "deny")
-	switch name := n.member("name"); {
+	switch name := n.Member("name"); {
 	case name == nil:
 		r.missing(n, "name", `missing: expected the end of its path, such as name = "coding" for /mcp/coding`)
 	case p.Name != "" && strings.Trim(p.Name, profileName) != "":
@@ -306,25 +307,25 @@ func (p *Profile) check(r *reader, n *node) {
 const profileName = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // checkProfiles reports names that two profiles share, and names without a profile.
-func (s *Serve) checkProfiles(r *reader, n *node) {
-	profiles, _ := n.member("profiles").asList()
-	clients, _ := n.member("clients").asList()
+func (s *Serve) checkProfiles(r *reader, n *document.Node) {
+	profiles, _ := n.Member("profiles").AsList()
+	clients, _ := n.Member("clients").AsList()
 	if len(profiles) != len(s.Profiles) || len(clients) != len(s.Clients) {
 		return
 	}
-	if at := n.member("profiles"); at != nil && n.member("http") == nil && n.member("grpc") == nil {
+	if at := n.Member("profiles"); at != nil && n.Member("http") == nil && n.Member("grpc") == nil {
 		r.wrongKey(at, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
 	}
 	has := func(all []Profile, name string) bool {
 		return slices.ContainsFunc(all, func(p Profile) bool { return p.Name == name })
 	}
 	for i, p := range s.Profiles {
-		if name := profiles[i].member("name"); name != nil && p.Name != "" && has(s.Profiles[:i], p.Name) {
+		if name := profiles[i].Member("name"); name != nil && p.Name != "" && has(s.Profiles[:i], p.Name) {
 			r.wrong(name, "another profile already has this name")
 		}
 	}
 	for i, c := range s.Clients {
-		switch at := clients[i].member("profile"); {
+		switch at := clients[i].Member("profile"); {
 		case at == nil || c.Profile == "":
 		case c.Name == "":
 			r.wrongKey(at, `only for a client with a name; set name, such as name = "ada"`)
@@ -335,30 +336,30 @@ func (s *Serve) checkProfiles(r *reader, n *node) {
 }
 
 // checkRules validates the lists and rules of clients as a whole.
-func (s *Serve) checkRules(r *reader, n *node) {
-	clients, _ := n.member("clients").asList()
+func (s *Serve) checkRules(r *reader, n *document.Node) {
+	clients, _ := n.Member("clients").AsList()
 	if len(clients) != len(s.Clients) {
 		return
 	}
 	for i, one := range s.Clients {
 		for _, key := range []string{"allow", "deny"} {
-			if list := clients[i].member(key); list != nil && one.Name == "" {
+			if list := clients[i].Member(key); list != nil && one.Name == "" {
 				r.wrongKey(list, `only for a client with a name; set name, such as name = "ada"`)
 			}
 		}
 		for j, other := range s.Clients[:i] {
 			if one.Name != "" && one.Name == other.Name && !one.mayDoTheSameAs(&other) {
-				r.wrong(clients[i].member("name"), "serve.clients[%d] has this name and other lists, or another profile: write the same in both, or use another name", j)
+				r.wrong(clients[i].Member("name"), "serve.clients[%d] has this name and other lists, or another profile: write the same in both, or use another name", j)
 				break
 			}
 		}
 	}
-	rules, _ := n.member("rules").asList()
+	rules, _ := n.Member("rules").AsList()
 	for i, rule := range s.Rules {
 		if i >= len(rules) {
 			return
 		}
-		elements, _ := rules[i].member("clients").asList()
+		elements, _ := rules[i].Member("clients").AsList()
 		for j, pattern := range rule.Clients {
 			if j < len(elements) && !slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
 				r.wrong(elements[j], "no client has such a name%s", s.clientNames())

@@ -5,6 +5,7 @@ package config
 import (
 	"errors"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 )
 
@@ -28,8 +29,8 @@ func (c *Compaction) fields() []field {
 	}
 }
 
-func (c *Compaction) check(r *reader, n *node) {
-	if at := n.member("at"); at != nil && n.member("window") == nil {
+func (c *Compaction) check(r *reader, n *document.Node) {
+	if at := n.Member("at"); at != nil && n.Member("window") == nil {
 		r.wrongKey(at, "this is a share of window, which is not set; set window, in tokens")
 	}
 }

@@ -5,6 +5,7 @@ package config
 import (
 	"time"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/ensemble"
@@ -63,8 +64,8 @@ type Config struct {
 	// the form of problems but are not errors.
 	Ignored []*Problem
 
-	source *source // the file; source and root are nil without one
-	root   *node
+	source *document.Source // the file; source and root are nil without one
+	root   *document.Node
 }
 
 // Conversation holds the settings of a conversation.

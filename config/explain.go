@@ -50,7 +50,7 @@ func (c *Config) placeOf(key string) string {
 	if n == nil {
 		return key
 	}
-	in := c.source.of(n)
-	line, _ := in.position(n.at)
-	return fmt.Sprintf("%s (%s:%d)", key, in.name, line)
+	in := c.source.Of(n)
+	line, _ := in.Position(n.At)
+	return fmt.Sprintf("%s (%s:%d)", key, in.Name, line)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 )
 
@@ -30,9 +31,9 @@ var inherited = map[string]func(m, from *Model){
 }
 
 // inherit sets the keys that a fallback, the table n, does not set itself.
-func (m *Model) inherit(from *Model, n *node) {
+func (m *Model) inherit(from *Model, n *document.Node) {
 	for key, take := range inherited {
-		if n.member(key) == nil {
+		if n.Member(key) == nil {
 			take(m, from)
 		}
 	}
@@ -98,7 +99,7 @@ func (a *Assembly) OpenModel(config *Config, name string) (converse.Model, error
 	}
 	other := *config.Model
 	other.Name = Plain(name)
-	if other.provider() != config.Model.provider() || other.wrongProvider().key != "" {
+	if other.decisive().Of() != config.Model.decisive().Of() || other.isContradictory() {
 		return nil, fmt.Errorf("the model %q belongs to another provider than that of [model]; add it to the configuration as a [[model.fallback]]", name)
 	}
 	model, err := a.openModel(&other, name, config.placer(&other, "model", "model.name"), o)

@@ -5,6 +5,7 @@ package config
 import (
 	"bytes"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/internal/jsonc"
 )
 
@@ -48,8 +49,8 @@ func foreign(key string, fields []field) *foreignKey {
 // string, so a string gets its own hint.
 func commandLine(to *[]Value) value {
 	v := each(to, argument)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
-		if _, ok := n.value.(string); ok {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
+		if _, ok := n.Value.(string); ok {
 			r.wrong(n, `expected a list of strings, found a string: write each word as a string of its own, such as command = ["python3", "server.py"]`)
 			return
 		}

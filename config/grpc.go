@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -108,8 +109,8 @@ func (s *GRPCServer) tlsFields() []field {
 	}
 }
 
-func (s *GRPCServer) checkTLS(r *reader, n *node) {
-	certificate, key, plain := n.member("certificate"), n.member("key"), n.member("plaintext")
+func (s *GRPCServer) checkTLS(r *reader, n *document.Node) {
+	certificate, key, plain := n.Member("certificate"), n.Member("key"), n.Member("plaintext")
 	switch {
 	case certificate != nil && key == nil:
 		r.missing(n, "key", `missing: expected the file of the certificate's key, such as key = "client.key"`)
@@ -117,35 +118,35 @@ func (s *GRPCServer) checkTLS(r *reader, n *node) {
 		r.missing(n, "certificate", `missing: expected the file of the key's certificate, such as certificate = "client.pem"`)
 	}
 	for _, name := range []string{"ca", "certificate", "key"} {
-		if stray := n.member(name); stray != nil && s.Plaintext {
+		if stray := n.Member(name); stray != nil && s.Plaintext {
 			r.wrongKey(stray, "plaintext = true disables TLS; remove one of them")
 		}
 	}
-	if secrets := n.member("plaintext_secrets"); s.PlaintextSecrets && !s.Plaintext {
+	if secrets := n.Member("plaintext_secrets"); s.PlaintextSecrets && !s.Plaintext {
 		at := secrets
 		if plain != nil {
 			at = plain
 		}
-		r.problems.add(problemAt(r.source.of(at), at.keyAt, secrets.path(), "only with plaintext = true; with TLS, others cannot read them"))
+		r.problems.add(problemAt(r.source.Of(at), at.KeyAt, secrets.Path(), "only with plaintext = true; with TLS, others cannot read them"))
 	}
 }
 
 // check validates the table as a whole.
-func (s *GRPCServer) check(r *reader, n *node) {
+func (s *GRPCServer) check(r *reader, n *document.Node) {
 	s.Supervision.check(r, n)
-	address, dapr := n.member("address"), n.member("dapr")
+	address, dapr := n.Member("address"), n.Member("dapr")
 	switch {
 	case address == nil && dapr == nil:
 		r.missing(n, "address", `missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`)
 	case address != nil && dapr != nil:
 		later := address
-		if dapr.keyAt > address.keyAt {
+		if dapr.KeyAt > address.KeyAt {
 			later = dapr
 		}
 		r.wrongKey(later, "a server has either address or dapr, not both: remove one")
 	}
 	if plain := s.Plaintext && dapr != nil; plain {
-		stray := n.member("tls").member("plaintext")
+		stray := n.Member("tls").Member("plaintext")
 		r.wrongKey(stray, "the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used")
 	}
 	s.speaks(r, n)
@@ -154,13 +155,13 @@ func (s *GRPCServer) check(r *reader, n *node) {
 }
 
 // speaks reports keys that have no meaning for the chosen service.
-func (s *GRPCServer) speaks(r *reader, n *node) {
-	strays := []*node{n.member("sampling"), n.member("protocol"), n.member("roots"), n.member("client_roots"), n.member("instructions")}
+func (s *GRPCServer) speaks(r *reader, n *document.Node) {
+	strays := []*document.Node{n.Member("sampling"), n.Member("protocol"), n.Member("roots"), n.Member("client_roots"), n.Member("instructions")}
 	other := "tools"
 	if s.MCP {
-		strays, other = []*node{n.member("category"), n.member("caller")}, "mcp"
-		if trusted := n.member("trusted"); trusted != nil {
-			strays = append(strays, trusted.member("metadata"))
+		strays, other = []*document.Node{n.Member("category"), n.Member("caller")}, "mcp"
+		if trusted := n.Member("trusted"); trusted != nil {
+			strays = append(strays, trusted.Member("metadata"))
 		}
 	}
 	for _, stray := range strays {
@@ -172,61 +173,61 @@ func (s *GRPCServer) speaks(r *reader, n *node) {
 
 // exposes reports secrets that would leave the machine in plain text, unless
 // PlaintextSecrets allows it.
-func (s *GRPCServer) exposes(r *reader, n, address *node) {
+func (s *GRPCServer) exposes(r *reader, n, address *document.Node) {
 	if address == nil || s.Address.held == nil || !s.Plaintext || s.PlaintextSecrets || grpctool.IsLocal(s.Address.Reveal()) {
 		return
 	}
 	secret := s.Token.Reveal() != "" || len(s.Metadata) > 0 || len(s.TrustedMetadata) > 0
-	if plain := n.member("tls").member("plaintext"); secret {
+	if plain := n.Member("tls").Member("plaintext"); secret {
 		r.wrong(plain, "the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true")
 	}
 }
 
 // twice reports metadata that is set twice.
-func (s *GRPCServer) twice(r *reader, n *node) {
+func (s *GRPCServer) twice(r *reader, n *document.Node) {
 	fixed := map[string]string{}
-	if n.member("token") != nil {
+	if n.Member("token") != nil {
 		fixed["authorization"] = "token"
 	}
-	report := func(table *node) {
-		for _, member := range table.members() {
-			if by, is := fixed[member.key]; is {
+	report := func(table *document.Node) {
+		for _, member := range table.Members() {
+			if by, is := fixed[member.Key]; is {
 				r.wrongKey(member, "this metadata is set in %s already", by)
 			}
 		}
 	}
-	if all := n.member("metadata"); all != nil {
+	if all := n.Member("metadata"); all != nil {
 		report(all)
-		for _, member := range all.members() {
-			fixed[member.key] = "metadata"
+		for _, member := range all.Members() {
+			fixed[member.Key] = "metadata"
 		}
 	}
-	if trusted := n.member("trusted"); trusted != nil && trusted.member("metadata") != nil {
-		report(trusted.member("metadata"))
+	if trusted := n.Member("trusted"); trusted != nil && trusted.Member("metadata") != nil {
+		report(trusted.Member("metadata"))
 	}
 }
 
 // distinctServers reports server names that are used twice.
-func distinctServers(r *reader, root *node) {
-	mcp, grpc := root.member("mcp"), root.member("grpc")
+func distinctServers(r *reader, root *document.Node) {
+	mcp, grpc := root.Member("mcp"), root.Member("grpc")
 	if mcp == nil || grpc == nil {
 		return
 	}
-	for _, over := range grpc.members() {
-		if earlier := mcp.member(over.key); earlier != nil {
+	for _, over := range grpc.Members() {
+		if earlier := mcp.Member(over.Key); earlier != nil {
 			later := over
-			if earlier.keyAt > over.keyAt {
+			if earlier.KeyAt > over.KeyAt {
 				earlier, later = over, earlier
 			}
-			line, _ := r.source.position(earlier.keyAt)
-			r.wrongKey(later, "another server already has this name: %s on line %d", earlier.path(), line)
+			line, _ := r.source.Position(earlier.KeyAt)
+			r.wrongKey(later, "another server already has this name: %s on line %d", earlier.Path(), line)
 		}
 	}
 }
 
 // grpcTarget is the address of a gRPC server.
 func grpcTarget(to *Value) value {
-	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+	return value{kind: "a string with variables", read: func(r *reader, n *document.Node) {
 		e, ok := r.replace(n)
 		switch {
 		case !ok || !r.filled(n, e):
@@ -241,7 +242,7 @@ func grpcTarget(to *Value) value {
 // grpcToken is a bearer token that is valid in gRPC metadata.
 func grpcToken(to *Value) value {
 	v := secret(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
 		if v.read(r, n); strings.ContainsFunc(to.Reveal(), func(c rune) bool { return c <= ' ' || c > '~' }) {
 			r.wrong(n, "expected a bearer token: printable ASCII without spaces, and without the word Bearer")
 		}
@@ -252,11 +253,11 @@ func grpcToken(to *Value) value {
 // Requests).
 func metadataValue(to *Value) value {
 	v := secret(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
 		v.read(r, n)
 		text := to.Reveal()
 		unfit := strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' }) || strings.TrimSpace(text) != text
-		if unfit && !strings.HasSuffix(n.key, "-bin") {
+		if unfit && !strings.HasSuffix(n.Key, "-bin") {
 			r.wrong(n, "expected printable ASCII without spaces at an end; metadata whose name ends in -bin takes any text")
 		}
 	}}
@@ -267,7 +268,7 @@ const minPing = 10 * time.Second
 
 func pingAfter(to *time.Duration) value {
 	v := duration(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
 		if v.read(r, n); *to != 0 && *to < minPing {
 			r.wrong(n, `expected a duration of at least "10s"; keepalive has no such limit`)
 		}

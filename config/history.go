@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
@@ -119,22 +120,22 @@ func ruleFields(rule *history.RetentionRule) []field {
 	return []field{{"tag", text(&rule.Tag)}, {"owner", text(&rule.Owner)}, {"keep", duration(&rule.Keep)}}
 }
 
-func checkRule(r *reader, n *node) {
-	if n.member("tag") == nil && n.member("owner") == nil {
+func checkRule(r *reader, n *document.Node) {
+	if n.Member("tag") == nil && n.Member("owner") == nil {
 		r.missing(n, "tag", `missing: expected tag, owner, or both, to select the conversations of this rule; for all conversations, set history.keep`)
 	}
 }
 
-func (h *History) check(r *reader, n *node) {
+func (h *History) check(r *reader, n *document.Node) {
 	if h.Store == StoreNone {
-		for _, stray := range n.members() {
-			if stray.key != "store" {
+		for _, stray := range n.Members() {
+			if stray.Key != "store" {
 				r.wrongKey(stray, `not for store = "none", which stores nothing`)
 			}
 		}
 		return
 	}
-	path, dsn, schema := n.member("path"), n.member("dsn"), n.member("schema")
+	path, dsn, schema := n.Member("path"), n.Member("dsn"), n.Member("schema")
 	hasPath := h.Store.HasPath()
 	var remote []string
 	for _, s := range stores {
@@ -148,7 +149,7 @@ func (h *History) check(r *reader, n *node) {
 	case hasPath && path == nil:
 		r.missing(n, "path", `missing: expected the place of the conversations, such as path = "history.db"`)
 	}
-	for _, stray := range []*node{dsn, schema} {
+	for _, stray := range []*document.Node{dsn, schema} {
 		if stray != nil && hasPath {
 			r.wrongKey(stray, "only for store = %s", plaintext.OneOf(remote))
 		}

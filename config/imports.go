@@ -6,33 +6,34 @@ import (
 	"cmp"
 	"path/filepath"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/expand"
 	"github.com/consort-go/consort/config/internal/plaintext"
 )
 
 // imports adds the servers of the imported files.
-func (c *Config) imports(r *reader, root *node, options *Options) {
-	member := root.member("import")
+func (c *Config) imports(r *reader, root *document.Node, options *Options) {
+	member := root.Member("import")
 	if member == nil {
 		return
 	}
-	elements, _ := member.value.(list)
+	elements, _ := member.Value.(document.List)
 	for _, element := range elements {
-		written, ok := element.value.(string)
+		written, ok := element.Value.(string)
 		if !ok || written == "" {
 			continue // already reported
 		}
 		path := written
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(r.source.of(element).folder(), path)
+			path = filepath.Join(r.source.Of(element).Folder(), path)
 		}
 		data, err := options.read(path)
 		if err != nil {
 			r.wrong(element, "%s", fileFault(err)).Err = err
 			continue
 		}
-		src := &source{name: path, data: data}
-		if tree := r.problems.tree(jsonTree, src); tree != nil {
+		src := &document.Source{Name: path, Data: data}
+		if tree := r.problems.tree(document.JSON, src); tree != nil {
 			c.importTree(r, src, tree)
 		}
 	}
@@ -41,7 +42,7 @@ func (c *Config) imports(r *reader, root *node, options *Options) {
 
 // importTree adds the servers of the file src of another MCP host; r has read the
 // configuration itself.
-func (c *Config) importTree(r *reader, src *source, tree *node) {
+func (c *Config) importTree(r *reader, src *document.Source, tree *document.Node) {
 	ignored := &problems{}
 	c.importFile(&reader{source: src, problems: r.problems, Expander: expand.Expander{Lookup: r.Lookup, Foreign: true}, ignored: ignored}, tree)
 	c.Ignored = append(c.Ignored, ignored.list...)
@@ -49,27 +50,27 @@ func (c *Config) importTree(r *reader, src *source, tree *node) {
 
 // importFile adds the servers under mcpServers, or under servers as VS Code calls them. The
 // rest of the file belongs to the other host.
-func (c *Config) importFile(r *reader, root *node) {
-	servers := cmp.Or(root.member("mcpServers"), root.member("servers"))
+func (c *Config) importFile(r *reader, root *document.Node) {
+	servers := cmp.Or(root.Member("mcpServers"), root.Member("servers"))
 	if servers == nil {
 		r.missing(root, "mcpServers", `missing: expected an object of servers by name, as in {"mcpServers": {"NAME": {"command": "npx"}}}`)
 		return
 	}
 	var found map[string]*hostServer
 	byName(&found, foreignServer, plaintext.ServerName).read(r, servers)
-	t, ok := servers.value.(*table)
+	t, ok := servers.Value.(*document.Table)
 	if !ok {
 		return
 	}
-	for _, member := range t.members {
-		if earlier := c.Supervised()[member.key]; earlier != nil {
+	for _, member := range t.Members {
+		if earlier := c.Supervised()[member.Key]; earlier != nil {
 			r.wrongKey(member, "another server already has this name, from %s", earlier.Origin)
 			continue
 		}
 		if c.MCP == nil {
 			c.MCP = map[string]*Server{}
 		}
-		c.MCP[member.key] = found[member.key].server()
+		c.MCP[member.Key] = found[member.Key].server()
 	}
 }
 
@@ -108,7 +109,7 @@ func (s *hostServer) fields() []field {
 	}
 }
 
-func (s *hostServer) check(r *reader, n *node) {
+func (s *hostServer) check(r *reader, n *document.Node) {
 	s.originate(r, n)
 	keys := serverKeys{
 		transport: "type",
@@ -117,11 +118,11 @@ func (s *hostServer) check(r *reader, n *node) {
 		command:   `"command": "npx"`,
 		url:       `"url": "http://localhost:8080/mcp"`,
 	}
-	if n.member("transport") != nil {
+	if n.Member("transport") != nil {
 		keys.transport = "transport"
 	}
 	for _, other := range []string{"serverUrl", "httpUrl"} { // of Windsurf and of Gemini CLI
-		if n.member(other) != nil && n.member("url") == nil {
+		if n.Member(other) != nil && n.Member("url") == nil {
 			keys.http[0] = other
 		}
 	}

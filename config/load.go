@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/expand"
 )
 
@@ -65,22 +66,22 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 		return nil, &Error{Problems: []*Problem{{File: name, Message: fileFault(errTooLarge), Err: errTooLarge}}}
 	}
 	r := &reader{
-		source:   &source{name: name, data: withoutMark(data)},
+		source:   &document.Source{Name: name, Data: withoutMark(data)},
 		problems: &problems{},
 		Expander: expand.Expander{Lookup: lookup},
 	}
 	config := &Config{}
-	root, host := &node{value: newTable()}, (*node)(nil)
-	if isJSON(r.source.data) {
-		host = r.problems.tree(jsonTree, r.source)
+	root, host := &document.Node{Value: document.NewTable()}, (*document.Node)(nil)
+	if isJSON(r.source.Data) {
+		host = r.problems.tree(document.JSON, r.source)
 	} else {
-		root = r.problems.tree(tomlTree, r.source)
+		root = r.problems.tree(document.TOML, r.source)
 	}
 	if root != nil {
 		options.override(r, root)
 		r.table(root, config.fields())
 		distinctServers(r, root)
-		if budgets := root.member("budgets"); budgets != nil && config.Budgets != nil {
+		if budgets := root.Member("budgets"); budgets != nil && config.Budgets != nil {
 			checkBudgets(config.Budgets, r, budgets, config.Model)
 		}
 		if host != nil {

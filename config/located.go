@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/internal/redact"
 )
@@ -48,12 +49,12 @@ func (c *Config) Locate(err error) error {
 func (c *Config) LocateKey(key string, err error) error { return c.Locate(about(key, err)) }
 
 // find returns the node of a key, or its nearest ancestor in the tree, or nil.
-func (c *Config) find(key string) (found *node) {
+func (c *Config) find(key string) (found *document.Node) {
 	for in := c.root; in != nil; {
-		next := (*node)(nil)
-		elements, _ := in.asList()
-		for _, child := range append(in.members(), elements...) {
-			path := child.path()
+		next := (*document.Node)(nil)
+		elements, _ := in.AsList()
+		for _, child := range append(in.Members(), elements...) {
+			path := child.Path()
 			if rest, ok := strings.CutPrefix(key, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				found, next = child, child
 				break
@@ -93,14 +94,14 @@ func (c *Config) collect(found *problems, key, origin string, err error, clean f
 		}
 		return
 	}
-	p := &Problem{File: c.source.name, Key: key, Message: clean(err.Error()), Err: redact.Error(err, clean)}
+	p := &Problem{File: c.source.Name, Key: key, Message: clean(err.Error()), Err: redact.Error(err, clean)}
 	n := c.find(key)
 	if n != nil {
-		of := c.source.of(n)
-		p.File = of.name
-		p.Line, p.Column = of.position(n.keyAt)
+		of := c.source.Of(n)
+		p.File = of.Name
+		p.Line, p.Column = of.Position(n.KeyAt)
 	}
-	if file, line, ok := plaintext.CutOrigin(origin); ok && (n == nil || file != c.source.name) {
+	if file, line, ok := plaintext.CutOrigin(origin); ok && (n == nil || file != c.source.Name) {
 		p.File, p.Line, p.Column = file, line, 1
 	}
 	found.add(p)

@@ -7,14 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
+	"github.com/consort-go/consort/config/internal/provider"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/openaimodel"
@@ -68,7 +69,7 @@ func (m *Model) ownFields() []field {
 	return []field{
 		{"name", expanded(&m.Name)},
 		{"base_url", baseURL(&m.BaseURL)},
-		{"provider", choice(&m.Kind, providerOpenAI, providerAnthropic)},
+		{"provider", choice(&m.Kind, provider.OpenAI, provider.Anthropic)},
 		{"api", choice(&m.API, "auto", "responses", "chat")},
 		{"api_key", headerValue(&m.APIKey)},
 		{"headers", byName(&m.Headers, headerValue, plaintext.HeaderName)},
@@ -107,102 +108,35 @@ func (m *Model) ownFields() []field {
 
 // check requires a name. For a provider's own API it takes a missing key from the
 // environment.
-func (m *Model) check(r *reader, n *node) {
-	if n.member("name") == nil {
+func (m *Model) check(r *reader, n *document.Node) {
+	if n.Member("name") == nil {
 		r.missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
 	}
-	if variable := m.keyVariable(); variable != "" && n.member("api_key") == nil {
+	if variable := m.decisive().KeyVariable(); variable != "" && n.Member("api_key") == nil {
 		if key, ok := r.Lookup(variable); ok && key != "" {
 			m.APIKey = Hidden(key)
 		}
 	}
-	if wrong := m.wrongProvider(); wrong.key != "" {
-		r.wrong(cmp.Or(n.member(wrong.key), n), "%s", wrong.advice)
+	if key, advice := m.decisive().Wrong(); key != "" {
+		r.wrong(cmp.Or(n.Member(key), n), "%s", advice)
 		return // the other keys fit the right provider
 	}
-	for key, advice := range m.missingKeys() {
+	for key, advice := range m.decisive().MissingKeys() {
 		set := n
 		for part := range strings.SplitSeq(key, ".") {
 			if set != nil {
-				set = set.member(part)
+				set = set.Member(part)
 			}
 		}
 		if set != nil {
-			r.wrong(set, "%s does not have it: remove %s%s", m.apiName(), key, advice)
+			r.wrong(set, "%s does not have it: remove %s%s", m.decisive().APIName(), key, advice)
 		}
 	}
-	if elements, ok := n.member("fallback").asList(); ok {
+	if elements, ok := n.Member("fallback").AsList(); ok {
 		for i := range m.Fallbacks {
 			m.Fallbacks[i].inherit(m, elements[i])
 		}
 	}
-}
-
-// wrongProvider returns the key that contradicts the name or the address of the model, and
-// what to do about it. Servers other than OpenAI's and Anthropic's can have any model.
-func (m *Model) wrongProvider() (wrong struct{ key, advice string }) {
-	name, address := m.Name.Reveal(), m.BaseURL.Reveal()
-	claude, gpt := providerOf(name) == providerAnthropic, providerOf(name) == providerOpenAI
-	base, _ := url.Parse(address)
-	atAnthropic := base != nil && strings.EqualFold(base.Hostname(), "api.anthropic.com")
-	set := func(key, advice string) { wrong.key, wrong.advice = key, advice }
-	switch {
-	case m.Kind == providerAnthropic && address != "" && m.isOpenAI():
-		set("provider", `the base_url is OpenAI's: set provider = "openai", or remove base_url`)
-	case claude && m.Kind == providerOpenAI && address == "":
-		set("provider", `the model is one of Anthropic: set provider = "anthropic", or remove provider`)
-	case gpt && m.Kind == providerAnthropic && address == "":
-		set("provider", `the model is one of OpenAI: set provider = "openai", or remove provider`)
-	case claude && address != "" && m.isOpenAI():
-		set("base_url", `the address is OpenAI's, and the model is one of Anthropic: remove base_url`)
-	case gpt && atAnthropic:
-		set("base_url", `the address is Anthropic's, and the model is one of OpenAI: remove base_url`)
-	}
-	return wrong
-}
-
-// apiName names the API of the model.
-func (m *Model) apiName() string {
-	switch {
-	case m.provider() == providerAnthropic:
-		return "Anthropic's Messages API"
-	case m.usesResponses():
-		return "OpenAI's Responses API"
-	}
-	return "the Chat Completions API"
-}
-
-// usesResponses reports whether a model of the provider OpenAI is asked in Responses.
-func (m *Model) usesResponses() bool {
-	base, err := url.Parse(cmp.Or(m.BaseURL.Reveal(), "https://api.openai.com/v1"))
-	if err != nil || m.API == "responses" || m.API == "chat" {
-		return m.API == "responses"
-	}
-	return openaimodel.DefaultAPI(base) == "responses"
-}
-
-// missingKeys returns the keys that the API of the model does not have, with what to do
-// instead of leaving them out. Nothing is left out silently.
-func (m *Model) missingKeys() map[string]string {
-	all := func(advice string, keys ...string) map[string]string {
-		missing := map[string]string{}
-		for _, key := range keys {
-			missing[key] = advice
-		}
-		return missing
-	}
-	if m.provider() == providerAnthropic {
-		missing := all("", "organization", "project", "max_tokens_field", "seed", "reasoning_summary", "prompt_cache_key",
-			"stream_usage", "audio", "inline_refs", "supervisor_role", "response_format.name", "response_format.description")
-		missing["api"] = `, or set provider = "openai" for a server that speaks OpenAI's APIs`
-		return missing
-	}
-	missing := all(`, or set api = "responses"`, "hosted_tools", "reasoning_summary")
-	if m.usesResponses() {
-		missing = all(`, or set api = "chat"`, "stop", "seed", "audio", "max_tokens_field", "stream_usage")
-	}
-	maps.Copy(missing, all(`, or set provider = "anthropic"`, "thinking", "cache"))
-	return missing
 }
 
 func (f *ResponseFormat) fields() []field {
@@ -217,7 +151,7 @@ func (f *ResponseFormat) fields() []field {
 // baseURL is an address without credentials, which belong in api_key.
 func baseURL(to *Value) value {
 	v := address(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
 		v.read(r, n)
 		if u, err := url.Parse(to.Reveal()); err == nil && (u.User != nil || u.Fragment != "") {
 			r.wrong(n, "expected a URL without a user, a password or a fragment; set credentials in api_key or headers")
@@ -228,61 +162,32 @@ func baseURL(to *Value) value {
 // extraBody is a free-form table without the members that the request sets itself.
 func extraBody(to *Table) value {
 	v := free(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
 		v.read(r, n)
 		for _, key := range []string{"model", "messages", "input", "tools", "stream"} {
-			if taken := n.member(key); taken != nil {
+			if taken := n.Member(key); taken != nil {
 				r.wrongKey(taken, "the program sets this member of the request itself")
 			}
 		}
 	}}
 }
 
-// The variables with the keys of providers.
-const (
-	openAIKey    = "OPENAI_API_KEY"
-	anthropicKey = "ANTHROPIC_API_KEY"
-)
-
-// The providers of models.
-const (
-	providerOpenAI    = "openai"
-	providerAnthropic = "anthropic"
-)
-
 // providers are the kinds of models. Another one needs its package, an entry here, and
-// its missing keys in missingKeys.
+// its missing keys in package provider.
 var providers = map[string]func(m *Model, name string, logger *zap.Logger) (closableModel, error){
-	providerOpenAI:    openOpenAI,
-	providerAnthropic: openAnthropic,
+	provider.OpenAI:    openOpenAI,
+	provider.Anthropic: openAnthropic,
 }
 
-// provider returns the provider that the file names, or that follows from the base URL or
-// the name.
-func (m *Model) provider() string {
-	base, err := url.Parse(m.BaseURL.Reveal())
-	switch {
-	case m.Kind != "":
-		return m.Kind
-	case m.BaseURL.Reveal() == "" && strings.HasPrefix(m.Name.Reveal(), "claude"),
-		err == nil && strings.EqualFold(base.Hostname(), "api.anthropic.com"):
-		return providerAnthropic
-	}
-	return providerOpenAI
+// decisive returns the keys that decide whose model it is.
+func (m *Model) decisive() provider.Model {
+	return provider.Model{Name: m.Name.Reveal(), BaseURL: m.BaseURL.Reveal(), Provider: m.Kind, API: m.API}
 }
 
-// keyVariable returns the variable with the key of the model's API; empty if it is not the
-// provider's own, over HTTPS.
-func (m *Model) keyVariable() string {
-	base, err := url.Parse(m.BaseURL.Reveal())
-	own := m.BaseURL.Reveal() == "" || err == nil && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com")
-	switch {
-	case m.provider() == providerAnthropic && own:
-		return anthropicKey
-	case m.provider() == providerOpenAI && m.isOpenAI():
-		return openAIKey
-	}
-	return ""
+// isContradictory reports whether a key contradicts the name or the address of the model.
+func (m *Model) isContradictory() bool {
+	key, _ := m.decisive().Wrong()
+	return key != ""
 }
 
 // closableModel is a model with resources.
@@ -295,7 +200,7 @@ type closableModel interface {
 func (a *Assembly) openModel(m *Model, name string, place placer, o *AssembleOptions) (converse.Model, error) {
 	with := *m
 	with.Place = place
-	model, err := providers[m.provider()](&with, name, o.Logger)
+	model, err := providers[m.decisive().Of()](&with, name, o.Logger)
 	if err != nil {
 		return nil, m.optionErrors(err)
 	}
@@ -342,12 +247,12 @@ func openAnthropic(m *Model, name string, logger *zap.Logger) (closableModel, er
 
 // checkKey reports that the API of a provider has no key.
 func (m *Model) checkKey() error {
-	if variable := m.keyVariable(); variable != "" && !m.hasCredentials(variable) {
+	if variable := m.decisive().KeyVariable(); variable != "" && !m.hasCredentials(variable) {
 		name, other := "OpenAI", ""
-		if variable == anthropicKey {
+		if variable == provider.AnthropicKey {
 			name = "Anthropic"
 		}
-		for of, model := range map[string]string{openAIKey: `"gpt-…"`, anthropicKey: `"claude-…"`} {
+		for of, model := range map[string]string{provider.OpenAIKey: `"gpt-…"`, provider.AnthropicKey: `"claude-…"`} {
 			if of != variable && os.Getenv(of) != "" {
 				other = fmt.Sprintf("; %s is set, which is for name = %s", of, model)
 			}
@@ -405,17 +310,4 @@ func (m *Model) hasCredentials(variable string) bool {
 		}
 	}
 	return m.APIKey.Reveal() != "" || os.Getenv(variable) != ""
-}
-
-// isOpenAI reports whether the model's API is OpenAI's own, over HTTPS.
-func (m *Model) isOpenAI() bool {
-	if m.BaseURL.Reveal() == "" {
-		return true
-	}
-	u, err := url.Parse(m.BaseURL.Reveal())
-	if err != nil || u.Scheme != "https" {
-		return false
-	}
-	host := strings.ToLower(u.Hostname())
-	return host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com")
 }

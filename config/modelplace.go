@@ -46,11 +46,11 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 			key = nameKey[strings.LastIndexByte(nameKey, '.')+1:]
 		}
 		n := c.find(path)
-		set := n != nil && n.path() == path
-		if from := c.find("model." + key); value == nil && !set && inherited[key] != nil && from.path() == "model."+key {
-			return c.source.where(from), key + " below [model]" // only there it can be removed
+		set := n != nil && n.Path() == path
+		if from := c.find("model." + key); value == nil && !set && inherited[key] != nil && from.Path() == "model."+key {
+			return c.source.Where(from), key + " below [model]" // only there it can be removed
 		}
-		if variable := m.keyVariable(); key == "api_key" && !set && variable != "" {
+		if variable := m.decisive().KeyVariable(); key == "api_key" && !set && variable != "" {
 			return "", "the variable " + variable
 		}
 		what = key
@@ -69,7 +69,7 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 		if n == nil {
 			return "", what
 		}
-		return c.source.where(n), what
+		return c.source.Where(n), what
 	}
 }
 
@@ -86,7 +86,7 @@ func (m *Model) optionErrors(err error) error {
 			located = append(located, err)
 			continue
 		}
-		if variable := m.keyVariable(); named.Option() == "APIKey" && variable != "" {
+		if variable := m.decisive().KeyVariable(); named.Option() == "APIKey" && variable != "" {
 			err = fmt.Errorf("%w (of api_key, or of the variable %s)", err, variable)
 		}
 		located = append(located, about(optionKey(named.Option()), err))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/consort-go/consort/config/internal/clean"
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/login"
@@ -45,8 +46,8 @@ func (a *OAuth) fields() []field {
 }
 
 // check validates the table as a whole.
-func (a *OAuth) check(r *reader, n *node) {
-	id, secret := n.member("client_id"), n.member("client_secret")
+func (a *OAuth) check(r *reader, n *document.Node) {
+	id, secret := n.Member("client_id"), n.Member("client_secret")
 	switch {
 	case a.Grant == GrantMachine && id == nil:
 		r.missing(n, "client_id", "missing: with grant = %q, the client logs in with its own ID and secret", GrantMachine)
@@ -54,24 +55,24 @@ func (a *OAuth) check(r *reader, n *node) {
 		r.missing(n, "client_secret", `missing: with grant = %q, the client logs in with its own ID and secret, such as client_secret = "env:CLIENT_SECRET"`, GrantMachine)
 	case secret != nil && id == nil:
 		r.missing(n, "client_id", "missing: expected the ID that client_secret belongs to")
-	case secret != nil && n.member("issuer") == nil:
+	case secret != nil && n.Member("issuer") == nil:
 		r.missing(n, "issuer", "missing: expected the address of the authorization server that client_secret belongs to, so that it is sent to no other")
 	}
 	for _, key := range []string{"client_metadata_url", "redirect_url"} {
-		if stray := n.member(key); stray != nil && a.Grant == GrantMachine {
+		if stray := n.Member(key); stray != nil && a.Grant == GrantMachine {
 			r.wrongKey(stray, "not with grant = %q: remove it", GrantMachine)
 		}
 	}
 }
 
 // authorized checks a server's login against the rest of its table.
-func (s *Server) authorized(r *reader, n *node) {
-	headers := n.member("headers")
+func (s *Server) authorized(r *reader, n *document.Node) {
+	headers := n.Member("headers")
 	if s.OAuth == nil || headers == nil {
 		return
 	}
-	for _, member := range headers.members() {
-		if http.CanonicalHeaderKey(member.key) == "Authorization" {
+	for _, member := range headers.Members() {
+		if http.CanonicalHeaderKey(member.Key) == "Authorization" {
 			r.wrongKey(member, "a server has either this header or a table oauth, not both: remove one")
 		}
 	}

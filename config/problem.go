@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/expand"
 )
 
@@ -98,19 +99,19 @@ func (ps *problems) add(p *Problem) *Problem {
 }
 
 // tree reads a document, and adds what is wrong with it.
-func (ps *problems) tree(read func(*source) (*node, []fault), src *source) *node {
+func (ps *problems) tree(read func(*document.Source) (*document.Node, []document.Fault), src *document.Source) *document.Node {
 	root, faults := read(src)
 	for _, f := range faults {
-		ps.add(&Problem{File: src.name, Line: f.line, Column: f.column, Key: f.key, Message: f.message})
+		ps.add(&Problem{File: src.Name, Line: f.Line, Column: f.Column, Key: f.Key, Message: f.Message})
 	}
 	return root
 }
 
 // problemAt describes a problem at an offset in a file or a flag. key is the path of the
 // key, or "".
-func problemAt(src *source, at int, key, format string, args ...any) *Problem {
-	line, column := src.position(at)
-	return &Problem{File: src.name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
+func problemAt(src *document.Source, at int, key, format string, args ...any) *Problem {
+	line, column := src.Position(at)
+	return &Problem{File: src.Name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
 }
 
 // err returns the collected problems as one error, or nil.

@@ -64,7 +64,7 @@ func (s *secrets) model(m *Model) {
 	s.address(m.BaseURL)
 	s.add(m.APIKey)
 	s.credential(m.APIKey.Reveal())
-	if variable := m.keyVariable(); variable != "" && m.APIKey.Reveal() == "" {
+	if variable := m.decisive().KeyVariable(); variable != "" && m.APIKey.Reveal() == "" {
 		s.texts = append(s.texts, os.Getenv(variable)) // the model reads it from the environment
 	}
 	s.named(m.Headers)

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse/budget"
 )
@@ -25,7 +26,7 @@ func (c *Config) fields() []field {
 		{"audit", optional(&c.Audit, func(a *Audit) value { return tableOf(a.fields(), a.check) })},
 		{"history", optional(&c.History, func(h *History) value { return tableOf(h.fields(), h.check) })},
 		{"serve", optional(&c.Serve, func(s *Serve) value {
-			return tableOf(s.fields(), func(r *reader, n *node) { s.check(r, n, n.parent.member("model") != nil) })
+			return tableOf(s.fields(), func(r *reader, n *document.Node) { s.check(r, n, n.Parent.Member("model") != nil) })
 		})},
 		{"log", tableOf([]field{
 			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/mcpadapter"
 )
 
@@ -22,8 +23,8 @@ func root(to *Root) value {
 	return tableOf([]field{
 		{"path", directory(&to.Path)},
 		{"name", text(&to.Name)},
-	}, func(r *reader, n *node) {
-		if n.member("path") == nil {
+	}, func(r *reader, n *document.Node) {
+		if n.Member("path") == nil {
 			r.missing(n, "path", `missing: expected a folder, such as path = "."`)
 		}
 	})

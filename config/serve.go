@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -184,9 +185,9 @@ func (c *Client) fields() []field {
 	}
 }
 
-func (c *Client) check(r *reader, n *node) {
+func (c *Client) check(r *reader, n *document.Node) {
 	emptyLists(r, n, "allow", "deny")
-	token, certificate := n.member("token"), n.member("certificate")
+	token, certificate := n.Member("token"), n.Member("certificate")
 	switch {
 	case token == nil && certificate == nil:
 		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`)
@@ -203,8 +204,8 @@ func (m *ResourceMetadata) fields() []field {
 	}
 }
 
-func (m *ResourceMetadata) check(r *reader, n *node) {
-	if n.member("resource") == nil {
+func (m *ResourceMetadata) check(r *reader, n *document.Node) {
+	if n.Member("resource") == nil {
 		r.missing(n, "resource", `missing: expected the URL of this server, such as resource = "https://tools.example.com/mcp"`)
 	}
 }
@@ -220,36 +221,36 @@ var (
 )
 
 // strays reports keys whose address is missing.
-func (s *Serve) strays(r *reader, n *node) {
-	http, grpc := n.member("http") != nil, n.member("grpc") != nil
+func (s *Serve) strays(r *reader, n *document.Node) {
+	http, grpc := n.Member("http") != nil, n.Member("grpc") != nil
 	for _, key := range overNetwork {
-		if stray := n.member(key); stray != nil && !http && !grpc {
+		if stray := n.Member(key); stray != nil && !http && !grpc {
 			r.wrongKey(stray, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
 		}
 	}
-	if stray := n.member("grpc_tls"); stray != nil && !grpc {
+	if stray := n.Member("grpc_tls"); stray != nil && !grpc {
 		r.wrongKey(stray, `only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`)
 	}
 	for _, key := range overHTTP {
-		if stray := n.member(key); stray != nil && !http {
+		if stray := n.Member(key); stray != nil && !http {
 			r.wrongKey(stray, `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`)
 		}
 	}
 }
 
 // check validates the table as a whole. hasModel reports whether the file has a model.
-func (s *Serve) check(r *reader, n *node, hasModel bool) {
+func (s *Serve) check(r *reader, n *document.Node, hasModel bool) {
 	s.strays(r, n)
-	token, clients, open := n.member("token"), n.member("clients"), n.member("open")
+	token, clients, open := n.Member("token"), n.Member("clients"), n.Member("open")
 	if token != nil && clients != nil {
 		r.wrongKey(token, "a server has either token or clients, not both; give this token to one of the clients")
 	}
 	if s.Open && (token != nil || clients != nil) {
 		r.wrongKey(open, "a server that requires a token is not open")
 	}
-	elements, _ := clients.asList()
+	elements, _ := clients.AsList()
 	// An invalid token is reported separately.
-	tokens := token != nil || slices.ContainsFunc(elements, func(c *node) bool { return c.member("certificate") == nil })
+	tokens := token != nil || slices.ContainsFunc(elements, func(c *document.Node) bool { return c.Member("certificate") == nil })
 	for key, at := range map[string]struct {
 		Value
 		may func(string) error
@@ -258,27 +259,27 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 			continue
 		}
 		if err := at.may(at.Reveal()); err != nil {
-			r.wrong(n.member(key), "%s", err)
+			r.wrong(n.Member(key), "%s", err)
 		}
 	}
 	s.certificates(r, n, clients)
-	if list, ok := clients.asList(); ok && len(list) == 0 {
+	if list, ok := clients.AsList(); ok && len(list) == 0 {
 		r.wrong(clients, "expected at least one client")
 	}
 	s.distinct(r, clients)
 	s.checkRules(r, n)
 	s.checkProfiles(r, n)
-	if burst := n.member("burst"); burst != nil && n.member("rate") == nil {
+	if burst := n.Member("burst"); burst != nil && n.Member("rate") == nil {
 		r.wrongKey(burst, "only together with rate, which limits the requests; set rate")
 	}
-	if converse := n.member("converse"); s.Converse && !hasModel {
+	if converse := n.Member("converse"); s.Converse && !hasModel {
 		r.wrongKey(converse, "conversations need a model; add a [model] table")
 	}
 }
 
 // distinct reports tokens that several clients share.
-func (s *Serve) distinct(r *reader, clients *node) {
-	elements, _ := clients.asList()
+func (s *Serve) distinct(r *reader, clients *document.Node) {
+	elements, _ := clients.AsList()
 	if len(elements) != len(s.Clients) {
 		return
 	}
@@ -286,7 +287,7 @@ func (s *Serve) distinct(r *reader, clients *node) {
 	for i, client := range s.Clients {
 		token := client.Token.Reveal()
 		if token != "" && seen[token] {
-			r.wrong(elements[i].member("token"), "another client already has this token")
+			r.wrong(elements[i].Member("token"), "another client already has this token")
 		}
 		seen[token] = true
 	}
@@ -294,7 +295,7 @@ func (s *Serve) distinct(r *reader, clients *node) {
 
 // listenAddress is an address to listen at.
 func listenAddress(to *Value) value {
-	return value{kind: "an address", read: func(r *reader, n *node) {
+	return value{kind: "an address", read: func(r *reader, n *document.Node) {
 		e, ok := r.replace(n)
 		if !ok {
 			return
@@ -315,7 +316,7 @@ const minToken = 16
 // bearer is a token of RFC 6750, section 2.1.
 func bearer(to *Value) value {
 	v := secret(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
 		v.read(r, n)
 		token := to.Reveal()
 		switch {
@@ -333,7 +334,7 @@ const anyone = "*"
 
 // hostName is a value of the Host header, with or without a port.
 func hostName(to *string) value {
-	return value{kind: "a string", read: func(r *reader, n *node) {
+	return value{kind: "a string", read: func(r *reader, n *document.Node) {
 		text(to).read(r, n)
 		if u, err := url.Parse("http://" + *to); *to != "" && *to != anyone && (err != nil || u.Host != *to || u.Hostname() == "") {
 			r.wrong(n, `expected the name of a host, such as "tools.example.com" or "tools.example.com:8080"`)
@@ -343,7 +344,7 @@ func hostName(to *string) value {
 
 // origin is the origin of a web page (RFC 6454, section 6.2).
 func origin(to *string) value {
-	return value{kind: "a string", read: func(r *reader, n *node) {
+	return value{kind: "a string", read: func(r *reader, n *document.Node) {
 		text(to).read(r, n)
 		if u, err := url.Parse(*to); *to != "" && *to != anyone && (err != nil || u.Host == "" || *to != u.Scheme+"://"+u.Host) {
 			r.wrong(n, `expected the origin of a web page, such as "https://app.example.com", without a path`)

@@ -5,6 +5,7 @@ package config
 import (
 	"path/filepath"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 )
 
@@ -41,7 +42,7 @@ func (s *Server) fields() []field {
 }
 
 // check validates the table as a whole.
-func (s *Server) check(r *reader, n *node) {
+func (s *Server) check(r *reader, n *document.Node) {
 	s.reach(r, n, serverKeys{
 		transport: "transport",
 		stdio:     []string{"command", "environment", "directory", "limits"},
@@ -64,13 +65,13 @@ type serverKeys struct {
 
 // reach checks that n defines one way to reach its server, and infers the transport if n
 // does not name it.
-func (s *Server) reach(r *reader, n *node, keys serverKeys) {
-	command, url := n.member(keys.stdio[0]), n.member(keys.http[0])
-	named := n.member(keys.transport)
+func (s *Server) reach(r *reader, n *document.Node, keys serverKeys) {
+	command, url := n.Member(keys.stdio[0]), n.Member(keys.http[0])
+	named := n.Member(keys.transport)
 	switch {
 	case command != nil && url != nil:
 		later := command
-		if url.keyAt > command.keyAt {
+		if url.KeyAt > command.KeyAt {
 			later = url
 		}
 		r.wrongKey(later, "a server has either %s or %s, not both: remove one", keys.stdio[0], keys.http[0])
@@ -93,19 +94,19 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 		r.missing(n, keys.http[0], "missing: expected the address of the server, such as %s", keys.url)
 	}
 	for _, key := range other {
-		if stray := n.member(key); stray != nil {
+		if stray := n.Member(key); stray != nil {
 			r.wrongKey(stray, "not for a server with %s = %q: remove it", keys.transport, s.Transport)
 		}
 	}
 }
 
 // hasCommand reports a missing program.
-func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
+func (s *Server) hasCommand(r *reader, n, command *document.Node, keys serverKeys) {
 	if command == nil {
 		r.missing(n, keys.stdio[0], "missing: expected the program to start, such as %s", keys.command)
 		return
 	}
-	arguments, ok := command.value.(list)
+	arguments, ok := command.Value.(document.List)
 	switch {
 	case ok && len(arguments) == 0:
 		r.wrong(command, "expected the program to start, not an empty list: write it, such as %s", keys.command)
@@ -116,7 +117,7 @@ func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
 
 // environmentValue is a secret that may be empty.
 func environmentValue(to *Value) value {
-	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+	return value{kind: "a string with variables", read: func(r *reader, n *document.Node) {
 		if e, ok := r.replace(n); ok {
 			*to = valueOf(e, hiddenText)
 		}
@@ -125,13 +126,13 @@ func environmentValue(to *Value) value {
 
 // directory is a path. Relative paths start at the directory of the file.
 func directory(to *Value) value {
-	return value{kind: "a path", read: func(r *reader, n *node) {
+	return value{kind: "a path", read: func(r *reader, n *document.Node) {
 		e, ok := r.replace(n)
 		if !ok || !r.filled(n, e) {
 			return
 		}
 		if !filepath.IsAbs(e.Text) {
-			e.Text = filepath.Join(r.source.of(n).folder(), e.Text)
+			e.Text = filepath.Join(r.source.Of(n).Folder(), e.Text)
 		}
 		*to = valueOf(e, e.Shown)
 	}}
@@ -141,8 +142,8 @@ func directory(to *Value) value {
 // value off, because the table is not used then.
 func (v value) lenientIf(key string, off bool) value {
 	read := v.read
-	v.read = func(r *reader, n *node) {
-		if m := n.member(key); m != nil && m.value == off {
+	v.read = func(r *reader, n *document.Node) {
+		if m := n.Member(key); m != nil && m.Value == off {
 			r.lenient = true
 			defer func() { r.lenient = false }()
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -22,11 +23,11 @@ func (t *TLS) serveFields() []field {
 	}
 }
 
-func (t *TLS) checkServe(r *reader, n *node) {
-	if n.member("certificate") == nil {
+func (t *TLS) checkServe(r *reader, n *document.Node) {
+	if n.Member("certificate") == nil {
 		r.missing(n, "certificate", `missing: expected the file of this server's certificate, such as certificate = "server.pem"`)
 	}
-	if n.member("key") == nil {
+	if n.Member("key") == nil {
 		r.missing(n, "key", `missing: expected the file of the certificate's key, such as key = "server.key"`)
 	}
 }
@@ -45,18 +46,18 @@ func (s *Serve) byCertificate() bool {
 }
 
 // certificates reports clients whose certificate is not requested or not unique.
-func (s *Serve) certificates(r *reader, n, clients *node) {
-	elements, _ := clients.asList()
+func (s *Serve) certificates(r *reader, n, clients *document.Node) {
+	elements, _ := clients.AsList()
 	if len(elements) != len(s.Clients) {
 		return
 	}
 	seen := map[string]bool{}
 	for i, client := range s.Clients {
-		at := elements[i].member("certificate")
+		at := elements[i].Member("certificate")
 		switch {
 		case client.Certificate == "":
 			continue
-		case n.member("grpc_tls") == nil || n.member("grpc_tls").member("client_ca") == nil:
+		case n.Member("grpc_tls") == nil || n.Member("grpc_tls").Member("client_ca") == nil:
 			r.wrongKey(at, "the server does not request client certificates; set grpc_tls.client_ca")
 		case seen[client.Certificate]:
 			r.wrong(at, "another client already has this name")

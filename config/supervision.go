@@ -3,6 +3,7 @@
 package config
 
 import (
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 )
@@ -55,28 +56,28 @@ func (s *Supervision) fields() []field {
 }
 
 // check validates the keys that all tables of servers have.
-func (s *Supervision) check(r *reader, n *node) {
+func (s *Supervision) check(r *reader, n *document.Node) {
 	s.originate(r, n)
 	s.parking(r, n)
-	if policy := n.member("pin_policy"); policy != nil && n.member("pin") == nil {
+	if policy := n.Member("pin_policy"); policy != nil && n.Member("pin") == nil {
 		r.wrongKey(policy, `the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`)
 	}
 }
 
 // parking reports keys about counting failures that have no effect.
-func (s *Supervision) parking(r *reader, n *node) {
-	after, window, restart := n.member("park_after"), n.member("park_window"), n.member("restart")
+func (s *Supervision) parking(r *reader, n *document.Node) {
+	after, window, restart := n.Member("park_after"), n.Member("park_window"), n.Member("restart")
 	if after != nil && s.Restart.Policy == ensemble.RestartNever {
 		r.wrongKey(after, `with restart = "never", the first failure parks the server`)
 	}
 	onUse := restart == nil || s.Restart.Policy == ensemble.RestartOnUse
-	counted := after == nil && !onUse || after != nil && after.value != int64(0)
+	counted := after == nil && !onUse || after != nil && after.Value != int64(0)
 	if window != nil && (!counted || s.Restart.Policy == ensemble.RestartNever) {
 		r.wrongKey(window, "failures are not counted without park_after; set park_after")
 	}
 }
 
 // originate records where n is set.
-func (s *Supervision) originate(r *reader, n *node) {
-	s.Origin = r.source.where(n)
+func (s *Supervision) originate(r *reader, n *document.Node) {
+	s.Origin = r.source.Where(n)
 }

@@ -5,6 +5,7 @@ package config
 import (
 	"slices"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/findtools"
 	"github.com/consort-go/consort/ensemble"
@@ -58,24 +59,24 @@ func (t *Tools) fields() []field {
 // searches reports whether tools are found, at least sometimes.
 func (t *Tools) searches() bool { return t.Mode == searchTools || t.Mode == autoTools }
 
-func (t *Tools) check(r *reader, n *node) {
+func (t *Tools) check(r *reader, n *document.Node) {
 	for _, key := range []string{"mcp", "grpc"} {
-		servers := n.parent.member(key)
+		servers := n.Parent.Member(key)
 		if servers == nil {
 			continue
 		}
 		const taken = "these tools are offered under the name %q, which a server here already has; rename that server"
-		if t.Resources && servers.member(resourceTools) != nil {
-			r.wrongKey(n.member("resources"), taken, resourceTools)
+		if t.Resources && servers.Member(resourceTools) != nil {
+			r.wrongKey(n.Member("resources"), taken, resourceTools)
 		}
-		if t.searches() && servers.member(findTools) != nil {
-			r.wrongKey(n.member("mode"), taken, findTools)
+		if t.searches() && servers.Member(findTools) != nil {
+			r.wrongKey(n.Member("mode"), taken, findTools)
 		}
 	}
-	if pinned := n.member("pinned"); pinned != nil && !t.searches() {
+	if pinned := n.Member("pinned"); pinned != nil && !t.searches() {
 		r.wrongKey(pinned, `all tools are shown; set mode = "search" or mode = "auto"`)
 	}
-	share := n.member("share")
+	share := n.Member("share")
 	switch {
 	case share == nil:
 	case t.Mode != autoTools:

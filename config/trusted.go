@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/invoker"
 )
@@ -71,8 +72,8 @@ func trusted(to *Trusted) value {
 		{"secret", boolean(&to.Secret)},
 	}
 	inTable := tableOf(fields, to.check)
-	return value{kind: "a trusted value", fields: fields, read: func(r *reader, n *node) {
-		if _, ok := n.value.(*table); ok {
+	return value{kind: "a trusted value", fields: fields, read: func(r *reader, n *document.Node) {
+		if _, ok := n.Value.(*document.Table); ok {
 			inTable.read(r, n)
 			return
 		}
@@ -83,8 +84,8 @@ func trusted(to *Trusted) value {
 // scalar is the trusted value itself.
 func scalar(to *Trusted) value {
 	const kind = "a string with variables, an integer or a boolean"
-	return value{kind: kind, read: func(r *reader, n *node) {
-		switch v := n.value.(type) {
+	return value{kind: kind, read: func(r *reader, n *document.Node) {
+		switch v := n.Value.(type) {
 		case string:
 			secret(&to.Value).read(r, n)
 		case int64:
@@ -98,8 +99,8 @@ func scalar(to *Trusted) value {
 }
 
 // check validates the table as a whole.
-func (t *Trusted) check(r *reader, n *node) {
-	v, asJSON := n.member("value"), n.member("json")
+func (t *Trusted) check(r *reader, n *document.Node) {
+	v, asJSON := n.Member("value"), n.Member("json")
 	if v == nil {
 		r.missing(n, "value", `missing: expected the value, such as value = "env:USER_ID"`)
 		return
@@ -107,7 +108,7 @@ func (t *Trusted) check(r *reader, n *node) {
 	if asJSON == nil {
 		return
 	}
-	if _, ok := v.value.(string); !ok {
+	if _, ok := v.Value.(string); !ok {
 		t.JSON = true
 		r.wrongKey(asJSON, "only for a value that is a string")
 	} else if t.JSON && t.Value.held != nil && !json.Valid([]byte(t.Value.Reveal())) {
@@ -119,12 +120,12 @@ func (t *Trusted) check(r *reader, n *node) {
 func trustedTable(to *map[string]Trusted) value { return byName(to, trusted, plaintext.TrustedName) }
 
 // passing checks a server's trusted values against the rest of its table.
-func (s *Server) passing(r *reader, n *node) {
-	all := n.member("trusted")
-	if all == nil || all.member("headers") == nil {
+func (s *Server) passing(r *reader, n *document.Node) {
+	all := n.Member("trusted")
+	if all == nil || all.Member("headers") == nil {
 		return
 	}
-	headers := all.member("headers")
+	headers := all.Member("headers")
 	if s.Transport == Stdio {
 		r.wrongKey(headers, "not for a server with transport = %q; its tools receive a trusted value through arguments", Stdio)
 	}
@@ -132,8 +133,8 @@ func (s *Server) passing(r *reader, n *node) {
 	for name := range s.Headers {
 		fixed[http.CanonicalHeaderKey(name)] = true
 	}
-	for _, member := range headers.members() {
-		if fixed[http.CanonicalHeaderKey(member.key)] {
+	for _, member := range headers.Members() {
+		if fixed[http.CanonicalHeaderKey(member.Key)] {
 			r.wrongKey(member, "this header is set in headers already")
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/expand"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/internal/suggest"
@@ -18,8 +19,8 @@ import (
 
 // text is a string without variables. It must not be empty.
 func text[S ~string](to *S) value {
-	return value{kind: "a string", read: func(r *reader, n *node) {
-		s, ok := n.value.(string)
+	return value{kind: "a string", read: func(r *reader, n *document.Node) {
+		s, ok := n.Value.(string)
 		switch {
 		case !ok:
 			r.wrongKind(n, "a string")
@@ -53,8 +54,8 @@ func wordFor[T any](to *T, words ...word[T]) value {
 		names[i] = w.text
 	}
 	kind := plaintext.OneOf(names)
-	return value{kind: kind, read: func(r *reader, n *node) {
-		s, ok := n.value.(string)
+	return value{kind: kind, read: func(r *reader, n *document.Node) {
+		s, ok := n.Value.(string)
 		if !ok {
 			r.wrongKind(n, kind)
 			return
@@ -72,7 +73,7 @@ func wordFor[T any](to *T, words ...word[T]) value {
 // expanded is a string whose variables are replaced. The result must not be empty. It is
 // printed as written in the file.
 func expanded(to *Value) value {
-	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+	return value{kind: "a string with variables", read: func(r *reader, n *document.Node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
 			*to = valueOf(e, e.Shown)
 		}
@@ -81,7 +82,7 @@ func expanded(to *Value) value {
 
 // argument is an expanded string that may be empty.
 func argument(to *Value) value {
-	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+	return value{kind: "a string with variables", read: func(r *reader, n *document.Node) {
 		if e, ok := r.replace(n); ok {
 			*to = valueOf(e, e.Shown)
 		}
@@ -90,7 +91,7 @@ func argument(to *Value) value {
 
 // secret is a string whose variables are replaced. It is never printed.
 func secret(to *Value) value {
-	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+	return value{kind: "a string with variables", read: func(r *reader, n *document.Node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
 			*to = valueOf(e, hiddenText)
 		}
@@ -98,7 +99,7 @@ func secret(to *Value) value {
 }
 
 // filled reports whether e is not empty, and adds a problem if it is.
-func (r *reader) filled(n *node, e expand.Expansion) bool {
+func (r *reader) filled(n *document.Node, e expand.Expansion) bool {
 	switch {
 	case e.Text != "":
 		return true
@@ -112,7 +113,7 @@ func (r *reader) filled(n *node, e expand.Expansion) bool {
 
 // address is the URL of an HTTP server.
 func address(to *Value) value {
-	return value{kind: "a URL", read: func(r *reader, n *node) {
+	return value{kind: "a URL", read: func(r *reader, n *document.Node) {
 		e, ok := r.replace(n)
 		if !ok {
 			return
@@ -129,9 +130,9 @@ func address(to *Value) value {
 // duration is a positive duration.
 func duration(to *time.Duration) value {
 	const kind = `a duration such as "30s"`
-	return value{kind: "a duration", read: func(r *reader, n *node) {
-		s, ok := n.value.(string)
-		if _, isInteger := n.value.(int64); isInteger {
+	return value{kind: "a duration", read: func(r *reader, n *document.Node) {
+		s, ok := n.Value.(string)
+		if _, isInteger := n.Value.(int64); isInteger {
 			r.wrong(n, "expected %s, found an integer: write it in quotes and with its unit", kind)
 			return
 		}
@@ -154,8 +155,8 @@ func duration(to *time.Duration) value {
 
 // integer is an integer of at least least.
 func integer[I int | int64](to *I, least int64) value {
-	return value{kind: "an integer", read: func(r *reader, n *node) {
-		i, ok := n.value.(int64)
+	return value{kind: "an integer", read: func(r *reader, n *document.Node) {
+		i, ok := n.Value.(int64)
 		switch {
 		case !ok:
 			r.wrongKind(n, "an integer")
@@ -173,8 +174,8 @@ func integer[I int | int64](to *I, least int64) value {
 // default, and a negative number none, so 0 in the file is stored as -1.
 func countOrNone(to *int) value {
 	v := integer(to, 0)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
-		if v.read(r, n); n.value == int64(0) {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
+		if v.read(r, n); n.Value == int64(0) {
 			*to = -1
 		}
 	}}
@@ -183,10 +184,10 @@ func countOrNone(to *int) value {
 // size is a number of bytes, at least 1.
 func size(to *int64) value {
 	const kind = `a size such as "512MiB"`
-	return value{kind: "a size", read: func(r *reader, n *node) {
-		s, ok := n.value.(string)
+	return value{kind: "a size", read: func(r *reader, n *document.Node) {
+		s, ok := n.Value.(string)
 		if !ok {
-			if _, ok = n.value.(int64); ok {
+			if _, ok = n.Value.(int64); ok {
 				integer(to, 1).read(r, n)
 			} else {
 				r.wrongKind(n, kind)
@@ -213,9 +214,9 @@ func number(to *float64, least, most float64) value {
 	if !math.IsInf(most, 1) {
 		kind = fmt.Sprintf("a number from %g to %g", least, most)
 	}
-	return value{kind: "a number", read: func(r *reader, n *node) {
+	return value{kind: "a number", read: func(r *reader, n *document.Node) {
 		var f float64
-		switch v := n.value.(type) {
+		switch v := n.Value.(type) {
 		case int64:
 			f = float64(v)
 		case float64:
@@ -234,8 +235,8 @@ func number(to *float64, least, most float64) value {
 
 // boolean is true or false.
 func boolean(to *bool) value {
-	return value{kind: "a boolean", read: func(r *reader, n *node) {
-		b, ok := n.value.(bool)
+	return value{kind: "a boolean", read: func(r *reader, n *document.Node) {
+		b, ok := n.Value.(bool)
 		if !ok {
 			r.wrongKind(n, "true or false")
 			return
@@ -246,7 +247,7 @@ func boolean(to *bool) value {
 
 // not is true or false, stored inverted.
 func not(to *bool) value {
-	return value{kind: "a boolean", read: func(r *reader, n *node) {
+	return value{kind: "a boolean", read: func(r *reader, n *document.Node) {
 		on := !*to
 		boolean(&on).read(r, n)
 		*to = !on
@@ -257,7 +258,7 @@ func not(to *bool) value {
 func optional[T any](to **T, of func(*T) value) value {
 	v := new(T)
 	inner := of(v)
-	return value{kind: inner.kind, fields: inner.fields, within: inner.within, read: func(r *reader, n *node) {
+	return value{kind: inner.kind, fields: inner.fields, within: inner.within, read: func(r *reader, n *document.Node) {
 		inner.read(r, n)
 		*to = v
 	}}
@@ -267,8 +268,8 @@ func optional[T any](to **T, of func(*T) value) value {
 func each[T any](to *[]T, of func(*T) value) value {
 	element := of(new(T))
 	kind := "a list of " + plaintext.Plural(element.kind)
-	return value{kind: kind, fields: element.fields, within: "[]", read: func(r *reader, n *node) {
-		elements, ok := n.value.(list)
+	return value{kind: kind, fields: element.fields, within: "[]", read: func(r *reader, n *document.Node) {
+		elements, ok := n.Value.(document.List)
 		if !ok {
 			r.wrongKind(n, kind)
 			return
@@ -285,20 +286,20 @@ func each[T any](to *[]T, of func(*T) value) value {
 func byName[T any](to *map[string]T, of func(*T) value, check func(name string) string) value {
 	element := of(new(T))
 	kind := "a table of " + plaintext.Plural(element.kind)
-	return value{kind: kind, fields: element.fields, within: ".NAME", read: func(r *reader, n *node) {
-		t, ok := n.value.(*table)
+	return value{kind: kind, fields: element.fields, within: ".NAME", read: func(r *reader, n *document.Node) {
+		t, ok := n.Value.(*document.Table)
 		if !ok {
 			r.wrongKind(n, kind)
 			return
 		}
-		*to = make(map[string]T, len(t.members))
-		for _, member := range t.members {
-			if fault := check(member.key); fault != "" {
+		*to = make(map[string]T, len(t.Members))
+		for _, member := range t.Members {
+			if fault := check(member.Key); fault != "" {
 				r.wrongKey(member, "%s", fault)
 			}
 			v := new(T)
 			of(v).read(r, member)
-			(*to)[member.key] = *v
+			(*to)[member.Key] = *v
 		}
 	}}
 }
@@ -306,14 +307,14 @@ func byName[T any](to *map[string]T, of func(*T) value, check func(name string) 
 // free is a free-form table whose content is not interpreted here. Variables in its
 // strings are replaced.
 func free(to *Table) value {
-	return value{kind: "a free table", read: func(r *reader, n *node) {
-		if _, ok := n.value.(*table); !ok {
+	return value{kind: "a free table", read: func(r *reader, n *document.Node) {
+		if _, ok := n.Value.(*document.Table); !ok {
 			r.wrongKind(n, "a table")
 			return
 		}
 		var variables []expand.Variable
-		values, _ := n.free(func(leaf *node) any {
-			if f, ok := leaf.value.(float64); ok {
+		values, _ := n.Free(func(leaf *document.Node) any {
+			if f, ok := leaf.Value.(float64); ok {
 				if math.IsNaN(f) || math.IsInf(f, 0) {
 					r.wrong(leaf, "expected a finite number")
 				}
@@ -331,10 +332,10 @@ func free(to *Table) value {
 
 // tableOf is a table with the given fields. check validates the table as a whole; it may
 // be nil.
-func tableOf(fields []field, check func(r *reader, n *node)) value {
-	return value{kind: "a table", fields: fields, read: func(r *reader, n *node) {
+func tableOf(fields []field, check func(r *reader, n *document.Node)) value {
+	return value{kind: "a table", fields: fields, read: func(r *reader, n *document.Node) {
 		r.table(n, fields)
-		if _, ok := n.value.(*table); ok && check != nil {
+		if _, ok := n.Value.(*document.Table); ok && check != nil {
 			check(r, n)
 		}
 	}}
@@ -343,7 +344,7 @@ func tableOf(fields []field, check func(r *reader, n *node)) value {
 // headerValue is a secret that is valid in an HTTP header.
 func headerValue(to *Value) value {
 	v := secret(to)
-	return value{kind: v.kind, read: func(r *reader, n *node) {
+	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
 		v.read(r, n)
 		if strings.ContainsFunc(to.Reveal(), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
 			r.wrong(n, "expected a value for an HTTP header, which holds no line breaks or other control characters")
@@ -353,7 +354,7 @@ func headerValue(to *Value) value {
 
 // environmentName is the name of an environment variable, as in ${NAME}.
 func environmentName(to *string) value {
-	return value{kind: "a string", read: func(r *reader, n *node) {
+	return value{kind: "a string", read: func(r *reader, n *document.Node) {
 		text(to).read(r, n)
 		if *to != "" && !expand.IsName(*to) {
 			r.wrong(n, "expected the name of an environment variable: letters, digits and _")
@@ -364,8 +365,8 @@ func environmentName(to *string) value {
 // protocolVersion is a version of MCP, which is a date.
 func protocolVersion(to *string) value {
 	const kind = `a protocol version such as "2025-11-25", in quotes`
-	return value{kind: "a protocol version", read: func(r *reader, n *node) {
-		s, ok := n.value.(string)
+	return value{kind: "a protocol version", read: func(r *reader, n *document.Node) {
+		s, ok := n.Value.(string)
 		if !ok {
 			r.wrongKind(n, kind)
 			return

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package document
 
 import (
 	"bytes"
@@ -13,22 +13,22 @@ import (
 	"github.com/consort-go/consort/internal/jsonc"
 )
 
-// jsonTree reads a JSON document, which may have comments and trailing commas. It returns
+// JSON reads a JSON document, which may have comments and trailing commas. It returns
 // nil if the text is not a valid document, and in either case what is wrong with it.
-func jsonTree(src *source) (*node, []fault) {
-	data := jsonc.Plain(src.data)
+func JSON(src *Source) (*Node, []Fault) {
+	data := jsonc.Plain(src.Data)
 	j := &jsonReader{source: src, data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	j.decoder.UseNumber()
 	var text json.RawMessage
 	if err := json.Unmarshal(data, &text); err != nil {
-		at := len(src.data)
+		at := len(src.Data)
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			at = int(syntax.Offset) - 1 // Offset counts the bytes read
 		}
-		return nil, []fault{src.fault(at, plaintext.JSONKey(data), "not valid JSON: %s", plaintext.WithAdvice(err.Error()))}
+		return nil, []Fault{src.fault(at, plaintext.JSONKey(data), "not valid JSON: %s", plaintext.WithAdvice(err.Error()))}
 	}
-	root := &node{}
+	root := &Node{}
 	if !j.fill(root, 0) {
 		return nil, j.faults
 	}
@@ -37,16 +37,16 @@ func jsonTree(src *source) (*node, []fault) {
 
 // jsonReader turns the tokens of a document, known to be valid, into a tree.
 type jsonReader struct {
-	source  *source
+	source  *Source
 	data    []byte // without comments
-	faults  []fault
+	faults  []Fault
 	decoder *json.Decoder
 }
 
 // fill reads one value into n. It returns false if it cannot continue.
-func (j *jsonReader) fill(n *node, depth int) bool {
+func (j *jsonReader) fill(n *Node, depth int) bool {
 	token, at := j.next()
-	n.at = at
+	n.At = at
 	switch token := token.(type) {
 	case json.Delim:
 		if depth == maxDepth {
@@ -58,23 +58,23 @@ func (j *jsonReader) fill(n *node, depth int) bool {
 		}
 		return j.array(n, depth+1)
 	case json.Number:
-		n.value = j.number(n, token.String())
+		n.Value = j.number(n, token.String())
 	case nil:
-		n.value = nil
+		n.Value = nil
 	default:
-		n.value = token // a string or a bool
+		n.Value = token // a string or a bool
 	}
 	return true
 }
 
-func (j *jsonReader) object(n *node, depth int) bool {
-	n.value = newTable()
+func (j *jsonReader) object(n *Node, depth int) bool {
+	n.Value = NewTable()
 	for j.decoder.More() {
 		key, at := j.next()
 		name, _ := key.(string)
-		child := &node{parent: n, key: name, keyAt: at}
+		child := &Node{Parent: n, Key: name, KeyAt: at}
 		if earlier := n.put(child); earlier != nil {
-			line, _ := j.source.position(earlier.keyAt)
+			line, _ := j.source.Position(earlier.KeyAt)
 			j.report(child, at, "defined before, on line %d; remove one of the two", line)
 		}
 		if !j.fill(child, depth) {
@@ -85,27 +85,27 @@ func (j *jsonReader) object(n *node, depth int) bool {
 	return true
 }
 
-func (j *jsonReader) array(n *node, depth int) bool {
-	n.value = list{}
+func (j *jsonReader) array(n *Node, depth int) bool {
+	n.Value = List{}
 	for j.decoder.More() {
-		child := &node{}
+		child := &Node{}
 		n.push(child)
 		if !j.fill(child, depth) {
 			return false
 		}
-		child.keyAt = child.at
+		child.KeyAt = child.At
 	}
 	j.next() // the closing bracket
 	return true
 }
 
-func (j *jsonReader) number(n *node, text string) any {
+func (j *jsonReader) number(n *Node, text string) any {
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return i
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		j.report(n, n.at, "expected a number of at most 64 bits")
+		j.report(n, n.At, "expected a number of at most 64 bits")
 		return nil
 	}
 	return f
@@ -124,10 +124,10 @@ func (j *jsonReader) next() (json.Token, int) {
 	return token, at
 }
 
-func (j *jsonReader) report(n *node, at int, format string, args ...any) {
+func (j *jsonReader) report(n *Node, at int, format string, args ...any) {
 	key := ""
 	if n != nil {
-		key = n.path()
+		key = n.Path()
 	}
 	j.faults = append(j.faults, j.source.fault(at, key, format, args...))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package document
 
 import (
 	"errors"
@@ -12,12 +12,12 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlTree reads a TOML document. It returns nil if the text cannot be read to the end,
+// TOML reads a TOML document. It returns nil if the text cannot be read to the end,
 // and in either case what is wrong with it.
-func tomlTree(src *source) (*node, []fault) {
-	t := &tomlReader{source: src, root: &node{value: newTable()}, headers: map[*node]bool{}}
+func TOML(src *Source) (*Node, []Fault) {
+	t := &tomlReader{source: src, root: &Node{Value: NewTable()}, headers: map[*Node]bool{}}
 	t.current = t.root
-	t.parser.Reset(src.data)
+	t.parser.Reset(src.Data)
 	for t.parser.NextExpression() {
 		t.expression(t.parser.Expression())
 	}
@@ -36,12 +36,12 @@ func tomlTree(src *source) (*node, []fault) {
 
 // tomlReader turns the expressions of a document into a tree.
 type tomlReader struct {
-	source  *source
-	faults  []fault
+	source  *Source
+	faults  []Fault
 	parser  unstable.Parser
-	root    *node
-	current *node          // the table of the last header
-	headers map[*node]bool // tables that had a header of their own
+	root    *Node
+	current *Node          // the table of the last header
+	headers map[*Node]bool // tables that had a header of their own
 }
 
 func (t *tomlReader) expression(e *unstable.Node) {
@@ -59,14 +59,14 @@ func (t *tomlReader) expression(e *unstable.Node) {
 func (t *tomlReader) header(e *unstable.Node) {
 	parent, last := t.descend(t.root, e.Key())
 	if last == nil {
-		t.current = &node{value: newTable()} // for values that have no place
+		t.current = &Node{Value: NewTable()} // for values that have no place
 		return
 	}
-	last.value = newTable()
+	last.Value = NewTable()
 	if earlier := parent.put(last); earlier != nil {
-		if _, ok := earlier.value.(*table); !ok || t.headers[earlier] {
+		if _, ok := earlier.Value.(*Table); !ok || t.headers[earlier] {
 			t.duplicate(parent, last, earlier)
-			t.current = &node{parent: parent, key: last.key, value: newTable()}
+			t.current = &Node{Parent: parent, Key: last.Key, Value: NewTable()}
 			return
 		}
 		last = earlier
@@ -78,15 +78,15 @@ func (t *tomlReader) header(e *unstable.Node) {
 // listHeader opens another table of a [[header]].
 func (t *tomlReader) listHeader(e *unstable.Node) {
 	parent, last := t.descend(t.root, e.Key())
-	element := &node{value: newTable()}
+	element := &Node{Value: NewTable()}
 	t.current = element
 	if last == nil {
 		return
 	}
-	element.at, element.keyAt = last.at, last.at
-	last.value = list{}
+	element.At, element.KeyAt = last.At, last.At
+	last.Value = List{}
 	if earlier := parent.put(last); earlier != nil {
-		if _, ok := earlier.value.(list); !ok {
+		if _, ok := earlier.Value.(List); !ok {
 			t.duplicate(parent, last, earlier)
 			return
 		}
@@ -96,7 +96,7 @@ func (t *tomlReader) listHeader(e *unstable.Node) {
 }
 
 // keyValue puts one key and its value into the table in.
-func (t *tomlReader) keyValue(in *node, e *unstable.Node) {
+func (t *tomlReader) keyValue(in *Node, e *unstable.Node) {
 	parent, last := t.descend(in, e.Key())
 	if last == nil {
 		return
@@ -111,26 +111,26 @@ func (t *tomlReader) keyValue(in *node, e *unstable.Node) {
 // descend follows a dotted key from in and creates the tables on its way. It returns the
 // last table, and an empty node for the last part of the key. The node is nil if a value
 // on the way is not a table.
-func (t *tomlReader) descend(in *node, keys unstable.Iterator) (parent, last *node) {
+func (t *tomlReader) descend(in *Node, keys unstable.Iterator) (parent, last *Node) {
 	parent = in
 	for keys.Next() {
 		part := keys.Node()
 		at := int(part.Raw.Offset)
-		child := &node{parent: parent, key: string(part.Data), keyAt: at, at: at}
+		child := &Node{Parent: parent, Key: string(part.Data), KeyAt: at, At: at}
 		if keys.IsLast() {
 			return parent, child
 		}
-		child.value = newTable()
+		child.Value = NewTable()
 		if t.tooDeep(child) {
 			return nil, nil
 		}
 		if earlier := parent.put(child); earlier != nil {
 			child = earlier
 		}
-		if elements, ok := child.value.(list); ok && len(elements) > 0 {
+		if elements, ok := child.Value.(List); ok && len(elements) > 0 {
 			child = elements[len(elements)-1] // a table of the last [[header]]
 		}
-		if _, ok := child.value.(*table); !ok {
+		if _, ok := child.Value.(*Table); !ok {
 			t.report(child, at, "this is not a table, so nothing can be set in it")
 			return nil, nil
 		}
@@ -140,33 +140,33 @@ func (t *tomlReader) descend(in *node, keys unstable.Iterator) (parent, last *no
 }
 
 // fill sets the value of n to v, whose text starts at or after the offset at.
-func (t *tomlReader) fill(n *node, v *unstable.Node, at int) {
-	n.at = at
+func (t *tomlReader) fill(n *Node, v *unstable.Node, at int) {
+	n.At = at
 	if v.Raw.Length > 0 {
-		n.at = int(v.Raw.Offset)
+		n.At = int(v.Raw.Offset)
 	}
 	switch v.Kind {
 	case unstable.String:
-		n.value = string(v.Data)
+		n.Value = string(v.Data)
 	case unstable.Bool:
-		n.value = string(v.Data) == "true"
+		n.Value = string(v.Data) == "true"
 	case unstable.Integer:
-		n.value = t.integer(n, string(v.Data))
+		n.Value = t.integer(n, string(v.Data))
 	case unstable.Float:
-		n.value = t.float(n, string(v.Data))
+		n.Value = t.float(n, string(v.Data))
 	case unstable.Array:
-		n.value = list{}
+		n.Value = List{}
 		if t.tooDeep(n) {
 			return
 		}
 		for it := v.Children(); it.Next(); {
-			element := &node{keyAt: n.at}
+			element := &Node{KeyAt: n.At}
 			n.push(element)
-			t.fill(element, it.Node(), n.at)
-			element.keyAt = element.at
+			t.fill(element, it.Node(), n.At)
+			element.KeyAt = element.At
 		}
 	case unstable.InlineTable:
-		n.value = newTable()
+		n.Value = NewTable()
 		if t.tooDeep(n) {
 			return
 		}
@@ -174,36 +174,36 @@ func (t *tomlReader) fill(n *node, v *unstable.Node, at int) {
 			t.keyValue(n, it.Node())
 		}
 	default:
-		n.value = moment(v.Data)
+		n.Value = Moment(v.Data)
 	}
 }
 
 // tooDeep reports whether n is nested more than maxDepth levels deep, and reports it
 // if so.
-func (t *tomlReader) tooDeep(n *node) bool {
+func (t *tomlReader) tooDeep(n *Node) bool {
 	depth := 0
-	for p := n.parent; p != nil; p = p.parent {
+	for p := n.Parent; p != nil; p = p.Parent {
 		depth++
 	}
 	if depth <= maxDepth {
 		return false
 	}
-	t.report(n, n.at, "nested more than %d levels deep", maxDepth)
+	t.report(n, n.At, "nested more than %d levels deep", maxDepth)
 	return true
 }
 
-func (t *tomlReader) integer(n *node, text string) int64 {
+func (t *tomlReader) integer(n *Node, text string) int64 {
 	i, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 0, 64)
 	if err != nil {
-		t.report(n, n.at, "expected an integer of at most 64 bits")
+		t.report(n, n.At, "expected an integer of at most 64 bits")
 	}
 	return i
 }
 
-func (t *tomlReader) float(n *node, text string) float64 {
+func (t *tomlReader) float(n *Node, text string) float64 {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	if err != nil {
-		t.report(n, n.at, "expected a float of at most 64 bits")
+		t.report(n, n.At, "expected a float of at most 64 bits")
 		return 0
 	}
 	return f
@@ -215,27 +215,27 @@ func (t *tomlReader) afterKey(e *unstable.Node) int {
 	for keys := e.Key(); keys.Next(); {
 		at = int(keys.Node().Raw.Offset + keys.Node().Raw.Length)
 	}
-	for at < len(t.source.data)-1 && strings.IndexByte(" \t=", t.source.data[at]) >= 0 {
+	for at < len(t.source.Data)-1 && strings.IndexByte(" \t=", t.source.Data[at]) >= 0 {
 		at++
 	}
 	return at
 }
 
-func (t *tomlReader) duplicate(parent, again, earlier *node) {
-	line, _ := t.source.position(earlier.keyAt)
-	again.parent = parent
-	t.report(again, again.keyAt, "defined before, on line %d; remove one of the two", line)
+func (t *tomlReader) duplicate(parent, again, earlier *Node) {
+	line, _ := t.source.Position(earlier.KeyAt)
+	again.Parent = parent
+	t.report(again, again.KeyAt, "defined before, on line %d; remove one of the two", line)
 }
 
-func (t *tomlReader) report(n *node, at int, format string, args ...any) {
-	t.faults = append(t.faults, t.source.fault(at, n.path(), format, args...))
+func (t *tomlReader) report(n *Node, at int, format string, args ...any) {
+	t.faults = append(t.faults, t.source.fault(at, n.Path(), format, args...))
 }
 
 // verdict adds the error of the decoder, unless something on the same line was reported
 // already.
 func (t *tomlReader) verdict() {
 	var all any
-	err := toml.Unmarshal(t.source.data, &all)
+	err := toml.Unmarshal(t.source.Data, &all)
 	if err == nil {
 		return
 	}
@@ -244,11 +244,11 @@ func (t *tomlReader) verdict() {
 	var decode *toml.DecodeError
 	if errors.As(err, &decode) {
 		line, column := decode.Position()
-		at = plaintext.Offset(t.source.data, line, column)
+		at = plaintext.Offset(t.source.Data, line, column)
 	}
-	found := t.source.fault(at, plaintext.TOMLKey(t.source.data, at), "not valid TOML: %s", plaintext.WithAdvice(message))
+	found := t.source.fault(at, plaintext.TOMLKey(t.source.Data, at), "not valid TOML: %s", plaintext.WithAdvice(message))
 	for _, other := range t.faults {
-		if other.line == found.line {
+		if other.Line == found.Line {
 			return
 		}
 	}
