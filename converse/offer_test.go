@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -74,7 +75,7 @@ func withDescription(i invoker.Invoker, description string) invoker.Invoker {
 // next exchange on. What else it changes is seen by the next turn.
 func TestToolsGrowWithinATurn(t *testing.T) {
 	source := ensembletest.NewSource()
-	source.SetLibrary(ensemble.LocalLibrary{}) // such a connection says at once what has changed
+	source.SetLibrary(local.Library{}) // such a connection says at once what has changed
 	first := fn("first", func(context.Context, *invoker.Call) (invoker.Output, error) {
 		source.SetTools(withDescription(echo("stays"), "changed"), echo("new"), echo("another"))
 		return invoker.Output{}, nil
@@ -124,7 +125,7 @@ func TestToolsGrowWithinATurn(t *testing.T) {
 // Another process that carries a turn on offers what was added behind the others.
 func TestAddedToolsKeepTheirPlaceInAnotherProcess(t *testing.T) {
 	source := ensembletest.NewSource()
-	source.SetLibrary(ensemble.LocalLibrary{})
+	source.SetLibrary(local.Library{})
 	var tools []invoker.Invoker
 	grow := func(name string, more ...string) invoker.Invoker {
 		return fn(name, func(context.Context, *invoker.Call) (invoker.Output, error) {

@@ -53,7 +53,7 @@ func BenchmarkCatalog(b *testing.B) {
 		for j := range 50 {
 			names = append(names, fmt.Sprintf("tool_%d_%d", i, j))
 		}
-		ensembles = append(ensembles, local(fmt.Sprint("ensemble", i), names...))
+		ensembles = append(ensembles, answering(fmt.Sprint("ensemble", i), names...))
 	}
 	roster := newRoster(b, ensembles...)
 	catalog, err := roster.Catalog(b.Context())

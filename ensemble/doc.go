@@ -70,7 +70,7 @@
 //
 // [Roster.Document] turns a resource into a canister, and [Messages.Canisters] a prompt
 // into several, for a conversation to add. Package resourcetools lets a model
-// explore resources by itself. [LocalLibrary] offers resources and prompts of Go functions.
+// explore resources by itself. Package local offers resources and prompts of Go functions.
 //
 // [Roster.Watch] reports changes: of tools, of resources, of prompts, of an ensemble
 // that went away or came back, and of the contents of resources with a subscription

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -167,52 +168,12 @@ func ExampleCatalog_Nearest() {
 	// [files__read_file]
 }
 
-func ExampleLocalLibrary() {
-	ctx := context.Background()
-	updates := new(ensemble.Updates)
-	notes := ensemble.New("notes", ensemble.LocalLibrary{
-		Resources: []ensemble.LocalResource{{
-			Resource: ensemble.Resource{URI: "note://today", Name: "today", Title: "Today", MIME: "text/plain"},
-			Read: func(context.Context) ([]canister.ResourceContent, error) {
-				return []canister.ResourceContent{{Text: "Buy brass."}}, nil
-			},
-		}},
-		Prompts: []ensemble.LocalPrompt{{
-			Prompt: ensemble.Prompt{Name: "plan", Arguments: []ensemble.PromptArgument{{Name: "day", Required: true}}},
-			Get: func(_ context.Context, arguments map[string]string) (*ensemble.Messages, error) {
-				return &ensemble.Messages{Messages: []ensemble.PromptMessage{
-					{Role: "user", Content: canister.Texts("Plan my " + arguments["day"] + ".")},
-				}}, nil
-			},
-		}},
-		Updates: updates, // updates.Tell("note://today") notifies the subscribers
-	}.Source(), nil)
-	roster, err := ensemble.NewRoster(notes)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer roster.Close(ctx)
-
-	document, err := roster.Document(ctx, "note://today")
-	fmt.Println(document.Title, document.URI, err)
-	messages, err := roster.GetPrompt(ctx, "notes__plan", map[string]string{"day": "Monday"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(canister.TextOf(messages.Canisters()[0].(canister.User).Content))
-	// Output:
-	// Today note://today <nil>
-	// Plan my Monday.
-}
-
 func ExampleRoster_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	updates := new(ensemble.Updates)
-	notes := ensemble.New("notes", ensemble.LocalLibrary{
-		Resources: []ensemble.LocalResource{ensembletest.TextResource("note://today", "Buy brass.")},
+	updates := new(local.Updates)
+	notes := ensemble.New("notes", local.Library{
+		Resources: []local.Resource{ensembletest.TextResource("note://today", "Buy brass.")},
 		Updates:   updates,
 	}.Source(), nil)
 	roster, err := ensemble.NewRoster(notes)

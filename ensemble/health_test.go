@@ -31,7 +31,7 @@ func TestHealth(t *testing.T) {
 		e := ensemble.New("e", source, &ensemble.Options{Deny: []string{"no"}, Required: true, Redact: func(text string) string {
 			return strings.ReplaceAll(text, "secret", "***")
 		}})
-		roster := newRoster(t, e, local("other", "x"))
+		roster := newRoster(t, e, answering("other", "x"))
 
 		born := time.Now()
 		h := roster.Health()

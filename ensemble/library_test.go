@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -25,7 +26,7 @@ import (
 func inLibrary(t *testing.T, options *ensemble.Options, test func(*testing.T, *ensembletest.Source, *ensemble.Ensemble)) {
 	t.Helper()
 	inBubble(t, options, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
-		source.SetLibrary(ensembletest.ServerLibrary(new(ensemble.Updates)))
+		source.SetLibrary(ensembletest.ServerLibrary(new(local.Updates)))
 		test(t, source, e)
 	})
 }
@@ -67,7 +68,7 @@ func TestListsAreKept(t *testing.T) {
 		if got := source.Count(ensembletest.ListResources); got != 1 {
 			t.Errorf("the list was asked for %d times", got)
 		}
-		source.SetLibrary(ensemble.LocalLibrary{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:new", "new")}})
+		source.SetLibrary(local.Library{Resources: []local.Resource{ensembletest.TextResource("x:new", "new")}})
 		got, _, err := e.Resources(t.Context())
 		if err != nil || !slices.Equal(uris(got), []string{"x:new"}) {
 			t.Errorf("after the change: %v, %v", got, err)
@@ -105,7 +106,7 @@ func TestListFails(t *testing.T) {
 func TestListIsNobodys(t *testing.T) {
 	user := invoker.NewTrusted[string]("user")
 	seen := make(chan bool, 4)
-	source := &spied{LocalLibrary: ensembletest.ServerLibrary(nil), saw: func(ctx context.Context) {
+	source := &spied{Library: ensembletest.ServerLibrary(nil), saw: func(ctx context.Context) {
 		_, ok := user.From(ctx)
 		seen <- ok
 	}}
@@ -121,12 +122,12 @@ func TestListIsNobodys(t *testing.T) {
 
 // spied is a local library that shows the contexts of lists and reads.
 type spied struct {
-	ensemble.LocalLibrary
+	local.Library
 	saw func(context.Context)
 }
 
 func (s *spied) Open(ctx context.Context) (ensemble.Connection, error) {
-	c, err := s.LocalLibrary.Source().Open(ctx)
+	c, err := s.Library.Source().Open(ctx)
 	return &spiedConnection{c, c.(ensemble.Library), s}, err
 }
 
@@ -191,7 +192,7 @@ func TestDownIsNotWaitedFor(t *testing.T) {
 // TestFirstHasIt: of two ensembles with one URI the first has it.
 func TestFirstHasIt(t *testing.T) {
 	library := func(name, text string) *ensemble.Ensemble {
-		return ensemble.New(name, ensemble.LocalLibrary{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:same", text)}}.Source(), nil)
+		return ensemble.New(name, local.Library{Resources: []local.Resource{ensembletest.TextResource("x:same", text)}}.Source(), nil)
 	}
 	roster := newRoster(t, library("b", "first"), library("a", "second"))
 	all, err := roster.Resources(t.Context())
@@ -211,9 +212,9 @@ func TestFirstHasIt(t *testing.T) {
 // nor, without a scheme of its own, any other's.
 func TestGreedyTemplates(t *testing.T) {
 	templates := func(name string, uris ...string) *ensemble.Ensemble {
-		var options ensemble.LocalLibrary
+		var options local.Library
 		for _, uri := range uris {
-			options.Templates = append(options.Templates, ensemble.LocalTemplate{
+			options.Templates = append(options.Templates, local.Template{
 				Template: ensemble.Template{URI: uri, Name: name},
 				Read: func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) {
 					return []canister.ResourceContent{{Text: name}}, nil
@@ -222,7 +223,7 @@ func TestGreedyTemplates(t *testing.T) {
 		}
 		return ensemble.New(name, options.Source(), nil)
 	}
-	listed := ensemble.New("listed", ensemble.LocalLibrary{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:listed", "listed")}}.Source(), nil)
+	listed := ensemble.New("listed", local.Library{Resources: []local.Resource{ensembletest.TextResource("x:listed", "listed")}}.Source(), nil)
 	greedy := templates("greedy", "{+any}", "{scheme}:{+rest}", "{+any}:", "x:{id}")
 	roster := newRoster(t, greedy, listed, templates("mine", "y:{id}", "x:{+id}"))
 	for uri, want := range map[string]string{"x:listed": "listed", "y:7": "mine", "x:7": "greedy", "x:7/8": "mine"} {
@@ -248,7 +249,7 @@ func TestGreedyTemplates(t *testing.T) {
 func TestManyTemplates(t *testing.T) {
 	options := ensembletest.ServerLibrary(nil)
 	for i := range 10_000 {
-		options.Templates = append(options.Templates, ensemble.LocalTemplate{
+		options.Templates = append(options.Templates, local.Template{
 			Template: ensemble.Template{URI: strings.Repeat("x:{+a}", 16) + strconv.Itoa(i)},
 			Read: func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) {
 				return nil, nil
@@ -270,7 +271,7 @@ func TestManyTemplates(t *testing.T) {
 
 // TestLimitOfResources: too many are left out, and it is said.
 func TestLimitOfResources(t *testing.T) {
-	options := ensemble.LocalLibrary{}
+	options := local.Library{}
 	for _, uri := range []string{"x:1", "x:2", "x:2", "x:3", "x:4"} {
 		options.Resources = append(options.Resources, ensembletest.TextResource(uri, ""))
 	}
@@ -336,7 +337,7 @@ func TestClosedWhileReading(t *testing.T) {
 // TestLibraryPanics: it costs the one request.
 func TestLibraryPanics(t *testing.T) {
 	options := ensembletest.ServerLibrary(nil)
-	options.Resources = append(options.Resources, ensemble.LocalResource{
+	options.Resources = append(options.Resources, local.Resource{
 		Resource: ensemble.Resource{URI: "x:bad"},
 		Read:     func(context.Context) ([]canister.ResourceContent, error) { panic("bad") },
 	})
@@ -424,18 +425,18 @@ func TestAnsweredIsNotRepeated(t *testing.T) {
 // The allow and deny lists hold for resources, templates and prompts, whether they are
 // listed or not.
 func TestListsHoldForLibraries(t *testing.T) {
-	note := func(uri string) ensemble.LocalResource {
-		return ensemble.LocalResource{Resource: ensemble.Resource{URI: uri, Name: uri}, Read: func(context.Context) ([]canister.ResourceContent, error) {
+	note := func(uri string) local.Resource {
+		return local.Resource{Resource: ensemble.Resource{URI: uri, Name: uri}, Read: func(context.Context) ([]canister.ResourceContent, error) {
 			return []canister.ResourceContent{{Text: uri}}, nil
 		}}
 	}
-	library := ensemble.LocalLibrary{
-		Updates:   new(ensemble.Updates),
-		Resources: []ensemble.LocalResource{note("note:///a"), note("note:///secret"), note("file:///a")},
-		Templates: []ensemble.LocalTemplate{{Template: ensemble.Template{URI: "note:///by/{+name}"}, Read: func(_ context.Context, uri string, _ map[string]string) ([]canister.ResourceContent, error) {
+	library := local.Library{
+		Updates:   new(local.Updates),
+		Resources: []local.Resource{note("note:///a"), note("note:///secret"), note("file:///a")},
+		Templates: []local.Template{{Template: ensemble.Template{URI: "note:///by/{+name}"}, Read: func(_ context.Context, uri string, _ map[string]string) ([]canister.ResourceContent, error) {
 			return []canister.ResourceContent{{Text: uri}}, nil
 		}}},
-		Prompts: []ensemble.LocalPrompt{{Prompt: ensemble.Prompt{Name: "ask"}, Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
+		Prompts: []local.Prompt{{Prompt: ensemble.Prompt{Name: "ask"}, Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
 			return &ensemble.Messages{}, nil
 		}}, {Prompt: ensemble.Prompt{Name: "tell"}, Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
 			return &ensemble.Messages{}, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/consort-go/consort/internal/lifetime"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -56,7 +57,7 @@ func (c *localConnection) List(ctx context.Context) (Listing, error) {
 		return Listing{}, err
 	}
 	if c.alive.Err() != nil {
-		return Listing{}, errEnded
+		return Listing{}, lifetime.ErrEnded
 	}
 	return Listing{Invokers: slices.Clone(c.invokers)}, nil
 }
@@ -71,24 +72,6 @@ func (c *localConnection) Close(context.Context) error {
 	return nil
 }
 
-// errEnded is the error of a local connection that was closed.
-var errEnded = invoker.Failf(invoker.Unavailable, "The connection has ended.")
-
-// during calls f with a context that ends with the connection.
-func during[T any](ctx, alive context.Context, f func(context.Context) (T, error)) (T, error) {
-	var none T
-	switch {
-	case alive.Err() != nil:
-		return none, errEnded
-	case ctx.Err() != nil:
-		return none, ctx.Err()
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(alive, cancel)()
-	return f(ctx)
-}
-
 // localInvoker is an invoker whose calls end with the connection.
 type localInvoker struct {
 	invoker.Invoker
@@ -96,5 +79,5 @@ type localInvoker struct {
 }
 
 func (i *localInvoker) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-	return during(ctx, i.alive, func(ctx context.Context) (invoker.Output, error) { return i.Invoker.Invoke(ctx, call) })
+	return lifetime.During(ctx, i.alive, func(ctx context.Context) (invoker.Output, error) { return i.Invoker.Invoke(ctx, call) })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// local makes an ensemble of tools that answer with their own names.
-func local(name string, tools ...string) *ensemble.Ensemble {
+// answering makes an ensemble of tools that answer with their own names.
+func answering(name string, tools ...string) *ensemble.Ensemble {
 	var invokers []invoker.Invoker
 	for _, tool := range tools {
 		invokers = append(invokers, ensembletest.Returns(tool, tool))
@@ -24,9 +24,9 @@ func local(name string, tools ...string) *ensemble.Ensemble {
 
 func TestNearest(t *testing.T) {
 	roster := newRoster(t,
-		local("files", "read_file", "write_file", "list.directory", "copy"),
-		local("db", "query_users", "query_orders", "read_file"),
-		local("weather", "get_weather"),
+		answering("files", "read_file", "write_file", "list.directory", "copy"),
+		answering("db", "query_users", "query_orders", "read_file"),
+		answering("weather", "get_weather"),
 	)
 	catalog, err := roster.Catalog(t.Context())
 	if err != nil {

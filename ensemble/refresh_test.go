@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -137,7 +138,7 @@ func TestListsOfLibraryGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked int
 		source := ensembletest.NewSource()
-		source.SetLibrary(ensemble.LocalLibrary{})
+		source.SetLibrary(local.Library{})
 		e := ensemble.New("e", source, &ensemble.Options{Refresh: time.Minute})
 		defer e.Close(t.Context())
 		for range 3 {

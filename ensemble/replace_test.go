@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -232,9 +233,9 @@ func TestLatestAfterReplace(t *testing.T) {
 // Subscriptions go to the ensemble that replaces theirs.
 func TestSubscriptionsAfterReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		made := func() (*ensemble.Ensemble, *ensemble.Updates) {
-			updates := &ensemble.Updates{}
-			options := ensemble.LocalLibrary{Resources: []ensemble.LocalResource{ensembletest.TextResource("note://x", "x")}, Updates: updates}
+		made := func() (*ensemble.Ensemble, *local.Updates) {
+			updates := &local.Updates{}
+			options := local.Library{Resources: []local.Resource{ensembletest.TextResource("note://x", "x")}, Updates: updates}
 			return ensemble.New("notes", options.Source(), nil), updates
 		}
 		first, _ := made()

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
 // A prompt whose writer asks a person has all the time that the person takes.
 func TestPromptsWaitForAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		library := ensemble.LocalLibrary{Prompts: []ensemble.LocalPrompt{{
+		library := local.Library{Prompts: []local.Prompt{{
 			Prompt: ensemble.Prompt{Name: "greet"},
 			Get: func(ctx context.Context, _ map[string]string) (*ensemble.Messages, error) {
 				answer, err := invoker.CallFrom(ctx).Ask(ctx, &invoker.ElicitRequest{Message: "Who?"})

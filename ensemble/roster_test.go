@@ -17,11 +17,12 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
 func TestNewRosterReportsAll(t *testing.T) {
-	_, err := ensemble.NewRoster(local("a"), nil, local(""), local("b"), local("a"))
+	_, err := ensemble.NewRoster(answering("a"), nil, answering(""), answering("b"), answering("a"))
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -33,7 +34,7 @@ func TestNewRosterReportsAll(t *testing.T) {
 }
 
 func TestCatalog(t *testing.T) {
-	roster := newRoster(t, local("b", "z", "a"), local("a", "x", "odd.name"))
+	roster := newRoster(t, answering("b", "z", "a"), answering("a", "x", "odd.name"))
 	catalog, err := roster.Catalog(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestCatalog(t *testing.T) {
 func TestCatalogIsTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := ensembletest.NewSource(ensembletest.Returns("a", ""), ensembletest.Returns("b", ""))
-		roster := newRoster(t, ensemble.New("e", source, nil), local("other", "x"))
+		roster := newRoster(t, ensemble.New("e", source, nil), answering("other", "x"))
 		catalog := func() *ensemble.Catalog {
 			c, err := roster.Catalog(t.Context())
 			if err != nil {
@@ -97,7 +98,7 @@ func TestCatalogIsTheSame(t *testing.T) {
 }
 
 func TestDeriveOnce(t *testing.T) {
-	roster := newRoster(t, local("e", "a"))
+	roster := newRoster(t, answering("e", "a"))
 	catalog, err := roster.Catalog(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +120,7 @@ func TestCatalogWithoutTheOneAway(t *testing.T) {
 		bad, slow := ensembletest.NewSource(ensembletest.Echo()), ensembletest.NewSource(ensembletest.Echo())
 		bad.Fail(ensembletest.Open, 1, errDied)
 		release := slow.Hang(ensembletest.Open, false)
-		roster := newRoster(t, ensemble.New("bad", bad, nil), ensemble.New("slow", slow, nil), local("good", "x"))
+		roster := newRoster(t, ensemble.New("bad", bad, nil), ensemble.New("slow", slow, nil), answering("good", "x"))
 
 		start := time.Now()
 		c, err := roster.Catalog(t.Context())
@@ -160,7 +161,7 @@ func TestCatalogRequired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := ensembletest.NewSource(ensembletest.Echo())
 		source.Fail(ensembletest.Open, 1, errDied)
-		roster := newRoster(t, ensemble.New("needed", source, &ensemble.Options{Required: true}), local("good", "x"))
+		roster := newRoster(t, ensemble.New("needed", source, &ensemble.Options{Required: true}), answering("good", "x"))
 		_, err := roster.Catalog(t.Context())
 		if !errors.Is(err, errDied) || !strings.Contains(err.Error(), `"needed"`) {
 			t.Errorf("the error is %v", err)
@@ -226,7 +227,7 @@ func TestCatalogHostileNames(t *testing.T) {
 		if name == "" || slices.Index(hostile, name) != i {
 			continue
 		}
-		ensembles = append(ensembles, local(name, hostile...))
+		ensembles = append(ensembles, answering(name, hostile...))
 	}
 	seen := map[string]bool{"": true}
 	for _, tool := range hostile {
@@ -256,7 +257,7 @@ func TestCatalogHostileNames(t *testing.T) {
 func TestLatestCatalog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, lost := ensembletest.NewSource(ensembletest.Returns("a", "")), ensembletest.NewSource(ensembletest.Returns("b", ""))
-		source.SetLibrary(ensemble.LocalLibrary{})
+		source.SetLibrary(local.Library{})
 		roster, err := ensemble.NewRoster(ensemble.New("here", source, nil), ensemble.New("lost", lost, nil))
 		if err != nil {
 			t.Fatal(err)

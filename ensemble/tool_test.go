@@ -440,7 +440,7 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 }
 
 func TestInvokeNilCall(t *testing.T) {
-	e := local("e", "a")
+	e := answering("e", "a")
 	defer e.Close(t.Context())
 	if _, err := toolOf(t, e, "a").Invoke(t.Context(), nil); err != nil {
 		t.Error(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -27,9 +28,9 @@ const (
 var librarySteps = []Step{ListResources, ListPrompts, Read, Get, Complete, Subscribe, Unsubscribe}
 
 // SetLibrary makes the source offer resources and prompts as a local ensemble would
-// ([ensemble.LocalLibrary]), and its connections report that they changed. Connections
+// ([local.Library]), and its connections report that they changed. Connections
 // that were opened before the first SetLibrary stay without a library.
-func (s *Source) SetLibrary(options ensemble.LocalLibrary) {
+func (s *Source) SetLibrary(options local.Library) {
 	s.mu.Lock()
 	s.library = &options
 	s.mu.Unlock()
@@ -184,8 +185,8 @@ func (l librarian) Unsubscribe(ctx context.Context, uri string) error {
 }
 
 // TextResource makes a resource that contains a text.
-func TextResource(uri, text string) ensemble.LocalResource {
-	return ensemble.LocalResource{
+func TextResource(uri, text string) local.Resource {
+	return local.Resource{
 		Resource: ensemble.Resource{URI: uri, Name: uri, MIME: "text/plain"},
 		Read: func(context.Context) ([]canister.ResourceContent, error) {
 			return []canister.ResourceContent{{Text: text}}, nil
@@ -210,9 +211,9 @@ func TextResource(uri, text string) ensemble.LocalResource {
 //     is given as code.
 //
 // It reports updates of test://greeting through updates, which may be nil.
-func ServerLibrary(updates *ensemble.Updates) ensemble.LocalLibrary {
-	return ensemble.LocalLibrary{
-		Resources: []ensemble.LocalResource{
+func ServerLibrary(updates *local.Updates) local.Library {
+	return local.Library{
+		Resources: []local.Resource{
 			{
 				Resource: ensemble.Resource{URI: "test://greeting", Name: "greeting", Title: "Greeting", MIME: "text/plain"},
 				Read: func(context.Context) ([]canister.ResourceContent, error) {
@@ -226,14 +227,14 @@ func ServerLibrary(updates *ensemble.Updates) ensemble.LocalLibrary {
 				},
 			},
 		},
-		Templates: []ensemble.LocalTemplate{{
+		Templates: []local.Template{{
 			Template: ensemble.Template{URI: "test://items/{id}", Name: "items"},
 			Read: func(_ context.Context, _ string, variables map[string]string) ([]canister.ResourceContent, error) {
 				return []canister.ResourceContent{{Text: "item " + variables["id"]}}, nil
 			},
 			Complete: completing(func(*ensemble.CompletionRequest) []string { return []string{"a1", "a2", "b1"} }),
 		}},
-		Prompts: []ensemble.LocalPrompt{{
+		Prompts: []local.Prompt{{
 			Prompt: ensemble.Prompt{Name: "review", Description: "Review something.", Arguments: []ensemble.PromptArgument{
 				{Name: "subject", Required: true}, {Name: "tone"},
 			}},

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -23,8 +24,8 @@ type Source struct {
 	mu          sync.Mutex
 	tools       []invoker.Invoker
 	aside       []ensemble.Aside
-	library     *ensemble.LocalLibrary // nil without a library
-	connections []*connection          // not yet closed
+	library     *local.Library // nil without a library
+	connections []*connection  // not yet closed
 	steps       map[Step]*script
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -16,7 +17,7 @@ import (
 func fakeHarness() ensembletest.Harness {
 	tools := ensembletest.ServerTools()
 	source := ensembletest.NewSource(tools...)
-	library := ensembletest.ServerLibrary(new(ensemble.Updates))
+	library := ensembletest.ServerLibrary(new(local.Updates))
 	source.SetLibrary(library)
 	return ensembletest.Harness{
 		Source:  source,
@@ -44,9 +45,9 @@ func TestLocalPassesSuite(t *testing.T) {
 	})
 }
 
-func TestLocalLibraryPassesSuite(t *testing.T) {
+func TestLibraryPassesSuite(t *testing.T) {
 	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
-		updates := new(ensemble.Updates)
+		updates := new(local.Updates)
 		return ensembletest.Harness{
 			Source:  ensembletest.ServerLibrary(updates).Source(ensembletest.ServerTools()...),
 			Library: true,

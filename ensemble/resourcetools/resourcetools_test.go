@@ -12,14 +12,15 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/ensemble/resourcetools"
 	"github.com/consort-go/consort/invoker"
 )
 
 func ExampleNew() {
 	ctx := context.Background()
-	notes := ensemble.New("notes", ensemble.LocalLibrary{
-		Resources: []ensemble.LocalResource{ensembletest.TextResource("note://today", "Buy brass.")},
+	notes := ensemble.New("notes", local.Library{
+		Resources: []local.Resource{ensembletest.TextResource("note://today", "Buy brass.")},
 	}.Source(), nil)
 	resources, err := resourcetools.New("resources", notes)
 	if err != nil {

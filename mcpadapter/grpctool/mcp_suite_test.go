@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -28,7 +29,7 @@ func TestMCPSources(t *testing.T) {
 func mcpHarness(t *testing.T, protocol string) ensembletest.Harness {
 	t.Helper()
 	stage := ensembletest.NewSource(ensembletest.ServerTools()...)
-	library := ensembletest.ServerLibrary(new(ensemble.Updates))
+	library := ensembletest.ServerLibrary(new(local.Updates))
 	stage.SetLibrary(library)
 	roster := rosterOf(t, ensemble.New("stage", stage, nil))
 	if err := roster.Connect(within(t)); err != nil { // nothing is reported about unused servers

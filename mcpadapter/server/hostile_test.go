@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -329,10 +330,10 @@ func TestLogsOfRefusals(t *testing.T) {
 // Subscriptions are bounded: a template has resources without end, and a client
 // may say the same again and again.
 func TestSubscriptionsAreBounded(t *testing.T) {
-	library := ensemble.LocalLibrary{Templates: []ensemble.LocalTemplate{{
+	library := local.Library{Templates: []local.Template{{
 		Template: ensemble.Template{URI: "test://{id}", Name: "any"},
 		Read:     func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) { return nil, nil },
-	}}, Updates: new(ensemble.Updates)}.Source()
+	}}, Updates: new(local.Updates)}.Source()
 	srv := server.New(mcptest.Roster(t, ensemble.New("local", library, nil)), nil)
 	defer srv.Close(context.Background())
 	session := connectStdio(t, srv, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), "2025-11-25")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -50,7 +51,7 @@ func newCurious(t *testing.T) *server.Server {
 		}
 		return invoker.Output{Content: canister.Texts(strings.Join(said, " "))}, nil
 	})
-	library := ensemble.LocalLibrary{Prompts: []ensemble.LocalPrompt{{
+	library := local.Library{Prompts: []local.Prompt{{
 		Prompt: ensemble.Prompt{Name: "greet"},
 		Get: func(ctx context.Context, _ map[string]string) (*ensemble.Messages, error) {
 			name, err := askName(ctx)

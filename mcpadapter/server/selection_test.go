@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -91,8 +92,8 @@ func (s *shop) tool(t *testing.T, name string, hidden bool) invoker.Invoker {
 }
 
 // library returns the resources and prompts with these names.
-func (s *shop) library(names ...string) (l ensemble.LocalLibrary) {
-	l.Updates = new(ensemble.Updates)
+func (s *shop) library(names ...string) (l local.Library) {
+	l.Updates = new(local.Updates)
 	use := func(name string) {
 		if strings.Contains(name, "secret") {
 			s.used.Add(1)
@@ -103,7 +104,7 @@ func (s *shop) library(names ...string) (l ensemble.LocalLibrary) {
 		read := resource.Read
 		resource.Read = func(ctx context.Context) ([]canister.ResourceContent, error) { use(name); return read(ctx) }
 		l.Resources = append(l.Resources, resource)
-		l.Templates = append(l.Templates, ensemble.LocalTemplate{
+		l.Templates = append(l.Templates, local.Template{
 			Template: ensemble.Template{URI: "page:" + name + "/{id}", Name: name},
 			Read: func(_ context.Context, uri string, _ map[string]string) ([]canister.ResourceContent, error) {
 				use(uri)
@@ -114,7 +115,7 @@ func (s *shop) library(names ...string) (l ensemble.LocalLibrary) {
 				return &ensemble.Completion{Values: []string{"plain", "secrets", "a%73ecret"}, Total: 3}, nil
 			},
 		})
-		l.Prompts = append(l.Prompts, ensemble.LocalPrompt{
+		l.Prompts = append(l.Prompts, local.Prompt{
 			Prompt: ensemble.Prompt{Name: name, Arguments: []ensemble.PromptArgument{{Name: "x"}}},
 			Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
 				use(name)

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
@@ -41,7 +42,7 @@ func TestServerSources(t *testing.T) {
 // servedHarness serves the tools of the suite over HTTP.
 func servedHarness(t *testing.T, client mcpadapter.ClientOptions, stateless bool) ensembletest.Harness {
 	source := ensembletest.NewSource(ensembletest.ServerTools()...)
-	source.SetLibrary(ensembletest.ServerLibrary(new(ensemble.Updates)))
+	source.SetLibrary(ensembletest.ServerLibrary(new(local.Updates)))
 	roster, err := ensemble.NewRoster(ensemble.New("suite", source, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func servedHarness(t *testing.T, client mcpadapter.ClientOptions, stateless bool
 		Library: true,
 		Update:  func() { source.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"}) },
 		ChangeLibrary: func() {
-			library := ensembletest.ServerLibrary(new(ensemble.Updates))
+			library := ensembletest.ServerLibrary(new(local.Updates))
 			library.Resources = append(library.Resources, ensembletest.TextResource("test://late", "late"))
 			source.SetLibrary(library)
 		},

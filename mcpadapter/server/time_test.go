@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -229,7 +230,7 @@ func TestNothingFollowsTheResult(t *testing.T) {
 func TestCloseLetsReadersFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, release := make(chan bool), make(chan bool)
-		library := ensemble.LocalLibrary{Resources: []ensemble.LocalResource{{
+		library := local.Library{Resources: []local.Resource{{
 			Resource: ensemble.Resource{URI: "test://slow", Name: "slow"},
 			Read: func(ctx context.Context) ([]canister.ResourceContent, error) {
 				close(begun)

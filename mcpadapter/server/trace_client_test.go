@@ -20,6 +20,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -71,7 +72,7 @@ func tracedServer(t *testing.T, w *mcptest.Recorder, heard chan<- map[string]any
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "far away"}}}, nil
 		})
-	library := ensemble.LocalLibrary{Prompts: []ensemble.LocalPrompt{{
+	library := local.Library{Prompts: []local.Prompt{{
 		Prompt: ensemble.Prompt{Name: "greet"},
 		Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
 			return &ensemble.Messages{Messages: []ensemble.PromptMessage{{Role: "user", Content: canister.Texts("Greet.")}}}, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/stage"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -83,22 +84,22 @@ type nothing struct{}
 
 // newShop is an ensemble with one of everything that a client may want.
 func newShop() *ensemble.Ensemble {
-	updates := new(ensemble.Updates)
+	updates := new(local.Updates)
 	ended, seen := make(chan struct{}, 1), make(chan struct{}, 1)
-	s := stage.New(ensemble.LocalLibrary{
-		Resources: []ensemble.LocalResource{{
+	s := stage.New(local.Library{
+		Resources: []local.Resource{{
 			Resource: ensemble.Resource{URI: "shop://opening-hours", Name: "opening hours", MIME: "text/plain"},
 			Read: func(context.Context) ([]canister.ResourceContent, error) {
 				return []canister.ResourceContent{{Text: "Nine to five."}}, nil
 			},
 		}},
-		Templates: []ensemble.LocalTemplate{{
+		Templates: []local.Template{{
 			Template: ensemble.Template{URI: "shop://goods/{name}", Name: "goods", MIME: "text/plain"},
 			Read: func(_ context.Context, _ string, variables map[string]string) ([]canister.ResourceContent, error) {
 				return []canister.ResourceContent{{Text: "There is " + variables["name"] + "."}}, nil
 			},
 		}},
-		Prompts: []ensemble.LocalPrompt{sell()},
+		Prompts: []local.Prompt{sell()},
 		Updates: updates,
 	}, add(), find(), whoami(), askUser(), steps(seen), hasSeen(seen), wait(ended), hasEnded(ended), tool("touch", "Change the opening hours.",
 		func(context.Context, nothing) (string, error) {
@@ -206,8 +207,8 @@ func hasEnded(ended <-chan struct{}) invoker.Invoker {
 	})
 }
 
-func sell() ensemble.LocalPrompt {
-	return ensemble.LocalPrompt{
+func sell() local.Prompt {
+	return local.Prompt{
 		Prompt: ensemble.Prompt{
 			Name: "sell", Description: "Sell something.",
 			Arguments: []ensemble.PromptArgument{{Name: "goods", Required: true}},

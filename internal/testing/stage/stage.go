@@ -9,23 +9,24 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/invoker"
 )
 
-// Stage is an [ensemble.LocalLibrary] that accepts further tools and prompts. It is the
+// Stage is an [local.Library] that accepts further tools and prompts. It is the
 // source of one ensemble. All methods may be called concurrently.
 type Stage struct {
 	source ensemble.Source
 
 	mu      sync.Mutex
 	tools   []invoker.Invoker
-	prompts []ensemble.LocalPrompt
+	prompts []local.Prompt
 	changed chan struct{}
 	heard   func(ensemble.News)
 }
 
 // New returns a stage with its initial content.
-func New(options ensemble.LocalLibrary, tools ...invoker.Invoker) *Stage {
+func New(options local.Library, tools ...invoker.Invoker) *Stage {
 	return &Stage{source: options.Source(tools...), changed: make(chan struct{}, 1)}
 }
 
@@ -41,10 +42,10 @@ func (s *Stage) AddTool(tool invoker.Invoker) {
 }
 
 // AddPrompt offers another prompt. It replaces an earlier addition with the same name.
-func (s *Stage) AddPrompt(prompt ensemble.LocalPrompt) {
+func (s *Stage) AddPrompt(prompt local.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prompts = replace(s.prompts, prompt, func(p ensemble.LocalPrompt) string { return p.Name })
+	s.prompts = replace(s.prompts, prompt, func(p local.Prompt) string { return p.Name })
 	if s.heard != nil {
 		s.heard(ensemble.News{Kind: ensemble.PromptsChanged})
 	}
@@ -115,7 +116,7 @@ func (c *staged) Get(ctx context.Context, name string, arguments map[string]stri
 	return c.Library.Get(ctx, name, arguments)
 }
 
-func (c *staged) added() []ensemble.LocalPrompt {
+func (c *staged) added() []local.Prompt {
 	c.stage.mu.Lock()
 	defer c.stage.mu.Unlock()
 	return c.stage.prompts

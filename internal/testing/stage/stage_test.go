@@ -9,12 +9,13 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/stage"
 	"github.com/consort-go/consort/invoker"
 )
 
 func TestAdditionsAreNews(t *testing.T) {
-	s := stage.New(ensemble.LocalLibrary{})
+	s := stage.New(local.Library{})
 	roster, err := ensemble.NewRoster(ensemble.New("stage", s, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,7 @@ func TestAdditionsAreNews(t *testing.T) {
 	if tools := names(t, roster); !slices.Equal(tools, []string{"late"}) {
 		t.Errorf("tools after: %v", tools)
 	}
-	s.AddPrompt(ensemble.LocalPrompt{
+	s.AddPrompt(local.Prompt{
 		Prompt: ensemble.Prompt{Name: "later"},
 		Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
 			return &ensemble.Messages{Messages: []ensemble.PromptMessage{{Role: "user", Content: canister.Texts("Hello.")}}}, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/stage"
 	"github.com/consort-go/consort/invoker"
 )
@@ -16,12 +17,12 @@ import (
 const watched = "test://watched-resource"
 
 // library returns the resources and prompts that the suite requests.
-func library(updates *ensemble.Updates) ensemble.LocalLibrary {
-	return ensemble.LocalLibrary{Resources: resources(), Templates: templates(), Prompts: prompts(), Updates: updates}
+func library(updates *local.Updates) local.Library {
+	return local.Library{Resources: resources(), Templates: templates(), Prompts: prompts(), Updates: updates}
 }
 
-func resources() []ensemble.LocalResource {
-	return []ensemble.LocalResource{
+func resources() []local.Resource {
+	return []local.Resource{
 		resource("test://static-text", "Static Text Resource", canister.ResourceContent{
 			MIME: "text/plain", Text: "This is the content of the static text resource.",
 		}),
@@ -30,8 +31,8 @@ func resources() []ensemble.LocalResource {
 	}
 }
 
-func resource(uri, name string, part canister.ResourceContent) ensemble.LocalResource {
-	return ensemble.LocalResource{
+func resource(uri, name string, part canister.ResourceContent) local.Resource {
+	return local.Resource{
 		Resource: ensemble.Resource{URI: uri, Name: name, Description: describe(name), MIME: part.MIME},
 		Read: func(context.Context) ([]canister.ResourceContent, error) {
 			return []canister.ResourceContent{part}, nil
@@ -39,8 +40,8 @@ func resource(uri, name string, part canister.ResourceContent) ensemble.LocalRes
 	}
 }
 
-func templates() []ensemble.LocalTemplate {
-	return []ensemble.LocalTemplate{{
+func templates() []local.Template {
+	return []local.Template{{
 		Template: ensemble.Template{
 			URI: "test://template/{id}/data", Name: "Template Resource", Description: "Data for an id.", MIME: "application/json",
 		},
@@ -51,7 +52,7 @@ func templates() []ensemble.LocalTemplate {
 	}}
 }
 
-func prompts() []ensemble.LocalPrompt {
+func prompts() []local.Prompt {
 	image := canister.ImageContent{Data: redDot, MIME: "image/png"}
 	withArguments := prompt("test_prompt_with_arguments", func(_ context.Context, arguments map[string]string) ([]canister.Content, error) {
 		return canister.Texts(fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", arguments["arg1"], arguments["arg2"])), nil
@@ -59,7 +60,7 @@ func prompts() []ensemble.LocalPrompt {
 	withArguments.Complete = func(context.Context, *ensemble.CompletionRequest) (*ensemble.Completion, error) {
 		return &ensemble.Completion{Values: []string{"paris", "park", "party"}, Total: 150, More: true}, nil
 	}
-	return []ensemble.LocalPrompt{
+	return []local.Prompt{
 		prompt("test_simple_prompt", func(context.Context, map[string]string) ([]canister.Content, error) {
 			return canister.Texts("This is a simple prompt for testing."), nil
 		}),
@@ -84,8 +85,8 @@ func prompts() []ensemble.LocalPrompt {
 }
 
 // prompt returns a prompt with one message for each piece of content.
-func prompt(name string, write func(context.Context, map[string]string) ([]canister.Content, error), required ...string) ensemble.LocalPrompt {
-	p := ensemble.LocalPrompt{Prompt: ensemble.Prompt{Name: name, Description: describe(name)}}
+func prompt(name string, write func(context.Context, map[string]string) ([]canister.Content, error), required ...string) local.Prompt {
+	p := local.Prompt{Prompt: ensemble.Prompt{Name: name, Description: describe(name)}}
 	for _, argument := range required {
 		p.Arguments = append(p.Arguments, ensemble.PromptArgument{Name: argument, Description: describe(argument), Required: true})
 	}
@@ -118,7 +119,7 @@ func addChanges(s *stage.Stage) {
 }
 
 // tellUpdates periodically reports that the watched resource was updated.
-func tellUpdates(ctx context.Context, updates *ensemble.Updates) {
+func tellUpdates(ctx context.Context, updates *local.Updates) {
 	const every = time.Second
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/stage"
 	"github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
@@ -41,7 +42,7 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	updates := new(ensemble.Updates)
+	updates := new(local.Updates)
 	s := stage.New(library(updates), slices.Concat(contentTools(), reportingTools(), schemaTools(), askingTools())...)
 	addChanges(s)
 	roster, err := ensemble.NewRoster(ensemble.New("conformance", s, nil))

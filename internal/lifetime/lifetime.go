@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lifetime ends the calls of a connection with the connection.
+package lifetime
+
+import (
+	"context"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// ErrEnded is the error of a call over a connection that was closed.
+var ErrEnded = invoker.Failf(invoker.Unavailable, "The connection has ended.")
+
+// During calls f with a context that ends with alive too, the life of a connection.
+func During[T any](ctx, alive context.Context, f func(context.Context) (T, error)) (T, error) {
+	var none T
+	switch {
+	case alive.Err() != nil:
+		return none, ErrEnded
+	case ctx.Err() != nil:
+		return none, ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(alive, cancel)()
+	return f(ctx)
+}
