@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -21,14 +22,14 @@ import (
 
 // methodOf returns the method of a request over HTTP for the access log. Without a message
 // it is the method of HTTP.
-func methodOf(r *http.Request, e envelope) string {
+func methodOf(r *http.Request, e envelope.Envelope) string {
 	switch {
 	case r.Method != http.MethodPost:
 		return r.Method
-	case e.batch:
+	case e.Batch:
 		return "batch"
 	}
-	return cmp.Or(textcut.Bytes(e.method, wire.MaxQuoted), "response")
+	return cmp.Or(textcut.Bytes(e.Method, wire.MaxQuoted), "response")
 }
 
 // codeOf returns the code of a request's failure, of the tool or of JSON-RPC; empty if it

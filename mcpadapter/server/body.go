@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -32,7 +33,7 @@ func (*readBody) Close() error { return nil }
 // readMessage reads and inspects the message of a request, if it has one. If not ok, it
 // has written the response. Requests that are being read have a limit too, because each
 // takes memory before its kind is known.
-func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *caller, memory *bodyMemory) (e envelope, ok bool) {
+func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *caller, memory *bodyMemory) (e envelope.Envelope, ok bool) {
 	if r.Method != http.MethodPost {
 		return e, true
 	}
@@ -48,7 +49,7 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 		h.refuseBody(w, r, err)
 		return e, false
 	}
-	e, err = inspect(text)
+	e, err = envelope.Read(text)
 	if err != nil {
 		logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused: its message is not valid", logevent.ServeRequestRefused, zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())

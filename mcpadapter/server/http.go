@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -112,11 +113,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	memory := &bodyMemory{of: h.bodies, client: from.client}
 	defer memory.release()
 	e, ok := h.readMessage(w, r, from, memory)
-	if !ok || !h.stillIdentified(w, r, from) || e.batch && !h.admitBatch(w, r, from, e.size) {
+	if !ok || !h.stillIdentified(w, r, from) || e.Batch && !h.admitBatch(w, r, from, e.Size) {
 		return
 	}
 	line.Method(methodOf(r, e))
-	if e.batch { // its requests have no lines of their own
+	if e.Batch { // its requests have no lines of their own
 		from.ctx = accesslog.With(from.ctx, nil)
 	}
 	what := costOf(r, e)
@@ -145,11 +146,11 @@ func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *calle
 	return true
 }
 
-func costOf(r *http.Request, e envelope) access.Kind {
+func costOf(r *http.Request, e envelope.Envelope) access.Kind {
 	switch {
-	case r.Method == http.MethodGet || e.method == "subscriptions/listen":
+	case r.Method == http.MethodGet || e.Method == "subscriptions/listen":
 		return access.Stream
-	case r.Method == http.MethodPost && !e.batch && (!e.call || e.method == ""):
+	case r.Method == http.MethodPost && !e.Batch && (!e.Call || e.Method == ""):
 		return access.Message
 	}
 	return access.Request
@@ -164,7 +165,7 @@ func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why 
 
 // dispatch passes a checked request to the SDK. It clears the deadlines of the
 // http.Server, so that the request may take as long as it needs.
-func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller, e envelope, isStream bool) {
+func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller, e envelope.Envelope, isStream bool) {
 	listening.ServeHTTP(r.Context())
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // not every connection supports it
@@ -178,7 +179,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 			return
 		}
 		defer done()
-	} else if !isModern && r.Method == http.MethodPost && (e.batch || e.method != "initialize" && e.method != "ping") {
+	} else if !isModern && r.Method == http.MethodPost && (e.Batch || e.Method != "initialize" && e.Method != "ping") {
 		http.Error(w, "the header Mcp-Session-Id is missing: a session begins with initialize", http.StatusBadRequest)
 		return
 	}
@@ -186,7 +187,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	if h.options.Telemetry != nil {
 		from.route = routeOfHTTP(r)
 		from.route.Client = access.NameFrom(from.ctx)
-		if e.call && !e.batch {
+		if e.Call && !e.Batch {
 			from.number = numberIn(r.Body)
 		}
 	}

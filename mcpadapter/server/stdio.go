@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -306,8 +307,8 @@ func readLine(r *bufio.Reader, most int64) (line []byte, large bool, err error) 
 // take passes on the message of a line, if it is valid. It returns false if reading has
 // stopped.
 func (t *stream) take(line []byte) bool {
-	e, err := inspect(line)
-	if err == nil && e.batch {
+	e, err := envelope.Read(line)
+	if err == nil && e.Batch {
 		err = errors.New("batches are not accepted")
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -158,7 +159,7 @@ func numberIn(body io.Reader) string {
 		return ""
 	}
 	if message.ID[0] == '"' {
-		return textcut.Bytes(unquoted(message.ID), wire.MaxQuoted)
+		return textcut.Bytes(envelope.Unquoted(message.ID), wire.MaxQuoted)
 	}
 	return textcut.Bytes(string(message.ID), wire.MaxQuoted)
 }

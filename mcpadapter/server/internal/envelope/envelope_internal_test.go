@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package envelope
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-func TestInspect(t *testing.T) {
+func TestRead(t *testing.T) {
 	for _, test := range []struct{ message, method, want string }{
 		{`{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","arguments":{"a":1,"a":2,"A":3}}}`, "a", ``},
 		{`{"method":"a","params":{"_meta":{"x":1,"x":2},"other":{"name":1}}}`, "a", ``},
@@ -51,10 +51,10 @@ func TestInspect(t *testing.T) {
 		{`{} null`, "", `followed`},
 		{`{"a`, "", `not JSON`},
 	} {
-		e, err := inspect([]byte(test.message))
+		e, err := Read([]byte(test.message))
 		switch {
-		case test.want == "" && (err != nil || e.method != test.method):
-			t.Errorf("%.100s: method %q, %v", test.message, e.method, err)
+		case test.want == "" && (err != nil || e.Method != test.method):
+			t.Errorf("%.100s: method %q, %v", test.message, e.Method, err)
 		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
 			t.Errorf("%.100s: got %v, want %s", test.message, err, test.want)
 		}
@@ -62,15 +62,15 @@ func TestInspect(t *testing.T) {
 }
 
 // What inspect lets pass and the SDK decodes, it reads as the SDK does.
-func FuzzInspect(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1]}}}`)
 	f.Add(`{"jsonrpc":"2.0","id":"\u0069","m\u0065thod":"a"}`)
 	f.Add(`{"jsonrpc":"2.0","id":1,"result":{"method":"no"}}`)
 	f.Add("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\x80tools/call\"}")
 	f.Fuzz(func(t *testing.T, text string) {
-		e, err := inspect([]byte(text))
+		e, err := Read([]byte(text))
 		message, broken := jsonrpc.DecodeMessage([]byte(text))
-		if err != nil || broken != nil || !json.Valid([]byte(text)) || e.batch {
+		if err != nil || broken != nil || !json.Valid([]byte(text)) || e.Batch {
 			return
 		}
 		request, ok := message.(*jsonrpc.Request)
@@ -82,10 +82,10 @@ func FuzzInspect(f *testing.F) {
 				t.Errorf("the id %s is not in it", exact)
 			}
 		}
-		if request.Method != e.method {
-			t.Errorf("method %q, the SDK reads %q", e.method, request.Method)
+		if request.Method != e.Method {
+			t.Errorf("method %q, the SDK reads %q", e.Method, request.Method)
 		}
-		if request.IsCall() && !e.call {
+		if request.IsCall() && !e.Call {
 			t.Errorf("a call is not seen as one")
 		}
 	})

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package envelope checks a message of a client before it is decoded, and tells what a server
+// must know of it by then.
+package envelope
 
 import (
 	"bytes"
@@ -27,12 +29,12 @@ const maxMembers = 64
 // maxBatch bounds the messages of a batch.
 const maxBatch = 100
 
-// envelope describes a message before it is decoded.
-type envelope struct {
-	batch  bool
-	method string // of the request or notification; empty for a response
-	call   bool   // it has an id
-	size   int    // number of messages in a batch
+// Envelope describes a message before it is decoded.
+type Envelope struct {
+	Batch  bool
+	Method string // of the request or notification; empty for a response
+	Call   bool   // it has an ID
+	Size   int    // number of messages in a batch
 }
 
 // knownMembers maps the folded names of the defined members of messages and params to
@@ -62,13 +64,13 @@ func folded(name string) string {
 	}, name)
 }
 
-// inspect checks a message before it is decoded. It refuses a message with duplicate
+// Read checks a message before it is decoded. It refuses a message with duplicate
 // members in the message or in its params, ignoring case: two parsers could read it
 // differently, and a gateway in front of the server might have checked the other
 // reading. It also refuses a message that nests too deep. The arguments of tools are
 // left to the invoker to check.
-func inspect(message []byte) (envelope, error) {
-	var e envelope
+func Read(message []byte) (Envelope, error) {
+	var e Envelope
 	in := inspector{text: message, envelope: &e}
 	err := in.run()
 	return e, err
@@ -77,7 +79,7 @@ func inspect(message []byte) (envelope, error) {
 // inspector scans a message once.
 type inspector struct {
 	text     []byte
-	envelope *envelope
+	envelope *Envelope
 	depth    int
 	base     int // the depth of the members of a message: 1, or 2 in a batch
 	levels   [4]level
@@ -102,7 +104,7 @@ var errDeep = fmt.Errorf("it nests deeper than %d levels", maxDepth)
 func (in *inspector) run() error {
 	in.base = 1
 	if text := bytes.TrimLeft(in.text, " \t\r\n"); len(text) > 0 && text[0] == '[' {
-		in.envelope.batch, in.base = true, 2
+		in.envelope.Batch, in.base = true, 2
 	}
 	for i := 0; i < len(in.text); i++ {
 		switch in.text[i] {
@@ -111,8 +113,8 @@ func (in *inspector) run() error {
 			if in.depth > maxDepth {
 				return errDeep
 			}
-			if in.depth == in.base && in.envelope.batch {
-				if in.envelope.size++; in.envelope.size > maxBatch {
+			if in.depth == in.base && in.envelope.Batch {
+				if in.envelope.Size++; in.envelope.Size > maxBatch {
 					return fmt.Errorf("it has more than %d messages", maxBatch)
 				}
 			}
@@ -161,8 +163,8 @@ func (in *inspector) run() error {
 func (in *inspector) string(quoted []byte) error {
 	l := &in.levels[in.depth]
 	if !l.key {
-		if in.depth == in.base && in.value == "method" && !in.envelope.batch {
-			in.envelope.method = unquoted(quoted)
+		if in.depth == in.base && in.value == "method" && !in.envelope.Batch {
+			in.envelope.Method = Unquoted(quoted)
 		}
 		return nil
 	}
@@ -170,10 +172,10 @@ func (in *inspector) string(quoted []byte) error {
 	if in.depth != in.base && !(in.depth == in.base+1 && in.inParams) {
 		return nil
 	}
-	name := unquoted(quoted)
+	name := Unquoted(quoted)
 	if in.depth == in.base {
 		in.value, in.inParams = name, name == "params"
-		in.envelope.call = in.envelope.call || name == "id"
+		in.envelope.Call = in.envelope.Call || name == "id"
 		in.isRequest = in.isRequest || name == "method"
 	} else {
 		in.param = name
@@ -192,7 +194,8 @@ func (in *inspector) string(quoted []byte) error {
 	return nil
 }
 
-func unquoted(quoted []byte) string {
+// Unquoted returns the string that JSON quotes, or "" if it is not one.
+func Unquoted(quoted []byte) string {
 	if bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) {
 		return string(quoted[1 : len(quoted)-1])
 	}
@@ -215,7 +218,7 @@ func (in *inspector) checkID(rest []byte) error {
 	var id string
 	if len(rest) > 0 && rest[0] == '"' {
 		if end := wire.StringEnd(rest, 0); end > 0 {
-			id = "string " + unquoted(rest[:end])
+			id = "string " + Unquoted(rest[:end])
 		}
 	} else {
 		text := string(rest[:numberEnd(rest)])
@@ -250,7 +253,7 @@ func numberEnd(text []byte) int {
 // endMessage checks that each request of a batch has a unique id, because each gets one
 // response.
 func (in *inspector) endMessage() error {
-	if in.envelope.batch && in.isRequest && in.id != "" {
+	if in.envelope.Batch && in.isRequest && in.id != "" {
 		if in.ids[in.id] {
 			return errors.New("two of its requests have the same id")
 		}
