@@ -72,6 +72,9 @@ type Index struct {
 	postings [][]posting      // of each term
 }
 
+// noTerm is the term of a word that is not searched for.
+const noTerm = -1
+
 // posting is one entry that has a word, and what the word counts there.
 type posting struct {
 	entry int32
@@ -80,16 +83,21 @@ type posting struct {
 
 // New returns an index of the entries.
 func New(entries []Entry) *Index {
-	x := &Index{terms: map[string]int32{}, termOf: map[string]int32{}}
-	c := counter{index: x}
+	x := &Index{terms: make(map[string]int32, 4*len(entries)), termOf: make(map[string]int32, 4*len(entries))}
+	for word := range empty {
+		x.termOf[word] = noTerm
+	}
+	c := counter{index: x, counted: make([]counted, 0, 32*len(entries))}
 	for i := range entries {
 		x.names = append(x.names, [2]string{strings.ToLower(entries[i].Name), strings.ToLower(entries[i].Server + "__" + entries[i].Name)})
 		c.add(&entries[i])
 	}
 	c.finish()
 	x.sorted = make([]string, 0, len(x.termOf))
-	for word := range x.termOf {
-		x.sorted = append(x.sorted, word)
+	for word, term := range x.termOf {
+		if term != noTerm {
+			x.sorted = append(x.sorted, word)
+		}
 	}
 	slices.Sort(x.sorted)
 	return x
@@ -101,7 +109,7 @@ func (x *Index) Search(query string, n int) []Found {
 	scores := make([]float32, len(x.names))
 	asked := map[int32]bool{}
 	words(query, func(word string) {
-		if !empty[word] {
+		if term, known := x.termOf[word]; !known || term != noTerm {
 			x.count(word, scores, asked)
 		}
 	})
@@ -187,7 +195,7 @@ func (x *Index) beginningWith(word string) (terms []int32) {
 		terms = append(terms, x.termOf[one])
 	}
 	for end := len(word) - 1; end > shortest; end-- {
-		if term, ok := x.termOf[word[:end]]; ok {
+		if term, ok := x.termOf[word[:end]]; ok && term != noTerm {
 			terms = append(terms, term)
 		}
 	}
@@ -226,10 +234,13 @@ func (c *counter) add(e *Entry) {
 func (c *counter) text(field int, text string, begin int) {
 	length := &c.length[len(c.length)-1]
 	words(text, func(word string) {
-		if empty[word] {
+		term, known := c.index.termOf[word]
+		if !known {
+			term = c.newTerm(word)
+		}
+		if term == noTerm {
 			return
 		}
-		term := c.term(word)
 		if int(c.last[term]) <= begin {
 			c.counted = append(c.counted, counted{term: term})
 			c.last[term] = int32(len(c.counted))
@@ -241,12 +252,9 @@ func (c *counter) text(field int, text string, begin int) {
 	})
 }
 
-// term returns the number of the term of a word.
-func (c *counter) term(word string) int32 {
+// newTerm returns the number of the term of a word that is seen for the first time.
+func (c *counter) newTerm(word string) int32 {
 	x := c.index
-	if term, ok := x.termOf[word]; ok {
-		return term
-	}
 	stemmed := stem(word)
 	term, ok := x.terms[stemmed]
 	if !ok {

@@ -20,9 +20,11 @@ const longest = 64
 // Each character of Chinese and Japanese text is a word, as those scripts do not separate
 // words.
 func words(text string, yield func(word string)) {
-	if !isASCII(text) {
-		text = withoutMarks(text)
+	if isASCII(text) {
+		asciiWords(text, yield)
+		return
 	}
+	text = withoutMarks(text)
 	start := -1
 	for i, r := range text {
 		switch isWord := unicode.IsLetter(r) || unicode.IsDigit(r); {
@@ -39,6 +41,48 @@ func words(text string, yield func(word string)) {
 	}
 	identifier(text, start, len(text), yield)
 }
+
+// asciiWords is words for ASCII text, where most words are in lower case.
+func asciiWords(text string, yield func(word string)) {
+	start, isLower := -1, true
+	for i := range len(text) {
+		switch classes[text[i]] {
+		case other:
+			if start >= 0 && isLower && i-start <= longest {
+				yield(text[start:i])
+			} else {
+				identifier(text, start, i, yield)
+			}
+			start, isLower = -1, true
+			continue
+		case upper:
+			isLower = false
+		}
+		if start < 0 {
+			start = i
+		}
+	}
+	identifier(text, start, len(text), yield)
+}
+
+// The classes of ASCII characters.
+const (
+	other = iota
+	lower // and digits
+	upper
+)
+
+var classes = func() (classes [utf8.RuneSelf]uint8) {
+	for c := range classes {
+		switch r := rune(c); {
+		case unicode.IsUpper(r):
+			classes[c] = upper
+		case unicode.IsLower(r), unicode.IsDigit(r):
+			classes[c] = lower
+		}
+	}
+	return classes
+}()
 
 // identifier yields text[start:end] and, if it is written like readFile or HTTPServer, its
 // parts. It yields nothing if start is negative.
