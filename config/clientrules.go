@@ -185,17 +185,20 @@ func fullName(item *ensemble.Item) string {
 	return ensemble.NameFor(item.Ensemble, item.Name)
 }
 
+// isForModels reports whether an item is one of the two tools with which the model finds
+// others. Clients do not get them: they find tools in the profile search.
+func (t *Tools) isForModels(item *ensemble.Item) bool {
+	return t.searches() && item.Ensemble == findTools
+}
+
 // reachesOthers reports whether an item is a tool through which other items are reached,
-// whatever the rules say about them: converse, and the tools that read resources and find
-// tools.
+// whatever the rules say about them: converse, and the tools that read resources.
 func (t *Tools) reachesOthers(item *ensemble.Item) bool {
 	switch item.Ensemble {
 	case "":
 		return true
 	case resourceTools:
 		return t.Resources
-	case findTools:
-		return t.searches()
 	}
 	return false
 }
@@ -233,8 +236,10 @@ func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(co
 	type place struct{ client, profile string }
 	chosen, isSelective := make(map[place]*ensemble.Selection), false
 	add := func(at place, rules []*clientRules) {
-		if len(rules) > 0 && chosen[at] == nil {
-			chosen[at] = roster.Select(func(item ensemble.Item) bool { return allow(rules, &item, tools.reachesOthers(&item)) })
+		if (len(rules) > 0 || tools.searches()) && chosen[at] == nil {
+			chosen[at] = roster.Select(func(item ensemble.Item) bool {
+				return !tools.isForModels(&item) && allow(rules, &item, tools.reachesOthers(&item))
+			})
 			isSelective = isSelective || at.profile == ""
 		}
 	}
@@ -250,13 +255,43 @@ func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(co
 	if isSelective {
 		choose = func(ctx context.Context) *ensemble.Selection { return chosen[place{access.NameFrom(ctx), ""}] }
 	}
-	if len(s.Profiles) > 0 {
-		profile = func(ctx context.Context, name string) (*ensemble.Selection, bool) {
-			part := chosen[place{access.NameFrom(ctx), name}]
-			return part, part != nil
+	hasSearch := slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == searchProfile })
+	profile = func(ctx context.Context, name string) (*ensemble.Selection, bool) {
+		client := access.NameFrom(ctx)
+		if name == searchProfile && !hasSearch {
+			return chosen[place{client, ""}], s.profileOf(client) == ""
 		}
+		part := chosen[place{client, name}]
+		return part, part != nil
 	}
 	return choose, profile
+}
+
+// searchProfile is the name of a profile that exists without configuration: the whole offer of
+// a client, whose tools it finds by words. A profile of the configuration may replace it.
+const searchProfile = "search"
+
+// finds reports whether a client finds tools by words, in the profile of its request.
+func (s *Serve) finds(ctx context.Context, profile string) bool {
+	if profile == "" {
+		profile = s.profileOf(access.NameFrom(ctx))
+	}
+	for _, one := range s.Profiles {
+		if one.Name == profile {
+			return one.Search
+		}
+	}
+	return s.Search || profile == searchProfile
+}
+
+// profileOf returns the profile that a client always has; empty without one.
+func (s *Serve) profileOf(client string) string {
+	for _, one := range s.Clients {
+		if client != "" && one.Name == client {
+			return one.Profile
+		}
+	}
+	return ""
 }
 
 // profileFunc is [mcpserver.Options].Profile.
@@ -290,7 +325,7 @@ func (s *Serve) profile(name string) *clientRules {
 }
 
 func (p *Profile) fields() []field {
-	return []field{{"name", text(&p.Name)}, {"allow", each(&p.Allow, text)}, {"deny", each(&p.Deny, text)}}
+	return []field{{"name", text(&p.Name)}, {"allow", each(&p.Allow, text)}, {"deny", each(&p.Deny, text)}, {"search", boolean(&p.Search)}}
 }
 
 func (p *Profile) check(r *reader, n *document.Node) {

@@ -106,10 +106,10 @@ func TestToolsThatReachOthers(t *testing.T) {
 	}
 	const both = "[tools]\nresources=true\nmode='search'\n"
 	for name, c := range map[string]struct{ tools, rules, ada string }{
-		"no rule":        {both, "", "read fetch find"},
+		"no rule":        {both, "", "read fetch"},
 		"another denied": {both, "deny = ['web']", "read"},
 		"all allowed":    {both, "allow = ['*', 'tools', 'tools__*']", "read"},
-		"by name":        {both, "allow = ['*', 'tools__find_tools']", "read find"},
+		"by name":        {both, "allow = ['*', 'tools__find_tools', 'resources__read_resource']", "read fetch"},
 		"by rule":        {both, "[[serve.rules]]\naction='allow'\ntools=['read_resource', 'find*']", "fetch"},
 		"other servers":  {"", "deny = ['web']", "read fetch find"},
 		"resources only": {"[tools]\nresources=true\n", "deny = ['web']", "read find"},

@@ -26,6 +26,9 @@ func (c *Config) Explain(client string, item ensemble.Item) (allowed bool, why s
 		}
 		profile = serve.Clients[i].Profile
 	}
+	if c.Tools.isForModels(&item) {
+		return false, "it is only for the model; clients have find_tools and call_tool at /mcp/search", nil
+	}
 	why = "no list and no rule is about it"
 	for _, rules := range present(serve.profile(profile), serve.rulesFor(client)) {
 		reachesOthers := c.Tools.reachesOthers(&item)

@@ -22,7 +22,7 @@ import (
 
 // Serve configures how the tools, resources and prompts of a configuration are offered to
 // other MCP hosts. Its own fields hide the fields of Options that have the same
-// name. [Assemble] sets Trusted, Tokens, Select, Profile, AccessLog, Audit, Logger and Telemetry. Without
+// name. [Assemble] sets Trusted, Tokens, Select, Profile, Finds, Pinned, AccessLog, Audit, Logger and Telemetry. Without
 // HTTP and GRPC, one client is served over standard input and output.
 type Serve struct {
 	mcpserver.Options
@@ -51,6 +51,10 @@ type Serve struct {
 	// Rules decide what clients may use, in addition to the lists of Clients. They apply to
 	// a client over standard input and output too.
 	Rules []ClientRule
+	// Search shows clients only two tools, which find and call the others, and those of
+	// [Tools].Pinned. Clients of the profile search have that in any case, and clients of other
+	// profiles as these say.
+	Search bool
 	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
 	// NoAccessLog turns off the log entry of each request over HTTP and GRPC.
@@ -90,6 +94,8 @@ type Profile struct {
 	Name string
 	// Allow and Deny have the same form as in [Client].
 	Allow, Deny []string
+	// Search is that of [Serve] for the clients of the profile.
+	Search bool
 }
 
 // ResourceMetadata is the metadata of a protected resource (RFC 9728).
@@ -157,6 +163,7 @@ func (s *Serve) fields() []field {
 		{"token", bearer(&s.Token)},
 		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},
 		{"profiles", each(&s.Profiles, func(p *Profile) value { return tableOf(p.fields(), p.check) })},
+		{"search", boolean(&s.Search)},
 		{"rules", each(&s.Rules, func(rule *ClientRule) value { return tableOf(rule.fields(), rule.check) })},
 		{"open", boolean(&s.Open)},
 		{"hosts", each(&s.Hosts, hostName)},
@@ -382,6 +389,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
 	}
 	options.Select, options.Profile = s.selections(a.Roster, config.Tools)
+	options.Finds, options.Pinned = s.finds, config.Tools.Pinned
 	options.ResourceMetadata = nil
 	if m := s.ResourceMetadata; m != nil {
 		options.ResourceMetadata = &mcpserver.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}

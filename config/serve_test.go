@@ -91,7 +91,10 @@ scopes = ["s"]
 	if len(got.Tools) != 1 || got.Tools[0].Definition().Name != "converse" {
 		t.Errorf("the tools are %v", got.Tools)
 	}
-	got.Tools, got.Logger = nil, nil
+	if got.Profile == nil || got.Finds == nil {
+		t.Error("there is no profile search")
+	}
+	got.Tools, got.Logger, got.Profile, got.Finds = nil, nil, nil, nil
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", *got, want)
 	}
@@ -100,7 +103,7 @@ scopes = ["s"]
 		t.Errorf("over standard input and output the trusted values are %v", got.Trusted)
 	}
 	got = serverOptions(t, "")
-	got.Logger = nil
+	got.Logger, got.Profile, got.Finds = nil, nil, nil
 	if !reflect.DeepEqual(*got, mcpserver.Options{}) {
 		t.Errorf("of nothing: %+v", *got)
 	}

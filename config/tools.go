@@ -22,7 +22,8 @@ type Tools struct {
 	// definitions of all tools take more than Share of the model's window, or if they
 	// are more than its API takes.
 	Mode string
-	// Pinned are globs for the names of tools that are shown in any case.
+	// Pinned are globs for the names of tools that are shown in any case, also to served
+	// clients that find the others.
 	Pinned []string
 	// Share is more than 0, and at most 1; 0 means 0.1. The window is that of Compaction, or
 	// 128,000 tokens.
@@ -73,7 +74,7 @@ func (t *Tools) check(r *reader, n *document.Node) {
 			r.wrongKey(n.Member("mode"), taken, findTools)
 		}
 	}
-	if pinned := n.Member("pinned"); pinned != nil && !t.searches() {
+	if pinned := n.Member("pinned"); pinned != nil && !t.searches() && n.Parent.Member("serve") == nil {
 		r.wrongKey(pinned, `all tools are shown; set mode = "search" or mode = "auto"`)
 	}
 	share := n.Member("share")

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/findcall"
 	"github.com/consort-go/consort/internal/glob"
 	"github.com/consort-go/consort/internal/tokenestimate"
 	"github.com/consort-go/consort/invoker"
@@ -55,7 +56,7 @@ var (
 // New returns a model that is shown few tools and finds the others.
 func New(model converse.Model, options *Options) *Model {
 	m := &Model{
-		inner: model, find: ensemble.NameFor(options.Tools, findName), call: ensemble.NameFor(options.Tools, callName),
+		inner: model, find: ensemble.NameFor(options.Tools, findcall.FindName), call: ensemble.NameFor(options.Tools, findcall.CallName),
 		pinned: slices.Clone(options.Pinned), above: options.Above, last: &atomic.Pointer[view]{},
 	}
 	if limiter, ok := model.(converse.Limiter); ok {

@@ -22,6 +22,7 @@ type serving struct {
 	// The flags; the configuration applies to those that are empty.
 	http, grpc, health string
 	stdio, converse    bool
+	search             bool
 
 	engine    string             // runs conversations; empty means this process
 	addresses map[string]*string // of engines
@@ -57,6 +58,7 @@ func serveCommand(p *program) *cobra.Command {
 	flags.StringVar(&s.health, "health", "", "serve the health of the servers over HTTP at `ADDRESS`")
 	flags.StringVar(&explained, "explain", "", "instead of serving, print whether `CLIENT` may use the tool, prompt or resource NAME, and why")
 	flags.BoolVar(&s.converse, "converse", false, "also offer the tool converse, which talks with the model")
+	flags.BoolVar(&s.search, "search", false, "offer two tools that find and call the others, and the pinned ones, instead of all tools")
 	flags.StringVar(&s.engine, "engine", "", "run conversations with the engine `NAME`, such as temporal, and its workers (default: in this process)")
 	s.addresses = withEngines(p, cmd)
 	return cmd
@@ -131,6 +133,7 @@ func (s *serving) settings(p *program, cfg *config.Config) (*config.Serve, error
 		*settings = *cfg.Serve
 	}
 	settings.Converse = settings.Converse || s.converse
+	settings.Search = settings.Search || s.search
 	for name, address := range s.addresses {
 		if *address != "" && s.engine == "" {
 			return nil, exit.Usagef("--%s: the flag has no effect without --engine %s", name, name)

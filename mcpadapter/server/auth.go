@@ -98,6 +98,7 @@ type authentication struct {
 	origins  []string                                                                          // Options.Origins
 	choose   func(context.Context) *ensemble.Selection                                         // Options.Select; may be nil
 	profile  func(context.Context, string) (*ensemble.Selection, bool)                         // Options.Profile; may be nil
+	finds    func(ctx context.Context, profile string) bool                                    // Options.Finds; may be nil
 	parts    parts
 	refusals *zap.Logger
 }
@@ -105,7 +106,7 @@ type authentication struct {
 func newAuthentication(o *Options, refusals *zap.Logger) *authentication {
 	return &authentication{
 		tokens: access.NewTokens(o.Token, o.Tokens), ask: o.Authenticate, trusted: o.Trusted,
-		metadata: o.ResourceMetadata, hosts: o.Hosts, origins: o.Origins, choose: o.Select, profile: o.Profile, refusals: refusals,
+		metadata: o.ResourceMetadata, hosts: o.Hosts, origins: o.Origins, choose: o.Select, profile: o.Profile, finds: o.Finds, refusals: refusals,
 	}
 }
 

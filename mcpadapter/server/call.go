@@ -63,6 +63,9 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 		return nil, c.refused(unknownTool, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", textcut.Bytes(req.Params.Name, wire.MaxQuoted)))
 	}
 	c.tool = tool
+	if tool.offer != nil {
+		c.ctx = context.WithValue(c.ctx, offerKey{}, tool.offer)
+	}
 	span.Tool(tool.name)
 	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), tool.def.Name
 	if failure := c.admitted(); failure != nil {

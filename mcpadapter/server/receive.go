@@ -130,6 +130,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			logevent.Log(ctx, s.log, zapcore.WarnLevel, "a request is refused", logevent.ServeRequestRefused, zap.String("method", method), zap.Error(err))
 			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
 		}
+		req = s.selects.unwrapped(from, req)
 		if method != "subscriptions/listen" { // it does not end by itself
 			s.running.enter()
 			defer s.running.leave()

@@ -23,6 +23,7 @@ type selections struct {
 	tools      *atomic.Pointer[toolset]
 	everything *ensemble.Selection // for callers without a selection of their own
 	nothing    *ensemble.Selection
+	finding    *finding
 	ownNames   bool
 	log        *zap.Logger
 }

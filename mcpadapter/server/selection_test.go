@@ -165,6 +165,20 @@ var requests = []struct{ method, name, params string }{
 	{"completion/complete", "", `"ref":{"type":"ref/resource","uri":"page:%s_vault/{id}"},"argument":{"name":"id","value":""}`},
 }
 
+// found are requests of clients that find tools by words.
+var found = []struct{ method, name, params string }{
+	{"tools/call", "call_tool", `"name":"call_tool","arguments":{"name":"open__%s","arguments":{"region":"eu"}}`},
+	{"tools/call", "call_tool", `"name":"call_tool","arguments":{"name":"vault__%s","arguments":{}}`},
+	{"tools/call", "call_tool", `"name":"call_tool","arguments":{"name":"%s_own"}`},
+}
+
+// searches are requests of such clients that are sent as they are.
+var searches = []struct{ method, params string }{
+	{"tools/call", `"name":"find_tools","arguments":{"query":"secret vault"}`},
+	{"tools/call", `"name":"find_tools","arguments":{"query":"plain region","limit":20}`},
+	{"tools/call", `"name":"find_tools","arguments":{"query":"vault__plain"}`},
+}
+
 // lists are requests that are sent as they are.
 var lists = []struct{ method, params string }{
 	{"tools/list", ""}, {"resources/list", ""}, {"resources/templates/list", ""}, {"prompts/list", ""}, {"server/discover", ""},
@@ -211,7 +225,19 @@ func session(t *testing.T, url string) string {
 // server without it answers, and after the same number of decisions as for any other
 // unknown name.
 func TestHiddenIsUnknown(t *testing.T) {
-	stocked, empty := openShop(t, true, nil), openShop(t, false, nil)
+	t.Run("listed", func(t *testing.T) { hiddenIsUnknown(t, false) })
+	t.Run("found", func(t *testing.T) { hiddenIsUnknown(t, true) })
+}
+
+func hiddenIsUnknown(t *testing.T, finds bool) {
+	lists, requests, change := lists, requests, func(o *server.Options) {}
+	if finds {
+		lists, requests = append(searches, lists...), append(found, requests...)
+		change = func(o *server.Options) {
+			o.Finds, o.Pinned = func(context.Context, string) bool { return true }, []string{"*__secret"}
+		}
+	}
+	stocked, empty := openShop(t, true, change), openShop(t, false, change)
 	here, there := httptest.NewServer(stocked.Handler()), httptest.NewServer(empty.Handler())
 	defer here.Close()
 	defer there.Close()
@@ -228,6 +254,9 @@ func TestHiddenIsUnknown(t *testing.T) {
 				continue
 			}
 			name := strings.TrimSuffix(strings.TrimPrefix(r.params, `"uri":"`), `"`)
+			if r.method == "tools/call" {
+				name = "find_tools"
+			}
 			has, hasNot := ask(stocked, here.URL, r.method, name, r.params), ask(empty, there.URL, r.method, name, r.params)
 			if has != hasNot || strings.Contains(has, "secret") || !strings.HasPrefix(has, "200 ") {
 				t.Errorf("modern=%v %s:\n%s\n%s", modern, r.method, has, hasNot)

@@ -85,7 +85,7 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	})
 	s.selects = selections{
 		auth: &s.auth, tools: &s.offers.tools, everything: s.roster.Select(nil), nothing: s.roster.Select(func(ensemble.Item) bool { return false }),
-		ownNames: s.options.OwnNames, log: s.refusals,
+		finding: newFinding(&s.options), ownNames: s.options.OwnNames, log: s.refusals,
 	}
 	s.listeners.selects, s.listeners.notify, s.listeners.watched = &s.selects, s.notify, &s.watched
 	s.listeners.of, s.listeners.compare = make(map[*mcp.ServerSession]*listener), make(chan struct{}, 1)
@@ -146,7 +146,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.sessions.end()
 	s.streams.end()
 	s.subscribed.all.Wait()
-	err := s.own.Close(ctx)
+	err := errors.Join(s.own.Close(ctx), s.selects.finding.close(ctx))
 	s.watched.Wait()
 	if !finished && !s.running.wait(bound) {
 		err = errors.Join(err, fmt.Errorf("%d requests have not ended", s.running.count()))

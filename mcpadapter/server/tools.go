@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/findcall"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -37,7 +38,9 @@ type toolset struct {
 	own     []*ensemble.Tool // of the server itself
 	tools   []*offeredTool   // sorted by name
 	byName  map[string]*offeredTool
-	headed  []string // names of the tools with arguments that are also sent in headers
+	headed  []string  // names of the tools with arguments that are also sent in headers
+	finding sync.Once // makes found
+	found   *toolset  // for callers that find these tools; see finding.found
 	log     *zap.Logger
 }
 
@@ -49,7 +52,8 @@ type offeredTool struct {
 	// The tool as it is listed. Before 2026-07-28 an output schema must be of type
 	// object (SEP-2106), and clients refuse the whole list if one is not.
 	listed, listedBefore json.RawMessage
-	structuredBefore     bool // listedBefore has the output schema, or the tool has none
+	structuredBefore     bool            // listedBefore has the output schema, or the tool has none
+	offer                *findcall.Offer // what find_tools finds; nil for tools of the roster
 }
 
 // toolset returns the tools on offer. As long as nothing has changed, the catalog is
@@ -100,9 +104,8 @@ func (s *Server) registerHeaders(before, after *toolset) {
 // find returns the tool that a caller sees under the name; nil if no tool has it. It looks
 // in the cached toolset first.
 func (s *Server) find(ctx context.Context, name string, from *caller) (*offeredTool, error) {
-	selection := s.selects.of(from)
 	if set := s.offers.tools.Load(); set != nil {
-		if tool, ok := s.selects.seenBy(selection, set).byName[name]; ok {
+		if tool, ok := s.selects.seen(from, set).byName[name]; ok {
 			return tool, nil
 		}
 	}
@@ -110,7 +113,7 @@ func (s *Server) find(ctx context.Context, name string, from *caller) (*offeredT
 	if err != nil {
 		return nil, err
 	}
-	return s.selects.seenBy(selection, set).byName[name], nil
+	return s.selects.seen(from, set).byName[name], nil
 }
 
 // fill assigns names to the tools: first the server's own tools, which have only one
@@ -250,9 +253,8 @@ func (s *Server) listTools(ctx context.Context, req *mcp.ListToolsRequest, from 
 	if err != nil {
 		return nil, err
 	}
-	selection := s.selects.of(from)
-	set = s.selects.seenBy(selection, set)
-	s.listeners.noteTold(ctx, selection, toolList)
+	set = s.selects.seen(from, set)
+	s.listeners.noteTold(ctx, s.selects.of(from), toolList)
 	isModern := speaksModern(req.ProtocolVersion())
 	return page(s.options.PageSize, "tools", set.tools, cursorOf(req.Params), isModern,
 		func(t *offeredTool) string { return t.name },
