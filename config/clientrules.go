@@ -185,8 +185,8 @@ func fullName(item *ensemble.Item) string {
 	return ensemble.NameFor(item.Ensemble, item.Name)
 }
 
-// isForModels reports whether an item is one of the two tools with which the model finds
-// others. Clients do not get them: they find tools in the profile search.
+// isForModels reports whether an item is find_tools or call_tool of the model. Clients do not
+// get them: they find tools in the profile search.
 func (t *Tools) isForModels(item *ensemble.Item) bool {
 	return t.searches() && item.Ensemble == findTools
 }

@@ -51,9 +51,9 @@ type Serve struct {
 	// Rules decide what clients may use, in addition to the lists of Clients. They apply to
 	// a client over standard input and output too.
 	Rules []ClientRule
-	// Search shows clients only two tools, which find and call the others, and those of
-	// [Tools].Pinned. Clients of the profile search have that in any case, and clients of other
-	// profiles as these say.
+	// Search shows clients only two tools, which find and call the others, and the tools that
+	// [Tools].Pinned names. Clients in the profile search always see these. [Profile].Search
+	// decides for other profiles.
 	Search bool
 	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
@@ -94,7 +94,7 @@ type Profile struct {
 	Name string
 	// Allow and Deny have the same form as in [Client].
 	Allow, Deny []string
-	// Search is that of [Serve] for the clients of the profile.
+	// Search is like [Serve].Search, for clients in the profile.
 	Search bool
 }
 

@@ -26,7 +26,7 @@ type finding struct {
 func newFinding(o *Options) *finding {
 	find, _ := findcall.NewFind(findcall.CallName, nil, func(ctx context.Context, query findcall.Query) (string, error) {
 		return ctx.Value(offerKey{}).(*findcall.Offer).Find(query)
-	}) // no error is possible: the arguments are a constant type
+	}) // cannot fail: the type of the arguments is constant
 	both := ensemble.New(o.Name, ensemble.LocalSource(find, findcall.Call{Find: findcall.FindName}), &ensemble.Options{Logger: zap.NewNop()})
 	return &finding{
 		tools: sync.OnceValue(func() []*ensemble.Tool {
@@ -41,7 +41,7 @@ func newFinding(o *Options) *finding {
 type offerKey struct{}
 
 // found returns the toolset of a caller that finds the tools of the set: it lists find_tools,
-// call_tool and the pinned tools, and has all of them.
+// call_tool and the pinned tools, and contains all tools.
 func (f *finding) found(set *toolset) *toolset {
 	set.finding.Do(func() {
 		all := &toolset{catalog: set.catalog, byName: make(map[string]*offeredTool, len(set.byName)+2), log: zap.NewNop()}
@@ -87,7 +87,7 @@ func (s *selections) finds(from *caller) bool {
 }
 
 // unwrapped returns the request, or the call of a tool instead of the call of call_tool that
-// names it. All that follows, from the access log to the audit, sees the tool itself.
+// names it, so that rules, audit, access log and telemetry see the tool itself.
 func (s *selections) unwrapped(from *caller, req mcp.Request) mcp.Request {
 	call, ok := req.(*mcp.CallToolRequest)
 	if !ok || call.Params.Name != findcall.CallName || !s.finds(from) {

@@ -75,11 +75,11 @@ type Options struct {
 	// returns the part of the roster that a caller may use there. If ok is false, the
 	// profile does not exist for the caller, and the status is 404. Nil has no profiles.
 	Profile func(ctx context.Context, name string) (part *ensemble.Selection, ok bool) `json:"-"`
-	// Finds reports whether a caller finds tools by words: it is shown find_tools, call_tool
-	// and the tools whose names a glob of Pinned matches, and finds the others, of those that
-	// it may use. A call through call_tool is a call of the tool itself, for the rules, the
-	// audit, the access log and telemetry. profile is that of the request, or empty. Nil shows
-	// all callers all tools. It is called for each request, also concurrently.
+	// Finds reports whether a caller is shown only find_tools, call_tool and the tools with a
+	// name that a glob of Pinned matches. Such a caller finds and calls the other tools that
+	// it may use with these two. Rules, audit, access log and telemetry treat a call through
+	// call_tool like a direct call. profile is the profile of the request, or empty. Nil shows
+	// all callers all tools. Finds is called for each request, also concurrently.
 	Finds  func(ctx context.Context, profile string) bool `json:"-"`
 	Pinned []string                                       `json:"-"`
 	// ResourceMetadata tells clients where to get tokens. Nil publishes nothing.

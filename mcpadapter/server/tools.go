@@ -53,7 +53,7 @@ type offeredTool struct {
 	// object (SEP-2106), and clients refuse the whole list if one is not.
 	listed, listedBefore json.RawMessage
 	structuredBefore     bool            // listedBefore has the output schema, or the tool has none
-	offer                *findcall.Offer // what find_tools finds; nil for tools of the roster
+	offer                *findcall.Offer // searched by find_tools; nil for tools of the roster
 }
 
 // toolset returns the tools on offer. As long as nothing has changed, the catalog is
