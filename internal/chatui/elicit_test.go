@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -198,6 +199,47 @@ func TestPage(t *testing.T) {
 	d.rests()
 	if strings.Contains(d.view(), "open it in the browser") {
 		t.Errorf("it can be opened:\n%s", d.view())
+	}
+}
+
+// In a narrow window each field is readable: nothing but long descriptions is cut, wrapped
+// rows are indented, the keys are those that count, and the current option is on the screen.
+func TestNarrowForm(t *testing.T) {
+	var many strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&many, `,{"const":"%d","title":"Option %d"}`, i, i)
+	}
+	form := `{"required":["name","one"],"properties":{
+		"name": {"title":"Your name","description":"as it is written in the passport that you will show at the border"},
+		"some": {"type":"array","description":"what else is wanted on board, and may cost more than the seat","items":{"anyOf":[` + many.String()[1:] + `]}},
+		"one":  {"description":"what decides about the bags that may be carried on board","oneOf":[` + many.String()[1:] + `]}}}`
+	for _, height := range []int{14, 24} {
+		d := newDesk(t, 40, height)
+		d.elicits(&invoker.ElicitRequest{Server: "airline", Message: strings.Repeat("Which seat would you like? ", 20), Schema: json.RawMessage(form)})
+		d.rests()
+		d.shows("Space shows more, PgUp less")
+		d.keys("f")
+		for _, row := range strings.Split(d.view(), "\n")[2:] {
+			if strings.Contains(row, "passport") && !strings.HasPrefix(row, "  ") {
+				t.Errorf("not indented: %q", row)
+			}
+		}
+		d.shows("Your name (required)", "PgDn, PgUp scroll", "Enter next, Esc leaves")
+		if strings.Contains(d.view(), "Space") {
+			t.Errorf("Space is named while a field is being filled in:\n%s", d.view())
+		}
+		d.keys("enter")
+		d.shows("this is required", "Enter next, Esc leaves")
+		d.keys("Ada", "enter")
+		for _, field := range []string{"some", "one"} {
+			d.shows(field, "Option 0", "Option 2", "Shift-Tab back, Esc leaves")
+			for i := range 19 {
+				d.keys("down")
+				d.shows(fmt.Sprintf("Option %d", i+1))
+			}
+			d.keys("enter")
+		}
+		d.shows("send it?")
 	}
 }
 

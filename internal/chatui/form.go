@@ -33,7 +33,7 @@ type entry struct {
 	chosen  int // without a choice if it is len(choices)-1 and skips is set
 	several []int
 	skips   bool      // the last of the choices leaves the field out
-	control huh.Field // for the width; nil until it is shown
+	control huh.Field // for the width, without what stands above it; nil until it is shown
 	width   int
 }
 
@@ -89,14 +89,9 @@ func newEntry(field forms.Field, clean func(string) string) *entry {
 	return e
 }
 
-// fitControl makes the control that the person edits, for a width. Texts above it are cut,
-// so that they leave room for it; the question has all of them.
-func (e *entry) fitControl(width int, clean func(string) string) {
+// fitControl makes the control that the person edits, for a width.
+func (e *entry) fitControl(width int) {
 	e.width = width
-	title, about := fit(clean(e.Label()), 2*width-16), fit(clean(e.Description), 3*width)
-	if e.Required {
-		title += " (required)"
-	}
 	keys := huh.NewDefaultKeyMap()
 	keys.Select.Filter.Unbind() // letters and Esc have other meanings here
 	keys.MultiSelect.Filter.Unbind()
@@ -109,14 +104,52 @@ func (e *entry) fitControl(width int, clean func(string) string) {
 		if e.IsList() {
 			example = "several, with commas between them"
 		}
-		input := huh.NewInput().Title(title).Description(about).Placeholder(example)
+		input := huh.NewInput().Placeholder(example)
 		dress(input)
 		e.control = input.Value(&e.text) // scrolls to the end of the text in this width
 	case e.IsList():
-		e.control = dress(huh.NewMultiSelect[int]().Title(title).Description(about).Options(e.options(width - 8)...).Value(&e.several))
+		e.control = dress(huh.NewMultiSelect[int]().Options(e.options(width - 8)...).Value(&e.several))
 	default:
-		e.control = dress(huh.NewSelect[int]().Title(title).Description(about).Options(e.options(4 * width)...).Value(&e.chosen))
+		e.control = dress(huh.NewSelect[int]().Options(e.options(4 * width)...).Value(&e.chosen))
 	}
+}
+
+// head returns the rows above the control: what the field is called, and what it is, cut to
+// at most most rows. The question has all of it.
+func (e *entry) head(m *model, clean func(string) string, most int) []string {
+	title := m.paint.Bold(fit(clean(e.Label()), 2*m.columns()-20))
+	if e.Required {
+		title += m.paint.Bold(" (required)")
+	}
+	rows := hang("  ", title, m.columns())
+	if e.Description == "" {
+		return rows
+	}
+	about := hang("  ", m.paint.Faint(fit(clean(e.Description), 4*m.columns())), m.columns())
+	if room := max(1, most-len(rows)); len(about) > room {
+		about = append(about[:room-1], fit(about[room-1]+strings.Repeat(" ", m.columns()), m.columns()))
+	}
+	return append(rows, about...)
+}
+
+// view returns the rows of the control, at most most of them if it can be scrolled.
+func (e *entry) view(most int) []string {
+	switch {
+	case len(e.choices) == 0:
+	case e.IsList():
+		// With its own idea of the height it would forget which option is the current one.
+		e.control.WithHeight(min(len(e.choices), most))
+	default:
+		e.control.WithHeight(0)
+		if strings.Count(e.control.View(), "\n") >= most {
+			e.control.WithHeight(most)
+		}
+	}
+	rows := wrapAll(strings.TrimRight(e.control.View(), "\n "), e.width)
+	for i, row := range rows {
+		rows[i] = strings.TrimRight(row, " ")
+	}
+	return rows
 }
 
 // options returns the choices with labels of at most most columns. Labels are told apart,
@@ -140,8 +173,6 @@ func theme(dark bool) *huh.Styles {
 	styles := huh.ThemeBase(dark)
 	for _, of := range []*huh.FieldStyles{&styles.Focused, &styles.Blurred} {
 		of.Base = lipgloss.NewStyle().PaddingLeft(2)
-		of.Title = lipgloss.NewStyle().Bold(true)
-		of.Description = lipgloss.NewStyle().Faint(true)
 		of.TextInput.Placeholder = lipgloss.NewStyle().Faint(true)
 		of.SelectedPrefix = lipgloss.NewStyle().SetString("[x] ")
 		of.ErrorIndicator = lipgloss.NewStyle()
@@ -182,7 +213,7 @@ func (e *entry) value() (any, error) {
 // focus gives the keys to the current field, for a width.
 func (f *form) focus(width int) tea.Cmd {
 	e := f.entries[f.at]
-	e.fitControl(width, f.clean)
+	e.fitControl(width)
 	return e.control.Focus()
 }
 
@@ -227,22 +258,17 @@ func (f *form) content() (map[string]any, error) {
 	return content, nil
 }
 
-// rows returns the rows of the current field, at most most of them if it can be scrolled.
+// rows returns the rows of the current field, about most of them if it can be scrolled.
 func (f *form) rows(m *model, most int) []string {
 	e := f.entries[f.at]
 	if e.width != m.columns() {
-		e.fitControl(m.columns(), f.clean)
+		e.fitControl(m.columns())
 		e.control.Focus()
 	}
-	e.control.WithHeight(0)
-	if strings.Count(e.control.View(), "\n") >= most && len(e.choices) > 0 {
-		e.control.WithHeight(most)
-	}
-	rows := wrapAll(strings.TrimRight(e.control.View(), "\n "), m.columns())
-	for i, row := range rows {
-		rows[i] = strings.TrimRight(row, " ")
-	}
-	about := "Enter goes on"
+	const least = 3 // rows of the control
+	rows := e.head(m, f.clean, most-least)
+	rows = append(rows, e.view(max(least, most-len(rows)))...)
+	about := "Enter next"
 	if e.IsList() && len(e.choices) > 0 {
 		about = "Space selects, " + about
 	}
@@ -252,18 +278,18 @@ func (f *form) rows(m *model, most int) []string {
 	if len(f.entries) > 1 {
 		about = fmt.Sprintf("field %d of %d: ", f.at+1, len(f.entries)) + about
 	}
-	return append(rows, wrap(m.paint.Faint("  "+about+", Esc leaves the form"), m.columns())...)
+	return append(rows, hang("  ", m.paint.Faint(about+", Esc leaves"), m.columns())...)
 }
 
 // overview returns the rows with all fields.
 func (f *form) overview(style rendering.Style, paint terminal.Palette) []string {
 	var rows []string
 	for _, e := range f.entries {
-		text := "  - " + f.clean(e.Label())
+		text := f.clean(e.Label())
 		if e.Description != "" {
 			text += ": " + f.clean(e.Description)
 		}
-		rows = append(rows, wrap(paint.Faint(text), style.Width)...)
+		rows = append(rows, hang("  - ", paint.Faint(text), style.Width)...)
 	}
 	return rows
 }
@@ -276,7 +302,7 @@ func (f *form) summary(style rendering.Style, paint terminal.Palette) []string {
 		if value, err := e.value(); err == nil && value != nil {
 			text = display.Line(e.shown(value))
 		}
-		rows = append(rows, wrap("  "+paint.Bold(f.clean(e.Label()))+": "+text, style.Width)...)
+		rows = append(rows, hang("  ", paint.Bold(f.clean(e.Label()))+": "+text, style.Width)...)
 	}
 	return rows
 }

@@ -155,30 +155,49 @@ func (q *question) confirms(m *model) bool { return q.ready && (!q.pick.allows |
 // being typed. The rows are whole if the view fits the window.
 func (q *question) view(m *model) ([]string, *tea.Cursor) {
 	below, cursor := q.keys(m)
-	if q.hint != "" {
-		below = append(below, wrap(m.paint.Bad("  "+q.hint), m.columns())...)
+	below = append(below, q.hints(m)...)
+	others := 3 // a row above the question, the status, and the window's last row
+	if len(q.rows)+others+len(below) > m.height {
+		others += len(q.place(m, len(q.rows), len(q.rows), true))
 	}
-	const others = 4 // a row above the question, its place, the status, and the window's last row
 	q.page = max(1, m.height-others-len(below))
 	first := max(0, min(q.first, len(q.rows)-q.page))
 	end := min(first+q.page, len(q.rows))
-	whole := len(below)+others < m.height && m.columns() < m.width
+	whole := q.page+len(below)+others <= m.height && m.columns() < m.width
 	if first != q.first || end != q.end || whole != q.whole {
 		q.first, q.end, q.whole = first, end, whole
 		q.shown++
 	}
 	rows := append([]string{""}, q.rows[q.first:end]...)
 	if q.first > 0 || end < len(q.rows) {
-		part := fmt.Sprintf("  rows %d to %d of %d", q.first+1, end, len(q.rows))
-		if q.seen >= end {
-			part += ": Space and PgDn show more, PgUp less"
-		}
-		rows = append(rows, m.paint.Faint(fit(part, m.columns())))
+		rows = append(rows, q.place(m, q.first+1, end, q.seen >= end)...)
 	}
 	if cursor != nil {
 		cursor.Y += len(rows)
 	}
 	return append(rows, below...), cursor
+}
+
+// place returns the rows that say which rows of the question are on the screen, and with
+// which keys others come there.
+func (q *question) place(m *model, first, last int, moves bool) []string {
+	text := fmt.Sprintf("rows %d to %d of %d", first, last, len(q.rows))
+	switch {
+	case !moves:
+	case q.fills || q.line != nil:
+		text += ": PgDn, PgUp scroll"
+	default:
+		text += ": Space shows more, PgUp less"
+	}
+	return hang("  ", m.paint.Faint(text), m.columns())
+}
+
+// hints returns the rows that say why a key had no effect.
+func (q *question) hints(m *model) []string {
+	if q.hint == "" {
+		return nil
+	}
+	return hang("  ", m.paint.Bad(q.hint), m.columns())
 }
 
 // keys returns the rows with the ways to answer, and the place of the cursor in them. While
@@ -199,7 +218,7 @@ func (q *question) keys(m *model) ([]string, *tea.Cursor) {
 	case q.line != nil:
 		return q.line.rows()
 	case q.fills:
-		return q.form.rows(m, max(4, m.height/2-1)), nil
+		return q.form.rows(m, max(4, m.height/2-1-len(q.hints(m)))), nil
 	}
 	return q.choiceRows(m), nil
 }
@@ -216,11 +235,11 @@ func (q *question) choiceRows(m *model) []string {
 		}
 	}
 	if q.pick != nil {
-		text := "  → " + q.pick.label
+		text := q.pick.label
 		if q.confirms(m) {
 			text += ": Enter confirms, Esc takes it back"
 		}
-		rows = append(rows, wrap(text, m.columns())...)
+		rows = append(rows, hang("  → ", text, m.columns())...)
 	}
 	for i, row := range rows {
 		rows[i] = m.paint.Bold(row)

@@ -165,6 +165,19 @@ func wrap(line string, width int) []string {
 	return strings.Split(strings.ReplaceAll(text.String(), to, from), "\n")
 }
 
+// hang wraps a line at width, after an indentation, such as a mark for an item of a list. Rows
+// after the first are indented as far.
+func hang(indent, line string, width int) []string {
+	rows := wrap(line, max(1, width-columns(indent)))
+	for i, row := range rows {
+		if i > 0 {
+			indent = strings.Repeat(" ", columns(indent))
+		}
+		rows[i] = indent + row
+	}
+	return rows
+}
+
 // fit cuts a line at width.
 func fit(line string, width int) string { return ansi.TruncateWc(line, width, "…") }
 
