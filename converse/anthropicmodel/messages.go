@@ -138,7 +138,7 @@ func (r *messages) toolChoice() map[string]any {
 // Post implements [modelapi.API].
 func (r *messages) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
 	once := option.WithMaxRetries(0) // the exchange repeats it
-	err = r.m.client.Post(ctx, "v1/messages", body, &res, slices.Concat([]option.RequestOption{option.WithMiddleware(middleware)}, r.m.opts.RequestOptions, []option.RequestOption{once})...)
+	err = r.m.post(ctx, "v1/messages", body, &res, slices.Concat([]option.RequestOption{option.WithMiddleware(middleware)}, r.m.opts.RequestOptions, []option.RequestOption{once})...)
 	return res, err
 }
 

@@ -72,12 +72,16 @@ type Model struct {
 	name   string
 	opts   Options
 	server *modelapi.Server
-	client anthropic.Client
+	post   poster
 	own    *http.Transport // nil if the caller supplied an HTTP client
 	api    modelapi.Model
 	tools  *modelapi.Tools
 	limits modelapi.Limits
 }
+
+// poster sends a request: the Post method of the SDK's client. A field of the client's type
+// would link the methods of all its services.
+type poster func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 
 var (
 	_ converse.Binder    = (*Model)(nil)
@@ -116,7 +120,7 @@ func New(name string, options *Options) (*Model, error) {
 		JSON: len(opts.OutputSchema) > 0, MaxTokens: int64(opts.MaxTokens), Temperature: opts.Temperature, TopP: opts.TopP, Stop: opts.Stop,
 	}}
 	m.limits = modelapi.LimitsOf(provider).With(opts.MaxTools, opts.MaxDescription)
-	m.client = anthropic.Client{Options: m.clientOptions(base)}
+	m.post = (&anthropic.Client{Options: m.clientOptions(base)}).Post
 	return m, nil
 }
 

@@ -47,7 +47,7 @@ func (c *chat) Encode() ([]byte, *modelapi.BodyRef, error) {
 
 // Post implements [modelapi.API].
 func (c *chat) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
-	err = c.m.client.Post(ctx, "chat/completions", body, &res, option.WithMiddleware(middleware))
+	err = c.m.post(ctx, "chat/completions", body, &res, option.WithMiddleware(middleware))
 	return res, err
 }
 

@@ -26,7 +26,7 @@ type Model struct {
 	name    string
 	opts    Options
 	server  *modelapi.Server
-	client  openai.Client
+	post    poster
 	own     *http.Transport // nil if the caller supplied an HTTP client
 	api     modelapi.Model
 	tools   *modelapi.Tools
@@ -40,6 +40,10 @@ type Model struct {
 	usageRefused atomic.Bool
 	fields       string // members of a request without settings of its own
 }
+
+// poster sends a request: the Post method of the SDK's client. A field of the client's type
+// would link the methods of all its services.
+type poster func(ctx context.Context, path string, params, res any, options ...option.RequestOption) error
 
 var (
 	_ converse.Binder    = (*Model)(nil)
@@ -75,7 +79,7 @@ func New(name string, options *Options) (*Model, error) {
 	}
 	m.api = modelapi.Model{Server: m.server, Info: m.describe(base), NewRequest: m.newRequest}
 	m.limits = modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
-	m.client = openai.Client{Options: m.clientOptions(base)}
+	m.post = (&openai.Client{Options: m.clientOptions(base)}).Post
 	return m, nil
 }
 

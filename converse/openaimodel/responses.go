@@ -45,7 +45,7 @@ func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
 
 // Post implements [modelapi.API].
 func (r *responses) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
-	err = r.m.client.Post(ctx, "responses", body, &res, option.WithMiddleware(middleware))
+	err = r.m.post(ctx, "responses", body, &res, option.WithMiddleware(middleware))
 	return res, err
 }
 
