@@ -202,8 +202,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// In a narrow window each field is readable: nothing but long descriptions is cut, wrapped
-// rows are indented, the keys are those that count, and the current option is on the screen.
+// In a narrow window, rows are indented, the hint names the keys of fields, and the current
+// option is visible.
 func TestNarrowForm(t *testing.T) {
 	var many strings.Builder
 	for i := range 20 {

@@ -33,7 +33,7 @@ type entry struct {
 	chosen  int // without a choice if it is len(choices)-1 and skips is set
 	several []int
 	skips   bool      // the last of the choices leaves the field out
-	control huh.Field // for the width, without what stands above it; nil until it is shown
+	control huh.Field // for the width; nil until it is shown
 	width   int
 }
 
@@ -114,8 +114,8 @@ func (e *entry) fitControl(width int) {
 	}
 }
 
-// head returns the rows above the control: what the field is called, and what it is, cut to
-// at most most rows. The question has all of it.
+// head returns the rows above the control: the label and the description, cut to at most
+// most rows. The question shows both in full.
 func (e *entry) head(m *model, clean func(string) string, most int) []string {
 	title := m.paint.Bold(fit(clean(e.Label()), 2*m.columns()-20))
 	if e.Required {
@@ -137,7 +137,7 @@ func (e *entry) view(most int) []string {
 	switch {
 	case len(e.choices) == 0:
 	case e.IsList():
-		// With its own idea of the height it would forget which option is the current one.
+		// Without a height, huh v2.0.3 scrolls the current option out of view.
 		e.control.WithHeight(min(len(e.choices), most))
 	default:
 		e.control.WithHeight(0)

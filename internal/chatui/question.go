@@ -178,8 +178,7 @@ func (q *question) view(m *model) ([]string, *tea.Cursor) {
 	return append(rows, below...), cursor
 }
 
-// place returns the rows that say which rows of the question are on the screen, and with
-// which keys others come there.
+// place returns the rows that number the rows on the screen, and name the keys that scroll.
 func (q *question) place(m *model, first, last int, moves bool) []string {
 	text := fmt.Sprintf("rows %d to %d of %d", first, last, len(q.rows))
 	switch {
@@ -192,7 +191,7 @@ func (q *question) place(m *model, first, last int, moves bool) []string {
 	return hang("  ", m.paint.Faint(text), m.columns())
 }
 
-// hints returns the rows that say why a key had no effect.
+// hints returns the rows that explain why a key had no effect.
 func (q *question) hints(m *model) []string {
 	if q.hint == "" {
 		return nil
