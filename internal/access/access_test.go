@@ -17,12 +17,12 @@ import (
 func Example() {
 	user := invoker.NewTrusted[string]("user_id")
 	tokens := access.NewTokens("", []access.Token{{Token: "ada-token", Name: "ada", Trusted: []invoker.Value{user.Is("ada")}}})
-	values, name, err := tokens.Check([]string{"Bearer ada-token"}, nil)
-	fmt.Println(name, len(values), err)
-	_, _, err = tokens.Check([]string{"Bearer another"}, nil)
+	ada, err := tokens.Check([]string{"Bearer ada-token"}, nil)
+	fmt.Println(ada.Name, len(ada.Values), err)
+	_, err = tokens.Check([]string{"Bearer another"}, nil)
 	fmt.Println(err)
 
-	client := access.Client(access.Identity(name, values), "192.0.2.1:4711")
+	client := access.Client(access.Identity(ada.Key, ada.Values), "192.0.2.1:4711")
 	clients := access.New(access.Limits{Parallel: 1})
 	end := clients.Begin(client, access.Request)
 	fmt.Println(clients.Begin(client, access.Request) == nil)
@@ -39,16 +39,18 @@ func TestCheck(t *testing.T) {
 		{}, {Token: "good", Name: "a"}, {Token: "nameless"}, {Token: "old", Expires: time.Now().Add(-time.Second)},
 		{Token: "young", Expires: time.Now().Add(time.Hour)},
 	})
-	ask := func(token string) ([]invoker.Value, error) {
+	ask := func(token string) (string, []invoker.Value, error) {
 		switch token {
 		case "asked":
-			return []invoker.Value{user.Is("ada")}, nil
+			return "", []invoker.Value{user.Is("ada")}, nil
+		case "named":
+			return "ada", nil, nil
 		case "bare":
-			return nil, nil
+			return "", nil, nil
 		case "panics":
 			panic("no such key")
 		}
-		return nil, errors.New("unknown")
+		return "", nil, errors.New("unknown")
 	}
 	for _, c := range []struct {
 		headers []string
@@ -62,21 +64,32 @@ func TestCheck(t *testing.T) {
 		{[]string{"Bearer young"}, true, 0, ""},
 		{[]string{"Bearer asked"}, false, 1, ""},
 		{[]string{"Bearer bare"}, true, 0, ""},
+		{[]string{"Bearer named"}, true, 0, ""},
 		{[]string{"Bearer old"}, false, 0, access.ErrExpired.Error()},
-		{[]string{"Bearer other"}, true, 0, "unknown"},
-		{[]string{"Bearer panics"}, true, 0, "the check of the token panicked: no such key"},
+		{[]string{"Bearer other"}, false, 0, "unknown"},
+		{[]string{"Bearer panics"}, false, 0, "the check of the token panicked: no such key"},
 		{[]string{"Bearer"}, false, 0, access.ErrNone.Error()},
 		{[]string{"Basic good"}, false, 0, access.ErrNone.Error()},
 		{[]string{"Bearer good", "Bearer good"}, false, 0, access.ErrNone.Error()},
 		{nil, false, 0, access.ErrNone.Error()},
 	} {
-		values, name, err := tokens.Check(c.headers, ask)
+		who, err := tokens.Check(c.headers, ask)
 		got := ""
 		if err != nil {
-			got = err.Error()
+			got, who = err.Error(), &access.Bearer{}
 		}
-		if got != c.err || len(values) != c.values || (name != "") != c.name {
-			t.Errorf("%q: %d values, the name %q, %v", c.headers, len(values), name, err)
+		if got != c.err || len(who.Values) != c.values || (who.Key != "") != c.name {
+			t.Errorf("%q: %+v, %v", c.headers, who, err)
+		}
+	}
+	for token, want := range map[string][2]string{"good": {"a", "a"}, "nameless": {}, "named": {"ada", ""}, "asked": {}} {
+		who, err := tokens.Check([]string{"Bearer " + token}, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := who.WithName(t.Context())
+		if got := [2]string{access.NameFrom(ctx), access.MeasuredFrom(ctx)}; got != want {
+			t.Errorf("%s: the names are %q, want %q", token, got, want)
 		}
 	}
 }

@@ -6,28 +6,43 @@ import "context"
 
 type nameKey struct{}
 
+// name is the name of a client.
+type name struct {
+	text   string
+	isUser bool // there may be many
+}
+
 // WithName returns a context that carries the name of a client; ctx itself if the name is
 // empty. The name is an attribute of measurements, so it must be one of a few.
-func WithName(ctx context.Context, name string) context.Context {
-	if name == "" {
+func WithName(ctx context.Context, text string) context.Context {
+	if text == "" {
 		return ctx
 	}
-	return context.WithValue(ctx, nameKey{}, name)
+	return context.WithValue(ctx, nameKey{}, &name{text: text})
 }
 
-// WithName is like the function, but only for names that one of the tokens was given.
-// Names that [Tokens.Check] generates are left out.
-func (t Tokens) WithName(ctx context.Context, name string) context.Context {
-	for i := range t.known {
-		if t.known[i].token.Name == name {
-			return WithName(ctx, name)
-		}
+// WithUser is like [WithName] for a name of which there may be many, such as that of a
+// person. It is not an attribute of measurements.
+func WithUser(ctx context.Context, text string) context.Context {
+	if text == "" {
+		return ctx
 	}
-	return ctx
+	return context.WithValue(ctx, nameKey{}, &name{text, true})
 }
 
-// NameFrom returns the name that [WithName] attached; empty if there is none.
+// NameFrom returns the name that [WithName] or [WithUser] attached; empty if there is none.
 func NameFrom(ctx context.Context) string {
-	name, _ := ctx.Value(nameKey{}).(string)
-	return name
+	if n, ok := ctx.Value(nameKey{}).(*name); ok {
+		return n.text
+	}
+	return ""
+}
+
+// MeasuredFrom returns the name for measurements, which [WithName] attached; empty if there
+// is none.
+func MeasuredFrom(ctx context.Context) string {
+	if n, ok := ctx.Value(nameKey{}).(*name); ok && !n.isUser {
+		return n.text
+	}
+	return ""
 }

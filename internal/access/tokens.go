@@ -3,6 +3,8 @@
 package access
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -67,28 +69,52 @@ func (t *Tokens) add(token Token) {
 // one.
 func (t Tokens) Configured() bool { return t.configured }
 
+// Bearer is what a token says about its client.
+type Bearer struct {
+	Values []invoker.Value
+	Name   string // of the client; may be empty
+	// Key identifies the client, together with the values; empty if these are enough.
+	Key      string
+	isStatic bool // the name is one of the configuration
+}
+
+// WithName returns a context that carries the name of the client, if it has one.
+func (b *Bearer) WithName(ctx context.Context) context.Context {
+	if b.isStatic {
+		return WithName(ctx, b.Name)
+	}
+	return WithUser(ctx, b.Name)
+}
+
+// AskFunc returns the name and the values of the client of a token.
+type AskFunc = func(token string) (name string, values []invoker.Value, err error)
+
 // Check checks the Authorization headers of a request (RFC 6750, § 2.1). It looks for
-// the token among the static ones first, and then calls ask, which may be nil. It
-// returns the values of the token and the name of its client, which is empty if ask
-// returned values, because these identify the client. A panic of ask refuses the token.
-func (t Tokens) Check(headers []string, ask func(token string) ([]invoker.Value, error)) (values []invoker.Value, name string, err error) {
+// the token among the static ones first, and then calls ask, which may be nil. A panic of
+// ask refuses the token.
+func (t Tokens) Check(headers []string, ask AskFunc) (*Bearer, error) {
 	token, err := bearer(headers)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if known, ok := t.find(token); ok {
 		if !known.Expires.IsZero() && !time.Now().Before(known.Expires) {
-			return nil, "", ErrExpired
+			return nil, ErrExpired
 		}
-		return known.Trusted, known.Name, nil
+		return &Bearer{Values: known.Trusted, Name: known.Name, Key: cmp.Or(known.Name, nameOf(token)), isStatic: true}, nil
 	}
 	if ask == nil {
-		return nil, "", ErrWrong
+		return nil, ErrWrong
 	}
-	if values, err = asked(token, ask); len(values) == 0 {
-		name = nameOf(sha256.Sum256([]byte(token))) // nothing else identifies the client
+	name, values, err := asked(token, ask)
+	if err != nil {
+		return nil, err
 	}
-	return values, name, err
+	b := &Bearer{Values: values, Name: name, Key: name}
+	if name == "" && len(values) == 0 {
+		b.Key = nameOf(token) // nothing else identifies the client
+	}
+	return b, nil
 }
 
 func bearer(headers []string) (token string, err error) {
@@ -102,10 +128,10 @@ func bearer(headers []string) (token string, err error) {
 	return token, nil
 }
 
-func asked(token string, ask func(token string) ([]invoker.Value, error)) (values []invoker.Value, err error) {
+func asked(token string, ask AskFunc) (name string, values []invoker.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			values, err = nil, fmt.Errorf("the check of the token panicked: %v", p)
+			err = fmt.Errorf("the check of the token panicked: %v", p)
 		}
 	}()
 	return ask(token)
@@ -120,11 +146,11 @@ func (t Tokens) find(token string) (found Token, ok bool) {
 			found, ok = t.known[i].token, true
 		}
 	}
-	if ok && found.Name == "" {
-		found.Name = nameOf(sent)
-	}
 	return found, ok
 }
 
 // nameOf returns a name for a token that does not reveal it.
-func nameOf(hash [sha256.Size]byte) string { return "token " + hex.EncodeToString(hash[:6]) }
+func nameOf(token string) string {
+	hash := sha256.Sum256([]byte(token))
+	return "token " + hex.EncodeToString(hash[:6])
+}

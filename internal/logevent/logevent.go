@@ -53,6 +53,12 @@ var (
 	LoginUnsaved = named("login.unsaved")
 )
 
+// Keys of the issuers of clients' tokens.
+var (
+	OIDCKeysFetched = named("oidc.keys.fetched")
+	OIDCKeysFailed  = named("oidc.keys.failed")
+)
+
 // Pins.
 var (
 	Pinned     = named("pins.pinned")

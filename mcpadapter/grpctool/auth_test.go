@@ -35,16 +35,18 @@ func TestTokens(t *testing.T) {
 	options := &grpctool.ServerOptions{
 		Token:  "single",
 		Tokens: []grpctool.BearerToken{{Token: "good"}, {Token: "old", Expires: time.Now().Add(-time.Second)}, {}},
-		Authenticate: func(_ context.Context, token string) ([]invoker.Value, error) {
+		Authenticate: func(_ context.Context, token string) (string, []invoker.Value, error) {
 			switch token {
 			case "asked":
-				return nil, nil
+				return "", nil, nil
 			case "denied":
-				return nil, invoker.Failf(invoker.Denied, "not on Sundays")
+				return "", nil, invoker.Failf(invoker.Denied, "not on Sundays")
+			case "away":
+				return "", nil, invoker.Failf(invoker.Unavailable, "the issuer sleeps")
 			case "panics":
 				panic("no such key")
 			}
-			return nil, errors.New("the token database says no")
+			return "", nil, errors.New("the token database says no")
 		},
 	}
 	client := toolspb.NewMcpToolServiceClient(raw(t, registered(t, grpctool.NewServer(nil, options))))
@@ -56,6 +58,7 @@ func TestTokens(t *testing.T) {
 		"Bearer wrong":  codes.Unauthenticated,
 		"Bearer panics": codes.Unauthenticated,
 		"Bearer denied": codes.PermissionDenied,
+		"Bearer away":   codes.Unavailable,
 		"Bearer":        codes.Unauthenticated,
 		"Bearer  ":      codes.Unauthenticated,
 		"Basic single":  codes.Unauthenticated,
@@ -70,7 +73,7 @@ func TestTokens(t *testing.T) {
 		if status.Code(list) != want || status.Code(call) != want {
 			t.Errorf("%q: %v, %v", header, list, call)
 		}
-		if want != codes.OK && (strings.Contains(list.Error(), "database") || strings.Contains(list.Error(), "Sundays")) {
+		if want != codes.OK && (strings.Contains(list.Error(), "database") || strings.Contains(list.Error(), "Sundays") || strings.Contains(list.Error(), "sleeps")) {
 			t.Errorf("%q: the caller is told %v", header, list)
 		}
 	}
@@ -91,7 +94,7 @@ func TestTokensWithoutValues(t *testing.T) {
 	}
 	address := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{
 		Tools:        []invoker.Invoker{which},
-		Authenticate: func(context.Context, string) ([]invoker.Value, error) { return nil, nil },
+		Authenticate: func(context.Context, string) (string, []invoker.Value, error) { return "", nil, nil },
 	}))
 	ask := func(token string) string {
 		response := callAs(t, address, token, &toolspb.ToolCallRequest{ToolName: "which", IdempotencyKey: "key"})

@@ -129,11 +129,11 @@ func ExampleServer() {
 		return
 	}
 	srv := grpctool.NewServer(roster, &grpctool.ServerOptions{
-		Authenticate: func(_ context.Context, token string) ([]invoker.Value, error) {
+		Authenticate: func(_ context.Context, token string) (string, []invoker.Value, error) {
 			if token != "a token that somebody verified" {
-				return nil, fmt.Errorf("nobody's token")
+				return "", nil, fmt.Errorf("nobody's token")
 			}
-			return []invoker.Value{user.Is("ada")}, nil
+			return "", []invoker.Value{user.Is("ada")}, nil
 		},
 	})
 	ctx, stop := context.WithCancel(context.Background())

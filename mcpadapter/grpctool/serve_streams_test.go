@@ -251,11 +251,11 @@ func TestLongStreams(t *testing.T) {
 // them nothing more is waited for.
 func TestCredentialsComeFirst(t *testing.T) {
 	var asked atomic.Int64
-	s := serve(t, &grpctool.ServerOptions{Authenticate: func(_ context.Context, token string) ([]invoker.Value, error) {
+	s := serve(t, &grpctool.ServerOptions{Authenticate: func(_ context.Context, token string) (string, []invoker.Value, error) {
 		if asked.Add(1); token != "0123456789abcdef-good" {
-			return nil, errors.New("unknown")
+			return "", nil, errors.New("unknown")
 		}
-		return nil, nil
+		return "", nil, nil
 	}})
 	connection := dialFrom(t, s.address, "127.0.0.1")
 	for _, method := range []string{toolspb.McpToolService_ListTools_FullMethodName, toolspb.McpToolService_CallTool_FullMethodName} {
@@ -277,11 +277,11 @@ func TestCredentialsComeFirst(t *testing.T) {
 func TestCredentialsHaveTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var checking atomic.Int64
-		options := &grpctool.ServerOptions{Authenticate: func(ctx context.Context, _ string) ([]invoker.Value, error) {
+		options := &grpctool.ServerOptions{Authenticate: func(ctx context.Context, _ string) (string, []invoker.Value, error) {
 			checking.Add(1)
 			defer checking.Add(-1)
 			<-ctx.Done()
-			return nil, ctx.Err()
+			return "", nil, ctx.Err()
 		}}
 		overPipes(t, options, func(connection *grpc.ClientConn) {
 			began, ended := time.Now(), make(chan error, 2000)
@@ -361,9 +361,9 @@ func TestNothingWithoutCredentials(t *testing.T) {
 // As many credentials are checked at once as there may be requests that have not
 // arrived.
 func TestChecksOfCredentialsAreBounded(t *testing.T) {
-	s := serve(t, &grpctool.ServerOptions{Authenticate: func(ctx context.Context, _ string) ([]invoker.Value, error) {
+	s := serve(t, &grpctool.ServerOptions{Authenticate: func(ctx context.Context, _ string) (string, []invoker.Value, error) {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return "", nil, ctx.Err()
 	}})
 	flood(t, s.address, "127.0.0.2", toolspb.McpToolService_ListTools_FullMethodName, 1200, 1200-1024)
 }

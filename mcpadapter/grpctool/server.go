@@ -60,10 +60,11 @@ type ServerOptions struct {
 	// Authenticate turns the bearer token of a request (the metadata authorization)
 	// into trusted values: the identity of the caller and anything else the tools may
 	// rely on. If it returns an error, the request is refused with UNAUTHENTICATED, or
-	// with PERMISSION_DENIED if the error is an [invoker.Failure] with the code DENIED;
-	// the text of the error is logged and not sent to the caller. It is called for each
+	// with PERMISSION_DENIED or UNAVAILABLE if the error is an [invoker.Failure] with the
+	// code DENIED or UNAVAILABLE; the text of the error is logged and not sent to the
+	// caller. The name, for logs and the audit, may be empty. It is called for each
 	// request, and may be called concurrently.
-	Authenticate func(ctx context.Context, token string) ([]invoker.Value, error)
+	Authenticate func(ctx context.Context, token string) (name string, values []invoker.Value, err error)
 	// Token is a bearer token for a single client, without trusted values of its own.
 	// Tokens are bearer tokens for several clients. Both are compared in constant time
 	// and checked before Authenticate.

@@ -40,7 +40,7 @@ type caller struct {
 type guard struct {
 	tokens        access.Tokens
 	trusted       []invoker.Value                                                           // of every caller
-	byToken       func(context.Context, string) ([]invoker.Value, error)                    // ServerOptions.Authenticate; may be nil
+	byToken       func(context.Context, string) (string, []invoker.Value, error)            // ServerOptions.Authenticate; may be nil
 	byCertificate func(context.Context, *x509.Certificate) (string, []invoker.Value, error) // ServerOptions.Certificate; may be nil
 	choose        func(context.Context) *ensemble.Selection                                 // ServerOptions.Select; may be nil
 
@@ -105,7 +105,7 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 		return nil, err
 	}
 	ctx = invoker.WithTrusted(ctx, append(slices.Clip(v.by.trusted), v.values...)...)
-	ctx = v.by.tokens.WithName(access.WithName(ctx, v.certificate), v.token)
+	ctx = v.token.WithName(access.WithName(ctx, v.certificate))
 	accesslog.From(ctx).Identified(access.NameFrom(ctx))
 	client := access.Client(v.identity, addressOf(ctx))
 	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client, by: v.by}, nil
@@ -113,10 +113,11 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 
 // verdict is the result of checking the credentials of a request.
 type verdict struct {
-	values             []invoker.Value
-	certificate, token string // the names of both; may be empty
-	identity           string
-	by                 *guard
+	values      []invoker.Value
+	certificate string        // its name; may be empty
+	token       access.Bearer // zero without a token
+	identity    string
+	by          *guard
 }
 
 type verdictKey struct{}
@@ -141,9 +142,10 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 	v, err := g.authenticate(ctx)
 	if err != nil {
 		logevent.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", logevent.ServeRequestRefused, zap.String("from", access.Address(addressOf(ctx))), zap.Error(err))
-		var failure *invoker.Failure
-		if errors.As(err, &failure) && failure.Code == invoker.Denied {
+		if failure, ok := errors.AsType[*invoker.Failure](err); ok && failure.Code == invoker.Denied {
 			return nil, status.Error(codes.PermissionDenied, "the credentials do not allow this")
+		} else if ok && failure.Code == invoker.Unavailable {
+			return nil, status.Error(codes.Unavailable, "the credentials cannot be checked now")
 		}
 		return nil, status.Error(codes.Unauthenticated, "the credentials are missing or not valid")
 	}
@@ -166,11 +168,11 @@ func (g *guard) authenticate(ctx context.Context) (*verdict, error) {
 		name = "certificate " + fingerprint(certificate.Raw)
 	}
 	if headers := metadata.ValueFromIncomingContext(ctx, "authorization"); takesTokens && len(headers) > 0 {
-		more, known, err := g.tokens.Check(headers, g.askToken(ctx))
+		token, err := g.tokens.Check(headers, g.askToken(ctx))
 		if err != nil {
 			return nil, err
 		}
-		v.values, v.token, name = append(slices.Clip(v.values), more...), known, name+known
+		v.values, v.token, name = append(slices.Clip(v.values), token.Values...), *token, name+token.Key
 	} else if name == "" {
 		return nil, errNoIdentity
 	}
@@ -189,11 +191,11 @@ func (g *guard) askCertificate(ctx context.Context, certificate *x509.Certificat
 	return err
 }
 
-func (g *guard) askToken(ctx context.Context) func(token string) ([]invoker.Value, error) {
+func (g *guard) askToken(ctx context.Context) access.AskFunc {
 	if g.byToken == nil {
 		return nil
 	}
-	return func(token string) ([]invoker.Value, error) { return g.byToken(ctx, token) }
+	return func(token string) (string, []invoker.Value, error) { return g.byToken(ctx, token) }
 }
 
 // certificateOf returns the client's certificate, if TLS has verified one.

@@ -81,7 +81,7 @@ func serverAt(target string) telemetry.Peer {
 
 // clientOf returns the sender of a request, as the server sees it.
 func clientOf(ctx context.Context) telemetry.Peer {
-	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc", Client: access.NameFrom(ctx)}
+	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc", Client: access.MeasuredFrom(ctx)}
 	from, _ := peer.FromContext(ctx)
 	if from == nil || from.Addr == nil {
 		return p

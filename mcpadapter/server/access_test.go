@@ -95,8 +95,8 @@ func TestSetAccessWhileABodyArrives(t *testing.T) {
 	const token = "the-token-of-ada"
 	user := invoker.NewTrusted[string]("user_id")
 	is := func(id string) *server.Options {
-		return &server.Options{Authenticate: func(context.Context, string, *http.Request) ([]invoker.Value, error) {
-			return []invoker.Value{user.Is(id)}, nil
+		return &server.Options{Authenticate: func(context.Context, string, *http.Request) (string, []invoker.Value, error) {
+			return "", []invoker.Value{user.Is(id)}, nil
 		}}
 	}
 	for name, test := range map[string]struct {
@@ -109,9 +109,9 @@ func TestSetAccessWhileABodyArrives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			checked := make(chan struct{}, 1)
-			srv := newServer(t, &server.Options{Authenticate: func(_ context.Context, _ string, _ *http.Request) ([]invoker.Value, error) {
+			srv := newServer(t, &server.Options{Authenticate: func(_ context.Context, _ string, _ *http.Request) (string, []invoker.Value, error) {
 				checked <- struct{}{}
-				return []invoker.Value{user.Is("ada")}, nil
+				return "", []invoker.Value{user.Is("ada")}, nil
 			}}, adder(t))
 			web := httptest.NewServer(srv.Handler())
 			defer srv.Close(context.Background())

@@ -89,14 +89,16 @@ func newVictim(t *testing.T, change func(*server.Options)) *victim {
 			{Token: carol}, {Token: dave},
 			{Token: late, Trusted: []invoker.Value{userID.Is(3)}, Expires: time.Now().Add(-time.Second)},
 		},
-		Authenticate: func(_ context.Context, token string, _ *http.Request) ([]invoker.Value, error) {
+		Authenticate: func(_ context.Context, token string, _ *http.Request) (string, []invoker.Value, error) {
 			switch token {
+			case "away":
+				return "", nil, &invoker.Failure{Code: invoker.Unavailable, Message: "no issuer", RetryAfter: 7 * time.Second}
 			case "narrow":
-				return nil, &server.ScopeError{Scopes: []string{"tools"}}
+				return "", nil, &server.ScopeError{Scopes: []string{"tools"}}
 			case "panic":
 				panic("no")
 			}
-			return nil, errors.New("the database of tokens says: no such row")
+			return "", nil, errors.New("the database of tokens says: no such row")
 		},
 		ResourceMetadata: &server.ResourceMetadata{Resource: "https://tools.example/mcp", AuthorizationServers: []string{"https://login.example"}},
 		Hosts:            []string{"localhost", "127.0.0.1"},
@@ -397,6 +399,10 @@ func TestChallenges(t *testing.T) {
 		if got := header.Get("WWW-Authenticate"); got != want {
 			t.Errorf("%q: got %s, want %s", token, got, want)
 		}
+	}
+	status, header, text := v.post(t, calling(`{}`), bearer("away"))
+	if status != http.StatusServiceUnavailable || header.Get("Retry-After") != "7" || header.Get("WWW-Authenticate") != "" || strings.Contains(text, "issuer") {
+		t.Errorf("a token that cannot be checked: status %d, %v, %s", status, header, text)
 	}
 	for path, want := range map[string]int{
 		"/.well-known/oauth-protected-resource/mcp": 200, "/.well-known/oauth-protected-resource": 200, "/.well-known/oauth-protected-resource/x": 404,

@@ -37,12 +37,15 @@ type BearerToken struct {
 // ScopeError says that a token is valid but lacks scopes for this request. The request
 // is refused with status 403 and the scopes that are needed (RFC 6750, § 3.1).
 type ScopeError struct {
-	Scopes []string
+	Scopes []string // all that are needed
 }
 
 func (e *ScopeError) Error() string {
-	return "the token lacks the scopes " + strings.Join(e.Scopes, " ")
+	return "the token needs the scopes " + strings.Join(e.Scopes, " ")
 }
+
+// Unwrap returns a failure with the code DENIED, for servers of other protocols.
+func (e *ScopeError) Unwrap() error { return invoker.Failf(invoker.Denied, "The token lacks a scope.") }
 
 // ResourceMetadata tells clients of an HTTP server where to get the tokens that it
 // accepts (RFC 9728, § 2; MCP 2025-11-25, basic/authorization). It is served at the
@@ -91,14 +94,14 @@ func (m *ResourceMetadata) document() []byte {
 // does not change; [Server.SetAccess] sets another.
 type authentication struct {
 	tokens   access.Tokens
-	ask      func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error) // Options.Authenticate; may be nil
-	trusted  []invoker.Value                                                                   // of every caller
-	metadata *ResourceMetadata                                                                 // may be nil
-	hosts    []string                                                                          // Options.Hosts
-	origins  []string                                                                          // Options.Origins
-	choose   func(context.Context) *ensemble.Selection                                         // Options.Select; may be nil
-	profile  func(context.Context, string) (*ensemble.Selection, bool)                         // Options.Profile; may be nil
-	finds    func(ctx context.Context, profile string) bool                                    // Options.Finds; may be nil
+	ask      func(context.Context, string, *http.Request) (string, []invoker.Value, error) // Options.Authenticate; may be nil
+	trusted  []invoker.Value                                                               // of every caller
+	metadata *ResourceMetadata                                                             // may be nil
+	hosts    []string                                                                      // Options.Hosts
+	origins  []string                                                                      // Options.Origins
+	choose   func(context.Context) *ensemble.Selection                                     // Options.Select; may be nil
+	profile  func(context.Context, string) (*ensemble.Selection, bool)                     // Options.Profile; may be nil
+	finds    func(ctx context.Context, profile string) bool                                // Options.Finds; may be nil
 	parts    parts
 	refusals *zap.Logger
 }
@@ -116,58 +119,73 @@ func (a *authentication) isRequired() bool { return a.tokens.Configured() || a.a
 // identify authenticates a request and returns its caller. If not ok, it has written
 // the response.
 func (a *authentication) identify(w http.ResponseWriter, r *http.Request) (from *caller, ok bool) {
-	said, name, identity, err := a.check(r)
+	said, by, identity, err := a.check(r)
 	if err != nil {
 		a.refuse(w, r, err)
 		return nil, false
 	}
 	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(a.trusted), said...)...)
-	ctx = a.tokens.WithName(ctx, name)
-	return &caller{by: a, ctx: ctx, identity: identity, client: access.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
+	return &caller{by: a, ctx: by.WithName(ctx), identity: identity, client: access.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
 }
 
 func alwaysFree() (release func(), ok bool) { return func() {}, true }
 
 // check checks the token of a request. It returns the trusted values of the request and
-// its token, the name of the token, and the identity of the caller.
-func (a *authentication) check(r *http.Request) (said []invoker.Value, name, identity string, err error) {
-	said = invoker.TrustedFrom(r.Context())
+// its token, what the token says, and the identity of the caller.
+func (a *authentication) check(r *http.Request) (said []invoker.Value, by *access.Bearer, identity string, err error) {
+	said, by = invoker.TrustedFrom(r.Context()), &access.Bearer{}
 	if a.isRequired() {
-		var ask func(token string) ([]invoker.Value, error)
+		var ask access.AskFunc
 		if a.ask != nil {
-			ask = func(token string) ([]invoker.Value, error) { return a.ask(r.Context(), token, r) }
+			ask = func(token string) (string, []invoker.Value, error) { return a.ask(r.Context(), token, r) }
 		}
-		var values []invoker.Value
-		if values, name, err = a.tokens.Check(r.Header.Values("Authorization"), ask); err != nil {
-			return nil, "", "", err
+		if by, err = a.tokens.Check(r.Header.Values("Authorization"), ask); err != nil {
+			return nil, nil, "", err
 		}
-		said = append(said, values...)
+		said = append(said, by.Values...)
 	}
-	return said, name, access.Identity(name, said), nil
+	return said, by, access.Identity(by.Key, said), nil
 }
 
 // refuse answers a request whose token is missing or not valid (RFC 6750, § 3; RFC
-// 9728, § 5.1).
+// 9728, § 5.1), or cannot be checked now.
 func (a *authentication) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	challenge := []string{}
+	status, text := http.StatusUnauthorized, "the token is not valid"
+	problem, scopes := "invalid_token", []string(nil)
 	if a.metadata != nil {
-		challenge = append(challenge, fmt.Sprintf("resource_metadata=%q", a.metadata.url()))
+		scopes = a.metadata.Scopes
 	}
-	status, text := http.StatusUnauthorized, "a bearer token is required"
-	var scope *ScopeError
+	scope, _ := errors.AsType[*ScopeError](err)
+	away, _ := errors.AsType[*invoker.Failure](err)
 	switch {
-	case errors.As(err, &scope):
+	case scope != nil:
 		status, text = http.StatusForbidden, "the token does not permit this"
-		challenge = append(challenge, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", strings.Join(scope.Scopes, " ")))
+		problem, scopes = "insufficient_scope", scope.Scopes
 	case errors.Is(err, access.ErrNone):
-		if m := a.metadata; m != nil && len(m.Scopes) > 0 {
-			challenge = append(challenge, fmt.Sprintf("scope=%q", strings.Join(m.Scopes, " ")))
-		}
-	default:
-		text = "the token is not valid"
-		challenge = append(challenge, `error="invalid_token"`)
+		text, problem = "a bearer token is required", ""
+	case away != nil && away.Code == invoker.Unavailable:
+		status, text = http.StatusServiceUnavailable, "the token cannot be checked now"
+		w.Header().Set("Retry-After", secondsText(away.RetryAfter))
 	}
 	logevent.Log(r.Context(), a.refusals, zapcore.InfoLevel, "a request is refused: its token is not valid", logevent.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
-	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
+	if status != http.StatusServiceUnavailable {
+		w.Header().Set("WWW-Authenticate", a.challenge(problem, scopes))
+	}
 	listening.Refuse(w, r, status, text)
+}
+
+// challenge tells a client where to get a token, and what it needs (MCP 2025-11-25,
+// basic/authorization § Protected Resource Metadata Discovery Requirements).
+func (a *authentication) challenge(problem string, scopes []string) string {
+	var parameters []string
+	if a.metadata != nil {
+		parameters = append(parameters, fmt.Sprintf("resource_metadata=%q", a.metadata.url()))
+	}
+	if problem != "" {
+		parameters = append(parameters, fmt.Sprintf("error=%q", problem))
+	}
+	if len(scopes) > 0 {
+		parameters = append(parameters, fmt.Sprintf("scope=%q", strings.Join(scopes, " ")))
+	}
+	return strings.TrimSpace("Bearer " + strings.Join(parameters, ", "))
 }

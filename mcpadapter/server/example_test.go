@@ -48,11 +48,11 @@ func ExampleServer_Handler() {
 	roster, _ := ensemble.NewRoster(ensemble.Local("desk", whoami))
 	defer roster.Close(ctx)
 	srv := server.New(roster, &server.Options{
-		Authenticate: func(_ context.Context, token string, _ *http.Request) ([]invoker.Value, error) {
+		Authenticate: func(_ context.Context, token string, _ *http.Request) (string, []invoker.Value, error) {
 			if token != "ada's token" {
-				return nil, errors.New("nobody's token")
+				return "", nil, errors.New("nobody's token")
 			}
-			return []invoker.Value{user.Is("Ada")}, nil
+			return "", []invoker.Value{user.Is("Ada")}, nil
 		},
 	})
 	defer srv.Close(ctx)

@@ -229,7 +229,7 @@ func TestAnyHostWithTokens(t *testing.T) {
 func TestTokensWithoutValues(t *testing.T) {
 	v := newVictim(t, func(o *server.Options) {
 		o.Tokens = nil
-		o.Authenticate = func(context.Context, string, *http.Request) ([]invoker.Value, error) { return nil, nil }
+		o.Authenticate = func(context.Context, string, *http.Request) (string, []invoker.Value, error) { return "", nil, nil }
 	})
 	session := v.open(t, "one")
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + meta + `}}`
@@ -297,7 +297,9 @@ func TestLogsOfRefusals(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	v := newVictim(t, func(o *server.Options) {
 		o.Logger, o.Parallel = zap.New(core), 1
-		o.Authenticate = func(context.Context, string, *http.Request) ([]invoker.Value, error) { return nil, errors.New("no") }
+		o.Authenticate = func(context.Context, string, *http.Request) (string, []invoker.Value, error) {
+			return "", nil, errors.New("no")
+		}
 	})
 	for _, attack := range attacks {
 		v.post(t, attack.body, attack.edit)

@@ -159,8 +159,13 @@ func costOf(r *http.Request, e envelope.Envelope) access.Kind {
 // later refuses a request that the client may retry.
 func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
 	logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is delayed", logevent.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
-	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
+	w.Header().Set("Retry-After", secondsText(wait))
 	http.Error(w, why, status)
+}
+
+// secondsText returns the value of the header Retry-After, at least a second.
+func secondsText(wait time.Duration) string {
+	return strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds())))
 }
 
 // dispatch passes a checked request to the SDK. It clears the deadlines of the
@@ -186,7 +191,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	from.asks = !isModern
 	if h.options.Telemetry != nil {
 		from.route = routeOfHTTP(r)
-		from.route.Client = access.NameFrom(from.ctx)
+		from.route.Client = access.MeasuredFrom(from.ctx)
 		if e.Call && !e.Batch {
 			from.number = numberIn(r.Body)
 		}

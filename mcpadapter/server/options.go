@@ -49,10 +49,12 @@ type Options struct {
 	// Authenticate turns the bearer token of an HTTP request into trusted values: the
 	// identity of the caller and anything else the tools may rely on. If it returns an
 	// error, the request is refused with status 401, or 403 if a [ScopeError] is in the
-	// chain; the text of the error is logged and not sent to the caller. It must return
-	// an error for an expired token: it is called for each request. The values identify
-	// the caller; if there are none, the token does. It may be called concurrently.
-	Authenticate func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error) `json:"-"`
+	// chain, or 503 if an [invoker.Failure] with the code UNAVAILABLE is; the text of the
+	// error is logged and not sent to the caller. It must return an error for an expired
+	// token: it is called for each request. The name and the values identify the caller; if
+	// there are none, the token does. The name, for logs and the audit, may be empty.
+	// Package oidc has such a function. It may be called concurrently.
+	Authenticate func(ctx context.Context, token string, r *http.Request) (name string, values []invoker.Value, err error) `json:"-"`
 	// Token is a bearer token for a single client, without trusted values of its own.
 	// Tokens are bearer tokens for several clients. Both are compared in constant time
 	// and checked before Authenticate. If none of the three is set, an HTTP server is

@@ -70,12 +70,12 @@ func serveShop(which string) error {
 
 var errToken = errors.New("nobody has this token")
 
-func authenticate(_ context.Context, token string, _ *http.Request) ([]invoker.Value, error) {
+func authenticate(_ context.Context, token string, _ *http.Request) (string, []invoker.Value, error) {
 	name, ok := tokens[token]
 	if !ok {
-		return nil, errToken
+		return "", nil, errToken
 	}
-	return []invoker.Value{user.Is(name)}, nil
+	return "", []invoker.Value{user.Is(name)}, nil
 }
 
 var user = invoker.NewTrusted[string]("user_id")
