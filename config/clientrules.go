@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/ensemble"
@@ -79,6 +80,17 @@ func emptyLists(r *reader, n *document.Node, keys ...string) {
 // isAbout reports whether the rule is about a client.
 func (rule *ClientRule) isAbout(client string) bool { return matches(rule.Clients, client) }
 
+// rulesAbout returns which rules are about a client: a byte for each.
+func (s *Serve) rulesAbout(client string) string {
+	about := make([]byte, len(s.Rules))
+	for i := range s.Rules {
+		if s.Rules[i].isAbout(client) {
+			about[i] = 1
+		}
+	}
+	return string(about)
+}
+
 // fits reports whether an item meets the conditions.
 func (rule *ClientRule) fits(item *ensemble.Item) bool {
 	hinted := conditions{rule.Ensembles, rule.Tools, rule.ReadOnly, rule.Idempotent, rule.Destructive, rule.OpenWorld}
@@ -124,8 +136,9 @@ type keyedRule struct {
 	names func(tool *ensemble.Item) bool
 }
 
-// rulesFor returns the rules about a client, its lists first; nil without any.
-func (s *Serve) rulesFor(client string) *clientRules {
+// rulesFor returns the rules about a client, its lists first; nil without any. about says
+// which of the rules are.
+func (s *Serve) rulesFor(client, about string) *clientRules {
 	all := &clientRules{}
 	for i := range s.Clients {
 		if c := &s.Clients[i]; c.Name == client && client != "" && len(all.allow)+len(all.deny) == 0 {
@@ -135,7 +148,7 @@ func (s *Serve) rulesFor(client string) *clientRules {
 	}
 	for i := range s.Rules {
 		rule := &s.Rules[i]
-		if !rule.isAbout(client) {
+		if about[i] == 0 {
 			continue
 		}
 		keyed := keyedRule{
@@ -224,45 +237,86 @@ func (c *clientRules) decide(item *ensemble.Item, reachesOthers bool) (allowed b
 	return false, ""
 }
 
+// chooser finds the selections of clients. Clients to which the same lists and rules apply
+// share one.
+type chooser struct {
+	serve  *Serve
+	roster *ensemble.Roster
+	tools  Tools
+	known  map[string]string // which rules are about the clients of the configuration, by name
+
+	mu     sync.Mutex
+	chosen map[place]map[string]*ensemble.Selection // also by which rules apply
+}
+
+// place is a part of what decides about a client's selection.
+type place struct {
+	client  string // empty unless the client has lists of its own
+	profile string
+}
+
+// maxChosen bounds the selections that are kept for each place.
+const maxChosen = 1 << 10
+
+// of returns the selection of a client in a profile, or outside of profiles if that is
+// empty. It is nil if the client may use everything.
+func (c *chooser) of(client, profile string) *ensemble.Selection {
+	at := place{client, profile}
+	about, known := c.known[client]
+	if !known {
+		at.client, about = "", c.serve.rulesAbout(client)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	selection, known := c.chosen[at][about]
+	if known {
+		return selection
+	}
+	if rules := present(c.serve.profile(profile), c.serve.rulesFor(at.client, about)); len(rules) > 0 || c.tools.searches() {
+		selection = c.roster.Select(func(item ensemble.Item) bool {
+			return !c.tools.isForModels(&item) && allow(rules, &item, c.tools.reachesOthers(&item))
+		})
+	}
+	if c.chosen[at] == nil || len(c.chosen[at]) >= maxChosen {
+		c.chosen[at] = make(map[string]*ensemble.Selection)
+	}
+	c.chosen[at][about] = selection
+	return selection
+}
+
+// isSelective reports whether a client may not use everything outside of profiles.
+func (s *Serve) isSelective(tools Tools) bool {
+	return tools.searches() || len(s.Rules) > 0 || slices.ContainsFunc(s.Clients, func(c Client) bool {
+		return c.Name != "" && (len(c.Allow)+len(c.Deny) > 0 || c.Profile != "")
+	})
+}
+
 // selections returns the functions for the options of a server that choose the selection
-// of a client, and of a client in a profile; nil without rules and profiles.
+// of a client, and of a client in a profile. The first is nil without rules.
 func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(context.Context) *ensemble.Selection, profile profileFunc) {
-	clients := []Client{{}}
+	c := &chooser{serve: s, roster: roster, tools: tools, known: map[string]string{"": s.rulesAbout("")}, chosen: map[place]map[string]*ensemble.Selection{}}
 	for _, client := range s.Clients {
-		if client.Name != "" {
-			clients = append(clients, client)
+		c.known[client.Name] = s.rulesAbout(client.Name)
+	}
+	if s.isSelective(tools) {
+		choose = func(ctx context.Context) *ensemble.Selection {
+			client := access.NameFrom(ctx)
+			return c.of(client, s.profileOf(client))
 		}
 	}
-	type place struct{ client, profile string }
-	chosen, isSelective := make(map[place]*ensemble.Selection), false
-	add := func(at place, rules []*clientRules) {
-		if (len(rules) > 0 || tools.searches()) && chosen[at] == nil {
-			chosen[at] = roster.Select(func(item ensemble.Item) bool {
-				return !tools.isForModels(&item) && allow(rules, &item, tools.reachesOthers(&item))
-			})
-			isSelective = isSelective || at.profile == ""
-		}
+	has := func(name string) bool {
+		return slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == name })
 	}
-	for _, client := range clients {
-		rules := s.rulesFor(client.Name)
-		add(place{client.Name, ""}, present(s.profile(client.Profile), rules))
-		for _, one := range s.Profiles {
-			if client.Profile == "" || client.Profile == one.Name {
-				add(place{client.Name, one.Name}, present(s.profile(one.Name), rules))
-			}
-		}
-	}
-	if isSelective {
-		choose = func(ctx context.Context) *ensemble.Selection { return chosen[place{access.NameFrom(ctx), ""}] }
-	}
-	hasSearch := slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == searchProfile })
+	hasSearch := has(searchProfile)
 	profile = func(ctx context.Context, name string) (*ensemble.Selection, bool) {
 		client := access.NameFrom(ctx)
-		if name == searchProfile && !hasSearch {
-			return chosen[place{client, ""}], s.profileOf(client) == ""
+		switch own := s.profileOf(client); {
+		case name == searchProfile && !hasSearch:
+			return c.of(client, own), own == ""
+		case own != "" && own != name || !has(name):
+			return nil, false
 		}
-		part := chosen[place{client, name}]
-		return part, part != nil
+		return c.of(client, name), true
 	}
 	return choose, profile
 }
@@ -396,7 +450,7 @@ func (s *Serve) checkRules(r *reader, n *document.Node) {
 		}
 		elements, _ := rules[i].Member("clients").AsList()
 		for j, pattern := range rule.Clients {
-			if j < len(elements) && !slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
+			if j < len(elements) && s.OIDC == nil && !slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
 				r.wrong(elements[j], "no client has such a name%s", s.clientNames())
 			}
 		}

@@ -12,25 +12,21 @@ import (
 // Explain reports whether a served client may use an item, and why: the element of a list,
 // or the rule, with its position in the file. client is empty for the clients without a
 // name, and for the one over standard input and output. It returns an error if no client
-// has the name.
+// has the name, and none can have it.
 func (c *Config) Explain(client string, item ensemble.Item) (allowed bool, why string, err error) {
 	serve := c.Serve
 	if serve == nil {
 		serve = &Serve{}
 	}
-	profile := ""
-	if client != "" {
-		i := slices.IndexFunc(serve.Clients, func(one Client) bool { return one.Name == client })
-		if i < 0 {
-			return false, "", fmt.Errorf("no client is named %q%s", client, serve.clientNames())
-		}
-		profile = serve.Clients[i].Profile
+	if client != "" && serve.OIDC == nil && !slices.ContainsFunc(serve.Clients, func(one Client) bool { return one.Name == client }) {
+		return false, "", fmt.Errorf("no client is named %q%s", client, serve.clientNames())
 	}
+	profile := serve.profileOf(client)
 	if c.Tools.isForModels(&item) {
 		return false, "it is only for the model; clients have find_tools and call_tool at /mcp/search", nil
 	}
 	why = "no list and no rule is about it"
-	for _, rules := range present(serve.profile(profile), serve.rulesFor(client)) {
+	for _, rules := range present(serve.profile(profile), serve.rulesFor(client, serve.rulesAbout(client))) {
 		reachesOthers := c.Tools.reachesOthers(&item)
 		allowed, key := rules.decide(&item, reachesOthers)
 		switch {

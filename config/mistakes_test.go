@@ -77,7 +77,7 @@ var mistakes = []mistake{
 	{"[model]\nname = 'm'\nbase_url = 'https://user:pw@x/v1'\n", nil, "3:12", "model.base_url", "set credentials in api_key or headers"},
 	{"[mcp.a]\nurl = 'x/mcp'\n", nil, "2:7", "mcp.a.url", "begins with http:// or https://"},
 	{"[serve]\nhttp = '8080'\n", nil, "2:8", "serve.http", `such as "127.0.0.1:8080"`},
-	{"[serve]\nhttp = '0.0.0.0:8080'\n", nil, "2:8", "serve.http", "set token or clients"},
+	{"[serve]\nhttp = '0.0.0.0:8080'\n", nil, "2:8", "serve.http", "set token, clients or oidc"},
 	// Variables.
 	{"[model]\nname = 'm'\napi_key = 'env:ABSENT'\n", nil, "3:11", "model.api_key", "${ABSENT:-default}"},
 	{"[model]\nname = 'm'\napi_key = '${ABSENT'\n", nil, "3:11", "model.api_key", "$${"},

@@ -422,17 +422,17 @@ url = "http://x"
 			[]string{
 				`consort.toml:2:6: serve.http: the clients are identified by certificates, which HTTP does not request: give one of them a ` +
 					`token, or serve only gRPC`,
-				`consort.toml:3:6: serve.grpc: without a token, anyone who can reach this address can call the tools: set token or clients, ` +
+				`consort.toml:3:6: serve.grpc: without a token, anyone who can reach this address can call the tools: set token, clients or oidc, ` +
 					`listen at 127.0.0.1 only, or allow it with open = true`,
 				`consort.toml:5:11: serve.clients[0].certificate: the server does not request client certificates; set grpc_tls.client_ca`}},
 		{"TLS of nothing", "[serve]\nhttp='127.0.0.1:0'\ngrpc_tls={key='k'}\n", []string{
 			`consort.toml:3:1: serve.grpc_tls.certificate: missing: expected the file of this server's certificate, such as certificate = "server.pem"`,
 			`consort.toml:3:1: serve.grpc_tls: only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`}},
 		{"everybody", "serve={http='0.0.0.0:80', converse=false}", []string{
-			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token or clients, ` +
+			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token, clients or oidc, ` +
 				`listen at 127.0.0.1 only, or allow it with open = true`}},
 		{"everybody at a name", "serve={http='tools.example:80'}", []string{
-			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token or clients, ` +
+			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token, clients or oidc, ` +
 				`listen at 127.0.0.1 only, or allow it with open = true`}},
 		{"spelling of keys", "[mcp.a]\nurl='http://x'\ncallTimeout='1s'\nConnect-Timeout='1s'\nqqqqqqqq=1\n", []string{
 			`consort.toml:3:1: mcp.a.callTimeout: unknown key; did you mean "call_timeout"?`,

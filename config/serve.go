@@ -59,7 +59,10 @@ type Serve struct {
 	Open bool
 	// NoAccessLog turns off the log entry of each request over HTTP and GRPC.
 	NoAccessLog bool
-	// ResourceMetadata tells clients where to get tokens; nil publishes nothing.
+	// OIDC accepts the access tokens of an issuer; may be nil.
+	OIDC *OIDC
+	// ResourceMetadata tells clients where to get tokens. Nil publishes what OIDC says, if
+	// its audience is a URL.
 	ResourceMetadata *ResourceMetadata
 	// NoWatch leaves changes of the configuration file unnoticed until the program is
 	// told; the key is watch = false. [Assemble] ignores it.
@@ -136,7 +139,7 @@ func (s *Serve) mayListen(address string, known bool) error {
 	if s.Open || known {
 		return nil
 	}
-	return errors.New(`without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`)
+	return errors.New(`without a token, anyone who can reach this address can call the tools: set token, clients or oidc, listen at 127.0.0.1 only, or allow it with open = true`)
 }
 
 // AnswersOnlyLoopbackNames reports whether HTTP is open to other machines but rejects
@@ -176,6 +179,7 @@ func (s *Serve) fields() []field {
 		{"max_connections", integer(&s.MaxConnections, 1)},
 		{"max_connections_per_address", integer(&s.MaxConnectionsPerAddress, 1)},
 		{"stateless", boolean(&s.Stateless)},
+		{"oidc", optional(&s.OIDC, func(o *OIDC) value { return tableOf(o.fields(), o.check) })},
 		{"resource_metadata", optional(&s.ResourceMetadata, func(m *ResourceMetadata) value { return tableOf(m.fields(), m.check) })},
 	}
 }
@@ -223,7 +227,7 @@ func (s *Serve) Listens() bool { return s.HTTP.Reveal() != "" || s.GRPC.Reveal()
 // overNetwork lists the keys that are valid only with an address, and overHTTP the keys
 // that are valid only with HTTP.
 var (
-	overNetwork = []string{"token", "clients", "open", "rate", "burst"}
+	overNetwork = []string{"token", "clients", "oidc", "open", "rate", "burst"}
 	overHTTP    = []string{"hosts", "origins", "max_bodies", "stateless", "resource_metadata"}
 )
 
@@ -252,12 +256,13 @@ func (s *Serve) check(r *reader, n *document.Node, hasModel bool) {
 	if token != nil && clients != nil {
 		r.wrongKey(token, "a server has either token or clients, not both; give this token to one of the clients")
 	}
-	if s.Open && (token != nil || clients != nil) {
+	issuer := n.Member("oidc")
+	if s.Open && (token != nil || clients != nil || issuer != nil) {
 		r.wrongKey(open, "a server that requires a token is not open")
 	}
 	elements, _ := clients.AsList()
 	// An invalid token is reported separately.
-	tokens := token != nil || slices.ContainsFunc(elements, func(c *document.Node) bool { return c.Member("certificate") == nil })
+	tokens := token != nil || issuer != nil || slices.ContainsFunc(elements, func(c *document.Node) bool { return c.Member("certificate") == nil })
 	for key, at := range map[string]struct {
 		Value
 		may func(string) error
@@ -390,13 +395,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	}
 	options.Select, options.Profile = s.selections(a.Roster, config.Tools)
 	options.Finds, options.Pinned = s.finds, config.Tools.Pinned
-	options.ResourceMetadata = nil
-	if m := s.ResourceMetadata; m != nil {
-		options.ResourceMetadata = &mcpserver.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}
-		for _, issuer := range m.AuthorizationServers {
-			options.ResourceMetadata.AuthorizationServers = append(options.ResourceMetadata.AuthorizationServers, issuer.Reveal())
-		}
-	}
+	options.ResourceMetadata = s.metadata()
 	a.Serve = options
 	switch {
 	case s.Converse && config.Model == nil:
@@ -405,7 +404,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		errs = append(errs, a.offerConversations(o))
 	}
 	a.ServeGRPC = overGRPC(options)
-	return errors.Join(append(errs, s.withTLS(a.ServeGRPC))...)
+	return errors.Join(append(errs, s.byIssuer(a, a.Serve, a.ServeGRPC), s.withTLS(a.ServeGRPC))...)
 }
 
 // overGRPC converts the options to those of a gRPC server.

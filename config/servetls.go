@@ -37,7 +37,7 @@ func (s *Serve) asksForCertificates() bool { return s.GRPCTLS.CA.Reveal() != "" 
 
 // byToken reports whether a client can have a token.
 func (s *Serve) byToken() bool {
-	return s.Token.Reveal() != "" || slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Token.Reveal() != "" })
+	return s.Token.Reveal() != "" || s.OIDC != nil || slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Token.Reveal() != "" })
 }
 
 // byCertificate reports whether a client is identified by a certificate.

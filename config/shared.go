@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/mcpadapter/login"
+	"github.com/consort-go/consort/mcpadapter/server/oidc"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -29,6 +30,10 @@ type shared struct {
 
 	loggingIn sync.Mutex // guards logins
 	logins    map[string]*login.Client
+
+	verifying sync.Mutex // guards verifier and verified
+	verifier  *oidc.Verifier
+	verified  oidc.Options // of verifier
 
 	opening     sync.Mutex // guards history and openHistory
 	history     history.Store

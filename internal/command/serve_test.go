@@ -455,7 +455,7 @@ func TestServingThatCannotBe(t *testing.T) {
 		{"--stdio and --grpc exclude each other", []string{"--stdio", "--grpc", "127.0.0.1:0", "--config", plain}},
 		{"serving at 0.0.0.0:0: without a token, anyone who can reach this address", []string{"--grpc", "0.0.0.0:0", "--config", plain}},
 		{
-			"serving at 0.0.0.0:0: without a token, anyone who can reach this address can call the tools: set token or clients, listen at " +
+			"serving at 0.0.0.0:0: without a token, anyone who can reach this address can call the tools: set token, clients or oidc, listen at " +
 				"127.0.0.1 only, or allow it with open = true", []string{"--http", "0.0.0.0:0", "--config", plain},
 		},
 		{`serving at 8080: expected an address such as "127.0.0.1:8080"`, []string{"--http", "8080", "--config", plain}},

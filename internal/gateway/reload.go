@@ -253,7 +253,7 @@ var errEmpty = errors.New("the configuration file is empty")
 var errNoModel = errors.New("there is no [model] table any more, and conversations need a model")
 
 // errOpen refuses a configuration whose last client was deleted: anyone could call.
-var errOpen = errors.New("without token and clients in [serve], clients would no longer be identified: restart the process for that, or allow it with open = true")
+var errOpen = errors.New("without token, clients and oidc in [serve], clients would no longer be identified: restart the process for that, or allow it with open = true")
 
 // assemble loads the configuration from the files, which must no longer change, and
 // assembles it.
@@ -286,7 +286,7 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Serv
 
 // mayServe returns an error if the settings of [serve] must not replace running.
 func mayServe(serve, running *config.Serve) error {
-	identifies := func(s *config.Serve) bool { return s.Token.Reveal() != "" || len(s.Clients) > 0 }
+	identifies := func(s *config.Serve) bool { return s.Token.Reveal() != "" || len(s.Clients) > 0 || s.OIDC != nil }
 	if serve.Listens() && identifies(running) && !identifies(serve) && !serve.Open {
 		return errOpen
 	}
@@ -310,7 +310,8 @@ func withRunning(loaded, running *config.Config) *config.Config {
 	if from == nil {
 		from = &config.Serve{}
 	}
-	serve.Token, serve.Clients, serve.Open, serve.ResourceMetadata = from.Token, from.Clients, from.Open, from.ResourceMetadata
+	serve.Token, serve.Clients, serve.Open = from.Token, from.Clients, from.Open
+	serve.OIDC, serve.ResourceMetadata = from.OIDC, from.ResourceMetadata
 	serve.Rules, serve.Profiles = from.Rules, from.Profiles
 	serve.Hosts, serve.Origins, serve.Rate, serve.Burst, serve.Parallel = from.Hosts, from.Origins, from.Rate, from.Burst, from.Parallel
 	cfg.Serve = &serve

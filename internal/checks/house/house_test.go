@@ -100,6 +100,7 @@ var mayImport = map[string][]string{
 	"mcpadapter/internal/decode":   {"canister", "invoker", "ensemble", "mcpadapter/internal", "internal"},
 	"mcpadapter/internal/wire":     {"invoker", "internal"},
 	"mcpadapter/server":            {"canister", "invoker", "ensemble", "mcpadapter", "internal"},
+	"mcpadapter/server/oidc":       {"invoker", "mcpadapter/server", "internal"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {
@@ -126,6 +127,8 @@ var doorways = map[string][]string{
 	"github.com/anthropics/anthropic-sdk-go": {"converse/anthropicmodel"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcpadapter"},
 	"github.com/pelletier/go-toml":           {"config"},
+	"github.com/coreos/go-oidc":              {"mcpadapter/server/oidc"},
+	"github.com/go-jose/go-jose":             {"mcpadapter/server/oidc"},
 	"google.golang.org/grpc":                 {"mcpadapter/grpctool"},
 	"google.golang.org/protobuf":             {"mcpadapter/grpctool"},
 	"google.golang.org/genproto":             {"mcpadapter/grpctool"},

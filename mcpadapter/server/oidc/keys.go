@@ -68,7 +68,8 @@ func newKeySet(issuer string, transport http.RoundTripper, log *zap.Logger) *key
 }
 
 // verify checks the signature of a token and returns its payload. If the token could be
-// signed with a key that is not known yet, the keys are fetched again, but not too often.
+// signed with a key that is not known yet, or has replaced one with the same ID, the keys are
+// fetched again, but not too often.
 func (k *keySet) verify(ctx context.Context, token string) ([]byte, error) {
 	jws, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
@@ -86,10 +87,10 @@ func (k *keySet) verify(ctx context.Context, token string) ([]byte, error) {
 	if payload != nil {
 		return payload, nil
 	}
-	if known {
+	switch keys, err = k.newerThan(ctx, keysSettled); {
+	case err != nil && known:
 		return nil, errSignature
-	}
-	if keys, err = k.newerThan(ctx, keysSettled); err != nil {
+	case err != nil:
 		return nil, away(err)
 	}
 	if payload, _ = payloadOf(jws, header, keys); payload == nil {
@@ -279,6 +280,7 @@ func (k *keySet) get(ctx context.Context, address string, to any) error {
 		return err
 	}
 	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Cache-Control", "no-cache") // of proxies
 	response, err := k.client.Do(request)
 	if err != nil {
 		return err

@@ -248,6 +248,12 @@ func TestRotation(t *testing.T) {
 		if err := p.accepts(t, p.token(nil)); err == nil || isAway(err) {
 			t.Errorf("the withdrawn key: %v", err)
 		}
+		again := authserver.NewKey(t, "k2") // another key with the same ID
+		p.Change(func(s *authserver.IssuerState) { s.Keys = []*authserver.Key{again} })
+		time.Sleep(11 * time.Second)
+		if err := p.accepts(t, again.Sign(p.Claims(audience, nil), nil)); err != nil {
+			t.Errorf("a key with the ID of another one: %v", err)
+		}
 		before := p.Count("/keys")
 		unknown := authserver.NewKey(t, "k3")
 		for range 1000 {
