@@ -237,8 +237,7 @@ func (c *clientRules) decide(item *ensemble.Item, reachesOthers bool) (allowed b
 	return false, ""
 }
 
-// chooser finds the selections of clients. Clients to which the same lists and rules apply
-// share one.
+// chooser finds the selections of clients. Clients with the same lists and rules share one.
 type chooser struct {
 	serve  *Serve
 	roster *ensemble.Roster
@@ -246,7 +245,7 @@ type chooser struct {
 	known  map[string]string // which rules are about the clients of the configuration, by name
 
 	mu     sync.Mutex
-	chosen map[place]map[string]*ensemble.Selection // also by which rules apply
+	chosen map[place]map[string]*ensemble.Selection // and by the rules that apply
 }
 
 // place is a part of what decides about a client's selection.

@@ -63,9 +63,8 @@ func (o *OIDC) check(r *reader, n *document.Node) {
 	}
 }
 
-// metadata returns what clients are told about tokens: the table resource_metadata, with
-// what the table oidc says where it is silent. It is nil if the URL of the server is not
-// known.
+// metadata returns the information for clients about tokens: the table resource_metadata,
+// completed from the table oidc. It is nil if the URL of the server is not known.
 func (s *Serve) metadata() *mcpserver.ResourceMetadata {
 	var m mcpserver.ResourceMetadata
 	if own := s.ResourceMetadata; own != nil {

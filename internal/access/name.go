@@ -9,7 +9,7 @@ type nameKey struct{}
 // name is the name of a client.
 type name struct {
 	text   string
-	isUser bool // there may be many
+	isUser bool
 }
 
 // WithName returns a context that carries the name of a client; ctx itself if the name is
@@ -21,8 +21,8 @@ func WithName(ctx context.Context, text string) context.Context {
 	return context.WithValue(ctx, nameKey{}, &name{text: text})
 }
 
-// WithUser is like [WithName] for a name of which there may be many, such as that of a
-// person. It is not an attribute of measurements.
+// WithUser is like [WithName] for the name of a user. There may be many users, so their
+// names are not attributes of measurements.
 func WithUser(ctx context.Context, text string) context.Context {
 	if text == "" {
 		return ctx
@@ -30,7 +30,7 @@ func WithUser(ctx context.Context, text string) context.Context {
 	return context.WithValue(ctx, nameKey{}, &name{text, true})
 }
 
-// NameFrom returns the name that [WithName] or [WithUser] attached; empty if there is none.
+// NameFrom returns the name that [WithName] or [WithUser] attached; or else "".
 func NameFrom(ctx context.Context) string {
 	if n, ok := ctx.Value(nameKey{}).(*name); ok {
 		return n.text
@@ -38,8 +38,7 @@ func NameFrom(ctx context.Context) string {
 	return ""
 }
 
-// MeasuredFrom returns the name for measurements, which [WithName] attached; empty if there
-// is none.
+// MeasuredFrom returns the name for measurements, which [WithName] attached, or else "".
 func MeasuredFrom(ctx context.Context) string {
 	if n, ok := ctx.Value(nameKey{}).(*name); ok && !n.isUser {
 		return n.text

@@ -69,7 +69,7 @@ func (t *Tokens) add(token Token) {
 // one.
 func (t Tokens) Configured() bool { return t.configured }
 
-// Bearer is what a token says about its client.
+// Bearer identifies the client of a token.
 type Bearer struct {
 	Values []invoker.Value
 	Name   string // of the client; may be empty

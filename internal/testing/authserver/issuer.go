@@ -61,8 +61,8 @@ func (k *Key) JWK() map[string]any {
 	return jwk
 }
 
-// Sign returns a token with claims. Members of header replace those that the token would
-// have; nil removes one.
+// Sign returns a token with claims. Header changes the members of the token's
+// header; nil removes one.
 func (k *Key) Sign(claims, header map[string]any) string {
 	all := map[string]any{"alg": k.Algorithm, "kid": k.ID, "typ": "at+jwt"}
 	for name, value := range header {
@@ -128,7 +128,7 @@ type IssuerState struct {
 	Status    int            // of each response; 0 is 200
 	Document  func() []byte  // replaces the document of keys
 	Metadata  map[string]any // replaces members of the metadata
-	OnlyOAuth bool           // the metadata is that of RFC 8414
+	OnlyOAuth bool           // only the metadata of RFC 8414 exists
 }
 
 // NewIssuer returns an issuer with keys.
@@ -143,7 +143,7 @@ func (i *Issuer) Change(change func(*IssuerState)) {
 	change(&i.state)
 }
 
-// Count returns the number of requests to a path, such as "/keys".
+// Count returns the number of requests to a path.
 func (i *Issuer) Count(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -101,7 +101,7 @@ func (k *keySet) verify(ctx context.Context, token string) ([]byte, error) {
 
 var errSignature = errors.New("the token was not signed with a key of the issuer")
 
-// checkType refuses JWTs that are no access tokens, such as those of a logout (RFC 8725,
+// checkType refuses JWTs with the type of something else than an access token (RFC 8725,
 // section 3.11). Many issuers leave the type out, or use JWT.
 func checkType(header *jose.Header) error {
 	of, ok := header.ExtraHeaders[jose.HeaderType]

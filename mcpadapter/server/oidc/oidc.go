@@ -43,15 +43,15 @@ type Options struct {
 	// it, or the name that the issuer has for it. It keeps out tokens for other servers of
 	// the issuer. Required.
 	Audience string
-	// Scopes are those that each token must have, in its claim scope or scp; may be nil.
+	// Scopes must all be in the claim scope or scp of a token; may be nil.
 	Scopes []string
 	// Name is the claim with the name of the client for logs, the audit and rules; default
 	// "sub". A token without it is refused. The users must not be able to choose it.
 	Name string
 	// Trusted are the claims that become trusted values, by the name of the value. The
 	// claims iss and sub always do, with their own names, so that two users never have the
-	// same identity. A claim that a token lacks sets no value. A claim is a member of the
-	// token, such as "email", or a JSON pointer (RFC 6901), such as "/realm_access/roles".
+	// same identity. A claim that a token lacks sets no value. A claim is given by
+	// its name, or by a JSON pointer (RFC 6901) that begins with a slash: /realm_access/roles.
 	Trusted map[string]string
 	// HTTP replaces the HTTP client for requests to the issuer. Only its Transport is used.
 	HTTP *http.Client
@@ -173,7 +173,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (name string, value
 	return name, values, nil
 }
 
-// checkForm refuses what is not a signed JWT in the compact form, before it costs anything.
+// checkForm refuses tokens that are not a signed JWT in the compact form.
 func checkForm(token string) error {
 	switch {
 	case len(token) > maxToken:
@@ -240,7 +240,7 @@ func textIn(claims map[string]json.RawMessage, claim string) (string, error) {
 	return name, nil
 }
 
-// find returns a claim, by its name or a JSON pointer; nil if there is none, or it is null.
+// find returns a claim, by its name or a JSON pointer; nil if it is missing or null.
 func find(claims map[string]json.RawMessage, claim string) json.RawMessage {
 	if !strings.HasPrefix(claim, "/") {
 		return notNull(claims[claim])
@@ -249,7 +249,7 @@ func find(claims map[string]json.RawMessage, claim string) json.RawMessage {
 	for step := range strings.SplitSeq(claim[1:], "/") {
 		found = claims[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
 		claims = nil
-		_ = json.Unmarshal(found, &claims) // what is no object has no members
+		_ = json.Unmarshal(found, &claims) // only objects have members
 	}
 	return notNull(found)
 }
