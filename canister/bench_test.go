@@ -3,10 +3,6 @@
 package canister_test
 
 import (
-	"bytes"
-	"fmt"
-	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -53,30 +49,5 @@ func BenchmarkUnmarshal(b *testing.B) {
 		if _, err := canister.Unmarshal(line); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-func BenchmarkHistory(b *testing.B) {
-	history := conversation(rand.New(rand.NewPCG(1, 2)), 1000)
-	var lines bytes.Buffer
-	if err := canister.Encode(&lines, history...); err != nil {
-		b.Fatal(err)
-	}
-	for name, work := range map[string]func(){
-		"Encode": func() { _ = canister.Encode(io.Discard, history...) },
-		"Decode": func() {
-			for range canister.Decode(bytes.NewReader(lines.Bytes())) {
-			}
-		},
-		"Check":   func() { canister.Check(history) },
-		"Repair":  func() { canister.Repair(history) },
-		"Pending": func() { canister.Pending(history) },
-	} {
-		b.Run(fmt.Sprintf("%s/%d", name, len(history)), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				work()
-			}
-		})
 	}
 }

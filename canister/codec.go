@@ -36,7 +36,7 @@ func Marshal(c Canister) ([]byte, error) {
 // Unknown members are kept in [Extra]. Unmarshal returns an error for an unknown
 // kind of canister or type of content, a value of the wrong type, a duplicate
 // member, and a version of the form that is newer than this package. Missing
-// members have the zero value: use [Check] to find out whether a canister is
+// members have the zero value: use package sequence to find out whether a canister is
 // valid in its history.
 func Unmarshal(line []byte) (Canister, error) {
 	c, err := readCanister(line)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 )
 
 // golden is one canister of every kind with every content and every member. Its lines are
@@ -117,7 +118,7 @@ func TestGoldenLines(t *testing.T) {
 	for file, golden := range map[string][]canister.Canister{"testdata/version1.jsonl": golden(), "testdata/version2.jsonl": golden2()} {
 		t.Run(file, func(t *testing.T) { checkGolden(t, file, golden) })
 	}
-	if problems := canister.Check(golden2()[:17]); problems != nil {
+	if problems := sequence.Check(golden2()[:17]); problems != nil {
 		t.Errorf("version 2: %v", problems)
 	}
 }

@@ -26,10 +26,9 @@
 // names its Invocation, and the Results follow the last Invocation of the
 // message.
 //
-// [Check] reports whether a history follows these rules. [Repair] fixes one that
-// does not and reports its changes. [Pending] lists the invocations at the end of
-// a history that still wait for a result: a history that was interrupted during
-// calls is not broken.
+// Package sequence checks whether a history follows these rules, and repairs one that
+// does not. [Pending] lists the invocations at the end of a history that still wait for
+// a result: a history that was interrupted during calls is not broken.
 //
 // # Canisters that the model never sees
 //

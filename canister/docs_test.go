@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 )
 
 // Every line of JSON in the documentation is one that Marshal writes, and the
@@ -44,16 +45,16 @@ func TestDocumentation(t *testing.T) {
 	if len(histories) < 8 || len(histories[0]) != 6 {
 		t.Fatalf("%d blocks of JSON found", len(histories))
 	}
-	if problems := canister.Check(histories[0]); problems != nil {
+	if problems := sequence.Check(histories[0]); problems != nil {
 		t.Errorf("the first example: %v", problems)
 	}
-	repaired, _ := canister.Repair(histories[0][2:4])
+	repaired, _ := sequence.Repair(histories[0][2:4])
 	if shown := histories[len(histories)-1][0]; !reflect.DeepEqual(repaired[2], shown) {
 		t.Errorf("Repair adds %#v, the page shows %#v", repaired[2], shown)
 	}
-	for _, rule := range []canister.Rule{
-		canister.RuleValue, canister.RuleMissingID, canister.RuleDuplicateID, canister.RuleCallID, canister.RuleMessage, canister.RulePlace,
-		canister.RuleOrphan, canister.RuleRepeated, canister.RuleUnanswered, canister.RuleOpen,
+	for _, rule := range []sequence.Rule{
+		sequence.RuleValue, sequence.RuleMissingID, sequence.RuleDuplicateID, sequence.RuleCallID, sequence.RuleMessage, sequence.RulePlace,
+		sequence.RuleOrphan, sequence.RuleRepeated, sequence.RuleUnanswered, sequence.RuleOpen,
 	} {
 		if !strings.Contains(string(page), "`"+string(rule)+"`") {
 			t.Errorf("the rule %q is not documented", rule)

@@ -185,3 +185,42 @@ func Messages(history []Canister) []Canister {
 	}
 	return messages
 }
+
+// Pending returns, in order, the invocations at the end of the history that have
+// no result yet, or nil if there are none. Its cost depends on the number of
+// canisters from the last Assistant on, not on the length of the history. If the history
+// breaks the rules of package sequence in other ways, the result describes only its end.
+func Pending(history []Canister) []Invocation {
+	end := len(history)
+	answered := map[string]bool{}
+	for ; end > 0; end-- {
+		if result, ok := history[end-1].(Result); ok {
+			answered[result.Invocation] = true
+		} else if Message(history[end-1]) {
+			break
+		}
+	}
+	start := end
+	for start > 0 && isInvocation(history[start-1]) {
+		start--
+	}
+	if start == 0 || start == end {
+		return nil
+	}
+	message, ok := history[start-1].(Assistant)
+	if !ok {
+		return nil
+	}
+	var pending []Invocation
+	for _, c := range history[start:end] {
+		if call := c.(Invocation); call.Message == message.ID && !answered[call.ID] {
+			pending = append(pending, call)
+		}
+	}
+	return pending
+}
+
+func isInvocation(c Canister) bool {
+	_, ok := c.(Invocation)
+	return ok
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/logtail"
@@ -153,9 +154,9 @@ func (c *Conversation) checkStart() error {
 			return fmt.Errorf("converse: canister %d of the history is not valid: %w", i, err)
 		}
 	}
-	for _, problem := range canister.Check(c.history) {
-		if problem.Rule != canister.RuleOpen {
-			return fmt.Errorf("converse: the history is not valid (canister.Repair can repair it): %v", problem)
+	for _, problem := range sequence.Check(c.history) {
+		if problem.Rule != sequence.RuleOpen {
+			return fmt.Errorf("converse: the history is not valid (sequence.Repair can repair it): %v", problem)
 		}
 	}
 	return nil
@@ -275,7 +276,7 @@ func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 // Add appends canisters without asking the model: documents, instructions, or a user's
 // message for a later Continue. Missing identities and times are filled in. Either all
 // canisters enter, or none and Add returns an error: canisters that violate the rules
-// of [canister.Check] are refused. Invocations without results may only stand at the
+// of [sequence.Check] are refused. Invocations without results may only stand at the
 // end, and run with the next Continue. The metadata that mark the document of a
 // compaction are removed from added canisters.
 func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) error {

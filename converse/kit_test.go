@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
@@ -134,7 +135,7 @@ func results(history []canister.Canister) []canister.Result {
 // sound fails the test unless a history can be sent to a model.
 func sound(t testing.TB, history []canister.Canister) {
 	t.Helper()
-	for _, problem := range canister.Check(history) {
+	for _, problem := range sequence.Check(history) {
 		t.Errorf("the history is not sound: %v", problem)
 	}
 }

@@ -256,7 +256,7 @@ func TestLogAndHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	talk = converse.New(conversetest.NewScript(), nil, &converse.Options{ID: "talk", Log: broken})
-	if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "canister.Repair") {
+	if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "sequence.Repair") {
 		t.Errorf("err = %v", err)
 	}
 	if len(talk.History()) != 0 {

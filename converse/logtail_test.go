@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
@@ -66,8 +67,8 @@ func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logtail.Ma
 			t.Fatalf("at %d stands %s and not %s", at, whole[at].Header().ID, c.Header().ID)
 		}
 	}
-	for _, problem := range canister.Check(some) {
-		if problem.Rule != canister.RuleOpen {
+	for _, problem := range sequence.Check(some) {
+		if problem.Rule != sequence.RuleOpen {
 			t.Fatal(problem)
 		}
 	}

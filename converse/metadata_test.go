@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
@@ -190,7 +191,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 			if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q", err, test.want)
 			}
-			for _, problem := range canister.Check(talk.History()) {
+			for _, problem := range sequence.Check(talk.History()) {
 				t.Error(problem)
 			}
 		})

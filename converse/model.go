@@ -104,7 +104,7 @@ func (p Purpose) Answers() bool {
 type Request struct {
 	// Purpose is the purpose of the request.
 	Purpose Purpose
-	// History is the conversation so far. It passes [canister.Check].
+	// History is the conversation so far. It passes [sequence.Check].
 	History []canister.Canister
 	// Tools are the tools on offer, under the names that the model may use,
 	// in an order that stays the same as long as the tools do.

@@ -50,7 +50,7 @@ func (Await) command()    {}
 func (Done) command()     {}
 
 // Next returns the next step of a conversation from its history, which must pass
-// [canister.Check], and the policy alone. It is a pure function: the loop calls it
+// [sequence.Check], and the policy alone. It is a pure function: the loop calls it
 // before every step, and a program with the same history gets the same answer.
 //
 // A turn begins with the last User canister of the history. Now is used for Limits.Time

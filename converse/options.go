@@ -39,7 +39,7 @@ type Options struct {
 	// not added if History is set.
 	Instructions string
 	// History is the history to continue; see [Conversation.Continue]. It must pass
-	// [canister.Check], apart from invocations at its end that lack their results. The
+	// [sequence.Check], apart from invocations at its end that lack their results. The
 	// slice is copied. A program that stores conversations itself takes the canisters
 	// from [Conversation.History] after a piece of work, and passes them here to carry
 	// it on. With a Log, History must be empty.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
@@ -178,8 +179,8 @@ func (w *logWorld) judge() {
 			break
 		}
 	}
-	for _, problem := range canister.Check(kept) {
-		if problem.Rule != canister.RuleOpen {
+	for _, problem := range sequence.Check(kept) {
+		if problem.Rule != sequence.RuleOpen {
 			w.Errorf("the log is not sound: %v", problem)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
@@ -227,7 +228,7 @@ func (w *world) enter(name string) {
 // Exchange makes the world a model.
 func (w *world) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	return func(yield func(converse.ModelEvent, error) bool) {
-		for _, problem := range canister.Check(request.History) {
+		for _, problem := range sequence.Check(request.History) {
 			w.Errorf("the model is shown a broken history: %v", problem)
 		}
 		_ = append(request.History, canister.User{}) // must not reach the conversation
@@ -411,9 +412,9 @@ func (w *world) judge(before []canister.Canister, kind int, interrupted bool) {
 			w.judgeResult(result)
 		}
 	}
-	for _, problem := range canister.Check(history) {
+	for _, problem := range sequence.Check(history) {
 		switch {
-		case problem.Rule != canister.RuleOpen:
+		case problem.Rule != sequence.RuleOpen:
 			w.Errorf("the history is not sound: %v", problem)
 		case kind == 0 || kind == 1 && !interrupted:
 			w.Errorf("an invocation was left open: %v", problem)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/foreign"
@@ -101,10 +102,10 @@ func (r *recorder) load(ctx context.Context) error {
 		return nil
 	}
 	whole := append(slices.Clip(r.conv.history), added...)
-	for _, problem := range canister.Check(whole) {
-		if problem.Rule != canister.RuleOpen {
+	for _, problem := range sequence.Check(whole) {
+		if problem.Rule != sequence.RuleOpen {
 			problem.Index = held.LogIndex(problem.Index)
-			return fmt.Errorf("converse: the log does not have a valid history (canister.Repair can repair it): %v", problem)
+			return fmt.Errorf("converse: the log does not have a valid history (sequence.Repair can repair it): %v", problem)
 		}
 	}
 	r.conv.mu.Lock()

@@ -156,7 +156,7 @@ func TestBrokenHistoryIsRefused(t *testing.T) {
 	history := []canister.Canister{canister.Result{Head: canister.Head{ID: "r"}, Invocation: "nobody"}}
 	talk := converse.New(conversetest.NewScript(), nil, &converse.Options{History: history})
 	_, err := talk.Ask(t.Context(), canister.Text("Go."))
-	if err == nil || !strings.Contains(err.Error(), "canister.Repair") {
+	if err == nil || !strings.Contains(err.Error(), "sequence.Repair") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/replies"
@@ -163,8 +164,8 @@ func (t *turn) add(canisters []canister.Canister) {
 		}
 		whole = append(whole, unmarked(c))
 	}
-	for _, problem := range canister.Check(whole) {
-		if problem.Rule != canister.RuleOpen && problem.Rule != canister.RuleMissingID {
+	for _, problem := range sequence.Check(whole) {
+		if problem.Rule != sequence.RuleOpen && problem.Rule != sequence.RuleMissingID {
 			t.progress.fail(fmt.Errorf("converse: the canisters do not fit the history: %v", problem))
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/logtail"
 )
@@ -128,7 +129,7 @@ func TestViews(t *testing.T) {
 		var compactions, known int
 		check := func() {
 			told := growing.Of(g.history)
-			if problems := canister.Check(told); problems != nil {
+			if problems := sequence.Check(told); problems != nil {
 				t.Fatalf("seed %d: %v", seed, problems[0])
 			}
 			if fresh := (&compaction.View{}).Of(g.history); !reflect.DeepEqual(fresh, told) {
@@ -281,7 +282,7 @@ func FuzzView(f *testing.F) {
 					g.add(canister.Document{Head: canister.Head{ID: g.head().ID, Extra: canister.Extra{Metadata: metadata}}})
 				}
 				told := growing.Of(g.history)
-				if problems := canister.Check(told); problems != nil {
+				if problems := sequence.Check(told); problems != nil {
 					t.Fatal(problems[0])
 				}
 				if fresh := (&compaction.View{}).Of(g.history); !reflect.DeepEqual(fresh, told) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
@@ -33,7 +34,7 @@ func TestPromptInConversation(t *testing.T) {
 			if err := talk.Add(t.Context(), messages.Canisters()...); err != nil {
 				t.Fatalf("Add: %v", err)
 			}
-			if problems := canister.Check(talk.History()); len(problems) > 0 {
+			if problems := sequence.Check(talk.History()); len(problems) > 0 {
 				t.Errorf("Check: %v", problems)
 			}
 			for _, err := range talk.Send(t.Context(), canister.Text("go on")) {
@@ -41,7 +42,7 @@ func TestPromptInConversation(t *testing.T) {
 					t.Fatalf("Send: %v", err)
 				}
 			}
-			if problems := canister.Check(talk.History()); len(problems) > 0 || len(talk.History()) != len(messages.Messages)+2 {
+			if problems := sequence.Check(talk.History()); len(problems) > 0 || len(talk.History()) != len(messages.Messages)+2 {
 				t.Errorf("after a turn: %v, %d canisters", problems, len(talk.History()))
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
@@ -78,7 +79,7 @@ func TestRealConversation(t *testing.T) {
 		progress != 3 || turn.Text() != "It is of brass." {
 		t.Errorf("%d progress, %d completed, %+v", progress, len(completed), turn)
 	}
-	for _, problem := range canister.Check(talk.History()) {
+	for _, problem := range sequence.Check(talk.History()) {
 		t.Error(problem)
 	}
 }

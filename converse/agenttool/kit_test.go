@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
@@ -84,7 +85,7 @@ func newRoster(t testing.TB, invokers ...invoker.Invoker) *ensemble.Roster {
 // sound fails the test unless a history can be sent to a model.
 func sound(t testing.TB, history []canister.Canister) {
 	t.Helper()
-	for _, problem := range canister.Check(history) {
+	for _, problem := range sequence.Check(history) {
 		t.Errorf("the history is not sound: %v", problem)
 	}
 }

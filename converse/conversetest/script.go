@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/testing/suite"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -89,7 +90,7 @@ func (s *Script) Describe() telemetry.ModelInfo {
 const scriptName = "script"
 
 // Exchange plays the next line. Like every model API it checks the request: the exchange
-// fails if [canister.Check] finds a problem in the history.
+// fails if [sequence.Check] finds a problem in the history.
 func (s *Script) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	return func(yield func(converse.ModelEvent, error) bool) {
 		line, number, err := s.take(request)
@@ -118,7 +119,7 @@ func (s *Script) take(request *converse.Request) (Line, int, error) {
 }
 
 func (s *Script) check(number int, request *converse.Request) error {
-	for _, problem := range canister.Check(request.History) {
+	for _, problem := range sequence.Check(request.History) {
 		return fmt.Errorf("conversetest: exchange %d received an invalid history: %v", number, problem)
 	}
 	if number > len(s.lines) {

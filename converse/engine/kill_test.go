@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
@@ -233,7 +234,7 @@ func checkKilled(t *testing.T, kind, dir string, kills int) {
 			}
 			list = append(list, c)
 		}
-		if problems := canister.Check(list); len(problems) > 0 {
+		if problems := sequence.Check(list); len(problems) > 0 {
 			t.Errorf("the log of %s is broken: %v", name, problems)
 		}
 		results := resultsOf(list)

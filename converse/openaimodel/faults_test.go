@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
@@ -273,7 +274,7 @@ func (h *faultyTalk) check(t *testing.T) {
 		t.Errorf("the tool ran %d times", n)
 	}
 	history := h.talk.History()
-	if problems := canister.Check(history); problems != nil {
+	if problems := sequence.Check(history); problems != nil {
 		t.Error(problems)
 	}
 	var kinds []string
@@ -309,7 +310,7 @@ func TestCancelAnywhere(t *testing.T) {
 				}
 			}
 			cancel()
-			if problems := canister.Check(h.talk.History()); problems != nil {
+			if problems := sequence.Check(h.talk.History()); problems != nil {
 				t.Errorf("left %v at %d: %v", leave, at, problems)
 			}
 			if saw := h.collect(h.talk.Continue(t.Context())); saw.err != nil {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/tidwall/gjson"
@@ -52,7 +53,7 @@ func FuzzAccumulator(f *testing.F) {
 			n++
 			history = append(history, canister.Result{Head: canister.Head{ID: fmt.Sprint(n)}, Invocation: call.ID})
 		}
-		if problems := canister.Check(history); problems != nil {
+		if problems := sequence.Check(history); problems != nil {
 			t.Fatalf("%v in %+v", problems, reply)
 		}
 		sendable(t, model, history)
@@ -91,7 +92,7 @@ func FuzzResponses(f *testing.F) {
 			n++
 			history = append(history, canister.Result{Head: canister.Head{ID: fmt.Sprint(n)}, Invocation: call.ID})
 		}
-		if problems := canister.Check(history); problems != nil {
+		if problems := sequence.Check(history); problems != nil {
 			t.Fatalf("%v in %+v", problems, reply)
 		}
 		sendable(t, model, history)

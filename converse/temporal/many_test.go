@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/internal/testing/pgtest"
@@ -140,7 +141,7 @@ func (w *world) report(took time.Duration, killed, stopped failover) {
 	for i := range talks {
 		id := fmt.Sprintf("talk-%03d", i)
 		canisters := w.history(id)
-		if problems := canister.Check(canisters); len(problems) > 0 {
+		if problems := sequence.Check(canisters); len(problems) > 0 {
 			w.t.Errorf("%s: %v", id, problems)
 		}
 		for _, c := range canisters {

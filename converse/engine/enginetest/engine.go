@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
@@ -133,8 +134,8 @@ func (s *engineSubject) log(conversation string) []canister.Canister {
 	if err != nil {
 		s.Fatalf("Read of %s: %v", conversation, err)
 	}
-	for _, problem := range canister.Check(list) {
-		if problem.Rule != canister.RuleOpen {
+	for _, problem := range sequence.Check(list) {
+		if problem.Rule != sequence.RuleOpen {
 			s.Errorf("the log of %s is broken: %v", conversation, problem)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
@@ -195,7 +196,7 @@ func (s *stage) Exchange(ctx context.Context, request *converse.Request) iter.Se
 
 // exchange follows the last message of the user.
 func (s *stage) exchange(ctx context.Context, request *converse.Request, stream func(string) bool) (*converse.Reply, error) {
-	for _, problem := range canister.Check(request.History) {
+	for _, problem := range sequence.Check(request.History) {
 		return nil, fmt.Errorf("enginetest: the history is broken: %v", problem)
 	}
 	s.mu.Lock()

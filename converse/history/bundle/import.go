@@ -13,6 +13,7 @@ import (
 	"iter"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/transcript"
 )
@@ -42,7 +43,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // time of the import, and the parent of a fork is not kept.
 //
 // Each conversation is added as a whole or not at all. One that is truncated or is not
-// a valid history ([canister.Check]) is an [*Error], which ends the sequence. An error
+// a valid history ([sequence.Check]) is an [*Error], which ends the sequence. An error
 // that has [history.ErrExists] in its chain says that the store already has a
 // conversation of that identity, which is left as it is; the loop may continue with the
 // next. Import holds one conversation in memory at a time. It skips conversations
@@ -160,8 +161,8 @@ func (b *reader) check(about transcript.About, canisters []canister.Canister) er
 	if len(canisters) != about.Length {
 		return wrong(fmt.Errorf("the conversation has %d canisters, but this line says %d", len(canisters), about.Length))
 	}
-	for _, problem := range canister.Check(canisters) {
-		if problem.Rule != canister.RuleOpen {
+	for _, problem := range sequence.Check(canisters) {
+		if problem.Rule != sequence.RuleOpen {
 			return wrong(fmt.Errorf("the canisters are not a valid history: %v", problem))
 		}
 	}

@@ -10,13 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
+	"github.com/tidwall/gjson"
 )
 
 // Group is an assistant message with its calls and their results.
@@ -43,7 +42,7 @@ func GroupAt(history []canister.Canister, i int) (*Group, error) {
 	}
 	for n, call := range g.Invocations {
 		if n >= len(g.Results) || g.Results[n].Invocation != call.ID {
-			return nil, fmt.Errorf("the invocation %q in the history has no result in its place; canister.Repair repairs that", call.ID)
+			return nil, fmt.Errorf("the invocation %q in the history has no result in its place; sequence.Repair repairs that", call.ID)
 		}
 	}
 	return g, nil
@@ -165,7 +164,7 @@ func Walk(history []canister.Canister, write func(canister.Canister, *Group), le
 		case nil:
 			return 0, 0, fmt.Errorf("the history has no canister at %d", i)
 		default:
-			return 0, 0, fmt.Errorf("the %s %q in the history does not belong to an earlier message; canister.Repair repairs that", c.Kind(), c.Header().ID)
+			return 0, 0, fmt.Errorf("the %s %q in the history does not belong to an earlier message; sequence.Repair repairs that", c.Kind(), c.Header().ID)
 		}
 		// A message without calls at the very end could still get some.
 		if i = next; final || i < len(history) {

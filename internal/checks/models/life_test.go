@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
@@ -318,7 +319,7 @@ func (l *life) between() {
 		l.note("forked")
 		l.name = next
 	case l.chance(5):
-		list, changes := canister.Repair(l.damaged(list))
+		list, changes := sequence.Repair(l.damaged(list))
 		if err := l.store.Append(context.Background(), next, 0, l.through(list)...); err != nil {
 			l.t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
@@ -108,7 +109,7 @@ func (s *stage) turn(calls ...conversetest.Call) map[string]string {
 		s.Errorf("turn %d: %v", s.turns, err)
 	}
 	history := s.talk.History()
-	for _, problem := range canister.Check(history) {
+	for _, problem := range sequence.Check(history) {
 		s.Errorf("turn %d: the history is broken: %v", s.turns, problem)
 	}
 	codes := codesOf(s.T, history[len(history)-2*len(calls)-1:])

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
 	"github.com/consort-go/consort/invoker"
 )
@@ -55,7 +56,7 @@ func openBook(t *testing.T) *book {
 // add records the calls of a conversation that is over. Each has to have its
 // result, and the history to be sound.
 func (b *book) add(history []canister.Canister) error {
-	if problems := canister.Check(history); len(problems) > 0 {
+	if problems := sequence.Check(history); len(problems) > 0 {
 		return fmt.Errorf("a history is not sound: %v", problems)
 	}
 	calls := map[string]record{}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
 )
@@ -33,7 +34,7 @@ type restless struct {
 // Exchange thinks, and then asks or answers.
 func (m *restless) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	return func(yield func(converse.ModelEvent, error) bool) {
-		if problems := canister.Check(request.History); len(problems) > 0 {
+		if problems := sequence.Check(request.History); len(problems) > 0 {
 			yield(nil, fmt.Errorf("the model was given a history that is not sound: %v", problems))
 			return
 		}

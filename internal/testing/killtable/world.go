@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
@@ -334,8 +335,8 @@ func (w *World) History(store history.Store) []canister.Canister {
 		}
 		list = append(list, c)
 	}
-	for _, problem := range canister.Check(list) {
-		if problem.Rule != canister.RuleOpen {
+	for _, problem := range sequence.Check(list) {
+		if problem.Rule != sequence.RuleOpen {
 			w.tb.Errorf("the history is not sound: %v", problem)
 		}
 	}

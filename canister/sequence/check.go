@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package canister
+// Package sequence has the rules of the sequence of canisters in a history: [Check] reports
+// what breaks them, and [Repair] mends it.
+package sequence
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Rule names a rule that a valid history follows.
@@ -39,7 +44,7 @@ const (
 	RuleUnanswered Rule = "unanswered"
 	// RuleOpen: the invocation has no result yet, and only results, intents, waits
 	// and answers follow it. If all problems of a history are of this rule, the
-	// history was interrupted while calls were running; see [Pending].
+	// history was interrupted while calls were running; see [canister.Pending].
 	RuleOpen Rule = "open"
 )
 
@@ -53,66 +58,26 @@ type Problem struct {
 
 // String returns the position, the rule and the text.
 func (p Problem) String() string {
-	return fmt.Sprintf("canister %d (%s): %s: %s", p.Index, clip(p.ID), p.Rule, p.Text)
+	return fmt.Sprintf("canister %d (%s): %s: %s", p.Index, quoted(p.ID), p.Rule, p.Text)
 }
 
 // Check returns the problems of history in the order of the history, or nil if it
 // follows all rules. It ignores times and the content of canisters, and does not
 // change the history.
-func Check(history []Canister) []Problem {
+func Check(history []canister.Canister) []Problem {
 	c := checker{
 		ids:        make(map[string]bool, len(history)),
 		assistants: map[string]bool{},
 		calls:      map[string]*call{},
 		waits:      map[string]bool{},
 	}
-	for i, canister := range history {
+	for i, one := range history {
 		c.index = i
-		c.look(canister)
+		c.look(one)
 	}
 	c.unanswered()
 	slices.SortStableFunc(c.problems, func(a, b Problem) int { return cmp.Compare(a.Index, b.Index) })
 	return c.problems
-}
-
-// Pending returns, in order, the invocations at the end of the history that have
-// no result yet, or nil if there are none. Its cost depends on the number of
-// canisters from the last Assistant on, not on the length of the history. If
-// [Check] finds problems other than open invocations, the result describes only
-// the end of the history.
-func Pending(history []Canister) []Invocation {
-	end := len(history)
-	answered := map[string]bool{}
-	for ; end > 0; end-- {
-		if result, ok := history[end-1].(Result); ok {
-			answered[result.Invocation] = true
-		} else if Message(history[end-1]) {
-			break
-		}
-	}
-	start := end
-	for start > 0 && isInvocation(history[start-1]) {
-		start--
-	}
-	if start == 0 || start == end {
-		return nil
-	}
-	message, ok := history[start-1].(Assistant)
-	if !ok {
-		return nil
-	}
-	var pending []Invocation
-	for _, c := range history[start:end] {
-		if call := c.(Invocation); call.Message == message.ID && !answered[call.ID] {
-			pending = append(pending, call)
-		}
-	}
-	return pending
-}
-
-func isInvocation(c Canister) bool {
-	_, ok := c.(Invocation)
-	return ok
 }
 
 // checker walks a history once.
@@ -146,36 +111,36 @@ func (c *checker) broken(id string, rule Rule, format string, args ...any) {
 	c.problems = append(c.problems, Problem{c.index, id, rule, fmt.Sprintf(format, args...)})
 }
 
-func (c *checker) look(canister Canister) {
-	switch held := canister.(type) {
-	case User, Supervisor, Document:
+func (c *checker) look(one canister.Canister) {
+	switch held := one.(type) {
+	case canister.User, canister.Supervisor, canister.Document:
 		c.block = nil
-	case Assistant:
+	case canister.Assistant:
 		c.block = &block{message: held.ID, callIDs: map[string]bool{}}
 		c.assistants[held.ID] = true
-	case Invocation:
+	case canister.Invocation:
 		c.invocation(held)
-	case Result:
+	case canister.Result:
 		if asked := c.about(held.ID, held.Invocation); asked != nil {
 			asked.answered = true
 		}
-	case Intent:
+	case canister.Intent:
 		c.about(held.ID, held.Invocation)
 		c.close()
-	case Wait:
+	case canister.Wait:
 		c.close()
 		c.waits[held.ID] = false
 		if held.Invocation != "" {
 			c.about(held.ID, held.Invocation)
 		}
-	case Answer:
+	case canister.Answer:
 		c.answer(held)
 		c.close()
 	default:
 		c.broken("", RuleValue, "%T is not one of the kinds, held by value", held)
 		return
 	}
-	id := canister.Header().ID
+	id := one.Header().ID
 	switch {
 	case id == "":
 		c.broken(id, RuleMissingID, "the canister has no identity")
@@ -185,21 +150,21 @@ func (c *checker) look(canister Canister) {
 	c.ids[id] = true
 }
 
-func (c *checker) invocation(v Invocation) {
+func (c *checker) invocation(v canister.Invocation) {
 	this := &call{index: c.index, id: v.ID}
 	c.calls[v.ID] = this
 	c.order = append(c.order, this)
 	switch {
 	case v.Message == "" || !c.assistants[v.Message]:
-		c.broken(v.ID, RuleMessage, "its message %s is not an Assistant in the history before it", clip(v.Message))
+		c.broken(v.ID, RuleMessage, "its message %s is not an Assistant in the history before it", quoted(v.Message))
 		return
 	case c.block == nil || c.block.message != v.Message || c.block.closed:
-		c.broken(v.ID, RulePlace, "it does not directly follow its message %s or another invocation of that message", clip(v.Message))
+		c.broken(v.ID, RulePlace, "it does not directly follow its message %s or another invocation of that message", quoted(v.Message))
 		return
 	case v.CallID == "":
 		c.broken(v.ID, RuleCallID, "it has no CallID")
 	case c.block.callIDs[v.CallID]:
-		c.broken(v.ID, RuleCallID, "another invocation of the message has the same CallID %s", clip(v.CallID))
+		c.broken(v.ID, RuleCallID, "another invocation of the message has the same CallID %s", quoted(v.CallID))
 	}
 	c.block.callIDs[v.CallID] = true
 	this.block = c.block
@@ -212,10 +177,10 @@ func (c *checker) about(id, invocation string) *call {
 	asked := c.calls[invocation]
 	switch {
 	case asked == nil || invocation == "":
-		c.broken(id, RuleOrphan, "it belongs to the invocation %s, which is not in the history before it", clip(invocation))
+		c.broken(id, RuleOrphan, "it belongs to the invocation %s, which is not in the history before it", quoted(invocation))
 		return nil
 	case asked.answered:
-		c.broken(id, RuleRepeated, "the invocation %s already has a result", clip(invocation))
+		c.broken(id, RuleRepeated, "the invocation %s already has a result", quoted(invocation))
 		return nil
 	case asked.block == nil || asked.block != c.block:
 		c.broken(id, RulePlace, "it does not directly follow the invocations of the message that asked for it")
@@ -232,13 +197,13 @@ func (c *checker) close() {
 	}
 }
 
-func (c *checker) answer(a Answer) {
+func (c *checker) answer(a canister.Answer) {
 	answered, known := c.waits[a.Wait]
 	switch {
 	case !known || a.Wait == "":
-		c.broken(a.ID, RuleOrphan, "it answers the wait %s, which is not in the history before it", clip(a.Wait))
+		c.broken(a.ID, RuleOrphan, "it answers the wait %s, which is not in the history before it", quoted(a.Wait))
 	case answered:
-		c.broken(a.ID, RuleRepeated, "the wait %s already has an answer", clip(a.Wait))
+		c.broken(a.ID, RuleRepeated, "the wait %s already has an answer", quoted(a.Wait))
 	default:
 		c.waits[a.Wait] = true
 	}
@@ -258,3 +223,6 @@ func (c *checker) unanswered() {
 		}
 	}
 }
+
+// quoted quotes a name for a sentence and limits its length.
+func quoted(name string) string { return fmt.Sprintf("%q", textcut.Bytes(name, 60)) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package canister_test
+package sequence_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 )
 
 func TestRepair(t *testing.T) {
@@ -76,14 +77,14 @@ func TestRepair(t *testing.T) {
 	} {
 		t.Run(test.history, func(t *testing.T) {
 			given := history(test.history)
-			repaired, changes := canister.Repair(given)
+			repaired, changes := sequence.Repair(given)
 			if got := notes(repaired); got != test.want {
 				t.Errorf("repaired as %q, want %q", got, test.want)
 			}
 			var did []string
 			for _, c := range changes {
 				at := c.After
-				if c.Action == canister.ActionDropped {
+				if c.Action == sequence.ActionDropped {
 					at = c.Before
 				}
 				did = append(did, fmt.Sprint(c.Action, " ", at))
@@ -99,7 +100,7 @@ func TestRepair(t *testing.T) {
 func TestRepairOfDifferentAssistantsOfOneName(t *testing.T) {
 	given := history("a1 i1>a1 r1>i1 u1 a1 i2>a1 r2>i2")
 	given[4] = canister.Assistant{Head: canister.Head{ID: "a1"}, Content: canister.Texts("another")}
-	repaired, changes := canister.Repair(given)
+	repaired, changes := sequence.Repair(given)
 	if got, want := notes(repaired), "a1 i1>a1 r1>i1 u1 a1-2 i2>a1-2 r2>i2"; got != want {
 		t.Errorf("repaired as %q, want %q", got, want)
 	}
@@ -110,7 +111,7 @@ func TestRepairOfDifferentAssistantsOfOneName(t *testing.T) {
 }
 
 func TestRepairSaysThatTheCallWasInterrupted(t *testing.T) {
-	repaired, changes := canister.Repair(history("a1 i1>a1"))
+	repaired, changes := sequence.Repair(history("a1 i1>a1"))
 	want := canister.Result{
 		Head:       canister.Head{ID: "i1-result"},
 		Invocation: "i1",
@@ -130,7 +131,7 @@ func TestRepairOfMissingCallIDs(t *testing.T) {
 		return canister.Invocation{Head: canister.Head{ID: id}, Message: "a1"}
 	}
 	given := append(history("a1"), call("i1"), call("i2"))
-	repaired, _ := canister.Repair(given)
+	repaired, _ := sequence.Repair(given)
 	if got := notes(repaired[:3]); got != "a1 i1>a1#call i2>a1#call-2" {
 		t.Errorf("repaired as %q", got)
 	}
@@ -141,12 +142,12 @@ func TestRepairOfMissingCallIDs(t *testing.T) {
 func checkRepair(t *testing.T, given []canister.Canister) {
 	t.Helper()
 	before := slices.Clone(given)
-	problems := canister.Check(given)
-	repaired, changes := canister.Repair(given)
+	problems := sequence.Check(given)
+	repaired, changes := sequence.Repair(given)
 	if !reflect.DeepEqual(given, before) {
 		t.Fatal("the history given was changed")
 	}
-	if left := canister.Check(repaired); left != nil {
+	if left := sequence.Check(repaired); left != nil {
 		t.Fatalf("problems are left: %v", left)
 	}
 	if (len(problems) == 0) != (len(changes) == 0) {
@@ -159,24 +160,24 @@ func checkRepair(t *testing.T, given []canister.Canister) {
 		t.Fatalf("pending: %v", pending)
 	}
 	account(t, given, repaired, changes)
-	if again, more := canister.Repair(repaired); more != nil || !bytes.Equal(lines(t, again), lines(t, repaired)) {
+	if again, more := sequence.Repair(repaired); more != nil || !bytes.Equal(lines(t, again), lines(t, repaired)) {
 		t.Fatalf("a second repair changes more: %v", more)
 	}
-	if other, same := canister.Repair(given); !bytes.Equal(lines(t, other), lines(t, repaired)) || !reflect.DeepEqual(same, changes) {
+	if other, same := sequence.Repair(given); !bytes.Equal(lines(t, other), lines(t, repaired)) || !reflect.DeepEqual(same, changes) {
 		t.Fatal("two repairs of one history differ")
 	}
 }
 
 // account fails unless the changes explain the difference of the histories: each canister
 // is dropped, or in the repaired history with its recorded change.
-func account(t *testing.T, given, repaired []canister.Canister, changes []canister.Change) {
+func account(t *testing.T, given, repaired []canister.Canister, changes []sequence.Change) {
 	t.Helper()
 	gone, added := map[int]bool{}, map[int]bool{}
 	for _, c := range changes {
 		switch c.Action {
-		case canister.ActionDropped:
+		case sequence.ActionDropped:
 			gone[c.Before] = true
-		case canister.ActionAdded:
+		case sequence.ActionAdded:
 			added[c.After] = true
 		}
 		if c.After >= 0 && repaired[c.After].Header().ID != c.ID {
@@ -328,7 +329,7 @@ func FuzzRepair(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, messages, turns uint8) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		valid := conversation(r, int(messages))
-		if problems := canister.Check(valid); problems != nil {
+		if problems := sequence.Check(valid); problems != nil {
 			t.Fatalf("a good history has problems: %v", problems)
 		}
 		checkRepair(t, damage(r, valid, int(turns)))
@@ -342,11 +343,14 @@ func TestRepairOfManyOfOneName(t *testing.T) {
 		extra := canister.Extra{Metadata: canister.Fields{"n": json.RawMessage(fmt.Sprint(i))}}
 		given = append(given, canister.User{Head: canister.Head{ID: "u", Extra: extra}})
 	}
-	repaired, changes := canister.Repair(given)
-	if canister.Check(repaired) != nil || len(repaired) != len(given) || len(changes) != len(given)-1 {
+	repaired, changes := sequence.Repair(given)
+	if sequence.Check(repaired) != nil || len(repaired) != len(given) || len(changes) != len(given)-1 {
 		t.Errorf("%d canisters, %d changes", len(repaired), len(changes))
 	}
 }
+
+// foreign is a canister that another package has made.
+type foreign struct{ canister.User }
 
 func TestRepairTakesPointersForWhatTheyPointAt(t *testing.T) {
 	user, assistant, supervisor, document := canister.User{Head: canister.Head{ID: "1"}},
@@ -355,7 +359,7 @@ func TestRepairTakesPointersForWhatTheyPointAt(t *testing.T) {
 	result := canister.Result{Head: canister.Head{ID: "6"}, Invocation: "5"}
 	given := []canister.Canister{&user, &supervisor, &document, &assistant, &invocation, &result, (*canister.Document)(nil), foreign{user}}
 	want := []canister.Canister{user, supervisor, document, assistant, invocation, result}
-	repaired, changes := canister.Repair(given)
+	repaired, changes := sequence.Repair(given)
 	if !reflect.DeepEqual(repaired, want) || len(changes) != 8 {
 		t.Errorf("repaired as %#v\n%v", repaired, changes)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package canister_test
+package sequence_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/canister/sequence"
 )
 
 // history makes a history from a line of notes such as
@@ -156,9 +157,9 @@ func TestCheckAndPending(t *testing.T) {
 		t.Run(test.history, func(t *testing.T) {
 			given := history(test.history)
 			var got []string
-			for _, p := range canister.Check(given) {
+			for _, p := range sequence.Check(given) {
 				got = append(got, fmt.Sprint(p.Index, " ", p.Rule))
-				if c := given[p.Index]; c != nil && p.Rule != canister.RuleValue && p.ID != c.Header().ID {
+				if c := given[p.Index]; c != nil && p.Rule != sequence.RuleValue && p.ID != c.Header().ID {
 					t.Errorf("%v has the identity of another canister", p)
 				}
 				if p.Text == "" || !strings.Contains(p.String(), p.Text) {
@@ -182,8 +183,8 @@ func TestCheckAndPending(t *testing.T) {
 func TestCheckOfAMissingCallID(t *testing.T) {
 	given := history("a1 i1>a1")
 	given[1] = canister.Invocation{Head: canister.Head{ID: "i1"}, Message: "a1"}
-	problems := canister.Check(given)
-	if len(problems) != 2 || problems[0].Rule != canister.RuleCallID {
+	problems := sequence.Check(given)
+	if len(problems) != 2 || problems[0].Rule != sequence.RuleCallID {
 		t.Errorf("found %v", problems)
 	}
 }
@@ -193,8 +194,8 @@ func TestPendingIsWhatIsOpen(t *testing.T) {
 	whole := history("s1 u1 a1 i1>a1 i2>a1 i3>a1 r1>i1 r2>i2 r3>i3 a2 i4>a2 r4>i4 a3 u2")
 	for end := range len(whole) + 1 {
 		var open, pending []string
-		for _, p := range canister.Check(whole[:end]) {
-			if p.Rule != canister.RuleOpen {
+		for _, p := range sequence.Check(whole[:end]) {
+			if p.Rule != sequence.RuleOpen {
 				t.Errorf("cut at %d: %v", end, p)
 			}
 			open = append(open, p.ID)

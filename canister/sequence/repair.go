@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package canister
+package sequence
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/consort-go/consort/canister"
 )
 
 // Action names a way in which [Repair] changes a history.
@@ -33,7 +35,7 @@ type Change struct {
 }
 
 // String returns the action, the ID and the text.
-func (c Change) String() string { return fmt.Sprintf("%s %s: %s", c.Action, clip(c.ID), c.Text) }
+func (c Change) String() string { return fmt.Sprintf("%s %s: %s", c.Action, quoted(c.ID), c.Text) }
 
 // The text and code of the Results that Repair adds; the code is one of the
 // failure codes of the invoker package.
@@ -67,12 +69,12 @@ const (
 //     CallID within its message. If several canisters share an ID, a reference
 //     means the nearest earlier Assistant, or the Invocations of that ID one after
 //     another.
-func Repair(history []Canister) ([]Canister, []Change) {
+func Repair(history []canister.Canister) ([]canister.Canister, []Change) {
 	r := repair{history: history}
 	slots := r.keep()
 	r.lay(r.link(slots))
 	r.settle()
-	repaired := make([]Canister, len(r.out))
+	repaired := make([]canister.Canister, len(r.out))
 	for i, s := range r.out {
 		repaired[i] = s.canister
 	}
@@ -81,14 +83,14 @@ func Repair(history []Canister) ([]Canister, []Change) {
 
 // repair is the state of one [Repair].
 type repair struct {
-	history []Canister
+	history []canister.Canister
 	changes []Change
 	out     []*slot // the repaired history
 }
 
 // slot is a canister that moves from the original to the repaired history.
 type slot struct {
-	canister Canister
+	canister canister.Canister
 	before   int     // index in the original history; -1 if added
 	note     string  // why it was added, or an earlier change to it
 	parent   *slot   // the Assistant of an Invocation, the Invocation of a Result, Intent, Wait or Answer
@@ -125,7 +127,7 @@ func (r *repair) keep() []*slot {
 		}
 		s := &slot{canister: c, before: i}
 		if id := c.Header().ID; id != "" && holders[id] > 1 {
-			line, err := Marshal(c)
+			line, err := canister.Marshal(c)
 			if err == nil && lines[string(line)] {
 				r.drop(i, id, "the same canister occurs earlier in the history")
 				continue
@@ -142,33 +144,33 @@ func (r *repair) keep() []*slot {
 
 // byValue returns c and true if c is one of the kinds by value; the canister that
 // c points to, and false, if c is a non-nil pointer to one; and otherwise nil.
-func byValue(c Canister) (Canister, bool) {
+func byValue(c canister.Canister) (canister.Canister, bool) {
 	switch c := c.(type) {
-	case User, Assistant, Supervisor, Document, Invocation, Result, Intent, Wait, Answer:
+	case canister.User, canister.Assistant, canister.Supervisor, canister.Document, canister.Invocation, canister.Result, canister.Intent, canister.Wait, canister.Answer:
 		return c, true
-	case *User:
+	case *canister.User:
 		return held(c)
-	case *Assistant:
+	case *canister.Assistant:
 		return held(c)
-	case *Supervisor:
+	case *canister.Supervisor:
 		return held(c)
-	case *Document:
+	case *canister.Document:
 		return held(c)
-	case *Invocation:
+	case *canister.Invocation:
 		return held(c)
-	case *Result:
+	case *canister.Result:
 		return held(c)
-	case *Intent:
+	case *canister.Intent:
 		return held(c)
-	case *Wait:
+	case *canister.Wait:
 		return held(c)
-	case *Answer:
+	case *canister.Answer:
 		return held(c)
 	}
 	return nil, false
 }
 
-func held[T Canister](c *T) (Canister, bool) {
+func held[T canister.Canister](c *T) (canister.Canister, bool) {
 	if c == nil {
 		return nil, false
 	}
@@ -180,7 +182,7 @@ func held[T Canister](c *T) (Canister, bool) {
 func (r *repair) link(slots []*slot) []*slot {
 	first := map[string]*slot{} // Assistants by identity
 	for _, s := range slots {
-		if a, ok := s.canister.(Assistant); ok && first[a.ID] == nil {
+		if a, ok := s.canister.(canister.Assistant); ok && first[a.ID] == nil {
 			first[a.ID] = s
 		}
 	}
@@ -190,21 +192,21 @@ func (r *repair) link(slots []*slot) []*slot {
 	calls := map[string][]*slot{} // Invocations by identity
 	for _, s := range slots {
 		switch c := s.canister.(type) {
-		case Assistant:
+		case canister.Assistant:
 			nearest[c.ID] = s
 			block = s
 			top = append(top, s)
-		case Result:
+		case canister.Result:
 			results = append(results, s)
-		case Intent, Wait, Answer:
+		case canister.Intent, canister.Wait, canister.Answer:
 			s.message = block
 			notes = append(notes, s)
 			top = append(top, s)
-		case Invocation:
+		case canister.Invocation:
 			s.parent = cmp.Or(nearest[c.Message], first[c.Message])
 			if s.parent == nil {
 				s.parent = &slot{
-					canister: Assistant{Head: Head{ID: c.Message}},
+					canister: canister.Assistant{Head: canister.Head{ID: c.Message}},
 					before:   -1,
 					note:     "invocations refer to this message, which is not in the history",
 				}
@@ -232,13 +234,13 @@ func (r *repair) note(notes []*slot, calls map[string][]*slot) map[*slot]bool {
 	for _, s := range notes {
 		var belongs bool
 		switch c := s.canister.(type) {
-		case Intent:
+		case canister.Intent:
 			belongs = r.attach(s, calls[c.Invocation])
-		case Wait:
+		case canister.Wait:
 			if belongs = c.Invocation == "" || r.attach(s, calls[c.Invocation]); belongs && waits[c.ID] == nil {
 				waits[c.ID] = s
 			}
-		case Answer:
+		case canister.Answer:
 			s.wait = waits[c.Wait]
 			if belongs = s.wait != nil; belongs {
 				delete(waits, c.Wait)
@@ -267,13 +269,13 @@ func (r *repair) attach(s *slot, asked []*slot) bool {
 // answer connects each Result with its Invocation, or drops it.
 func (r *repair) answer(results []*slot, calls map[string][]*slot) {
 	for _, s := range results {
-		result := s.canister.(Result)
+		result := s.canister.(canister.Result)
 		waiting, known := calls[result.Invocation]
 		switch {
 		case !known:
-			r.drop(s.before, result.ID, "it answers the invocation %s, which is not in the history", clip(result.Invocation))
+			r.drop(s.before, result.ID, "it answers the invocation %s, which is not in the history", quoted(result.Invocation))
 		case len(waiting) == 0:
-			r.drop(s.before, result.ID, "the invocation %s already has a result", clip(result.Invocation))
+			r.drop(s.before, result.ID, "the invocation %s already has a result", quoted(result.Invocation))
 		default:
 			s.parent = waiting[0]
 			waiting[0].result = s
@@ -296,7 +298,7 @@ func (r *repair) lay(top []*slot) {
 		for _, call := range s.calls {
 			if call.result == nil {
 				call.result = &slot{
-					canister: Result{Content: Texts(interrupted), Code: canceled},
+					canister: canister.Result{Content: canister.Texts(interrupted), Code: canceled},
 					before:   -1,
 					note:     "its invocation had no result",
 					parent:   call,
@@ -409,11 +411,11 @@ func (s *slot) identify(ids *names, index int) []string {
 		base = s.parent.canister.Header().ID + "-result"
 	}
 	head.ID = ids.derive(cmp.Or(had, base))
-	s.canister = WithHead(s.canister, head)
+	s.canister = canister.WithHead(s.canister, head)
 	if had == "" {
-		return []string{fmt.Sprintf("it had no identity; its identity is now %s", clip(head.ID))}
+		return []string{fmt.Sprintf("it had no identity; its identity is now %s", quoted(head.ID))}
 	}
-	return []string{fmt.Sprintf("its identity %s was taken; it is now %s", clip(had), clip(head.ID))}
+	return []string{fmt.Sprintf("its identity %s was taken; it is now %s", quoted(had), quoted(head.ID))}
 }
 
 // refer makes the canister refer to its parent, and gives an Invocation a unique
@@ -422,37 +424,37 @@ func (s *slot) refer() []string {
 	var notes []string
 	set := func(field *string, name, now string) {
 		if *field != now {
-			notes = append(notes, fmt.Sprintf("its %s was %s; it is now %s", name, clip(*field), clip(now)))
+			notes = append(notes, fmt.Sprintf("its %s was %s; it is now %s", name, quoted(*field), quoted(now)))
 			*field = now
 		}
 	}
 	switch c := s.canister.(type) {
-	case Assistant:
+	case canister.Assistant:
 		s.callIDs = newNames()
 		for _, call := range s.calls {
-			s.callIDs.reserved[call.canister.(Invocation).CallID] = true
+			s.callIDs.reserved[call.canister.(canister.Invocation).CallID] = true
 		}
-	case Invocation:
+	case canister.Invocation:
 		set(&c.Message, "message", s.parent.canister.Header().ID)
 		if !s.parent.callIDs.keep(c.CallID) {
 			set(&c.CallID, "CallID", s.parent.callIDs.derive(cmp.Or(c.CallID, "call")))
 		}
 		s.canister = c
-	case Result:
+	case canister.Result:
 		set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
 		s.canister = c
-	case Intent:
+	case canister.Intent:
 		set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
 		s.canister = c
-	case Wait:
+	case canister.Wait:
 		if c.Invocation != "" {
 			set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
 		}
 		s.canister = c
-	case Answer:
+	case canister.Answer:
 		set(&c.Wait, "wait", s.wait.canister.Header().ID)
 		s.canister = c
-	case User, Supervisor, Document: // they name no other canister
+	case canister.User, canister.Supervisor, canister.Document: // they name no other canister
 	}
 	return notes
 }
