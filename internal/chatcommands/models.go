@@ -53,6 +53,9 @@ func (c *Chat) model(ctx context.Context, name string) error {
 
 // compact summarises the older part of the conversation.
 func (c *Chat) compact(ctx context.Context, _ string) error {
+	if c.Config.Compaction == nil {
+		return errors.New("the configuration has no table [compaction], which says how conversations are summarised; an empty one is enough")
+	}
 	talk := c.Session.Conversation()
 	var done *converse.CompactionCompleted
 	err := c.play(ctx, func(ctx context.Context) iter.Seq2[converse.Event, error] {

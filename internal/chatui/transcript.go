@@ -34,9 +34,12 @@ type picture struct {
 // printed reports that rows are in the scrollback.
 type printed int
 
-// add adds text, which may contain colours and several lines. Lines are wrapped at width.
+// add adds text, which may contain colours and several lines. Lines are wrapped at width,
+// and further rows of a line are indented like its last column.
 func (t *transcript) add(text string, width int) {
-	t.rows = append(t.rows, wrapAll(text, width)...)
+	for line := range strings.SplitSeq(visible(text), "\n") {
+		t.rows = append(t.rows, wrapColumns(line, width)...)
+	}
 }
 
 // write adds text whose last line may be unfinished.
@@ -176,6 +179,35 @@ func hang(indent, line string, width int) []string {
 		rows[i] = indent + row
 	}
 	return rows
+}
+
+// gap separates the columns of a line.
+var gap = regexp.MustCompile(`\S  +`)
+
+// wrapColumns wraps the last column of a line that begins in the left half of the width. If
+// the first column is wider, the others are wrapped below it.
+func wrapColumns(line string, width int) []string {
+	line = strings.ReplaceAll(line, "\t", "    ")
+	if columns(line) <= width {
+		return []string{line}
+	}
+	plain := ansi.Strip(line)
+	indent := len(plain) - len(strings.TrimLeft(plain, " "))
+	at := indent
+	for _, found := range gap.FindAllStringIndex(plain, -1) {
+		start := columns(plain[:found[1]])
+		if start <= width/2 {
+			at = start
+			continue
+		}
+		if at > indent {
+			break
+		}
+		first := ansi.TruncateLeftWc(ansi.TruncateWc(line, columns(plain[:found[0]+1]), ""), indent, "")
+		rows := hang(strings.Repeat(" ", indent), first, width)
+		return append(rows, hang(strings.Repeat(" ", indent+4), ansi.TruncateLeftWc(line, start, ""), width)...)
+	}
+	return hang(ansi.TruncateWc(line, at, ""), ansi.TruncateLeftWc(line, at, ""), width)
 }
 
 // fit cuts a line at width.

@@ -14,6 +14,25 @@ import (
 	"github.com/consort-go/consort/internal/rendering"
 )
 
+// Lines of texts and tables are wrapped in their columns, with their colours.
+func TestLinesAreWrappedInColumns(t *testing.T) {
+	for line, want := range map[string]string{
+		"/new      begin a new words":                       "/new      begin a|          new words",
+		"  a note that is indented":                         "  a note that is|  indented",
+		"a text without columns":                            "a text without|columns",
+		"  files__create_directory  Create a new directory": "  files__create_dire|  ctory|      Create a new|      directory",
+		"1  user  hello  hello hello":                       "1  user  hello|         hello hello",
+		"\x1b[2m/new      begin a new one\x1b[m":            "\x1b[2m/new      \x1b[m\x1b[2mbegin a\x1b[m|          \x1b[2mnew one\x1b[m",
+		"short  and  narrow":                                "short  and  narrow",
+	} {
+		var paper transcript
+		paper.add(line, 20)
+		if got := strings.Join(paper.rows, "|"); got != want {
+			t.Errorf("%q is %q, not %q", line, got, want)
+		}
+	}
+}
+
 // Rows with images leave the region that is redrawn, each by itself, and others stay.
 func TestPicturesArePrinted(t *testing.T) {
 	paper := transcript{rows: []string{"one", "two"}}

@@ -65,7 +65,9 @@ func (s commandSession) Compose(text string) bool {
 // Switch closes the conversation and opens another one.
 func (s commandSession) Switch(ctx context.Context, to chatcommands.Opening) error {
 	c, was := s.chat, s.chat.session
-	o := session.Options{Store: was.Store, Model: was.Model, Want: histories.Choice{ID: to.ID, Must: to.ID != ""}, History: to.History}
+	// Nothing is stored of a conversation that is empty.
+	unstored := to.ID == was.Conversation.ID() && was.Conversation.Length() == 0
+	o := session.Options{Store: was.Store, Model: was.Model, Want: histories.Choice{ID: to.ID, Must: to.ID != "" && !unstored}, History: to.History}
 	if to.Model != nil {
 		o.Model = to.Model
 	}
