@@ -381,7 +381,7 @@ url = "http://x"
 			[]string{
 				`consort.toml:3:1: serve.burst: only together with rate, which limits the requests; set rate`,
 				`consort.toml:4:9: serve.clients[0].token: missing: expected the token that the client sends, such as token = ` +
-					`"env:ADA_TOKEN", or the name in its certificate`,
+					`"env:ADA_TOKEN", its hash (consort token new makes both), or the name in its certificate`,
 				`consort.toml:5:15: serve.clients[0].trusted.user: expected a string that is not empty`,
 				`consort.toml:9:7: serve.clients[2].token: another client already has this token`,
 				`consort.toml:10:1: serve.clients[2].trust: unknown key; did you mean "trusted"?`,
@@ -416,7 +416,7 @@ url = "http://x"
 				`consort.toml:3:1: serve.grpc_tls.key: missing: expected the file of the certificate's key, such as key = "server.key"`,
 				`consort.toml:3:42: serve.grpc_tls.client_ca: expected a string that is not empty`,
 				`consort.toml:7:13: serve.clients[1].certificate: another client already has this name`,
-				`consort.toml:9:1: serve.clients[2].certificate: a client is identified by its token or its certificate, not both; make it two clients`,
+				`consort.toml:9:1: serve.clients[2].certificate: a client is identified by one of token, token_hash and certificate; make it two clients`,
 				`consort.toml:12:13: serve.clients[3].certificate: expected a string that is not empty`}},
 		{"certificates of nobody", "[serve]\nhttp='127.0.0.1:0'\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c', key='k'}\nclients=[{certificate='a'}]\n",
 			[]string{

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse/agenttool"
@@ -71,11 +73,15 @@ type Serve struct {
 
 // Client is a client that is served over HTTP or gRPC.
 type Client struct {
-	// Token is the client's bearer token. Certificate, for gRPC, is the name in the
-	// client's certificate: one of its alternative names (URI, DNS or email), or the
-	// common name if it has none. Exactly one of Token and Certificate is set.
+	// Token is the client's bearer token. TokenHash is its hash instead: sha256: and 64
+	// hexadecimal digits. Certificate, for gRPC, is the name in the client's certificate:
+	// one of its alternative names (URI, DNS or email), or the common name if it has none.
+	// Exactly one of the three is set.
 	Token       Value
+	TokenHash   string
 	Certificate string
+	// Expires is when the token expires; zero means never.
+	Expires time.Time
 	// Name identifies the client in logs, metrics and the audit; may be empty.
 	Name string
 	// Trusted holds the trusted values of the client; may be nil.
@@ -187,6 +193,8 @@ func (s *Serve) fields() []field {
 func (c *Client) fields() []field {
 	return []field{
 		{"token", bearer(&c.Token)},
+		{"token_hash", tokenHash(&c.TokenHash)},
+		{"expires", expiry(&c.Expires)},
 		{"certificate", text(&c.Certificate)},
 		{"name", text(&c.Name)},
 		{"trusted", trustedTable(&c.Trusted)},
@@ -198,12 +206,20 @@ func (c *Client) fields() []field {
 
 func (c *Client) check(r *reader, n *document.Node) {
 	emptyLists(r, n, "allow", "deny")
-	token, certificate := n.Member("token"), n.Member("certificate")
-	switch {
-	case token == nil && certificate == nil:
-		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`)
-	case token != nil && certificate != nil:
-		r.wrongKey(certificate, "a client is identified by its token or its certificate, not both; make it two clients")
+	var first *document.Node
+	for _, key := range []string{"token", "token_hash", "certificate"} {
+		switch found := n.Member(key); {
+		case found != nil && first != nil:
+			r.wrongKey(found, "a client is identified by one of token, token_hash and certificate; make it two clients")
+		case found != nil:
+			first = found
+		}
+	}
+	if first == nil {
+		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", its hash (consort token new makes both), or the name in its certificate`)
+	}
+	if stray := n.Member("expires"); stray != nil && n.Member("certificate") != nil {
+		r.wrongKey(stray, "only for a token; a certificate has an expiry of its own")
 	}
 }
 
@@ -295,13 +311,16 @@ func (s *Serve) distinct(r *reader, clients *document.Node) {
 	if len(elements) != len(s.Clients) {
 		return
 	}
-	seen := map[string]bool{}
+	seen := map[[sha256.Size]byte]bool{}
 	for i, client := range s.Clients {
-		token := client.Token.Reveal()
-		if token != "" && seen[token] {
-			r.wrong(elements[i].Member("token"), "another client already has this token")
+		hash, key := client.hash(), "token"
+		if client.TokenHash != "" {
+			key = "token_hash"
 		}
-		seen[token] = true
+		if at := elements[i].Member(key); hash != [sha256.Size]byte{} && seen[hash] && at != nil {
+			r.wrong(at, "another client already has this token")
+		}
+		seen[hash] = true
 	}
 }
 
@@ -387,11 +406,12 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 			a.certified = append(a.certified, values)
 			continue // withTLS reports the problem
 		}
-		if client.Token.Reveal() == "" {
+		hash := client.hash()
+		if hash == [sha256.Size]byte{} {
 			err = errors.Join(err, about(path+".token", errors.New("missing")))
 		}
 		errs = append(errs, err)
-		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
+		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Hash: parseHash(client.TokenHash), Name: client.Name, Trusted: values, Expires: client.Expires})
 	}
 	options.Select, options.Profile = s.selections(a.Roster, config.Tools)
 	options.Finds, options.Pinned = s.finds, config.Tools.Pinned

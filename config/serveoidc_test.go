@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
@@ -113,6 +114,38 @@ func TestOIDCMistakes(t *testing.T) {
 	} {
 		if _, err := parse("serve = {"+text+"}", nil); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestTokenHashes(t *testing.T) {
+	const hash = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08" // of "test"
+	client := func(text string) string { return "http = '127.0.0.1:0', clients = [{" + text + "}]" }
+	for text, want := range map[string]string{
+		client("token_hash = '" + hash + "'"):                                        "",
+		client("token_hash = '" + hash + "', expires = '2027-01-31'"):                "",
+		client("token_hash = '" + hash + "', expires = '2027-01-31T12:00:00+02:00'"): "",
+		client("token_hash = '" + hash[7:] + "'"):                                    `serve.clients[0].token_hash: expected "sha256:"`,
+		client("token_hash = '" + hash + "0'"):                                       "serve.clients[0].token_hash: expected",
+		client("token_hash = ''"):                                                    "serve.clients[0].token_hash",
+		client("token_hash = 'sha256:" + strings.Repeat("0", 64) + "'"):              "serve.clients[0].token_hash: expected",
+		client("token_hash = '" + hash + "', token = '0123456789abcdef'"):            "serve.clients[0].token_hash: a client is identified by one of",
+		client("token_hash = '" + hash + "', expires = '31.1.2027'"):                 "serve.clients[0].expires: expected a date",
+		client("certificate = 'x', expires = '2027-01-31'"):                          "serve.clients[0].expires: only for a token",
+		client("token_hash = '" + hash + "'}, {token_hash = '" + hash + "'"):         "serve.clients[1].token_hash: another client already has this token",
+		client("expires = '2027-01-31'"):                                             "serve.clients[0].token: missing",
+	} {
+		if _, err := parse("serve = {"+text+"}", nil); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	for text, want := range map[string]time.Time{
+		"2027-01-31":                time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC),
+		"2027-01-31T12:00:00+02:00": time.Date(2027, 1, 31, 10, 0, 0, 0, time.UTC),
+	} {
+		c := mustParse(t, "serve = {"+client("token_hash = '"+hash+"', expires = '"+text+"'")+"}")
+		if got := c.Serve.Clients[0].Expires; !got.Equal(want) {
+			t.Errorf("%s is %v", text, got)
 		}
 	}
 }

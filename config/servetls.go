@@ -4,6 +4,7 @@ package config
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (s *Serve) asksForCertificates() bool { return s.GRPCTLS.CA.Reveal() != "" 
 
 // byToken reports whether a client can have a token.
 func (s *Serve) byToken() bool {
-	return s.Token.Reveal() != "" || s.OIDC != nil || slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Token.Reveal() != "" })
+	return s.Token.Reveal() != "" || s.OIDC != nil || slices.ContainsFunc(s.Clients, func(c Client) bool { return c.hash() != [sha256.Size]byte{} })
 }
 
 // byCertificate reports whether a client is identified by a certificate.

@@ -3,6 +3,8 @@
 package access_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,8 +37,10 @@ func Example() {
 
 func TestCheck(t *testing.T) {
 	user := invoker.NewTrusted[string]("user_id")
+	hash := sha256.Sum256([]byte("hashed"))
 	tokens := access.NewTokens("", []access.Token{
-		{}, {Token: "good", Name: "a"}, {Token: "nameless"}, {Token: "old", Expires: time.Now().Add(-time.Second)},
+		{}, {Token: "good", Name: "a"}, {Token: "nameless"}, {Token: "old", Name: "late", Expires: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)},
+		{Hash: hash, Name: "h"},
 		{Token: "young", Expires: time.Now().Add(time.Hour)},
 	})
 	ask := func(token string) (string, []invoker.Value, error) {
@@ -65,7 +69,9 @@ func TestCheck(t *testing.T) {
 		{[]string{"Bearer asked"}, false, 1, ""},
 		{[]string{"Bearer bare"}, true, 0, ""},
 		{[]string{"Bearer named"}, true, 0, ""},
-		{[]string{"Bearer old"}, false, 0, access.ErrExpired.Error()},
+		{[]string{"Bearer old"}, false, 0, `the bearer token has expired: the client "late" had it until 2026-01-31T00:00:00Z`},
+		{[]string{"Bearer hashed"}, true, 0, ""},
+		{[]string{"Bearer " + hex.EncodeToString(hash[:])}, false, 0, "unknown"},
 		{[]string{"Bearer other"}, false, 0, "unknown"},
 		{[]string{"Bearer panics"}, false, 0, "the check of the token panicked: no such key"},
 		{[]string{"Bearer"}, false, 0, access.ErrNone.Error()},

@@ -19,7 +19,8 @@ import (
 // Token is a bearer token that a client may send.
 type Token struct {
 	Token   string
-	Name    string // default a name derived from the token
+	Hash    [sha256.Size]byte // SHA-256 of the token, if Token is empty
+	Name    string            // default a name derived from the token
 	Trusted []invoker.Value
 	Expires time.Time // zero means never
 }
@@ -47,6 +48,7 @@ type hashedToken struct {
 // never accepted.
 func NewTokens[T ~struct {
 	Token   string
+	Hash    [sha256.Size]byte
 	Name    string
 	Trusted []invoker.Value
 	Expires time.Time
@@ -60,8 +62,11 @@ func NewTokens[T ~struct {
 }
 
 func (t *Tokens) add(token Token) {
-	if token.Token != "" {
+	switch {
+	case token.Token != "":
 		t.known = append(t.known, hashedToken{token, sha256.Sum256([]byte(token.Token))})
+	case token.Hash != [sha256.Size]byte{}:
+		t.known = append(t.known, hashedToken{token, token.Hash})
 	}
 }
 
@@ -99,7 +104,7 @@ func (t Tokens) Check(headers []string, ask AskFunc) (*Bearer, error) {
 	}
 	if known, ok := t.find(token); ok {
 		if !known.Expires.IsZero() && !time.Now().Before(known.Expires) {
-			return nil, ErrExpired
+			return nil, fmt.Errorf("%w: the client %q had it until %s", ErrExpired, cmp.Or(known.Name, nameOf(token)), known.Expires.UTC().Format(time.RFC3339))
 		}
 		return &Bearer{Values: known.Trusted, Name: known.Name, Key: cmp.Or(known.Name, nameOf(token)), isStatic: true}, nil
 	}

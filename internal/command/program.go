@@ -182,7 +182,7 @@ func rootCommand(p *program) *cobra.Command {
 	root.AddCommand(
 		demoCommand(p), initCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), approvalsCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
 		resourcesCommand(p), promptsCommand(p), serveCommand(p), reloadCommand(p), workerCommand(p),
-		checkCommand(p), pinsCommand(p), loginCommand(p), logoutCommand(p), loginsCommand(p), versionCommand(p), demoServerCommand(p),
+		checkCommand(p), pinsCommand(p), loginCommand(p), logoutCommand(p), loginsCommand(p), tokenCommand(p), versionCommand(p), demoServerCommand(p),
 	)
 	expectArguments(p, root)
 	addCompletions(p, root)
@@ -195,6 +195,7 @@ func refuseConfiguration(cmd *cobra.Command) error {
 	refused := map[string][]string{
 		"demo": {"config", "set"}, "init": {"config", "set"},
 		"version": {"config", "set", "model", "base-url"}, "approvals": {"config", "set", "model", "base-url"},
+		"token":  {"config", "set", "model", "base-url"},
 		"reload": {"set", "model", "base-url"},
 	}[strings.Fields(cmd.CommandPath() + " consort")[1]]
 	for _, name := range refused {

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ import (
 // BearerToken is a token that a client of an HTTP server may send.
 type BearerToken struct {
 	Token string
+	// Hash is the SHA-256 of the token, for a program that does not have Token, which is
+	// then empty. The token must be hard to guess: 128 random bits or more.
+	Hash [sha256.Size]byte
 	// Name identifies this client in logs, metrics, the audit and limits. Without a
 	// name, limits use one that is derived from the token and does not reveal it.
 	Name string

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/config/internal/document"
+)
+
+// hashPrefix names the algorithm of a hash.
+const hashPrefix = "sha256:"
+
+// tokenHash is the hash of a token, as consort token new prints it.
+func tokenHash(to *string) value {
+	return value{kind: "a string", read: func(r *reader, n *document.Node) {
+		text(to).read(r, n)
+		if *to != "" && parseHash(*to) == [sha256.Size]byte{} {
+			r.wrong(n, `expected %q and the SHA-256 of the token as 64 hexadecimal digits, as consort token new prints it`, hashPrefix)
+		}
+	}}
+}
+
+// parseHash returns zero for a text that is not a hash.
+func parseHash(text string) (hash [sha256.Size]byte) {
+	digits, ok := strings.CutPrefix(text, hashPrefix)
+	if raw, err := hex.DecodeString(digits); ok && err == nil && len(raw) == len(hash) {
+		copy(hash[:], raw)
+	}
+	return hash
+}
+
+// hash returns the hash of the client's token; zero without a token.
+func (c *Client) hash() [sha256.Size]byte {
+	if token := c.Token.Reveal(); token != "" {
+		return sha256.Sum256([]byte(token))
+	}
+	return parseHash(c.TokenHash)
+}
+
+// expiry is a date, which is the last day, or a time.
+func expiry(to *time.Time) value {
+	return value{kind: "a string", read: func(r *reader, n *document.Node) {
+		var said string
+		text(&said).read(r, n)
+		if said == "" {
+			return
+		}
+		if day, err := time.Parse(time.DateOnly, said); err == nil {
+			*to = day.AddDate(0, 0, 1)
+			return
+		}
+		at, err := time.Parse(time.RFC3339, said)
+		if err != nil {
+			r.wrong(n, `expected a date such as "2027-01-31", the last day in UTC, or a time such as "2027-01-31T12:00:00Z"`)
+			return
+		}
+		*to = at
+	}}
+}
