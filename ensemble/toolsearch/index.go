@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 )
@@ -40,6 +41,7 @@ const (
 	nameField = iota
 	titleField
 	serverField
+	summaryField // the first sentence of the description
 	descriptionField
 	argumentField     // the name of an argument
 	argumentTextField // its title, its description and the values it may have
@@ -49,14 +51,15 @@ const (
 // What a word in a field counts, and how much the length of the field matters: a word is
 // telling in a short name, and less so in a long description.
 var (
-	weights = [fields]float64{nameField: 4, titleField: 2.5, serverField: 2.5, descriptionField: 1, argumentField: 0.5, argumentTextField: 0.25}
-	lengths = [fields]float64{nameField: 0.4, titleField: 0.4, serverField: 0.2, descriptionField: 0.6, argumentField: 0.6, argumentTextField: 0.7}
+	weights = [fields]float64{nameField: 1.7, titleField: 3.5, serverField: 3.5, summaryField: 0.75, descriptionField: 0.35, argumentField: 0.5, argumentTextField: 0.25}
+	lengths = [fields]float64{nameField: 0.3, titleField: 0.9, serverField: 0.55, summaryField: 0.25, descriptionField: 0.6, argumentField: 0.25, argumentTextField: 0.5}
 )
 
 const (
-	saturation = 1.4 // how much a second occurrence of a word adds: k1 of BM25
+	saturation = 0.8 // how much a second occurrence of a word adds: k1 of BM25
 	synonym    = 0.5 // what a synonym of a word counts
-	part       = 0.6 // what a word counts of which the query has a part
+	part       = 0.9 // what a word counts of which the query has a part
+	ofNamed    = 2.5 // by how much a tool counts more if the query has the name of its server
 	shortest   = 3   // characters of the shortest part of a word that finds it
 
 	looked      = 256 // how many words that begin with a part are looked at
@@ -65,11 +68,18 @@ const (
 
 // Index finds entries by words. It never changes; its methods may be called concurrently.
 type Index struct {
-	names    [][2]string      // of each entry, in lower case: its name, and the name with its server
+	names    [][2]string      // of each entry, as spelled returns them: its name, and the name with its server
+	servers  []server         // in the order of their first entries
+	of       []int32          // the server of each entry
 	terms    map[string]int32 // from the stem of a word
 	sorted   []string         // the words of all entries
 	termOf   map[string]int32 // from a word
 	postings [][]posting      // of each term
+}
+
+// server is a server that a query may name.
+type server struct {
+	words []string // of its name; sorted
 }
 
 // noTerm is the term of a word that is not searched for.
@@ -87,9 +97,17 @@ func New(entries []Entry) *Index {
 	for word := range empty {
 		x.termOf[word] = noTerm
 	}
-	c := counter{index: x, counted: make([]counted, 0, 32*len(entries))}
+	c := counter{index: x, termsOf: make(map[string][]int32, 4*len(entries)), counted: make([]counted, 0, 32*len(entries))}
+	places := map[string]int32{}
 	for i := range entries {
-		x.names = append(x.names, [2]string{strings.ToLower(entries[i].Name), strings.ToLower(entries[i].Server + "__" + entries[i].Name)})
+		place, known := places[entries[i].Server]
+		if !known {
+			place = int32(len(x.servers))
+			places[entries[i].Server] = place
+			x.servers = append(x.servers, newServer(entries[i].Server))
+		}
+		x.of = append(x.of, place)
+		x.names = append(x.names, [2]string{spelled(entries[i].Name), spelled(entries[i].Server + " " + entries[i].Name)})
 		c.add(&entries[i])
 	}
 	c.finish()
@@ -107,23 +125,54 @@ func New(entries []Entry) *Index {
 // whose name is the query is the first.
 func (x *Index) Search(query string, n int) []Found {
 	scores := make([]float32, len(x.names))
-	asked := map[int32]bool{}
+	asked, said := map[int32]bool{}, map[string]bool{}
 	words(query, func(word string) {
+		said[word] = true
 		if term, known := x.termOf[word]; !known || term != noTerm {
 			x.count(word, scores, asked)
 		}
 	})
-	exact := strings.ToLower(strings.TrimSpace(query))
+	named := x.named(said)
+	exact := spelled(query)
 	var found []Found
 	for i, score := range scores {
 		switch {
 		case exact != "" && (exact == x.names[i][0] || exact == x.names[i][1]):
 			found = append(found, Found{i, float64(score) + exactly})
+		case score > 0 && named[x.of[i]]:
+			found = append(found, Found{i, float64(score) * ofNamed})
 		case score > 0:
 			found = append(found, Found{i, float64(score)})
 		}
 	}
 	return best(found, n)
+}
+
+// newServer returns the server with a name.
+func newServer(name string) server {
+	s := server{}
+	words(name, func(word string) { s.words = append(s.words, word) })
+	return s
+}
+
+// named reports of each server whether a query has all words of its name.
+func (x *Index) named(said map[string]bool) []bool {
+	named := make([]bool, len(x.servers))
+	for i, s := range x.servers {
+		named[i] = len(s.words) > 0 && !slices.ContainsFunc(s.words, func(word string) bool { return !said[word] })
+	}
+	return named
+}
+
+// spelled returns the letters and digits of a text in lower case: list_files, listFiles and
+// "List files" are equal.
+func spelled(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
 }
 
 // best returns the n best, best first. Of two that are equal the first in the list is better.
@@ -205,10 +254,11 @@ func (x *Index) beginningWith(word string) (terms []int32) {
 // counter counts the words of entries.
 type counter struct {
 	index   *Index
-	counted []counted       // of all entries, one after the other
-	ends    []int           // where in counted the words of each entry end
-	length  [][fields]int32 // the number of words in each field of each entry
-	last    []int32         // of each term: where in counted it was seen last, plus one
+	counted []counted          // of all entries, one after the other
+	ends    []int              // where in counted the words of each entry end
+	length  [][fields]int32    // the number of words in each field of each entry
+	last    []int32            // of each term: where in counted it was seen last, plus one
+	termsOf map[string][]int32 // of each run
 }
 
 // counted is how often the fields of an entry have a term.
@@ -223,33 +273,59 @@ func (c *counter) add(e *Entry) {
 	c.text(nameField, e.Name, begin)
 	c.text(titleField, e.Title, begin)
 	c.text(serverField, e.Server, begin)
-	c.text(descriptionField, e.Description, begin)
-	if gjson.ValidBytes(e.Schema) {
-		c.schema(gjson.ParseBytes(e.Schema), begin, 0)
-	}
+	summary, rest := firstSentence(e.Description)
+	c.text(summaryField, summary, begin)
+	c.text(descriptionField, rest, begin)
+	c.schema(gjson.ParseBytes(e.Schema), begin, 0)
 	c.ends = append(c.ends, len(c.counted))
+}
+
+// firstSentence returns the first sentence of a description, or its first line.
+func firstSentence(text string) (first, rest string) {
+	text = strings.TrimSpace(text)
+	for i, c := range text {
+		if c == '\n' || (c == '.' || c == ':' || c == ';') && strings.HasPrefix(text[i+1:], " ") && i > 10 {
+			return text[:i], text[i+1:]
+		}
+	}
+	return text, ""
 }
 
 // text counts the words of a field of the entry whose words begin in counted at begin.
 func (c *counter) text(field int, text string, begin int) {
-	length := &c.length[len(c.length)-1]
-	words(text, func(word string) {
-		term, known := c.index.termOf[word]
+	runs(text, func(run string) {
+		terms, known := c.termsOf[run]
 		if !known {
-			term = c.newTerm(word)
+			words(run, func(word string) { terms = append(terms, c.term(word)) })
+			c.termsOf[run] = terms
 		}
-		if term == noTerm {
-			return
+		for _, term := range terms {
+			c.count(field, term, begin)
 		}
-		if int(c.last[term]) <= begin {
-			c.counted = append(c.counted, counted{term: term})
-			c.last[term] = int32(len(c.counted))
-		}
-		if times := &c.counted[c.last[term]-1].times[field]; *times < math.MaxUint16 {
-			*times++
-		}
-		length[field]++
 	})
+}
+
+// count counts a term of a field.
+func (c *counter) count(field int, term int32, begin int) {
+	if term == noTerm {
+		return
+	}
+	if int(c.last[term]) <= begin {
+		c.counted = append(c.counted, counted{term: term})
+		c.last[term] = int32(len(c.counted))
+	}
+	if times := &c.counted[c.last[term]-1].times[field]; *times < math.MaxUint16 {
+		*times++
+	}
+	c.length[len(c.length)-1][field]++
+}
+
+// term returns the term of a word.
+func (c *counter) term(word string) int32 {
+	if term, known := c.index.termOf[word]; known {
+		return term
+	}
+	return c.newTerm(word)
 }
 
 // newTerm returns the number of the term of a word that is seen for the first time.

@@ -4,7 +4,6 @@ package toolsearch_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +59,8 @@ func TestFirst(t *testing.T) {
 		"temperature in zurich":        "vorhersage", // without accents
 		"read_text_file":               "read_text_file",
 		" FILES__read_text_file ":      "read_text_file",
+		"Read text file":               "read_text_file",
+		"http server-status":           "HTTPServerStatus",
 		"how do I say it to a channel": "post_message",
 		"":                             "",
 		"the of a":                     "",
@@ -150,48 +151,41 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// many returns entries in the shape of real ones: some words of a large vocabulary, most
-// of them rare.
-func many(n int) []toolsearch.Entry {
-	random := rand.New(rand.NewPCG(1, 2))
-	zipf := rand.NewZipf(random, 1.1, 5, 20_000)
-	vocabulary := make([]string, 20_001)
-	for i := range vocabulary {
-		for range 4 + random.IntN(6) {
-			vocabulary[i] += string(rune('a' + random.IntN(26)))
+// many returns n tools: those of the corpus, again and again under other servers' names.
+func many(t testing.TB, n int) (list []toolsearch.Entry) {
+	real := collectedEntries(t)
+	for i := range n {
+		e := real[i%len(real)]
+		if i >= len(real) {
+			e.Server += fmt.Sprint(i / len(real))
 		}
-	}
-	copy(vocabulary, strings.Fields("file list order update value get name server return create"))
-	text := func(words int) string {
-		var b strings.Builder
-		for range words {
-			b.WriteString(vocabulary[zipf.Uint64()] + " ")
-		}
-		return b.String()
-	}
-	list := make([]toolsearch.Entry, n)
-	for i := range list {
-		list[i] = toolsearch.Entry{
-			Server: fmt.Sprint("server", i%50), Name: strings.ReplaceAll(text(3), " ", "_"), Description: text(40),
-			Schema: fmt.Appendf(
-				nil,
-				`{"type":"object","properties":{"a":{"type":"string","description":%q},"path":{"type":"string","description":%q}},"required":["a"]}`,
-				text(8), text(8),
-			),
-		}
+		list = append(list, e)
 	}
 	return list
 }
 
+// Neither an index of 5,000 tools nor a search of them does more for a tool than it has to:
+// the limits are about twice what is needed.
+func TestWork(t *testing.T) {
+	list := many(t, 5000)
+	var index *toolsearch.Index
+	if n := testing.AllocsPerRun(1, func() { index = toolsearch.New(list) }); n > 250_000 {
+		t.Errorf("an index takes %.0f allocations", n)
+	}
+	if n := testing.AllocsPerRun(10, func() { index.Search("update the order of file names listing servers", 5) }); n > 150 {
+		t.Errorf("a search takes %.0f allocations", n)
+	}
+}
+
 func BenchmarkNew(b *testing.B) {
-	list := many(5000)
+	list := many(b, 5000)
 	for b.Loop() {
 		toolsearch.New(list)
 	}
 }
 
 func BenchmarkSearch(b *testing.B) {
-	index := toolsearch.New(many(5000))
+	index := toolsearch.New(many(b, 5000))
 	for b.Loop() {
 		index.Search("update the order of file names listing servers", 5)
 	}

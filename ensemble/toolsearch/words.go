@@ -20,11 +20,9 @@ const longest = 64
 // Each character of Chinese and Japanese text is a word, as those scripts do not separate
 // words.
 func words(text string, yield func(word string)) {
-	if isASCII(text) {
-		asciiWords(text, yield)
-		return
+	if !isASCII(text) {
+		text = withoutMarks(text)
 	}
-	text = withoutMarks(text)
 	start := -1
 	for i, r := range text {
 		switch isWord := unicode.IsLetter(r) || unicode.IsDigit(r); {
@@ -42,46 +40,30 @@ func words(text string, yield func(word string)) {
 	identifier(text, start, len(text), yield)
 }
 
-// asciiWords is words for ASCII text, where most words are in lower case.
-func asciiWords(text string, yield func(word string)) {
-	start, isLower := -1, true
+// runs yields the pieces of a text that have words: they are separated by the ASCII characters
+// that are neither letters nor digits. A text has the words of its runs.
+func runs(text string, yield func(run string)) {
+	start := -1
 	for i := range len(text) {
-		switch classes[text[i]] {
-		case other:
-			if start >= 0 && isLower && i-start <= longest {
-				yield(text[start:i])
-			} else {
-				identifier(text, start, i, yield)
-			}
-			start, isLower = -1, true
-			continue
-		case upper:
-			isLower = false
-		}
-		if start < 0 {
+		switch isWord := inWord[text[i]]; {
+		case !isWord && start >= 0:
+			yield(text[start:i])
+			start = -1
+		case isWord && start < 0:
 			start = i
 		}
 	}
-	identifier(text, start, len(text), yield)
+	if start >= 0 {
+		yield(text[start:])
+	}
 }
 
-// The classes of ASCII characters.
-const (
-	other = iota
-	lower // and digits
-	upper
-)
-
-var classes = func() (classes [utf8.RuneSelf]uint8) {
-	for c := range classes {
-		switch r := rune(c); {
-		case unicode.IsUpper(r):
-			classes[c] = upper
-		case unicode.IsLower(r), unicode.IsDigit(r):
-			classes[c] = lower
-		}
+// inWord are the bytes that can be part of a word.
+var inWord = func() (in [256]bool) {
+	for c := range in {
+		in[c] = c >= utf8.RuneSelf || unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c))
 	}
-	return classes
+	return in
 }()
 
 // identifier yields text[start:end] and, if it is written like readFile or HTTPServer, its

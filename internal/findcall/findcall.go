@@ -26,7 +26,7 @@ const (
 
 // Query are the arguments of find_tools.
 type Query struct {
-	Query string `json:"query" jsonschema:"what the tool should do, in some words, or its name"`
+	Query string `json:"query" jsonschema:"what the tool does, in the words of its author, and its server, such as github create issue; or its name"`
 	Limit int    `json:"limit,omitempty" jsonschema:"how many tools to return, at most 20; 5 if it is left out" minimum:"0" maximum:"20"`
 }
 
