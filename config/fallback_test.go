@@ -109,9 +109,12 @@ func TestFallbackProblems(t *testing.T) {
 // the advice to set it leads to the fallback.
 func TestAdviceAboutWhatAFallbackInherits(t *testing.T) {
 	for body, says := range map[string]string{
-		`{"error":{"message":"Unsupported parameter: 'tool_choice'","code":"unsupported_parameter","param":"tool_choice"}}`:                                 "consort.toml:6: remove tool_choice below [model]",
-		`{"error":{"message":"Unsupported parameter: 'seed'","code":"unsupported_parameter","param":"seed"}}`:                                               "consort.toml:12: remove seed",
-		`{"error":{"message":"max_tokens: 9000 > 4096, which is the maximum allowed number of output tokens","code":"invalid_value","param":"max_tokens"}}`: "consort.toml:8: set max_tokens = 4096 below [[model.fallback]]",
+		`{"error":{"message":"Unsupported parameter: 'tool_choice'","code":"unsupported_parameter",` +
+			`"param":"tool_choice"}}`: "consort.toml:6: remove tool_choice below [model]",
+		`{"error":{"message":"Unsupported parameter: 'seed'","code":"unsupported_parameter",` +
+			`"param":"seed"}}`: "consort.toml:12: remove seed",
+		`{"error":{"message":"max_tokens: 9000 > 4096, which is the maximum allowed number of output tokens","code":"invalid_value",` +
+			`"param":"max_tokens"}}`: "consort.toml:8: set max_tokens = 4096 below [[model.fallback]]",
 	} {
 		refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)

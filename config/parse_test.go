@@ -111,7 +111,8 @@ url = "http://x"
 		{"commands", "mcp.a.command = 'npx -y x'\nmcp.b.command = []\nmcp.c.command = ['${EMPTY}']\nmcp.d.command = ['x', 5]\n", []string{
 			`consort.toml:1:17: mcp.a.command: expected a list of strings, found a string: write each word as a string of its own, such as ` +
 				`command = ["python3", "server.py"]`,
-			`consort.toml:2:17: mcp.b.command: expected the program to start, not an empty list: write it, such as command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
+			`consort.toml:2:17: mcp.b.command: expected the program to start, not an empty list: write it, such as command = ["npx", "-y", ` +
+				`"@modelcontextprotocol/server-everything"]`,
 			`consort.toml:3:17: mcp.c.command: expected the program to start as the first word, not an empty string`,
 			`consort.toml:4:23: mcp.d.command[1]: expected a string, found an integer`}},
 		{"keys of other hosts",

@@ -232,7 +232,8 @@ func TestSettingsOfAServerElsewhere(t *testing.T) {
 		if c, err = with(file, "mcp.web.url=https://b.example", place); err != nil {
 			t.Fatal(err)
 		}
-		if web := c.MCP["web"]; web.URL.Reveal() != "https://b.example" || len(web.Headers) > 0 || len(web.TrustedHeaders) > 0 || web.CallTimeout != 9*time.Second {
+		if web := c.MCP["web"]; web.URL.Reveal() != "https://b.example" || len(web.Headers) > 0 || len(web.TrustedHeaders) > 0 ||
+			web.CallTimeout != 9*time.Second {
 			t.Errorf("%+v", web)
 		}
 		if rpc := c.GRPC["rpc"]; rpc.Token.Reveal() != "" || len(rpc.Metadata) > 0 || rpc.Plaintext || rpc.PlaintextSecrets || len(rpc.TrustedMetadata) > 0 {
@@ -250,10 +251,12 @@ func TestSettingsOfAServerElsewhere(t *testing.T) {
 		t.Errorf("what the flags repeat: %q, %+v", got, c.GRPC["rpc"])
 	}
 	arguments := strings.Replace(file, "trusted.headers = {X-User", "trusted.arguments = {user_id", 1)
-	if _, err = with(arguments, "mcp.web.url=https://b.example"); err == nil || !strings.Contains(err.Error(), "repeat that with --set mcp.web.trusted.arguments.user_id=NAME") {
+	if _, err = with(arguments, "mcp.web.url=https://b.example"); err == nil ||
+		!strings.Contains(err.Error(), "repeat that with --set mcp.web.trusted.arguments.user_id=NAME") {
 		t.Errorf("a trusted argument of a server that moves: %v", err)
 	}
-	if c, err = with(arguments, "mcp.web.url=https://b.example", "mcp.web.trusted.arguments.user_id=user"); err != nil || c.MCP["web"].Fill["user_id"] != "user" {
+	if c, err = with(arguments, "mcp.web.url=https://b.example", "mcp.web.trusted.arguments.user_id=user"); err != nil ||
+		c.MCP["web"].Fill["user_id"] != "user" {
 		t.Errorf("a trusted argument that is repeated: %v", err)
 	}
 }

@@ -420,7 +420,8 @@ func TestBudgetInEvents(t *testing.T) {
 		Spent:   budget.Amount{Tokens: 7, Money: 250_000, Time: 1500 * time.Millisecond},
 		Reached: &budget.ReachedError{Cap: tokens(9), Unit: "tokens", Spent: 7, Needed: 3},
 	}})
-	want := `{"event":"turn_completed","reason":"budget","spent":{"tokens":7,"money":"0.25","time_ms":1500},"budget":"the budget of 9 tokens for each conversation does not suffice for the next step: 7 tokens are spent, and up to 3 tokens are needed"}`
+	want := `{"event":"turn_completed","reason":"budget","spent":{"tokens":7,"money":"0.25","time_ms":1500},` +
+		`"budget":"the budget of 9 tokens for each conversation does not suffice for the next step: 7 tokens are spent, and up to 3 tokens are needed"}`
 	if err != nil || string(line) != want {
 		t.Errorf("%s, %v", line, err)
 	}

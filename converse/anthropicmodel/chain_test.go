@@ -147,11 +147,13 @@ func reported(api, code string) openaiserver.Reply {
 func begun(api string, reasoning bool) string {
 	switch {
 	case api == "messages" && reasoning:
-		return sse(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`) +
+		return sse(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],`+
+			`"usage":{"input_tokens":1,"output_tokens":1}}}`) +
 			sse(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`) +
 			sse(`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}`)
 	case api == "messages":
-		return sse(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`) +
+		return sse(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],`+
+			`"usage":{"input_tokens":1,"output_tokens":1}}}`) +
 			sse(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`) +
 			sse(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Half"}}`)
 	case api == "responses" && reasoning:
@@ -161,8 +163,10 @@ func begun(api string, reasoning bool) string {
 			sse(`{"type":"response.reasoning_summary_text.delta","item_id":"rs","output_index":0,"summary_index":0,"delta":"Hm"}`)
 	case api == "responses":
 		return sse(`{"type":"response.created","response":{"id":"r","object":"response","status":"in_progress","model":"x","output":[]}}`) +
-			sse(`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"i","role":"assistant","status":"in_progress","content":[]}}`) +
-			sse(`{"type":"response.content_part.added","item_id":"i","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}`) +
+			sse(`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"i","role":"assistant",`+
+				`"status":"in_progress","content":[]}}`) +
+			sse(`{"type":"response.content_part.added","item_id":"i","output_index":0,"content_index":0,"part":{"type":"output_text",`+
+				`"text":"","annotations":[]}}`) +
 			sse(`{"type":"response.output_text.delta","item_id":"i","output_index":0,"content_index":0,"delta":"Half"}`)
 	case reasoning:
 		return sse(`{"id":"c","object":"chat.completion.chunk","model":"x","choices":[{"index":0,"delta":{"role":"assistant","reasoning_content":"Hm"}}]}`)

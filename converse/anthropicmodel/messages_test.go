@@ -263,7 +263,8 @@ func TestUsage(t *testing.T) {
 		"Anthropic": {`{"input_tokens":20,"cache_read_input_tokens":4000,` + written + `"output_tokens":1}`, `{"output_tokens":50}`,
 			canister.Usage{Input: 4320, Cached: 4000, CacheWritten: 300, Output: 50}},
 		"cumulative": {`{"input_tokens":20,"cache_read_input_tokens":4000,` + written + `"output_tokens":1}`,
-			`{"input_tokens":25,"cache_read_input_tokens":4300,"cache_creation_input_tokens":310,"output_tokens":50,"output_tokens_details":{"thinking_tokens":30}}`,
+			`{"input_tokens":25,"cache_read_input_tokens":4300,"cache_creation_input_tokens":310,"output_tokens":50,` +
+				`"output_tokens_details":{"thinking_tokens":30}}`,
 			canister.Usage{Input: 4635, Cached: 4300, CacheWritten: 310, Output: 50, Reasoning: 30}},
 		"only the end": {`{"input_tokens":0,"output_tokens":0}`, `{"input_tokens":20,"output_tokens":50}`, canister.Usage{Input: 20, Output: 50}},
 		"end without": {

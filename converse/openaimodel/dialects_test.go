@@ -93,11 +93,13 @@ func TestReasoningDetailsAreSentBack(t *testing.T) {
 	_, bodies, err := talkWith(t, openaimodel.Options{}, 2, func(int, string) (int, string) {
 		return 200, stream(
 			`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"So ","format":"x","index":0}]}}]}`,
-			`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"then.","index":0},{"type":"reasoning.encrypted","data":"AA==","id":"r1","index":0}]}}]}`,
+			`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"then.","index":0},{"type":"reasoning.encrypted",`+
+				`"data":"AA==","id":"r1","index":0}]}}]}`,
 			`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","signature":"sig","index":0}]}}]}`,
 			`{"choices":[{"delta":{"content":"Yes."},"finish_reason":"stop"}]}`)
 	})
-	const want = `"reasoning_details":[{"format":"x","index":0,"signature":"sig","text":"So then.","type":"reasoning.text"},{"data":"AA==","id":"r1","index":0,"type":"reasoning.encrypted"}]`
+	const want = `"reasoning_details":[{"format":"x","index":0,"signature":"sig","text":"So then.","type":"reasoning.text"},{"data":"AA==",` +
+		`"id":"r1","index":0,"type":"reasoning.encrypted"}]`
 	if err != nil || !strings.Contains(bodies[1], want) {
 		t.Errorf("%v: the second request is %s", err, bodies[1])
 	}

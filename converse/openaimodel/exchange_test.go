@@ -653,7 +653,8 @@ func TestRequestFields(t *testing.T) {
 				ExtraBody:      map[string]any{"top_k": 3, "top_p": nil},
 			},
 			want: system +
-				`,"max_tokens":9,"model":"m-1","reasoning_effort":"low","response_format":{"json_schema":{"name":"answer","schema":{"type":"object"},"strict":true},"type":"json_schema"},"seed":7,"stop":["<"],"temperature":0,"top_k":3,"top_p":null}`,
+				`,"max_tokens":9,"model":"m-1","reasoning_effort":"low","response_format":{"json_schema":{"name":"answer",` +
+				`"schema":{"type":"object"},"strict":true},"type":"json_schema"},"seed":7,"stop":["<"],"temperature":0,"top_k":3,"top_p":null}`,
 		},
 		{
 			name: "json", options: openaimodel.Options{NoStream: true, ResponseFormat: &openaimodel.ResponseFormat{}},

@@ -66,7 +66,8 @@ func FuzzResponses(f *testing.F) {
 	f.Add("response.output_item.added", []byte(`{"output_index":0,"item":{"type":"reasoning","id":"rs"}}`),
 		[]byte(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"reasoning","id":"rs","summary":[{"text":"a"}],"encrypted_content":"x"},{"type":"message","phase":"final","content":[{"type":"output_text","text":"b"},{"type":"refusal","refusal":"c"}]}]}}`))
 	f.Add("", []byte(`{"type":"response.function_call_arguments.delta","delta":"{","item_id":1}`),
-		[]byte(`{"object":"response","status":"incomplete","incomplete_details":{"reason":"\u0000"},"output":[{"type":"function_call","call_id":"c","name":"","arguments":[]},{"type":"web_search_call","action":null},7]}`))
+		[]byte(`{"object":"response","status":"incomplete","incomplete_details":{"reason":"\u0000"},"output":[{"type":"function_call",`+
+			`"call_id":"c","name":"","arguments":[]},{"type":"web_search_call","action":null},7]}`))
 	f.Add("error", []byte(`{"message":"x"}`), []byte(`{"type":"response.output_text.delta","output_index":-1,"content_index":1e9,"delta":"x"}`))
 	model, err := New("m", &Options{BaseURL: "http://localhost", API: "responses"})
 	if err != nil {

@@ -95,7 +95,8 @@ func TestMessages(t *testing.T) {
 				Head: head("u"), Content: []canister.Content{png, wav, canister.ImageContent{URL: "data:image/png;base64,AAAA"}},
 			}},
 			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 8 bytes, omitted: the model cannot see]"},` +
-				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image/png, 3 bytes, omitted: the model cannot see]"}]}]`,
+				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image/png, 3 bytes, ` +
+				`omitted: the model cannot see]"}]}]`,
 		},
 		{
 			name:    "media that servers refuse",
@@ -107,7 +108,8 @@ func TestMessages(t *testing.T) {
 			}}},
 			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 0 bytes, omitted: the model's API cannot carry it]"},` +
 				`{"type":"text","text":"[image file:///a.png, omitted: the model's server cannot fetch it]"},` +
-				`{"type":"text","text":"[image/png, 3 bytes, omitted: its data is not an image]"},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lGODlh"}},` +
+				`{"type":"text","text":"[image/png, 3 bytes, omitted: its data is not an image]"},{"type":"image_url",` +
+				`"image_url":{"url":"data:image/gif;base64,R0lGODlh"}},` +
 				`{"type":"text","text":"[audio/wav, 0 bytes, omitted: the model's API cannot carry it]"}]}]`,
 		},
 		{
@@ -158,10 +160,12 @@ func TestMessages(t *testing.T) {
 				},
 				canister.Result{Head: head("r2"), Invocation: "i2"},
 			},
-			want: `[{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
+			want: `[{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"f",` +
+				`"arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
 				`{"role":"tool","tool_call_id":"c1","content":"Here:\n[image 1 of the result of call c1 (f) follows in the next user message]\n{\"n\":1}"},` +
 				`{"role":"tool","tool_call_id":"c2","content":"[the tool succeeded and returned nothing]"},` +
-				`{"role":"user","content":[{"type":"text","text":"[image 1 of the result of call c1 (f)]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}]`,
+				`{"role":"user","content":[{"type":"text","text":"[image 1 of the result of call c1 (f)]"},{"type":"image_url",` +
+				`"image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}]`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -166,7 +166,8 @@ func TestWholeBehindDeltas(t *testing.T) {
 func TestCutBeforeArguments(t *testing.T) {
 	server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w,
-			`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"drop_all","arguments":""}}]},"finish_reason":"length"}]}`)
+			`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"drop_all",`+
+				`"arguments":""}}]},"finish_reason":"length"}]}`)
 	})
 	got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
 	calls := got.Reply.Invocations

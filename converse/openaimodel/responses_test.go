@@ -209,10 +209,12 @@ func TestBrokenResponses(t *testing.T) {
 func TestPartsOfResponsesThatAreMissing(t *testing.T) {
 	event := func(text string) string { return "data: " + text + "\n\n" }
 	for name, body := range map[string]string{
-		"items only at their end": event(`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hi"}]}}`) +
+		"items only at their end": event(`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","role":"assistant",`+
+			`"content":[{"type":"output_text","text":"Hi"}]}}`) +
 			event(`{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`) +
 			event(`{"type":"response.completed","response":{"status":"completed","output":[]}}`),
-		"items only in the response": event(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`),
+		"items only in the response": event(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message",` +
+			`"content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`),
 		"no indexes": event(`{"type":"response.output_item.added","item":{"type":"message","id":"m"}}`) +
 			event(`{"type":"response.output_text.delta","item_id":"m","delta":"Hi"}`) +
 			event(`{"type":"response.output_item.added","item":{"type":"function_call","id":"x","call_id":"c","name":"f"}}`) +
@@ -227,13 +229,15 @@ func TestPartsOfResponsesThatAreMissing(t *testing.T) {
 			event(`{"type":"response.completed","response":{"status":"completed","output":[`+
 				`{"type":"message","id":"m","content":[{"type":"output_text","text":"Hi"}]},`+
 				`{"type":"function_call","id":"x","call_id":"c","name":"f","arguments":"{}"}]}}`),
-		"a response without its reasoning, in another order": event(`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"r","summary":[]}}`) +
+		"a response without its reasoning, in another order": event(`{"type":"response.output_item.done","output_index":0,`+
+			`"item":{"type":"reasoning","id":"r","summary":[]}}`) +
 			event(`{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"x","call_id":"c","name":"f","arguments":"{}"}}`) +
 			event(`{"type":"response.output_item.added","output_index":2,"item":{"type":"message"}}`) +
 			event(`{"type":"response.output_text.delta","output_index":2,"delta":"Hi"}`) +
 			event(`{"type":"response.completed","response":{"status":"completed","output":[`+
 				`{"type":"message","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`),
-		"whole": `{"object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`,
+		"whole": `{"object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]},` +
+			`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: openaiserver.Recording([]byte(body))}}}, nil)
@@ -312,8 +316,9 @@ func TestStrictTools(t *testing.T) {
 	request := newRequest()
 	request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{
 		{
-			Name:        "closed",
-			InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"array","items":{"type":"integer"}}},"required":["a","b"],"additionalProperties":false}`),
+			Name: "closed",
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"array",` +
+				`"items":{"type":"integer"}}},"required":["a","b"],"additionalProperties":false}`),
 		},
 		{Name: "open", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
 		{Name: "optional", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`)},

@@ -247,7 +247,8 @@ func TestAnUnreadableStoreAllowsNothing(t *testing.T) {
 			a := NewApprover(Options{Asker: p, Store: store, Server: at("x"), Warn: func(problem string) { told = append(told, problem) }})
 			expect(t, a, call("e", "t", ""), converse.Allow())
 			expect(t, a, call("e", "t", ""), converse.Allow())
-			if len(p.answers) > 0 || p.questions[1].Always || len(told) != 1 || !strings.Contains(told[0], store.Path()) || !strings.Contains(told[0], "consort approvals revoke --all") {
+			if len(p.answers) > 0 || p.questions[1].Always || len(told) != 1 || !strings.Contains(told[0], store.Path()) ||
+				!strings.Contains(told[0], "consort approvals revoke --all") {
 				t.Errorf("told %q, asked %+v", told, p.questions)
 			}
 			a = NewApprover(Options{Store: store, Server: at("x"), Unanswered: func(_ converse.Approval, problem error) error { return problem }})

@@ -37,7 +37,8 @@ func TestTheFileHasNoSecrets(t *testing.T) {
 		t.Fatalf("%+v, %v", stored, err)
 	}
 	one := stored[0]
-	if one.Name() != "files__write" || one.Server != "server in /work" || len(one.Address) != 64 || one.Allowed != time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC) {
+	if one.Name() != "files__write" || one.Server != "server in /work" || len(one.Address) != 64 ||
+		one.Allowed != time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC) {
 		t.Errorf("%+v", one)
 	}
 	other := storeIn(t)

@@ -310,7 +310,8 @@ func TestNothingIsCut(t *testing.T) {
 		for range width {
 			const command = "20261123-3weygijb --conversation"
 			d.say(strings.Repeat("x", len(d.paper.rows)) + " " + command)
-			if last := d.paper.rows[max(0, len(d.paper.rows)-2):]; !strings.Contains(strings.Join(last, "|"), "20261123-3weygijb") || !strings.Contains(strings.Join(last, "|"), "--conversation") {
+			if last := d.paper.rows[max(0, len(d.paper.rows)-2):]; !strings.Contains(strings.Join(last, "|"), "20261123-3weygijb") ||
+				!strings.Contains(strings.Join(last, "|"), "--conversation") {
 				t.Fatalf("%q is in pieces: %q", command, last)
 			}
 		}

@@ -169,7 +169,8 @@ func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cm
 		cmd.Dir = t.TempDir()
 	}
 	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "OTEL_") && !strings.HasPrefix(variable, "NO_COLOR=") && !strings.HasPrefix(variable, "CONSORT_CONFIG=") {
+		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "OTEL_") && !strings.HasPrefix(variable, "NO_COLOR=") &&
+			!strings.HasPrefix(variable, "CONSORT_CONFIG=") {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}

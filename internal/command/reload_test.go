@@ -133,7 +133,8 @@ func TestReload(t *testing.T) {
 	if after["atlas"] != before["atlas"] || after["atlas"] == 0 || after["satchel"] == 0 {
 		t.Errorf("the processes were %v and are %v", before, after)
 	}
-	if names := toolNames(t, host); slices.Contains(names, "library__wait") || !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "satchel__") }) {
+	if names := toolNames(t, host); slices.Contains(names, "library__wait") ||
+		!slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "satchel__") }) {
 		t.Errorf("the tools are %q", names)
 	}
 	if got := called(t, host, "library__echo", `{}`); !strings.HasPrefix(got, "error: ") {

@@ -55,7 +55,8 @@ func TestImage(t *testing.T) {
 	if back, err := png.Decode(bytes.NewReader(data)); err != nil || back.Bounds().Dx() != 320 {
 		t.Errorf("the terminal gets another picture: %v", err)
 	}
-	if sequence, rows := Image(Style{Images: ITerm2}, content); rows != 10 || !strings.HasPrefix(sequence, "\x1b]1337;File=inline=1;size=") || !strings.HasSuffix(sequence, "\a") {
+	if sequence, rows := Image(Style{Images: ITerm2}, content); rows != 10 || !strings.HasPrefix(sequence, "\x1b]1337;File=inline=1;size=") ||
+		!strings.HasSuffix(sequence, "\a") {
 		t.Errorf("%d rows, %.80q", rows, sequence)
 	}
 }

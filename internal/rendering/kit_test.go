@@ -57,7 +57,8 @@ func checkRows(t *testing.T, style Style, rows []string) {
 		}); i >= 0 {
 			t.Errorf("a row has a control character at %d: %q", i, bare)
 		}
-		if style.Color && strings.HasSuffix(row, "m") && strings.Contains(row, "\x1b[") && !strings.HasSuffix(row, resetInk) && strings.LastIndex(row, resetInk) < strings.LastIndex(row, "\x1b[") {
+		if style.Color && strings.HasSuffix(row, "m") && strings.Contains(row, "\x1b[") && !strings.HasSuffix(row, resetInk) &&
+			strings.LastIndex(row, resetInk) < strings.LastIndex(row, "\x1b[") {
 			t.Errorf("a row does not end its colours: %q", row)
 		}
 		if !style.Color && strings.Contains(row, "\x1b[") {

@@ -28,9 +28,11 @@ var questions = map[string]struct {
 	readOnly bool
 }{
 	"question.write": {ask: approval("write_file", "Write File",
-		`{"content":"package main\n\nfunc main() {\n\tprintln(\"a line that is longer than forty columns\")\n}\n","path":"/home/ada/project/cmd/main.go","mode":420,"backup":false}`, invoker.Hints{})},
+		`{"content":"package main\n\nfunc main() {\n\tprintln(\"a line that is longer than forty columns\")\n}\n",`+
+			`"path":"/home/ada/project/cmd/main.go","mode":420,"backup":false}`, invoker.Hints{})},
 	"question.edit": {ask: approval("edit_file", "edit_file",
-		`{"path":"a.go","edits":[{"oldText":"a := 1\nb := 2\nc := 3","newText":"a := 1\nb := 3\nc := 3"},{"oldText":"x","newText":"y","all":true}],"dryRun":false}`,
+		`{"path":"a.go","edits":[{"oldText":"a := 1\nb := 2\nc := 3","newText":"a := 1\nb := 3\nc := 3"},{"oldText":"x","newText":"y",`+
+			`"all":true}],"dryRun":false}`,
 		invoker.Hints{Destructive: &yes, OpenWorld: &no})},
 	"question.edit_one": {ask: approval(
 		"str_replace", "", `{"command":"str_replace","old_str":"one\n","new_str":"one\ntwo\n","path":"x.txt"}`,
@@ -41,7 +43,8 @@ var questions = map[string]struct {
 		`{"timeout":30,"command":"rm -rf build && \\\n  make all","args":["-x","a b"],"env":{"PATH":"/bin","EMPTY":""}}`,
 		invoker.Hints{OpenWorld: &yes},
 	)},
-	"question.fetch":  {ask: approval("fetch", "Fetch a page", `{"url":"https://example.com/a/long/path?with=a&query=that&does=not&fit","method":"GET","headers":{"Accept":"*/*"}}`, invoker.Hints{ReadOnly: true}), readOnly: true},
+	"question.fetch": {ask: approval("fetch", "Fetch a page", `{"url":"https://example.com/a/long/path?with=a&query=that&does=not&fit",`+
+		`"method":"GET","headers":{"Accept":"*/*"}}`, invoker.Hints{ReadOnly: true}), readOnly: true},
 	"question.claims": {ask: approval("rеad", "Read \u202eeliF", `{}`, invoker.Hints{ReadOnly: true})},
 	"question.hostile": {ask: approval(
 		"write", "",
@@ -145,7 +148,8 @@ func TestQuestionShowsAllSpaces(t *testing.T) {
 	for _, width := range []int{20, 30, 40, 80} {
 		seen := map[string]string{}
 		for n := range 60 {
-			for _, text := range []string{"rm -rf /tmp/x" + strings.Repeat("y", n) + "/a/b", "rm -rf /tmp/x" + strings.Repeat("y", n) + " /a/b", "rm -rf /tmp/x" + strings.Repeat("y", n) + "  /a/b"} {
+			for _, text := range []string{"rm -rf /tmp/x" + strings.Repeat("y", n) + "/a/b", "rm -rf /tmp/x" + strings.Repeat("y", n) +
+				" /a/b", "rm -rf /tmp/x" + strings.Repeat("y", n) + "  /a/b"} {
 				arguments, err := json.Marshal(map[string]string{"command": text})
 				if err != nil {
 					t.Fatal(err)

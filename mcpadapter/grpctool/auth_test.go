@@ -73,7 +73,8 @@ func TestTokens(t *testing.T) {
 		if status.Code(list) != want || status.Code(call) != want {
 			t.Errorf("%q: %v, %v", header, list, call)
 		}
-		if want != codes.OK && (strings.Contains(list.Error(), "database") || strings.Contains(list.Error(), "Sundays") || strings.Contains(list.Error(), "sleeps")) {
+		if want != codes.OK && (strings.Contains(list.Error(), "database") || strings.Contains(list.Error(), "Sundays") ||
+			strings.Contains(list.Error(), "sleeps")) {
 			t.Errorf("%q: the caller is told %v", header, list)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // that only the server can read, from a whole answer and from a stream.
 func TestCitations(t *testing.T) {
 	const (
-		openAI   = `{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"It snows.","annotations":[{"type":"url_citation","start_index":0,"end_index":9,"url":"https://weather.example","title":"Weather"}]}]}`
+		openAI = `{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text",` +
+			`"text":"It snows.","annotations":[{"type":"url_citation","start_index":0,"end_index":9,"url":"https://weather.example","title":"Weather"}]}]}`
 		citation = `{"type":"web_search_result_location","url":"https://weather.example","title":"Weather","encrypted_index":"4711","cited_text":"snow"}`
 	)
 	stream := func(events ...string) string { return "data: " + strings.Join(events, "\n\ndata: ") + "\n\n" }
@@ -47,7 +48,8 @@ func TestCitations(t *testing.T) {
 			`{"type":"response.output_item.done","output_index":0,"item":`+openAI+`}`,
 			`{"type":"response.completed","response":{"status":"completed","output":[`+openAI+`]}}`)), ofOpenAI},
 		"Messages": {
-			anthropic(`{"type":"message","role":"assistant","content":[{"type":"text","text":"It snows.","citations":[` + citation + `]}],"stop_reason":"end_turn"}`),
+			anthropic(`{"type":"message","role":"assistant","content":[{"type":"text","text":"It snows.","citations":[` + citation +
+				`]}],"stop_reason":"end_turn"}`),
 			ofAnthropic,
 		},
 		"Messages, streamed": {anthropic(stream(
@@ -64,7 +66,8 @@ func TestCitations(t *testing.T) {
 			}
 		}
 		said := talk.History()[1].(canister.Assistant)
-		if got := string(canister.PayloadOf(said.Content[0]).Metadata["io.github.consort-go/citations"]); got != test.want || canister.TextOf(said.Content) != "It snows." {
+		if got := string(canister.PayloadOf(said.Content[0]).Metadata["io.github.consort-go/citations"]); got != test.want ||
+			canister.TextOf(said.Content) != "It snows." {
 			t.Errorf("%s: %q cites %s, want %s", name, canister.TextOf(said.Content), got, test.want)
 		}
 	}

@@ -66,7 +66,8 @@ func TestConnectionsShareBuffers(t *testing.T) {
 	}
 	var sent countingConn
 	shared := &sharingConn{&sent}
-	if n, err := shared.ReadFrom(io.LimitReader(strings.NewReader(strings.Repeat("x", 200_000)), 100_000)); n != 100_000 || err != nil || sent.bytes != 100_000 {
+	if n, err := shared.ReadFrom(io.LimitReader(strings.NewReader(strings.Repeat("x", 200_000)), 100_000)); n != 100_000 || err != nil ||
+		sent.bytes != 100_000 {
 		t.Errorf("sent %d bytes of %d (%v)", sent.bytes, n, err)
 	}
 	if sent.copied {

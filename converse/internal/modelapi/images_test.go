@@ -84,9 +84,11 @@ func TestLargeImages(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for api, answer := range map[string]string{
-				"messages":  `{"type":"message","role":"assistant","content":[{"type":"text","text":"Yes."}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`,
-				"chat":      `{"choices":[{"message":{"role":"assistant","content":"Yes."},"finish_reason":"stop"}]}`,
-				"responses": `{"object":"response","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Yes.","annotations":[]}]}]}`,
+				"messages": `{"type":"message","role":"assistant","content":[{"type":"text","text":"Yes."}],"stop_reason":"end_turn",` +
+					`"usage":{"input_tokens":1,"output_tokens":1}}`,
+				"chat": `{"choices":[{"message":{"role":"assistant","content":"Yes."},"finish_reason":"stop"}]}`,
+				"responses": `{"object":"response","status":"completed","output":[{"type":"message","role":"assistant",` +
+					`"content":[{"type":"output_text","text":"Yes.","annotations":[]}]}]}`,
 			} {
 				server := &picky{large: test.large, says: test.says, answer: answer}
 				client, small := &http.Client{Transport: server}, picture(t, "png", 20)

@@ -55,7 +55,8 @@ func TestInvoke(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, output, err)
 		}
 	}
-	if _, err := Invoke(t.Context(), e, "raed", &invoker.Call{ID: "1"}, nil); exit.StatusOf(err) != exit.Usage || !strings.Contains(err.Error(), "did you mean read?") {
+	if _, err := Invoke(t.Context(), e, "raed", &invoker.Call{ID: "1"}, nil); exit.StatusOf(err) != exit.Usage ||
+		!strings.Contains(err.Error(), "did you mean read?") {
 		t.Error(err)
 	}
 	if _, err := Ensemble(roster, "fiels", "consort.toml"); exit.StatusOf(err) != exit.Usage || !strings.Contains(err.Error(), "consort.toml has files") {

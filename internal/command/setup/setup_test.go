@@ -45,10 +45,13 @@ var everyHost = map[string]string{
 		"self": {"command": "/usr/bin/consort", "args": ["serve"]}}}`,
 	"home/.claude.json": `{"numStartups": 3, "mcpServers": {"code": {"type": "stdio", "command": "npx", "args": ["c"], "env": {}}},
 		"projects": {"WORK": {"mcpServers": {"local": {"type": "sse", "url": "http://localhost:3/sse"}}}, "/elsewhere": {"mcpServers": {"no": {"command": "x"}}}}}`,
-	"home/.cursor/mcp.json":                  `{"mcpServers": {"cursor": {"command": "${userHome}/run"}, "desktop": {"command": "npx", "args": ["d"]}}}`,
-	"config/Code/User/mcp.json":              `{"inputs": [], "servers": {"vs": {"command": "npx", "args": ["--token=${input:token}"]}, "desktop": {"command": "other"}}}`,
-	"home/.codeium/windsurf/mcp_config.json": `{"mcpServers": {"wind": {"serverUrl": "http://localhost:4/mcp", "headers": {"Authorization": "Bearer ${env:TOKEN_SET}"}}}}`,
-	"home/.gemini/settings.json":             `{"theme": "x", "mcpServers": {"gem": {"url": "http://localhost:5/sse"}, "var": {"command": "x", "env": {"K": "$TOKEN_UNSET"}}}}`,
+	"home/.cursor/mcp.json": `{"mcpServers": {"cursor": {"command": "${userHome}/run"}, "desktop": {"command": "npx", "args": ["d"]}}}`,
+	"config/Code/User/mcp.json": `{"inputs": [], "servers": {"vs": {"command": "npx", "args": ["--token=${input:token}"]}, ` +
+		`"desktop": {"command": "other"}}}`,
+	"home/.codeium/windsurf/mcp_config.json": `{"mcpServers": {"wind": {"serverUrl": "http://localhost:4/mcp", ` +
+		`"headers": {"Authorization": "Bearer ${env:TOKEN_SET}"}}}}`,
+	"home/.gemini/settings.json": `{"theme": "x", "mcpServers": {"gem": {"url": "http://localhost:5/sse"}, ` +
+		`"var": {"command": "x", "env": {"K": "$TOKEN_UNSET"}}}}`,
 }
 
 func TestServersOfEveryHost(t *testing.T) {
@@ -114,9 +117,11 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 // wanted. Otherwise the secret is copied, and that is said.
 func TestSecretsStayWhereTheyAre(t *testing.T) {
 	p := home(t, map[string]string{
-		"home/.cursor/mcp.json":                  `{"mcpServers": {"git": {"command": "x", "env": {"GITHUB_TOKEN": "ghp-4711"}}, "plain": {"command": "y"}}}`,
-		"work/.mcp.json":                         `{"mcpServers": {"arg": {"command": "x", "args": ["--api-key", "sk-4712"]}, "url": {"url": "http://x/?api_key=4713"}}}`,
-		"home/.codeium/windsurf/mcp_config.json": `{"mcpServers": {"head": {"url": "http://x", "headers": {"Authorization": "Bearer 4714"}}, "off": {"command": "x", "disabled": true}}}`,
+		"home/.cursor/mcp.json": `{"mcpServers": {"git": {"command": "x", "env": {"GITHUB_TOKEN": "ghp-4711"}}, "plain": {"command": "y"}}}`,
+		"work/.mcp.json": `{"mcpServers": {"arg": {"command": "x", "args": ["--api-key", "sk-4712"]}, ` +
+			`"url": {"url": "http://x/?api_key=4713"}}}`,
+		"home/.codeium/windsurf/mcp_config.json": `{"mcpServers": {"head": {"url": "http://x", "headers": {"Authorization": "Bearer 4714"}},` +
+			` "off": {"command": "x", "disabled": true}}}`,
 	})
 	found := findServers(p)
 	all := defaults("m", "http://localhost:1/v1", found)
