@@ -121,6 +121,7 @@ type Assembly struct {
 	certified [][]invoker.Value    // per client that is identified by a certificate
 	closers   []func() error       // run in reverse order, after the roster is closed
 	servers   []named              // without the disabled ones
+	former    []named              // of the assembly before
 	shared    *shared
 }
 

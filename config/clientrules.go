@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/glob"
 	"github.com/consort-go/consort/invoker"
 )
@@ -20,10 +22,17 @@ import (
 // An empty or nil condition is always met. Conditions that [Rule] has too mean
 // the same here.
 type ClientRule struct {
-	// Action is [ActionAllow] or [ActionDeny]. Required. An item that a rule denies is
-	// hidden, whatever another allows. If a client has rules that allow, or an allow list,
-	// all else is hidden.
+	// Action is [ActionAllow], [ActionDeny] or [ActionAsk]. Required. An item that a rule
+	// denies is hidden, whatever another allows. If a client has rules that allow, or an
+	// allow list, all else is hidden. A rule that asks hides nothing: the calls of the tools
+	// that it is about need an approval each.
 	Action Action
+	// Who and Within are for ActionAsk: the only person who may answer, and the time for
+	// that, 24 hours by default, for which an answer then holds. If Who is empty, the user
+	// of the client is asked, if the client can ask, and everyone who can write to the
+	// conversation store may answer.
+	Who    string
+	Within time.Duration
 	// Clients are globs for the names of the clients that the rule is about. Without any,
 	// it is about each client, and about those without a name.
 	Clients []string
@@ -41,7 +50,9 @@ type ClientRule struct {
 
 func (rule *ClientRule) fields() []field {
 	return []field{
-		{"action", choice(&rule.Action, ActionAllow, ActionDeny)},
+		{"action", choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk)},
+		{"who", text(&rule.Who)},
+		{"within", duration(&rule.Within)},
 		{"clients", each(&rule.Clients, text)},
 		{"ensembles", each(&rule.Ensembles, text)},
 		{"tools", each(&rule.Tools, text)},
@@ -56,12 +67,20 @@ func (rule *ClientRule) fields() []field {
 
 func (rule *ClientRule) check(r *reader, n *document.Node) {
 	if n.Member("action") == nil {
-		r.missing(n, "action", `missing: expected "allow" or "deny"`)
+		r.missing(n, "action", `missing: expected "allow", "deny" or "ask"`)
+	}
+	for _, key := range []string{"who", "within"} {
+		if stray := n.Member(key); stray != nil && rule.Action != ActionAsk && rule.Action != "" {
+			r.wrongKey(stray, `only for a rule with action = "ask"`)
+		}
 	}
 	emptyLists(r, n, "clients", "ensembles", "tools", "prompts", "resources")
 	hints := rule.ReadOnly != nil || rule.Idempotent != nil || rule.Destructive != nil || rule.OpenWorld != nil
 	for _, key := range []string{"prompts", "resources"} {
-		if stray := n.Member(key); stray != nil && hints {
+		switch stray := n.Member(key); {
+		case stray != nil && rule.Action == ActionAsk:
+			r.wrongKey(stray, "a rule that asks is about tools, which alone are called")
+		case stray != nil && hints:
 			r.wrongKey(stray, "a rule with a hint is about tools, which alone have hints; make it two rules")
 		}
 	}
@@ -126,6 +145,7 @@ func (c *conditions) fit(ensemble, tool string, hints invoker.Hints) bool {
 // clientRules are the lists and the rules about one client.
 type clientRules struct {
 	deny, allow []keyedRule
+	ask         []askRule
 }
 
 // keyedRule is an element of a list, or a rule, with its key.
@@ -155,13 +175,17 @@ func (s *Serve) rulesFor(client, about string) *clientRules {
 			key: fmt.Sprintf("serve.rules[%d]", i), fits: rule.fits,
 			names: func(tool *ensemble.Item) bool { return rule.fits(tool) && slices.Contains(rule.Tools, tool.Name) },
 		}
-		if rule.Action == ActionDeny {
+		switch rule.Action {
+		case ActionDeny:
 			all.deny = append(all.deny, keyed)
-		} else {
+		case ActionAsk:
+			all.ask = append(all.ask, askRule{keyed, clientcalls.Demand{Who: rule.Who, Within: rule.Within}})
+		default:
 			all.allow = append(all.allow, keyed)
 		}
 	}
-	if len(all.deny)+len(all.allow) == 0 {
+	all.ask = append(all.ask, s.asksOf(client)...)
+	if len(all.deny)+len(all.allow)+len(all.ask) == 0 {
 		return nil
 	}
 	return all
@@ -228,6 +252,9 @@ func (c *clientRules) decide(item *ensemble.Item, reachesOthers bool) (allowed b
 	}
 	if reachesOthers {
 		fits = func(rule keyedRule) bool { return rule.names(item) }
+		if i := slices.IndexFunc(c.ask, func(rule askRule) bool { return fits(rule.keyedRule) }); i >= 0 && len(c.allow) == 0 {
+			return true, c.ask[i].key
+		}
 	} else if len(c.allow) == 0 {
 		return true, ""
 	}
@@ -286,7 +313,7 @@ func (c *chooser) of(client, profile string) *ensemble.Selection {
 // isSelective reports whether a client may not use everything outside of profiles.
 func (s *Serve) isSelective(tools Tools) bool {
 	return tools.searches() || len(s.Rules) > 0 || slices.ContainsFunc(s.Clients, func(c Client) bool {
-		return c.Name != "" && (len(c.Allow)+len(c.Deny) > 0 || c.Profile != "")
+		return c.Name != "" && (len(c.Allow)+len(c.Deny) > 0 || c.Profile != "" || c.Approve == ActionAsk)
 	})
 }
 
@@ -430,14 +457,14 @@ func (s *Serve) checkRules(r *reader, n *document.Node) {
 		return
 	}
 	for i, one := range s.Clients {
-		for _, key := range []string{"allow", "deny"} {
+		for _, key := range []string{"allow", "deny", "approve"} {
 			if list := clients[i].Member(key); list != nil && one.Name == "" {
 				r.wrongKey(list, `only for a client with a name; set name, such as name = "ada"`)
 			}
 		}
 		for j, other := range s.Clients[:i] {
 			if one.Name != "" && one.Name == other.Name && !one.mayDoTheSameAs(&other) {
-				r.wrong(clients[i].Member("name"), "serve.clients[%d] has this name and other lists, or another profile: write the same in both, or use another name", j)
+				r.wrong(clients[i].Member("name"), "serve.clients[%d] has this name and other lists, another profile or another approve: write the same in both, or use another name", j)
 				break
 			}
 		}
@@ -457,7 +484,7 @@ func (s *Serve) checkRules(r *reader, n *document.Node) {
 }
 
 func (c *Client) mayDoTheSameAs(other *Client) bool {
-	return slices.Equal(c.Allow, other.Allow) && slices.Equal(c.Deny, other.Deny) && c.Profile == other.Profile
+	return slices.Equal(c.Allow, other.Allow) && slices.Equal(c.Deny, other.Deny) && c.Profile == other.Profile && c.Approve == other.Approve
 }
 
 // clientNames lists the names of the clients for an error.

@@ -26,7 +26,8 @@ func (c *Config) Explain(client string, item ensemble.Item) (allowed bool, why s
 		return false, "it is only for the model; clients have find_tools and call_tool at /mcp/search", nil
 	}
 	why = "no list and no rule is about it"
-	for _, rules := range present(serve.profile(profile), serve.rulesFor(client, serve.rulesAbout(client))) {
+	own := serve.rulesFor(client, serve.rulesAbout(client))
+	for _, rules := range present(serve.profile(profile), own) {
 		reachesOthers := c.Tools.reachesOthers(&item)
 		allowed, key := rules.decide(&item, reachesOthers)
 		switch {
@@ -39,6 +40,9 @@ func (c *Config) Explain(client string, item ensemble.Item) (allowed bool, why s
 		case key != "":
 			why = c.placeOf(key) + " allows it"
 		}
+	}
+	if rule, needed := own.demand(&item); needed {
+		why += "; each call needs an approval: " + c.placeOf(rule.key)
 	}
 	return true, why, nil
 }

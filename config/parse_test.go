@@ -389,16 +389,24 @@ url = "http://x"
 				`consort.toml:12:7: serve.clients[3].token: expected a token of at least 16 characters, such as the output of openssl rand -hex 32`}},
 		{"rules of clients",
 			"[serve]\nhttp='0.0.0.0:0'\n[[serve.clients]]\ntoken='0123456789abcdef'\nallow=['x']\n[[serve.clients]]\ntoken='0123456789abcdeg'\n" +
-				"name='ada'\ndeny=[]\n[[serve.rules]]\nclients=['bob']\n[[serve.rules]]\naction='ask'\ntools=[]\n" +
-				"[[serve.rules]]\naction='deny'\nprompts=['x']\nread_only=true\n",
+				"name='ada'\ndeny=[]\n[[serve.rules]]\nclients=['bob']\n[[serve.rules]]\naction='defer'\ntools=[]\n" +
+				"[[serve.rules]]\naction='deny'\nprompts=['x']\nread_only=true\n" +
+				"[[serve.rules]]\naction='deny'\nwho='ann'\nwithin='1h'\n[[serve.rules]]\naction='ask'\nprompts=['x']\nresources=['x']\n" +
+				"[[serve.clients]]\ntoken='0123456789abcdeh'\napprove='ask'\n[[serve.clients]]\ntoken='0123456789abcdei'\nname='eve'\napprove='deny'\n",
 			[]string{
 				`consort.toml:5:1: serve.clients[0].allow: only for a client with a name; set name, such as name = "ada"`,
 				`consort.toml:9:6: serve.clients[1].deny: expected at least one element; "*" matches everything`,
-				`consort.toml:10:9: serve.rules[0].action: missing: expected "allow" or "deny"`,
-				`consort.toml:11:10: serve.rules[0].clients[0]: no client has such a name; there are ada`,
-				`consort.toml:13:8: serve.rules[1].action: expected "allow" or "deny"`,
+				`consort.toml:10:9: serve.rules[0].action: missing: expected "allow", "deny" or "ask"`,
+				`consort.toml:11:10: serve.rules[0].clients[0]: no client has such a name; there are ada, eve`,
+				`consort.toml:13:8: serve.rules[1].action: expected "allow", "deny" or "ask"`,
 				`consort.toml:14:7: serve.rules[1].tools: expected at least one element; "*" matches everything`,
-				`consort.toml:17:1: serve.rules[2].prompts: a rule with a hint is about tools, which alone have hints; make it two rules`}},
+				`consort.toml:17:1: serve.rules[2].prompts: a rule with a hint is about tools, which alone have hints; make it two rules`,
+				`consort.toml:21:1: serve.rules[3].who: only for a rule with action = "ask"`,
+				`consort.toml:22:1: serve.rules[3].within: only for a rule with action = "ask"`,
+				`consort.toml:25:1: serve.rules[4].prompts: a rule that asks is about tools, which alone are called`,
+				`consort.toml:26:1: serve.rules[4].resources: a rule that asks is about tools, which alone are called`,
+				`consort.toml:29:1: serve.clients[2].approve: only for a client with a name; set name, such as name = "ada"`,
+				`consort.toml:33:9: serve.clients[3].approve: expected "allow" or "ask"`}},
 		{"profiles",
 			"[serve]\nhttp='127.0.0.1:0'\n[[serve.clients]]\ntoken='0123456789abcdef'\nprofile='x'\n[[serve.clients]]\ntoken='0123456789abcdeg'\n" +
 				"name='ada'\nprofile='none'\n[[serve.profiles]]\nname='x'\nallow=[]\n[[serve.profiles]]\nname='x'\n[[serve.profiles]]\nname='a/b'\n" +

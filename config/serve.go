@@ -24,7 +24,7 @@ import (
 
 // Serve configures how the tools, resources and prompts of a configuration are offered to
 // other MCP hosts. Its own fields hide the fields of Options that have the same
-// name. [Assemble] sets Trusted, Tokens, Select, Profile, Finds, Pinned, AccessLog, Audit, Logger and Telemetry. Without
+// name. [Assemble] sets Trusted, Tokens, Select, Profile, Finds, Invoke, Pinned, AccessLog, Audit, Logger and Telemetry. Without
 // HTTP and GRPC, one client is served over standard input and output.
 type Serve struct {
 	mcpserver.Options
@@ -94,6 +94,10 @@ type Client struct {
 	// Profile is the name of the only profile that the client may use, at /mcp too and over
 	// gRPC; it needs a Name. Empty allows all.
 	Profile string
+	// Approve is [ActionAsk] if each call of the client needs an approval, unless its tool
+	// says that it changes nothing and its ensemble is trusted in that; it needs a Name.
+	// Empty and [ActionAllow] ask only where a rule does.
+	Approve Action
 }
 
 // Profile is a named part of the offer. Within it, the lists and rules of each client apply
@@ -201,6 +205,7 @@ func (c *Client) fields() []field {
 		{"allow", each(&c.Allow, text)},
 		{"deny", each(&c.Deny, text)},
 		{"profile", text(&c.Profile)},
+		{"approve", choice(&c.Approve, ActionAllow, ActionAsk)},
 	}
 }
 
@@ -415,6 +420,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	}
 	options.Select, options.Profile = s.selections(a.Roster, config.Tools)
 	options.Finds, options.Pinned = s.finds, config.Tools.Pinned
+	options.Invoke = a.invokeFunc(s)
 	options.ResourceMetadata = s.metadata()
 	a.Serve = options
 	switch {
@@ -436,6 +442,7 @@ func overGRPC(o *mcpserver.Options) *grpctool.ServerOptions {
 		Tokens:          o.Tokens,
 		Trusted:         o.Trusted,
 		Select:          o.Select,
+		Invoke:          o.Invoke,
 		MaxMessage:      int(o.MaxBody),
 		Rate:            o.Rate,
 		Burst:           o.Burst,

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/mcpadapter/login"
 	"github.com/consort-go/consort/mcpadapter/server/oidc"
@@ -26,6 +27,7 @@ type shared struct {
 	secrets *redact.Growing
 	starts  *ensemble.Starts
 	tool    *agenttool.Tool // nil if the tool is not served
+	gate    *clientcalls.Gate
 	closers []func() error
 
 	loggingIn sync.Mutex // guards logins
@@ -46,9 +48,9 @@ func newAssembly(secrets []string, o *AssembleOptions) *Assembly {
 	if before := o.Previous; before != nil {
 		before.shared.secrets.Add(secrets...)
 		o.redact, o.Logger = before.Redact, before.Logger
-		return &Assembly{Redact: before.Redact, RedactPart: before.RedactPart, Logger: o.Logger, shared: before.shared}
+		return &Assembly{Redact: before.Redact, RedactPart: before.RedactPart, Logger: o.Logger, shared: before.shared, former: before.servers}
 	}
-	common := &shared{secrets: redact.NewGrowing(secrets...)}
+	common := &shared{secrets: redact.NewGrowing(secrets...), gate: clientcalls.NewGate()}
 	if clean := common.secrets.Text; o.Replaceable || !common.secrets.IsEmpty() {
 		o.redact = clean
 		o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, clean) }))

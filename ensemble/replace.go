@@ -120,8 +120,11 @@ func (e *Ensemble) closeWhenDone(ctx context.Context) {
 }
 
 // current returns the tool of the ensemble that has replaced the tool's ensemble, or t if
-// none has.
+// none has. A bound tool stays the same.
 func (t *Tool) current() *Tool {
+	if t.bound {
+		return t
+	}
 	for next := t.ensemble.successor(); next != nil; next = t.ensemble.successor() {
 		t = next.likeTool(t)
 	}

@@ -320,3 +320,26 @@ func TestReplaceUnderLoad(t *testing.T) {
 		t.Errorf("the ensemble that stays was connected again %d times", restarts)
 	}
 }
+
+// A bound tool calls its own ensemble, and nothing in its place.
+func TestBound(t *testing.T) {
+	before, after := gated(t, "work", "before", opened()), gated(t, "work", "after", opened())
+	roster := newRoster(t, before)
+	tools, err := before.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	follows, bound := tools[0], tools[0].Bound()
+	if err := roster.Replace(after); err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := follows.Invoke(t.Context(), nil); err != nil || canister.TextOf(output.Content) != "after" {
+		t.Errorf("%v, %v", output, err)
+	}
+	if output, err := bound.Invoke(t.Context(), nil); err == nil {
+		t.Errorf("a bound tool has called %v", output)
+	}
+}

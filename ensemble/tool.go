@@ -25,6 +25,7 @@ type Tool struct {
 	name       string
 	ensemble   *Ensemble
 	definition *invoker.Definition
+	bound      bool // does not follow a replacement of the ensemble
 }
 
 var _ invoker.Invoker = (*Tool)(nil)
@@ -49,6 +50,14 @@ func (t *Tool) Ensemble() *Ensemble { return t.ensemble }
 // Definition returns the tool's definition as it was listed, under the tool's own name,
 // without invisible characters; see [Snapshot].Notes.
 func (t *Tool) Definition() *invoker.Definition { return t.definition }
+
+// Bound returns the tool for calls that are about this very ensemble, such as one that a
+// person has approved: they do not go to an ensemble that replaces it ([Roster.Replace]).
+func (t *Tool) Bound() *Tool {
+	bound := *t
+	bound.bound = true
+	return &bound
+}
 
 // Invoke calls the tool, connecting first if needed. Its error is always an
 // [*invoker.Failure]. In addition to the failures of the tool itself, these are:

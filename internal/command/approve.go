@@ -19,13 +19,14 @@ import (
 func approveCommand(p *program) *cobra.Command {
 	as, resume := "", false
 	cmd := p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
-		Use:   "approve ID [WAIT]",
-		Short: "Answer a waiting conversation",
+		Use:   "approve [ID [WAIT]]",
+		Short: "Answer a waiting conversation, or the call of a client",
 		Long: "Approve lists the open waits of the conversation ID, or answers one as a flag says:\n" +
 			"the one whose ID begins with WAIT, or without WAIT the only one. Then continue the\n" +
-			"conversation with consort resume ID.",
-		Example: "  consort approve 20261121-k3f9ab2c\n  consort approve 20261121-k3f9ab2c 4QKB --resume\n  consort approve 20261121-k3f9ab2c --deny \"not on a Friday\"",
-		Args:    cobra.RangeArgs(1, 2),
+			"conversation with consort resume ID. Without ID it lists the waits of all\n" +
+			"conversations, and of the calls of clients of consort serve.",
+		Example: "  consort approve\n  consort approve 20261121-k3f9ab2c\n  consort approve 20261121-k3f9ab2c 4QKB --resume\n  consort approve 20261121-k3f9ab2c --deny \"not on a Friday\"",
+		Args:    cobra.RangeArgs(0, 2),
 	}, "print one JSON document; with --resume one line of JSON for each event"))))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return runE(func(ctx context.Context, args []string) error {
@@ -81,6 +82,12 @@ func verdict(flags *pflag.FlagSet, named bool) (said *histories.Answer, err erro
 // runApprove lists the waits of a conversation, or answers one. With is nil if there is
 // no answer.
 func runApprove(ctx context.Context, p *program, with *histories.Answer, as string, resume bool, args []string) error {
+	if len(args) == 0 {
+		if with != nil || resume || as != "" {
+			return exit.Usagef("give the ID of what is answered, as listed by: %s", p.location.CommandLine("approve"))
+		}
+		return listWaits(ctx, p)
+	}
 	if resume && with == nil {
 		return exit.Usagef("--resume needs an answer; to continue the conversation without one: %s", p.location.CommandLine("resume "+histories.Word(args[0])))
 	}
@@ -104,6 +111,15 @@ func runApprove(ctx context.Context, p *program, with *histories.Answer, as stri
 		return err
 	}
 	return runResume(ctx, p, args[:1])
+}
+
+// listWaits lists all open waits of the store.
+func listWaits(ctx context.Context, p *program) error {
+	m, err := openManager(ctx, p, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.ListWaits(ctx), m.Close())
 }
 
 // userName returns the name of the user of this machine.

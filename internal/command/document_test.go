@@ -80,6 +80,7 @@ func TestTheDocumentsAreDocumented(t *testing.T) {
 		"### `pins --json` and `pins accept --json`":           reflect.TypeFor[reports.PinList](),
 		"### `history list --json` and `history prune --json`": reflect.TypeFor[histories.ConversationList](),
 		"### `history search --json`":                          reflect.TypeFor[histories.FoundList](),
+		"### `approve --json` without ID":                      reflect.TypeFor[histories.AllWaits](),
 		"### `approve --json`":                                 reflect.TypeFor[histories.WaitList](),
 		"### `approve --json` with an answer":                  reflect.TypeFor[histories.Answered](),
 		"### `history show --json`":                            reflect.TypeFor[histories.ConversationShown](),

@@ -116,11 +116,16 @@ func (s *serving) address() string {
 	return ""
 }
 
-// assembleServed assembles the servers. It includes the model, and a store for conversations with
-// it, only if the tool converse is offered.
+// assembleServed assembles the servers. It includes the model only if the tool converse is
+// offered, and a store only for its conversations and for calls that need an approval.
 func assembleServed(ctx context.Context, p *program, cfg *config.Config) (*config.Assembly, error) {
 	if cfg.Serve.Converse {
 		return p.withStore(ctx, cfg, histories.IfPossible, interaction{})
+	}
+	if cfg.Serve.Asks() {
+		if err := p.location.Default(ctx, cfg, histories.IfPossible); err != nil {
+			return nil, err
+		}
 	}
 	cfg.Model = nil // so it need not be valid
 	return p.assemble(cfg, interaction{})

@@ -63,8 +63,16 @@ func Run(ctx context.Context, options Options) (err error) {
 	s.hangUp = hangUp
 	s.ending, s.end = context.WithCancel(ctx)
 	defer s.end()
-	if s.settings.Converse {
+	if s.settings.Converse || s.settings.Asks() {
 		s.Location.Announce(s.Screen, s.Config)
+	}
+	if s.settings.Asks() && !s.Config.Keeps() {
+		s.Screen.Note("calls that need an approval cannot wait, because conversations are not stored: only clients that can ask their user can make them")
+	}
+	if s.settings.Asks() {
+		if _, err := s.Assembly.History(ctx); err != nil {
+			return s.Location.OpenError(err)
+		}
 	}
 	if s.settings.Converse && s.Config.Keeps() {
 		var stop func() error
@@ -80,7 +88,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	}
 	defer stop()
 	if s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0 {
-		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, use serve.rules, or allow and deny of each client and server")
+		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, or to ask before, use serve.rules, or allow and deny of each client and server")
 	}
 	if retention := s.Config.Retention(); !retention.KeepsAll() {
 		store, err := s.Assembly.History(ctx)

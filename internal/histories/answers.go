@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 )
@@ -75,7 +76,24 @@ func (m *Manager) Answer(ctx context.Context, a Answering) error {
 	if err != nil {
 		return err
 	}
+	if err := m.maySettle(a, info); err != nil {
+		return err
+	}
 	return m.record(ctx, a, info, wait)
+}
+
+// maySettle returns why the approval of a client's call may not be answered like this: it
+// is allowed by its WAIT alone, which only the list shows, so that the person has seen it.
+func (m *Manager) maySettle(a Answering, info history.Info) error {
+	switch {
+	case !clientcalls.IsApproval(info):
+		return nil
+	case a.Quiet:
+		return exit.Usagef("--resume: %s is the approval of a call, which its client makes", Word(info.ID))
+	case a.Wait == "" && a.With.Verdict != canister.VerdictDeny:
+		return exit.Usagef("name the WAIT that you allow; to see it with its call: %s", m.at.CommandLine("approve "+Word(info.ID)))
+	}
+	return nil
 }
 
 // pick returns the wait that the command line selects.
@@ -157,6 +175,9 @@ func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wa
 
 // nextStep tells the user how an unfinished conversation continues.
 func (m *Manager) nextStep(info history.Info) string {
+	if clientcalls.IsApproval(info) {
+		return "The client has to make the same call again."
+	}
 	if Served(info) {
 		return "The conversation belongs to a client of consort serve, which continues it while it runs."
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 )
@@ -53,7 +54,7 @@ func Known(ctx context.Context, store history.Store, id string) (history.Info, e
 // owner. Conversations of this command have no owner.
 func latest(ctx context.Context, store history.Store) (history.Info, error) {
 	for info, err := range store.List(ctx, history.Filter{}) {
-		if err != nil || info.Owner == "" {
+		if err != nil || info.Owner == "" && !clientcalls.IsApproval(info) {
 			return info, err
 		}
 	}

@@ -4,14 +4,17 @@ package histories
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
 )
 
@@ -30,6 +33,11 @@ type WaitJSON struct {
 	Tool      string          `json:"tool,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Question  json.RawMessage `json:"question,omitempty"`
+}
+
+// AllWaits is the JSON output of approve without a conversation.
+type AllWaits struct {
+	Conversations []WaitList `json:"conversations"`
 }
 
 // Answered is the JSON output of approve with an answer.
@@ -59,6 +67,44 @@ func WaitsOf(waits []canister.Wait, canisters []canister.Canister) []WaitJSON {
 	return forms
 }
 
+// ListWaits prints the open waits of all conversations and of the calls of clients.
+func (m *Manager) ListWaits(ctx context.Context) error {
+	all := AllWaits{Conversations: []WaitList{}}
+	for info, err := range m.store.List(ctx, history.Filter{Open: true}) {
+		if err != nil {
+			return err
+		}
+		_, canisters, err := history.Tail(ctx, m.store, info.ID, func(_ int, end []canister.Canister) bool {
+			return slices.ContainsFunc(end, func(c canister.Canister) bool { return c.Kind() == canister.KindAssistant })
+		})
+		if err != nil {
+			return err
+		}
+		open := waits.Open(info.ID, canisters, time.Now())
+		if len(open) == 0 {
+			continue
+		}
+		forms := WaitsOf(open, canisters)
+		all.Conversations = append(all.Conversations, WaitList{info.ID, forms})
+		if m.to.JSON {
+			continue
+		}
+		m.to.Screen.Print(m.to.Screen.Results.Name(Word(info.ID)) + "  " + display.Line(info.Title) + "\n")
+		for i, form := range forms {
+			m.to.Screen.Print(m.waitText(form, open[i]))
+		}
+	}
+	switch {
+	case m.to.JSON:
+		return m.to.Screen.PrintDocument(all)
+	case len(all.Conversations) == 0:
+		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Nothing waits for an answer."))
+	default:
+		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answer with: "+m.at.CommandLine("approve ID WAIT")+", or with --deny REASON"))
+	}
+	return m.to.Screen.Err()
+}
+
 // showWaits prints the waits of a conversation.
 func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters []canister.Canister) error {
 	id := info.ID
@@ -73,6 +119,9 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 		}
 		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(text))
 		return nil
+	}
+	if clientcalls.IsApproval(info) {
+		m.to.Screen.Print(display.Line(info.Title) + "\n")
 	}
 	for i, form := range forms {
 		if i > 0 {

@@ -117,18 +117,21 @@ var (
 
 // Servers.
 var (
-	ServeExposed         = named("serve.exposed")
-	ServeFull            = named("serve.full")
-	ServeRequestEnded    = named("serve.request.ended")
-	ServeRequestRefused  = named("serve.request.refused")
-	ServeRequestFailed   = named("serve.request.failed")
-	ServeRequestPanicked = named("serve.request.panicked")
-	ServeCallForged      = named("serve.call.forged")
-	ServeCallFailed      = named("serve.call.failed")
-	ServeListFailed      = named("serve.list.failed")
-	ServeToolRefused     = named("serve.tool.refused")
-	ServeStreamFailed    = named("serve.stream.failed")
-	ServeStreamStalled   = named("serve.stream.stalled")
+	ServeExposed           = named("serve.exposed")
+	ServeFull              = named("serve.full")
+	ServeRequestEnded      = named("serve.request.ended")
+	ServeRequestRefused    = named("serve.request.refused")
+	ServeRequestFailed     = named("serve.request.failed")
+	ServeRequestPanicked   = named("serve.request.panicked")
+	ServeCallForged        = named("serve.call.forged")
+	ServeCallFailed        = named("serve.call.failed")
+	ServeApprovalRequested = named("serve.approval.requested")
+	ServeApprovalUsed      = named("serve.approval.used")
+	ServeApprovalFailed    = named("serve.approval.failed")
+	ServeListFailed        = named("serve.list.failed")
+	ServeToolRefused       = named("serve.tool.refused")
+	ServeStreamFailed      = named("serve.stream.failed")
+	ServeStreamStalled     = named("serve.stream.stalled")
 )
 
 // RequestEndedMessage is the message of [ServeRequestEnded]. The log of the command does

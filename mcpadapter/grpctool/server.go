@@ -83,6 +83,9 @@ type ServerOptions struct {
 	// Select returns the part of the roster, and of Tools, that a caller may use; see
 	// server.Options. It holds for the tool service; MCP has its own.
 	Select func(ctx context.Context) *ensemble.Selection
+	// Invoke makes a call of a client, or returns why not; see server.Options. It holds for
+	// the tool service, whose clients cannot be asked; MCP has its own.
+	Invoke func(ctx context.Context, call *server.ToolCall) (invoker.Output, error)
 
 	// MaxMessage bounds one message from or to a client, in bytes; default 4 MiB, the
 	// default limit of gRPC clients. A larger response becomes a failure,
@@ -141,6 +144,9 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	full.Parallel = cmp.Or(max(full.Parallel, 0), defaultParallel)
 	full.ShutdownTimeout = cmp.Or(max(full.ShutdownTimeout, 0), defaultShutdownTimeout)
 	full.Logger = logevent.Logger(full.Logger)
+	if full.Invoke == nil {
+		full.Invoke = func(ctx context.Context, call *server.ToolCall) (invoker.Output, error) { return call.Make(ctx) }
+	}
 	return full
 }
 

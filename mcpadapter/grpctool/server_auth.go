@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/codes"
@@ -43,6 +44,7 @@ type guard struct {
 	byToken       func(context.Context, string) (string, []invoker.Value, error)            // ServerOptions.Authenticate; may be nil
 	byCertificate func(context.Context, *x509.Certificate) (string, []invoker.Value, error) // ServerOptions.Certificate; may be nil
 	choose        func(context.Context) *ensemble.Selection                                 // ServerOptions.Select; may be nil
+	invoke        func(context.Context, *server.ToolCall) (invoker.Output, error)           // ServerOptions.Invoke
 
 	mu    sync.Mutex
 	parts map[*ensemble.Selection]*toolset // what callers with a selection see
@@ -51,11 +53,12 @@ type guard struct {
 func newGuard(o *ServerOptions) *guard {
 	return &guard{
 		tokens: access.NewTokens(o.Token, o.Tokens), trusted: o.Trusted, byToken: o.Authenticate, byCertificate: o.Certificate, choose: o.Select,
+		invoke: o.Invoke,
 	}
 }
 
 // SetAccess changes who may call the server, and how often: it takes Authenticate, Token,
-// Tokens, Certificate, Trusted, Select, Rate, Burst and Parallel of the options, and
+// Tokens, Certificate, Trusted, Select, Invoke, Rate, Burst and Parallel of the options, and
 // ignores the rest. The next request is checked with them. Requests under way continue, with the
 // values that they have. A stream of MCP whose credentials are not valid any longer, or
 // belong to another caller, takes no further messages, and ends when its calls are
@@ -105,7 +108,7 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 		return nil, err
 	}
 	ctx = invoker.WithTrusted(ctx, append(slices.Clip(v.by.trusted), v.values...)...)
-	ctx = v.token.WithName(access.WithName(ctx, v.certificate))
+	ctx = access.WithIdentity(v.token.WithName(access.WithName(ctx, v.certificate)), v.identity)
 	accesslog.From(ctx).Identified(access.NameFrom(ctx))
 	client := access.Client(v.identity, addressOf(ctx))
 	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client, by: v.by}, nil

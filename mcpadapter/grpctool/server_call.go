@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/logevent"
@@ -20,6 +21,7 @@ import (
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -89,14 +91,21 @@ func (c *served) run() (invoker.Output, *invoker.Failure) {
 			return invoker.Output{}, invoker.Failf(invoker.Unauthorized, "The tool acts on behalf of a user, and the server does not know the user of this call.")
 		}
 	}
-	start := time.Now()
-	output, err := tool.Invoke(ctx, &c.call)
-	c.record.Duration = time.Since(start)
+	output, err := s.guard.Load().invoke(ctx, &server.ToolCall{Tool: tool.Tool, Item: itemOf(tool.Tool, s.own), Call: &c.call, Record: &c.record})
 	failure := invoker.AsFailure(err)
 	if failure != nil && context.Cause(ctx) == errServerClosed && errors.Is(err, context.Canceled) {
 		failure = invoker.Failf(invoker.Canceled, "The server ended during the call. It may or may not have taken effect.")
 	}
 	return output, failure
+}
+
+// itemOf returns how selections see a tool. Own is the ensemble of ServerOptions.Tools.
+func itemOf(t *ensemble.Tool, own *ensemble.Ensemble) ensemble.Item {
+	def := t.Definition()
+	if t.Ensemble() == own {
+		return ensemble.Item{Kind: ensemble.ToolItem, Name: def.Name, Hints: def.Hints}
+	}
+	return ensemble.Item{Kind: ensemble.ToolItem, Ensemble: t.Ensemble().Name(), Name: def.Name, Hints: t.TrustedHints()}
 }
 
 // note keeps the audit record of the call, and logs what the client is not told.

@@ -101,7 +101,7 @@ func (s *Server) seenBy(g *guard, selection *ensemble.Selection, set *toolset) *
 	}
 	some := &toolset{catalog: set.catalog, whole: set}
 	for _, t := range set.own {
-		if def := t.Definition(); selection.Contains(ensemble.Item{Kind: ensemble.ToolItem, Name: def.Name, Hints: def.Hints}) {
+		if selection.Contains(itemOf(t, t.Ensemble())) {
 			some.own = append(some.own, t)
 		}
 	}

@@ -106,6 +106,7 @@ type authentication struct {
 	choose   func(context.Context) *ensemble.Selection                                     // Options.Select; may be nil
 	profile  func(context.Context, string) (*ensemble.Selection, bool)                     // Options.Profile; may be nil
 	finds    func(ctx context.Context, profile string) bool                                // Options.Finds; may be nil
+	invoke   func(context.Context, *ToolCall) (invoker.Output, error)                      // Options.Invoke
 	parts    parts
 	refusals *zap.Logger
 }
@@ -113,7 +114,8 @@ type authentication struct {
 func newAuthentication(o *Options, refusals *zap.Logger) *authentication {
 	return &authentication{
 		tokens: access.NewTokens(o.Token, o.Tokens), ask: o.Authenticate, trusted: o.Trusted,
-		metadata: o.ResourceMetadata, hosts: o.Hosts, origins: o.Origins, choose: o.Select, profile: o.Profile, finds: o.Finds, refusals: refusals,
+		metadata: o.ResourceMetadata, hosts: o.Hosts, origins: o.Origins, choose: o.Select, profile: o.Profile, finds: o.Finds,
+		invoke: o.Invoke, refusals: refusals,
 	}
 }
 
@@ -129,7 +131,7 @@ func (a *authentication) identify(w http.ResponseWriter, r *http.Request) (from 
 		return nil, false
 	}
 	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(a.trusted), said...)...)
-	return &caller{by: a, ctx: by.WithName(ctx), identity: identity, client: access.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
+	return &caller{by: a, ctx: access.WithIdentity(by.WithName(ctx), identity), identity: identity, client: access.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
 }
 
 func alwaysFree() (release func(), ok bool) { return func() {}, true }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
@@ -154,14 +155,26 @@ func (c *served) result(output invoker.Output, failure *invoker.Failure) (mcp.Re
 
 // invoke calls the tool.
 func (c *served) invoke(ctx context.Context) (invoker.Output, *invoker.Failure) {
-	start := time.Now()
-	output, err := c.tool.Invoke(ctx, &c.call)
-	c.record.Duration = time.Since(start)
+	call := &ToolCall{Tool: c.tool.Tool, Item: itemOf(c.tool.Tool, c.server.own), Call: &c.call, Record: &c.record}
+	invoke := c.server.auth.Load().invoke
+	if c.tool.offer != nil { // the tools of the server that search
+		invoke = makeCall
+	}
+	output, err := invoke(ctx, call)
 	failure := invoker.AsFailure(err)
 	if failure != nil && context.Cause(ctx) == errServerClosed && errors.Is(err, context.Canceled) {
 		failure = invoker.Failf(invoker.Canceled, "The server ended during the call. It may or may not have taken effect.")
 	}
 	return output, failure
+}
+
+// itemOf returns how selections see a tool. Own is the ensemble of Options.Tools.
+func itemOf(t *ensemble.Tool, own *ensemble.Ensemble) ensemble.Item {
+	def := t.Definition()
+	if t.Ensemble() == own {
+		return ensemble.Item{Kind: ensemble.ToolItem, Name: def.Name, Hints: def.Hints}
+	}
+	return ensemble.Item{Kind: ensemble.ToolItem, Ensemble: t.Ensemble().Name(), Name: def.Name, Hints: t.TrustedHints()}
 }
 
 // answer builds the response of the call and records its outcome.

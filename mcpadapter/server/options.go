@@ -84,6 +84,10 @@ type Options struct {
 	// all callers all tools. Finds is called for each request, also concurrently.
 	Finds  func(ctx context.Context, profile string) bool `json:"-"`
 	Pinned []string                                       `json:"-"`
+	// Invoke makes a call of a client, or returns a [*invoker.Failure] that says why not: it
+	// may ask the client's user ([invoker.Call.Ask]). ctx carries the trusted values of the
+	// caller. Nil calls the tool. It may be called concurrently.
+	Invoke func(ctx context.Context, call *ToolCall) (invoker.Output, error) `json:"-"`
 	// ResourceMetadata tells clients where to get tokens. Nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
 	// Hosts are the host names of an HTTP server, with or without a port: a request
@@ -157,6 +161,26 @@ type Options struct {
 	Logger *zap.Logger
 }
 
+// ToolCall is a call of a client, for [Options].Invoke.
+type ToolCall struct {
+	// Tool is the tool, and Item how selections see it. A tool of [Options].Tools has no
+	// ensemble there.
+	Tool *ensemble.Tool
+	Item ensemble.Item
+	Call *invoker.Call
+	// Record is the audit record of the call. Invoke may set By and Approved.
+	Record *audit.Record
+}
+
+// Make calls the tool, and sets the duration in the record.
+func (c *ToolCall) Make(ctx context.Context) (invoker.Output, error) {
+	start := time.Now()
+	defer func() { c.Record.Duration = time.Since(start) }()
+	return c.Tool.Invoke(ctx, c.Call)
+}
+
+func makeCall(ctx context.Context, c *ToolCall) (invoker.Output, error) { return c.Make(ctx) }
+
 func (o *Options) withDefaults() Options {
 	var full Options
 	if o != nil {
@@ -173,6 +197,9 @@ func (o *Options) withDefaults() Options {
 	full.PageSize = positive(full.PageSize, defaultPageSize)
 	full.ShutdownTimeout = positive(full.ShutdownTimeout, DefaultShutdownTimeout)
 	full.Logger = logevent.Logger(full.Logger)
+	if full.Invoke == nil {
+		full.Invoke = makeCall
+	}
 	return full
 }
 

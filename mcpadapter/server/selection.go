@@ -102,7 +102,7 @@ func (s *selections) seenBy(selection *ensemble.Selection, set *toolset) *toolse
 func (set *toolset) seenBy(selection *ensemble.Selection, ownNames bool) *toolset {
 	some := &toolset{catalog: set.catalog, whole: set, byName: make(map[string]*offeredTool), log: zap.NewNop()}
 	for _, t := range set.own {
-		if def := t.Definition(); selection.Contains(ensemble.Item{Kind: ensemble.ToolItem, Name: def.Name, Hints: def.Hints}) {
+		if selection.Contains(itemOf(t, t.Ensemble())) {
 			some.own = append(some.own, t)
 		}
 	}

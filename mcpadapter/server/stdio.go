@@ -41,8 +41,12 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	values := append(s.options.Trusted[:len(s.options.Trusted):len(s.options.Trusted)], invoker.TrustedFrom(ctx)...)
 	name := "stdio " + rand.Text()
 	t := newStream(s, name, in, out)
+	identity := access.Identity("", values)
+	if access.IdentityFrom(ctx) == "" {
+		ctx = access.WithIdentity(ctx, identity)
+	}
 	from := &caller{
-		ctx: invoker.WithTrusted(ctx, values...), identity: access.Identity("", values), client: name, asks: true, gone: t.eof,
+		ctx: invoker.WithTrusted(ctx, values...), identity: identity, client: name, asks: true, gone: t.eof,
 		slot: s.clients.Slot(name), route: routeOfStream(in),
 	}
 	if s.access != nil {

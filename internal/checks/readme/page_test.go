@@ -53,6 +53,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?(µs|ms|s)\b`), "DURATION"},
 	{regexp.MustCompile(`\b\d{8}-[a-z2-7]{8}\b`), "ID"},
 	{regexp.MustCompile(`\b[A-Z2-7]{26}\b`), "ID"},
+	{regexp.MustCompile(`\bask-[a-z2-7]{20}\b`), "ID"},
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
 	{regexp.MustCompile(`"duration_ms":[\d.]+`), `"duration_ms":N`},
 	{regexp.MustCompile(`\(devel\)|\bv\d+\.\d+\.\d+[-+.\w]*`), "VERSION"},

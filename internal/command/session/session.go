@@ -17,7 +17,9 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/approvals"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
@@ -83,6 +85,9 @@ func (o Options) Open(ctx context.Context, p Program, assembly *config.Assembly)
 			return nil, err
 		}
 		options.Log, options.ID = s.Store, s.Was.ID
+		if clientcalls.IsApproval(s.Was) {
+			return nil, exit.Usagef("%s is the approval of a client's call and no conversation; see it with: consort approve %s", histories.Word(s.Was.ID), histories.Word(s.Was.ID))
+		}
 		if s.Foreign, err = ofAnother(ctx, p, assembly, s.Was); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
+)
+
+// A rule that asks, and approve of a client, hide nothing but what reaches others, and
+// their calls do not run without an approval.
+func TestAsk(t *testing.T) {
+	const text = threeClients + `approve = "ask"
+[[serve.rules]]
+action = "ask"
+clients = ["free"]
+tools = ["write", "converse"]
+[history]
+store = "none"
+`
+	cfg := parsed(t, text)
+	parts, err := config.Assemble(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close(t.Context())
+	write, err := invoker.New("write", "Write.", func(context.Context, struct{}) (string, error) { return "written", nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := ensemble.New("git", ensemble.LocalSource(write), nil)
+	defer git.Close(t.Context())
+	tools, err := git.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	may := clientsOf(t, text)
+	for _, c := range []struct {
+		client, tool string
+		ensemble     string
+		readOnly     bool
+		sees, asked  bool
+	}{
+		{client: "free", ensemble: "git", tool: "write", sees: true, asked: true},
+		{client: "free", ensemble: "git", tool: "write", readOnly: true, sees: true, asked: true},
+		{client: "free", ensemble: "git", tool: "read", sees: true},
+		{client: "free", tool: "converse", sees: true, asked: true},
+		{client: "ada", ensemble: "git", tool: "write", sees: true, asked: true},
+		{client: "ada", ensemble: "git", tool: "write", readOnly: true, sees: true},
+		{client: "ada", tool: "converse", asked: true},
+		{client: "", ensemble: "git", tool: "write", sees: true},
+		{client: "", tool: "converse", sees: true},
+	} {
+		item := ensemble.Item{Kind: ensemble.ToolItem, Ensemble: c.ensemble, Name: c.tool, Hints: invoker.Hints{ReadOnly: c.readOnly}}
+		if got := may(c.client, item); got != c.sees {
+			t.Errorf("%+v: the client sees it: %v", c, got)
+		}
+		_, err := parts.Serve.Invoke(access.WithName(t.Context(), c.client), &mcpserver.ToolCall{Tool: tools[0], Item: item, Call: &invoker.Call{}, Record: &audit.Record{}})
+		if asked := err != nil; asked != c.asked {
+			t.Errorf("%+v: asked %v: %v", c, asked, err)
+		}
+		if _, why, err := cfg.Explain(c.client, item); err != nil || c.sees && strings.Contains(why, "needs an approval") != c.asked {
+			t.Errorf("%+v: %s, %v", c, why, err)
+		}
+	}
+}
