@@ -36,6 +36,8 @@ type Config struct {
 	// GRPC holds the servers that are reached over gRPC, by name. MCP and GRPC share no
 	// names. May be nil.
 	GRPC map[string]*GRPCServer
+	// Logins configures how a program stores the logins at servers.
+	Logins Logins
 	// ConcurrentStarts is how many server processes start at the same time; 0 means twice
 	// the number of processors.
 	ConcurrentStarts int

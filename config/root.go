@@ -18,6 +18,7 @@ func (c *Config) fields() []field {
 		{"approval", tableOf(c.Approval.fields(), nil)},
 		{"mcp", byName(&c.MCP, server, plaintext.ServerName)},
 		{"grpc", byName(&c.GRPC, grpcServer, plaintext.ServerName)},
+		{"logins", tableOf(c.Logins.fields(), nil)},
 		{"concurrent_starts", integer(&c.ConcurrentStarts, 1)},
 		{"public_variables", each(&c.PublicVariables, environmentName)},
 		{"import", each(&c.Import, text)},

@@ -102,7 +102,7 @@ func (p *program) reassemble(cfg *config.Config, previous *config.Assembly) (*co
 	options := p.assembling
 	options.Previous = previous
 	if storesLogins(cfg) { // otherwise there need not be a place for them
-		if options.Logins, err = openLogins(); err != nil {
+		if options.Logins, err = p.openLogins(cfg); err != nil {
 			return nil, err
 		}
 	}

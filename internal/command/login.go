@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ import (
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/keyring"
+	"github.com/consort-go/consort/internal/loginkey"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/mcpadapter/login"
@@ -67,20 +70,48 @@ func loginsCommand(p *program) *cobra.Command {
 }
 
 // openLogins returns the user's stored logins.
-func openLogins() (login.Store, error) {
+func (p *program) openLogins(cfg *config.Config) (login.Store, error) {
 	folder, err := histories.StateFile("logins")
 	if err != nil {
 		return nil, exit.Usagef("there is no place for stored logins: %w; set HOME or XDG_STATE_HOME", err)
 	}
-	text := os.Getenv(loginKeyVariable)
-	if text == "" {
-		return login.NewFiles(folder, nil), nil
-	}
-	key, err := login.KeyFromText(text)
+	key, err := p.loginKey(cfg, folder)
 	if err != nil {
-		return nil, exit.Usagef("%s: %w", loginKeyVariable, err)
+		return nil, err
 	}
-	return login.NewFiles(folder, func() ([]byte, error) { return key, nil }), nil
+	return login.NewFiles(folder, key), nil
+}
+
+// loginKey returns the key of the logins in a folder: from the variable, or from the place
+// that [logins] names.
+func (p *program) loginKey(cfg *config.Config, folder string) (func() ([]byte, error), error) {
+	if text := os.Getenv(loginKeyVariable); text != "" {
+		key, err := login.KeyFromText(text)
+		if err != nil {
+			return nil, exit.Usagef("%s: %w", loginKeyVariable, err)
+		}
+		return func() ([]byte, error) { return key, nil }, nil
+	}
+	file := filepath.Join(folder, "key")
+	key := &loginkey.Key{
+		File: file, Keyring: keyring.New(file), Place: loginkey.Place(cfg.Logins.Key),
+		Note: func(text string) { p.screen.Note("%s", display.Line(text)) },
+	}
+	return key.Bytes, nil
+}
+
+// canStoreLogins reports why a login could not be stored, before the person logs in.
+func (p *program) canStoreLogins(cfg *config.Config) error {
+	folder, err := histories.StateFile("logins")
+	if err != nil {
+		return nil // openLogins says so
+	}
+	key, err := p.loginKey(cfg, folder)
+	if err != nil {
+		return err
+	}
+	_, err = key()
+	return err
 }
 
 // loginHint tells a person how to log in at a server.
@@ -103,7 +134,7 @@ func loginAt(p *program, cfg *config.Config, name string, use func(*login.Client
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	if options.Store, err = openLogins(); err != nil {
+	if options.Store, err = p.openLogins(cfg); err != nil {
 		return err
 	}
 	options.Hint, options.Logger = loginHint(name), assembly.Logger
@@ -154,6 +185,9 @@ func runLogin(ctx context.Context, p *program, name string, noBrowser bool) erro
 		return err
 	}
 	return loginAt(p, cfg, name, func(client *login.Client) error {
+		if err := p.canStoreLogins(cfg); err != nil {
+			return err
+		}
 		ctx, cancel := context.WithTimeoutCause(ctx, loginLimit, fmt.Errorf("nothing happened within %s", loginLimit))
 		defer cancel()
 		l, err := client.Login(ctx, p.loginPrompt(name, noBrowser))
@@ -237,7 +271,7 @@ func runLogout(ctx context.Context, p *program, name string) error {
 	if cfg.MCP[name] != nil || !strings.Contains(name, "://") {
 		return loginAt(p, cfg, name, logout)
 	}
-	store, err := openLogins()
+	store, err := p.openLogins(cfg)
 	if err != nil {
 		return err
 	}
@@ -254,7 +288,7 @@ func runLogins(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	store, err := openLogins()
+	store, err := p.openLogins(cfg)
 	if err != nil {
 		return err
 	}

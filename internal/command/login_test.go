@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -160,6 +161,41 @@ func TestLoginByPasting(t *testing.T) {
 	k.until("Paste its address")
 	_, _ = io.WriteString(k.stdin, to.String()+"\n")
 	k.ends()
+}
+
+// Without a keyring, [logins] key = "keyring" is an error before the person logs in, and
+// "auto" uses the file.
+func TestLoginWithoutKeyring(t *testing.T) {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		t.Skip("each user has a keyring here")
+	}
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
+	s, file := guardedConfig(t, authserver.Behaviour{})
+	base, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(place string) {
+		if err := os.WriteFile(file, append([]byte("[logins]\nkey = \""+place+"\"\n"), base...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with("keyring")
+	contains(t, "login", consort(t, "login", "notes", "--config", file).expect(t, exit.Failed).stderr, "the keyring of the system cannot be used", `set [logins] key = "file"`)
+	if n := s.Count("/authorize"); n != 0 {
+		t.Errorf("the person was asked %d times", n)
+	}
+	with("auto")
+	k := startTalk(t, "login", "notes", "--config", file)
+	k.until("The system has no keyring that can be used")
+	response, err := http.Get(authserver.Redirect(t, http.DefaultTransport, k.until(linkPattern)).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	k.ends()
+	with("elsewhere")
+	contains(t, "a wrong place", consort(t, "logins", "--config", file).expect(t, exit.Usage).stderr, `"file", "keyring" or "auto"`)
 }
 
 func TestLoginErrors(t *testing.T) {

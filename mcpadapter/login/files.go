@@ -9,7 +9,6 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/loginkey"
 	"github.com/consort-go/consort/internal/writefile"
 )
 
@@ -29,9 +29,6 @@ type Files struct {
 	folder string
 	key    func() ([]byte, error)
 }
-
-// keySize is the number of bytes of a key.
-const keySize = 32
 
 // The parts of a stored file: this line, the nonce, and the encrypted JSON of a Login.
 const (
@@ -50,7 +47,7 @@ const lockPatience = time.Minute
 func NewFiles(folder string, key func() ([]byte, error)) *Files {
 	f := &Files{folder: folder, key: key}
 	if key == nil {
-		f.key = f.ownKey
+		f.key = (&loginkey.Key{File: filepath.Join(folder, "key")}).Bytes
 	}
 	return f
 }
@@ -59,8 +56,8 @@ func NewFiles(folder string, key func() ([]byte, error)) *Files {
 // least 32 characters, such as the value of an environment variable. The text must be
 // random: the derivation does not protect a password that can be guessed.
 func KeyFromText(text string) ([]byte, error) {
-	if len(text) < keySize {
-		return nil, fmt.Errorf("the key of the logins has %d characters, which is fewer than %d: make one with 'openssl rand -base64 32'", len(text), keySize)
+	if len(text) < loginkey.Size {
+		return nil, fmt.Errorf("the key of the logins has %d characters, which is fewer than %d: make one with 'openssl rand -base64 32'", len(text), loginkey.Size)
 	}
 	sum := sha256.Sum256([]byte("consort login key\n" + text))
 	return sum[:], nil
@@ -182,40 +179,4 @@ func (f *Files) box() (cipher.AEAD, error) {
 		return nil, err
 	}
 	return cipher.NewGCM(block)
-}
-
-// ownKey returns the key in the folder, and makes it if there is none.
-func (f *Files) ownKey() ([]byte, error) {
-	path := filepath.Join(f.folder, "key")
-	key, err := readKey(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
-	}
-	unlock, err := writefile.Lock(path)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if key, err = readKey(path); !errors.Is(err, fs.ErrNotExist) {
-		return key, err
-	}
-	key = make([]byte, keySize)
-	_, _ = rand.Read(key) // never fails
-	_, err = writefile.Replace(path, &writefile.Options{Sync: true}, func(file *os.File) error {
-		_, err := file.WriteString(base64.StdEncoding.EncodeToString(key) + "\n")
-		return err
-	})
-	return key, err
-}
-
-func readKey(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(key) != keySize {
-		return nil, fmt.Errorf("%s does not hold a key of %d bytes: remove it together with the logins in its folder, and log in again", path, keySize)
-	}
-	return key, nil
 }

@@ -135,6 +135,7 @@ var doorways = map[string][]string{
 	"github.com/google/jsonschema-go":        {"invoker"},
 	"github.com/santhosh-tekuri/jsonschema":  {"invoker"},
 	"github.com/spf13/cobra":                 {"internal/command"},
+	"github.com/zalando/go-keyring":          {"internal/keyring"},
 	"go.opentelemetry.io":                    {"invoker/telemetry"},
 	"github.com/prometheus":                  {"internal/otelsetup"},
 	"github.com/jackc/pgx":                   {"converse/history/postgres"},
