@@ -56,29 +56,24 @@ func (s *Serve) Asks() bool {
 
 // invokeFunc returns the function for the options of a server that makes the calls of
 // clients; nil if none needs an approval.
-func (a *Assembly) invokeFunc(s *Serve) func(context.Context, *mcpserver.ToolCall) (invoker.Output, error) {
+func (a *Assembly) invokeFunc(s *Serve) (func(context.Context, *mcpserver.ToolCall) (invoker.Output, error), error) {
 	if !s.Asks() {
-		return nil
+		return nil, nil
 	}
-	byClient := map[string]*clientRules{"": s.rulesFor("", s.rulesAbout(""))}
-	for _, client := range s.Clients {
-		byClient[client.Name] = s.rulesFor(client.Name, s.rulesAbout(client.Name))
+	rulesOf, err := s.rulesOf()
+	if err != nil {
+		return nil, err
 	}
 	rules := &clientcalls.Rules{
 		Demand: func(ctx context.Context, item ensemble.Item) (clientcalls.Demand, bool) {
-			client := access.NameFrom(ctx)
-			all, known := byClient[client]
-			if !known {
-				all = s.rulesFor(client, s.rulesAbout(client))
-			}
-			rule, needed := all.demand(&item)
+			rule, needed := rulesOf(ctx, access.NameFrom(ctx)).demand(&item)
 			return rule.demand, needed
 		},
 		Store: a.History, Address: a.addressOf, Logger: a.Logger,
 	}
 	return func(ctx context.Context, call *mcpserver.ToolCall) (invoker.Output, error) {
 		return a.shared.gate.Invoke(ctx, rules, call)
-	}
+	}, nil
 }
 
 // addressOf identifies the server of an ensemble of this assembly, or of the one before,

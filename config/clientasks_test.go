@@ -67,8 +67,41 @@ store = "none"
 		if asked := err != nil; asked != c.asked {
 			t.Errorf("%+v: asked %v: %v", c, asked, err)
 		}
-		if _, why, err := cfg.Explain(c.client, item); err != nil || c.sees && strings.Contains(why, "needs an approval") != c.asked {
+		if _, why, err := cfg.Explain(c.client, nil, item); err != nil || c.sees && strings.Contains(why, "needs an approval") != c.asked {
 			t.Errorf("%+v: %s, %v", c, why, err)
+		}
+	}
+}
+
+// A rule that asks can have a condition on the trusted values of the client.
+func TestAskWhen(t *testing.T) {
+	parts, err := config.Assemble(parsed(t, threeClients+`
+[[serve.rules]]
+action = "ask"
+when = 'not ("ops" in trusted.roles)'
+[history]
+store = "none"
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close(t.Context())
+	write, err := invoker.New("write", "Write.", func(context.Context, struct{}) (string, error) { return "written", nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := ensemble.New("git", ensemble.LocalSource(write), nil)
+	defer git.Close(t.Context())
+	tools, err := git.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: "write"}
+	for roles, want := range map[string]bool{`["ops"]`: false, `["dev"]`: true, `"ops"`: true} {
+		ctx := invoker.WithTrusted(access.WithName(t.Context(), "ada"), invoker.TrustedJSON("roles", []byte(roles)))
+		_, err := parts.Serve.Invoke(ctx, &mcpserver.ToolCall{Tool: tools[0], Item: item, Call: &invoker.Call{}, Record: &audit.Record{}})
+		if asked := err != nil; asked != want {
+			t.Errorf("the roles %s: asked %t, %v", roles, asked, err)
 		}
 	}
 }

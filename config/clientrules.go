@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/condition"
 	"github.com/consort-go/consort/internal/glob"
 	"github.com/consort-go/consort/invoker"
 )
@@ -36,6 +37,10 @@ type ClientRule struct {
 	// Clients are globs for the names of the clients that the rule is about. Without any,
 	// it is about each client, and about those without a name.
 	Clients []string
+	// When is a condition about the trusted values of the client, such as
+	// "ops" in trusted.roles; empty holds always. If it cannot be evaluated, because a value
+	// has another form, a rule that denies applies, and one that allows does not.
+	When string
 	// Ensembles are globs for the name of the ensemble.
 	Ensembles []string
 	// Tools, Prompts and Resources are globs for the ensemble's own name of a tool or
@@ -54,6 +59,7 @@ func (rule *ClientRule) fields() []field {
 		{"who", text(&rule.Who)},
 		{"within", duration(&rule.Within)},
 		{"clients", each(&rule.Clients, text)},
+		{"when", conditionText(&rule.When)},
 		{"ensembles", each(&rule.Ensembles, text)},
 		{"tools", each(&rule.Tools, text)},
 		{"prompts", each(&rule.Prompts, text)},
@@ -98,17 +104,6 @@ func emptyLists(r *reader, n *document.Node, keys ...string) {
 
 // isAbout reports whether the rule is about a client.
 func (rule *ClientRule) isAbout(client string) bool { return matches(rule.Clients, client) }
-
-// rulesAbout returns which rules are about a client: a byte for each.
-func (s *Serve) rulesAbout(client string) string {
-	about := make([]byte, len(s.Rules))
-	for i := range s.Rules {
-		if s.Rules[i].isAbout(client) {
-			about[i] = 1
-		}
-	}
-	return string(about)
-}
 
 // fits reports whether an item meets the conditions.
 func (rule *ClientRule) fits(item *ensemble.Item) bool {
@@ -168,7 +163,12 @@ func (s *Serve) rulesFor(client, about string) *clientRules {
 	}
 	for i := range s.Rules {
 		rule := &s.Rules[i]
-		if about[i] == 0 {
+		switch about[i] {
+		case notAbout:
+			continue
+		case allowsNone:
+			never := func(*ensemble.Item) bool { return false }
+			all.allow = append(all.allow, keyedRule{key: fmt.Sprintf("serve.rules[%d]", i), fits: never, names: never})
 			continue
 		}
 		keyed := keyedRule{
@@ -269,7 +269,8 @@ type chooser struct {
 	serve  *Serve
 	roster *ensemble.Roster
 	tools  Tools
-	known  map[string]string // which rules are about the clients of the configuration, by name
+	when   []*condition.Condition // of the rules; nil for a rule without one
+	known  map[string]string      // which rules are about the clients of the configuration, by name; empty if values count
 
 	mu     sync.Mutex
 	chosen map[place]map[string]*ensemble.Selection // and by the rules that apply
@@ -286,11 +287,12 @@ const maxChosen = 1 << 10
 
 // of returns the selection of a client in a profile, or outside of profiles if that is
 // empty. It is nil if the client may use everything.
-func (c *chooser) of(client, profile string) *ensemble.Selection {
+func (c *chooser) of(ctx context.Context, client, profile string) *ensemble.Selection {
 	at := place{client, profile}
 	about, known := c.known[client]
 	if !known {
-		at.client, about = "", c.serve.rulesAbout(client)
+		about = c.serve.rulesAbout(client, c.when, trustedTexts(invoker.TrustedFrom(ctx)))
+		at.client = c.serve.clientWithLists(client)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -319,15 +321,20 @@ func (s *Serve) isSelective(tools Tools) bool {
 
 // selections returns the functions for the options of a server that choose the selection
 // of a client, and of a client in a profile. The first is nil without rules.
-func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(context.Context) *ensemble.Selection, profile profileFunc) {
-	c := &chooser{serve: s, roster: roster, tools: tools, known: map[string]string{"": s.rulesAbout("")}, chosen: map[place]map[string]*ensemble.Selection{}}
-	for _, client := range s.Clients {
-		c.known[client.Name] = s.rulesAbout(client.Name)
+func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(context.Context) *ensemble.Selection, profile profileFunc, err error) {
+	c := &chooser{serve: s, roster: roster, tools: tools, known: map[string]string{}, chosen: map[place]map[string]*ensemble.Selection{}}
+	if c.when, err = s.conditions(); err != nil {
+		return nil, nil, err
+	}
+	for _, client := range append([]Client{{}}, s.Clients...) {
+		if !s.hasConditionAbout(client.Name) {
+			c.known[client.Name] = s.rulesAbout(client.Name, c.when, nil)
+		}
 	}
 	if s.isSelective(tools) {
 		choose = func(ctx context.Context) *ensemble.Selection {
 			client := access.NameFrom(ctx)
-			return c.of(client, s.profileOf(client))
+			return c.of(ctx, client, s.profileOf(client))
 		}
 	}
 	has := func(name string) bool {
@@ -338,13 +345,13 @@ func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(co
 		client := access.NameFrom(ctx)
 		switch own := s.profileOf(client); {
 		case name == searchProfile && !hasSearch:
-			return c.of(client, own), own == ""
+			return c.of(ctx, client, own), own == ""
 		case own != "" && own != name || !has(name):
 			return nil, false
 		}
-		return c.of(client, name), true
+		return c.of(ctx, client, name), true
 	}
-	return choose, profile
+	return choose, profile, nil
 }
 
 // searchProfile is the name of a profile that exists without configuration: the whole offer of

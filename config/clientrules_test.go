@@ -208,3 +208,83 @@ func TestSelectAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A rule with a condition holds for clients with certain trusted values. A condition that
+// cannot be evaluated takes rights away and gives none.
+func TestConditions(t *testing.T) {
+	text := func(rules string) string {
+		return `
+[serve]
+http = "127.0.0.1:0"
+[[serve.clients]]
+token = "ada-0123456789abcdef"
+name = "ada"
+trusted = {roles = {value = '["ops"]', json = true}}
+` + rules
+	}
+	tool := func(name string) ensemble.Item {
+		return ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: name}
+	}
+	const deny = "[[serve.rules]]\naction='deny'\ntools=['push']\nwhen='not (\"ops\" in trusted.roles)'\n"
+	const allow = "[[serve.rules]]\naction='allow'\ntools=['push']\nwhen='\"ops\" in trusted.roles'\n"
+	const read = "[[serve.rules]]\naction='allow'\ntools=['read']\n"
+	const ask = "[[serve.rules]]\naction='ask'\ntools=['push']\nwhen='not (\"ops\" in trusted.roles)'\n"
+	for name, c := range map[string]struct{ rules, roles, want string }{
+		"deny, ops":          {deny, `["dev","ops"]`, "push read"},
+		"deny, dev":          {deny, `["dev"]`, "read"},
+		"deny, missing":      {deny, ``, "read"},
+		"deny, a text":       {deny, `"ops"`, "read"},
+		"deny, null inside":  {deny, `[null,"ops"]`, "read"},
+		"allow, ops":         {allow, `["ops"]`, "push"},
+		"allow, dev":         {allow, `["dev"]`, ""},
+		"allow, missing":     {allow, ``, ""},
+		"allow, a text":      {allow, `"ops"`, ""},
+		"allow both, dev":    {allow + read, `["dev"]`, "read"},
+		"allow both, ops":    {allow + read, `["ops"]`, "push read"},
+		"allow both, broken": {allow + read, `7`, "read"},
+	} {
+		parts, err := config.Assemble(parsed(t, text(c.rules)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = parts.Close(context.Background()) })
+		for _, client := range []string{"", "ada", "eve@example.com"} {
+			ctx := access.WithUser(t.Context(), client)
+			if c.roles != "" {
+				ctx = invoker.WithTrusted(ctx, invoker.TrustedJSON("roles", []byte(c.roles)))
+			}
+			var got []string
+			for _, name := range []string{"push", "read"} {
+				if s := parts.Serve.Select(ctx); s == nil || s.Contains(tool(name)) {
+					got = append(got, name)
+				}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%s: %q may use %q, want %q", name, client, got, c.want)
+			}
+		}
+	}
+	cfg := parsed(t, text(deny))
+	for name, c := range map[string]struct {
+		trusted map[string]any
+		want    bool
+	}{"of the file": {nil, true}, "dev": {map[string]any{"roles": []any{"dev"}}, false}, "ops": {map[string]any{"roles": []any{"ops"}}, true}} {
+		if allowed, why, err := cfg.Explain("ada", c.trusted, tool("push")); err != nil || allowed != c.want || !allowed && !strings.Contains(why, "serve.rules[0] (") {
+			t.Errorf("%s: %t, %s, %v", name, allowed, why, err)
+		}
+	}
+	for roles, asks := range map[string]bool{"dev": true, "ops": false} {
+		_, why, err := parsed(t, text(ask)).Explain("ada", map[string]any{"roles": []any{roles}}, tool("push"))
+		if err != nil || strings.Contains(why, "needs an approval") != asks {
+			t.Errorf("%s: %s, %v", roles, why, err)
+		}
+	}
+	_, err := parse(text("[[serve.rules]]\naction='deny'\nwhen='roles == 7'\n"), nil)
+	if err == nil || !strings.Contains(err.Error(), "consort.toml:10:6: serve.rules[0].when: expected a trusted value such as trusted.user, and not roles, at character 1") {
+		t.Error(err)
+	}
+	program := &config.Config{Serve: &config.Serve{Rules: []config.ClientRule{{Action: config.ActionDeny, When: "("}}}}
+	if _, err := config.Assemble(program, nil); err == nil || !strings.Contains(err.Error(), "serve.rules[0].when") {
+		t.Errorf("a condition of a program: %v", err)
+	}
+}

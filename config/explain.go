@@ -12,8 +12,9 @@ import (
 // Explain reports whether a served client may use an item, and why: the element of a list,
 // or the rule, with its position in the file. client is empty for the clients without a
 // name, and for the one over standard input and output. It returns an error if no client
-// has the name, and none can have it.
-func (c *Config) Explain(client string, item ensemble.Item) (allowed bool, why string, err error) {
+// has the name, and none can have it. trusted are the trusted values of the client, by name,
+// in the form that encoding/json decodes; nil means those of the configuration.
+func (c *Config) Explain(client string, trusted map[string]any, item ensemble.Item) (allowed bool, why string, err error) {
 	serve := c.Serve
 	if serve == nil {
 		serve = &Serve{}
@@ -22,11 +23,18 @@ func (c *Config) Explain(client string, item ensemble.Item) (allowed bool, why s
 		return false, "", fmt.Errorf("no client is named %q%s", client, serve.clientNames())
 	}
 	profile := serve.profileOf(client)
+	when, err := serve.conditions()
+	if err == nil && trusted == nil {
+		trusted, err = serve.trustedOf(client)
+	}
+	if err != nil {
+		return false, "", err
+	}
 	if c.Tools.isForModels(&item) {
 		return false, "it is only for the model; clients have find_tools and call_tool at /mcp/search", nil
 	}
 	why = "no list and no rule is about it"
-	own := serve.rulesFor(client, serve.rulesAbout(client))
+	own := serve.rulesFor(client, serve.rulesAbout(client, when, trusted))
 	for _, rules := range present(serve.profile(profile), own) {
 		reachesOthers := c.Tools.reachesOthers(&item)
 		allowed, key := rules.decide(&item, reachesOthers)

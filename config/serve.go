@@ -418,9 +418,11 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		errs = append(errs, err)
 		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Hash: parseHash(client.TokenHash), Name: client.Name, Trusted: values, Expires: client.Expires})
 	}
-	options.Select, options.Profile = s.selections(a.Roster, config.Tools)
+	var err, cannotAsk error
+	options.Select, options.Profile, err = s.selections(a.Roster, config.Tools)
 	options.Finds, options.Pinned = s.finds, config.Tools.Pinned
-	options.Invoke = a.invokeFunc(s)
+	options.Invoke, cannotAsk = a.invokeFunc(s)
+	errs = append(errs, err, cannotAsk)
 	options.ResourceMetadata = s.metadata()
 	a.Serve = options
 	switch {

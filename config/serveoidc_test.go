@@ -86,7 +86,7 @@ tools = ["write"]
 	if _, _, err := third.Serve.Authenticate(t.Context(), token("ada@example.com"), nil); err == nil {
 		t.Error("after a reload with another scope, the token is still accepted")
 	}
-	allowed, why, err := mustParse(t, text).Explain("eve@guests.example", write)
+	allowed, why, err := mustParse(t, text).Explain("eve@guests.example", nil, write)
 	if err != nil || allowed || !strings.Contains(why, "serve.rules[0]") {
 		t.Errorf("%t, %s, %v", allowed, why, err)
 	}

@@ -4,6 +4,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,15 +17,21 @@ import (
 
 // explain prints whether a client of consort serve may use a tool, prompt or resource, and
 // why.
-func (s *serving) explain(ctx context.Context, p *program, client string, args []string) (err error) {
+func (s *serving) explain(ctx context.Context, p *program, client, values string, args []string) (err error) {
 	if len(args) != 1 {
 		return exit.Usagef("--explain CLIENT needs the name of a tool or prompt, or the URI of a resource")
+	}
+	var trusted map[string]any
+	if values != "" {
+		if err := json.Unmarshal([]byte(values), &trusted); err != nil || trusted == nil {
+			return exit.Usagef(`--trusted: expected the trusted values of the client as a JSON object, such as '{"roles": ["ops"]}'`)
+		}
 	}
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
-	if _, _, err := cfg.Explain(client, ensemble.Item{}); err != nil {
+	if _, _, err := cfg.Explain(client, trusted, ensemble.Item{}); err != nil {
 		return exit.Usagef("--explain: %s", err)
 	}
 	p.needs.quiet = config.LevelError
@@ -44,7 +51,7 @@ func (s *serving) explain(ctx context.Context, p *program, client string, args [
 		who = "a client without a name"
 	}
 	for _, item := range items {
-		allowed, why, _ := cfg.Explain(client, item)
+		allowed, why, _ := cfg.Explain(client, trusted, item)
 		of := ""
 		if item.Ensemble != "" {
 			of = " of " + item.Ensemble

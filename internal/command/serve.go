@@ -30,7 +30,7 @@ type serving struct {
 
 func serveCommand(p *program) *cobra.Command {
 	var s serving
-	var explained string
+	var explained, trusted string
 	var cmd *cobra.Command
 	cmd = p.withHistory(p.withTrust(&cobra.Command{
 		Use:   "serve [NAME]",
@@ -44,7 +44,9 @@ func serveCommand(p *program) *cobra.Command {
 		RunE: runEUntil(func(ctx context.Context, args []string) error {
 			switch {
 			case cmd.Flags().Changed("explain"):
-				return s.explain(ctx, p, explained, args)
+				return s.explain(ctx, p, explained, trusted, args)
+			case trusted != "":
+				return exit.Usagef("only --explain takes --trusted")
 			case len(args) > 0:
 				return exit.Usagef("only --explain takes the name of a tool, prompt or resource")
 			}
@@ -57,6 +59,7 @@ func serveCommand(p *program) *cobra.Command {
 	flags.BoolVar(&s.stdio, "stdio", false, "serve over standard input and output, whatever the configuration says")
 	flags.StringVar(&s.health, "health", "", "serve the health of the servers over HTTP at `ADDRESS`")
 	flags.StringVar(&explained, "explain", "", "instead of serving, print whether `CLIENT` may use the tool, prompt or resource NAME, and why")
+	flags.StringVar(&trusted, "trusted", "", "for --explain: the trusted values of the client as a `JSON` object (default: those of the configuration)")
 	flags.BoolVar(&s.converse, "converse", false, "also offer the tool converse, which talks with the model")
 	flags.BoolVar(&s.search, "search", false, "offer two tools that find and call the others, and the pinned ones, instead of all tools")
 	flags.StringVar(&s.engine, "engine", "", "run conversations with the engine `NAME`, such as temporal, and its workers (default: in this process)")

@@ -129,6 +129,7 @@ var doorways = map[string][]string{
 	"github.com/pelletier/go-toml":           {"config"},
 	"github.com/coreos/go-oidc":              {"mcpadapter/server/oidc"},
 	"github.com/go-jose/go-jose":             {"mcpadapter/server/oidc"},
+	"github.com/hashicorp/go-bexpr":          {"internal/condition"},
 	"google.golang.org/grpc":                 {"mcpadapter/grpctool"},
 	"google.golang.org/protobuf":             {"mcpadapter/grpctool"},
 	"google.golang.org/genproto":             {"mcpadapter/grpctool"},

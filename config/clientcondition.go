@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/consort-go/consort/config/internal/document"
+	"github.com/consort-go/consort/internal/condition"
+	"github.com/consort-go/consort/invoker"
+)
+
+// conditionText is the text of a condition.
+func conditionText(to *string) value {
+	return value{kind: "a string", read: func(r *reader, n *document.Node) {
+		text(to).read(r, n)
+		if *to == "" {
+			return
+		}
+		if _, err := condition.Compile(*to); err != nil {
+			r.wrong(n, "%s", err)
+		}
+	}}
+}
+
+// conditions returns the conditions of the rules, nil for a rule without one.
+func (s *Serve) conditions() ([]*condition.Condition, error) {
+	all := make([]*condition.Condition, len(s.Rules))
+	for i, rule := range s.Rules {
+		if rule.When == "" {
+			continue
+		}
+		var err error
+		if all[i], err = condition.Compile(rule.When); err != nil {
+			return nil, about(fmt.Sprintf("serve.rules[%d].when", i), err)
+		}
+	}
+	return all, nil
+}
+
+// hasConditionAbout reports whether a rule with a condition is about a client.
+func (s *Serve) hasConditionAbout(client string) bool {
+	return slices.ContainsFunc(s.Rules, func(rule ClientRule) bool { return rule.When != "" && rule.isAbout(client) })
+}
+
+// The bytes of [Serve.rulesAbout].
+const (
+	notAbout   byte = iota
+	applies         // with its conditions about items
+	allowsNone      // allows, but not this client: all else is hidden nevertheless
+)
+
+// rulesAbout returns which rules are about a client with trusted values: a byte for each. If
+// a condition cannot be evaluated, a rule that allows does not hold, and each other does.
+func (s *Serve) rulesAbout(client string, when []*condition.Condition, values map[string]any) string {
+	found := make([]byte, len(s.Rules))
+	for i := range s.Rules {
+		rule := &s.Rules[i]
+		if !rule.isAbout(client) {
+			continue
+		}
+		holds, err := true, error(nil)
+		if when[i] != nil {
+			holds, err = when[i].Holds(values)
+		}
+		switch allows := rule.Action == ActionAllow; {
+		case allows && (!holds || err != nil):
+			found[i] = allowsNone
+		case holds || err != nil:
+			found[i] = applies
+		}
+	}
+	return string(found)
+}
+
+// rulesOf returns the function that returns the rules about a client with the trusted values
+// of a context.
+func (s *Serve) rulesOf() (func(ctx context.Context, client string) *clientRules, error) {
+	when, err := s.conditions()
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]*clientRules{}
+	for _, client := range append([]Client{{}}, s.Clients...) {
+		if !s.hasConditionAbout(client.Name) {
+			known[client.Name] = s.rulesFor(client.Name, s.rulesAbout(client.Name, when, nil))
+		}
+	}
+	return func(ctx context.Context, client string) *clientRules {
+		if rules, ok := known[client]; ok {
+			return rules
+		}
+		return s.rulesFor(client, s.rulesAbout(client, when, trustedTexts(invoker.TrustedFrom(ctx))))
+	}, nil
+}
+
+// clientWithLists returns the name of a client of the configuration; empty for others.
+func (s *Serve) clientWithLists(name string) string {
+	if slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name == name }) {
+		return name
+	}
+	return ""
+}
+
+// trustedTexts returns values by name, as conditions need them. A value that is not JSON is
+// missing.
+func trustedTexts(values []invoker.Value) map[string]any {
+	found := make(map[string]any, len(values))
+	for _, v := range values {
+		text, err := v.Reveal()
+		var decoded any
+		if err == nil && json.Unmarshal(text, &decoded) == nil {
+			found[v.Name()] = decoded
+		}
+	}
+	return found
+}
+
+// trustedOf returns the values of a client of the configuration, as conditions need them.
+func (s *Serve) trustedOf(client string) (map[string]any, error) {
+	i := slices.IndexFunc(s.Clients, func(c Client) bool { return c.Name == client && client != "" })
+	if i < 0 {
+		return nil, nil
+	}
+	values, err := trustedValues(fmt.Sprintf("serve.clients[%d].trusted", i), s.Clients[i].Trusted)
+	return trustedTexts(values), err
+}
