@@ -292,7 +292,7 @@ func (n named) ensemble(o *AssembleOptions, starts *ensemble.Starts) (*ensemble.
 	if err = errors.Join(err, n.kept.words()); err != nil {
 		return nil, err
 	}
-	source = clean.Source(source, o.redact)
+	source = clean.Source(source, o.redact, n.kept.overrides())
 	options := n.server.options(o)
 	options.Starts = starts
 	if options.Screen, err = n.kept.screen(n.name, o); err != nil {

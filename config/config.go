@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config/internal/document"
+	"github.com/consort-go/consort/config/internal/overrides"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/ensemble"
@@ -176,6 +177,9 @@ type Supervision struct {
 	// has changed; empty means pins.SetAside.
 	Pin       Value
 	PinPolicy pins.Policy
+	// Tools has names and descriptions for tools, by the server's own names. The new name of
+	// a tool is its name everywhere else, also in Allow, Deny and Pin. May be nil.
+	Tools map[string]Override
 	// Settings belong to the ensemble; its invokers can read them.
 	Settings Table
 	// Disabled leaves the server out; the key is enabled = false.
@@ -183,6 +187,9 @@ type Supervision struct {
 	// Origin is where the server was defined, as FILE:LINE, for messages; may be empty.
 	Origin string
 }
+
+// Override replaces the name or the description of a tool. An empty field changes nothing.
+type Override = overrides.Override
 
 // Log configures logging.
 type Log struct {

@@ -115,5 +115,5 @@ func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, 
 	}
 	o.loggedIn(client.Server, logins)
 	options.Token, options.OAuth = logins.Token, logins
-	return clean.Source(open(s.URL.Reveal(), options), logins.Redact), nil
+	return clean.Source(open(s.URL.Reveal(), options), logins.Redact, nil), nil
 }

@@ -4,6 +4,8 @@ package config
 
 import (
 	"github.com/consort-go/consort/config/internal/document"
+	"github.com/consort-go/consort/config/internal/overrides"
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 )
@@ -46,6 +48,7 @@ func (s *Supervision) fields() []field {
 		{"max_tools", integer(&s.MaxTools, 1)},
 		{"allow", each(&s.Allow, text)},
 		{"deny", each(&s.Deny, text)},
+		{"tools", byName(&s.Tools, override, plaintext.ToolName)},
 		{"pin", directory(&s.Pin)},
 		{"pin_policy", choice(&s.PinPolicy, pins.SetAside, pins.Warn, pins.Allow)},
 		{"settings", free(&s.Settings)},
@@ -59,9 +62,40 @@ func (s *Supervision) fields() []field {
 func (s *Supervision) check(r *reader, n *document.Node) {
 	s.originate(r, n)
 	s.parking(r, n)
+	s.checkTools(r, n)
 	if policy := n.Member("pin_policy"); policy != nil && n.Member("pin") == nil {
 		r.wrongKey(policy, `the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`)
 	}
+}
+
+// override is the table of one tool.
+func override(o *Override) value {
+	return tableOf([]field{{"name", text(&o.Name)}, {"description", text(&o.Description)}}, func(r *reader, n *document.Node) {
+		if o.Name == "" && o.Description == "" {
+			r.wrong(n, `expected name, description or both, such as description = "Read a file."`)
+		}
+	})
+}
+
+// checkTools reports two tools with the same name.
+func (s *Supervision) checkTools(r *reader, n *document.Node) {
+	tools := n.Member("tools")
+	for name, o := range s.Tools {
+		for other, p := range s.Tools {
+			if o.Name != "" && o.Name == p.Name && name > other {
+				r.wrong(tools.Member(name).Member("name"), "the tool %q has this name too", other)
+			}
+		}
+	}
+}
+
+// overrides returns the function that overrides names and descriptions of tools; nil without
+// any.
+func (s *Supervision) overrides() func(ensemble.Listing) ensemble.Listing {
+	if len(s.Tools) == 0 {
+		return nil
+	}
+	return func(listing ensemble.Listing) ensemble.Listing { return overrides.Apply(listing, s.Tools) }
 }
 
 // parking reports keys about counting failures that have no effect.

@@ -19,15 +19,17 @@ import (
 // Source returns a source whose connections redact secrets from everything that the
 // server sends, regardless of the caller: the texts that redact replaces and the secret
 // trusted values of a call. redact may be nil; otherwise it may be called concurrently.
-// Descriptions of tools, resources and prompts are not changed. Open fails if a connection
+// Descriptions of tools, resources and prompts are not redacted. change changes the lists of
+// tools; it may be nil. Open fails if a connection
 // of inner is not an [ensemble.Pinger].
-func Source(inner ensemble.Source, redact func(text string) string) ensemble.Source {
-	return &source{Source: inner, redact: redact}
+func Source(inner ensemble.Source, redact func(text string) string, change func(ensemble.Listing) ensemble.Listing) ensemble.Source {
+	return &source{Source: inner, redact: redact, change: change}
 }
 
 type source struct {
 	ensemble.Source
-	redact func(text string) string // may be nil
+	redact func(text string) string                // may be nil
+	change func(ensemble.Listing) ensemble.Listing // may be nil
 }
 
 // Spawns implements [ensemble.Spawner].
@@ -45,7 +47,7 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("config: %T does not implement all methods of a connection to a server", opened), opened.Close(ctx))
 	}
-	clean := connection{pingable: able, redact: s.redact}
+	clean := connection{pingable: able, redact: s.redact, change: s.change}
 	if full, ok := opened.(ensemble.Library); ok {
 		return library{connection: clean, Library: full}, nil
 	}
@@ -61,6 +63,7 @@ type pingable interface {
 type connection struct {
 	pingable
 	redact func(text string) string
+	change func(ensemble.Listing) ensemble.Listing
 }
 
 // Unread implements [ensemble.Unreader].
@@ -87,6 +90,9 @@ type library struct {
 
 func (c connection) List(ctx context.Context) (ensemble.Listing, error) {
 	listing, err := c.pingable.List(ctx)
+	if err == nil && c.change != nil {
+		listing = c.change(listing)
+	}
 	for i, listed := range listing.Invokers {
 		if listed != nil {
 			listing.Invokers[i] = &tool{Invoker: listed, redact: c.redact}

@@ -40,7 +40,7 @@ func TestConnectionPassesAbilities(t *testing.T) {
 		0:           ensembletest.NewSource(),
 		time.Minute: unreadSource{ensembletest.NewSource()},
 	} {
-		opened, err := Source(inner, nil).Open(t.Context())
+		opened, err := Source(inner, nil, nil).Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestConnectionHidesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean, err := Source(source, nil).Open(t.Context())
+	clean, err := Source(source, nil, nil).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,14 @@ func ArgumentName(name string) string {
 	return ""
 }
 
+// ToolName checks the name of a tool.
+func ToolName(name string) string {
+	if name == "" {
+		return "expected the server's own name of a tool, not an empty one"
+	}
+	return ""
+}
+
 // ModelName checks the name of a model.
 func ModelName(name string) string {
 	if name == "" {
