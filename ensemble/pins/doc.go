@@ -20,9 +20,9 @@
 //
 // # Trust on first use
 //
-// A tool that was never seen is pinned and let through, even if its ensemble was pinned
-// long before: this package is about tools that change; Options.Allow is about which
-// tools exist. A tool that goes away stays pinned, so that it cannot come back with
+// The tools of the first listing of an ensemble are pinned and let through. A tool that is
+// new in a later listing is pending, like a change; with [SetAside] it is hidden until it is
+// accepted, and with the other policies it is pinned and let through. A tool that goes away stays pinned, so that it cannot come back with
 // another definition. If a tool returns to its pinned definition, it is let through,
 // and its pending definition is dropped.
 //

@@ -14,13 +14,17 @@ import (
 type Entry struct {
 	Ensemble string `json:"ensemble"`
 	Tool     string `json:"tool"` // the tool's own name
-	// Pinned is when the definition was first seen, or accepted.
-	Pinned      time.Time  `json:"pinned"`
-	Fingerprint string     `json:"fingerprint"` // "sha256:" and hexadecimal digits
-	Definition  Definition `json:"definition"`
+	// Pinned is when the definition was first seen, or accepted. It and the next two are
+	// zero for a tool that is new since its ensemble was pinned, until it is accepted.
+	Pinned      time.Time  `json:"pinned,omitzero"`
+	Fingerprint string     `json:"fingerprint,omitempty"` // "sha256:" and hexadecimal digits
+	Definition  Definition `json:"definition,omitzero"`
 	// Pending is the definition at the last listing, if it differs; otherwise nil.
 	Pending *Pending `json:"pending,omitempty"`
 }
+
+// IsNew reports whether the tool was never pinned, and waits to be accepted.
+func (e *Entry) IsNew() bool { return e.Fingerprint == "" && e.Pending != nil }
 
 // Pending is a definition that waits to be accepted.
 type Pending struct {

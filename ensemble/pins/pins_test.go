@@ -111,11 +111,25 @@ func TestBackToWhatIsPinned(t *testing.T) {
 	wantAside(t, look(t, p, "", tool("a", "Else.")), "a")
 }
 
-// TestNewToolsArePinned: also tools that are added later, to this ensemble or another.
-func TestNewToolsArePinned(t *testing.T) {
+// TestNewTools: the first tools of an ensemble are pinned, and later ones wait until they
+// are accepted, whatever becomes of them before.
+func TestNewTools(t *testing.T) {
 	p := path(t)
 	look(t, p, "", tool("b", "B."))
-	wantAside(t, look(t, p, "", tool("a", "A."), tool("b", "B."), tool("a", "twice")), "")
+	for _, text := range []string{"First.", "A.", "A."} {
+		wantAside(t, look(t, p, "", tool("a", text), tool("b", "B."), tool("a", "twice")), "a",
+			"it is new since the tools of its server were pinned", "consort pins accept files a")
+	}
+	look(t, p, "", tool("b", "B.")) // it is away
+	wantAside(t, look(t, p, "", tool("a", "A.")), "a")
+	pending, err := open(t, p).Pending()
+	if err != nil || len(pending) != 1 || !pending[0].IsNew() || pending[0].Changes()[0].After != "A." {
+		t.Fatalf("pending are %+v, %v", pending, err)
+	}
+	if accepted, err := open(t, p).Accept("files", "a"); err != nil || len(accepted) != 1 {
+		t.Fatalf("accepted: %+v, %v", accepted, err)
+	}
+	wantAside(t, look(t, p, "", tool("a", "A."), tool("b", "B.")), "")
 	wantAside(t, open(t, p).Screen("other", "", nil)([]*invoker.Definition{tool("a", "Other.")}), "")
 	var names []string
 	for _, e := range entries(t, p) {
@@ -149,7 +163,7 @@ func TestEveryPartCounts(t *testing.T) {
 	large := func(maximum string) *invoker.Definition {
 		return &invoker.Definition{Name: "n", InputSchema: json.RawMessage(`{"maximum":` + maximum + `}`)}
 	}
-	look(t, p, "", large("9007199254740992"))
+	look(t, p, pins.Warn, large("9007199254740992"))
 	wantAside(t, look(t, p, "", large("9007199254740993")), "n", "its input schema changed")
 	same := tool("a", "A.")
 	same.InputSchema = json.RawMessage(`{ "properties": {"a": {}, "b": {"maximum": 1.0}}, "type": "object"}`)
@@ -272,7 +286,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantAside(t, look(t, p, "", tool("a", "Reads.")), "")
-	wantAside(t, look(t, p, "", tool("a", "Reads."), tool("b", "New.")), "b", "it is new and cannot be pinned")
+	wantAside(t, look(t, p, "", tool("a", "Reads."), tool("b", "New.")), "b", "it is new since", "this cannot be recorded")
 	wantAside(t, look(t, p, "", tool("a", "Else.")), "a", "its description changed", "cannot be recorded")
 	wantAside(t, look(t, p, pins.Warn, tool("a", "Else."), tool("b", "New.")), "")
 	wantAside(t, look(t, p, pins.Allow, tool("a", "Else.")), "")
@@ -294,7 +308,7 @@ func TestManyWriters(t *testing.T) {
 				}
 				f = own
 			}
-			screen := f.Screen(fmt.Sprint("e", i), "", nil)
+			screen := f.Screen(fmt.Sprint("e", i), pins.Warn, nil)
 			for j := range 5 {
 				if aside := screen([]*invoker.Definition{tool(fmt.Sprint("t", j), "A.")}); len(aside) > 0 {
 					t.Error(aside)
@@ -324,7 +338,7 @@ func TestModeAndLinkStay(t *testing.T) {
 	if err := os.Symlink(p, link); err != nil {
 		t.Skip(err)
 	}
-	look(t, link, "", tool("b", "New."))
+	look(t, link, pins.Warn, tool("b", "New."))
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
 		t.Errorf("the link is %v, %v", info, err)
 	}

@@ -94,12 +94,16 @@ func (s *screen) compare(seen []sighting, entries []Entry) (compared []sighting,
 	compared = slices.Clone(seen)
 	next = slices.Clone(entries)
 	at := now()
+	isPinned := slices.ContainsFunc(entries, func(e Entry) bool { return e.Ensemble == s.ensemble })
 	for i := range compared {
 		c := &compared[i]
 		place, known := slices.BinarySearchFunc(entries, c.entry, compareEntries)
-		if known {
+		switch {
+		case known:
 			c.meet(entries[place], s.policy, at)
-		} else {
+		case isPinned && s.strict():
+			c.meet(Entry{Ensemble: c.entry.Ensemble, Tool: c.entry.Tool}, s.policy, at)
+		default:
 			c.entry.Pinned, c.first, c.news = at, true, true
 		}
 		switch {
@@ -177,6 +181,12 @@ func (s *screen) strict() bool { return s.policy != Warn && s.policy != Allow }
 
 // reason returns why a changed tool is set aside.
 func (c *sighting) reason(err error) error {
+	if c.entry.IsNew() && err == nil {
+		return fmt.Errorf("it is new since the tools of its server were pinned; see consort pins, and accept it with: %s", c.command())
+	}
+	if c.entry.IsNew() {
+		return fmt.Errorf("it is new since the tools of its server were pinned, and this cannot be recorded: %w", err)
+	}
 	since := fmt.Sprintf("%s changed since it was pinned on %s", whatChanged(c.changes), c.entry.Pinned.Format(time.DateOnly))
 	if err != nil {
 		return fmt.Errorf("%s, and the change cannot be recorded: %w", since, err)

@@ -58,7 +58,8 @@ func parse(text []byte) ([]Entry, error) {
 // settle brings the schemas of an entry, which are indented in the file, into canonical
 // form and checks the fingerprints.
 func (e *Entry) settle() error {
-	if !e.Definition.settle(e.Tool, e.Fingerprint) || e.Pending != nil && !e.Pending.Definition.settle(e.Tool, e.Pending.Fingerprint) {
+	isPinned := !e.IsNew()
+	if isPinned && !e.Definition.settle(e.Tool, e.Fingerprint) || e.Pending != nil && !e.Pending.Definition.settle(e.Tool, e.Pending.Fingerprint) {
 		return fmt.Errorf("the fingerprint of %q of %q does not match its definition", e.Tool, e.Ensemble)
 	}
 	return nil

@@ -23,9 +23,9 @@ type Pin struct {
 	Ensemble    string       `json:"ensemble"`
 	Tool        string       `json:"tool"`
 	File        string       `json:"file"`
-	Pinned      time.Time    `json:"pinned"`
-	Fingerprint string       `json:"fingerprint"`
-	Seen        time.Time    `json:"seen,omitzero"` // when the changed definition was first seen
+	Pinned      time.Time    `json:"pinned,omitzero"`       // zero for a new tool
+	Fingerprint string       `json:"fingerprint,omitempty"` // empty for a new tool
+	Seen        time.Time    `json:"seen,omitzero"`         // when the changed definition, or the new tool, was first seen
 	Changes     []changeJSON `json:"changes"`
 }
 
@@ -63,8 +63,12 @@ func (l *PinList) Text(paint terminal.Palette) string {
 	for _, pin := range l.Pins {
 		state := "as pinned on " + pin.Pinned.Format(time.DateOnly)
 		if len(pin.Changes) > 0 {
+			what := "changed"
 			state = "changed since " + pin.Pinned.Format(time.DateOnly)
-			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint("changed, first seen on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
+			if pin.Pinned.IsZero() {
+				what, state = "new", "new since "+pin.Seen.Format(time.DateOnly)
+			}
+			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint(what+", first seen on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
 		}
 		rows = append(rows, []string{display.Line(pin.Ensemble), display.Line(pin.Tool), state})
 	}
@@ -80,7 +84,7 @@ func (l *PinList) Text(paint terminal.Palette) string {
 	if changes.Len() == 0 {
 		return list
 	}
-	return list + changes.String() + "\naccept a change with: consort pins accept ENSEMBLE TOOL\n"
+	return list + changes.String() + "\naccept a change or a new tool with: consort pins accept ENSEMBLE TOOL\n"
 }
 
 // AcceptedText renders the pins that were accepted, for people.
