@@ -120,8 +120,11 @@ func canonical(arguments json.RawMessage) (json.RawMessage, error) {
 // listed returns a tool as its server lists it now. Its calls reach this server only.
 func listed(ctx context.Context, tool *ensemble.Tool) (*ensemble.Tool, error) {
 	tools, err := tool.Ensemble().Tools(ctx)
-	if err != nil {
-		return nil, err
+	switch {
+	case errors.Is(err, ensemble.ErrNeedsLogin):
+		return nil, invoker.Failf(invoker.Unauthorized, "The tool's server needs a login of the user, so the call was not made: %w", err)
+	case err != nil:
+		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool cannot be reached, so the call was not made.", Cause: err, Retryable: true}
 	}
 	for _, t := range tools {
 		if t.Definition().Name == tool.Definition().Name {

@@ -121,7 +121,7 @@ func TestLoginCommand(t *testing.T) {
 	if call.status == 0 {
 		t.Fatal("a call without a login works")
 	}
-	contains(t, "the call", call.stderr+call.stdout, "consort login notes")
+	contains(t, "the call", call.stderr+call.stdout, "UNAUTHORIZED: ", "consort login notes")
 	list := consort(t, "logins", "--config", file).expect(t, exit.Done)
 	contains(t, "logins", list.stdout, "notes", "needs login", "consort login notes")
 

@@ -70,7 +70,10 @@ func faultOf(err error) *telemetry.Fault {
 // toolNamed finds a tool by its own name or by its name in the roster.
 func toolNamed(ctx context.Context, e *ensemble.Ensemble, name string) (*ensemble.Tool, error) {
 	tools, err := e.Tools(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, ensemble.ErrNeedsLogin):
+		return nil, invoker.Failf(invoker.Unauthorized, "%w", err)
+	case err != nil:
 		return nil, invoker.Failf(invoker.Unavailable, "%w", err)
 	}
 	for _, tool := range tools {
