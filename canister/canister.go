@@ -121,14 +121,20 @@ type Invocation struct {
 	// Arguments is the text that the model wrote as arguments. It should be a JSON
 	// object but can be anything.
 	Arguments string
+	// Parent is the ID of the invocation whose tool made this call; empty if the model
+	// made it. CallID is then the tool's own name for the call, and Message the Message of
+	// the parent. The model sees neither this canister nor its result.
+	Parent string
 }
 
 // Result is the outcome of one [Invocation]. Each Invocation has exactly one
 // Result.
 type Result struct {
 	Head
-	// Invocation is the ID of the [Invocation] that this result answers.
+	// Invocation is the ID of the [Invocation] that this result answers, and Parent
+	// is the Parent of that invocation.
 	Invocation string
+	Parent     string
 	Content    []Content
 	// Code is empty if the tool succeeded, and otherwise one of the failure codes of
 	// the invoker package; Content then describes the failure in words.

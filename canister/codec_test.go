@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,12 +115,32 @@ func golden2() []canister.Canister {
 	}
 }
 
+// golden3 is a history with what came with version 3: calls that a call has made. Its lines
+// are testdata/version3.jsonl.
+func golden3() []canister.Canister {
+	head := func(id string, second int) canister.Head {
+		return canister.Head{ID: id, Time: time.Date(2026, 11, 23, 4, 0, second, 0, time.UTC)}
+	}
+	return []canister.Canister{
+		canister.Assistant{Head: head("a1", 0), Finish: canister.FinishInvocations},
+		canister.Invocation{Head: head("i1", 0), Message: "a1", CallID: "call_1", Name: "code__run_code", Arguments: `{"program":"return bank__balance(of=\"Ada\")"}`},
+		canister.Intent{Head: head("t1", 1), Invocation: "i1", Attempt: 1, Key: "i1", Repeatable: true},
+		canister.Invocation{Head: head("i2", 2), Message: "a1", CallID: "1", Name: "bank__balance", Arguments: `{"of":"Ada"}`, Parent: "i1"},
+		canister.Intent{Head: head("t2", 3), Invocation: "i2", Attempt: 1, Key: "i2", Repeatable: true},
+		canister.Result{Head: head("r2", 4), Invocation: "i2", Parent: "i1", Content: canister.Texts("12")},
+		canister.Result{Head: head("r1", 5), Invocation: "i1", Content: canister.Texts("12")},
+	}
+}
+
 func TestGoldenLines(t *testing.T) {
-	for file, golden := range map[string][]canister.Canister{"testdata/version1.jsonl": golden(), "testdata/version2.jsonl": golden2()} {
+	for file, golden := range map[string][]canister.Canister{"testdata/version1.jsonl": golden(), "testdata/version2.jsonl": golden2(), "testdata/version3.jsonl": golden3()} {
 		t.Run(file, func(t *testing.T) { checkGolden(t, file, golden) })
 	}
 	if problems := sequence.Check(golden2()[:17]); problems != nil {
 		t.Errorf("version 2: %v", problems)
+	}
+	if problems := sequence.Check(golden3()); problems != nil {
+		t.Errorf("version 3: %v", problems)
 	}
 }
 
@@ -153,7 +174,7 @@ func checkGolden(t *testing.T, file string, golden []canister.Canister) {
 // that a member forgotten in the form's table cannot go unnoticed.
 func TestGoldenLinesHoldEveryField(t *testing.T) {
 	set := map[string]bool{}
-	for _, c := range append(golden(), golden2()...) {
+	for _, c := range slices.Concat(golden(), golden2(), golden3()) {
 		note(set, reflect.ValueOf(c))
 		for _, content := range canister.ContentOf(c) {
 			note(set, reflect.ValueOf(content))
@@ -220,7 +241,7 @@ func TestUnmarshalErrors(t *testing.T) {
 		{"kind in capitals", `{"kind":"User"}`, `unknown kind "User"`},
 		{"kind of a wrong type", `{"kind":1}`, "kind: want a string, got a number"},
 		{"kind twice", `{"kind":"user","kind":"result"}`, `member "kind" occurs twice`},
-		{"newer version", `{"kind":"oracle","v":3}`, "it was written by a newer program, in version 3"},
+		{"newer version", `{"kind":"oracle","v":4}`, "it was written by a newer program, in version 4"},
 		{"much newer version", `{"kind":"user","v":99999999999999999999}`, "it was written by a newer program"},
 		{"version of a wrong type", `{"kind":"user","v":"2"}`, "v: want a version number"},
 		{"version 0", `{"kind":"user","v":0}`, "v: want a version number"},

@@ -54,14 +54,14 @@ func TestDocumentation(t *testing.T) {
 	}
 	for _, rule := range []sequence.Rule{
 		sequence.RuleValue, sequence.RuleMissingID, sequence.RuleDuplicateID, sequence.RuleCallID, sequence.RuleMessage, sequence.RulePlace,
-		sequence.RuleOrphan, sequence.RuleRepeated, sequence.RuleUnanswered, sequence.RuleOpen,
+		sequence.RuleOrphan, sequence.RuleRepeated, sequence.RuleParent, sequence.RuleUnanswered, sequence.RuleOpen,
 	} {
 		if !strings.Contains(string(page), "`"+string(rule)+"`") {
 			t.Errorf("the rule %q is not documented", rule)
 		}
 	}
 	for name := range strings.FieldsSeq(`kind v id time metadata content title uri model finish usage input cached
-		output reasoning message call_id name arguments invocation code retryable
+		output reasoning message call_id name arguments parent invocation code retryable
 		attempt key repeatable approved wait for deadline who conversation identity fingerprint question verdict by reason
 		type text mime data url blob description size json`) {
 		if !strings.Contains(string(page), "`"+name+"`") {

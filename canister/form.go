@@ -69,20 +69,33 @@ func (c *Document) members() []member {
 		member{"content", (*contents)(&c.Content)})
 }
 
+// nested returns the version that a canister with a parent is written in. A program of an
+// older version would show it to a model.
+func nested(parent string) version {
+	if parent != "" {
+		return 3
+	}
+	return 1
+}
+
 func (c *Invocation) members() []member {
-	return c.Head.members(label(KindInvocation),
-		member{"message", (*text)(&c.Message)},
-		member{"call_id", (*text)(&c.CallID)},
-		member{"name", (*text)(&c.Name)},
-		member{"arguments", (*text)(&c.Arguments)})
+	return c.Head.versioned(nested(c.Parent), label(KindInvocation), []member{
+		{"message", (*text)(&c.Message)},
+		{"call_id", (*text)(&c.CallID)},
+		{"name", (*text)(&c.Name)},
+		{"arguments", (*text)(&c.Arguments)},
+		{"parent", (*text)(&c.Parent)},
+	})
 }
 
 func (c *Result) members() []member {
-	return c.Head.members(label(KindResult),
-		member{"invocation", (*text)(&c.Invocation)},
-		member{"content", (*contents)(&c.Content)},
-		member{"code", (*text)(&c.Code)},
-		member{"retryable", (*flag)(&c.Retryable)})
+	return c.Head.versioned(nested(c.Parent), label(KindResult), []member{
+		{"invocation", (*text)(&c.Invocation)},
+		{"parent", (*text)(&c.Parent)},
+		{"content", (*contents)(&c.Content)},
+		{"code", (*text)(&c.Code)},
+		{"retryable", (*flag)(&c.Retryable)},
+	})
 }
 
 func (c *Intent) members() []member {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,7 +112,7 @@ func (m maker) canister() canister.Canister {
 	case 3:
 		return canister.Document{Head: m.head(), Title: m.word(), URI: m.word(), Content: m.contents()}
 	case 4:
-		return canister.Invocation{Head: m.head(), Message: m.word(), CallID: m.word(), Name: m.word(), Arguments: m.word()}
+		return canister.Invocation{Head: m.head(), Message: m.word(), CallID: m.word(), Name: m.word(), Arguments: m.word(), Parent: m.word()}
 	case 5:
 		return canister.Intent{
 			Head: m.head(), Invocation: m.word(), Attempt: m.integer(), Key: m.word(), Repeatable: m.IntN(2) == 0, Wait: m.word(), Arguments: m.word(),
@@ -125,7 +126,7 @@ func (m maker) canister() canister.Canister {
 			Head: m.head(), Wait: m.word(), Verdict: canister.Verdict(m.word()), By: m.word(), Reason: m.word(), Arguments: m.raw(), Content: m.contents(),
 		}
 	}
-	return canister.Result{Head: m.head(), Invocation: m.word(), Content: m.contents(), Code: m.word(), Retryable: m.IntN(2) == 0}
+	return canister.Result{Head: m.head(), Invocation: m.word(), Parent: m.word(), Content: m.contents(), Code: m.word(), Retryable: m.IntN(2) == 0}
 }
 
 func (m maker) assistant() canister.Canister {
@@ -163,7 +164,7 @@ func FuzzRoundTrip(f *testing.F) {
 }
 
 func FuzzUnmarshal(f *testing.F) {
-	for _, c := range append(golden(), golden2()...) {
+	for _, c := range slices.Concat(golden(), golden2(), golden3()) {
 		line, err := canister.Marshal(c)
 		if err != nil {
 			f.Fatal(err)
@@ -171,7 +172,7 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add(line)
 	}
 	for _, line := range []string{
-		``, `{`, `null`, `{"kind":"user","v":3}`, `{"kind":"intent"}`, `{"kind":"intent","v":2,"attempt":0}`,
+		``, `{`, `null`, `{"kind":"user","v":4}`, `{"kind":"intent"}`, `{"kind":"result","parent":"x"}`, `{"kind":"intent","v":2,"attempt":0}`,
 		`{"kind":"user","v":1,"x":[ { } ]}`, ` { "kind" : "result" , "retryable" : true } `,
 		`{"\u006bind":"user","id":"\ud83c\udf27","id2":"\ud83c"}`, `{"kind":"user","content":[{"type":"link","size":-0}]}`,
 		`{"kind":"assistant","usage":{"input":-9223372036854775808,"x":{"y":1}}}`, `{"kind":"user","time":"0000-01-01T00:00:00+23:59"}`,

@@ -41,7 +41,7 @@ func TestDecode(t *testing.T) {
 			"unknown content", a + "\n{\"kind\":\"user\",\"content\":[{\"type\":\"video\"}]}", []string{"a"},
 			`canister: line 2: content: number 1: unknown content type "video"`,
 		},
-		{"newer version", "{\"v\":3,\"kind\":\"user\"}\n", nil, "canister: line 1: v: it was written by a newer program"},
+		{"newer version", "{\"v\":4,\"kind\":\"user\"}\n", nil, "canister: line 1: v: it was written by a newer program"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(test.lines), iotest.OneByteReader(strings.NewReader(test.lines))} {

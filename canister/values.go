@@ -21,12 +21,12 @@ func (l label) absent() bool                      { return false }
 func (l label) append(dst []byte) ([]byte, error) { return appendQuoted(dst, string(l)), nil }
 func (l label) read([]byte) error                 { return nil }
 
-// version is the version of the form that introduced a kind. Version 1 is not
+// version is the version of the form that a canister needs. Version 1 is not
 // written; see checkVersion.
 type version int64
 
 // newest is the newest version that this package knows.
-const newest version = 2
+const newest version = 3
 
 func (v version) absent() bool                      { return v == 1 }
 func (v version) append(dst []byte) ([]byte, error) { return strconv.AppendInt(dst, int64(v), 10), nil }

@@ -144,13 +144,18 @@ func (c Wait) withHead(h Head) Canister   { c.Head = h; return c }
 func (c Answer) withHead(h Head) Canister { c.Head = h; return c }
 
 // Message reports whether c is a message, which the model sees, rather than an
-// [Intent], a [Wait] or an [Answer].
+// [Intent], a [Wait], an [Answer], or an [Invocation] or [Result] with a Parent.
 func Message(c Canister) bool {
-	switch c.(type) {
+	switch c := c.(type) {
+	case Invocation:
+		return c.Parent == ""
+	case Result:
+		return c.Parent == ""
 	case Intent, Wait, Answer:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // Messages returns the part of a history that the model sees: the messages, with
@@ -187,17 +192,21 @@ func Messages(history []Canister) []Canister {
 }
 
 // Pending returns, in order, the invocations at the end of the history that have
-// no result yet, or nil if there are none. Its cost depends on the number of
-// canisters from the last Assistant on, not on the length of the history. If the history
-// breaks the rules of package sequence in other ways, the result describes only its end.
+// no result yet, or nil if there are none. The calls that an invocation has made come before
+// it, so that results can be added in the order of the list. Its cost depends on the number of
+// canisters from the last Assistant on, not on the length of the history. If
+// the history breaks a rule, the result describes only its end.
 func Pending(history []Canister) []Invocation {
 	end := len(history)
 	answered := map[string]bool{}
+	within := map[string][]Invocation{} // by parent, the last first
 	for ; end > 0; end-- {
 		if result, ok := history[end-1].(Result); ok {
 			answered[result.Invocation] = true
 		} else if Message(history[end-1]) {
 			break
+		} else if inner, ok := history[end-1].(Invocation); ok && !answered[inner.ID] {
+			within[inner.Parent] = append(within[inner.Parent], inner)
 		}
 	}
 	start := end
@@ -214,13 +223,17 @@ func Pending(history []Canister) []Invocation {
 	var pending []Invocation
 	for _, c := range history[start:end] {
 		if call := c.(Invocation); call.Message == message.ID && !answered[call.ID] {
+			for _, inner := range slices.Backward(within[call.ID]) {
+				pending = append(pending, inner)
+			}
 			pending = append(pending, call)
 		}
 	}
 	return pending
 }
 
+// isInvocation reports whether a canister is an invocation that a model made.
 func isInvocation(c Canister) bool {
-	_, ok := c.(Invocation)
-	return ok
+	call, ok := c.(Invocation)
+	return ok && call.Parent == ""
 }

@@ -222,10 +222,14 @@ func fullName(item *ensemble.Item) string {
 	return ensemble.NameFor(item.Ensemble, item.Name)
 }
 
-// isForModels reports whether an item is find_tools or call_tool of the model. Clients do not
-// get them: they find tools in the profile search.
+// areForModels reports whether there are tools that clients do not get.
+func (t *Tools) areForModels() bool { return t.searches() || t.Code }
+
+// isForModels reports whether an item is find_tools, call_tool or run_code of the model.
+// Clients do not get them: they find tools in the profile search, and programs run only in
+// conversations.
 func (t *Tools) isForModels(item *ensemble.Item) bool {
-	return t.searches() && item.Ensemble == findTools
+	return t.searches() && item.Ensemble == findTools || t.Code && item.Ensemble == codeTools
 }
 
 // reachesOthers reports whether an item is a tool through which other items are reached,
@@ -300,7 +304,7 @@ func (c *chooser) of(ctx context.Context, client, profile string) *ensemble.Sele
 	if known {
 		return selection
 	}
-	if rules := present(c.serve.profile(profile), c.serve.rulesFor(at.client, about)); len(rules) > 0 || c.tools.searches() {
+	if rules := present(c.serve.profile(profile), c.serve.rulesFor(at.client, about)); len(rules) > 0 || c.tools.areForModels() {
 		selection = c.roster.Select(func(item ensemble.Item) bool {
 			return !c.tools.isForModels(&item) && allow(rules, &item, c.tools.reachesOthers(&item))
 		})
@@ -314,7 +318,7 @@ func (c *chooser) of(ctx context.Context, client, profile string) *ensemble.Sele
 
 // isSelective reports whether a client may not use everything outside of profiles.
 func (s *Serve) isSelective(tools Tools) bool {
-	return tools.searches() || len(s.Rules) > 0 || slices.ContainsFunc(s.Clients, func(c Client) bool {
+	return tools.areForModels() || len(s.Rules) > 0 || slices.ContainsFunc(s.Clients, func(c Client) bool {
 		return c.Name != "" && (len(c.Allow)+len(c.Deny) > 0 || c.Profile != "" || c.Approve == ActionAsk)
 	})
 }

@@ -103,16 +103,18 @@ func TestToolsThatReachOthers(t *testing.T) {
 		"read":  {Kind: ensemble.ToolItem, Ensemble: "git", Name: "read"},
 		"fetch": {Kind: ensemble.ToolItem, Ensemble: "resources", Name: "read_resource"},
 		"find":  {Kind: ensemble.ToolItem, Ensemble: "tools", Name: "find_tools"},
+		"code":  {Kind: ensemble.ToolItem, Ensemble: "code", Name: "run_code"},
 	}
-	const both = "[tools]\nresources=true\nmode='search'\n"
+	const both = "[tools]\nresources=true\ncode=true\nmode='search'\n"
 	for name, c := range map[string]struct{ tools, rules, ada string }{
 		"no rule":        {both, "", "read fetch"},
+		"programs":       {"[tools]\ncode=true\n", "allow = ['*', 'code__run_code']", "read fetch find"},
 		"another denied": {both, "deny = ['web']", "read"},
 		"all allowed":    {both, "allow = ['*', 'tools', 'tools__*']", "read"},
 		"by name":        {both, "allow = ['*', 'tools__find_tools', 'resources__read_resource']", "read fetch"},
 		"by rule":        {both, "[[serve.rules]]\naction='allow'\ntools=['read_resource', 'find*']", "fetch"},
-		"other servers":  {"", "deny = ['web']", "read fetch find"},
-		"resources only": {"[tools]\nresources=true\n", "deny = ['web']", "read find"},
+		"other servers":  {"", "deny = ['web']", "read fetch find code"},
+		"resources only": {"[tools]\nresources=true\n", "deny = ['web']", "read find code"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			may := clientsOf(t, c.tools+threeClients+c.rules)

@@ -8,8 +8,10 @@ import (
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/findtools"
+	"github.com/consort-go/consort/converse/runcode"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/resourcetools"
+	"github.com/consort-go/consort/internal/findcall"
 )
 
 // Tools configures how tools are offered, and tools in addition to those of the servers.
@@ -17,6 +19,8 @@ type Tools struct {
 	// Resources offers a model two tools that list and read the resources of
 	// all servers.
 	Resources bool
+	// Code offers a model the tool run_code: programs that call the other tools.
+	Code bool
 	// Mode is "all", "search" or "auto", and empty means all. With "search" a model is shown
 	// only Pinned, and two tools that find and call the others. "auto" does that if the
 	// definitions of all tools take more than Share of the model's window, or if they
@@ -41,6 +45,7 @@ const (
 const (
 	resourceTools = "resources"
 	findTools     = "tools"
+	codeTools     = "code"
 )
 
 // usualWindow is the window of a model that is not configured, in tokens.
@@ -51,6 +56,7 @@ const usualShare = 0.1
 func (t *Tools) fields() []field {
 	return []field{
 		{"resources", boolean(&t.Resources)},
+		{"code", boolean(&t.Code)},
 		{"mode", choice(&t.Mode, allTools, searchTools, autoTools)},
 		{"pinned", each(&t.Pinned, text)},
 		{"share", number(&t.Share, 0, 1)},
@@ -69,6 +75,9 @@ func (t *Tools) check(r *reader, n *document.Node) {
 		const taken = "these tools are offered under the name %q, which a server here already has; rename that server"
 		if t.Resources && servers.Member(resourceTools) != nil {
 			r.wrongKey(n.Member("resources"), taken, resourceTools)
+		}
+		if t.Code && servers.Member(codeTools) != nil {
+			r.wrongKey(n.Member("code"), taken, codeTools)
 		}
 		if t.searches() && servers.Member(findTools) != nil {
 			r.wrongKey(n.Member("mode"), taken, findTools)
@@ -93,6 +102,9 @@ func (c *Config) findOptions() *findtools.Options {
 		return nil
 	}
 	options := &findtools.Options{Tools: findTools, Pinned: c.Tools.Pinned}
+	if c.Tools.Code {
+		options.Pinned = append(slices.Clip(options.Pinned), ensemble.NameFor(codeTools, runcode.Name))
+	}
 	if c.Tools.Mode == autoTools {
 		window, share := int64(usualWindow), c.Tools.Share
 		if c.Compaction != nil && c.Compaction.Window > 0 {
@@ -134,6 +146,14 @@ func (c *Config) ownTools(ensembles []*ensemble.Ensemble, previous *Assembly) ([
 	}
 	if c.Tools.searches() {
 		if err := add(findTools, findtools.Ensemble); err != nil {
+			return ensembles, err
+		}
+	}
+	if c.Tools.Code {
+		err := add(codeTools, func(name string, _ ...*ensemble.Ensemble) (*ensemble.Ensemble, error) {
+			return runcode.Ensemble(name, &runcode.Options{Without: []string{ensemble.NameFor(findTools, findcall.CallName)}}), nil
+		})
+		if err != nil {
 			return ensembles, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/inner"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
@@ -70,7 +71,16 @@ func (b *batch) make(c *call, r callDecision, o outcome) outcome {
 	output, asked, failure := b.call(ctx, c, r.arguments)
 	c.spent = asked.spent
 	c.stage.Store(stageReturned)
+	if len(asked.calls) > 0 {
+		if failure = b.requests(c, &o, asked); failure == nil {
+			endTool(span, &canister.Result{}, nil)
+			return o
+		}
+	}
 	o.duration = b.opts.since(began)
+	if len(c.state.Made) > 0 {
+		o.duration = b.gate.elapsed(c)
+	}
 	o.result, o.cause = b.result(c, output, failure), b.turn.guard.causeOf(failure)
 	o.result.Metadata = asked.spent.Remember(o.result.Metadata)
 	endTool(span, &o.result, failure)
@@ -97,10 +107,11 @@ func (b *batch) cut(failure *invoker.Failure) bool {
 	return false
 }
 
-// asked records the questions of a call to the model and to the person.
+// asked records the requests of a call: the model, a person, and other tools.
 type asked struct {
 	spent calls.Sampled
-	later *canister.Wait // the wait for the answer of a person, or nil
+	later *canister.Wait        // the wait for the answer of a person, or nil
+	calls []canister.Invocation // of other tools
 }
 
 // call runs the tool.
@@ -109,7 +120,8 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 	defer cancel(nil)
 	sampling := newSampling(ctx, b)
 	asking := &questions{batch: b, opts: b.opts, call: c, ctx: ctx, giveUp: cancel}
-	output, err := c.tool.Invoke(ctx, &invoker.Call{
+	requested := inner.New(c.invocation, c.state, b.turn.tools.set.Definitions)
+	asks := &invoker.Call{
 		ID:         c.key,
 		Arguments:  arguments,
 		Progress:   func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
@@ -117,8 +129,12 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 		Model:      sampling.ask,
 		ModelTools: true,
 		Log:        func(entry invoker.LogEntry) { b.logEntry(ctx, c, entry) },
-	})
-	return output, asked{sampling.end(), asking.end()}, b.interrupted(c, invoker.AsFailure(contain.Error(err)))
+	}
+	if c.mayCallTools() {
+		asks.Tools = requested
+	}
+	output, err := c.tool.Invoke(ctx, asks)
+	return output, asked{sampling.end(), asking.end(), requested.End()}, b.interrupted(c, invoker.AsFailure(contain.Error(err)))
 }
 
 // progressOf returns a progress report that is redacted and within the limits.
@@ -187,7 +203,7 @@ func (b *batch) whyOver() string {
 
 // result builds the result of a call from its output or its failure.
 func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure) canister.Result {
-	result := canister.Result{Invocation: c.invocation.ID}
+	result := canister.Result{Invocation: c.invocation.ID, Parent: c.invocation.Parent}
 	result.Content, result.Metadata = output.Content, output.Metadata
 	if failure != nil {
 		result.Code, result.Retryable = string(failure.Code), failure.Retryable

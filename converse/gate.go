@@ -82,6 +82,8 @@ func approvalOf(c *call, arguments json.RawMessage) Approval {
 func (g *gate) decideFromHistory(c *call) callDecision {
 	s := c.state
 	switch {
+	case len(s.Made) > 0:
+		return g.repeat(c, s.Intent.Approved)
 	case s.Doubt:
 		return g.resolveDoubt(c)
 	case s.Wait.For == canister.WaitOutcome:

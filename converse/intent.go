@@ -3,8 +3,6 @@
 package converse
 
 import (
-	"crypto/sha256"
-	"encoding/base32"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
@@ -19,21 +17,11 @@ const (
 	claimPostponed              // it is left to other work
 )
 
-// keyOf returns the idempotency key of an invocation. It is the same for each attempt,
-// in each process, and differs between conversations, because a fork has the same
-// invocations as its parent and makes calls of its own. If Options.ID is not set, other
-// processes cannot distinguish the conversation, and the key is the invocation's
-// identity.
-func keyOf(conversation, invocation string) string {
-	if conversation == "" {
-		return invocation
-	}
-	sum := sha256.Sum256([]byte(conversation + "\x00" + invocation))
-	return base32.StdEncoding.EncodeToString(sum[:16])[:26]
-}
-
 // intentOf returns the intent that is appended before a call is made.
 func (g *gate) intentOf(c *call, r callDecision) canister.Intent {
+	if len(c.state.Made) > 0 {
+		return c.state.Intent // it goes on
+	}
 	intent := canister.Intent{
 		Invocation: c.invocation.ID,
 		Attempt:    c.state.Attempts + 1,
@@ -110,7 +98,9 @@ func (b *batch) claim() {
 	}()
 	if may == claimGo {
 		for _, c := range calls {
-			b.emit(InvocationStarted{Invocation: c.invocation})
+			if len(c.state.Made) == 0 {
+				b.emit(InvocationStarted{Invocation: c.invocation})
+			}
 		}
 	}
 }
@@ -125,7 +115,7 @@ func (b *batch) mayMake(calls []*call) claim {
 	var intents []canister.Canister
 	entering := map[string]bool{}
 	for _, c := range calls {
-		if b.opts.Log != nil || c.intent.Wait != "" || c.intent.Attempt > 1 {
+		if len(c.state.Made) == 0 && (b.opts.Log != nil || c.intent.Wait != "" || c.intent.Attempt > 1) {
 			intent, err := b.turn.recorder.headed(c.intent, entering)
 			if err != nil {
 				b.turn.progress.fail(err)

@@ -81,10 +81,11 @@ type report struct {
 }
 
 // outcome is what the goroutine of a call returns: a result, unless the call waits for
-// an answer or was suspended for later work.
+// an answer or for other calls, or was suspended for later work.
 type outcome struct {
 	call      *call
 	wait      *canister.Wait
+	requested []canister.Invocation
 	postponed bool
 	result    canister.Result
 	duration  time.Duration   // 0 when the tool did not run
@@ -129,7 +130,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 			invocation: invocation,
 			tool:       t.tools.tool(invocation.Name),
 			state:      cmp.Or(known[invocation.ID], &calls.State{}),
-			key:        keyOf(t.conv.givenID, invocation.ID),
+			key:        calls.Key(t.conv.givenID, invocation.ID),
 			claimed:    make(chan claim, 1),
 		}
 	}
@@ -243,10 +244,13 @@ func (b *batch) complete(o outcome) {
 	b.finished++
 	b.alone = false
 	b.markDecided(o.call)
-	if o.postponed || o.wait != nil {
+	if o.postponed || o.wait != nil || len(o.requested) > 0 {
 		o.call.stored, o.call.reported = true, true
 		if o.wait != nil {
 			b.storeWait(*o.wait)
+		}
+		if len(o.requested) > 0 {
+			b.storeRequested(o.call, o.requested)
 		}
 	} else {
 		o.call.result = &o.result

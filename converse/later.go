@@ -64,24 +64,10 @@ func (q *questions) known(form string) (*invoker.ElicitResult, bool) {
 			continue
 		}
 		if nth--; nth < 0 {
-			return resultOf(asked.Answer), true
+			return calls.Elicited(asked.Answer), true
 		}
 	}
 	return nil, false
-}
-
-// resultOf converts an answer to the form that a tool receives.
-func resultOf(answer canister.Answer) *invoker.ElicitResult {
-	switch answer.Verdict {
-	case canister.VerdictAccept:
-		result := &invoker.ElicitResult{Action: invoker.Accept}
-		if len(answer.Arguments) == 0 || json.Unmarshal(answer.Arguments, &result.Content) == nil {
-			return result
-		}
-	case canister.VerdictDecline:
-		return &invoker.ElicitResult{Action: invoker.Decline}
-	}
-	return &invoker.ElicitResult{Action: invoker.Dismiss}
 }
 
 // wait ends the call until a person answers, if it can be made again.

@@ -161,6 +161,7 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 		failure = c.state.Unknown("It was not repeated: the program that makes the calls " + how + ".")
 	}
 	o := outcome{call: c, result: canister.Result{
+		Parent:     c.invocation.Parent,
 		Head:       b.anyHead(),
 		Invocation: c.invocation.ID,
 		Code:       string(failure.Code),

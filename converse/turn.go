@@ -181,13 +181,14 @@ func (t *turn) answerPending(why string, mayWait bool) {
 	pending := canister.Pending(t.conv.history)
 	if mayWait {
 		policy := t.policy()
-		pending, _ = calls.Open(policy.Conversation, policy.Identity, t.conv.history, t.opts.Now())
+		pending = calls.Unwaiting(policy.Conversation, policy.Identity, t.conv.history, t.opts.Now())
 	}
 	known := calls.Read(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
 	for _, invocation := range pending {
 		failure := t.abandoned(known[invocation.ID], why)
 		result := canister.Result{
 			Invocation: invocation.ID,
+			Parent:     invocation.Parent,
 			Code:       string(failure.Code),
 			Content:    canister.Texts(failure.Message),
 		}
@@ -203,6 +204,8 @@ func (t *turn) abandoned(s *calls.State, why string) *invoker.Failure {
 	switch {
 	case s != nil && (s.Doubt || s.Wait.For == canister.WaitOutcome):
 		return s.Unknown("")
+	case s != nil && len(s.Made) > 0:
+		return invoker.Failf(invoker.Canceled, "The call was stopped: %s. It had called tools %d times; those calls are not undone.", why, len(s.Made))
 	case s != nil && s.Wait.For == canister.WaitElicitation:
 		return invoker.Failf(invoker.Canceled, "The call was stopped, to be repeated with the answer of a person, but it was not repeated: %s.", why)
 	case s != nil && (s.Attempts > 0 || s.Wait.ID != "") || t.progress.reached == phaseAsked || t.opts.Log != nil:

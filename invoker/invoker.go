@@ -126,6 +126,10 @@ type Call struct {
 	// ModelTools means that Model accepts requests with tools
 	// ([SampleRequest].Tools). It is false by default: such a request is refused.
 	ModelTools bool
+	// Tools calls other tools of the conversation; nil if the tool may not: it is not
+	// called by a conversation, or by another tool's call, or it is neither read-only
+	// nor idempotent.
+	Tools Tools
 	// Log receives the tool's log entries; nil if the caller does not listen. It may
 	// be called from any goroutine and does not block for long. Use [Call.Note].
 	Log func(LogEntry)

@@ -25,12 +25,12 @@ const (
 	// RuleDuplicateID: an earlier canister has the same ID.
 	RuleDuplicateID Rule = "duplicate_id"
 	// RuleCallID: the invocation has no CallID, or the same one as another invocation
-	// of its message.
+	// of its message and its parent.
 	RuleCallID Rule = "call_id"
 	// RuleMessage: Message of the invocation does not name an earlier Assistant.
 	RuleMessage Rule = "message"
-	// RulePlace: the invocation does not directly follow its Assistant and that
-	// message's other invocations, or the result, intent or wait does not directly
+	// RulePlace: the invocation of a model does not directly follow its Assistant and that
+	// message's other invocations, or the invocation with a Parent, the result, intent or wait does not directly
 	// follow the invocations and the other results, intents and waits of its message.
 	RulePlace Rule = "place"
 	// RuleOrphan: the result, intent or wait names no earlier invocation, or the
@@ -42,6 +42,11 @@ const (
 	// RuleUnanswered: the invocation has no result, and the conversation has
 	// continued without it.
 	RuleUnanswered Rule = "unanswered"
+	// RuleParent: Parent of the invocation is not an earlier invocation of the same
+	// message, made by the model and without a result; or the Parent of a result
+	// differs from its invocation's, or it comes before the result of a call that its
+	// invocation made.
+	RuleParent Rule = "parent"
 	// RuleOpen: the invocation has no result yet, and only results, intents, waits
 	// and answers follow it. If all problems of a history are of this rule, the
 	// history was interrupted while calls were running; see [canister.Pending].
@@ -105,6 +110,9 @@ type call struct {
 	id       string
 	block    *block // the block that the invocation is correctly placed in, or nil
 	answered bool
+	parent   *call           // the invocation that made it, or nil
+	inner    map[string]bool // the CallIDs of the invocations that it made
+	open     int             // how many of those have no result
 }
 
 func (c *checker) broken(id string, rule Rule, format string, args ...any) {
@@ -121,9 +129,7 @@ func (c *checker) look(one canister.Canister) {
 	case canister.Invocation:
 		c.invocation(held)
 	case canister.Result:
-		if asked := c.about(held.ID, held.Invocation); asked != nil {
-			asked.answered = true
-		}
+		c.result(held)
 	case canister.Intent:
 		c.about(held.ID, held.Invocation)
 		c.close()
@@ -150,10 +156,58 @@ func (c *checker) look(one canister.Canister) {
 	c.ids[id] = true
 }
 
+// result checks the result of an invocation.
+func (c *checker) result(r canister.Result) {
+	asked := c.about(r.ID, r.Invocation)
+	if asked == nil {
+		return
+	}
+	parent := ""
+	if asked.parent != nil {
+		parent = asked.parent.id
+		asked.parent.open--
+	}
+	if r.Parent != parent {
+		c.broken(r.ID, RuleParent, "its parent is %s, and that of its invocation is %s", quoted(r.Parent), quoted(parent))
+	}
+	if asked.open > 0 {
+		c.broken(r.ID, RuleParent, "%d of the calls that its invocation made have no result before it", asked.open)
+	}
+	asked.answered = true
+}
+
+// within checks an invocation that another one has made.
+func (c *checker) within(this *call, v canister.Invocation) {
+	parent := c.calls[v.Parent]
+	switch {
+	case parent == nil || parent.block == nil || parent.block != c.block || parent.parent != nil || v.Message != c.block.message:
+		c.broken(v.ID, RuleParent, "its parent %s is not an invocation that the model made in the same message before it", quoted(v.Parent))
+		return
+	case parent.answered:
+		c.broken(v.ID, RuleParent, "its parent %s already has a result", quoted(v.Parent))
+		return
+	case v.CallID == "":
+		c.broken(v.ID, RuleCallID, "it has no CallID")
+	case parent.inner[v.CallID]:
+		c.broken(v.ID, RuleCallID, "another invocation of its parent has the same CallID %s", quoted(v.CallID))
+	}
+	if parent.inner == nil {
+		parent.inner = map[string]bool{}
+	}
+	parent.inner[v.CallID] = true
+	parent.open++
+	this.block, this.parent = c.block, parent
+	c.close()
+}
+
 func (c *checker) invocation(v canister.Invocation) {
 	this := &call{index: c.index, id: v.ID}
 	c.calls[v.ID] = this
 	c.order = append(c.order, this)
+	if v.Parent != "" {
+		c.within(this, v)
+		return
+	}
 	switch {
 	case v.Message == "" || !c.assistants[v.Message]:
 		c.broken(v.ID, RuleMessage, "its message %s is not an Assistant in the history before it", quoted(v.Message))

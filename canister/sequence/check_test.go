@@ -19,7 +19,7 @@ import (
 // Each is an identity whose first letter is that of the kind (t for an Intent, n
 // for an Answer); > names what an Invocation, a Result, an Intent, a Wait or an
 // Answer belongs to, # gives a CallID, which otherwise is made
-// from the note. The identity u! is empty, *u1 is held by a pointer, - is nil.
+// from the note, and @ the Parent. The identity u! is empty, *u1 is held by a pointer, - is nil.
 func history(notes string) []canister.Canister {
 	var made []canister.Canister
 	for note := range strings.FieldsSeq(notes) {
@@ -28,6 +28,7 @@ func history(notes string) []canister.Canister {
 			continue
 		}
 		name, pointer := strings.CutPrefix(note, "*")
+		name, parent, _ := strings.Cut(name, "@")
 		name, callID, _ := strings.Cut(name, "#")
 		name, ref, _ := strings.Cut(name, ">")
 		head := canister.Head{ID: name}
@@ -51,9 +52,9 @@ func history(notes string) []canister.Canister {
 		case 'd':
 			c = canister.Document{Head: head}
 		case 'i':
-			c = canister.Invocation{Head: head, Message: ref, CallID: callID}
+			c = canister.Invocation{Head: head, Message: ref, CallID: callID, Parent: parent}
 		case 'r':
-			c = canister.Result{Head: head, Invocation: ref}
+			c = canister.Result{Head: head, Invocation: ref, Parent: parent}
 		case 't':
 			c = canister.Intent{Head: head, Invocation: ref}
 		case 'w':
@@ -80,8 +81,9 @@ func notes(history []canister.Canister) string {
 			if c.CallID != "c-"+c.ID {
 				note += "#" + c.CallID
 			}
+			note += parentNote(c.Parent)
 		case canister.Result:
-			note += ">" + c.Invocation
+			note += ">" + c.Invocation + parentNote(c.Parent)
 		case canister.Intent:
 			note += ">" + c.Invocation
 		case canister.Wait:
@@ -96,6 +98,13 @@ func notes(history []canister.Canister) string {
 	return strings.Join(all, " ")
 }
 
+func parentNote(parent string) string {
+	if parent == "" {
+		return ""
+	}
+	return "@" + parent
+}
+
 func TestCheckAndPending(t *testing.T) {
 	for _, test := range []struct{ history, want, pending string }{
 		{"", "", ""},
@@ -103,6 +112,20 @@ func TestCheckAndPending(t *testing.T) {
 		{"a1", "", ""},
 		{"u1 a1 i1>a1 i2>a1 r1>i1 r2>i2 a2 u2 a3 i3>a3 r3>i3", "", ""},
 		{"u1 a1 i1>a1#x r1>i1 a2 i2>a2#x r2>i2", "", ""},
+
+		// calls of calls
+		{"u1 a1 i1>a1 i2>a1 t1>i1 i3>a1@i1 i4>a1@i1 t3>i3 r2>i2 r4>i4@i1 r3>i3@i1 i5>a1@i1 r5>i5@i1 r1>i1 a2", "", ""},
+		{"a1 i1>a1 i2>a1 t1>i1 i3>a1@i1 i4>a1@i1 r3>i3@i1 i5>a1@i2", "1 open, 2 open, 5 open, 7 open", "i4 i1 i5 i2"},
+		{"a1 i1>a1 i2>a1@i1 i3>a1@i2", "1 open, 2 open, 3 parent, 3 unanswered", "i2 i1"},
+		{"a1 i1>a1 i2>a1@i9 r2>i2@i9 r1>i1", "2 parent, 3 place, 3 parent", ""},
+		{"a1 i1>a1 r1>i1 i2>a1@i1 r2>i2@i1", "3 parent, 4 place, 4 parent", ""},
+		{"a1 i1>a1 i2>a1@i1 r1>i1 r2>i2@i1", "3 parent", ""},
+		{"a1 i1>a1 i2>a1@i1 r2>i2 r1>i1", "3 parent", ""},
+		{"a1 i1>a1 r1>i1@i1", "2 parent", ""},
+		{"a1 i1>a1 i2>a1#x@i1 i3>a1#x@i1 r2>i2@i1 r3>i3@i1 r1>i1", "3 call_id", ""},
+		{"a1 i1>a1#x i2>a1#y i3>a1#x@i1 i4>a1#x@i2 r3>i3@i1 r4>i4@i2 r1>i1 r2>i2", "", ""},
+		{"a1 i1>a1 r1>i1 a2 i2>a2 i3>a1@i2 r3>i3@i2 r2>i2", "5 parent, 6 place, 6 parent", ""},
+		{"a1 i1>a1@i1 r1>i1@i1", "1 parent, 2 place, 2 parent", ""},
 
 		{"u1 a1 i1>a1 i2>a1", "2 open, 3 open", "i1 i2"},
 		{"u1 a1 i1>a1 i2>a1 i3>a1 r2>i2", "2 open, 4 open", "i1 i3"},

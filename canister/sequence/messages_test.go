@@ -18,6 +18,7 @@ func TestMessages(t *testing.T) {
 		{"s1 u1 a1", "s1 u1 a1"},
 		{"u1 w1 n1>w1", "u1"},
 		{"t1>i1", ""},
+		{"a1 i1>a1 i2>a1 r2>i2 t1>i1 i3>a1@i1 t3>i3 r3>i3@i1 r1>i1 a2", "a1 i1>a1 i2>a1 r1>i1 r2>i2 a2"},
 		{"a1 i1>a1 i2>a1 i3>a1 r3>i3 r1>i1 r2>i2 u1", "a1 i1>a1 i2>a1 i3>a1 r1>i1 r2>i2 r3>i3 u1"},
 		{"a1 i1>a1 i2>a1 t2>i2 w1>i1 r2>i2 n1>w1 t1>i1 r1>i1 a2", "a1 i1>a1 i2>a1 r1>i1 r2>i2 a2"},
 		{"a1 i1>a1 i2>a1 r2>i2", "a1 i1>a1 i2>a1 r2>i2"},

@@ -5,6 +5,8 @@ package sequence
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
@@ -56,10 +58,13 @@ const (
 //     a second Result for one Invocation.
 //   - The same applies to an Intent or a Wait whose Invocation is not in the
 //     history, an Answer whose Wait is not in it, and a second Answer.
+//   - The same applies to an Invocation whose Parent is not an Invocation that
+//     the model made.
 //   - An Invocation whose Assistant is not in the history gets an Assistant
 //     without content.
-//   - Invocations move behind their Assistant, followed by the Intents, Waits
-//     and Answers that belong to them, and then the Results. Nothing else moves.
+//   - Invocations of the model move behind their Assistant, followed by the others
+//     with a Parent, and by the Intents, Waits and Answers that belong to them, each before
+//     the Result of its Invocation and of the Parent. Nothing else moves.
 //   - An Invocation without a Result, including an open one at the end of the
 //     history, gets a Result with the code CANCELED, which tells the model that
 //     the call was interrupted and may or may not have taken effect. To carry out
@@ -101,7 +106,9 @@ type slot struct {
 	calls    []*slot // the Invocations of an Assistant
 	notes    []*slot // the canisters between those and their Results
 	result   *slot   // the Result of an Invocation
-	callIDs  *names  // the CallIDs of an Assistant
+	caller   *slot   // the Invocation that made an Invocation; may be nil
+	made     []*slot // the Invocations that an Invocation made
+	callIDs  *names  // the CallIDs of an Assistant, or of the Invocations that one made
 }
 
 func (r *repair) drop(index int, id, format string, args ...any) {
@@ -186,7 +193,7 @@ func (r *repair) link(slots []*slot) []*slot {
 			first[a.ID] = s
 		}
 	}
-	var top, results, notes []*slot
+	var top, results, notes, inner []*slot
 	var block *slot               // the Assistant that the slot can follow
 	nearest := map[string]*slot{} // Assistants before the slot
 	calls := map[string][]*slot{} // Invocations by identity
@@ -203,6 +210,10 @@ func (r *repair) link(slots []*slot) []*slot {
 			notes = append(notes, s)
 			top = append(top, s)
 		case canister.Invocation:
+			if c.Parent != "" {
+				inner = append(inner, s)
+				continue
+			}
 			s.parent = cmp.Or(nearest[c.Message], first[c.Message])
 			if s.parent == nil {
 				s.parent = &slot{
@@ -220,10 +231,28 @@ func (r *repair) link(slots []*slot) []*slot {
 			top = append(top, s)
 		}
 	}
+	r.nest(inner, calls)
 	gone := r.note(notes, calls)
 	r.answer(results, calls)
 	slices.SortStableFunc(r.changes, func(a, b Change) int { return cmp.Compare(a.Before, b.Before) })
 	return slices.DeleteFunc(top, func(s *slot) bool { return gone[s] })
+}
+
+// nest connects each Invocation that another one made with that one and its message, or
+// drops it.
+func (r *repair) nest(inner []*slot, calls map[string][]*slot) {
+	callers := maps.Clone(calls)
+	for _, s := range inner {
+		c := s.canister.(canister.Invocation)
+		if len(callers[c.Parent]) == 0 {
+			r.drop(s.before, c.ID, "the invocation that made it is not in the history")
+			continue
+		}
+		s.caller = callers[c.Parent][0]
+		s.parent = s.caller.parent
+		s.caller.made = append(s.caller.made, s)
+		calls[c.ID] = append(calls[c.ID], s)
+	}
 }
 
 // note connects each Intent, and each Wait of an Invocation, with the message of
@@ -295,17 +324,6 @@ func (r *repair) lay(top []*slot) {
 		for _, behind := range s.behind() {
 			r.put(behind)
 		}
-		for _, call := range s.calls {
-			if call.result == nil {
-				call.result = &slot{
-					canister: canister.Result{Content: canister.Texts(interrupted), Code: canceled},
-					before:   -1,
-					note:     "its invocation had no result",
-					parent:   call,
-				}
-				r.put(call.result)
-			}
-		}
 	}
 }
 
@@ -323,24 +341,59 @@ func (r *repair) put(s *slot) {
 	}
 }
 
-// behind returns the slots that follow the Invocations of a message: the existing
-// Results and the notes, in their original order, except that a note moves before
-// the Result of its Invocation.
+// behind returns the slots after the Invocations of a message, in their original
+// order, except that everything about an Invocation moves between it and its Result. The
+// Results that are missing are added.
 func (s *slot) behind() []*slot {
-	place := func(s *slot) int {
-		if s.parent != nil && s.parent.result != nil {
-			return min(s.before, s.parent.result.before)
-		}
-		return s.before
-	}
-	behind := slices.Clone(s.notes)
+	var made, inner, outer []*slot
 	for _, call := range s.calls {
-		if call.result != nil {
-			behind = append(behind, call.result)
+		made = append(made, call.made...)
+		for _, m := range call.made {
+			inner = append(inner, m.answered())
 		}
+		outer = append(outer, call.answered())
 	}
-	slices.SortStableFunc(behind, func(a, b *slot) int { return cmp.Compare(place(a), place(b)) })
+	slices.SortStableFunc(made, func(a, b *slot) int { return cmp.Compare(a.before, b.before) })
+	places := map[*slot]int{}
+	for _, b := range slices.Concat(outer, inner, made, s.notes) {
+		places[b] = b.place(places)
+	}
+	behind := slices.Concat(made, s.notes, inner, outer)
+	slices.SortStableFunc(behind, func(a, b *slot) int { return cmp.Compare(places[a], places[b]) })
 	return behind
+}
+
+// answered returns the Result of an Invocation, and adds it if it is missing.
+func (s *slot) answered() *slot {
+	if s.result == nil {
+		s.result = &slot{canister: canister.Result{Content: canister.Texts(interrupted), Code: canceled}, before: -1, note: "its invocation had no result", parent: s}
+	}
+	return s.result
+}
+
+// place returns the place of a slot after the Invocations of a message, from the places of the
+// Results that it must not come after, and of the Invocation that it must not come before.
+func (s *slot) place(places map[*slot]int) int {
+	place, call := s.before, s.parent
+	if place < 0 {
+		place = math.MaxInt
+	}
+	switch s.canister.(type) {
+	case canister.Invocation:
+		return min(place, places[s.result], places[s.caller.result])
+	case canister.Result:
+		if call.caller != nil {
+			place = min(place, places[call.caller.result])
+		}
+		return place
+	}
+	if call == nil || call.result == nil {
+		return place
+	}
+	if call.caller != nil {
+		place = max(place, places[call])
+	}
+	return min(place, places[call.result])
 }
 
 // settle assigns the IDs and references of all canisters and records the changes.
@@ -430,18 +483,22 @@ func (s *slot) refer() []string {
 	}
 	switch c := s.canister.(type) {
 	case canister.Assistant:
-		s.callIDs = newNames()
-		for _, call := range s.calls {
-			s.callIDs.reserved[call.canister.(canister.Invocation).CallID] = true
-		}
+		s.callIDs = reservedBy(s.calls)
 	case canister.Invocation:
 		set(&c.Message, "message", s.parent.canister.Header().ID)
-		if !s.parent.callIDs.keep(c.CallID) {
-			set(&c.CallID, "CallID", s.parent.callIDs.derive(cmp.Or(c.CallID, "call")))
+		taken := s.parent.callIDs
+		if s.caller != nil {
+			set(&c.Parent, "parent", s.caller.canister.Header().ID)
+			taken = s.caller.callIDs
+		}
+		s.callIDs = reservedBy(s.made)
+		if !taken.keep(c.CallID) {
+			set(&c.CallID, "CallID", taken.derive(cmp.Or(c.CallID, "call")))
 		}
 		s.canister = c
 	case canister.Result:
 		set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
+		set(&c.Parent, "parent", s.parent.canister.(canister.Invocation).Parent)
 		s.canister = c
 	case canister.Intent:
 		set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
@@ -457,6 +514,15 @@ func (s *slot) refer() []string {
 	case canister.User, canister.Supervisor, canister.Document: // they name no other canister
 	}
 	return notes
+}
+
+// reservedBy returns the names that keep the CallIDs of invocations unique.
+func reservedBy(calls []*slot) *names {
+	ids := newNames()
+	for _, call := range calls {
+		ids.reserved[call.canister.(canister.Invocation).CallID] = true
+	}
+	return ids
 }
 
 // names keeps names unique. A reserved name can only be claimed by a canister

@@ -53,6 +53,16 @@ func TestRepair(t *testing.T) {
 		{"a1 w1 i1>a1 n1>w1", "a1 i1>a1 w1 n1>w1 i1-result>i1", "moved 1, moved 2, moved 3, added 4"},
 		{"u1 w1 w1 n1>w1", "u1 w1 n1>w1", "dropped 2"},
 
+		// calls of calls
+		{"a1 i1>a1 i2>a1@i1 t2>i2 r2>i2@i1 i3>a1@i1 r3>i3@i1 r1>i1 u1", "a1 i1>a1 i2>a1@i1 t2>i2 r2>i2@i1 i3>a1@i1 r3>i3@i1 r1>i1 u1", ""},
+		{"a1 i1>a1 i2>a1@i1", "a1 i1>a1 i2>a1@i1 i2-result>i2@i1 i1-result>i1", "added 3, added 4"},
+		{"a1 i1>a1 r1>i1 r2>i2@i1 i2>a1@i1", "a1 i1>a1 i2>a1@i1 r2>i2@i1 r1>i1", "moved 2, moved 3, moved 4"},
+		{"a1 i1>a1 t2>i2 i2>a1@i1 r1>i1", "a1 i1>a1 i2>a1@i1 t2>i2 i2-result>i2@i1 r1>i1", "moved 2, moved 3, added 4, moved 5"},
+		{"a1 i1>a1 r1>i1 u1 i2>a1@i1 t2>i2", "a1 i1>a1 i2>a1@i1 t2>i2 i2-result>i2@i1 r1>i1 u1", "moved 2, added 4, moved 5"},
+		{"a1 i1>a1 i2>a9@i1 r2>i2@i9 r1>i1@i1", "a1 i1>a1 i2>a1@i1 r2>i2@i1 r1>i1", "changed 2, changed 3, changed 4"},
+		{"a1 i1>a1 i2>a1@i1 i3>a1@i2 r3>i3@i2 r2>i2@i1 r1>i1", "a1 i1>a1 i2>a1@i1 r2>i2@i1 r1>i1", "dropped 3, dropped 4"},
+		{"a1 i1>a1 i2>a1#x@i1 i3>a1#x@i1 r2>i2@i1 r3>i3@i1 r1>i1", "a1 i1>a1 i2>a1#x@i1 i3>a1#x-2@i1 r2>i2@i1 r3>i3@i1 r1>i1", "changed 3"},
+
 		// an Assistant that is missing
 		{"u1 i1>a9 i2>a9 r1>i1 r2>i2", "u1 a9 i1>a9 i2>a9 r1>i1 r2>i2", "added 1"},
 		{"ua9 u1 i1>ua9 r1>i1", "ua9 u1 ua9-2 i1>ua9-2 r1>i1", "added 2, changed 3"},
@@ -244,11 +254,31 @@ func conversation(r *rand.Rand, messages int) []canister.Canister {
 						history = append(history, canister.Answer{Head: head(), Wait: wait.ID, Content: say()})
 					}
 				}
+				history = append(history, callsWithin(r, len(history), message.ID, id)...)
 				history = append(history, canister.Result{Head: head(), Content: say(), Invocation: id})
 			}
 		}
 	}
 	return history
+}
+
+// callsWithin makes some calls that an invocation made, which begin at an index.
+func callsWithin(r *rand.Rand, index int, message, parent string) (made []canister.Canister) {
+	head := func() canister.Head { return canister.Head{ID: fmt.Sprintf("c%d", index+len(made))} }
+	for range r.IntN(3) {
+		first, calls := len(made), 1+r.IntN(2)
+		for range calls {
+			made = append(made, canister.Invocation{Head: head(), Message: message, CallID: fmt.Sprint(len(made)), Parent: parent})
+		}
+		for _, i := range r.Perm(calls) {
+			id := made[first+i].Header().ID
+			if r.IntN(2) == 0 {
+				made = append(made, canister.Intent{Head: head(), Invocation: id})
+			}
+			made = append(made, canister.Result{Head: head(), Invocation: id, Parent: parent})
+		}
+	}
+	return made
 }
 
 // damage breaks a history in as many ways as it takes turns.

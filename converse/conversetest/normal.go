@@ -81,13 +81,13 @@ func (a *aliases) canister(c canister.Canister) canister.Canister {
 	head.ID, head.Time = a.id(c), time.Time{}
 	switch typed := c.(type) {
 	case canister.Invocation:
-		if n := a.number[typed.ID]; n > 0 {
+		if n := a.number[typed.ID]; n > 0 && typed.Parent == "" {
 			typed.CallID = fmt.Sprintf("call%d", n)
 		}
-		typed.Message = a.of(typed.Message)
+		typed.Message, typed.Parent = a.of(typed.Message), a.of(typed.Parent)
 		c = typed
 	case canister.Result:
-		typed.Invocation = a.of(typed.Invocation)
+		typed.Invocation, typed.Parent = a.of(typed.Invocation), a.of(typed.Parent)
 		c = typed
 	case canister.Document:
 		head.Metadata = a.mark(head.Metadata)

@@ -252,7 +252,7 @@ func (p *player) replyOf(turn turn, alias json.RawMessage) *converse.Reply {
 				reply.Message = c
 			}
 		case canister.Invocation:
-			if c.Message == id {
+			if c.Message == id && c.Parent == "" {
 				reply.Invocations = append(reply.Invocations, c)
 			}
 		}

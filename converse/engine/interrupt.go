@@ -58,7 +58,7 @@ func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister 
 			code, text = invoker.OutcomeUnknown, "The call was interrupted before it had a result, because the turn was cancelled. It may or may not have taken effect."
 		}
 		ending = append(ending, canister.Result{
-			Head: head(), Invocation: invocation.ID, Code: string(code), Content: canister.Texts(text),
+			Head: head(), Invocation: invocation.ID, Parent: invocation.Parent, Code: string(code), Content: canister.Texts(text),
 		})
 	}
 	return append(ending, canister.Assistant{Head: head(), Content: canister.Texts(cancelled), Finish: canister.FinishCancelled})

@@ -160,7 +160,14 @@ func hasMessage(canisters []canister.Canister, message canister.User) (bool, err
 // for.
 func busyError(conversation string, canisters []canister.Canister, pending []canister.Invocation, now time.Time) error {
 	waits := waits.Open(conversation, canisters, now)
+	made := map[string]bool{} // invocations that wait for the calls that they have made
+	for _, i := range pending {
+		made[i.Parent] = true
+	}
 	waiting := func(i canister.Invocation) bool {
+		if made[i.ID] {
+			return true
+		}
 		return slices.ContainsFunc(waits, func(w canister.Wait) bool { return w.Invocation == i.ID })
 	}
 	if slices.ContainsFunc(pending, waiting) && !slices.ContainsFunc(pending, func(i canister.Invocation) bool { return !waiting(i) }) {

@@ -54,6 +54,7 @@ type eventForm struct {
 
 	Ended      string  `json:"wait,omitzero"`
 	Invocation string  `json:"invocation,omitzero"`
+	Parent     string  `json:"parent,omitzero"`
 	Name       string  `json:"name,omitzero"`
 	Done       float64 `json:"done,omitzero"`
 	Total      float64 `json:"total,omitzero"`
@@ -188,7 +189,7 @@ func contentForm(contents []canister.Content) (json.RawMessage, error) {
 }
 
 func invocationForm(name string, invocation canister.Invocation) eventForm {
-	return eventForm{Event: name, Invocation: invocation.ID, Name: invocation.Name}
+	return eventForm{Event: name, Invocation: invocation.ID, Parent: invocation.Parent, Name: invocation.Name}
 }
 
 func startedForm(e converse.TurnStarted) eventForm {

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/invoker"
 )
 
 var ErrNotWaiting = errors.New("converse: no open wait with this identity")
@@ -69,4 +70,18 @@ func Expiry(wait canister.Wait, answer canister.Answer) time.Time {
 // IsObject reports whether text is one JSON object.
 func IsObject(text json.RawMessage) bool {
 	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
+}
+
+// Elicited converts an answer to the form that a tool receives.
+func Elicited(answer canister.Answer) *invoker.ElicitResult {
+	switch answer.Verdict {
+	case canister.VerdictAccept:
+		result := &invoker.ElicitResult{Action: invoker.Accept}
+		if len(answer.Arguments) == 0 || json.Unmarshal(answer.Arguments, &result.Content) == nil {
+			return result
+		}
+	case canister.VerdictDecline:
+		return &invoker.ElicitResult{Action: invoker.Decline}
+	}
+	return &invoker.ElicitResult{Action: invoker.Dismiss}
 }

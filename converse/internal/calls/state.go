@@ -20,6 +20,13 @@ type State struct {
 	Wait     canister.Wait   // the last wait after the intent; without one, ID is empty
 	Answer   canister.Answer // to the wait; without one in time, ID is empty
 	Asked    []Asked         // questions to a person in earlier attempts
+	Made     []Made          // the calls that its tool has made, after the intent
+}
+
+// Made is a call that the tool of an invocation has made.
+type Made struct {
+	canister.Invocation
+	Result canister.Result // without an ID if it is missing
 }
 
 // Asked is a tool's question to a person, and the answer, which may be missing.
@@ -53,8 +60,20 @@ func Read(history []canister.Canister, unmade map[string]bool, identity string) 
 		return all[invocation]
 	}
 	waits := map[string]canister.Wait{}
+	made := map[string]int{} // the place among the calls of the parent, by invocation
 	for _, c := range Tail(history) {
 		switch c := c.(type) {
+		case canister.Invocation:
+			if c.Parent != "" {
+				s := of(c.Parent)
+				made[c.ID] = len(s.Made)
+				s.Made = append(s.Made, Made{Invocation: c})
+				s.Doubt = false
+			}
+		case canister.Result:
+			if place, ok := made[c.Invocation]; ok {
+				of(c.Parent).Made[place].Result = c
+			}
 		case canister.Intent:
 			s := of(c.Invocation)
 			s.Attempts = c.Attempt
@@ -76,6 +95,7 @@ func Read(history []canister.Canister, unmade map[string]bool, identity string) 
 			if wait, ok := waits[c.Wait]; ok && holds(wait, c) {
 				of(wait.Invocation).answered(wait, c)
 			}
+		default: // the others say nothing about open invocations
 		}
 	}
 	return all
@@ -155,6 +175,8 @@ func (s *State) Unknown(more string) *invoker.Failure {
 // before.
 func (s *State) Barred(why string) *invoker.Failure {
 	switch {
+	case len(s.Made) > 0:
+		return invoker.Failf(invoker.Denied, "The call was stopped: %s. It had called tools %d times; those calls are not undone.", why, len(s.Made))
 	case s.Doubt || s.Wait.For == canister.WaitOutcome:
 		return s.Unknown("It was not repeated: " + why + ".")
 	case s.Wait.For == canister.WaitElicitation:
@@ -201,7 +223,9 @@ func Inherited(wait canister.Wait, conversation string) bool {
 }
 
 // Open returns the invocations that lack a result and do not wait, and the open
-// waits, for the person with an identity if it is not empty. While the conversation as a whole waits, no invocation is open.
+// waits, for the person with an identity if it is not empty. An invocation whose tool has
+// made calls is not open before they have results. While the conversation as a whole
+// waits, no invocation is open.
 func Open(conversation, identity string, history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
 	waits := Waits(conversation, history, now)
 	if len(waits) > 0 && identity != "" {
@@ -218,8 +242,33 @@ func Open(conversation, identity string, history []canister.Canister, now time.T
 	if waiting[""] {
 		return nil, waits
 	}
-	pending := slices.DeleteFunc(canister.Pending(history), func(i canister.Invocation) bool { return waiting[i.ID] })
-	return pending, waits
+	pending := canister.Pending(history)
+	for _, i := range pending {
+		if i.Parent != "" {
+			waiting[i.Parent] = true
+		}
+	}
+	return slices.DeleteFunc(pending, func(i canister.Invocation) bool { return waiting[i.ID] }), waits
+}
+
+// Unwaiting returns the invocations without a result that do not wait for an answer, and have
+// made no call that does. The calls that an invocation has made come before it.
+func Unwaiting(conversation, identity string, history []canister.Canister, now time.Time) []canister.Invocation {
+	open, waits := Open(conversation, identity, history, now)
+	if len(open) == 0 {
+		return nil // the conversation as a whole may wait
+	}
+	waiting := map[string]bool{}
+	for _, wait := range waits {
+		waiting[wait.Invocation] = true
+	}
+	pending := canister.Pending(history)
+	for _, i := range pending {
+		if waiting[i.ID] && i.Parent != "" {
+			waiting[i.Parent] = true
+		}
+	}
+	return slices.DeleteFunc(pending, func(i canister.Invocation) bool { return waiting[i.ID] })
 }
 
 // Question is the JSON form of a question in a wait.

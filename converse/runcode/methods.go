@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runcode
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/internal/suggest"
+	"go.starlark.net/starlark"
+)
+
+// A method checks what a call of a method may cost, before it is made. The result of a
+// method that makes a text is charged after it is made.
+type method func(m *meter, of starlark.Value, args []starlark.Value) error
+
+// free is for methods whose cost is bounded by the length of a string, which is.
+func free(m *meter, of starlark.Value, args []starlark.Value) error {
+	_, err := m.measure(append(args, of)...)
+	return err
+}
+
+// methods are the methods of each type that a program may call.
+var methods = map[string]map[string]method{
+	"string": {
+		"capitalize": makesText, "count": free, "endswith": free, "find": free, "format": formatCost, "index": free,
+		"isalnum": free, "isalpha": free, "isdigit": free, "islower": free, "isspace": free, "istitle": free, "isupper": free,
+		"join": joinCost, "lower": makesText, "lstrip": free, "partition": free, "removeprefix": free, "removesuffix": free,
+		"replace": replaceCost, "rfind": free, "rindex": free, "rpartition": free, "rsplit": splitCost, "rstrip": free,
+		"split": splitCost, "splitlines": splitCost, "startswith": free, "strip": free, "title": makesText, "upper": makesText,
+		"elems": free,
+	},
+	"list": {
+		"append": itemCost(2 * sizeItem), "clear": itemCost(0), "index": free, "insert": insertCost, "pop": popCost, "remove": free,
+	},
+	"dict": {
+		"clear": itemCost(0), "get": keyCost(0), "items": copyCost(3 * sizeItem), "keys": copyCost(sizeItem), "pop": keyCost(0),
+		"popitem": itemCost(0), "setdefault": keyCost(sizeEntry), "values": copyCost(sizeItem),
+	},
+}
+
+func makesText(m *meter, of starlark.Value, _ []starlark.Value) error {
+	return m.text(3 * int64(starlark.Len(of))) // other letters can be longer
+}
+
+func itemCost(bytes int64) method {
+	return func(m *meter, _ starlark.Value, _ []starlark.Value) error { return m.allocate(bytes) }
+}
+
+func keyCost(bytes int64) method {
+	return func(m *meter, _ starlark.Value, args []starlark.Value) error {
+		for _, arg := range args[:min(1, len(args))] {
+			if err := m.key(arg); err != nil {
+				return err
+			}
+		}
+		return m.allocate(bytes)
+	}
+}
+
+func copyCost(size int64) method {
+	return func(m *meter, of starlark.Value, _ []starlark.Value) error {
+		return m.items(int64(starlark.Len(of)), size)
+	}
+}
+
+func insertCost(m *meter, of starlark.Value, _ []starlark.Value) error {
+	m.work(int64(starlark.Len(of) / 64))
+	return m.allocate(2 * sizeItem)
+}
+
+func popCost(m *meter, of starlark.Value, _ []starlark.Value) error {
+	m.work(int64(starlark.Len(of) / 64))
+	return nil
+}
+
+func formatCost(m *meter, of starlark.Value, args []starlark.Value) error {
+	format := string(of.(starlark.String))
+	return m.formats(format, max(1, strings.Count(format, "{")), args...)
+}
+
+func joinCost(m *meter, of starlark.Value, args []starlark.Value) error {
+	if len(args) != 1 {
+		return nil // an error
+	}
+	n, err := lengthOf(args[0])
+	if err == nil {
+		err = m.items(n, 0)
+	}
+	if err != nil {
+		return err
+	}
+	size := n * int64(starlark.Len(of))
+	for item := range starlark.Elements(args[0].(starlark.Iterable)) {
+		if s, ok := item.(starlark.String); ok {
+			size += int64(len(s))
+		}
+	}
+	return m.text(size)
+}
+
+func replaceCost(m *meter, of starlark.Value, args []starlark.Value) error {
+	if len(args) < 2 {
+		return nil // an error
+	}
+	before, ok := args[0].(starlark.String)
+	after, ok2 := args[1].(starlark.String)
+	if !ok || !ok2 {
+		return nil // an error
+	}
+	text := string(of.(starlark.String))
+	m.work(int64(len(text)) / 64)
+	return m.text(int64(len(text)) + int64(strings.Count(text, string(before)))*int64(len(after)))
+}
+
+func splitCost(m *meter, of starlark.Value, args []starlark.Value) error {
+	text := string(of.(starlark.String))
+	pieces := len(text)/2 + 1
+	if len(args) > 0 {
+		if by, ok := args[0].(starlark.String); ok && by != "" {
+			pieces = strings.Count(text, string(by)) + 1
+		}
+	}
+	m.work(int64(len(text)) / 64)
+	return m.allocate(int64(pieces) * 3 * sizeItem)
+}
+
+// attribute is x.name.
+func (m *meter) attribute(x starlark.Value, name string) (starlark.Value, error) {
+	if own, ok := x.(module); ok {
+		return own.Attr(name)
+	}
+	known := methods[x.Type()]
+	if list, ok := x.(*starlark.List); ok && name == "extend" {
+		return starlark.NewBuiltin(name, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+			var more starlark.Value
+			if err := starlark.UnpackPositionalArgs(name, args, kwargs, 1, &more); err != nil {
+				return nil, err
+			}
+			return starlark.None, m.extend(list, more)
+		}).BindReceiver(x), nil
+	}
+	if dict, ok := x.(*starlark.Dict); ok && name == "update" {
+		return m.updating(dict), nil
+	}
+	cost := known[name]
+	if cost == nil {
+		return nil, noAttribute(x, name, slices.Sorted(maps.Keys(known)))
+	}
+	bound, err := x.(starlark.HasAttrs).Attr(name)
+	if err != nil {
+		return nil, err
+	}
+	return starlark.NewBuiltin(name, func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		all := slices.Clone(args)
+		for _, pair := range kwargs {
+			all = append(all, pair[1])
+		}
+		if err := cost(m, x, all); err != nil {
+			return nil, err
+		}
+		result, err := bound.(*starlark.Builtin).CallInternal(thread, args, kwargs)
+		if name == "format" {
+			return m.formatted(result, err)
+		}
+		return result, err
+	}).BindReceiver(x), nil
+}
+
+// updating returns the method update of a dict.
+func (m *meter) updating(dict *starlark.Dict) starlark.Value {
+	return starlark.NewBuiltin("update", func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		n := int64(len(kwargs))
+		for _, arg := range args {
+			more, err := lengthOf(arg)
+			if err != nil {
+				return nil, err
+			}
+			n += more
+			if _, err := m.measure(arg); err != nil { // the keys are hashed
+				return nil, err
+			}
+		}
+		if err := m.items(n, sizeEntry); err != nil {
+			return nil, err
+		}
+		method, err := dict.Attr("update")
+		if err != nil {
+			return nil, err
+		}
+		return method.(*starlark.Builtin).CallInternal(thread, args, kwargs)
+	}).BindReceiver(dict)
+}
+
+func noAttribute(x starlark.Value, name string, known []string) error {
+	hint := ""
+	switch nearest := suggest.Name(name, known); {
+	case nearest != "":
+		hint = fmt.Sprintf("; did you mean .%s?", nearest)
+	case x.Type() == "dict":
+		hint = fmt.Sprintf("; write [%q] for an entry", name)
+	}
+	return fmt.Errorf("%s has no .%s%s", x.Type(), name, hint)
+}
+
+// module is a value with attributes, such as json.
+type module struct {
+	name    string
+	members starlark.StringDict
+}
+
+func (m module) String() string        { return m.name }
+func (m module) Type() string          { return m.name }
+func (m module) Freeze()               {}
+func (m module) Truth() starlark.Bool  { return true }
+func (m module) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: %s", m.name) }
+
+// Attr returns a member.
+func (m module) Attr(name string) (starlark.Value, error) {
+	if value, ok := m.members[name]; ok {
+		return value, nil
+	}
+	return nil, noAttribute(m, name, m.AttrNames())
+}
+
+// AttrNames returns the names of the members.
+func (m module) AttrNames() []string { return slices.Sorted(maps.Keys(m.members)) }
