@@ -55,9 +55,9 @@ func (s *Serve) Asks() bool {
 }
 
 // invokeFunc returns the function for the options of a server that makes the calls of
-// clients; nil if none needs an approval.
+// clients; nil if none needs an approval or has a budget.
 func (a *Assembly) invokeFunc(s *Serve) (func(context.Context, *mcpserver.ToolCall) (invoker.Output, error), error) {
-	if !s.Asks() {
+	if !s.Asks() && len(s.Budgets) == 0 {
 		return nil, nil
 	}
 	rulesOf, err := s.rulesOf()
@@ -69,7 +69,8 @@ func (a *Assembly) invokeFunc(s *Serve) (func(context.Context, *mcpserver.ToolCa
 			rule, needed := rulesOf(ctx, access.NameFrom(ctx)).demand(&item)
 			return rule.demand, needed
 		},
-		Store: a.History, Address: a.addressOf, Logger: a.Logger,
+		Store: a.History, Address: a.addressOf, Logger: a.Logger, Ledger: a.clientLedger,
+		Budgets: func(ctx context.Context) []clientcalls.Budget { return s.budgetsOf(access.NameFrom(ctx)) },
 	}
 	return func(ctx context.Context, call *mcpserver.ToolCall) (invoker.Output, error) {
 		return a.shared.gate.Invoke(ctx, rules, call)

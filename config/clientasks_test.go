@@ -105,3 +105,53 @@ store = "none"
 		}
 	}
 }
+
+// A client has the smallest budget of each window, over MCP and gRPC together, and in
+// several processes with the same store.
+func TestServeBudgets(t *testing.T) {
+	text := threeClients + `[[serve.budgets]]
+window = "day"
+calls = 5
+[[serve.budgets]]
+window = "day"
+clients = ["a*"]
+calls = 2
+[history]
+path = "` + t.TempDir() + `/history.db"
+`
+	var processes []*config.Assembly
+	for range 2 {
+		parts, err := config.Assemble(parsed(t, text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer parts.Close(t.Context())
+		processes = append(processes, parts)
+	}
+	write, err := invoker.New("write", "Write.", func(context.Context, struct{}) (string, error) { return "written", nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := ensemble.New("git", ensemble.LocalSource(write), nil)
+	defer git.Close(t.Context())
+	tools, err := git.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for client, want := range map[string]int{"ada": 2, "free": 5, "": 5} {
+		made := 0
+		for i := range 7 {
+			invoke := processes[i/2%2].Serve.Invoke
+			if i%2 == 0 {
+				invoke = processes[i/2%2].ServeGRPC.Invoke
+			}
+			call := &mcpserver.ToolCall{Tool: tools[0], Item: ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: "write"}, Call: &invoker.Call{}, Record: &audit.Record{}}
+			if _, err := invoke(access.WithName(t.Context(), client), call); err == nil {
+				made++
+			}
+		}
+		if made != want {
+			t.Errorf("the client %q may make %d calls, want %d", client, made, want)
+		}
+	}
+}

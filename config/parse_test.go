@@ -407,6 +407,12 @@ url = "http://x"
 				`consort.toml:26:1: serve.rules[4].resources: a rule that asks is about tools, which alone are called`,
 				`consort.toml:29:1: serve.clients[2].approve: only for a client with a name; set name, such as name = "ada"`,
 				`consort.toml:33:9: serve.clients[3].approve: expected "allow" or "ask"`}},
+		{"budgets of clients", "[serve]\nhttp='127.0.0.1:0'\n[[serve.budgets]]\nclients=[]\n[[serve.budgets]]\nwindow='year'\ncalls=0\n", []string{
+			`consort.toml:3:9: serve.budgets[0].window: missing: expected "hour", "day" or "month"`,
+			`consort.toml:3:9: serve.budgets[0].calls: missing: expected the number of calls, such as calls = 1000`,
+			`consort.toml:4:9: serve.budgets[0].clients: expected at least one element; "*" matches everything`,
+			`consort.toml:6:8: serve.budgets[1].window: expected "hour", "day" or "month"`,
+			`consort.toml:7:7: serve.budgets[1].calls: expected an integer of at least 1`}},
 		{"profiles",
 			"[serve]\nhttp='127.0.0.1:0'\n[[serve.clients]]\ntoken='0123456789abcdef'\nprofile='x'\n[[serve.clients]]\ntoken='0123456789abcdeg'\n" +
 				"name='ada'\nprofile='none'\n[[serve.profiles]]\nname='x'\nallow=[]\n[[serve.profiles]]\nname='x'\n[[serve.profiles]]\nname='a/b'\n" +

@@ -53,6 +53,8 @@ type Serve struct {
 	// Rules decide what clients may use, in addition to the lists of Clients. They apply to
 	// a client over standard input and output too.
 	Rules []ClientRule
+	// Budgets limit how many calls each client may make.
+	Budgets []ClientBudget
 	// Search shows clients only two tools, which find and call the others, and the tools that
 	// [Tools].Pinned names. Clients in the profile search always see these. [Profile].Search
 	// decides for other profiles.
@@ -178,6 +180,7 @@ func (s *Serve) fields() []field {
 		{"profiles", each(&s.Profiles, func(p *Profile) value { return tableOf(p.fields(), p.check) })},
 		{"search", boolean(&s.Search)},
 		{"rules", each(&s.Rules, func(rule *ClientRule) value { return tableOf(rule.fields(), rule.check) })},
+		{"budgets", each(&s.Budgets, func(b *ClientBudget) value { return tableOf(b.fields(), b.check) })},
 		{"open", boolean(&s.Open)},
 		{"hosts", each(&s.Hosts, hostName)},
 		{"origins", each(&s.Origins, origin)},

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/consort-go/consort/converse/agenttool"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/clientcalls"
@@ -28,6 +29,7 @@ type shared struct {
 	starts  *ensemble.Starts
 	tool    *agenttool.Tool // nil if the tool is not served
 	gate    *clientcalls.Gate
+	calls   *budget.Memory // counts the calls of clients where nothing is stored
 	closers []func() error
 
 	loggingIn sync.Mutex // guards logins
@@ -50,7 +52,7 @@ func newAssembly(secrets []string, o *AssembleOptions) *Assembly {
 		o.redact, o.Logger = before.Redact, before.Logger
 		return &Assembly{Redact: before.Redact, RedactPart: before.RedactPart, Logger: o.Logger, shared: before.shared, former: before.servers}
 	}
-	common := &shared{secrets: redact.NewGrowing(secrets...), gate: clientcalls.NewGate()}
+	common := &shared{secrets: redact.NewGrowing(secrets...), gate: clientcalls.NewGate(), calls: budget.NewMemory()}
 	if clean := common.secrets.Text; o.Replaceable || !common.secrets.IsEmpty() {
 		o.redact = clean
 		o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, clean) }))

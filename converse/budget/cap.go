@@ -91,9 +91,9 @@ func (c Cap) check() error {
 	return nil
 }
 
-// period returns the name of the window that contains now, and when it ends; both are
-// zero for a lifetime.
-func (w Window) period(now time.Time) (name string, ends time.Time) {
+// Period returns the name of the window that contains now, which is part of the names of
+// accounts, and when the window ends; both are zero for a lifetime.
+func (w Window) Period(now time.Time) (name string, ends time.Time) {
 	now = now.UTC()
 	year, month, day := now.Date()
 	switch w {
@@ -133,7 +133,7 @@ type Who struct {
 
 // account returns the name of an account, and when it ends.
 func (p *Policy) account(c Cap, u unit, who Who, now time.Time) (name string, ends time.Time) {
-	period, ends := c.Window.period(now)
+	period, ends := c.Window.Period(now)
 	parts := []string{string(c.Scope)}
 	switch c.Scope {
 	case Conversation:

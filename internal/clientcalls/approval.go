@@ -37,6 +37,7 @@ type approval struct {
 	tool   *ensemble.Tool // as it is listed now
 	ask    converse.Approval
 	client string // the name of the client; may be empty
+	made   *bool  // set when the call is made
 
 	store  history.Store
 	lasts  bool   // the store outlives the call

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clientcalls decides whether the calls of served clients run: it asks for the
-// approvals that rules demand.
+// approvals that rules demand, and counts calls against budgets.
 //
 // An approval is a conversation of its own in the conversation store, with the client as
 // owner. Its identity is computed from the client, the server, the tool with its

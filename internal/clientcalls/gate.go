@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
@@ -52,20 +53,32 @@ type Rules struct {
 	// Address identifies the server of an ensemble, by its settings. ok is false if the
 	// ensemble is not part of the configuration.
 	Address func(*ensemble.Ensemble) (address string, ok bool)
+	// Budgets returns the budgets of a client, which has one account for each Window, in the
+	// ledger that Ledger returns.
+	Budgets func(ctx context.Context) []Budget
+	Ledger  func() budget.Ledger
 	// Logger logs requests for approvals and their outcome. Required.
 	Logger *zap.Logger
 }
 
 // Invoke makes a call, or returns why it is not made. It is for [mcpserver.Options].
 func (g *Gate) Invoke(ctx context.Context, rules *Rules, call *mcpserver.ToolCall) (invoker.Output, error) {
+	settle, err := rules.reserve(ctx)
+	if err != nil {
+		return invoker.Output{}, err
+	}
+	made := false
+	defer func() { settle(made) }()
 	demand, needed := rules.Demand(ctx, call.Item)
 	if !needed {
+		made = true
 		return call.Make(ctx)
 	}
 	a, err := g.newApproval(ctx, rules, demand, call)
 	if err != nil {
 		return invoker.Output{}, err
 	}
+	a.made = &made
 	return a.run(ctx)
 }
 

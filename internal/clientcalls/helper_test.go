@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
@@ -31,6 +32,9 @@ type world struct {
 	store    history.Store
 	address  string
 	demand   clientcalls.Demand
+	free     bool // calls need no approval
+	budgets  []clientcalls.Budget
+	ledger   budget.Ledger
 
 	mu      sync.Mutex
 	effects map[string]int // by client and arguments
@@ -72,7 +76,9 @@ func (w *world) count() (n int) {
 // rules returns rules under which each call needs an approval.
 func (w *world) rules(store history.Store) *clientcalls.Rules {
 	return &clientcalls.Rules{
-		Demand:  func(context.Context, ensemble.Item) (clientcalls.Demand, bool) { return w.demand, true },
+		Demand:  func(context.Context, ensemble.Item) (clientcalls.Demand, bool) { return w.demand, !w.free },
+		Budgets: func(context.Context) []clientcalls.Budget { return w.budgets },
+		Ledger:  func() budget.Ledger { return w.ledger },
 		Store:   func(context.Context) (history.Store, error) { return store, nil },
 		Address: func(e *ensemble.Ensemble) (string, bool) { return w.address, e == w.ensemble },
 		Logger:  zap.NewNop(),

@@ -113,6 +113,7 @@ func child(dir string) int {
 	}
 	rules := &clientcalls.Rules{
 		Demand:  func(context.Context, ensemble.Item) (clientcalls.Demand, bool) { return clientcalls.Demand{}, true },
+		Budgets: func(context.Context) []clientcalls.Budget { return nil },
 		Store:   func(context.Context) (history.Store, error) { return fused{store, f}, nil },
 		Address: func(*ensemble.Ensemble) (string, bool) { return "here", true },
 		Logger:  zap.NewNop(),

@@ -204,6 +204,7 @@ func (a *approval) make(ctx context.Context, s *state) (invoker.Output, error) {
 		record.Approved = call.Arguments
 	}
 	a.log(ctx, "an approved call begins", logevent.ServeApprovalUsed, zap.String("by", s.answer.By))
+	*a.made = true
 	output, err := made.Make(ctx)
 	s.length++
 	a.storeOutcome(ctx, s, invoker.AsFailure(err))

@@ -125,7 +125,7 @@ func assembleServed(ctx context.Context, p *program, cfg *config.Config) (*confi
 	if cfg.Serve.Converse {
 		return p.withStore(ctx, cfg, histories.IfPossible, interaction{})
 	}
-	if cfg.Serve.Asks() {
+	if cfg.Serve.Asks() || len(cfg.Serve.Budgets) > 0 {
 		if err := p.location.Default(ctx, cfg, histories.IfPossible); err != nil {
 			return nil, err
 		}

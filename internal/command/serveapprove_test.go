@@ -156,3 +156,27 @@ func TestServeAsksTheUser(t *testing.T) {
 	s.signal(os.Interrupt)
 	s.ends(exit.Done)
 }
+
+// TestServeBudget: a client that has made its calls is told when the next ones are possible,
+// also by another gateway with the same store. Other clients are not affected.
+func TestServeBudget(t *testing.T) {
+	world, count := effects(t)
+	path := file(t, world, historyTable, guests, "[[serve.budgets]]\nclients = [\"ada\"]\nwindow = \"month\"\ncalls = 2\n")
+	for i, want := range []string{"done: a", "UNAVAILABLE: This client may make 2 calls per month, and has made them. The next ones are possible from "} {
+		s := serve(t, true, "--config", path)
+		session := s.connect("ada-0123456789abcdef")
+		for range 2 {
+			if got := called(t, session, "world__effect", effectA); !strings.HasPrefix(got, want) {
+				t.Errorf("gateway %d: %s", i, got)
+			}
+		}
+		if got := called(t, s.connect("ben-0123456789abcdef"), "world__effect", effectA); got != "done: a" {
+			t.Errorf("ben: %s", got)
+		}
+		s.signal(os.Interrupt)
+		s.ends(exit.Done)
+	}
+	if count() != 4 {
+		t.Errorf("%d effects", count())
+	}
+}

@@ -312,7 +312,7 @@ func withRunning(loaded, running *config.Config) *config.Config {
 	}
 	serve.Token, serve.Clients, serve.Open = from.Token, from.Clients, from.Open
 	serve.OIDC, serve.ResourceMetadata = from.OIDC, from.ResourceMetadata
-	serve.Rules, serve.Profiles = from.Rules, from.Profiles
+	serve.Rules, serve.Profiles, serve.Budgets = from.Rules, from.Profiles, from.Budgets
 	serve.Hosts, serve.Origins, serve.Rate, serve.Burst, serve.Parallel = from.Hosts, from.Origins, from.Rate, from.Burst, from.Parallel
 	cfg.Serve = &serve
 	cfg.Audit, cfg.History, cfg.Trusted, cfg.Log.JSON = running.Audit, running.History, running.Trusted, running.Log.JSON

@@ -128,6 +128,7 @@ var (
 	ServeApprovalRequested = named("serve.approval.requested")
 	ServeApprovalUsed      = named("serve.approval.used")
 	ServeApprovalFailed    = named("serve.approval.failed")
+	ServeBudgetFailed      = named("serve.budget.failed")
 	ServeListFailed        = named("serve.list.failed")
 	ServeToolRefused       = named("serve.tool.refused")
 	ServeStreamFailed      = named("serve.stream.failed")
