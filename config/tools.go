@@ -4,6 +4,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
@@ -101,9 +102,9 @@ func (c *Config) findOptions() *findtools.Options {
 	if !c.Tools.searches() {
 		return nil
 	}
-	options := &findtools.Options{Tools: findTools, Pinned: c.Tools.Pinned}
+	options := &findtools.Options{Tools: findTools, Pinned: slices.Concat(c.Tools.Pinned, c.Approval.names())}
 	if c.Tools.Code {
-		options.Pinned = append(slices.Clip(options.Pinned), ensemble.NameFor(codeTools, runcode.Name))
+		options.Pinned = append(options.Pinned, ensemble.NameFor(codeTools, runcode.Name))
 	}
 	if c.Tools.Mode == autoTools {
 		window, share := int64(usualWindow), c.Tools.Share
@@ -116,6 +117,21 @@ func (c *Config) findOptions() *findtools.Options {
 		options.Above = max(1, int64(share*float64(window)))
 	}
 	return options
+}
+
+// names returns the tools that rules name in full, with their ensembles, and do not deny.
+func (a *Approval) names() (names []string) {
+	isGlob := func(name string) bool { return strings.ContainsAny(name, "*?") }
+	for _, rule := range a.Rules {
+		for _, server := range rule.Ensembles {
+			for _, tool := range rule.Tools {
+				if rule.Action != ActionDeny && !isGlob(server) && !isGlob(tool) {
+					names = append(names, ensemble.NameFor(server, tool))
+				}
+			}
+		}
+	}
+	return names
 }
 
 // finding returns the model, or one that finds tools, as the configuration says.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -277,4 +278,44 @@ func FuzzCallTool(f *testing.F) {
 			t.Errorf("%q is shown as %q", arguments, shown.Arguments)
 		}
 	})
+}
+
+// announcing is a model that announces a call through call_tool, and makes it.
+type announcing struct{ converse.Model }
+
+func (announcing) Exchange(_ context.Context, r *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return func(yield func(converse.ModelEvent, error) bool) {
+		message := canister.Assistant{Head: canister.Head{ID: r.NewID()}}
+		calls := []canister.Invocation{
+			{Head: canister.Head{ID: r.NewID()}, Message: message.ID, CallID: "1", Name: find, Arguments: `{"query":"echo"}`},
+			{Head: canister.Head{ID: r.NewID()}, Message: message.ID, CallID: "2", Name: call, Arguments: `{"name":"files__echo","arguments":{}}`},
+			{Head: canister.Head{ID: r.NewID()}, Message: message.ID, CallID: "3", Name: call, Arguments: `{}`},
+		}
+		for _, c := range calls {
+			if !yield(converse.Delta{Invocation: c.Name}, nil) {
+				return
+			}
+		}
+		yield(converse.Reply{Message: message, Invocations: calls}, nil)
+	}
+}
+
+// A call through call_tool is announced under the name of its tool.
+func TestAnnouncement(t *testing.T) {
+	talk := converse.New(findtools.New(announcing{}, &findtools.Options{Tools: "tools"}), servers(t), nil)
+	var names []string
+	for event := range talk.Send(t.Context(), canister.Text("Go.")) {
+		switch e := event.(type) {
+		case converse.InvocationAnnounced:
+			names = append(names, e.Name)
+		case converse.InvocationRequested:
+			names = append(names, "requested")
+		}
+		if len(names) == 4 {
+			break
+		}
+	}
+	if got := strings.Join(names, " "); got != find+" files__echo "+call+" requested" {
+		t.Errorf("announced: %s", got)
+	}
 }

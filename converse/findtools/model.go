@@ -123,9 +123,19 @@ func (m *Model) Exchange(ctx context.Context, request *converse.Request) iter.Se
 	asked.Tools, asked.History = v.some, m.wrapped(request.History, v)
 	return func(yield func(converse.ModelEvent, error) bool) {
 		for event, err := range m.inner.Exchange(ctx, &asked) {
-			if reply, ok := event.(converse.Reply); ok {
-				reply.Invocations = m.unwrapped(reply.Invocations)
-				event = reply
+			switch own := event.(type) {
+			case converse.Delta:
+				if own.Invocation == m.call {
+					continue // announced with the reply, which has the name of the tool
+				}
+			case converse.Reply:
+				for i, call := range m.unwrapped(own.Invocations) {
+					if own.Invocations[i].Name == m.call && !yield(converse.Delta{Invocation: call.Name}, nil) {
+						return
+					}
+				}
+				own.Invocations = m.unwrapped(own.Invocations)
+				event = own
 			}
 			if !yield(event, err) {
 				return
