@@ -122,7 +122,7 @@ func (a *approval) propose(ctx context.Context, s *state, ended []canister.Canis
 	if err != nil || !a.lasts {
 		return err
 	}
-	a.log(ctx, "a call waits for an approval", logevent.ServeApprovalRequested, zap.Time("deadline", wait.Deadline), zap.String("who", wait.Who))
+	logevent.Log(ctx, a.rules.Logger, zapcore.InfoLevel, "a call waits for an approval", logevent.ServeApprovalRequested, append(a.fields(), zap.Time("deadline", wait.Deadline), zap.String("who", wait.Who))...)
 	return nil
 }
 
@@ -203,7 +203,7 @@ func (a *approval) make(ctx context.Context, s *state) (invoker.Output, error) {
 	if intent.Arguments != "" {
 		record.Approved = call.Arguments
 	}
-	a.log(ctx, "an approved call begins", logevent.ServeApprovalUsed, zap.String("by", s.answer.By))
+	logevent.Log(ctx, a.rules.Logger, zapcore.InfoLevel, "an approved call begins", logevent.ServeApprovalUsed, append(a.fields(), zap.String("by", s.answer.By))...)
 	*a.made = true
 	output, err := made.Make(ctx)
 	s.length++
@@ -228,7 +228,7 @@ func (a *approval) storeOutcome(ctx context.Context, s *state, failure *invoker.
 	}
 }
 
-func (a *approval) log(ctx context.Context, message string, event zap.Field, fields ...zap.Field) {
-	fields = append(fields, zap.String("approval", a.id), zap.String("tool", approvals.Name(a.ask)), zap.String("client_name", a.client))
-	logevent.Log(ctx, a.rules.Logger, zapcore.InfoLevel, message, event, fields...)
+// fields returns the fields of each log entry about an approval.
+func (a *approval) fields() []zap.Field {
+	return []zap.Field{zap.String("approval", a.id), zap.String("tool", approvals.Name(a.ask)), zap.String("client_name", a.client)}
 }
