@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/internal/testing/realservers"
+)
+
+// expectedLoginFailures are the scenarios in which the command cannot log in. No revision
+// requires them.
+var expectedLoginFailures = map[string]string{
+	"auth/client-credentials-jwt":           "the command has no grant with a signed assertion (RFC 7523, section 2.2)",
+	"auth/enterprise-managed-authorization": "the command cannot log in at an identity provider of an organization (SEP-990)",
+	"auth/dpop":                             "the command does not bind tokens to a key (RFC 9449)",
+	"auth/dpop-nonce":                       "the command does not bind tokens to a key (RFC 9449)",
+	"auth/wif-jwt-bearer":                   "the command has no grant with the assertion of a workload (RFC 7523, section 2.1)",
+}
+
+// TestLoginScenarios: the command, as a person uses it, passes the suite's scenarios of
+// authorization, also those that no revision requires, but for the expected failures.
+func TestLoginScenarios(t *testing.T) {
+	s := suite(realservers.Need(t).Conformance())
+	command := filepath.Join(t.TempDir(), "consort")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", command, "../../../cmd/consort").CombinedOutput(); err != nil {
+		t.Fatalf("building the command: %v\n%s", err, out)
+	}
+	t.Setenv("CONSORT", command)
+	person := build(t, "person")
+	for _, set := range []struct {
+		args      []string
+		scenarios int
+	}{
+		{[]string{"--suite", "auth"}, 14},
+		{[]string{"--requirements", "2026-07-28"}, 31},
+	} {
+		reports := s.run(t, append([]string{"client", "--command", person}, set.args...)...)
+		maps.DeleteFunc(reports, func(scenario string, _ report) bool { return !strings.HasPrefix(scenario, "auth/") })
+		if len(reports) != set.scenarios {
+			t.Errorf("%v: %d scenarios ran, want %d", set.args, len(reports), set.scenarios)
+		}
+		passed, checks := 0, 0
+		for _, scenario := range slices.Sorted(maps.Keys(reports)) {
+			report := reports[scenario]
+			reason, fails := expectedLoginFailures[scenario]
+			switch {
+			case report.passed() && fails:
+				t.Errorf("%s passed, but is expected to fail: %s", scenario, reason)
+			case report.passed():
+				passed, checks = passed+1, checks+report.successes
+			case !fails:
+				t.Errorf("%s failed:\n%s", scenario, report)
+			}
+		}
+		t.Logf("%v: %d scenarios passed with %d checks", set.args, passed, checks)
+	}
+}
