@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/testing/authserver"
+)
+
+// People with tokens of an issuer see what the rules about them allow, over HTTP and gRPC.
+func TestServeOIDC(t *testing.T) {
+	key := authserver.NewKey(t, "k1")
+	issuer := authserver.NewIssuer("", key)
+	web := httptest.NewServer(issuer)
+	t.Cleanup(web.Close)
+	issuer.URL = web.URL
+	const audience = "https://tools.example/mcp"
+	table, _ := library(t, "")
+	path := file(t, table, `
+[serve]
+http = "127.0.0.1:0"
+grpc = "127.0.0.1:0"
+watch = false
+[serve.oidc]
+issuer = "`+web.URL+`"
+audience = "`+audience+`"
+name = "email"
+trusted = {roles = "/realm_access/roles"}
+[[serve.rules]]
+action = "deny"
+when = 'not ("ops" in trusted.roles)'
+tools = ["leak"]
+[[serve.rules]]
+action = "deny"
+clients = ["*@guests.example"]
+tools = ["wait"]
+`)
+	explained := consort(t, "serve", "--config", path, "--explain", "ben@example.com", "library__leak", "--trusted", `{"roles": ["dev"]}`).expect(t, exit.Done).stdout
+	if !strings.Contains(explained, "may not use the tool leak of library: serve.rules[0] (") {
+		t.Error(explained)
+	}
+	contains(t, "no JSON", consort(t, "serve", "--config", path, "--explain", "x", "y", "--trusted", "roles").expect(t, exit.Usage).stderr, "--trusted")
+	contains(t, "alone", consort(t, "serve", "--config", path, "--trusted", "{}").expect(t, exit.Usage).stderr, "--explain")
+	s := serve(t, true, "--config", path)
+	token := func(email, role string) string {
+		return key.Sign(issuer.Claims(audience, map[string]any{"sub": email, "email": email, "realm_access": map[string]any{"roles": []string{role}}}), nil)
+	}
+	for _, c := range []struct {
+		email, role   string
+		hidden, shown []string
+	}{
+		{"ada@example.com", "ops", nil, []string{"library__leak", "library__wait"}},
+		{"ben@example.com", "dev", []string{"library__leak"}, []string{"library__wait"}},
+		{"eve@guests.example", "dev", []string{"library__leak", "library__wait"}, nil},
+	} {
+		for transport, names := range map[string][]string{
+			"http": toolNames(t, s.connect(token(c.email, c.role))), "mcp over grpc": toolNames(t, s.connectGRPC(token(c.email, c.role))), "grpc": s.namesGRPC(token(c.email, c.role)),
+		} {
+			for _, name := range c.hidden {
+				if slices.Contains(names, name) {
+					t.Errorf("%s over %s sees %s", c.email, transport, name)
+				}
+			}
+			for _, name := range c.shown {
+				if !slices.Contains(names, name) {
+					t.Errorf("%s over %s does not see %s: %q", c.email, transport, name, names)
+				}
+			}
+		}
+	}
+}
