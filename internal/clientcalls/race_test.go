@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	races   = 10_000
 	atOnce  = 500 // races that share a server
 	clients = 2
 	targets = 2
