@@ -114,7 +114,7 @@ func functionName(tool string) string {
 // function is the call of a function that stands for a tool.
 func (r *run) function(definition *invoker.Definition, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	name := functionName(definition.Name)
-	arguments := starlark.Value(starlark.NewDict(0))
+	var arguments starlark.Value
 	switch {
 	case len(args) == 1 && len(kwargs) == 0 && args[0].Type() == "dict":
 		arguments = args[0]
