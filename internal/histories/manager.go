@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"time"
-	_ "time/tzdata" // time zones for systems without their own, such as small containers
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
