@@ -285,7 +285,7 @@ func TestAdviceNamesThePlace(t *testing.T) {
 func TestArgumentsThatDoNotFit(t *testing.T) {
 	for line, args := range map[string][]string{
 		"resume ID":            {"resume"},
-		"approve ID [WAIT]":    {"approve"},
+		"approve [ID [WAIT]]":  {"approve", "a", "b", "c"},
 		"history show ID":      {"history", "show"},
 		"history delete ID":    {"history", "delete", "a", "b"},
 		"history search WORDS": {"history", "search"},

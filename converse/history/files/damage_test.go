@@ -290,7 +290,7 @@ func TestContentDamaged(t *testing.T) {
 func TestNewer(t *testing.T) {
 	for name, make := range map[string]func(dir string) error{
 		"line": func(dir string) error {
-			return os.WriteFile(linesOf(dir), []byte(`{"kind":"user","v":3,"id":"x"}`+"\n"), 0o600)
+			return os.WriteFile(linesOf(dir), []byte(`{"kind":"user","v":4,"id":"x"}`+"\n"), 0o600)
 		},
 		"layout": func(dir string) error {
 			return os.WriteFile(infoOf(dir), []byte(`{"v":2,"id":{"now":"an object"}}`), 0o600)
