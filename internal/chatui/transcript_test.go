@@ -92,3 +92,21 @@ func TestImagesOfResults(t *testing.T) {
 		t.Error("images do not count for the size of a fold")
 	}
 }
+
+// The rows after an image wait until it is drawn, so that it has room.
+func TestRowsAfterAnImageWait(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	d.paper.add("a picture", 80)
+	d.paper.illustrate("<1>", 12)
+	for range 12 {
+		d.happens(note{"later\n"})
+	}
+	if strings.Contains(d.view(), "later") {
+		t.Error("they are shown")
+	}
+	if room := d.height - d.rows - 1; d.paper.pictures[0].below(room) == "" {
+		t.Errorf("an image of 12 rows does not fit into %d", room)
+	}
+	d.Update(printed(1))
+	d.shows("later")
+}

@@ -54,8 +54,13 @@ func (m *model) visibleRows() ([]string, *tea.Cursor) {
 	return append(above, below...), cursor
 }
 
-// tail returns the last rows of the transcript, with the answer that streams in.
+// tail returns the last rows of the transcript, with the answer that streams in. What follows
+// an image waits until it is drawn: the image needs the room.
 func (m *model) tail(most int) []string {
+	if pictures := m.paper.pictures; len(pictures) > 0 {
+		rows := m.paper.rows[:pictures[0].row+1]
+		return slices.Clone(rows[max(0, len(rows)-max(0, most)):])
+	}
 	rows := slices.Clone(m.paper.rows)
 	if m.paper.partial != "" {
 		rows = append(rows, wrap(visible(m.paper.partial), m.columns())...)
