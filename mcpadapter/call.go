@@ -68,6 +68,8 @@ func (r *requester) request(ctx context.Context, x *exchange, send func(context.
 				return nil
 			case ctx.Err() != nil:
 				return ctx.Err()
+			case x.ending.Load() != nil:
+				err = *x.ending.Load()
 			case errors.Is(err, context.Canceled) && r.life.ctx.Err() != nil:
 				err = errClosed
 			}
@@ -76,6 +78,9 @@ func (r *requester) request(ctx context.Context, x *exchange, send func(context.
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-r.life.ctx.Done():
+			if own := x.ending.Load(); own != nil {
+				return *own
+			}
 			return errClosed
 		}
 	}

@@ -60,7 +60,8 @@ type exchange struct {
 	// span is the span of the last request until it is ended.
 	span atomic.Pointer[telemetry.Request]
 
-	unsent error // the error of sending the last request, for the code that sends the next
+	ending atomic.Pointer[error] // the error of sending it that has ended the connection
+	unsent error                 // the error of sending the last request, for the code that sends the next
 
 	// Guarded by the interceptor:
 	method string // of the last request that was sent

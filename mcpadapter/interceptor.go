@@ -122,11 +122,11 @@ func (i *interceptor) Write(ctx context.Context, message jsonrpc.Message) error 
 	}
 	request, ok := message.(*jsonrpc.Request)
 	if !ok {
-		return i.send(ctx, outgoing{}, message)
+		return i.sendOther(ctx, outgoing{}, message)
 	}
 	x := exchangeFrom(ctx)
 	if x == nil || !request.IsCall() {
-		return i.send(ctx, outgoing{method: request.Method, id: request.ID}, message)
+		return i.sendOther(ctx, outgoing{method: request.Method, id: request.ID}, message)
 	}
 	if x.sending != nil {
 		x.sending(request)
@@ -154,7 +154,25 @@ func (i *interceptor) sendCall(ctx context.Context, x *exchange, request *jsonrp
 		}
 	}
 	x.unsent = err
+	if endsConnection(err) {
+		x.ending.Store(&err) // first: the loss ends the request
+		i.fail(err)
+	}
 	return err
+}
+
+// sendOther sends a message that is not a call.
+func (i *interceptor) sendOther(ctx context.Context, out outgoing, message jsonrpc.Message) error {
+	err := i.send(ctx, out, message)
+	if endsConnection(err) {
+		i.fail(err)
+	}
+	return err
+}
+
+// endsConnection reports whether the error of sending a message ends the connection.
+func endsConnection(err error) bool {
+	return errors.Is(err, errSessionGone) || errors.Is(err, ensemble.ErrNeedsLogin)
 }
 
 // neverSent removes a request that the server did not get: it is neither in flight nor
@@ -167,11 +185,7 @@ func (i *interceptor) neverSent(id jsonrpc.ID) {
 }
 
 func (i *interceptor) send(ctx context.Context, out outgoing, message jsonrpc.Message) error {
-	err := i.inner.Write(context.WithValue(ctx, outgoingKey{}, out), message)
-	if errors.Is(err, errSessionGone) || errors.Is(err, ensemble.ErrNeedsLogin) {
-		i.fail(err)
-	}
-	return err
+	return i.inner.Write(context.WithValue(ctx, outgoingKey{}, out), message)
 }
 
 // outgoing describes a message to the transport below.
