@@ -325,12 +325,24 @@ func pairOf(t *testing.T, s *shop, protocol string) (guest, owner *heard, sessio
 		toClient, fromServer := io.Pipe()
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(ctx, toServer, fromServer) }()
-		sessions[i] = connectClient(t, h.client(), &mcp.IOTransport{Reader: toClient, Writer: fromClient}, protocol)
+		client, listens := h.client(), make(chan struct{}, 1)
+		client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				if method == "notifications/subscriptions/acknowledged" {
+					listens <- struct{}{}
+				}
+				return next(ctx, method, req)
+			}
+		})
+		sessions[i] = connectClient(t, client, &mcp.IOTransport{Reader: toClient, Writer: fromClient}, protocol)
 		t.Cleanup(func() {
 			_ = sessions[i].Close()
 			stop()
 			<-served
 		})
+		if protocol >= "2026-07-28" { // before that, it listens from the beginning
+			mcptest.Await(t, "the acknowledgement", listens)
+		}
 		if _, err := sessions[i].ListTools(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
