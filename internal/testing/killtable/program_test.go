@@ -8,7 +8,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
@@ -136,16 +138,17 @@ func (w *World) paid() {
 	}
 }
 
-// A process that runs a program is killed before and after each canister of it is stored, and
-// another one carries the program on.
+// A process that runs a program is killed before and after canisters of it are stored, and
+// another one carries the program on. Together, the stores have each canister.
 func TestKilledPrograms(t *testing.T) {
-	step := 16
+	step := 24
 	if os.Getenv("CONSORT_KILLED") == "all" && !raced {
-		step = 1
+		step = len(stores)
 	}
-	for name, open := range stores {
+	for i, name := range slices.Sorted(maps.Keys(stores)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			open := stores[name]
 			whole := payWorld(t, open(t))
 			whole.Start().Succeeds()
 			whole.paid()
@@ -153,7 +156,7 @@ func TestKilledPrograms(t *testing.T) {
 			if last < 3*payments {
 				t.Fatalf("the conversation has only %d canisters", last)
 			}
-			for n := 2; n <= last; n += step { // the first is the person's message
+			for n := 2 + i; n <= last; n += step { // the first is the person's message
 				for _, moment := range []string{"before", "after"} {
 					t.Run(fmt.Sprint(moment, " ", n), func(t *testing.T) {
 						w := payWorld(t, open(t))
