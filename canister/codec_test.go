@@ -123,7 +123,10 @@ func golden3() []canister.Canister {
 	}
 	return []canister.Canister{
 		canister.Assistant{Head: head("a1", 0), Finish: canister.FinishInvocations},
-		canister.Invocation{Head: head("i1", 0), Message: "a1", CallID: "call_1", Name: "code__run_code", Arguments: `{"program":"return bank__balance(of=\"Ada\")"}`},
+		canister.Invocation{
+			Head: head("i1", 0), Message: "a1", CallID: "call_1", Name: "code__run_code",
+			Arguments: `{"program":"return bank__balance(of=\"Ada\")"}`,
+		},
 		canister.Intent{Head: head("t1", 1), Invocation: "i1", Attempt: 1, Key: "i1", Repeatable: true},
 		canister.Invocation{Head: head("i2", 2), Message: "a1", CallID: "1", Name: "bank__balance", Arguments: `{"of":"Ada"}`, Parent: "i1"},
 		canister.Intent{Head: head("t2", 3), Invocation: "i2", Attempt: 1, Key: "i2", Repeatable: true},

@@ -63,7 +63,10 @@ store = "none"
 		if got := may(c.client, item); got != c.sees {
 			t.Errorf("%+v: the client sees it: %v", c, got)
 		}
-		_, err := parts.Serve.Invoke(access.WithName(t.Context(), c.client), &mcpserver.ToolCall{Tool: tools[0], Item: item, Call: &invoker.Call{}, Record: &audit.Record{}})
+		_, err := parts.Serve.Invoke(
+			access.WithName(t.Context(), c.client),
+			&mcpserver.ToolCall{Tool: tools[0], Item: item, Call: &invoker.Call{}, Record: &audit.Record{}},
+		)
 		if asked := err != nil; asked != c.asked {
 			t.Errorf("%+v: asked %v: %v", c, asked, err)
 		}
@@ -145,7 +148,10 @@ path = "` + t.TempDir() + `/history.db"
 			if i%2 == 0 {
 				invoke = processes[i/2%2].ServeGRPC.Invoke
 			}
-			call := &mcpserver.ToolCall{Tool: tools[0], Item: ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: "write"}, Call: &invoker.Call{}, Record: &audit.Record{}}
+			call := &mcpserver.ToolCall{
+				Tool: tools[0], Item: ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: "write"}, Call: &invoker.Call{},
+				Record: &audit.Record{},
+			}
 			if _, err := invoke(access.WithName(t.Context(), client), call); err == nil {
 				made++
 			}

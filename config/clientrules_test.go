@@ -271,7 +271,8 @@ trusted = {roles = {value = '["ops"]', json = true}}
 		trusted map[string]any
 		want    bool
 	}{"of the file": {nil, true}, "dev": {map[string]any{"roles": []any{"dev"}}, false}, "ops": {map[string]any{"roles": []any{"ops"}}, true}} {
-		if allowed, why, err := cfg.Explain("ada", c.trusted, tool("push")); err != nil || allowed != c.want || !allowed && !strings.Contains(why, "serve.rules[0] (") {
+		if allowed, why, err := cfg.Explain("ada", c.trusted, tool("push")); err != nil || allowed != c.want ||
+			!allowed && !strings.Contains(why, "serve.rules[0] (") {
 			t.Errorf("%s: %t, %s, %v", name, allowed, why, err)
 		}
 	}

@@ -147,7 +147,10 @@ func TestCallsOfCallsAreCarriedOn(t *testing.T) {
 		if step > 0 {
 			script = conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: told(theirCalls)})
 		}
-		talk := converse.New(script, newRoster(t, plan("act:1 echo:2", "act:3"), a.tool("act"), echo("echo")), &converse.Options{ID: "talk", Log: log, NewID: ids})
+		talk := converse.New(
+			script, newRoster(t, plan("act:1 echo:2", "act:3"), a.tool("act"), echo("echo")),
+			&converse.Options{ID: "talk", Log: log, NewID: ids},
+		)
 		if step == 0 {
 			if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")}); err != nil {
 				t.Fatal(err)
@@ -198,7 +201,8 @@ func TestCallsOfCallsWaitForApproval(t *testing.T) {
 			talk := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}), roster, options)
 			turn := last(t, play(t, talk, "Go."))
 			for n := range 2 {
-				if turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 || len(a.made) != map[bool]int{true: 0, false: n}[verdict == canister.VerdictDeny] {
+				if turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 ||
+					len(a.made) != map[bool]int{true: 0, false: n}[verdict == canister.VerdictDeny] {
 					t.Fatalf("got %+v, made %v", turn, a.made)
 				}
 				sound2(t, talk.History())
@@ -234,7 +238,10 @@ func TestCallsOfCallsThatAreRefused(t *testing.T) {
 	options := func() *converse.Options {
 		return &converse.Options{ID: "talk", Log: log}
 	}
-	talk := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}), newRoster(t, plan("act:1", "act:2"), a.tool("act")), options())
+	talk := converse.New(
+		conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}),
+		newRoster(t, plan("act:1", "act:2"), a.tool("act")), options(),
+	)
 	if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")}); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +326,10 @@ func TestCallsOfCallsAreInterrupted(t *testing.T) {
 			<-ctx.Done()
 			return invoker.Output{}, ctx.Err()
 		})
-		talk := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}), newRoster(t, plan("stop:1", "stop:2"), stop), options)
+		talk := converse.New(
+			conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}),
+			newRoster(t, plan("stop:1", "stop:2"), stop), options,
+		)
 		for range talk.Send(ctx, canister.Text("Go.")) {
 		}
 		sound(t, talk.History())
@@ -348,7 +358,10 @@ func TestCallsOfChangedCalls(t *testing.T) {
 		}
 		return converse.Allow(), nil
 	}
-	talk := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}, conversetest.Line{Text: "Done."}), newRoster(t, seer, echo("echo")), &converse.Options{Approve: change})
+	talk := converse.New(
+		conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}, conversetest.Line{Text: "Done."}),
+		newRoster(t, seer, echo("echo")), &converse.Options{Approve: change},
+	)
 	play(t, talk, "Go.")
 	if !slices.Equal(seen, []string{`{"changed":true}`, `{"changed":true}`}) {
 		t.Errorf("got %q", seen)

@@ -83,7 +83,8 @@ func TestFirstRequestIsSmall(t *testing.T) {
 	var first, all int
 	ask := says(find, `{"query":"github create issue"}`)
 	ask.Expect = func(r *converse.Request) error { first = size(r.Tools.Definitions); return nil }
-	script := conversetest.NewScript(ask, says(call, `{"name":"github__create_issue","arguments":{"owner":"o","repo":"r","title":"t"}}`), conversetest.Line{Text: "Done."})
+	script := conversetest.NewScript(ask, says(call, `{"name":"github__create_issue","arguments":{"owner":"o","repo":"r",`+
+		`"title":"t"}}`), conversetest.Line{Text: "Done."})
 	talk := converse.New(findtools.New(script, &findtools.Options{Tools: "tools"}), roster, nil)
 	turn, err := talk.Ask(t.Context(), canister.Text("Go."))
 	if err != nil || turn.Text() != "Done." {

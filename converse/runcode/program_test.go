@@ -31,7 +31,10 @@ for item in shop__list()["items"]:
 return total`, "7", `1 shop__list {} | 2 shop__price {"item":"tea"} | 3 shop__price {"item":"milk"}`},
 		{"gather", `prices = gather(lambda i: shop__price(item=i), ["tea", "milk", "a"])
 return sum(prices)`, "8", `1.1.1 shop__price {"item":"tea"} 1.2.1 shop__price {"item":"milk"} 1.3.1 shop__price {"item":"a"}`},
-		{"gather dicts", `return gather(shop__price, [{"item": i} for i in ["tea", "milk"]])`, "[3,4]", `1.1.1 shop__price {"item":"tea"} 1.2.1 shop__price {"item":"milk"}`},
+		{
+			"gather dicts", `return gather(shop__price, [{"item": i} for i in ["tea", "milk"]])`, "[3,4]",
+			`1.1.1 shop__price {"item":"tea"} 1.2.1 shop__price {"item":"milk"}`,
+		},
 		{"gather functions", `return gather([lambda: shop__price(item="tea"), lambda: shop__stock(item="milk")])`, `[3,"shop__stock of milk"]`,
 			`1.1.1 shop__price {"item":"tea"} 1.2.1 shop__stock {"item":"milk"}`},
 		{"gather of functions with several calls", `
@@ -81,14 +84,16 @@ d.update([("y", 2)], z=3)
 a, (b, c) = 1, (2, 3)
 return [l, sorted(l), l.index(5), l.pop(), d, d.get("q", 0), d.keys(), d.items(), [k for k in d if d[k] > 1], {v: k for k, v in d.items()}[2], a, b, c, l[1:], (1, 2) in {(1, 2): 0}]`,
 			`[[9,3,2],[2,3,5,9],3,5,{"x":1,"y":2,"z":3},0,["x","y","z"],[["x",1],["y",2],["z",3]],["y","z"],"y",1,2,3,[3,2],true]`, ""},
-		{"numbers", `return [7 // 2, 7 % 4, 7 / 2, 2 * 3.5, 1 << 10, 6 & 3, 6 | 1, 6 ^ 3, ~5, -3, 10 > 3 and 1 or 2, min(3, 1), max([1, 4]), abs(-2), int("12"), float("1.5"), str(1.0), 10 >> 1]`,
+		{"numbers", `return [7 // 2, 7 % 4, 7 / 2, 2 * 3.5, 1 << 10, 6 & 3, 6 | 1, 6 ^ 3, ~5, -3, 10 > 3 and 1 or 2, min(3, 1), max([1, 4]),` +
+			` abs(-2), int("12"), float("1.5"), str(1.0), 10 >> 1]`,
 			`[3,3,3.5,7,1024,2,7,5,-6,-3,1,1,4,2,12,1.5,"1.0",5]`, ""},
 		{"functions", `
 def f(a, b=2, *args, **kwargs):
     return [a, b, args, kwargs]
 return [f(1), f(1, 3, 4, x=5), f(*[1, 2], **{"y": 6}), (lambda x, y=1: x + y)(2)]`, `[[1,2,[],{}],[1,3,[4],{"x":5}],[1,2,[],{"y":6}],3]`, ""},
 		{"JSON by hand", `return json.decode(json.encode({"a": [1, 12345678901234567890]}))["a"][1] + json.loads("1")`, "12345678901234567891", ""},
-		{"helpers", `return [list(enumerate(["a"])), zip([1], [2]), reversed([1, 2]), any([0, 1]), all([]), len("abc"), type(1), repr("a"), bool([]), list(range(3)), ord("a"), chr(98), tuple([1]), dict(a=1)]`,
+		{"helpers", `return [list(enumerate(["a"])), zip([1], [2]), reversed([1, 2]), any([0, 1]), all([]), len("abc"), type(1), repr("a"), ` +
+			`bool([]), list(range(3)), ord("a"), chr(98), tuple([1]), dict(a=1)]`,
 			`[[[0,"a"]],[[1,2]],[2,1],true,true,3,"int","\"a\"",false,[0,1,2],97,"b",[1],{"a":1}]`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -107,14 +112,20 @@ return [f(1), f(1, 3, 4, x=5), f(*[1, 2], **{"y": 6}), (lambda x, y=1: x + y)(2)
 func TestMistakes(t *testing.T) {
 	for _, test := range []struct{ name, program, want string }{
 		{"an unknown tool", "x = 1\nreturn shop__prize(item=\"tea\")", "Line 2, column 8: undefined: shop__prize (did you mean shop__price?)\nOnly the tools"},
-		{"an unknown argument", `return shop__price(item="tea", curency="EUR")`, "Line 1, column 19: shop__price has no argument curency; did you mean currency?"},
+		{
+			"an unknown argument", `return shop__price(item="tea", curency="EUR")`,
+			"Line 1, column 19: shop__price has no argument curency; did you mean currency?",
+		},
 		{"a missing argument", `return shop__price(currency="EUR")`, "shop__price lacks the argument item; its arguments are: currency?, item"},
 		{"arguments by position", `return shop__price("tea")`, "Line 1, column 19: shop__price takes its arguments by name: currency?, item"},
 		{"no JSON", `return shop__list(f=len)`, "Line 1, column 18: a builtin_function_or_method has no JSON form"},
 		{"a key that is a number", `return shop__list({1: 2})`, "a dict with a key that is a int has no JSON form: use str(key)"},
 		{"a failure", "x = 1\nreturn shop__price(item=\"ghost\")", "Line 2, column 19: shop__price failed: NOT_FOUND: There is no ghost.\nTo go on after a failed call, write value, error = attempt(shop__price, …).\nThe calls that the program made before are not undone."},
 		{"a failure in gather", `return gather(shop__price, [{"item": "tea"}, {"item": "ghost"}])`, "Line 1, column 14: shop__price failed: NOT_FOUND"},
-		{"a failure in a function", "def f():\n    return shop__price(item=\"ghost\")\nreturn [f() for i in range(2)]", "Line 2, column 23: shop__price failed"},
+		{
+			"a failure in a function", "def f():\n    return shop__price(item=\"ghost\")\nreturn [f() for i in range(2)]",
+			"Line 2, column 23: shop__price failed",
+		},
 		{"division by zero", "a = 0\nreturn 1 / a", "Line 2, column 10: floating-point division by zero"},
 		{"an index", "l = [1]\nreturn l[3]", "Line 2, column 9: list index 3 out of range"},
 		{"a key", "return {\"a\": 1}[\"b\"]", "key \"b\" not in dict"},
@@ -128,7 +139,10 @@ func TestMistakes(t *testing.T) {
 		{"power", `return 2 ** 3`, "There is no operator **"},
 		{"a set", `return set([1])`, "set is not available"},
 		{"set braces", `return {x for x in [1]}`, "Line 1, column 14: got for, want ':'"},
-		{"changes of what gather shares", "out = []\ngather(lambda i: out.append(i), [1])\nreturn out", "Line 2, column 28: append: cannot append to frozen list\nFunctions that gather runs"},
+		{
+			"changes of what gather shares", "out = []\ngather(lambda i: out.append(i), [1])\nreturn out",
+			"Line 2, column 28: append: cannot append to frozen list\nFunctions that gather runs",
+		},
 		{"changes through a method", "out = []\nadd = out.append\ngather(lambda i: add(i), [1])\nreturn out", "cannot append to frozen list"},
 		{"fail", `fail("it", "is", 1)`, "Line 1, column 5: fail: it is 1"},
 		{"an empty program", "  \n# nothing\n", "the program is empty"},

@@ -120,7 +120,9 @@ func work(t *testing.T, exchanges [][]conversetest.Call) string {
 	}()
 	model := conversetest.NewScript(script...)
 	began := time.Now()
-	turn, err := converse.New(model, roster, &converse.Options{Limits: converse.Limits{Exchanges: 50, Parallel: 16}}).Ask(t.Context(), canister.Text("Which open issue with many votes can be begun first, and by whom?"))
+	turn, err := converse.New(model, roster, &converse.Options{Limits: converse.Limits{Exchanges: 50, Parallel: 16}}).Ask(
+		t.Context(), canister.Text("Which open issue with many votes can be begun first, and by whom?"),
+	)
 	took := time.Since(began)
 	if err != nil || turn.Text() != theAnswer || model.Err() != nil || calls != 30 {
 		t.Fatalf("%v, %v, %q after %d calls", err, model.Err(), turn.Text(), calls)

@@ -192,7 +192,8 @@ func TestTheUserIsAsked(t *testing.T) {
 			case err != nil || record.By != "the user of ada":
 				t.Errorf("%v, by %q", err, record.By)
 			}
-			if !strings.Contains(question, "May ada call bank__pay, which may destroy something?") || !strings.Contains(question, `"to": "a\u202eda"`) || strings.Contains(question, "eve") {
+			if !strings.Contains(question, "May ada call bank__pay, which may destroy something?") ||
+				!strings.Contains(question, `"to": "a\u202eda"`) || strings.Contains(question, "eve") {
 				t.Errorf("the question is %s", question)
 			}
 			if w.count() != test.effects {

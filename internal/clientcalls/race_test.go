@@ -99,7 +99,9 @@ func (w *world) answers(dice *rand.Rand) {
 			canisters, _ := history.From(w.t.Context(), w.store, info.ID, 0)
 			for _, wait := range waits.Open(info.ID, canisters, time.Now()) {
 				verdict := []canister.Verdict{canister.VerdictAllow, canister.VerdictAllow, canister.VerdictDeny}[dice.IntN(3)]
-				_ = waits.Answer(w.t.Context(), w.store, info.ID, canister.Answer{Wait: wait.ID, Verdict: verdict, By: "dana"}, time.Now()) // another one may be faster
+				_ = waits.Answer(
+					w.t.Context(), w.store, info.ID, canister.Answer{Wait: wait.ID, Verdict: verdict, By: "dana"}, time.Now(),
+				) // another one may be faster
 			}
 		}
 	}

@@ -132,7 +132,8 @@ func TestLoginCommand(t *testing.T) {
 	consort(t, "check", "--offline", "--config", file).expect(t, exit.Done)
 	list = consort(t, "logins", "--config", file, "--json").expect(t, exit.Done)
 	var logins reports.LoginList
-	if err := json.Unmarshal([]byte(list.stdout), &logins); err != nil || len(logins.Logins) != 1 || logins.Logins[0].State != reports.LoggedIn || logins.Logins[0].Issuer != s.Issuer {
+	if err := json.Unmarshal([]byte(list.stdout), &logins); err != nil || len(logins.Logins) != 1 || logins.Logins[0].State != reports.LoggedIn ||
+		logins.Logins[0].Issuer != s.Issuer {
 		t.Errorf("logins: %v %s", err, list.stdout)
 	}
 	if n := s.Count("/authorize"); n != 1 {
@@ -181,7 +182,10 @@ func TestLoginWithoutKeyring(t *testing.T) {
 		}
 	}
 	with("keyring")
-	contains(t, "login", consort(t, "login", "notes", "--config", file).expect(t, exit.Failed).stderr, "the keyring of the system cannot be used", `set [logins] key = "file"`)
+	contains(
+		t, "login", consort(t, "login", "notes", "--config", file).expect(t, exit.Failed).stderr,
+		"the keyring of the system cannot be used", `set [logins] key = "file"`,
+	)
 	if n := s.Count("/authorize"); n != 0 {
 		t.Errorf("the person was asked %d times", n)
 	}

@@ -15,7 +15,10 @@ func TestToolsWithOtherNames(t *testing.T) {
 	path := file(t, table, "[mcp.library.tools.echo]\nname = \"repeat\"\ndescription = \"Say it again.\"\n"+
 		"[mcp.library.tools.wait]\ndescription = \"Do nothing for a while.\"\n[mcp.library.tools.gone]\nname = \"x\"\n[audit]\nlog = true\n[log]\nlevel = \"info\"\n")
 	o := consort(t, "--config", path, "tools").expect(t, exit.Done)
-	contains(t, "the list", o.stdout, "library__repeat", "Say it again.", "Do nothing for a while.", "gone", "the configuration overrides it, and the server has no such tool")
+	contains(
+		t, "the list", o.stdout, "library__repeat", "Say it again.", "Do nothing for a while.", "gone",
+		"the configuration overrides it, and the server has no such tool",
+	)
 	o = consort(t, "--config", path, "call", "library", "repeat", `{"text":"hello"}`).expect(t, exit.Done)
 	contains(t, "the result", o.stdout, "hello")
 	contains(t, "the audit", o.stderr, "repeat")

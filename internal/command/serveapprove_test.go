@@ -49,7 +49,8 @@ func TestServeApprove(t *testing.T) {
 	s := serve(t, true, "--config", path)
 	first := called(t, s.connect(ada), "world__effect", effectA)
 	all := waiting(t, path)
-	if len(all) != 1 || len(all[0].Waits) != 1 || !strings.HasPrefix(first, "CONFLICT: ") || !strings.Contains(first, "consort approve "+all[0].Conversation+".") {
+	if len(all) != 1 || len(all[0].Waits) != 1 || !strings.HasPrefix(first, "CONFLICT: ") ||
+		!strings.Contains(first, "consort approve "+all[0].Conversation+".") {
 		t.Fatalf("%+v, %s", all, first)
 	}
 	id, wait := all[0].Conversation, all[0].Waits[0]
@@ -79,7 +80,8 @@ func TestServeApprove(t *testing.T) {
 			t.Errorf("%q: status %d", wrong.args, status)
 		}
 	}
-	if status, said := beside(t, "resume", id, "--config", file(t, world, storeOf(path), model(t))); status != exit.Usage || !strings.Contains(said, "is the approval of a client's call") {
+	if status, said := beside(t, "resume", id, "--config", file(t, world, storeOf(path), model(t))); status != exit.Usage ||
+		!strings.Contains(said, "is the approval of a client's call") {
 		t.Errorf("resume: status %d, %s", status, said)
 	}
 	status, said := beside(t, "approve", id, wait.ID[:8], "--as", "dana", "--config", path)
@@ -143,7 +145,11 @@ func TestServeAsksTheUser(t *testing.T) {
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": test.decision}}, nil
 			},
 		})
-		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer("ada-0123456789abcdef")}}, nil)
+		session, err := client.Connect(
+			t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer("ada-0123456789abcdef")}},
+			nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,8 @@ search = true
 `)
 	s := serve(t, true, "--config", path)
 	whole := s.connect(ada)
-	if names := toolNames(t, whole); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "tools__") }) || !slices.Contains(names, "library__leak") {
+	if names := toolNames(t, whole); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "tools__") }) ||
+		!slices.Contains(names, "library__leak") {
 		t.Errorf("ada is offered %q", names)
 	}
 	if got := called(t, whole, "tools__find_tools", `{"query":"echo"}`); !strings.HasPrefix(got, "error: ") {

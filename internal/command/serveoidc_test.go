@@ -40,7 +40,9 @@ action = "deny"
 clients = ["*@guests.example"]
 tools = ["wait"]
 `)
-	explained := consort(t, "serve", "--config", path, "--explain", "ben@example.com", "library__leak", "--trusted", `{"roles": ["dev"]}`).expect(t, exit.Done).stdout
+	explained := consort(
+		t, "serve", "--config", path, "--explain", "ben@example.com", "library__leak", "--trusted", `{"roles": ["dev"]}`,
+	).expect(t, exit.Done).stdout
 	if !strings.Contains(explained, "may not use the tool leak of library: serve.rules[0] (") {
 		t.Error(explained)
 	}
@@ -59,7 +61,8 @@ tools = ["wait"]
 		{"eve@guests.example", "dev", []string{"library__leak", "library__wait"}, nil},
 	} {
 		for transport, names := range map[string][]string{
-			"http": toolNames(t, s.connect(token(c.email, c.role))), "mcp over grpc": toolNames(t, s.connectGRPC(token(c.email, c.role))), "grpc": s.namesGRPC(token(c.email, c.role)),
+			"http":          toolNames(t, s.connect(token(c.email, c.role))),
+			"mcp over grpc": toolNames(t, s.connectGRPC(token(c.email, c.role))), "grpc": s.namesGRPC(token(c.email, c.role)),
 		} {
 			for _, name := range c.hidden {
 				if slices.Contains(names, name) {

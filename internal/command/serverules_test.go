@@ -72,14 +72,16 @@ prompts = ["over"]
 			}
 		}
 		for _, hidden := range []string{"note:///secret", "note:///a/../secret", "note:///%73ecret", "note:///by/../secret"} {
-			if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: hidden}); err == nil || !strings.Contains(err.Error(), "No ensemble has the resource") {
+			if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: hidden}); err == nil ||
+				!strings.Contains(err.Error(), "No ensemble has the resource") {
 				t.Errorf("%d: ben reads %s: %v", i, hidden, err)
 			}
 		}
 		if read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "note:///by/ada"}); err != nil || len(read.Contents) != 1 {
 			t.Errorf("%d: ben reads what a template offers: %v", i, err)
 		}
-		if _, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "library__over"}); err == nil || strings.Contains(err.Error(), `mean "library__over`) {
+		if _, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "library__over"}); err == nil ||
+			strings.Contains(err.Error(), `mean "library__over`) {
 			t.Errorf("%d: ben gets a hidden prompt: %v", i, err)
 		}
 	}
@@ -137,7 +139,8 @@ resources = ["note:///secret"]
 			t.Errorf("%q: status %d, %s", wrong, got.status, got.stdout)
 		}
 	}
-	if got := consort(t, "serve", "--config", path, "--explain", "ada", "library__none"); got.status != int(exit.Failed) || !strings.Contains(got.stderr, `no server has the tool or prompt "library__none"`) {
+	if got := consort(t, "serve", "--config", path, "--explain", "ada", "library__none"); got.status != int(exit.Failed) ||
+		!strings.Contains(got.stderr, `no server has the tool or prompt "library__none"`) {
 		t.Errorf("a tool that does not exist: status %d, %s", got.status, got.stderr)
 	}
 }

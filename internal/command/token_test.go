@@ -25,7 +25,8 @@ func TestTokenNew(t *testing.T) {
 	}
 	consort(t, "check", "--config", file).expect(t, exit.Done)
 	var token struct{ Name, Token, TokenHash, Expires string }
-	if err := json.Unmarshal([]byte(consort(t, "token", "new", "ada", "--json").expect(t, exit.Done).stdout), &token); err != nil || token.Name != "ada" || token.Token == "" || token.Expires != "" {
+	if err := json.Unmarshal([]byte(consort(t, "token", "new", "ada", "--json").expect(t, exit.Done).stdout), &token); err != nil ||
+		token.Name != "ada" || token.Token == "" || token.Expires != "" {
 		t.Errorf("%+v, %v", token, err)
 	}
 	contains(t, "a bad day", consort(t, "token", "new", "ada", "--expires", "soon").expect(t, exit.Usage).stderr, `"soon"`, "90d")

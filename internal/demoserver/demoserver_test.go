@@ -95,7 +95,8 @@ func TestSatchel(t *testing.T) {
 }
 
 func ExampleServeStdio() {
-	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"example","version":"1"}}}` + "\n")
+	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"example","version":"1"}}}` + "\n")
 	out := &firstLine{done: make(chan struct{})}
 	held := struct {
 		io.Reader

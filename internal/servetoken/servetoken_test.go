@@ -38,7 +38,8 @@ func TestNew(t *testing.T) {
 		srv := server.New(assembly.Roster, assembly.Serve)
 		defer srv.Close(t.Context())
 		status := func(sent string) int {
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0",`+
+				`"id":1,"method":"ping"}`))
 			r.Header.Set("Authorization", "Bearer "+sent)
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Accept", "application/json, text/event-stream")

@@ -136,7 +136,8 @@ func TestEndpointsThatAreRefused(t *testing.T) {
 			network["auth.example"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				endpoints := map[string]string{"authorization_endpoint": issuer + "/authorize", "token_endpoint": issuer + "/token"}
 				endpoints[name] = endpoint
-				_, _ = w.Write([]byte(`{"issuer":"` + issuer + `","code_challenge_methods_supported":["S256"],"registration_endpoint":"` + issuer + `/register","authorization_endpoint":"` +
+				_, _ = w.Write([]byte(`{"issuer":"` + issuer + `","code_challenge_methods_supported":["S256"],"registration_endpoint":"` + issuer +
+					`/register","authorization_endpoint":"` +
 					endpoints["authorization_endpoint"] + `","token_endpoint":"` + endpoints["token_endpoint"] + `"}`))
 			})
 			c := newClient(t, network, login.Options{})
@@ -155,7 +156,8 @@ func TestEndpointsThatAreRefused(t *testing.T) {
 func TestMetadataRedirects(t *testing.T) {
 	_, network := world(authserver.Behaviour{})
 	network["auth.example"] = http.RedirectHandler("http://127.0.0.1/metadata", http.StatusFound)
-	if _, err := newClient(t, network, login.Options{}).Login(within(t), agree(t, network)); err == nil || !strings.Contains(err.Error(), "redirects to an address") {
+	if _, err := newClient(t, network, login.Options{}).Login(within(t), agree(t, network)); err == nil ||
+		!strings.Contains(err.Error(), "redirects to an address") {
 		t.Errorf("the error is %v", err)
 	}
 }

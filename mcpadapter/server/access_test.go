@@ -49,7 +49,8 @@ func TestSetAccess(t *testing.T) {
 		t.Cleanup(func() { response.Body.Close() })
 		return response
 	}
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"t","version":"1"}}}`
 	stream := func(token string) io.Reader {
 		t.Helper()
 		begun := send(http.MethodPost, token, "", hello)

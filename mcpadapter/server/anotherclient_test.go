@@ -59,7 +59,11 @@ func TestCallsOfAnotherClient(t *testing.T) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"which": "ada's"}}, nil
 		},
 	})
-	session := connectClient(t, client, &mcp.StreamableClientTransport{Endpoint: v.URL, HTTPClient: &http.Client{Transport: sending(ada)}, MaxRetries: -1}, "2025-11-25")
+	session := connectClient(
+		t, client,
+		&mcp.StreamableClientTransport{Endpoint: v.URL, HTTPClient: &http.Client{Transport: sending(ada)}, MaxRetries: -1},
+		"2025-11-25",
+	)
 	result := make(chan string, 1)
 	go func() {
 		r, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "local__asks"})

@@ -47,13 +47,19 @@ func TestFinding(t *testing.T) {
 		}
 		for _, c := range []struct{ tool, arguments, want string }{
 			{"find_tools", `{"query":"wall colors"}`, `{"name":"local__paint","description":"Changes the colour of a wall.","input_schema":{"type":"object","properties":{"colour":{"type":"string"}}}}` + "\n"},
-			{"find_tools", `{"query":"xyzzy"}`, "No tool has one of these words. There are tools of gateway (1), local (2). Try other words, or the name of one of these.\n"},
+			{
+				"find_tools", `{"query":"xyzzy"}`,
+				"No tool has one of these words. There are tools of gateway (1), local (2). Try other words, or the name of one of these.\n",
+			},
 			{"call_tool", `{"name":"local__paint","arguments":{"colour":"red"}}`, `painted {"colour":"red"}`},
 			{"call_tool", `{"name":"local__paint","arguments":"{\"colour\":\"red\"}"}`, `painted {"colour":"red"}`},
 			{"call_tool", `{"name":"local__list"}`, "a list"},
 			{"call_tool", `{"name":"converse","arguments":{}}`, "hello"},
 			{"local__paint", `{}`, "painted {}"},
-			{"call_tool", `{"name":"find_tools","arguments":{"query":"list"}}`, `{"name":"local__list","description":"The scripted tool list.","input_schema":{"type":"object"}}` + "\n"},
+			{
+				"call_tool", `{"name":"find_tools","arguments":{"query":"list"}}`,
+				`{"name":"local__list","description":"The scripted tool list.","input_schema":{"type":"object"}}` + "\n",
+			},
 			{"call_tool", `{"name":"local__paint","arguments":"{"}`, "The arguments must be"},
 			{"call_tool", `{"name":"call_tool","arguments":{}}`, "The arguments must be"},
 			{"call_tool", `{"name":"local__none","arguments":{}}`, `unknown tool "local__none"`},

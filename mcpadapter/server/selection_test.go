@@ -412,7 +412,8 @@ func TestSelectionChanges(t *testing.T) {
 			if tools, err := sessions[0].ListTools(t.Context(), nil); err != nil || len(tools.Tools) != 0 {
 				t.Errorf("the guest sees %v, %v", tools, err)
 			}
-			if _, err := sessions[0].CallTool(t.Context(), &mcp.CallToolParams{Name: "open__plain"}); err == nil || !strings.Contains(err.Error(), `unknown tool "open__plain"`) {
+			if _, err := sessions[0].CallTool(t.Context(), &mcp.CallToolParams{Name: "open__plain"}); err == nil ||
+				!strings.Contains(err.Error(), `unknown tool "open__plain"`) {
 				t.Errorf("a hidden tool: %v", err)
 			}
 			gate.Release("done")

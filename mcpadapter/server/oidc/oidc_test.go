@@ -86,10 +86,14 @@ func isAway(err error) bool {
 func TestClaims(t *testing.T) {
 	p := newPlace(t, func(o *oidc.Options) {
 		o.Name, o.Scopes = "email", []string{"tools", "mcp"}
-		o.Trusted = map[string]string{"tenant": "https://example.com/tenant", "roles": "/realm_access/roles", "none": "missing", "deep": "/email/x/y", "null": "nothing"}
+		o.Trusted = map[string]string{
+			"tenant": "https://example.com/tenant", "roles": "/realm_access/roles", "none": "missing", "deep": "/email/x/y",
+			"null": "nothing",
+		}
 	})
 	name, values, err := p.Verify(t.Context(), p.token(map[string]any{
-		"email": "ada@example.com", "https://example.com/tenant": 7, "realm_access": map[string]any{"roles": []string{"ops"}}, "scope": "mcp", "scp": []string{"tools"}, "nothing": nil,
+		"email": "ada@example.com", "https://example.com/tenant": 7, "realm_access": map[string]any{"roles": []string{"ops"}},
+		"scope": "mcp", "scp": []string{"tools"}, "nothing": nil,
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -363,12 +367,14 @@ func TestBadDocuments(t *testing.T) {
 		},
 		"a key of 16,384 bits": func(s *authserver.IssuerState) {
 			s.Document = func() []byte {
-				return []byte(`{"keys":[{"kty":"RSA","kid":"k1","e":"AQAB","n":"` + base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, 2048)) + `"}]}`)
+				return []byte(`{"keys":[{"kty":"RSA","kid":"k1","e":"AQAB","n":"` +
+					base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, 2048)) + `"}]}`)
 			}
 		},
 		"a key of 1,024 bits": func(s *authserver.IssuerState) {
 			s.Document = func() []byte {
-				return []byte(`{"keys":[{"kty":"RSA","kid":"k1","e":"AQAB","n":"` + base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, 128)) + `"}]}`)
+				return []byte(`{"keys":[{"kty":"RSA","kid":"k1","e":"AQAB","n":"` +
+					base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, 128)) + `"}]}`)
 			}
 		},
 		"65 keys": func(s *authserver.IssuerState) { s.Keys = slices.Repeat(s.Keys, 65) },
@@ -442,7 +448,8 @@ func TestOverHTTP(t *testing.T) {
 	good := p.token(map[string]any{"scope": "mcp"})
 	const document = `Bearer resource_metadata="https://tools.example/.well-known/oauth-protected-resource/mcp"`
 	send := func(query string, tokens ...string) *httptest.ResponseRecorder {
-		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+			`"clientInfo":{"name":"t","version":"1"}}}`
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://tools.example/mcp"+query, strings.NewReader(body))
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		r.Header.Set("Content-Type", "application/json")
