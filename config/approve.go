@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/glob"
@@ -52,7 +54,7 @@ func (a *Approval) approveFunc(ask converse.ApproveFunc, lasts, askWrites bool) 
 	}
 	fallback, err := decider(otherwise, ask, lasts)
 	if err != nil {
-		return nil, about("approval.default", err)
+		return nil, grammar.About("approval.default", err)
 	}
 	if askWrites {
 		fallback = allowReads(fallback)
@@ -60,10 +62,10 @@ func (a *Approval) approveFunc(ask converse.ApproveFunc, lasts, askWrites bool) 
 	rules := make([]compiledRule, len(a.Rules))
 	for i, rule := range a.Rules {
 		if rule.Action == "" {
-			return nil, about(fmt.Sprintf("approval.rules[%d]", i), errors.New("the rule has no action"))
+			return nil, grammar.About(fmt.Sprintf("approval.rules[%d]", i), errors.New("the rule has no action"))
 		}
 		if rules[i].decide, err = decider(rule, ask, lasts); err != nil {
-			return nil, about(fmt.Sprintf("approval.rules[%d]", i), err)
+			return nil, grammar.About(fmt.Sprintf("approval.rules[%d]", i), err)
 		}
 		rules[i].Rule = rule
 	}
@@ -169,39 +171,39 @@ func matches(globs []string, name string) bool {
 	return len(globs) == 0 || slices.ContainsFunc(globs, func(pattern string) bool { return glob.Match(pattern, name) })
 }
 
-func (a *Approval) fields() []field {
-	return []field{
-		{"default", choice(&a.Default, ActionAllow, ActionDeny, ActionAsk, ActionDefer)},
-		{"within", duration(&a.Within)},
-		{"rules", each(&a.Rules, func(rule *Rule) value { return tableOf(rule.fields(), rule.check) })},
+func (a *Approval) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("default", grammar.Choice(&a.Default, ActionAllow, ActionDeny, ActionAsk, ActionDefer)),
+		grammar.Key("within", grammar.Duration(&a.Within)),
+		grammar.Key("rules", grammar.Each(&a.Rules, func(rule *Rule) grammar.Kind { return grammar.Table(rule.fields(), rule.check) })),
 	}
 }
 
-func (rule *Rule) fields() []field {
-	return []field{
-		{"action", choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk, ActionDefer)},
-		{"reason", text(&rule.Reason)},
-		{"within", duration(&rule.Within)},
-		{"who", text(&rule.Who)},
-		{"ensembles", each(&rule.Ensembles, text)},
-		{"tools", each(&rule.Tools, text)},
-		{"read_only", optional(&rule.ReadOnly, boolean)},
-		{"idempotent", optional(&rule.Idempotent, boolean)},
-		{"destructive", optional(&rule.Destructive, boolean)},
-		{"open_world", optional(&rule.OpenWorld, boolean)},
+func (rule *Rule) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("action", grammar.Choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk, ActionDefer)),
+		grammar.Key("reason", grammar.Text(&rule.Reason)),
+		grammar.Key("within", grammar.Duration(&rule.Within)),
+		grammar.Key("who", grammar.Text(&rule.Who)),
+		grammar.Key("ensembles", grammar.Each(&rule.Ensembles, grammar.Text)),
+		grammar.Key("tools", grammar.Each(&rule.Tools, grammar.Text)),
+		grammar.Key("read_only", grammar.Optional(&rule.ReadOnly, grammar.Boolean)),
+		grammar.Key("idempotent", grammar.Optional(&rule.Idempotent, grammar.Boolean)),
+		grammar.Key("destructive", grammar.Optional(&rule.Destructive, grammar.Boolean)),
+		grammar.Key("open_world", grammar.Optional(&rule.OpenWorld, grammar.Boolean)),
 	}
 }
 
-func (rule *Rule) check(r *reader, n *document.Node) {
+func (rule *Rule) check(r *grammar.Reader, n *document.Node) {
 	if n.Member("action") == nil {
-		r.missing(n, "action", `missing: expected "allow", "deny", "ask" or "defer"`)
+		r.Missing(n, "action", `missing: expected "allow", "deny", "ask" or "defer"`)
 	}
 	if reason := n.Member("reason"); reason != nil && rule.Action != ActionDeny && rule.Action != "" {
-		r.wrongKey(reason, `only a rule with action = "deny" gives a reason`)
+		r.WrongKey(reason, `only a rule with action = "deny" gives a reason`)
 	}
 	for _, key := range []string{"within", "who"} {
 		if stray := n.Member(key); stray != nil && rule.Action != ActionDefer && rule.Action != "" {
-			r.wrongKey(stray, `only for a rule with action = "defer"`)
+			r.WrongKey(stray, `only for a rule with action = "defer"`)
 		}
 	}
 }

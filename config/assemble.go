@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/clean"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse"
@@ -230,7 +233,7 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 			e, err = server.ensemble(o, a.shared.starts)
 		}
 		if err != nil {
-			errs = append(errs, &keyError{server.path(), server.origin(), err})
+			errs = append(errs, &grammar.KeyError{Key: server.path(), Origin: server.origin(), Err: err})
 		} else if e != nil {
 			ensembles, server.made = append(ensembles, e), e
 			a.servers = append(a.servers, server)
@@ -296,7 +299,7 @@ func (n named) ensemble(o *AssembleOptions, starts *ensemble.Starts) (*ensemble.
 	options := n.server.options(o)
 	options.Starts = starts
 	if options.Screen, err = n.kept.screen(n.name, o); err != nil {
-		return nil, about("pin", err)
+		return nil, grammar.About("pin", err)
 	}
 	return ensemble.New(n.name, source, options), nil
 }
@@ -368,7 +371,7 @@ func (s *Supervision) words() error {
 }
 
 // reveal returns the plain texts of values; nil for an empty map.
-func reveal(values map[string]Value) map[string]string {
+func reveal(values map[string]values.Value) map[string]string {
 	if len(values) == 0 {
 		return nil
 	}
@@ -381,7 +384,7 @@ func reveal(values map[string]Value) map[string]string {
 
 // assembleTrusted makes the trusted values.
 func (a *Assembly) assembleTrusted(config *Config, _ *AssembleOptions) (err error) {
-	a.Trusted, err = trustedValues("trusted", config.Trusted)
+	a.Trusted, err = grammar.TrustedValues("trusted", config.Trusted)
 	return err
 }
 

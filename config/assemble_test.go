@@ -18,6 +18,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
@@ -143,15 +144,15 @@ func TestAssembleOrderAndOptions(t *testing.T) {
 func TestAssembleErrors(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	_, err := config.Assemble(&config.Config{
-		Model:    &config.Model{Name: config.Plain("x")},
+		Model:    &config.Model{Name: values.Plain("x")},
 		Approval: config.Approval{Rules: []config.Rule{{Action: "maybe"}}},
 		MCP: map[string]*config.Server{
-			"own": {Transport: config.HTTP, URL: config.Plain("http://x")},
+			"own": {Transport: config.HTTP, URL: values.Plain("http://x")},
 			"nil": nil, "none": {}, "empty": {Transport: config.Stdio},
 			"words":  {Transport: config.HTTP, Supervision: config.Supervision{Options: ensemble.Options{Restart: ensemble.Restart{Policy: "maybe"}}}},
 			"trusty": {Transport: config.HTTP, Supervision: config.Supervision{Options: ensemble.Options{Trust: "maybe"}}},
 			"policy": {Transport: config.HTTP, Supervision: config.Supervision{PinPolicy: "maybe"}},
-			"pinned": {Transport: config.HTTP, Supervision: config.Supervision{Pin: config.Plain(filepath.Join(t.TempDir(), "no", "pins"))}},
+			"pinned": {Transport: config.HTTP, Supervision: config.Supervision{Pin: values.Plain(filepath.Join(t.TempDir(), "no", "pins"))}},
 		},
 	}, &config.AssembleOptions{Ensembles: []*ensemble.Ensemble{ensemble.Local("own")}})
 	if err == nil {
@@ -401,7 +402,7 @@ func TestPins(t *testing.T) {
 // TestPinsKeepSecrets: the reason names the file, and its path can hold one.
 func TestPinsKeepSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret-777.json")
-	s := &config.Supervision{Pin: config.Plain(path)}
+	s := &config.Supervision{Pin: values.Plain(path)}
 	screen, err := s.Screen("a", func(text string) string { return strings.ReplaceAll(text, "secret-777", "[secret]") })
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/sinks"
 	"github.com/consort-go/consort/invoker/audit"
@@ -19,35 +22,35 @@ type Audit struct {
 	audit.Options
 	audit.FileOptions
 	// File is the JSON Lines file that records are appended to; empty for none.
-	File Value
+	File values.Value
 	// Log writes the records to the log at level info, or at warn if a trusted value was
 	// forged.
 	Log bool
 }
 
-func (a *Audit) fields() []field {
-	return []field{
-		{"file", directory(&a.File)},
-		{"sync", not(&a.NoSync)},
-		{"log", boolean(&a.Log)},
-		{"identity", each(&a.Identity, text)},
-		{"omit", each(&a.Omit, text)},
-		{"argument_bytes", integer(&a.ArgumentBytes, 64)},
+func (a *Audit) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("file", grammar.Path(&a.File)),
+		grammar.Key("sync", grammar.Not(&a.NoSync)),
+		grammar.Key("log", grammar.Boolean(&a.Log)),
+		grammar.Key("identity", grammar.Each(&a.Identity, grammar.Text)),
+		grammar.Key("omit", grammar.Each(&a.Omit, grammar.Text)),
+		grammar.Key("argument_bytes", grammar.Integer(&a.ArgumentBytes, 64)),
 	}
 }
 
 // check validates the table as a whole, and the log level.
-func (a *Audit) check(r *reader, n *document.Node) {
+func (a *Audit) check(r *grammar.Reader, n *document.Node) {
 	if n.Member("file") == nil {
 		if !a.Log {
-			r.missing(n, "file", `missing: expected a destination for the records, such as file = "audit.jsonl", or log = true`)
+			r.Missing(n, "file", `missing: expected a destination for the records, such as file = "audit.jsonl", or log = true`)
 		}
 		if sync := n.Member("sync"); sync != nil {
-			r.wrongKey(sync, "only for a file")
+			r.WrongKey(sync, "only for a file")
 		}
 	}
 	if log := n.Parent.Member("log"); a.Log && (log == nil || !isLow(log.Member("level"))) {
-		r.wrongKey(n.Member("log"), `records are logged at level info; set level = "info" in [log]`)
+		r.WrongKey(n.Member("log"), `records are logged at level info; set level = "info" in [log]`)
 	}
 }
 
@@ -68,7 +71,7 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	var to sinks.All
 	if from.Log {
 		if !o.Logger.Core().Enabled(zapcore.InfoLevel) {
-			return about("audit.log", errors.New("records are logged at level info, but this log drops that level"))
+			return grammar.About("audit.log", errors.New("records are logged at level info, but this log drops that level"))
 		}
 		to = append(to, audit.Zap(o.Logger))
 	}
@@ -78,13 +81,13 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 			err = fmt.Errorf("%w; create the folder first", err)
 		}
 		if err != nil {
-			return about("audit.file", err)
+			return grammar.About("audit.file", err)
 		}
 		a.shared.closers = append(a.shared.closers, file.Close)
 		to = append(to, file)
 	}
 	if len(to) == 0 {
-		return about("audit", errors.New("missing: expected file or log"))
+		return grammar.About("audit", errors.New("missing: expected file or log"))
 	}
 	options := from.Options
 	options.Redact, options.Logger = o.redact, o.Logger

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
@@ -90,9 +91,9 @@ func TestAuditTrailsThatCannotBe(t *testing.T) {
 		"audit.log: records are logged at level info, but this log drops that level": quiet,
 		"audit.file: ":                         absent,
 		"audit: missing: expected file or log": {Audit: &config.Audit{}},
-		`trusted."a b": the value is empty`:    {Trusted: map[string]config.Trusted{"a b": {}}},
-		`trusted."": the name is empty`:        {Trusted: map[string]config.Trusted{"": {Value: config.Plain("x")}}},
-		`trusted.a: the value is not JSON`:     {Trusted: map[string]config.Trusted{"a": {Value: config.Hidden("sesame-open"), JSON: true}}},
+		`trusted."a b": the value is empty`:    {Trusted: map[string]values.Trusted{"a b": {}}},
+		`trusted."": the name is empty`:        {Trusted: map[string]values.Trusted{"": {Value: values.Plain("x")}}},
+		`trusted.a: the value is not JSON`:     {Trusted: map[string]values.Trusted{"a": {Value: values.Hidden("sesame-open"), JSON: true}}},
 		`approval.default: unknown action "x"`: {Approval: config.Approval{Default: "x"}},
 	} {
 		_, err := config.Assemble(c, nil)

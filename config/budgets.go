@@ -5,6 +5,8 @@ package config
 import (
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/config/internal/storeledger"
@@ -12,60 +14,60 @@ import (
 )
 
 // budgetFields returns the fields of the budgets table.
-func budgetFields(p *budget.Policy) []field {
-	return []field{
-		{"caps", each(&p.Caps, func(c *budget.Cap) value { return tableOf(capFields(c), checkCap) })},
-		{"prices", byName(&p.Prices, func(p *budget.Price) value { return tableOf(priceFields(p), checkPrice) }, plaintext.ModelName)},
-		{"currency", text(&p.Currency)},
-		{"roster", text(&p.Roster)},
-		{"answer_tokens", integer(&p.Answer, 16)},
-		{"step", duration(&p.Step)},
+func budgetFields(p *budget.Policy) []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("caps", grammar.Each(&p.Caps, func(c *budget.Cap) grammar.Kind { return grammar.Table(capFields(c), checkCap) })),
+		grammar.Key("prices", grammar.ByName(&p.Prices, func(p *budget.Price) grammar.Kind { return grammar.Table(priceFields(p), checkPrice) }, plaintext.ModelName)),
+		grammar.Key("currency", grammar.Text(&p.Currency)),
+		grammar.Key("roster", grammar.Text(&p.Roster)),
+		grammar.Key("answer_tokens", grammar.Integer(&p.Answer, 16)),
+		grammar.Key("step", grammar.Duration(&p.Step)),
 	}
 }
 
-func capFields(c *budget.Cap) []field {
-	return []field{
-		{"scope", choice(&c.Scope, budget.Conversation, budget.Identity, budget.Roster)},
-		{"window", choice(&c.Window, budget.Hour, budget.Day, budget.Month)},
-		{"tokens", integer(&c.Tokens, 1)},
-		{"money", money(&c.Money)},
-		{"time", duration(&c.Time)},
+func capFields(c *budget.Cap) []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("scope", grammar.Choice(&c.Scope, budget.Conversation, budget.Identity, budget.Roster)),
+		grammar.Key("window", grammar.Choice(&c.Window, budget.Hour, budget.Day, budget.Month)),
+		grammar.Key("tokens", grammar.Integer(&c.Tokens, 1)),
+		grammar.Key("money", money(&c.Money)),
+		grammar.Key("time", grammar.Duration(&c.Time)),
 	}
 }
 
-func checkCap(r *reader, n *document.Node) {
+func checkCap(r *grammar.Reader, n *document.Node) {
 	if n.Member("scope") == nil {
-		r.missing(n, "scope", `missing: expected "conversation", "identity" or "roster"`)
+		r.Missing(n, "scope", `missing: expected "conversation", "identity" or "roster"`)
 	}
 	if n.Member("tokens") == nil && n.Member("money") == nil && n.Member("time") == nil {
-		r.missing(n, "tokens", "missing: expected a limit of tokens, money or time")
+		r.Missing(n, "tokens", "missing: expected a limit of tokens, money or time")
 	}
 }
 
-func priceFields(p *budget.Price) []field {
-	return []field{{"input", money(&p.Input)}, {"cached", money(&p.Cached)}, {"cache_written", money(&p.CacheWritten)}, {"output", money(&p.Output)}}
+func priceFields(p *budget.Price) []grammar.Field {
+	return []grammar.Field{grammar.Key("input", money(&p.Input)), grammar.Key("cached", money(&p.Cached)), grammar.Key("cache_written", money(&p.CacheWritten)), grammar.Key("output", money(&p.Output))}
 }
 
-func checkPrice(r *reader, n *document.Node) {
+func checkPrice(r *grammar.Reader, n *document.Node) {
 	for _, key := range []string{"input", "output"} {
 		if n.Member(key) == nil {
-			r.missing(n, key, `missing: expected the price of a million tokens, such as %s = "0.25"`, key)
+			r.Missing(n, key, `missing: expected the price of a million tokens, such as %s = "0.25"`, key)
 		}
 	}
 }
 
 // money is an amount in the currency.
-func money(to *budget.Money) value {
+func money(to *budget.Money) grammar.Kind {
 	const kind = `an amount such as "2.50"`
-	return value{kind: "an amount", read: func(r *reader, n *document.Node) {
+	return grammar.Kind{Name: "an amount", Read: func(r *grammar.Reader, n *document.Node) {
 		s, ok := n.Value.(string)
 		if !ok {
-			r.wrongKind(n, kind)
+			r.WrongKind(n, kind)
 			return
 		}
 		amount, err := budget.ParseMoney(s)
 		if err != nil {
-			r.wrong(n, "expected %s: digits, with up to six more after a decimal point", kind)
+			r.Wrong(n, "expected %s: digits, with up to six more after a decimal point", kind)
 			return
 		}
 		*to = amount
@@ -74,10 +76,10 @@ func money(to *budget.Money) value {
 
 // checkBudgets validates the table as a whole. model is the model of the conversations, or nil
 // if it is not known.
-func checkBudgets(p *budget.Policy, r *reader, n *document.Node, model *Model) {
+func checkBudgets(p *budget.Policy, r *grammar.Reader, n *document.Node, model *Model) {
 	caps, _ := n.Member("caps").AsList()
 	if len(caps) == 0 {
-		r.missing(n, "caps", "missing: expected at least one cap, such as caps = [{scope = \"conversation\", tokens = 1000000}]")
+		r.Missing(n, "caps", "missing: expected at least one cap, such as caps = [{scope = \"conversation\", tokens = 1000000}]")
 	}
 	paid, seen := false, map[string]bool{}
 	for i, at := range caps {
@@ -85,13 +87,13 @@ func checkBudgets(p *budget.Policy, r *reader, n *document.Node, model *Model) {
 			limit, c := at.Member(unit), p.Caps[i]
 			account := fmt.Sprintf("%s of %s in %s", unit, c.Scope, c.Window)
 			if limit != nil && c.Scope != "" && seen[account] {
-				r.wrongKey(limit, "another cap limits the %s of the same scope and window already", unit)
+				r.WrongKey(limit, "another cap limits the %s of the same scope and window already", unit)
 			}
 			seen[account] = seen[account] || limit != nil
 		}
 		money := at.Member("money")
 		if paid = paid || money != nil; money != nil && n.Member("currency") == nil {
-			r.wrongKey(money, `a cap of money needs a currency; set budgets.currency, such as currency = "USD"`)
+			r.WrongKey(money, `a cap of money needs a currency; set budgets.currency, such as currency = "USD"`)
 		}
 	}
 	if model == nil || !paid {
@@ -103,7 +105,7 @@ func checkBudgets(p *budget.Policy, r *reader, n *document.Node, model *Model) {
 			if one != model {
 				table = "[[model.fallback]]"
 			}
-			r.missing(n, "prices", "missing: expected the price of the model of %s, which a cap of money needs", table)
+			r.Missing(n, "prices", "missing: expected the price of the model of %s, which a cap of money needs", table)
 		}
 	}
 }
@@ -126,7 +128,7 @@ func (a *Assembly) assembleBudgets(config *Config, o *AssembleOptions) error {
 	if config.Model != nil {
 		for _, m := range config.Model.models() {
 			if err := policy.Check(m.Name.Reveal()); err != nil {
-				return about("budgets", err)
+				return grammar.About("budgets", err)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ package config
 
 import (
 	"github.com/consort-go/consort/config/internal/document"
+	"github.com/consort-go/consort/config/internal/grammar"
 	"github.com/consort-go/consort/config/internal/storeledger"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/internal/clientcalls"
@@ -20,21 +21,21 @@ type ClientBudget struct {
 	Calls int64
 }
 
-func (b *ClientBudget) fields() []field {
-	return []field{
-		{"clients", each(&b.Clients, text)},
-		{"window", choice(&b.Window, budget.Hour, budget.Day, budget.Month)},
-		{"calls", integer(&b.Calls, 1)},
+func (b *ClientBudget) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("clients", grammar.Each(&b.Clients, grammar.Text)),
+		grammar.Key("window", grammar.Choice(&b.Window, budget.Hour, budget.Day, budget.Month)),
+		grammar.Key("calls", grammar.Integer(&b.Calls, 1)),
 	}
 }
 
-func (b *ClientBudget) check(r *reader, n *document.Node) {
+func (b *ClientBudget) check(r *grammar.Reader, n *document.Node) {
 	emptyLists(r, n, "clients")
 	if n.Member("window") == nil {
-		r.missing(n, "window", `missing: expected "hour", "day" or "month"`)
+		r.Missing(n, "window", `missing: expected "hour", "day" or "month"`)
 	}
 	if n.Member("calls") == nil {
-		r.missing(n, "calls", "missing: expected the number of calls, such as calls = 1000")
+		r.Missing(n, "calls", "missing: expected the number of calls, such as calls = 1000")
 	}
 }
 

@@ -8,20 +8,22 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/internal/condition"
 	"github.com/consort-go/consort/invoker"
 )
 
 // conditionText is the text of a condition.
-func conditionText(to *string) value {
-	return value{kind: "a string", read: func(r *reader, n *document.Node) {
-		text(to).read(r, n)
+func conditionText(to *string) grammar.Kind {
+	return grammar.Kind{Name: "a string", Read: func(r *grammar.Reader, n *document.Node) {
+		grammar.Text(to).Read(r, n)
 		if *to == "" {
 			return
 		}
 		if _, err := condition.Compile(*to); err != nil {
-			r.wrong(n, "%s", err)
+			r.Wrong(n, "%s", err)
 		}
 	}}
 }
@@ -35,7 +37,7 @@ func (s *Serve) conditions() ([]*condition.Condition, error) {
 		}
 		var err error
 		if all[i], err = condition.Compile(rule.When); err != nil {
-			return nil, about(fmt.Sprintf("serve.rules[%d].when", i), err)
+			return nil, grammar.About(fmt.Sprintf("serve.rules[%d].when", i), err)
 		}
 	}
 	return all, nil
@@ -125,6 +127,6 @@ func (s *Serve) trustedOf(client string) (map[string]any, error) {
 	if i < 0 {
 		return nil, nil
 	}
-	values, err := trustedValues(fmt.Sprintf("serve.clients[%d].trusted", i), s.Clients[i].Trusted)
+	values, err := grammar.TrustedValues(fmt.Sprintf("serve.clients[%d].trusted", i), s.Clients[i].Trusted)
 	return trustedTexts(values), err
 }

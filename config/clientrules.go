@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
@@ -53,31 +55,31 @@ type ClientRule struct {
 	ReadOnly, Idempotent, Destructive, OpenWorld *bool
 }
 
-func (rule *ClientRule) fields() []field {
-	return []field{
-		{"action", choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk)},
-		{"who", text(&rule.Who)},
-		{"within", duration(&rule.Within)},
-		{"clients", each(&rule.Clients, text)},
-		{"when", conditionText(&rule.When)},
-		{"ensembles", each(&rule.Ensembles, text)},
-		{"tools", each(&rule.Tools, text)},
-		{"prompts", each(&rule.Prompts, text)},
-		{"resources", each(&rule.Resources, text)},
-		{"read_only", optional(&rule.ReadOnly, boolean)},
-		{"idempotent", optional(&rule.Idempotent, boolean)},
-		{"destructive", optional(&rule.Destructive, boolean)},
-		{"open_world", optional(&rule.OpenWorld, boolean)},
+func (rule *ClientRule) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("action", grammar.Choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk)),
+		grammar.Key("who", grammar.Text(&rule.Who)),
+		grammar.Key("within", grammar.Duration(&rule.Within)),
+		grammar.Key("clients", grammar.Each(&rule.Clients, grammar.Text)),
+		grammar.Key("when", conditionText(&rule.When)),
+		grammar.Key("ensembles", grammar.Each(&rule.Ensembles, grammar.Text)),
+		grammar.Key("tools", grammar.Each(&rule.Tools, grammar.Text)),
+		grammar.Key("prompts", grammar.Each(&rule.Prompts, grammar.Text)),
+		grammar.Key("resources", grammar.Each(&rule.Resources, grammar.Text)),
+		grammar.Key("read_only", grammar.Optional(&rule.ReadOnly, grammar.Boolean)),
+		grammar.Key("idempotent", grammar.Optional(&rule.Idempotent, grammar.Boolean)),
+		grammar.Key("destructive", grammar.Optional(&rule.Destructive, grammar.Boolean)),
+		grammar.Key("open_world", grammar.Optional(&rule.OpenWorld, grammar.Boolean)),
 	}
 }
 
-func (rule *ClientRule) check(r *reader, n *document.Node) {
+func (rule *ClientRule) check(r *grammar.Reader, n *document.Node) {
 	if n.Member("action") == nil {
-		r.missing(n, "action", `missing: expected "allow", "deny" or "ask"`)
+		r.Missing(n, "action", `missing: expected "allow", "deny" or "ask"`)
 	}
 	for _, key := range []string{"who", "within"} {
 		if stray := n.Member(key); stray != nil && rule.Action != ActionAsk && rule.Action != "" {
-			r.wrongKey(stray, `only for a rule with action = "ask"`)
+			r.WrongKey(stray, `only for a rule with action = "ask"`)
 		}
 	}
 	emptyLists(r, n, "clients", "ensembles", "tools", "prompts", "resources")
@@ -85,19 +87,19 @@ func (rule *ClientRule) check(r *reader, n *document.Node) {
 	for _, key := range []string{"prompts", "resources"} {
 		switch stray := n.Member(key); {
 		case stray != nil && rule.Action == ActionAsk:
-			r.wrongKey(stray, "a rule that asks is about tools, which alone are called")
+			r.WrongKey(stray, "a rule that asks is about tools, which alone are called")
 		case stray != nil && hints:
-			r.wrongKey(stray, "a rule with a hint is about tools, which alone have hints; make it two rules")
+			r.WrongKey(stray, "a rule with a hint is about tools, which alone have hints; make it two rules")
 		}
 	}
 }
 
 // emptyLists reports lists without elements, because they could be taken for everything
 // and for nothing.
-func emptyLists(r *reader, n *document.Node, keys ...string) {
+func emptyLists(r *grammar.Reader, n *document.Node, keys ...string) {
 	for _, key := range keys {
 		if list, ok := n.Member(key).AsList(); ok && len(list) == 0 {
-			r.wrong(n.Member(key), `expected at least one element; "*" matches everything`)
+			r.Wrong(n.Member(key), `expected at least one element; "*" matches everything`)
 		}
 	}
 }
@@ -415,17 +417,17 @@ func (s *Serve) profile(name string) *clientRules {
 	return &clientRules{deny: listRules(key+"deny", s.Profiles[i].Deny, true), allow: listRules(key+"allow", s.Profiles[i].Allow, false)}
 }
 
-func (p *Profile) fields() []field {
-	return []field{{"name", text(&p.Name)}, {"allow", each(&p.Allow, text)}, {"deny", each(&p.Deny, text)}, {"search", boolean(&p.Search)}}
+func (p *Profile) fields() []grammar.Field {
+	return []grammar.Field{grammar.Key("name", grammar.Text(&p.Name)), grammar.Key("allow", grammar.Each(&p.Allow, grammar.Text)), grammar.Key("deny", grammar.Each(&p.Deny, grammar.Text)), grammar.Key("search", grammar.Boolean(&p.Search))}
 }
 
-func (p *Profile) check(r *reader, n *document.Node) {
+func (p *Profile) check(r *grammar.Reader, n *document.Node) {
 	emptyLists(r, n, "allow", "deny")
 	switch name := n.Member("name"); {
 	case name == nil:
-		r.missing(n, "name", `missing: expected the end of its path, such as name = "coding" for /mcp/coding`)
+		r.Missing(n, "name", `missing: expected the end of its path, such as name = "coding" for /mcp/coding`)
 	case p.Name != "" && strings.Trim(p.Name, profileName) != "":
-		r.wrong(name, "expected letters, digits, - and _, because the name is part of a URL")
+		r.Wrong(name, "expected letters, digits, - and _, because the name is part of a URL")
 	}
 }
 
@@ -433,36 +435,36 @@ func (p *Profile) check(r *reader, n *document.Node) {
 const profileName = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // checkProfiles reports names that two profiles share, and names without a profile.
-func (s *Serve) checkProfiles(r *reader, n *document.Node) {
+func (s *Serve) checkProfiles(r *grammar.Reader, n *document.Node) {
 	profiles, _ := n.Member("profiles").AsList()
 	clients, _ := n.Member("clients").AsList()
 	if len(profiles) != len(s.Profiles) || len(clients) != len(s.Clients) {
 		return
 	}
 	if at := n.Member("profiles"); at != nil && n.Member("http") == nil && n.Member("grpc") == nil {
-		r.wrongKey(at, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
+		r.WrongKey(at, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
 	}
 	has := func(all []Profile, name string) bool {
 		return slices.ContainsFunc(all, func(p Profile) bool { return p.Name == name })
 	}
 	for i, p := range s.Profiles {
 		if name := profiles[i].Member("name"); name != nil && p.Name != "" && has(s.Profiles[:i], p.Name) {
-			r.wrong(name, "another profile already has this name")
+			r.Wrong(name, "another profile already has this name")
 		}
 	}
 	for i, c := range s.Clients {
 		switch at := clients[i].Member("profile"); {
 		case at == nil || c.Profile == "":
 		case c.Name == "":
-			r.wrongKey(at, `only for a client with a name; set name, such as name = "ada"`)
+			r.WrongKey(at, `only for a client with a name; set name, such as name = "ada"`)
 		case !has(s.Profiles, c.Profile):
-			r.wrong(at, "no profile has this name; add it to [[serve.profiles]]")
+			r.Wrong(at, "no profile has this name; add it to [[serve.profiles]]")
 		}
 	}
 }
 
 // checkRules validates the lists and rules of clients as a whole.
-func (s *Serve) checkRules(r *reader, n *document.Node) {
+func (s *Serve) checkRules(r *grammar.Reader, n *document.Node) {
 	clients, _ := n.Member("clients").AsList()
 	if len(clients) != len(s.Clients) {
 		return
@@ -470,12 +472,12 @@ func (s *Serve) checkRules(r *reader, n *document.Node) {
 	for i, one := range s.Clients {
 		for _, key := range []string{"allow", "deny", "approve"} {
 			if list := clients[i].Member(key); list != nil && one.Name == "" {
-				r.wrongKey(list, `only for a client with a name; set name, such as name = "ada"`)
+				r.WrongKey(list, `only for a client with a name; set name, such as name = "ada"`)
 			}
 		}
 		for j, other := range s.Clients[:i] {
 			if one.Name != "" && one.Name == other.Name && !one.mayDoTheSameAs(&other) {
-				r.wrong(clients[i].Member("name"), "serve.clients[%d] has this name and other lists, another profile or another approve: write the same in both, or use another name", j)
+				r.Wrong(clients[i].Member("name"), "serve.clients[%d] has this name and other lists, another profile or another approve: write the same in both, or use another name", j)
 				break
 			}
 		}
@@ -488,7 +490,7 @@ func (s *Serve) checkRules(r *reader, n *document.Node) {
 		elements, _ := rules[i].Member("clients").AsList()
 		for j, pattern := range rule.Clients {
 			if j < len(elements) && s.OIDC == nil && !slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
-				r.wrong(elements[j], "no client has such a name%s", s.clientNames())
+				r.Wrong(elements[j], "no client has such a name%s", s.clientNames())
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
@@ -184,7 +185,7 @@ name = "all"
 		}
 	}
 	unknown, err := config.Assemble(
-		&config.Config{Serve: &config.Serve{Clients: []config.Client{{Token: config.Plain("x"), Name: "ada", Profile: "gone"}}}},
+		&config.Config{Serve: &config.Serve{Clients: []config.Client{{Token: values.Plain("x"), Name: "ada", Profile: "gone"}}}},
 		nil,
 	)
 	if err != nil {

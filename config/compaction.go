@@ -5,6 +5,9 @@ package config
 import (
 	"errors"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 )
@@ -14,24 +17,24 @@ type Compaction struct {
 	converse.Compaction
 	// Model is a model of the same API that writes the summaries; empty means the model
 	// of the conversation.
-	Model Value
+	Model values.Value
 }
 
-func (c *Compaction) fields() []field {
-	return []field{
-		{"window", integer(&c.Window, 1)},
-		{"at", number(&c.At, 0.01, 1)},
-		{"keep", integer(&c.Keep, 1)},
-		{"trim", countOrNone(&c.Trim)},
-		{"model", expanded(&c.Model)},
-		{"instructions", text(&c.Instructions)},
-		{"max_tokens", integer(&c.MaxTokens, 1)},
+func (c *Compaction) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("window", grammar.Integer(&c.Window, 1)),
+		grammar.Key("at", grammar.Number(&c.At, 0.01, 1)),
+		grammar.Key("keep", grammar.Integer(&c.Keep, 1)),
+		grammar.Key("trim", grammar.CountOrNone(&c.Trim)),
+		grammar.Key("model", grammar.Expanded(&c.Model)),
+		grammar.Key("instructions", grammar.Text(&c.Instructions)),
+		grammar.Key("max_tokens", grammar.Integer(&c.MaxTokens, 1)),
 	}
 }
 
-func (c *Compaction) check(r *reader, n *document.Node) {
+func (c *Compaction) check(r *grammar.Reader, n *document.Node) {
 	if at := n.Member("at"); at != nil && n.Member("window") == nil {
-		r.wrongKey(at, "this is a share of window, which is not set; set window, in tokens")
+		r.WrongKey(at, "this is a share of window, which is not set; set window, in tokens")
 	}
 }
 
@@ -47,11 +50,11 @@ func (a *Assembly) assembleCompaction(config *Config, o *AssembleOptions) error 
 		return nil
 	}
 	if err := config.Model.checkKey(); err != nil {
-		return about("compaction.model", errors.New("the summary uses the API of the conversation's model, which is misconfigured"))
+		return grammar.About("compaction.model", errors.New("the summary uses the API of the conversation's model, which is misconfigured"))
 	}
 	model, err := a.openModel(config.Model, c.Model.Reveal(), config.placer(config.Model, "model", "compaction.model"), o)
 	if err != nil {
-		return about("compaction.model", err)
+		return grammar.About("compaction.model", err)
 	}
 	compaction.Model = model
 	if a.fallbacks != nil {

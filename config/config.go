@@ -5,6 +5,8 @@ package config
 import (
 	"time"
 
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/overrides"
 	"github.com/consort-go/consort/converse"
@@ -52,7 +54,7 @@ type Config struct {
 	Tools Tools
 	// Trusted holds facts about the person who runs the program, by name. Tools may see
 	// them, models may not. May be nil.
-	Trusted map[string]Trusted
+	Trusted map[string]values.Trusted
 	// Audit configures the record of each invocation; nil records nothing.
 	Audit *Audit
 	// History configures where conversations are stored; nil keeps them in memory, unless
@@ -78,7 +80,7 @@ type Conversation struct {
 	Instructions string
 	// Spill is the folder for the text that ResultBytes cuts off, as spill.Folder
 	// stores it; empty for none.
-	Spill Value
+	Spill values.Value
 	// Identity lists the names of the trusted values that identify a person. Approvals,
 	// budgets and the conversations of served clients are bound to them. Nil means all.
 	Identity []string
@@ -136,18 +138,18 @@ type Server struct {
 	Transport Transport
 	// Command is the program and its arguments. Required for [Stdio]. Command,
 	// Environment, Directory and Limits are only allowed for [Stdio].
-	Command []Value
+	Command []values.Value
 	// Environment holds variables for the process, in addition to a small safe set.
-	Environment map[string]Value
+	Environment map[string]values.Value
 	// Directory is the working directory of the process; empty means the one of this
 	// process.
-	Directory Value
+	Directory values.Value
 	// Limits are resource limits for each process of the server. They work only on Linux.
 	Limits mcpadapter.ResourceLimits
 	// URL is the address of the server. Required for [HTTP] and [SSE]. Headers are sent
 	// with each request. Both are only allowed for [HTTP] and [SSE].
-	URL     Value
-	Headers map[string]Value
+	URL     values.Value
+	Headers map[string]values.Value
 	// OAuth is the login at the server, for [HTTP] and [SSE] only; nil without a login.
 	OAuth *OAuth
 	// Roots are the places that the server is told it may work in; see
@@ -175,13 +177,13 @@ type Supervision struct {
 	// Pin is the file with the pinned definitions of its tools. Several servers may share
 	// it. If it is not set, nothing is pinned. PinPolicy says what happens to a tool that
 	// has changed; empty means pins.SetAside.
-	Pin       Value
+	Pin       values.Value
 	PinPolicy pins.Policy
 	// Tools has names and descriptions for tools, by the server's own names. The new name of
 	// a tool is its name everywhere else, also in Allow, Deny and Pin. May be nil.
 	Tools map[string]Override
 	// Settings belong to the ensemble; its invokers can read them.
-	Settings Table
+	Settings values.Table
 	// Disabled leaves the server out; the key is enabled = false.
 	Disabled bool
 	// Origin is where the server was defined, as FILE:LINE, for messages; may be empty.

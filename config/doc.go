@@ -29,9 +29,9 @@
 //
 // # Secrets
 //
-// [Value] holds a string whose environment variables were replaced, and [Table] a
-// free-form table. Printing either, with any verb or as JSON, shows the text in the file
-// or [hidden]. Reveal returns the real text.
+// Package values has the strings and free-form tables that can contain secrets. Printing
+// either, with any verb or as JSON, shows the text in the file or [hidden]. Reveal returns
+// the real text.
 //
 // [Assemble] also redacts secrets from the output of servers and tools before it enters a
 // history, an event, a log or an error. docs/configuration.md defines what counts as a
@@ -55,8 +55,8 @@
 // # How a file is read
 //
 // A TOML document and an imported JSON document become the same tree of values with
-// positions (document.go, toml.go, json.go). One walker (reader.go) processes a tree with
-// lists of fields (root.go, server.go, imports.go). Each field binds a key to a kind of
-// value (values.go) and to its destination in a struct. The lists are the whole grammar.
+// positions (internal/document). One walker processes a tree with lists of fields (root.go,
+// server.go, imports.go). Each field binds a key to a kind of value and to its destination
+// in a struct (internal/grammar). The lists are the whole grammar.
 // docs/decisions/0005-configuration.md lists the rejected alternatives.
 package config

@@ -55,22 +55,3 @@ call_timeout = 30
 	// consort.toml:3:1: mcp.weather.comand: unknown key; did you mean "command"?
 	// consort.toml:4:16: mcp.weather.call_timeout: expected a duration such as "30s", found an integer: write it in quotes and with its unit
 }
-
-// A value is shown as it stands in the file.
-func ExampleValue() {
-	settings, err := config.Parse("consort.toml", []byte(`
-[mcp.database]
-url = "https://${REGION}.example.com/mcp"
-headers = {Authorization = "Bearer ${TOKEN}"}
-`), &config.Options{Lookup: func(name string) (string, bool) { return "xyzzy", true }})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	server := settings.MCP["database"]
-	fmt.Println(server.URL, server.Headers)
-	fmt.Println(server.URL.Reveal())
-	// Output:
-	// https://${REGION}.example.com/mcp map[Authorization:[hidden]]
-	// https://xyzzy.example.com/mcp
-}

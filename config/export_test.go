@@ -15,7 +15,7 @@ import (
 func Grammar() map[string]string {
 	kinds := map[string]string{}
 	var s *hostServer
-	for _, key := range keysOf(Keys(), "mcpServers.NAME.", foreignServer(&s).fields) {
+	for _, key := range keysOf(Keys(), "mcpServers.NAME.", foreignServer(&s).Fields) {
 		kinds[key.Path] = strings.TrimPrefix(strings.TrimPrefix(key.Kind, "an "), "a ")
 	}
 	return kinds

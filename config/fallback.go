@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 )
 
 // fallbacks is a list of tables with the keys of [Model], without fallbacks of their own.
 // The reference describes these keys only once.
-func fallbacks(to *[]Model) value {
-	v := each(to, func(m *Model) value { return tableOf(m.ownFields(), m.check) })
-	v.fields = nil
+func fallbacks(to *[]Model) grammar.Kind {
+	v := grammar.Each(to, func(m *Model) grammar.Kind { return grammar.Table(m.ownFields(), m.check) })
+	v.Fields = nil
 	return v
 }
 
@@ -54,12 +57,12 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 		return nil
 	}
 	first, err := a.openModel(config.Model, config.Model.Name.Reveal(), config.placer(config.Model, "model", "model.name"), o)
-	errs := []error{about("model", err)}
+	errs := []error{grammar.About("model", err)}
 	var others []converse.Model
 	for i, m := range config.Model.models()[1:] {
 		table := fmt.Sprintf("model.fallback[%d]", i)
 		model, err := a.openModel(m, m.Name.Reveal(), config.placer(m, table, table+".name"), o)
-		errs = append(errs, about(table, err))
+		errs = append(errs, grammar.About(table, err))
 		others = append(others, config.finding(model))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -98,7 +101,7 @@ func (a *Assembly) OpenModel(config *Config, name string) (converse.Model, error
 		}
 	}
 	other := *config.Model
-	other.Name = Plain(name)
+	other.Name = values.Plain(name)
 	if other.decisive().Of() != config.Model.decisive().Of() || other.isContradictory() {
 		return nil, fmt.Errorf("the model %q belongs to another provider than that of [model]; add it to the configuration as a [[model.fallback]]", name)
 	}

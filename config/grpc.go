@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/ensemble"
@@ -17,11 +20,11 @@ import (
 type GRPCServer struct {
 	// Address is the address of the server: HOST:PORT, or another gRPC target such as
 	// unix:/run/tools.sock. Exactly one of Address and Dapr is set.
-	Address Value
+	Address values.Value
 	// Dapr is the app ID by which this program's Dapr sidecar knows the server.
 	// DAPR_GRPC_ENDPOINT and DAPR_GRPC_PORT locate the sidecar, DAPR_API_TOKEN is sent to
 	// it.
-	Dapr Value
+	Dapr values.Value
 	// MCP says that the server offers MCP messages as frames of a stream, and not the tool
 	// service; the key is service.
 	MCP bool
@@ -34,9 +37,9 @@ type GRPCServer struct {
 	// to other machines too, where others can read them.
 	PlaintextSecrets bool
 	// Token is the bearer token of each request; may be empty.
-	Token Value
+	Token values.Value
 	// Metadata is sent with each request; may be nil.
-	Metadata map[string]Value
+	Metadata map[string]values.Value
 	// Category requests only the tools of this category. Caller identifies the caller in
 	// the server's audit trail. Both are for the tool service only, and may be empty.
 	Category, Caller string
@@ -65,61 +68,61 @@ type GRPCServer struct {
 type TLS struct {
 	// CA has the root certificates for verifying the other side. For a client, empty means
 	// the root certificates of the system; for a server, that clients need no certificate.
-	CA Value
+	CA values.Value
 	// Certificate and Key are this side's; set both or neither. A server needs them.
-	Certificate, Key Value
+	Certificate, Key values.Value
 }
 
 // grpcServer is one [grpc.NAME] table.
-func grpcServer(s **GRPCServer) value {
+func grpcServer(s **GRPCServer) grammar.Kind {
 	*s = new(GRPCServer)
-	return tableOf((*s).fields(), (*s).check).lenientIf("enabled", false)
+	return grammar.Table((*s).fields(), (*s).check).LenientIf("enabled", false)
 }
 
-func (s *GRPCServer) fields() []field {
-	return append(s.Supervision.fields(), []field{
-		{"address", grpcTarget(&s.Address)},
-		{"dapr", expanded(&s.Dapr)},
-		{"service", wordFor(&s.MCP, word[bool]{"tools", false}, word[bool]{"mcp", true})},
-		{"tls", tableOf(s.tlsFields(), s.checkTLS)},
-		{"token", grpcToken(&s.Token)},
-		{"metadata", byName(&s.Metadata, metadataValue, plaintext.MetadataName)},
-		{"category", text(&s.Category)},
-		{"caller", text(&s.Caller)},
-		{"max_message", size(&s.MaxMessage)},
-		{"ping_after", pingAfter(&s.PingAfter)},
-		{"sampling", boolean(&s.Sampling)},
-		{"roots", each(&s.Roots, root)},
-		{"client_roots", boolean(&s.ClientRoots)},
-		{"protocol", protocolVersion(&s.Protocol)},
-		{"trusted", tableOf([]field{
-			{"arguments", byName(&s.Fill, text[string], plaintext.ArgumentName)},
-			{"metadata", byName(&s.TrustedMetadata, text[string], plaintext.MetadataName)},
-		}, nil)},
+func (s *GRPCServer) fields() []grammar.Field {
+	return append(s.Supervision.fields(), []grammar.Field{
+		grammar.Key("address", grpcTarget(&s.Address)),
+		grammar.Key("dapr", grammar.Expanded(&s.Dapr)),
+		grammar.Key("service", grammar.WordFor(&s.MCP, grammar.Means("tools", false), grammar.Means("mcp", true))),
+		grammar.Key("tls", grammar.Table(s.tlsFields(), s.checkTLS)),
+		grammar.Key("token", grpcToken(&s.Token)),
+		grammar.Key("metadata", grammar.ByName(&s.Metadata, metadataValue, plaintext.MetadataName)),
+		grammar.Key("category", grammar.Text(&s.Category)),
+		grammar.Key("caller", grammar.Text(&s.Caller)),
+		grammar.Key("max_message", grammar.Size(&s.MaxMessage)),
+		grammar.Key("ping_after", pingAfter(&s.PingAfter)),
+		grammar.Key("sampling", grammar.Boolean(&s.Sampling)),
+		grammar.Key("roots", grammar.Each(&s.Roots, root)),
+		grammar.Key("client_roots", grammar.Boolean(&s.ClientRoots)),
+		grammar.Key("protocol", grammar.ProtocolVersion(&s.Protocol)),
+		grammar.Key("trusted", grammar.Table([]grammar.Field{
+			grammar.Key("arguments", grammar.ByName(&s.Fill, grammar.Text[string], plaintext.ArgumentName)),
+			grammar.Key("metadata", grammar.ByName(&s.TrustedMetadata, grammar.Text[string], plaintext.MetadataName)),
+		}, nil)),
 	}...)
 }
 
-func (s *GRPCServer) tlsFields() []field {
-	return []field{
-		{"ca", directory(&s.TLS.CA)},
-		{"certificate", directory(&s.TLS.Certificate)},
-		{"key", directory(&s.TLS.Key)},
-		{"plaintext", boolean(&s.Plaintext)},
-		{"plaintext_secrets", boolean(&s.PlaintextSecrets)},
+func (s *GRPCServer) tlsFields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("ca", grammar.Path(&s.TLS.CA)),
+		grammar.Key("certificate", grammar.Path(&s.TLS.Certificate)),
+		grammar.Key("key", grammar.Path(&s.TLS.Key)),
+		grammar.Key("plaintext", grammar.Boolean(&s.Plaintext)),
+		grammar.Key("plaintext_secrets", grammar.Boolean(&s.PlaintextSecrets)),
 	}
 }
 
-func (s *GRPCServer) checkTLS(r *reader, n *document.Node) {
+func (s *GRPCServer) checkTLS(r *grammar.Reader, n *document.Node) {
 	certificate, key, plain := n.Member("certificate"), n.Member("key"), n.Member("plaintext")
 	switch {
 	case certificate != nil && key == nil:
-		r.missing(n, "key", `missing: expected the file of the certificate's key, such as key = "client.key"`)
+		r.Missing(n, "key", `missing: expected the file of the certificate's key, such as key = "client.key"`)
 	case key != nil && certificate == nil:
-		r.missing(n, "certificate", `missing: expected the file of the key's certificate, such as certificate = "client.pem"`)
+		r.Missing(n, "certificate", `missing: expected the file of the key's certificate, such as certificate = "client.pem"`)
 	}
 	for _, name := range []string{"ca", "certificate", "key"} {
 		if stray := n.Member(name); stray != nil && s.Plaintext {
-			r.wrongKey(stray, "plaintext = true disables TLS; remove one of them")
+			r.WrongKey(stray, "plaintext = true disables TLS; remove one of them")
 		}
 	}
 	if secrets := n.Member("plaintext_secrets"); s.PlaintextSecrets && !s.Plaintext {
@@ -127,27 +130,27 @@ func (s *GRPCServer) checkTLS(r *reader, n *document.Node) {
 		if plain != nil {
 			at = plain
 		}
-		r.problems.add(problemAt(r.source.Of(at), at.KeyAt, secrets.Path(), "only with plaintext = true; with TLS, others cannot read them"))
+		r.Faults.Add(grammar.FaultAt(r.Source.Of(at), at.KeyAt, secrets.Path(), "only with plaintext = true; with TLS, others cannot read them"))
 	}
 }
 
 // check validates the table as a whole.
-func (s *GRPCServer) check(r *reader, n *document.Node) {
+func (s *GRPCServer) check(r *grammar.Reader, n *document.Node) {
 	s.Supervision.check(r, n)
 	address, dapr := n.Member("address"), n.Member("dapr")
 	switch {
 	case address == nil && dapr == nil:
-		r.missing(n, "address", `missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`)
+		r.Missing(n, "address", `missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`)
 	case address != nil && dapr != nil:
 		later := address
 		if dapr.KeyAt > address.KeyAt {
 			later = dapr
 		}
-		r.wrongKey(later, "a server has either address or dapr, not both: remove one")
+		r.WrongKey(later, "a server has either address or dapr, not both: remove one")
 	}
 	if plain := s.Plaintext && dapr != nil; plain {
 		stray := n.Member("tls").Member("plaintext")
-		r.wrongKey(stray, "the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used")
+		r.WrongKey(stray, "the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used")
 	}
 	s.speaks(r, n)
 	s.exposes(r, n, address)
@@ -155,7 +158,7 @@ func (s *GRPCServer) check(r *reader, n *document.Node) {
 }
 
 // speaks reports keys that have no meaning for the chosen service.
-func (s *GRPCServer) speaks(r *reader, n *document.Node) {
+func (s *GRPCServer) speaks(r *grammar.Reader, n *document.Node) {
 	strays := []*document.Node{n.Member("sampling"), n.Member("protocol"), n.Member("roots"), n.Member("client_roots"), n.Member("instructions")}
 	other := "tools"
 	if s.MCP {
@@ -166,25 +169,25 @@ func (s *GRPCServer) speaks(r *reader, n *document.Node) {
 	}
 	for _, stray := range strays {
 		if stray != nil {
-			r.wrongKey(stray, "not for a server with service = %q: remove it", other)
+			r.WrongKey(stray, "not for a server with service = %q: remove it", other)
 		}
 	}
 }
 
 // exposes reports secrets that would leave the machine in plain text, unless
 // PlaintextSecrets allows it.
-func (s *GRPCServer) exposes(r *reader, n, address *document.Node) {
-	if address == nil || s.Address.held == nil || !s.Plaintext || s.PlaintextSecrets || grpctool.IsLocal(s.Address.Reveal()) {
+func (s *GRPCServer) exposes(r *grammar.Reader, n, address *document.Node) {
+	if address == nil || s.Address == (values.Value{}) || !s.Plaintext || s.PlaintextSecrets || grpctool.IsLocal(s.Address.Reveal()) {
 		return
 	}
 	secret := s.Token.Reveal() != "" || len(s.Metadata) > 0 || len(s.TrustedMetadata) > 0
 	if plain := n.Member("tls").Member("plaintext"); secret {
-		r.wrong(plain, "the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true")
+		r.Wrong(plain, "the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true")
 	}
 }
 
 // twice reports metadata that is set twice.
-func (s *GRPCServer) twice(r *reader, n *document.Node) {
+func (s *GRPCServer) twice(r *grammar.Reader, n *document.Node) {
 	fixed := map[string]string{}
 	if n.Member("token") != nil {
 		fixed["authorization"] = "token"
@@ -192,7 +195,7 @@ func (s *GRPCServer) twice(r *reader, n *document.Node) {
 	report := func(table *document.Node) {
 		for _, member := range table.Members() {
 			if by, is := fixed[member.Key]; is {
-				r.wrongKey(member, "this metadata is set in %s already", by)
+				r.WrongKey(member, "this metadata is set in %s already", by)
 			}
 		}
 	}
@@ -208,7 +211,7 @@ func (s *GRPCServer) twice(r *reader, n *document.Node) {
 }
 
 // distinctServers reports server names that are used twice.
-func distinctServers(r *reader, root *document.Node) {
+func distinctServers(r *grammar.Reader, root *document.Node) {
 	mcp, grpc := root.Member("mcp"), root.Member("grpc")
 	if mcp == nil || grpc == nil {
 		return
@@ -219,46 +222,46 @@ func distinctServers(r *reader, root *document.Node) {
 			if earlier.KeyAt > over.KeyAt {
 				earlier, later = over, earlier
 			}
-			line, _ := r.source.Position(earlier.KeyAt)
-			r.wrongKey(later, "another server already has this name: %s on line %d", earlier.Path(), line)
+			line, _ := r.Source.Position(earlier.KeyAt)
+			r.WrongKey(later, "another server already has this name: %s on line %d", earlier.Path(), line)
 		}
 	}
 }
 
 // grpcTarget is the address of a gRPC server.
-func grpcTarget(to *Value) value {
-	return value{kind: "a string with variables", read: func(r *reader, n *document.Node) {
-		e, ok := r.replace(n)
+func grpcTarget(to *values.Value) grammar.Kind {
+	return grammar.Kind{Name: "a string with variables", Read: func(r *grammar.Reader, n *document.Node) {
+		e, ok := r.Replace(n)
 		switch {
-		case !ok || !r.filled(n, e):
+		case !ok || !r.Filled(n, e):
 		case strings.HasPrefix(e.Text, "http://"), strings.HasPrefix(e.Text, "https://"):
-			r.wrong(n, `expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`)
+			r.Wrong(n, `expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`)
 		default:
-			*to = valueOf(e, e.Shown)
+			*to = grammar.ValueOf(e, e.Shown)
 		}
 	}}
 }
 
 // grpcToken is a bearer token that is valid in gRPC metadata.
-func grpcToken(to *Value) value {
-	v := secret(to)
-	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
-		if v.read(r, n); strings.ContainsFunc(to.Reveal(), func(c rune) bool { return c <= ' ' || c > '~' }) {
-			r.wrong(n, "expected a bearer token: printable ASCII without spaces, and without the word Bearer")
+func grpcToken(to *values.Value) grammar.Kind {
+	v := grammar.Secret(to)
+	return grammar.Kind{Name: v.Name, Read: func(r *grammar.Reader, n *document.Node) {
+		if v.Read(r, n); strings.ContainsFunc(to.Reveal(), func(c rune) bool { return c <= ' ' || c > '~' }) {
+			r.Wrong(n, "expected a bearer token: printable ASCII without spaces, and without the word Bearer")
 		}
 	}}
 }
 
 // metadataValue is a secret that is valid in gRPC metadata (gRPC over HTTP/2, section
 // Requests).
-func metadataValue(to *Value) value {
-	v := secret(to)
-	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
-		v.read(r, n)
+func metadataValue(to *values.Value) grammar.Kind {
+	v := grammar.Secret(to)
+	return grammar.Kind{Name: v.Name, Read: func(r *grammar.Reader, n *document.Node) {
+		v.Read(r, n)
 		text := to.Reveal()
 		unfit := strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' }) || strings.TrimSpace(text) != text
 		if unfit && !strings.HasSuffix(n.Key, "-bin") {
-			r.wrong(n, "expected printable ASCII without spaces at an end; metadata whose name ends in -bin takes any text")
+			r.Wrong(n, "expected printable ASCII without spaces at an end; metadata whose name ends in -bin takes any text")
 		}
 	}}
 }
@@ -266,11 +269,11 @@ func metadataValue(to *Value) value {
 // minPing is the minimum that gRPC enforces; it raises shorter times to this.
 const minPing = 10 * time.Second
 
-func pingAfter(to *time.Duration) value {
-	v := duration(to)
-	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
-		if v.read(r, n); *to != 0 && *to < minPing {
-			r.wrong(n, `expected a duration of at least "10s"; keepalive has no such limit`)
+func pingAfter(to *time.Duration) grammar.Kind {
+	v := grammar.Duration(to)
+	return grammar.Kind{Name: v.Name, Read: func(r *grammar.Reader, n *document.Node) {
+		if v.Read(r, n); *to != 0 && *to < minPing {
+			r.Wrong(n, `expected a duration of at least "10s"; keepalive has no such limit`)
 		}
 	}}
 }
@@ -293,7 +296,7 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 	if !s.Plaintext {
 		var err error
 		if options.TLS, err = grpctool.TLSFiles(s.TLS.CA.Reveal(), s.TLS.Certificate.Reveal(), s.TLS.Key.Reveal()); err != nil {
-			return nil, about("tls", err)
+			return nil, grammar.About("tls", err)
 		}
 	}
 	address, application := s.Address.Reveal(), s.Dapr.Reveal()

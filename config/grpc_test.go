@@ -22,6 +22,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -110,10 +111,10 @@ func TestGRPCProblems(t *testing.T) {
 
 func TestGRPCThatCannotBeAssembled(t *testing.T) {
 	_, err := config.Assemble(&config.Config{GRPC: map[string]*config.GRPCServer{
-		"nil": nil, "none": {}, "both": {Address: config.Plain("x"), Dapr: config.Plain("x")},
-		"files": {Address: config.Plain("x"), TLS: config.TLS{CA: config.Plain(filepath.Join(t.TempDir(), "ca.pem"))}},
-		"words": {Address: config.Plain("x"), Supervision: config.Supervision{Options: ensemble.Options{Trust: "maybe"}}},
-		"off":   {Supervision: config.Supervision{Disabled: true}}, "twice": {Address: config.Plain("x")},
+		"nil": nil, "none": {}, "both": {Address: values.Plain("x"), Dapr: values.Plain("x")},
+		"files": {Address: values.Plain("x"), TLS: config.TLS{CA: values.Plain(filepath.Join(t.TempDir(), "ca.pem"))}},
+		"words": {Address: values.Plain("x"), Supervision: config.Supervision{Options: ensemble.Options{Trust: "maybe"}}},
+		"off":   {Supervision: config.Supervision{Disabled: true}}, "twice": {Address: values.Plain("x")},
 	}, MCP: map[string]*config.Server{"twice": {Transport: config.HTTP}}}, nil)
 	if err == nil {
 		t.Fatal("no error")

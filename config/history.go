@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse/history"
@@ -91,10 +94,10 @@ func (k StoreKind) Title() string {
 type History struct {
 	history.Retention
 	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required for both.
-	Path Value
+	Path values.Value
 	// DSN locates the server and the database of StorePostgres, and may contain a
 	// password. Required for StorePostgres.
-	DSN Value
+	DSN values.Value
 	// Schema is the schema of the PostgreSQL tables; empty means consort.
 	Schema string
 	// Store is the kind; empty means StoreSQLite.
@@ -103,34 +106,34 @@ type History struct {
 	AskDoubt bool
 }
 
-func (h *History) fields() []field {
-	return []field{
-		{"path", directory(&h.Path)},
-		{"store", choice(&h.Store, storeKinds()...)},
-		{"dsn", secret(&h.DSN)},
-		{"schema", text(&h.Schema)},
-		{"doubt", wordFor(&h.AskDoubt, word[bool]{"report", false}, word[bool]{"ask", true})},
-		{"keep", duration(&h.Keep)},
-		{"rules", each(&h.Rules, func(rule *history.RetentionRule) value { return tableOf(ruleFields(rule), checkRule) })},
-		{"prune_open", boolean(&h.ExpireOpen)},
+func (h *History) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("path", grammar.Path(&h.Path)),
+		grammar.Key("store", grammar.Choice(&h.Store, storeKinds()...)),
+		grammar.Key("dsn", grammar.Secret(&h.DSN)),
+		grammar.Key("schema", grammar.Text(&h.Schema)),
+		grammar.Key("doubt", grammar.WordFor(&h.AskDoubt, grammar.Means("report", false), grammar.Means("ask", true))),
+		grammar.Key("keep", grammar.Duration(&h.Keep)),
+		grammar.Key("rules", grammar.Each(&h.Rules, func(rule *history.RetentionRule) grammar.Kind { return grammar.Table(ruleFields(rule), checkRule) })),
+		grammar.Key("prune_open", grammar.Boolean(&h.ExpireOpen)),
 	}
 }
 
-func ruleFields(rule *history.RetentionRule) []field {
-	return []field{{"tag", text(&rule.Tag)}, {"owner", text(&rule.Owner)}, {"keep", duration(&rule.Keep)}}
+func ruleFields(rule *history.RetentionRule) []grammar.Field {
+	return []grammar.Field{grammar.Key("tag", grammar.Text(&rule.Tag)), grammar.Key("owner", grammar.Text(&rule.Owner)), grammar.Key("keep", grammar.Duration(&rule.Keep))}
 }
 
-func checkRule(r *reader, n *document.Node) {
+func checkRule(r *grammar.Reader, n *document.Node) {
 	if n.Member("tag") == nil && n.Member("owner") == nil {
-		r.missing(n, "tag", `missing: expected tag, owner, or both, to select the conversations of this rule; for all conversations, set history.keep`)
+		r.Missing(n, "tag", `missing: expected tag, owner, or both, to select the conversations of this rule; for all conversations, set history.keep`)
 	}
 }
 
-func (h *History) check(r *reader, n *document.Node) {
+func (h *History) check(r *grammar.Reader, n *document.Node) {
 	if h.Store == StoreNone {
 		for _, stray := range n.Members() {
 			if stray.Key != "store" {
-				r.wrongKey(stray, `not for store = "none", which stores nothing`)
+				r.WrongKey(stray, `not for store = "none", which stores nothing`)
 			}
 		}
 		return
@@ -145,17 +148,17 @@ func (h *History) check(r *reader, n *document.Node) {
 	}
 	switch {
 	case !hasPath && dsn == nil:
-		r.missing(n, "dsn", `missing: expected the address of the server, such as dsn = "env:DATABASE_URL"`)
+		r.Missing(n, "dsn", `missing: expected the address of the server, such as dsn = "env:DATABASE_URL"`)
 	case hasPath && path == nil:
-		r.missing(n, "path", `missing: expected the place of the conversations, such as path = "history.db"`)
+		r.Missing(n, "path", `missing: expected the place of the conversations, such as path = "history.db"`)
 	}
 	for _, stray := range []*document.Node{dsn, schema} {
 		if stray != nil && hasPath {
-			r.wrongKey(stray, "only for store = %s", plaintext.OneOf(remote))
+			r.WrongKey(stray, "only for store = %s", plaintext.OneOf(remote))
 		}
 	}
 	if path != nil && !hasPath {
-		r.wrongKey(path, "not for store = %q, whose place is set by dsn", h.Store)
+		r.WrongKey(path, "not for store = %q, whose place is set by dsn", h.Store)
 	}
 }
 
@@ -180,7 +183,7 @@ func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 	}
 	store, err := c.History.open(ctx, c.Redact())
 	if err != nil {
-		return nil, about("history", err)
+		return nil, grammar.About("history", err)
 	}
 	if folder := c.Conversation.Spill.Reveal(); folder != "" {
 		store = spill.NewFolder(folder).Store(store)
@@ -191,18 +194,18 @@ func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 func (h *History) open(ctx context.Context, clean func(string) string) (history.Store, error) {
 	found := h.Store.find()
 	if found == nil {
-		return nil, about("store", fmt.Errorf("unknown store %q", h.Store))
+		return nil, grammar.About("store", fmt.Errorf("unknown store %q", h.Store))
 	}
 	key, place := "path", h.Path
 	if !found.path {
 		key, place = "dsn", h.DSN
 	}
 	if place.Reveal() == "" {
-		return nil, about(key, errors.New("missing"))
+		return nil, grammar.About(key, errors.New("missing"))
 	}
 	store, err := found.open(ctx, h)
 	if err != nil {
-		return nil, about(key, redact.Error(err, clean))
+		return nil, grammar.About(key, redact.Error(err, clean))
 	}
 	return store, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 )
@@ -25,7 +26,7 @@ func TestTheStoreIsOpenedWhenItIsWanted(t *testing.T) {
 
 func openedWhenWanted(t *testing.T, kind config.StoreKind) {
 	path := filepath.Join(t.TempDir(), "talks")
-	parts, err := config.Assemble(&config.Config{History: &config.History{Path: config.Plain(path), Store: kind}}, nil)
+	parts, err := config.Assemble(&config.Config{History: &config.History{Path: values.Plain(path), Store: kind}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,15 +89,15 @@ func TestAStoreThatIsNone(t *testing.T) {
 		want  string
 	}{
 		"no path":     {config.History{}, "history.path: missing"},
-		"no database": {config.History{Path: config.Plain(other)}, "history.path: "},
-		"no folder":   {config.History{Path: config.Hidden("/nowhere-4711-secret/talks.db")}, "history.path: "},
-		"no file":     {config.History{Path: config.Plain(other), Store: config.StoreFiles}, "history.path: "},
+		"no database": {config.History{Path: values.Plain(other)}, "history.path: "},
+		"no folder":   {config.History{Path: values.Hidden("/nowhere-4711-secret/talks.db")}, "history.path: "},
+		"no file":     {config.History{Path: values.Plain(other), Store: config.StoreFiles}, "history.path: "},
 		"no DSN":      {config.History{Store: config.StorePostgres}, "history.dsn: missing"},
 		"no server": {
-			config.History{Store: config.StorePostgres, DSN: config.Hidden("postgres://me:pass-4711@127.0.0.1:1/x?connect_timeout=2")}, "history.dsn: ",
+			config.History{Store: config.StorePostgres, DSN: values.Hidden("postgres://me:pass-4711@127.0.0.1:1/x?connect_timeout=2")}, "history.dsn: ",
 		},
-		"not a DSN": {config.History{Store: config.StorePostgres, DSN: config.Hidden("host=127.0.0.1 password='pass-4711' port=nonsense")}, "history.dsn: "},
-		"no kind":   {config.History{Path: config.Plain(other), Store: "paper"}, `history.store: unknown store "paper"`},
+		"not a DSN": {config.History{Store: config.StorePostgres, DSN: values.Hidden("host=127.0.0.1 password='pass-4711' port=nonsense")}, "history.dsn: "},
+		"no kind":   {config.History{Path: values.Plain(other), Store: "paper"}, `history.store: unknown store "paper"`},
 	} {
 		store, err := (&config.Config{History: &test.table}).OpenHistory(t.Context())
 		if store != nil || err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "4711") {
@@ -114,7 +115,7 @@ func TestAPasswordOfADatabaseIsASecret(t *testing.T) {
 		`host=db password = 'hunter\'s \\ 4711' user=me`:  `hunter's \ 4711`,
 		"host=db.hidden.example user=me":                  "host=db.hidden.example user=me",
 	} {
-		c := &config.Config{History: &config.History{Store: config.StorePostgres, DSN: config.Hidden(dsn)}}
+		c := &config.Config{History: &config.History{Store: config.StorePostgres, DSN: values.Hidden(dsn)}}
 		if got := c.Redact()("it was " + said + "!"); got != "it was [secret]!" {
 			t.Errorf("%s: %s", dsn, got)
 		}

@@ -6,13 +6,16 @@ import (
 	"cmp"
 	"path/filepath"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/expand"
 	"github.com/consort-go/consort/config/internal/plaintext"
 )
 
-// imports adds the servers of the imported files.
-func (c *Config) imports(r *reader, root *document.Node, options *Options) {
+// imports adds the servers of the imported files, and to ignored their other keys.
+func (c *Config) imports(r *grammar.Reader, root *document.Node, options *Options, ignored *grammar.Faults) {
 	member := root.Member("import")
 	if member == nil {
 		return
@@ -25,46 +28,43 @@ func (c *Config) imports(r *reader, root *document.Node, options *Options) {
 		}
 		path := written
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(r.source.Of(element).Folder(), path)
+			path = filepath.Join(r.Source.Of(element).Folder(), path)
 		}
 		data, err := options.read(path)
 		if err != nil {
-			r.wrong(element, "%s", fileFault(err)).Err = err
+			r.Wrong(element, "%s", fileFault(err)).Err = err
 			continue
 		}
 		src := &document.Source{Name: path, Data: data}
-		if tree := r.problems.tree(document.JSON, src); tree != nil {
-			c.importTree(r, src, tree)
+		if tree := r.Faults.Tree(document.JSON, src); tree != nil {
+			c.importTree(r, src, tree, ignored)
 		}
 	}
-	sortProblems(c.Ignored)
 }
 
 // importTree adds the servers of the file src of another MCP host; r has read the
 // configuration itself.
-func (c *Config) importTree(r *reader, src *document.Source, tree *document.Node) {
-	ignored := &problems{}
-	c.importFile(&reader{source: src, problems: r.problems, Expander: expand.Expander{Lookup: r.Lookup, Foreign: true}, ignored: ignored}, tree)
-	c.Ignored = append(c.Ignored, ignored.list...)
+func (c *Config) importTree(r *grammar.Reader, src *document.Source, tree *document.Node, ignored *grammar.Faults) {
+	c.importFile(&grammar.Reader{Source: src, Faults: r.Faults, Expander: expand.Expander{Lookup: r.Lookup, Foreign: true}, Ignored: ignored}, tree)
 }
 
 // importFile adds the servers under mcpServers, or under servers as VS Code calls them. The
 // rest of the file belongs to the other host.
-func (c *Config) importFile(r *reader, root *document.Node) {
+func (c *Config) importFile(r *grammar.Reader, root *document.Node) {
 	servers := cmp.Or(root.Member("mcpServers"), root.Member("servers"))
 	if servers == nil {
-		r.missing(root, "mcpServers", `missing: expected an object of servers by name, as in {"mcpServers": {"NAME": {"command": "npx"}}}`)
+		r.Missing(root, "mcpServers", `missing: expected an object of servers by name, as in {"mcpServers": {"NAME": {"command": "npx"}}}`)
 		return
 	}
 	var found map[string]*hostServer
-	byName(&found, foreignServer, plaintext.ServerName).read(r, servers)
+	grammar.ByName(&found, foreignServer, plaintext.ServerName).Read(r, servers)
 	t, ok := servers.Value.(*document.Table)
 	if !ok {
 		return
 	}
 	for _, member := range t.Members {
 		if earlier := c.Supervised()[member.Key]; earlier != nil {
-			r.wrongKey(member, "another server already has this name, from %s", earlier.Origin)
+			r.WrongKey(member, "another server already has this name, from %s", earlier.Origin)
 			continue
 		}
 		if c.MCP == nil {
@@ -77,39 +77,39 @@ func (c *Config) importFile(r *reader, root *document.Node) {
 // hostServer is a server in the format of other MCP hosts.
 type hostServer struct {
 	Server
-	Exec Value
-	Args []Value
+	Exec values.Value
+	Args []values.Value
 }
 
 // hostTransports are the names of transports in files of other hosts.
-var hostTransports = []word[Transport]{
-	{"stdio", Stdio}, {"http", HTTP}, {"sse", SSE},
-	{"streamable-http", HTTP}, {"streamable_http", HTTP}, {"streamableHttp", HTTP},
+var hostTransports = []grammar.Word[Transport]{
+	grammar.Means("stdio", Stdio), grammar.Means("http", HTTP), grammar.Means("sse", SSE),
+	grammar.Means("streamable-http", HTTP), grammar.Means("streamable_http", HTTP), grammar.Means("streamableHttp", HTTP),
 }
 
-func foreignServer(s **hostServer) value {
+func foreignServer(s **hostServer) grammar.Kind {
 	*s = new(hostServer)
-	return tableOf((*s).fields(), (*s).check).lenientIf("disabled", true)
+	return grammar.Table((*s).fields(), (*s).check).LenientIf("disabled", true)
 }
 
-func (s *hostServer) fields() []field {
-	kind := wordFor(&s.Transport, hostTransports...)
-	return []field{
-		{"type", kind},
-		{"transport", kind},
-		{"command", expanded(&s.Exec)},
-		{"args", each(&s.Args, argument)},
-		{"env", byName(&s.Environment, environmentValue, plaintext.VariableName)},
-		{"cwd", directory(&s.Directory)},
-		{"url", address(&s.URL)},
-		{"serverUrl", address(&s.URL)},
-		{"httpUrl", address(&s.URL)},
-		{"headers", byName(&s.Headers, headerValue, plaintext.HeaderName)},
-		{"disabled", boolean(&s.Disabled)},
+func (s *hostServer) fields() []grammar.Field {
+	kind := grammar.WordFor(&s.Transport, hostTransports...)
+	return []grammar.Field{
+		grammar.Key("type", kind),
+		grammar.Key("transport", kind),
+		grammar.Key("command", grammar.Expanded(&s.Exec)),
+		grammar.Key("args", grammar.Each(&s.Args, grammar.Argument)),
+		grammar.Key("env", grammar.ByName(&s.Environment, grammar.VariableValue, plaintext.VariableName)),
+		grammar.Key("cwd", grammar.Path(&s.Directory)),
+		grammar.Key("url", grammar.Address(&s.URL)),
+		grammar.Key("serverUrl", grammar.Address(&s.URL)),
+		grammar.Key("httpUrl", grammar.Address(&s.URL)),
+		grammar.Key("headers", grammar.ByName(&s.Headers, grammar.HeaderValue, plaintext.HeaderName)),
+		grammar.Key("disabled", grammar.Boolean(&s.Disabled)),
 	}
 }
 
-func (s *hostServer) check(r *reader, n *document.Node) {
+func (s *hostServer) check(r *grammar.Reader, n *document.Node) {
 	s.originate(r, n)
 	keys := serverKeys{
 		transport: "type",
@@ -133,7 +133,7 @@ func (s *hostServer) check(r *reader, n *document.Node) {
 func (s *hostServer) server() *Server {
 	server := s.Server
 	if server.Transport == Stdio {
-		server.Command = append([]Value{s.Exec}, s.Args...)
+		server.Command = append([]values.Value{s.Exec}, s.Args...)
 	}
 	return &server
 }

@@ -2,7 +2,11 @@
 
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/consort-go/consort/config/internal/grammar"
+)
 
 // A Key is a key that a configuration can have.
 type Key struct {
@@ -21,18 +25,18 @@ type Key struct {
 func Keys() []Key { return keysOf(nil, "", new(Config).fields()) }
 
 // keysOf adds the keys of fields to keys.
-func keysOf(keys []Key, prefix string, fields []field) []Key {
+func keysOf(keys []Key, prefix string, fields []grammar.Field) []Key {
 	for _, f := range fields {
-		key := Key{Path: prefix + f.key, Kind: f.kind}
-		if f.kind == "a boolean" {
+		key := Key{Path: prefix + f.Key, Kind: f.Name}
+		if f.Name == "a boolean" {
 			key.Values = []string{"true", "false"}
 		}
-		for i, word := range strings.Split(f.kind, `"`) { // a kind with words names all of them
+		for i, word := range strings.Split(f.Name, `"`) { // a kind with words names all of them
 			if i%2 == 1 {
 				key.Values = append(key.Values, word)
 			}
 		}
-		keys = keysOf(append(keys, key), prefix+f.key+f.within+".", f.fields)
+		keys = keysOf(append(keys, key), prefix+f.Key+f.Within+".", f.Fields)
 	}
 	return keys
 }

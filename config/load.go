@@ -10,8 +10,11 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/expand"
+	"github.com/consort-go/consort/internal/jsonc"
 )
 
 // Options are the options of [Parse]. A nil pointer and the zero value of a field mean
@@ -65,32 +68,33 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 	if len(data) > maxFileBytes {
 		return nil, &Error{Problems: []*Problem{{File: name, Message: fileFault(errTooLarge), Err: errTooLarge}}}
 	}
-	r := &reader{
-		source:   &document.Source{Name: name, Data: withoutMark(data)},
-		problems: &problems{},
+	r := &grammar.Reader{
+		Source:   &document.Source{Name: name, Data: withoutMark(data)},
+		Faults:   &grammar.Faults{},
 		Expander: expand.Expander{Lookup: lookup},
 	}
-	config := &Config{}
+	config, ignored := &Config{}, &grammar.Faults{}
 	root, host := &document.Node{Value: document.NewTable()}, (*document.Node)(nil)
-	if isJSON(r.source.Data) {
-		host = r.problems.tree(document.JSON, r.source)
+	if isJSON(r.Source.Data) {
+		host = r.Faults.Tree(document.JSON, r.Source)
 	} else {
-		root = r.problems.tree(document.TOML, r.source)
+		root = r.Faults.Tree(document.TOML, r.Source)
 	}
 	if root != nil {
 		options.override(r, root)
-		r.table(root, config.fields())
+		r.Table(root, config.fields())
 		distinctServers(r, root)
 		if budgets := root.Member("budgets"); budgets != nil && config.Budgets != nil {
 			checkBudgets(config.Budgets, r, budgets, config.Model)
 		}
 		if host != nil {
-			config.importTree(r, r.source, host)
+			config.importTree(r, r.Source, host, ignored)
 		}
-		config.imports(r, root, options)
-		config.source, config.root = r.source, root
+		config.imports(r, root, options, ignored)
+		config.Ignored = problemsOf(ignored)
+		config.source, config.root = r.Source, root
 	}
-	if err := r.problems.err(); err != nil {
+	if err := errorOf(r.Faults); err != nil {
 		return nil, err
 	}
 	return config, nil
@@ -138,3 +142,9 @@ func fileFault(err error) string {
 
 // withoutMark removes the byte order mark that some editors write at the start.
 func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) }
+
+// isJSON reports whether data begins like a JSON object, after comments. Such a text is
+// never valid TOML.
+func isJSON(data []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(jsonc.Plain(data)), []byte("{"))
+}

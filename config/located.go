@@ -7,32 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/internal/redact"
 )
-
-// keyError is an error about a key that was found after the file was read.
-type keyError struct {
-	key    string // path of the key, or its last part if a table's error wraps this one
-	origin string // FILE:LINE of a table from another file; empty if unknown
-	err    error
-}
-
-func (e *keyError) Error() string { return e.key + ": " + e.err.Error() }
-func (e *keyError) Unwrap() error { return e.err }
-
-// about wraps err as an error about a key. If err is a keyError already, key is prepended
-// to its path. It returns nil if err is nil.
-func about(key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if of, ok := err.(*keyError); ok {
-		return &keyError{key + "." + of.key, of.origin, of.err}
-	}
-	return &keyError{key: key, err: err}
-}
 
 // Locate converts an error of [Config.OpenHistory] to an [*Error], with the position of
 // the key in the file. If the configuration was not read from a file, it returns err
@@ -46,7 +26,7 @@ func (c *Config) Locate(err error) error {
 
 // LocateKey converts an error about the value of a key, such as serve.http, to an [*Error]
 // with the position of the key, like [Config.Locate].
-func (c *Config) LocateKey(key string, err error) error { return c.Locate(about(key, err)) }
+func (c *Config) LocateKey(key string, err error) error { return c.Locate(grammar.About(key, err)) }
 
 // find returns the node of a key, or its nearest ancestor in the tree, or nil.
 func (c *Config) find(key string) (found *document.Node) {
@@ -71,21 +51,21 @@ func (c *Config) located(err error, clean func(string) string) error {
 	if c.root == nil {
 		return redact.Error(fmt.Errorf("config: %w", err), clean)
 	}
-	found := &problems{}
+	found := &grammar.Faults{}
 	c.collect(found, "", "", err, clean)
-	return found.err()
+	return errorOf(found)
 }
 
 // collect adds the problems that make up an error about a key.
-func (c *Config) collect(found *problems, key, origin string, err error, clean func(string) string) {
-	if of, ok := err.(*keyError); ok { // err itself, not an error in its chain
+func (c *Config) collect(found *grammar.Faults, key, origin string, err error, clean func(string) string) {
+	if of, ok := err.(*grammar.KeyError); ok { // err itself, not an error in its chain
 		if key != "" {
-			of = about(key, of).(*keyError)
+			of = grammar.About(key, of).(*grammar.KeyError)
 		}
-		if of.origin != "" {
-			origin = of.origin
+		if of.Origin != "" {
+			origin = of.Origin
 		}
-		c.collect(found, of.key, origin, of.err, clean)
+		c.collect(found, of.Key, origin, of.Err, clean)
 		return
 	}
 	if several := joinedErrors(err); several != nil {
@@ -94,7 +74,7 @@ func (c *Config) collect(found *problems, key, origin string, err error, clean f
 		}
 		return
 	}
-	p := &Problem{File: c.source.Name, Key: key, Message: clean(err.Error()), Err: redact.Error(err, clean)}
+	p := &document.Fault{File: c.source.Name, Key: key, Message: clean(err.Error()), Err: redact.Error(err, clean)}
 	n := c.find(key)
 	if n != nil {
 		of := c.source.Of(n)
@@ -104,7 +84,7 @@ func (c *Config) collect(found *problems, key, origin string, err error, clean f
 	if file, line, ok := plaintext.CutOrigin(origin); ok && (n == nil || file != c.source.Name) {
 		p.File, p.Line, p.Column = file, line, 1
 	}
-	found.add(p)
+	found.Add(p)
 }
 
 // joinedErrors returns the errors in err if errors.Join created it.

@@ -2,6 +2,10 @@
 
 package config
 
+import (
+	"github.com/consort-go/consort/config/internal/grammar"
+)
+
 // Logins configures how a program stores the logins at servers.
 type Logins struct {
 	// Key is where the key that encrypts them is: "file", "keyring" for the keyring of the
@@ -10,6 +14,6 @@ type Logins struct {
 	Key string
 }
 
-func (l *Logins) fields() []field {
-	return []field{{"key", choice(&l.Key, "file", "keyring", "auto")}}
+func (l *Logins) fields() []grammar.Field {
+	return []grammar.Field{grammar.Key("key", grammar.Choice(&l.Key, "file", "keyring", "auto"))}
 }

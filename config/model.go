@@ -13,6 +13,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/config/internal/provider"
@@ -30,25 +33,25 @@ type Model struct {
 	// URL, and without one from the name: claude… is Anthropic's.
 	Kind string
 	// Name is the name of the model in the API. Required.
-	Name Value
+	Name values.Value
 	// BaseURL is the base URL of the API; empty means OpenAI.
-	BaseURL Value
+	BaseURL values.Value
 	// APIKey is sent as the bearer token. By default [Parse] takes it from the variable
 	// OPENAI_API_KEY, but only for OpenAI's own API.
-	APIKey Value
+	APIKey values.Value
 	// Headers are sent with each request.
-	Headers map[string]Value
+	Headers map[string]values.Value
 	// Organization and Project are specific to OpenAI; may be empty.
-	Organization, Project Value
+	Organization, Project values.Value
 	// ResponseFormat is nil for plain text.
 	ResponseFormat *ResponseFormat
 	// HostedTools are tools that the server itself runs; Chat Completions has none.
-	HostedTools []Table
+	HostedTools []values.Table
 	// Thinking and NoCache apply to Anthropic alone.
 	Thinking string
 	NoCache  bool
 	// ExtraBody holds additional members of the request, for other servers.
-	ExtraBody Table
+	ExtraBody values.Table
 	// Fallbacks are asked, in this order, when the models before them are unavailable;
 	// see [converse.Chain]. They have no Fallbacks themselves.
 	Fallbacks []Model
@@ -57,68 +60,68 @@ type Model struct {
 // ResponseFormat makes the model answer in JSON.
 type ResponseFormat struct {
 	openaimodel.ResponseFormat
-	Schema Table // JSON Schema; empty allows any JSON object
+	Schema values.Table // JSON Schema; empty allows any JSON object
 }
 
-func (m *Model) fields() []field {
-	return append(m.ownFields(), field{"fallback", fallbacks(&m.Fallbacks)})
+func (m *Model) fields() []grammar.Field {
+	return append(m.ownFields(), grammar.Key("fallback", fallbacks(&m.Fallbacks)))
 }
 
 // ownFields returns the fields of one model.
-func (m *Model) ownFields() []field {
-	return []field{
-		{"name", expanded(&m.Name)},
-		{"base_url", baseURL(&m.BaseURL)},
-		{"provider", choice(&m.Kind, provider.OpenAI, provider.Anthropic)},
-		{"api", choice(&m.API, "auto", "responses", "chat")},
-		{"api_key", headerValue(&m.APIKey)},
-		{"headers", byName(&m.Headers, headerValue, plaintext.HeaderName)},
-		{"organization", headerValue(&m.Organization)},
-		{"project", headerValue(&m.Project)},
-		{"temperature", optional(&m.Temperature, func(f *float64) value { return number(f, 0, math.Inf(1)) })},
-		{"top_p", optional(&m.TopP, func(f *float64) value { return number(f, 0, 1) })},
-		{"max_tokens", integer(&m.MaxTokens, 1)},
-		{"max_tokens_field", text(&m.MaxTokensField)},
-		{"stop", each(&m.Stop, text)},
-		{"seed", optional(&m.Seed, func(i *int64) value { return integer(i, math.MinInt64) })},
-		{"tool_choice", text(&m.ToolChoice)},
-		{"parallel_tool_calls", optional(&m.ParallelToolCalls, boolean)},
-		{"reasoning_effort", text(&m.ReasoningEffort)},
-		{"reasoning_summary", choice(&m.ReasoningSummary, "auto", "concise", "detailed")},
-		{"service_tier", text(&m.ServiceTier)},
-		{"prompt_cache_key", text(&m.PromptCacheKey)},
-		{"hosted_tools", each(&m.HostedTools, free)},
-		{"thinking", text(&m.Thinking)},
-		{"cache", not(&m.NoCache)},
-		{"response_format", optional(&m.ResponseFormat, func(f *ResponseFormat) value { return tableOf(f.fields(), nil) })},
-		{"extra_body", extraBody(&m.ExtraBody)},
-		{"stream", not(&m.NoStream)},
-		{"stream_usage", not(&m.NoStreamUsage)},
-		{"images", not(&m.NoImages)},
-		{"audio", boolean(&m.Audio)},
-		{"inline_refs", optional(&m.InlineRefs, boolean)},
-		{"max_tools", integer(&m.MaxTools, -1)},
-		{"max_description", integer(&m.MaxDescription, -1)},
-		{"supervisor_role", text(&m.SupervisorRole)},
-		{"max_retries", countOrNone(&m.MaxRetries)},
-		{"response_timeout", duration(&m.ResponseTimeout)},
-		{"idle_timeout", duration(&m.IdleTimeout)},
+func (m *Model) ownFields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("name", grammar.Expanded(&m.Name)),
+		grammar.Key("base_url", baseURL(&m.BaseURL)),
+		grammar.Key("provider", grammar.Choice(&m.Kind, provider.OpenAI, provider.Anthropic)),
+		grammar.Key("api", grammar.Choice(&m.API, "auto", "responses", "chat")),
+		grammar.Key("api_key", grammar.HeaderValue(&m.APIKey)),
+		grammar.Key("headers", grammar.ByName(&m.Headers, grammar.HeaderValue, plaintext.HeaderName)),
+		grammar.Key("organization", grammar.HeaderValue(&m.Organization)),
+		grammar.Key("project", grammar.HeaderValue(&m.Project)),
+		grammar.Key("temperature", grammar.Optional(&m.Temperature, func(f *float64) grammar.Kind { return grammar.Number(f, 0, math.Inf(1)) })),
+		grammar.Key("top_p", grammar.Optional(&m.TopP, func(f *float64) grammar.Kind { return grammar.Number(f, 0, 1) })),
+		grammar.Key("max_tokens", grammar.Integer(&m.MaxTokens, 1)),
+		grammar.Key("max_tokens_field", grammar.Text(&m.MaxTokensField)),
+		grammar.Key("stop", grammar.Each(&m.Stop, grammar.Text)),
+		grammar.Key("seed", grammar.Optional(&m.Seed, func(i *int64) grammar.Kind { return grammar.Integer(i, math.MinInt64) })),
+		grammar.Key("tool_choice", grammar.Text(&m.ToolChoice)),
+		grammar.Key("parallel_tool_calls", grammar.Optional(&m.ParallelToolCalls, grammar.Boolean)),
+		grammar.Key("reasoning_effort", grammar.Text(&m.ReasoningEffort)),
+		grammar.Key("reasoning_summary", grammar.Choice(&m.ReasoningSummary, "auto", "concise", "detailed")),
+		grammar.Key("service_tier", grammar.Text(&m.ServiceTier)),
+		grammar.Key("prompt_cache_key", grammar.Text(&m.PromptCacheKey)),
+		grammar.Key("hosted_tools", grammar.Each(&m.HostedTools, grammar.Free)),
+		grammar.Key("thinking", grammar.Text(&m.Thinking)),
+		grammar.Key("cache", grammar.Not(&m.NoCache)),
+		grammar.Key("response_format", grammar.Optional(&m.ResponseFormat, func(f *ResponseFormat) grammar.Kind { return grammar.Table(f.fields(), nil) })),
+		grammar.Key("extra_body", extraBody(&m.ExtraBody)),
+		grammar.Key("stream", grammar.Not(&m.NoStream)),
+		grammar.Key("stream_usage", grammar.Not(&m.NoStreamUsage)),
+		grammar.Key("images", grammar.Not(&m.NoImages)),
+		grammar.Key("audio", grammar.Boolean(&m.Audio)),
+		grammar.Key("inline_refs", grammar.Optional(&m.InlineRefs, grammar.Boolean)),
+		grammar.Key("max_tools", grammar.Integer(&m.MaxTools, -1)),
+		grammar.Key("max_description", grammar.Integer(&m.MaxDescription, -1)),
+		grammar.Key("supervisor_role", grammar.Text(&m.SupervisorRole)),
+		grammar.Key("max_retries", grammar.CountOrNone(&m.MaxRetries)),
+		grammar.Key("response_timeout", grammar.Duration(&m.ResponseTimeout)),
+		grammar.Key("idle_timeout", grammar.Duration(&m.IdleTimeout)),
 	}
 }
 
 // check requires a name. For a provider's own API it takes a missing key from the
 // environment.
-func (m *Model) check(r *reader, n *document.Node) {
+func (m *Model) check(r *grammar.Reader, n *document.Node) {
 	if n.Member("name") == nil {
-		r.missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
+		r.Missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
 	}
 	if variable := m.decisive().KeyVariable(); variable != "" && n.Member("api_key") == nil {
 		if key, ok := r.Lookup(variable); ok && key != "" {
-			m.APIKey = Hidden(key)
+			m.APIKey = values.Hidden(key)
 		}
 	}
 	if key, advice := m.decisive().Wrong(); key != "" {
-		r.wrong(cmp.Or(n.Member(key), n), "%s", advice)
+		r.Wrong(cmp.Or(n.Member(key), n), "%s", advice)
 		return // the other keys fit the right provider
 	}
 	for key, advice := range m.decisive().MissingKeys() {
@@ -129,7 +132,7 @@ func (m *Model) check(r *reader, n *document.Node) {
 			}
 		}
 		if set != nil {
-			r.wrong(set, "%s does not have it: remove %s%s", m.decisive().APIName(), key, advice)
+			r.Wrong(set, "%s does not have it: remove %s%s", m.decisive().APIName(), key, advice)
 		}
 	}
 	if elements, ok := n.Member("fallback").AsList(); ok {
@@ -139,34 +142,34 @@ func (m *Model) check(r *reader, n *document.Node) {
 	}
 }
 
-func (f *ResponseFormat) fields() []field {
-	return []field{
-		{"name", text(&f.Name)},
-		{"description", text(&f.Description)},
-		{"schema", free(&f.Schema)},
-		{"strict", boolean(&f.Strict)},
+func (f *ResponseFormat) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("name", grammar.Text(&f.Name)),
+		grammar.Key("description", grammar.Text(&f.Description)),
+		grammar.Key("schema", grammar.Free(&f.Schema)),
+		grammar.Key("strict", grammar.Boolean(&f.Strict)),
 	}
 }
 
 // baseURL is an address without credentials, which belong in api_key.
-func baseURL(to *Value) value {
-	v := address(to)
-	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
-		v.read(r, n)
+func baseURL(to *values.Value) grammar.Kind {
+	v := grammar.Address(to)
+	return grammar.Kind{Name: v.Name, Read: func(r *grammar.Reader, n *document.Node) {
+		v.Read(r, n)
 		if u, err := url.Parse(to.Reveal()); err == nil && (u.User != nil || u.Fragment != "") {
-			r.wrong(n, "expected a URL without a user, a password or a fragment; set credentials in api_key or headers")
+			r.Wrong(n, "expected a URL without a user, a password or a fragment; set credentials in api_key or headers")
 		}
 	}}
 }
 
 // extraBody is a free-form table without the members that the request sets itself.
-func extraBody(to *Table) value {
-	v := free(to)
-	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
-		v.read(r, n)
+func extraBody(to *values.Table) grammar.Kind {
+	v := grammar.Free(to)
+	return grammar.Kind{Name: v.Name, Read: func(r *grammar.Reader, n *document.Node) {
+		v.Read(r, n)
 		for _, key := range []string{"model", "messages", "input", "tools", "stream"} {
 			if taken := n.Member(key); taken != nil {
-				r.wrongKey(taken, "the program sets this member of the request itself")
+				r.WrongKey(taken, "the program sets this member of the request itself")
 			}
 		}
 	}}
@@ -230,11 +233,11 @@ func openAnthropic(m *Model, name string, logger *zap.Logger) (closableModel, er
 	}
 	if m.ResponseFormat != nil {
 		if m.ResponseFormat.Schema.Reveal() == nil {
-			return nil, about("response_format.schema", errors.New("missing: Anthropic's Messages API only has answers with a schema; set response_format.schema, or remove response_format"))
+			return nil, grammar.About("response_format.schema", errors.New("missing: Anthropic's Messages API only has answers with a schema; set response_format.schema, or remove response_format"))
 		}
 		schema, err := json.Marshal(m.ResponseFormat.Schema.Reveal())
 		if err != nil {
-			return nil, about("response_format.schema", err)
+			return nil, grammar.About("response_format.schema", err)
 		}
 		options.OutputSchema = schema
 	}
@@ -257,7 +260,7 @@ func (m *Model) checkKey() error {
 				other = fmt.Sprintf("; %s is set, which is for name = %s", of, model)
 			}
 		}
-		return about("api_key", fmt.Errorf(`%s requires a key; set %s, or api_key = "env:NAME" in this table, or the base_url of another server%s`, name, variable, other))
+		return grammar.About("api_key", fmt.Errorf(`%s requires a key; set %s, or api_key = "env:NAME" in this table, or the base_url of another server%s`, name, variable, other))
 	}
 	return nil
 }
@@ -292,7 +295,7 @@ func (m *Model) options() (*openaimodel.Options, error) {
 		if schema := f.Schema.Reveal(); schema != nil {
 			text, err := json.Marshal(schema)
 			if err != nil {
-				return nil, about("response_format.schema", err)
+				return nil, grammar.About("response_format.schema", err)
 			}
 			format.Schema = text
 		}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/consort-go/consort/config/internal/grammar"
 )
 
 // placer says where an option of a model is set: where, as FILE:LINE, and what to write
@@ -89,7 +91,7 @@ func (m *Model) optionErrors(err error) error {
 		if variable := m.decisive().KeyVariable(); named.Option() == "APIKey" && variable != "" {
 			err = fmt.Errorf("%w (of api_key, or of the variable %s)", err, variable)
 		}
-		located = append(located, about(optionKey(named.Option()), err))
+		located = append(located, grammar.About(optionKey(named.Option()), err))
 	}
 	return errors.Join(located...)
 }

@@ -5,6 +5,9 @@ package config
 import (
 	"net/http"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/clean"
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/ensemble"
@@ -25,55 +28,55 @@ const (
 // registers itself. [login.Options] has the details.
 type OAuth struct {
 	Grant          Grant // default GrantCode
-	Issuer         Value
-	ClientID       Value
-	ClientSecret   Value
-	ClientMetadata Value
-	RedirectURL    Value
+	Issuer         values.Value
+	ClientID       values.Value
+	ClientSecret   values.Value
+	ClientMetadata values.Value
+	RedirectURL    values.Value
 	Scopes         []string
 }
 
-func (a *OAuth) fields() []field {
-	return []field{
-		{"grant", choice(&a.Grant, GrantCode, GrantMachine)},
-		{"issuer", address(&a.Issuer)},
-		{"client_id", expanded(&a.ClientID)},
-		{"client_secret", secret(&a.ClientSecret)},
-		{"client_metadata_url", address(&a.ClientMetadata)},
-		{"redirect_url", address(&a.RedirectURL)},
-		{"scopes", each(&a.Scopes, text)},
+func (a *OAuth) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("grant", grammar.Choice(&a.Grant, GrantCode, GrantMachine)),
+		grammar.Key("issuer", grammar.Address(&a.Issuer)),
+		grammar.Key("client_id", grammar.Expanded(&a.ClientID)),
+		grammar.Key("client_secret", grammar.Secret(&a.ClientSecret)),
+		grammar.Key("client_metadata_url", grammar.Address(&a.ClientMetadata)),
+		grammar.Key("redirect_url", grammar.Address(&a.RedirectURL)),
+		grammar.Key("scopes", grammar.Each(&a.Scopes, grammar.Text)),
 	}
 }
 
 // check validates the table as a whole.
-func (a *OAuth) check(r *reader, n *document.Node) {
+func (a *OAuth) check(r *grammar.Reader, n *document.Node) {
 	id, secret := n.Member("client_id"), n.Member("client_secret")
 	switch {
 	case a.Grant == GrantMachine && id == nil:
-		r.missing(n, "client_id", "missing: with grant = %q, the client logs in with its own ID and secret", GrantMachine)
+		r.Missing(n, "client_id", "missing: with grant = %q, the client logs in with its own ID and secret", GrantMachine)
 	case a.Grant == GrantMachine && secret == nil:
-		r.missing(n, "client_secret", `missing: with grant = %q, the client logs in with its own ID and secret, such as client_secret = "env:CLIENT_SECRET"`, GrantMachine)
+		r.Missing(n, "client_secret", `missing: with grant = %q, the client logs in with its own ID and secret, such as client_secret = "env:CLIENT_SECRET"`, GrantMachine)
 	case secret != nil && id == nil:
-		r.missing(n, "client_id", "missing: expected the ID that client_secret belongs to")
+		r.Missing(n, "client_id", "missing: expected the ID that client_secret belongs to")
 	case secret != nil && n.Member("issuer") == nil:
-		r.missing(n, "issuer", "missing: expected the address of the authorization server that client_secret belongs to, so that it is sent to no other")
+		r.Missing(n, "issuer", "missing: expected the address of the authorization server that client_secret belongs to, so that it is sent to no other")
 	}
 	for _, key := range []string{"client_metadata_url", "redirect_url"} {
 		if stray := n.Member(key); stray != nil && a.Grant == GrantMachine {
-			r.wrongKey(stray, "not with grant = %q: remove it", GrantMachine)
+			r.WrongKey(stray, "not with grant = %q: remove it", GrantMachine)
 		}
 	}
 }
 
 // authorized checks a server's login against the rest of its table.
-func (s *Server) authorized(r *reader, n *document.Node) {
+func (s *Server) authorized(r *grammar.Reader, n *document.Node) {
 	headers := n.Member("headers")
 	if s.OAuth == nil || headers == nil {
 		return
 	}
 	for _, member := range headers.Members() {
 		if http.CanonicalHeaderKey(member.Key) == "Authorization" {
-			r.wrongKey(member, "a server has either this header or a table oauth, not both: remove one")
+			r.WrongKey(member, "a server has either this header or a table oauth, not both: remove one")
 		}
 	}
 }
@@ -111,7 +114,7 @@ func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, 
 	}
 	logins, err := login.New(with)
 	if err != nil {
-		return nil, about("oauth", err)
+		return nil, grammar.About("oauth", err)
 	}
 	o.loggedIn(client.Server, logins)
 	options.Token, options.OAuth = logins.Token, logins

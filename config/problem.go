@@ -3,12 +3,11 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/consort-go/consort/config/internal/document"
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/expand"
 )
 
@@ -84,49 +83,18 @@ func (p *Problem) Error() string {
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// maxProblems limits how many problems are reported.
-const maxProblems = 1000
-
-// problems collects the problems of a configuration, across all its files.
-type problems struct{ list []*Problem }
-
-// add adds p and returns it, so that the caller can set more fields.
-func (ps *problems) add(p *Problem) *Problem {
-	if len(ps.list) < maxProblems {
-		ps.list = append(ps.list, p)
+// errorOf returns the collected faults as one error, or nil.
+func errorOf(found *grammar.Faults) error {
+	if list := problemsOf(found); len(list) > 0 {
+		return &Error{Problems: list}
 	}
-	return p
+	return nil
 }
 
-// tree reads a document, and adds what is wrong with it.
-func (ps *problems) tree(read func(*document.Source) (*document.Node, []document.Fault), src *document.Source) *document.Node {
-	root, faults := read(src)
-	for _, f := range faults {
-		ps.add(&Problem{File: src.Name, Line: f.Line, Column: f.Column, Key: f.Key, Message: f.Message})
+func problemsOf(found *grammar.Faults) []*Problem {
+	var list []*Problem
+	for _, fault := range found.Sorted() {
+		list = append(list, (*Problem)(fault))
 	}
-	return root
-}
-
-// problemAt describes a problem at an offset in a file or a flag. key is the path of the
-// key, or "".
-func problemAt(src *document.Source, at int, key, format string, args ...any) *Problem {
-	line, column := src.Position(at)
-	return &Problem{File: src.Name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
-}
-
-// err returns the collected problems as one error, or nil.
-func (ps *problems) err() error {
-	if len(ps.list) == 0 {
-		return nil
-	}
-	sortProblems(ps.list)
-	return &Error{Problems: ps.list}
-}
-
-// sortProblems sorts by file name, line and column. Problems at the same position keep
-// their order.
-func sortProblems(list []*Problem) {
-	slices.SortStableFunc(list, func(a, b *Problem) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
+	return list
 }

@@ -7,7 +7,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/consort-go/consort/config/internal/expand"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/internal/redact"
 )
 
@@ -83,16 +84,9 @@ type secrets struct {
 	texts  []string
 }
 
-func (s *secrets) add(values ...Value) {
+func (s *secrets) add(values ...values.Value) {
 	for _, v := range values {
-		if v.held == nil {
-			continue
-		}
-		held := *v.held
-		s.variables(held.variables)
-		if held.secret {
-			s.credential(held.text)
-		}
+		s.texts = append(s.texts, v.Secrets(s.isPublic)...)
 	}
 }
 
@@ -107,7 +101,7 @@ func (s *secrets) grpc(server *GRPCServer) {
 }
 
 // trusted adds the variables in trusted values, and the whole text of secret ones.
-func (s *secrets) trusted(values map[string]Trusted) {
+func (s *secrets) trusted(values map[string]values.Trusted) {
 	for _, t := range values {
 		s.add(t.Value)
 		if !t.Secret {
@@ -153,22 +147,19 @@ func (s *secrets) serve(served *Serve) {
 	if m := served.ResourceMetadata; m != nil {
 		s.add(m.Resource)
 		s.add(m.AuthorizationServers...)
-		for _, url := range append([]Value{m.Resource}, m.AuthorizationServers...) {
+		for _, url := range append([]values.Value{m.Resource}, m.AuthorizationServers...) {
 			s.address(url)
 		}
 	}
 }
 
-func (s *secrets) variables(variables []expand.Variable) {
-	for _, v := range variables {
-		if !redact.IsPublicVariable(v.Name) && !slices.Contains(s.public, v.Name) {
-			s.texts = append(s.texts, v.Text)
-		}
-	}
+// isPublic reports whether the value of an environment variable may be shown.
+func (s *secrets) isPublic(variable string) bool {
+	return redact.IsPublicVariable(variable) || slices.Contains(s.public, variable)
 }
 
 // named adds the variables in values, and the whole value if its name suggests a secret.
-func (s *secrets) named(values map[string]Value) {
+func (s *secrets) named(values map[string]values.Value) {
 	for name, value := range values {
 		s.add(value)
 		if redact.Names(name) {
@@ -178,22 +169,18 @@ func (s *secrets) named(values map[string]Value) {
 }
 
 // table does the same for a free-form table.
-func (s *secrets) table(t Table) {
-	if t.held != nil {
-		held := *t.held
-		s.variables(held.variables)
-		s.texts = append(s.texts, redact.Members(held.values)...)
-	}
-}
+func (s *secrets) table(t values.Table) { s.texts = append(s.texts, t.Secrets(s.isPublic)...) }
 
 // credential adds a key, or the value of a header such as Authorization.
 func (s *secrets) credential(text string) { s.texts = append(s.texts, redact.Credential(text)...) }
 
 // address adds the credentials in a URL.
-func (s *secrets) address(value Value) { s.texts = append(s.texts, redact.URL(value.Reveal())...) }
+func (s *secrets) address(value values.Value) {
+	s.texts = append(s.texts, redact.URL(value.Reveal())...)
+}
 
 // database adds a DSN and the passwords in it.
-func (s *secrets) database(dsn Value) {
+func (s *secrets) database(dsn values.Value) {
 	s.add(dsn)
 	s.texts = append(s.texts, redact.DSN(dsn.Reveal())...)
 }

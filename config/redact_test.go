@@ -23,6 +23,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/ensemble"
@@ -432,7 +433,7 @@ dapr = "${D5}"
 
 func TestRedactWithoutSecrets(t *testing.T) {
 	parts, err := config.Assemble(&config.Config{Model: &config.Model{
-		Name: config.Plain("x"), BaseURL: config.Plain("http://x"), APIKey: config.Hidden("by hand, a secret"),
+		Name: values.Plain("x"), BaseURL: values.Plain("http://x"), APIKey: values.Hidden("by hand, a secret"),
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)

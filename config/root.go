@@ -4,34 +4,35 @@ package config
 
 import (
 	"github.com/consort-go/consort/config/internal/document"
+	"github.com/consort-go/consort/config/internal/grammar"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/converse/budget"
 )
 
 // fields returns the grammar of the whole file.
-func (c *Config) fields() []field {
-	return []field{
-		{"model", optional(&c.Model, func(m *Model) value { return tableOf(m.fields(), m.check) })},
-		{"conversation", tableOf(c.Conversation.fields(), nil)},
-		{"compaction", optional(&c.Compaction, func(c *Compaction) value { return tableOf(c.fields(), c.check) })},
-		{"budgets", optional(&c.Budgets, func(p *budget.Policy) value { return tableOf(budgetFields(p), nil) })},
-		{"approval", tableOf(c.Approval.fields(), nil)},
-		{"mcp", byName(&c.MCP, server, plaintext.ServerName)},
-		{"grpc", byName(&c.GRPC, grpcServer, plaintext.ServerName)},
-		{"logins", tableOf(c.Logins.fields(), nil)},
-		{"concurrent_starts", integer(&c.ConcurrentStarts, 1)},
-		{"public_variables", each(&c.PublicVariables, environmentName)},
-		{"import", each(&c.Import, text)},
-		{"tools", tableOf(c.Tools.fields(), c.Tools.check)},
-		{"trusted", trustedTable(&c.Trusted)},
-		{"audit", optional(&c.Audit, func(a *Audit) value { return tableOf(a.fields(), a.check) })},
-		{"history", optional(&c.History, func(h *History) value { return tableOf(h.fields(), h.check) })},
-		{"serve", optional(&c.Serve, func(s *Serve) value {
-			return tableOf(s.fields(), func(r *reader, n *document.Node) { s.check(r, n, n.Parent.Member("model") != nil) })
-		})},
-		{"log", tableOf([]field{
-			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},
-			{"format", wordFor(&c.Log.JSON, word[bool]{"console", false}, word[bool]{"json", true})},
-		}, nil)},
+func (c *Config) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("model", grammar.Optional(&c.Model, func(m *Model) grammar.Kind { return grammar.Table(m.fields(), m.check) })),
+		grammar.Key("conversation", grammar.Table(c.Conversation.fields(), nil)),
+		grammar.Key("compaction", grammar.Optional(&c.Compaction, func(c *Compaction) grammar.Kind { return grammar.Table(c.fields(), c.check) })),
+		grammar.Key("budgets", grammar.Optional(&c.Budgets, func(p *budget.Policy) grammar.Kind { return grammar.Table(budgetFields(p), nil) })),
+		grammar.Key("approval", grammar.Table(c.Approval.fields(), nil)),
+		grammar.Key("mcp", grammar.ByName(&c.MCP, server, plaintext.ServerName)),
+		grammar.Key("grpc", grammar.ByName(&c.GRPC, grpcServer, plaintext.ServerName)),
+		grammar.Key("logins", grammar.Table(c.Logins.fields(), nil)),
+		grammar.Key("concurrent_starts", grammar.Integer(&c.ConcurrentStarts, 1)),
+		grammar.Key("public_variables", grammar.Each(&c.PublicVariables, grammar.VariableName)),
+		grammar.Key("import", grammar.Each(&c.Import, grammar.Text)),
+		grammar.Key("tools", grammar.Table(c.Tools.fields(), c.Tools.check)),
+		grammar.Key("trusted", grammar.TrustedTable(&c.Trusted)),
+		grammar.Key("audit", grammar.Optional(&c.Audit, func(a *Audit) grammar.Kind { return grammar.Table(a.fields(), a.check) })),
+		grammar.Key("history", grammar.Optional(&c.History, func(h *History) grammar.Kind { return grammar.Table(h.fields(), h.check) })),
+		grammar.Key("serve", grammar.Optional(&c.Serve, func(s *Serve) grammar.Kind {
+			return grammar.Table(s.fields(), func(r *grammar.Reader, n *document.Node) { s.check(r, n, n.Parent.Member("model") != nil) })
+		})),
+		grammar.Key("log", grammar.Table([]grammar.Field{
+			grammar.Key("level", grammar.Choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)),
+			grammar.Key("format", grammar.WordFor(&c.Log.JSON, grammar.Means("console", false), grammar.Means("json", true))),
+		}, nil)),
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/mcpadapter"
 )
@@ -14,18 +17,18 @@ import (
 // Root is a place that a server is told it may work in (MCP 2025-11-25, client/roots). It
 // does not restrict the server.
 type Root struct {
-	Path Value  // absolute path of a folder or file
-	Name string // for display; may be empty
+	Path values.Value // absolute path of a folder or file
+	Name string       // for display; may be empty
 }
 
 // root is one table of the list roots.
-func root(to *Root) value {
-	return tableOf([]field{
-		{"path", directory(&to.Path)},
-		{"name", text(&to.Name)},
-	}, func(r *reader, n *document.Node) {
+func root(to *Root) grammar.Kind {
+	return grammar.Table([]grammar.Field{
+		grammar.Key("path", grammar.Path(&to.Path)),
+		grammar.Key("name", grammar.Text(&to.Name)),
+	}, func(r *grammar.Reader, n *document.Node) {
 		if n.Member("path") == nil {
-			r.missing(n, "path", `missing: expected a folder, such as path = "."`)
+			r.Missing(n, "path", `missing: expected a folder, such as path = "."`)
 		}
 	})
 }

@@ -15,6 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/invoker"
@@ -34,17 +37,17 @@ type Serve struct {
 	Converse bool
 	// Health is the address of an HTTP endpoint that reports the health of the servers,
 	// as ensemble.Roster.HealthHandler does. It requires no token. Empty disables it.
-	Health Value
+	Health values.Value
 	// HTTP is the address, HOST:PORT, for streamable HTTP. GRPC is the address for gRPC,
 	// which offers the tool service and MCP in the frames of a stream. Token, Clients,
 	// Open, Rate and Burst apply to both.
-	HTTP, GRPC Value
+	HTTP, GRPC values.Value
 	// GRPCTLS configures TLS for GRPC. The zero value disables it. If CA is set, clients
 	// must have a certificate.
 	GRPCTLS TLS
 	// Token is the bearer token that each request must have. Its clients have no trusted
 	// values.
-	Token Value
+	Token values.Value
 	// Clients lists the clients, each with a token or a certificate, and with its trusted
 	// values. Token and Clients are mutually exclusive.
 	Clients []Client
@@ -79,7 +82,7 @@ type Client struct {
 	// hexadecimal digits. Certificate, for gRPC, is the name in the client's certificate:
 	// one of its alternative names (URI, DNS or email), or the common name if it has none.
 	// Exactly one of the three is set.
-	Token       Value
+	Token       values.Value
 	TokenHash   string
 	Certificate string
 	// Expires is when the token expires; zero means never.
@@ -87,7 +90,7 @@ type Client struct {
 	// Name identifies the client in logs, metrics and the audit; may be empty.
 	Name string
 	// Trusted holds the trusted values of the client; may be nil.
-	Trusted map[string]Trusted
+	Trusted map[string]values.Trusted
 	// Allow and Deny are globs: each matches the name of an ensemble, the name of a tool
 	// or prompt in the roster ([ensemble.NameFor]), or the URI of a resource. What Deny
 	// matches, or what Allow does not match if it is not empty, does not exist for the
@@ -116,9 +119,9 @@ type Profile struct {
 // ResourceMetadata is the metadata of a protected resource (RFC 9728).
 type ResourceMetadata struct {
 	// Resource is the URL of the server as clients use it. Required.
-	Resource Value
+	Resource values.Value
 	// AuthorizationServers are the issuers of its tokens.
-	AuthorizationServers []Value
+	AuthorizationServers []values.Value
 	// Scopes are the scopes that a token may need; may be nil.
 	Scopes []string
 }
@@ -160,88 +163,88 @@ func (s *Serve) AnswersOnlyLoopbackNames() bool {
 	return s.HTTP.Reveal() != "" && s.Open && len(s.Hosts) == 0 && !s.byToken()
 }
 
-func (s *Serve) fields() []field {
-	return []field{
-		{"name", text(&s.Name)},
-		{"title", text(&s.Title)},
-		{"instructions", text(&s.Instructions)},
-		{"own_names", boolean(&s.OwnNames)},
-		{"converse", boolean(&s.Converse)},
-		{"page_size", integer(&s.PageSize, 1)},
-		{"shutdown_timeout", duration(&s.ShutdownTimeout)},
-		{"http", listenAddress(&s.HTTP)},
-		{"grpc", listenAddress(&s.GRPC)},
-		{"grpc_tls", tableOf(s.GRPCTLS.serveFields(), s.GRPCTLS.checkServe)},
-		{"health", listenAddress(&s.Health)},
-		{"watch", not(&s.NoWatch)},
-		{"access_log", not(&s.NoAccessLog)},
-		{"token", bearer(&s.Token)},
-		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},
-		{"profiles", each(&s.Profiles, func(p *Profile) value { return tableOf(p.fields(), p.check) })},
-		{"search", boolean(&s.Search)},
-		{"rules", each(&s.Rules, func(rule *ClientRule) value { return tableOf(rule.fields(), rule.check) })},
-		{"budgets", each(&s.Budgets, func(b *ClientBudget) value { return tableOf(b.fields(), b.check) })},
-		{"open", boolean(&s.Open)},
-		{"hosts", each(&s.Hosts, hostName)},
-		{"origins", each(&s.Origins, origin)},
-		{"rate", number(&s.Rate, 0.001, math.Inf(1))},
-		{"burst", integer(&s.Burst, 1)},
-		{"parallel", integer(&s.Parallel, 1)},
-		{"max_body", size(&s.MaxBody)},
-		{"max_bodies", size(&s.MaxBodies)},
-		{"max_connections", integer(&s.MaxConnections, 1)},
-		{"max_connections_per_address", integer(&s.MaxConnectionsPerAddress, 1)},
-		{"stateless", boolean(&s.Stateless)},
-		{"oidc", optional(&s.OIDC, func(o *OIDC) value { return tableOf(o.fields(), o.check) })},
-		{"resource_metadata", optional(&s.ResourceMetadata, func(m *ResourceMetadata) value { return tableOf(m.fields(), m.check) })},
+func (s *Serve) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("name", grammar.Text(&s.Name)),
+		grammar.Key("title", grammar.Text(&s.Title)),
+		grammar.Key("instructions", grammar.Text(&s.Instructions)),
+		grammar.Key("own_names", grammar.Boolean(&s.OwnNames)),
+		grammar.Key("converse", grammar.Boolean(&s.Converse)),
+		grammar.Key("page_size", grammar.Integer(&s.PageSize, 1)),
+		grammar.Key("shutdown_timeout", grammar.Duration(&s.ShutdownTimeout)),
+		grammar.Key("http", listenAddress(&s.HTTP)),
+		grammar.Key("grpc", listenAddress(&s.GRPC)),
+		grammar.Key("grpc_tls", grammar.Table(s.GRPCTLS.serveFields(), s.GRPCTLS.checkServe)),
+		grammar.Key("health", listenAddress(&s.Health)),
+		grammar.Key("watch", grammar.Not(&s.NoWatch)),
+		grammar.Key("access_log", grammar.Not(&s.NoAccessLog)),
+		grammar.Key("token", bearer(&s.Token)),
+		grammar.Key("clients", grammar.Each(&s.Clients, func(c *Client) grammar.Kind { return grammar.Table(c.fields(), c.check) })),
+		grammar.Key("profiles", grammar.Each(&s.Profiles, func(p *Profile) grammar.Kind { return grammar.Table(p.fields(), p.check) })),
+		grammar.Key("search", grammar.Boolean(&s.Search)),
+		grammar.Key("rules", grammar.Each(&s.Rules, func(rule *ClientRule) grammar.Kind { return grammar.Table(rule.fields(), rule.check) })),
+		grammar.Key("budgets", grammar.Each(&s.Budgets, func(b *ClientBudget) grammar.Kind { return grammar.Table(b.fields(), b.check) })),
+		grammar.Key("open", grammar.Boolean(&s.Open)),
+		grammar.Key("hosts", grammar.Each(&s.Hosts, hostName)),
+		grammar.Key("origins", grammar.Each(&s.Origins, origin)),
+		grammar.Key("rate", grammar.Number(&s.Rate, 0.001, math.Inf(1))),
+		grammar.Key("burst", grammar.Integer(&s.Burst, 1)),
+		grammar.Key("parallel", grammar.Integer(&s.Parallel, 1)),
+		grammar.Key("max_body", grammar.Size(&s.MaxBody)),
+		grammar.Key("max_bodies", grammar.Size(&s.MaxBodies)),
+		grammar.Key("max_connections", grammar.Integer(&s.MaxConnections, 1)),
+		grammar.Key("max_connections_per_address", grammar.Integer(&s.MaxConnectionsPerAddress, 1)),
+		grammar.Key("stateless", grammar.Boolean(&s.Stateless)),
+		grammar.Key("oidc", grammar.Optional(&s.OIDC, func(o *OIDC) grammar.Kind { return grammar.Table(o.fields(), o.check) })),
+		grammar.Key("resource_metadata", grammar.Optional(&s.ResourceMetadata, func(m *ResourceMetadata) grammar.Kind { return grammar.Table(m.fields(), m.check) })),
 	}
 }
 
-func (c *Client) fields() []field {
-	return []field{
-		{"token", bearer(&c.Token)},
-		{"token_hash", tokenHash(&c.TokenHash)},
-		{"expires", expiry(&c.Expires)},
-		{"certificate", text(&c.Certificate)},
-		{"name", text(&c.Name)},
-		{"trusted", trustedTable(&c.Trusted)},
-		{"allow", each(&c.Allow, text)},
-		{"deny", each(&c.Deny, text)},
-		{"profile", text(&c.Profile)},
-		{"approve", choice(&c.Approve, ActionAllow, ActionAsk)},
+func (c *Client) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("token", bearer(&c.Token)),
+		grammar.Key("token_hash", tokenHash(&c.TokenHash)),
+		grammar.Key("expires", expiry(&c.Expires)),
+		grammar.Key("certificate", grammar.Text(&c.Certificate)),
+		grammar.Key("name", grammar.Text(&c.Name)),
+		grammar.Key("trusted", grammar.TrustedTable(&c.Trusted)),
+		grammar.Key("allow", grammar.Each(&c.Allow, grammar.Text)),
+		grammar.Key("deny", grammar.Each(&c.Deny, grammar.Text)),
+		grammar.Key("profile", grammar.Text(&c.Profile)),
+		grammar.Key("approve", grammar.Choice(&c.Approve, ActionAllow, ActionAsk)),
 	}
 }
 
-func (c *Client) check(r *reader, n *document.Node) {
+func (c *Client) check(r *grammar.Reader, n *document.Node) {
 	emptyLists(r, n, "allow", "deny")
 	var first *document.Node
 	for _, key := range []string{"token", "token_hash", "certificate"} {
 		switch found := n.Member(key); {
 		case found != nil && first != nil:
-			r.wrongKey(found, "a client is identified by one of token, token_hash and certificate; make it two clients")
+			r.WrongKey(found, "a client is identified by one of token, token_hash and certificate; make it two clients")
 		case found != nil:
 			first = found
 		}
 	}
 	if first == nil {
-		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", its hash (consort token new makes both), or the name in its certificate`)
+		r.Missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", its hash (consort token new makes both), or the name in its certificate`)
 	}
 	if stray := n.Member("expires"); stray != nil && n.Member("certificate") != nil {
-		r.wrongKey(stray, "only for a token; a certificate has an expiry of its own")
+		r.WrongKey(stray, "only for a token; a certificate has an expiry of its own")
 	}
 }
 
-func (m *ResourceMetadata) fields() []field {
-	return []field{
-		{"resource", address(&m.Resource)},
-		{"authorization_servers", each(&m.AuthorizationServers, address)},
-		{"scopes", each(&m.Scopes, text)},
+func (m *ResourceMetadata) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("resource", grammar.Address(&m.Resource)),
+		grammar.Key("authorization_servers", grammar.Each(&m.AuthorizationServers, grammar.Address)),
+		grammar.Key("scopes", grammar.Each(&m.Scopes, grammar.Text)),
 	}
 }
 
-func (m *ResourceMetadata) check(r *reader, n *document.Node) {
+func (m *ResourceMetadata) check(r *grammar.Reader, n *document.Node) {
 	if n.Member("resource") == nil {
-		r.missing(n, "resource", `missing: expected the URL of this server, such as resource = "https://tools.example.com/mcp"`)
+		r.Missing(n, "resource", `missing: expected the URL of this server, such as resource = "https://tools.example.com/mcp"`)
 	}
 }
 
@@ -256,65 +259,65 @@ var (
 )
 
 // strays reports keys whose address is missing.
-func (s *Serve) strays(r *reader, n *document.Node) {
+func (s *Serve) strays(r *grammar.Reader, n *document.Node) {
 	http, grpc := n.Member("http") != nil, n.Member("grpc") != nil
 	for _, key := range overNetwork {
 		if stray := n.Member(key); stray != nil && !http && !grpc {
-			r.wrongKey(stray, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
+			r.WrongKey(stray, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
 		}
 	}
 	if stray := n.Member("grpc_tls"); stray != nil && !grpc {
-		r.wrongKey(stray, `only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`)
+		r.WrongKey(stray, `only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`)
 	}
 	for _, key := range overHTTP {
 		if stray := n.Member(key); stray != nil && !http {
-			r.wrongKey(stray, `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`)
+			r.WrongKey(stray, `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`)
 		}
 	}
 }
 
 // check validates the table as a whole. hasModel reports whether the file has a model.
-func (s *Serve) check(r *reader, n *document.Node, hasModel bool) {
+func (s *Serve) check(r *grammar.Reader, n *document.Node, hasModel bool) {
 	s.strays(r, n)
 	token, clients, open := n.Member("token"), n.Member("clients"), n.Member("open")
 	if token != nil && clients != nil {
-		r.wrongKey(token, "a server has either token or clients, not both; give this token to one of the clients")
+		r.WrongKey(token, "a server has either token or clients, not both; give this token to one of the clients")
 	}
 	issuer := n.Member("oidc")
 	if s.Open && (token != nil || clients != nil || issuer != nil) {
-		r.wrongKey(open, "a server that requires a token is not open")
+		r.WrongKey(open, "a server that requires a token is not open")
 	}
 	elements, _ := clients.AsList()
 	// An invalid token is reported separately.
 	tokens := token != nil || issuer != nil || slices.ContainsFunc(elements, func(c *document.Node) bool { return c.Member("certificate") == nil })
 	for key, at := range map[string]struct {
-		Value
+		values.Value
 		may func(string) error
 	}{"http": {s.HTTP, s.MayListen}, "grpc": {s.GRPC, s.MayListenGRPC}} {
-		if at.held == nil || tokens {
+		if at.Value == (values.Value{}) || tokens {
 			continue
 		}
 		if err := at.may(at.Reveal()); err != nil {
-			r.wrong(n.Member(key), "%s", err)
+			r.Wrong(n.Member(key), "%s", err)
 		}
 	}
 	s.certificates(r, n, clients)
 	if list, ok := clients.AsList(); ok && len(list) == 0 {
-		r.wrong(clients, "expected at least one client")
+		r.Wrong(clients, "expected at least one client")
 	}
 	s.distinct(r, clients)
 	s.checkRules(r, n)
 	s.checkProfiles(r, n)
 	if burst := n.Member("burst"); burst != nil && n.Member("rate") == nil {
-		r.wrongKey(burst, "only together with rate, which limits the requests; set rate")
+		r.WrongKey(burst, "only together with rate, which limits the requests; set rate")
 	}
 	if converse := n.Member("converse"); s.Converse && !hasModel {
-		r.wrongKey(converse, "conversations need a model; add a [model] table")
+		r.WrongKey(converse, "conversations need a model; add a [model] table")
 	}
 }
 
 // distinct reports tokens that several clients share.
-func (s *Serve) distinct(r *reader, clients *document.Node) {
+func (s *Serve) distinct(r *grammar.Reader, clients *document.Node) {
 	elements, _ := clients.AsList()
 	if len(elements) != len(s.Clients) {
 		return
@@ -326,25 +329,25 @@ func (s *Serve) distinct(r *reader, clients *document.Node) {
 			key = "token_hash"
 		}
 		if at := elements[i].Member(key); hash != [sha256.Size]byte{} && seen[hash] && at != nil {
-			r.wrong(at, "another client already has this token")
+			r.Wrong(at, "another client already has this token")
 		}
 		seen[hash] = true
 	}
 }
 
 // listenAddress is an address to listen at.
-func listenAddress(to *Value) value {
-	return value{kind: "an address", read: func(r *reader, n *document.Node) {
-		e, ok := r.replace(n)
+func listenAddress(to *values.Value) grammar.Kind {
+	return grammar.Kind{Name: "an address", Read: func(r *grammar.Reader, n *document.Node) {
+		e, ok := r.Replace(n)
 		if !ok {
 			return
 		}
 		_, port, err := net.SplitHostPort(e.Text)
 		if number, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || strconv.FormatUint(number, 10) != port {
-			r.wrong(n, `expected an address such as "127.0.0.1:8080"; port 0 chooses a free one`)
+			r.Wrong(n, `expected an address such as "127.0.0.1:8080"; port 0 chooses a free one`)
 			return
 		}
-		*to = valueOf(e, e.Shown)
+		*to = grammar.ValueOf(e, e.Shown)
 	}}
 }
 
@@ -353,17 +356,17 @@ func listenAddress(to *Value) value {
 const minToken = 16
 
 // bearer is a token of RFC 6750, section 2.1.
-func bearer(to *Value) value {
-	v := secret(to)
-	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
-		v.read(r, n)
+func bearer(to *values.Value) grammar.Kind {
+	v := grammar.Secret(to)
+	return grammar.Kind{Name: v.Name, Read: func(r *grammar.Reader, n *document.Node) {
+		v.Read(r, n)
 		token := to.Reveal()
 		switch {
-		case to.held == nil:
+		case *to == values.Value{}:
 		case strings.Trim(strings.TrimRight(token, "="), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") != "":
-			r.wrong(n, "expected a bearer token: letters, digits and -._~+/, without the word Bearer")
+			r.Wrong(n, "expected a bearer token: letters, digits and -._~+/, without the word Bearer")
 		case len(token) < minToken:
-			r.wrong(n, "expected a token of at least %d characters, such as the output of openssl rand -hex 32", minToken)
+			r.Wrong(n, "expected a token of at least %d characters, such as the output of openssl rand -hex 32", minToken)
 		}
 	}}
 }
@@ -372,21 +375,21 @@ func bearer(to *Value) value {
 const anyone = "*"
 
 // hostName is a value of the Host header, with or without a port.
-func hostName(to *string) value {
-	return value{kind: "a string", read: func(r *reader, n *document.Node) {
-		text(to).read(r, n)
+func hostName(to *string) grammar.Kind {
+	return grammar.Kind{Name: "a string", Read: func(r *grammar.Reader, n *document.Node) {
+		grammar.Text(to).Read(r, n)
 		if u, err := url.Parse("http://" + *to); *to != "" && *to != anyone && (err != nil || u.Host != *to || u.Hostname() == "") {
-			r.wrong(n, `expected the name of a host, such as "tools.example.com" or "tools.example.com:8080"`)
+			r.Wrong(n, `expected the name of a host, such as "tools.example.com" or "tools.example.com:8080"`)
 		}
 	}}
 }
 
 // origin is the origin of a web page (RFC 6454, section 6.2).
-func origin(to *string) value {
-	return value{kind: "a string", read: func(r *reader, n *document.Node) {
-		text(to).read(r, n)
+func origin(to *string) grammar.Kind {
+	return grammar.Kind{Name: "a string", Read: func(r *grammar.Reader, n *document.Node) {
+		grammar.Text(to).Read(r, n)
 		if u, err := url.Parse(*to); *to != "" && *to != anyone && (err != nil || u.Host == "" || *to != u.Scheme+"://"+u.Host) {
-			r.wrong(n, `expected the origin of a web page, such as "https://app.example.com", without a path`)
+			r.Wrong(n, `expected the origin of a web page, such as "https://app.example.com", without a path`)
 		}
 	}}
 }
@@ -409,14 +412,14 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	}
 	for i, client := range s.Clients {
 		path := fmt.Sprintf("serve.clients[%d]", i)
-		values, err := trustedValues(path+".trusted", client.Trusted)
+		values, err := grammar.TrustedValues(path+".trusted", client.Trusted)
 		if client.Certificate != "" {
 			a.certified = append(a.certified, values)
 			continue // withTLS reports the problem
 		}
 		hash := client.hash()
 		if hash == [sha256.Size]byte{} {
-			err = errors.Join(err, about(path+".token", errors.New("missing")))
+			err = errors.Join(err, grammar.About(path+".token", errors.New("missing")))
 		}
 		errs = append(errs, err)
 		options.Tokens = append(options.Tokens, mcpserver.BearerToken{Token: client.Token.Reveal(), Hash: parseHash(client.TokenHash), Name: client.Name, Trusted: values, Expires: client.Expires})
@@ -430,7 +433,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	a.Serve = options
 	switch {
 	case s.Converse && config.Model == nil:
-		errs = append(errs, about("serve.converse", errors.New("conversations need a model")))
+		errs = append(errs, grammar.About("serve.converse", errors.New("conversations need a model")))
 	case s.Converse && !config.Keeps():
 		errs = append(errs, a.offerConversations(o))
 	}
@@ -469,5 +472,5 @@ func (a *Assembly) offerConversations(o *AssembleOptions) (err error) {
 		a.shared.tool, err = agenttool.New(a.OpenServed(nil), &agenttool.Options{Identity: a.Options.Identity, Logger: o.Logger})
 	}
 	a.Serve.Tools = []invoker.Invoker{a.shared.tool}
-	return about("serve.converse", err)
+	return grammar.About("serve.converse", err)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
@@ -180,7 +181,7 @@ func TestServingThatCannotBeAssembled(t *testing.T) {
 		"serve.converse: conversations need a model": {Converse: true},
 		"serve.clients[0].token: missing":            {Clients: []config.Client{{}}},
 		"serve.clients[0].trusted.user: the value is empty": {Clients: []config.Client{{
-			Token: config.Hidden("x"), Trusted: map[string]config.Trusted{"user": {}},
+			Token: values.Hidden("x"), Trusted: map[string]values.Trusted{"user": {}},
 		}}},
 	} {
 		if _, err := config.Assemble(&config.Config{Serve: s}, nil); err == nil || !strings.Contains(err.Error(), want) {

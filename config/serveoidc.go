@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/invoker"
@@ -22,8 +25,8 @@ import (
 // OIDC describes the access tokens of an issuer that identify clients. [oidc.Options] has the
 // details.
 type OIDC struct {
-	Issuer   Value
-	Audience Value
+	Issuer   values.Value
+	Audience values.Value
 	Scopes   []string
 	// Name is the claim with the name of the client; default sub.
 	Name string
@@ -31,35 +34,35 @@ type OIDC struct {
 	Trusted map[string]string
 }
 
-func (o *OIDC) fields() []field {
-	return []field{
-		{"issuer", address(&o.Issuer)},
-		{"audience", expanded(&o.Audience)},
-		{"scopes", each(&o.Scopes, text)},
-		{"name", text(&o.Name)},
-		{"trusted", byName(&o.Trusted, text[string], plaintext.TrustedName)},
+func (o *OIDC) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("issuer", grammar.Address(&o.Issuer)),
+		grammar.Key("audience", grammar.Expanded(&o.Audience)),
+		grammar.Key("scopes", grammar.Each(&o.Scopes, grammar.Text)),
+		grammar.Key("name", grammar.Text(&o.Name)),
+		grammar.Key("trusted", grammar.ByName(&o.Trusted, grammar.Text[string], plaintext.TrustedName)),
 	}
 }
 
-func (o *OIDC) check(r *reader, n *document.Node) {
+func (o *OIDC) check(r *grammar.Reader, n *document.Node) {
 	issuer, audience := n.Member("issuer"), n.Member("audience")
 	if issuer == nil {
-		r.missing(n, "issuer", `missing: expected the address of the authorization server, such as issuer = "https://login.example.com"`)
+		r.Missing(n, "issuer", `missing: expected the address of the authorization server, such as issuer = "https://login.example.com"`)
 	}
 	if audience == nil {
-		r.missing(n, "audience", `missing: expected what the claim aud of tokens for this server contains, such as audience = "https://tools.example.com/mcp"`)
+		r.Missing(n, "audience", `missing: expected what the claim aud of tokens for this server contains, such as audience = "https://tools.example.com/mcp"`)
 	}
 	trusted := n.Member("trusted")
 	for _, name := range []string{"iss", "sub"} {
 		if trusted != nil && trusted.Member(name) != nil {
-			r.wrongKey(trusted.Member(name), "the claims iss and sub are always trusted values, with their own names: choose another name, or remove it")
+			r.WrongKey(trusted.Member(name), "the claims iss and sub are always trusted values, with their own names: choose another name, or remove it")
 		}
 	}
 	if o.Issuer.Reveal() == "" || o.Audience.Reveal() == "" {
 		return
 	}
 	if _, err := oidc.New(&oidc.Options{Issuer: o.Issuer.Reveal(), Audience: o.Audience.Reveal()}); err != nil {
-		r.wrong(issuer, "%s", err)
+		r.Wrong(issuer, "%s", err)
 	}
 }
 
@@ -102,7 +105,7 @@ func (s *Serve) byIssuer(a *Assembly, o *mcpserver.Options, rpc *grpctool.Server
 		Name: s.OIDC.Name, Trusted: s.OIDC.Trusted, Logger: a.Logger,
 	})
 	if err != nil {
-		return about("serve.oidc", err)
+		return grammar.About("serve.oidc", err)
 	}
 	rpc.Authenticate = func(ctx context.Context, token string) (string, []invoker.Value, error) {
 		name, values, err := verifier.Verify(ctx, token)

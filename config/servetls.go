@@ -10,26 +10,28 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
-func (t *TLS) serveFields() []field {
-	return []field{
-		{"certificate", directory(&t.Certificate)},
-		{"key", directory(&t.Key)},
-		{"client_ca", directory(&t.CA)},
+func (t *TLS) serveFields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("certificate", grammar.Path(&t.Certificate)),
+		grammar.Key("key", grammar.Path(&t.Key)),
+		grammar.Key("client_ca", grammar.Path(&t.CA)),
 	}
 }
 
-func (t *TLS) checkServe(r *reader, n *document.Node) {
+func (t *TLS) checkServe(r *grammar.Reader, n *document.Node) {
 	if n.Member("certificate") == nil {
-		r.missing(n, "certificate", `missing: expected the file of this server's certificate, such as certificate = "server.pem"`)
+		r.Missing(n, "certificate", `missing: expected the file of this server's certificate, such as certificate = "server.pem"`)
 	}
 	if n.Member("key") == nil {
-		r.missing(n, "key", `missing: expected the file of the certificate's key, such as key = "server.key"`)
+		r.Missing(n, "key", `missing: expected the file of the certificate's key, such as key = "server.key"`)
 	}
 }
 
@@ -47,7 +49,7 @@ func (s *Serve) byCertificate() bool {
 }
 
 // certificates reports clients whose certificate is not requested or not unique.
-func (s *Serve) certificates(r *reader, n, clients *document.Node) {
+func (s *Serve) certificates(r *grammar.Reader, n, clients *document.Node) {
 	elements, _ := clients.AsList()
 	if len(elements) != len(s.Clients) {
 		return
@@ -59,9 +61,9 @@ func (s *Serve) certificates(r *reader, n, clients *document.Node) {
 		case client.Certificate == "":
 			continue
 		case n.Member("grpc_tls") == nil || n.Member("grpc_tls").Member("client_ca") == nil:
-			r.wrongKey(at, "the server does not request client certificates; set grpc_tls.client_ca")
+			r.WrongKey(at, "the server does not request client certificates; set grpc_tls.client_ca")
 		case seen[client.Certificate]:
-			r.wrong(at, "another client already has this name")
+			r.Wrong(at, "another client already has this name")
 		}
 		seen[client.Certificate] = true
 	}
@@ -74,11 +76,11 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 		return nil
 	}
 	if t.Certificate.Reveal() == "" || t.Key.Reveal() == "" {
-		return about("serve.grpc_tls", errors.New("missing: expected certificate and key"))
+		return grammar.About("serve.grpc_tls", errors.New("missing: expected certificate and key"))
 	}
 	var err error
 	if o.TLS, err = grpctool.TLSFiles(t.CA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
-		return about("serve.grpc_tls", err)
+		return grammar.About("serve.grpc_tls", err)
 	}
 	switch {
 	case !s.asksForCertificates():
@@ -103,7 +105,7 @@ func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) (s
 		if client.Certificate == "" {
 			continue
 		}
-		trusted, err := trustedValues(fmt.Sprintf("serve.clients[%d].trusted", i), client.Trusted)
+		trusted, err := grammar.TrustedValues(fmt.Sprintf("serve.clients[%d].trusted", i), client.Trusted)
 		if err != nil {
 			return nil, err
 		}

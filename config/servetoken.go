@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 )
 
@@ -15,11 +17,11 @@ import (
 const hashPrefix = "sha256:"
 
 // tokenHash is the hash of a token, as consort token new prints it.
-func tokenHash(to *string) value {
-	return value{kind: "a string", read: func(r *reader, n *document.Node) {
-		text(to).read(r, n)
+func tokenHash(to *string) grammar.Kind {
+	return grammar.Kind{Name: "a string", Read: func(r *grammar.Reader, n *document.Node) {
+		grammar.Text(to).Read(r, n)
 		if *to != "" && parseHash(*to) == [sha256.Size]byte{} {
-			r.wrong(n, `expected %q and the SHA-256 of the token as 64 hexadecimal digits, as consort token new prints it`, hashPrefix)
+			r.Wrong(n, `expected %q and the SHA-256 of the token as 64 hexadecimal digits, as consort token new prints it`, hashPrefix)
 		}
 	}}
 }
@@ -42,10 +44,10 @@ func (c *Client) hash() [sha256.Size]byte {
 }
 
 // expiry is a date, which is the last day, or a time.
-func expiry(to *time.Time) value {
-	return value{kind: "a string", read: func(r *reader, n *document.Node) {
+func expiry(to *time.Time) grammar.Kind {
+	return grammar.Kind{Name: "a string", Read: func(r *grammar.Reader, n *document.Node) {
 		var said string
-		text(&said).read(r, n)
+		grammar.Text(&said).Read(r, n)
 		if said == "" {
 			return
 		}
@@ -55,7 +57,7 @@ func expiry(to *time.Time) value {
 		}
 		at, err := time.Parse(time.RFC3339, said)
 		if err != nil {
-			r.wrong(n, `expected a date such as "2027-01-31", the last day in UTC, or a time such as "2027-01-31T12:00:00Z"`)
+			r.Wrong(n, `expected a date such as "2027-01-31", the last day in UTC, or a time such as "2027-01-31T12:00:00Z"`)
 			return
 		}
 		*to = at

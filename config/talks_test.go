@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
@@ -157,7 +158,7 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("%+v", policy)
 	}
 	c := &config.Config{
-		Model: &config.Model{Name: config.Plain("m"), BaseURL: config.Plain("http://x")}, Budgets: &budget.Policy{Caps: []budget.Cap{{Scope: budget.Roster}}},
+		Model: &config.Model{Name: values.Plain("m"), BaseURL: values.Plain("http://x")}, Budgets: &budget.Policy{Caps: []budget.Cap{{Scope: budget.Roster}}},
 	}
 	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "budgets: ") {
 		t.Errorf("a cap of nothing: %v", err)

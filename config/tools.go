@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/grammar"
+
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/findtools"
@@ -54,20 +56,20 @@ const usualWindow = 128_000
 
 const usualShare = 0.1
 
-func (t *Tools) fields() []field {
-	return []field{
-		{"resources", boolean(&t.Resources)},
-		{"code", boolean(&t.Code)},
-		{"mode", choice(&t.Mode, allTools, searchTools, autoTools)},
-		{"pinned", each(&t.Pinned, text)},
-		{"share", number(&t.Share, 0, 1)},
+func (t *Tools) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("resources", grammar.Boolean(&t.Resources)),
+		grammar.Key("code", grammar.Boolean(&t.Code)),
+		grammar.Key("mode", grammar.Choice(&t.Mode, allTools, searchTools, autoTools)),
+		grammar.Key("pinned", grammar.Each(&t.Pinned, grammar.Text)),
+		grammar.Key("share", grammar.Number(&t.Share, 0, 1)),
 	}
 }
 
 // searches reports whether tools are found, at least sometimes.
 func (t *Tools) searches() bool { return t.Mode == searchTools || t.Mode == autoTools }
 
-func (t *Tools) check(r *reader, n *document.Node) {
+func (t *Tools) check(r *grammar.Reader, n *document.Node) {
 	for _, key := range []string{"mcp", "grpc"} {
 		servers := n.Parent.Member(key)
 		if servers == nil {
@@ -75,25 +77,25 @@ func (t *Tools) check(r *reader, n *document.Node) {
 		}
 		const taken = "these tools are offered under the name %q, which a server here already has; rename that server"
 		if t.Resources && servers.Member(resourceTools) != nil {
-			r.wrongKey(n.Member("resources"), taken, resourceTools)
+			r.WrongKey(n.Member("resources"), taken, resourceTools)
 		}
 		if t.Code && servers.Member(codeTools) != nil {
-			r.wrongKey(n.Member("code"), taken, codeTools)
+			r.WrongKey(n.Member("code"), taken, codeTools)
 		}
 		if t.searches() && servers.Member(findTools) != nil {
-			r.wrongKey(n.Member("mode"), taken, findTools)
+			r.WrongKey(n.Member("mode"), taken, findTools)
 		}
 	}
 	if pinned := n.Member("pinned"); pinned != nil && !t.searches() && n.Parent.Member("serve") == nil {
-		r.wrongKey(pinned, `all tools are shown; set mode = "search" or mode = "auto"`)
+		r.WrongKey(pinned, `all tools are shown; set mode = "search" or mode = "auto"`)
 	}
 	share := n.Member("share")
 	switch {
 	case share == nil:
 	case t.Mode != autoTools:
-		r.wrongKey(share, `only for mode = "auto"`)
+		r.WrongKey(share, `only for mode = "auto"`)
 	case t.Share == 0:
-		r.wrongKey(share, `expected a number above 0; to show no tools but the pinned ones, set mode = "search"`)
+		r.WrongKey(share, `expected a number above 0; to show no tools but the pinned ones, set mode = "search"`)
 	}
 }
 

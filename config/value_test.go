@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 )
 
 // planted is a configuration with a secret in each place that can hold one:
@@ -76,8 +77,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := []any{c, *c, c.Model, *c.Model, c.Model.APIKey, &c.Model.APIKey, c.Model.Headers, c.Model.ExtraBody,
-		*c.Model.ResponseFormat, c.Ignored[0], *c.Ignored[0], struct{ hidden config.Value }{c.Model.APIKey},
-		struct{ hidden config.Table }{c.Model.ExtraBody},
+		*c.Model.ResponseFormat, c.Ignored[0], *c.Ignored[0], struct{ hidden values.Value }{c.Model.APIKey},
+		struct{ hidden values.Table }{c.Model.ExtraBody},
 		c.Trusted, c.Trusted["a"], *c.Audit, *c.History, *c.Serve, c.Serve.Clients[0], &c.Serve.Clients[0].Token, *c.Serve.ResourceMetadata}
 	for _, s := range c.MCP {
 		shown = append(shown, s, *s, s.Command, s.Environment, s.Settings, s.URL)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -85,24 +86,24 @@ func addTrusted(cfg *config.Config, assignments []string) error {
 		if !found || name == "" {
 			return exit.Usagef("--trust: expected NAME=VALUE, such as --trust user=ada")
 		}
-		value := config.Plain(text)
+		value := values.Plain(text)
 		if variable, ok := strings.CutPrefix(text, "env:"); ok {
 			if text, ok = os.LookupEnv(variable); !ok {
 				return exit.Usagef("--trust %s: the environment variable is not set: %s", name, variable)
 			}
-			value = config.Hidden(text)
+			value = values.Hidden(text)
 			if slices.Contains(cfg.PublicVariables, variable) {
-				value = config.Plain(text)
+				value = values.Plain(text)
 			}
 		}
 		if text == "" {
 			return exit.Usagef("--trust %s: expected a value that is not empty", name)
 		}
 		if cfg.Trusted == nil {
-			cfg.Trusted = map[string]config.Trusted{}
+			cfg.Trusted = map[string]values.Trusted{}
 		}
 		// A value that the configuration calls a secret remains one.
-		cfg.Trusted[name] = config.Trusted{Value: value, JSON: isJSON(text), Secret: cfg.Trusted[name].Secret}
+		cfg.Trusted[name] = values.Trusted{Value: value, JSON: isJSON(text), Secret: cfg.Trusted[name].Secret}
 	}
 	return nil
 }

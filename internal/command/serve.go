@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
 	"github.com/consort-go/consort/internal/histories"
@@ -158,7 +159,7 @@ func (s *serving) settings(p *program, cfg *config.Config) (*config.Serve, error
 		}
 	}
 	if s.health != "" {
-		settings.Health = config.Plain(s.health)
+		settings.Health = values.Plain(s.health)
 	}
 	switch {
 	case s.stdio && s.http != "":
@@ -166,13 +167,13 @@ func (s *serving) settings(p *program, cfg *config.Config) (*config.Serve, error
 	case s.stdio && s.grpc != "":
 		return nil, exit.Usagef("--stdio and --grpc exclude each other: give one of them")
 	case s.stdio:
-		settings.HTTP, settings.GRPC = config.Value{}, config.Value{}
+		settings.HTTP, settings.GRPC = values.Value{}, values.Value{}
 	}
 	if s.http != "" {
-		settings.HTTP = config.Plain(s.http)
+		settings.HTTP = values.Plain(s.http)
 	}
 	if s.grpc != "" {
-		settings.GRPC = config.Plain(s.grpc)
+		settings.GRPC = values.Plain(s.grpc)
 	}
 	if !settings.Listens() {
 		return settings, nil

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -49,7 +50,6 @@ type server struct {
 	ending   context.Context // ends when the process shuts down
 	end      context.CancelFunc
 	hangUp   context.CancelFunc // ends serving, as a signal does
-	web      *http.ServeMux     // next to MCP over HTTP
 }
 
 // closeTimeout bounds how long it may take to reach an engine, or to cancel a turn.
@@ -102,8 +102,6 @@ func Run(ctx context.Context, options Options) (err error) {
 	if s.settings.AnswersOnlyLoopbackNames() {
 		s.Screen.Note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
 	}
-	s.web = newWeb()
-	s.Assembly.Serve.Others = s.web
 	servers := newServers(s.Assembly, s.settings, watched.reason)
 	defer s.startReloads(servers)()
 	forced := forceClose(servers.close)
@@ -214,7 +212,7 @@ func (s *server) overNetwork(ctx context.Context, servers *servers) error {
 const stopping = 5 * time.Second
 
 // listen listens at the address of a key of [serve], if it is set.
-func (s *server) listen(key string, address config.Value) (net.Listener, error) {
+func (s *server) listen(key string, address values.Value) (net.Listener, error) {
 	if address.Reveal() == "" {
 		return nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
@@ -130,7 +131,7 @@ func TestAskingForAnAnswerContinuesTheTurn(t *testing.T) {
 // TestWhoMayBeAtWork: if each host starts its own process there may be other processes;
 // with an address there are none unless machines share the store.
 func TestWhoMayBeAtWork(t *testing.T) {
-	at := &config.Serve{HTTP: config.Plain("127.0.0.1:0")}
+	at := &config.Serve{HTTP: values.Plain("127.0.0.1:0")}
 	for name, test := range map[string]struct {
 		cfg  config.Config
 		want time.Duration

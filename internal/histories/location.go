@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/configfile"
 	"github.com/consort-go/consort/internal/display"
@@ -58,10 +59,10 @@ func (l *Location) Apply(cfg *config.Config) {
 	case l.Flag == None:
 		table = config.History{Store: config.StoreNone}
 	case table.Store == config.StoreFiles:
-		table.Path = config.Plain(l.Flag)
+		table.Path = values.Plain(l.Flag)
 	default:
-		table.Store, table.DSN, table.Schema = "", config.Value{}, ""
-		table.Path = config.Plain(l.Flag)
+		table.Store, table.DSN, table.Schema = "", values.Value{}, ""
+		table.Path = values.Plain(l.Flag)
 	}
 	cfg.History = &table
 }
@@ -80,7 +81,7 @@ func (l *Location) Default(ctx context.Context, cfg *config.Config, how Policy) 
 		return exit.Usagef("there is no conversation yet in %s; start one with consort chat", terminal.ShortPath(path))
 	}
 	own := *cfg
-	own.History = &config.History{Path: config.Plain(path)}
+	own.History = &config.History{Path: values.Plain(path)}
 	if err == nil {
 		err = prepare(ctx, &own)
 	}
@@ -103,7 +104,7 @@ func (l *Location) OpenOwn(ctx context.Context, cfg *config.Config) (history.Sto
 		return nil, err
 	}
 	own := *cfg
-	own.History = &config.History{Path: config.Plain(path)}
+	own.History = &config.History{Path: values.Plain(path)}
 	if err := prepare(ctx, &own); err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (l *Location) find(ctx context.Context, cfg *config.Config, create bool) er
 		if err != nil {
 			return exit.Usagef("no place for conversations was found: %w; name one with --history FILE", err)
 		}
-		cfg.History, l.own = &config.History{Path: config.Plain(path)}, true
+		cfg.History, l.own = &config.History{Path: values.Plain(path)}, true
 		return nil
 	}
 }

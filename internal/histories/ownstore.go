@@ -11,6 +11,7 @@ import (
 	"runtime"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 )
 
 // ownStore returns the file that keeps conversations if no other is named. All
@@ -90,7 +91,7 @@ func CheckOwn(ctx context.Context, cfg *config.Config) (path string, err error) 
 func couldPrepare(ctx context.Context, cfg *config.Config, path string) error {
 	if !IsAbsent(path) {
 		own := *cfg
-		own.History = &config.History{Path: config.Plain(path)}
+		own.History = &config.History{Path: values.Plain(path)}
 		return prepare(ctx, &own)
 	}
 	folder := filepath.Dir(path)

@@ -67,11 +67,15 @@ func (s *Source) fault(at int, key, format string, args ...any) Fault {
 	return Fault{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
 }
 
-// Fault is something in a text that is not TOML or JSON.
+// Fault is something wrong in a configuration: a text that is not TOML or JSON, or an
+// unexpected value.
 type Fault struct {
-	Line, Column int    // both counted from 1
+	File         string // or the flag that sets the key; TOML and JSON leave it empty
+	Line, Column int    // both counted from 1; 0 if the fault concerns all of the file
 	Key          string // the path of the key, or ""
 	Message      string
+	Nearest      string // the most similar valid key or value, or ""
+	Err          error  // the cause; may be nil
 }
 
 // Node is one value of a TOML or JSON document, with its position.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/approvals"
 )
 
@@ -39,7 +40,7 @@ func Servers(cfg *config.Config) func(ensemble string) approvals.Server {
 
 // hostOf returns the scheme and the host of a URL as the configuration writes it; other
 // parts may contain secrets.
-func hostOf(address config.Value) string {
+func hostOf(address values.Value) string {
 	u, err := url.Parse(address.String())
 	if err != nil || u.Host == "" {
 		return "a URL"
@@ -73,10 +74,10 @@ func address(parts ...string) string {
 
 // valuesOf returns names with their values as a part of an address. The same server can
 // work for another person, or elsewhere, with other variables or headers.
-func valuesOf(values map[string]config.Value) string {
+func valuesOf(all map[string]values.Value) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		parts = append(parts, name, values[name].Reveal())
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, name, all[name].Reveal())
 	}
 	return address(parts...)
 }

@@ -7,32 +7,33 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/command/approving"
 )
 
 // Another environment, other headers and other roots are another server; the same ones in
 // another order are not.
 func TestTheAddressOfAServer(t *testing.T) {
-	values := func(pairs ...string) map[string]config.Value {
-		all := map[string]config.Value{}
+	headers := func(pairs ...string) map[string]values.Value {
+		all := map[string]values.Value{}
 		for i := 0; i < len(pairs); i += 2 {
-			all[pairs[i]] = config.Plain(pairs[i+1])
+			all[pairs[i]] = values.Plain(pairs[i+1])
 		}
 		return all
 	}
-	words := []config.Value{config.Plain("server"), config.Plain("-x")}
+	words := []values.Value{values.Plain("server"), values.Plain("-x")}
 	seen := map[string]int{}
 	for i, server := range []*config.Server{
 		{Transport: config.Stdio, Command: words},
 		{Transport: config.Stdio, Command: words[:1]},
-		{Transport: config.Stdio, Command: words, Environment: values("A", "1", "B", "2")},
-		{Transport: config.Stdio, Command: words, Environment: values("A", "1", "B", "3")},
-		{Transport: config.Stdio, Command: words, Environment: values("A", "1B2")},
-		{Transport: config.Stdio, Command: words, Roots: []config.Root{{Path: config.Plain("/root-a")}}},
-		{Transport: config.Stdio, Command: words, Roots: []config.Root{{Path: config.Plain("/root-b")}}},
-		{Transport: config.HTTP, URL: config.Plain("https://a.test/")},
-		{Transport: config.HTTP, URL: config.Plain("https://a.test/"), Headers: values("X-User", "ann")},
-		{Transport: config.HTTP, URL: config.Plain("https://a.test/"), Headers: values("X-User", "bob")},
+		{Transport: config.Stdio, Command: words, Environment: headers("A", "1", "B", "2")},
+		{Transport: config.Stdio, Command: words, Environment: headers("A", "1", "B", "3")},
+		{Transport: config.Stdio, Command: words, Environment: headers("A", "1B2")},
+		{Transport: config.Stdio, Command: words, Roots: []config.Root{{Path: values.Plain("/root-a")}}},
+		{Transport: config.Stdio, Command: words, Roots: []config.Root{{Path: values.Plain("/root-b")}}},
+		{Transport: config.HTTP, URL: values.Plain("https://a.test/")},
+		{Transport: config.HTTP, URL: values.Plain("https://a.test/"), Headers: headers("X-User", "ann")},
+		{Transport: config.HTTP, URL: values.Plain("https://a.test/"), Headers: headers("X-User", "bob")},
 	} {
 		of := approving.Servers(&config.Config{MCP: map[string]*config.Server{"s": server}})
 		address := of("s").Address

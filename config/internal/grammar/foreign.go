@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
-
-import (
-	"bytes"
-
-	"github.com/consort-go/consort/config/internal/document"
-	"github.com/consort-go/consort/internal/jsonc"
-)
+package grammar
 
 // A foreignKey is a key of other MCP hosts that has a different name here.
 type foreignKey struct {
@@ -36,30 +29,11 @@ var foreignKeys = []foreignKey{
 }
 
 // foreign returns the entry for a key that is not among fields, or nil.
-func foreign(key string, fields []field) *foreignKey {
+func foreign(key string, fields []Field) *foreignKey {
 	for i, f := range foreignKeys {
 		if f.key == key && find(fields, f.native) != nil {
 			return &foreignKeys[i]
 		}
 	}
 	return nil
-}
-
-// commandLine is a program with its arguments, as a list. Other hosts and shells take one
-// string, so a string gets its own hint.
-func commandLine(to *[]Value) value {
-	v := each(to, argument)
-	return value{kind: v.kind, read: func(r *reader, n *document.Node) {
-		if _, ok := n.Value.(string); ok {
-			r.wrong(n, `expected a list of strings, found a string: write each word as a string of its own, such as command = ["python3", "server.py"]`)
-			return
-		}
-		v.read(r, n)
-	}}
-}
-
-// isJSON reports whether data begins like a JSON object, after comments. Such a text is
-// never valid TOML.
-func isJSON(data []byte) bool {
-	return bytes.HasPrefix(bytes.TrimSpace(jsonc.Plain(data)), []byte("{"))
 }

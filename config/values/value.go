@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+// Package values has the strings and tables of a configuration that can contain secrets.
+// Printing one, with any verb or as JSON, does not show the secrets.
+package values
 
 import (
 	"fmt"
@@ -8,11 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/consort-go/consort/config/internal/expand"
+	"github.com/consort-go/consort/internal/redact"
 )
-
-// hiddenText replaces text that must not be shown.
-const hiddenText = "[hidden]"
 
 // Value is a string that can contain a secret. Printing it, in any way, and encoding it
 // as JSON shows the text in the file, such as ${HOST}, or [hidden] if the file itself may
@@ -36,21 +35,21 @@ func keep[T any](value T) hidden[T] {
 type held struct {
 	text      string
 	secret    bool              // the whole text is secret
-	variables []expand.Variable // variables in the text
+	variables map[string]string // the environment variables in the text
 }
 
-// valueOf returns an expanded text as a Value that is printed as shown.
-func valueOf(e expand.Expansion, shown string) Value {
-	return Value{shown: shown, held: keep(held{text: e.Text, variables: e.Variables})}
+// New returns a Value that is printed as shown. variables are the environment variables that
+// the text contains, with their values; it may be nil.
+func New(text, shown string, variables map[string]string) Value {
+	return Value{shown: shown, held: keep(held{text: text, variables: variables})}
 }
 
 // Plain returns a Value that is printed as it is.
-func Plain(text string) Value { return Value{shown: text, held: keep(held{text: text})} }
+func Plain(text string) Value { return New(text, text, nil) }
 
-// Hidden returns a Value that is printed as [hidden]. The whole text is a secret, which
-// [Assemble] redacts.
+// Hidden returns a Value that is printed as [hidden]. The whole text is a secret.
 func Hidden(text string) Value {
-	return Value{shown: hiddenText, held: keep(held{text: text, secret: true})}
+	return Value{shown: "[hidden]", held: keep(held{text: text, secret: true})}
 }
 
 // Reveal returns the real text.
@@ -59,6 +58,30 @@ func (v Value) Reveal() string {
 		return ""
 	}
 	return (*v.held).text
+}
+
+// Secrets returns the parts of the text that must not be shown: the values of the
+// environment variables except those that isPublic reports, and all of a text made by
+// [Hidden].
+func (v Value) Secrets(isPublic func(variable string) bool) []string {
+	if v.held == nil {
+		return nil
+	}
+	found := secretVariables((*v.held).variables, isPublic)
+	if (*v.held).secret {
+		found = append(found, redact.Credential((*v.held).text)...)
+	}
+	return found
+}
+
+func secretVariables(variables map[string]string, isPublic func(variable string) bool) []string {
+	var found []string
+	for name, text := range variables {
+		if !isPublic(name) {
+			found = append(found, text)
+		}
+	}
+	return found
 }
 
 // String returns the printable form.
@@ -80,16 +103,27 @@ type Table struct {
 // heldTable is a table and the variables in it.
 type heldTable struct {
 	values    map[string]any
-	variables []expand.Variable
+	variables map[string]string
 }
 
 // NewTable returns a Table of values: strings, bool, int64, float64, []any and
-// map[string]any. It copies the map but shares the values.
-func NewTable(values map[string]any) Table {
+// map[string]any. It copies the map but shares the values. variables are the environment
+// variables that the strings contain, with their values; it may be nil.
+func NewTable(values map[string]any, variables map[string]string) Table {
 	if len(values) == 0 {
 		return Table{}
 	}
-	return Table{held: keep(heldTable{values: maps.Clone(values)})}
+	return Table{held: keep(heldTable{values: maps.Clone(values), variables: variables})}
+}
+
+// Secrets returns the parts of the values that must not be shown: the values of the
+// environment variables except those that isPublic reports, and the members whose names
+// suggest a secret.
+func (t Table) Secrets(isPublic func(variable string) bool) []string {
+	if t.held == nil {
+		return nil
+	}
+	return append(secretVariables((*t.held).variables, isPublic), redact.Members((*t.held).values)...)
 }
 
 // Reveal returns the values; nil if there are none. The caller may change the map.
