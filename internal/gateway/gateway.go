@@ -50,6 +50,7 @@ type server struct {
 	ending   context.Context // ends when the process shuts down
 	end      context.CancelFunc
 	hangUp   context.CancelFunc // ends serving, as a signal does
+	web      *http.ServeMux     // next to MCP over HTTP
 }
 
 // closeTimeout bounds how long it may take to reach an engine, or to cancel a turn.
@@ -102,6 +103,8 @@ func Run(ctx context.Context, options Options) (err error) {
 	if s.settings.AnswersOnlyLoopbackNames() {
 		s.Screen.Note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
 	}
+	s.web = newWeb()
+	s.Assembly.Serve.Others = s.web
 	servers := newServers(s.Assembly, s.settings, watched.reason)
 	defer s.startReloads(servers)()
 	forced := forceClose(servers.close)

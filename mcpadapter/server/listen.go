@@ -24,8 +24,8 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 	return s.ServeListener(ctx, listener)
 }
 
-// ServeListener serves streamable HTTP at /mcp and, with Options.Profile, at /mcp/NAME,
-// with time limits for slow clients, until ctx ends. It then closes the server: new calls are refused, and calls under way
+// ServeListener serves streamable HTTP at /mcp and, with Options.Profile, at /mcp/NAME, and
+// Options.Others at other paths, with time limits for slow clients, until ctx ends. It then closes the server: new calls are refused, and calls under way
 // have Options.ShutdownTimeout to finish. It returns nil if they all finished.
 // Otherwise the error says what did not end, or what went wrong with the listener. The
 // listener is closed in any case.
@@ -70,6 +70,10 @@ func (s *Server) mux() http.Handler {
 	mux.Handle("/mcp/{"+profileValue+"}", handler)
 	mux.Handle(wellKnown, handler)
 	mux.Handle(wellKnown+"/", handler)
+	if s.options.Others != nil {
+		mux.Handle("/", s.options.Others)
+		return mux
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		listening.Refuse(w, r, http.StatusNotFound, notServed)
 	})

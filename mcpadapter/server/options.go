@@ -88,6 +88,10 @@ type Options struct {
 	// may ask the client's user ([invoker.Call.Ask]). ctx carries the trusted values of the
 	// caller. Nil calls the tool. It may be called concurrently.
 	Invoke func(ctx context.Context, call *ToolCall) (invoker.Output, error) `json:"-"`
+	// Others answers the requests to paths other than the ones of MCP in
+	// [Server.ServeListener]; [Server.Identify] has the checks that MCP's requests pass. Nil
+	// refuses them (404).
+	Others http.Handler `json:"-"`
 	// ResourceMetadata tells clients where to get tokens. Nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
 	// Hosts are the host names of an HTTP server, with or without a port: a request

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/accesslog"
+	"github.com/consort-go/consort/internal/listening"
+)
+
+// Identify returns a handler that passes the requests of known callers to next, for pages
+// and interfaces that this server's callers use besides MCP. It checks a request as
+// [Server.Handler] does: Host and Origin (403), token (401, 403), rate of the client (429),
+// shutdown (503) and concurrent requests (429); a request that accepts text/event-stream
+// counts as a stream, and its context ends after an hour, at shutdown, or when its token is
+// not valid any longer. The context of a request to next has the trusted values of its caller. If no token is configured, each caller is known.
+//
+// The handler sets no limit to the body and the duration of a request, and next has to.
+func (s *Server) Identify(next http.Handler) http.Handler {
+	h := &handler{Server: s}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.access == nil {
+			h.identified(w, r, next)
+			return
+		}
+		line, counted := accesslog.Begin(r.Method), &countedResponse{ResponseWriter: w}
+		defer func() { line.End(h.access, "http", hostOf(r.RemoteAddr), counted.bytes, counted.statusOf(r)) }()
+		h.identified(counted, r.WithContext(accesslog.With(r.Context(), line)), next)
+	})
+}
+
+// identified passes a request to next, or refuses it.
+func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if !h.checkHost(w, r) || !h.checkOrigin(w, r) {
+		return
+	}
+	from, ok := h.auth.Load().identify(w, r)
+	if !ok {
+		return
+	}
+	line := accesslog.From(r.Context())
+	line.Identified(access.NameFrom(from.ctx))
+	line.Method(r.Method + " " + r.URL.Path)
+	if wait := h.clients.Arrive(from.client); wait > 0 {
+		listening.Abandon(w, r)
+		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
+		return
+	}
+	if h.closing.Load() {
+		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
+		return
+	}
+	kind := access.Request
+	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		kind = access.Stream
+	}
+	end := h.clients.Begin(from.client, kind)
+	if end == nil {
+		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)
+		return
+	}
+	defer end()
+	listening.ServeHTTP(r.Context())
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // not every connection supports it
+	deadlined := &deadlineWriter{ResponseWriter: w, control: control, timeout: writeTimeout}
+	defer deadlined.start() // for the rest of the response
+	if kind != access.Stream {
+		next.ServeHTTP(deadlined, r.WithContext(from.ctx))
+		return
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	ctx, cancel := context.WithCancel(from.ctx)
+	defer cancel()
+	defer context.AfterFunc(h.streaming, cancel)()
+	defer time.AfterFunc(streamTimeout, cancel).Stop()
+	defer h.wait(&waitingStream{r, from, cancel})()
+	next.ServeHTTP(deadlined, r.WithContext(ctx))
+}
