@@ -117,6 +117,32 @@ kubernetes k8s kubectl cluster
 // said lists words in the names of tools. The first word of a line is found by the others, which
 // people say instead, and does not find them.
 const said = `
+account login who
+article study studies paper trial
+card saved question
+client customer
+command disk cpu full log machine
+contact customer supplier vendor company
+describe which structure
+detail phone opening hours close closes rating
+direction car train plane cycle
+funnel drop off landing
+index faster slow
+lint follow style rules
+listing flat apartment house rental bed night
+list which have
+orientation upright sideways held rotated
+relative ago since until
+resource object consist
+script work out compute
+section column stage
+simulator iphone ipad
+timestamp unix epoch
+transport train plane bus ferry
+treemap nested rectangles sizes
+uninstall remove
+user whose account
+verify taken free exist exists
 accommodation hotel stay lodging room
 activity happened history done
 aged overdue owe owes unpaid old

@@ -48,6 +48,10 @@ func TestFirst(t *testing.T) {
 		"pullrequest":                  "createPullRequest",   // it begins with a word of it
 		"repo":                         "search_repositories", // the beginning of a word, and an abbreviation
 		"repositor":                    "search_repositories",
+		"repoistories":                 "search_repositories", // a mistake
+		"mesage":                       "post_message",
+		"priorityx":                    "post_message",
+		"xpriority":                    "",
 		"remove":                       "delete_file",
 		"folder":                       "list_directory", // a synonym
 		"github":                       "search_repositories",
@@ -98,6 +102,22 @@ func TestSearch(t *testing.T) {
 	}
 	if found := toolsearch.New(make([]toolsearch.Entry, 3)).Search("file", 5); len(found) != 0 {
 		t.Errorf("an index of empty entries finds %v", found)
+	}
+}
+
+// A word counts once for an entry, as itself or as one of its synonyms.
+func TestSynonymsCountOnce(t *testing.T) {
+	list := []toolsearch.Entry{{Name: "shape", Description: "Add, insert, make or new."}, {Name: "create"}, {Name: "rename"}, {Name: "move"}}
+	if found := toolsearch.New(list).Search("register", 1); len(found) == 0 || found[0].Entry != 1 {
+		t.Errorf("it finds %+v", found)
+	}
+}
+
+// A product's name finds its server, whether it is written as one word or as two.
+func TestJoinedWords(t *testing.T) {
+	list := []toolsearch.Entry{{Server: "argocd", Name: "sync"}, {Server: "compactdisc", Name: "sync", Description: "Writes a CD."}}
+	if found := toolsearch.New(list).Search("sync with Argo CD", 1); len(found) == 0 || found[0].Entry != 0 {
+		t.Errorf("it finds %+v", found)
 	}
 }
 

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package toolsearch
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// search is one search of an index.
+type search struct {
+	index  *Index
+	words  []string        // that are searched for, each stem once
+	said   map[string]bool // all words of the query
+	exact  map[int32]bool  // the terms of the words themselves
+	scores []float32       // of each entry
+	inName []float32       // of each entry: how much of its name has been found
+	best   []posting       // of each entry: what the word that is counted now counts there
+	found  []int32         // the entries in best
+}
+
+func (x *Index) newSearch(query string) *search {
+	s := &search{
+		index: x, said: map[string]bool{}, exact: map[int32]bool{},
+		scores: make([]float32, len(x.names)), inName: make([]float32, len(x.names)), best: make([]posting, len(x.names)),
+	}
+	stems := map[string]bool{}
+	before := ""
+	add := func(word string) {
+		if term, known := x.termOf[word]; known && term == noTerm {
+			return
+		}
+		stemmed := stem(word)
+		if stems[stemmed] {
+			return
+		}
+		stems[stemmed] = true
+		s.words = append(s.words, word)
+		if term, known := x.terms[stemmed]; known {
+			s.exact[term] = true
+		}
+	}
+	words(query, func(word string) {
+		s.said[word] = true
+		add(word)
+		if _, known := x.termOf[before+word]; known && before != "" {
+			s.said[before+word] = true
+			add(before + word)
+		}
+		before = word
+	})
+	return s
+}
+
+// count adds what a word of the query counts to the scores of the entries that have it, or
+// a synonym of it, or a word that begins like it. An entry that has several of these has the
+// one that counts most.
+func (s *search) count(word string) {
+	x, stemmed := s.index, stem(word)
+	term, known := x.terms[stemmed]
+	if known {
+		s.add(term, 1)
+	}
+	for _, other := range synonyms[stemmed] {
+		if term, ok := x.terms[other]; ok && !s.exact[term] {
+			s.add(term, synonym)
+		}
+	}
+	if !known && len(word) >= shortest {
+		terms := x.beginningWith(word)
+		if len(terms) == 0 {
+			terms = x.misspelled(word)
+		}
+		for _, term := range terms {
+			s.add(term, part)
+		}
+	}
+	for _, entry := range s.found {
+		one := &s.best[entry]
+		s.scores[entry] += one.score
+		s.inName[entry] += one.inName
+		*one = posting{}
+	}
+	s.found = s.found[:0]
+}
+
+func (s *search) add(term int32, factor float32) {
+	for _, p := range s.index.postings[term] {
+		one := &s.best[p.entry]
+		if one.score == 0 {
+			s.found = append(s.found, p.entry)
+		}
+		one.score = max(one.score, p.score*factor)
+		one.inName = max(one.inName, p.inName*factor)
+	}
+}
+
+// Search returns the entries that have words of the query, at most n, best first. An entry
+// whose name is the query is the first.
+func (x *Index) Search(query string, n int) []Found {
+	s := x.newSearch(query)
+	for _, word := range s.words {
+		s.count(word)
+	}
+	named, exact := x.named(s.said), spelled(query)
+	var found []Found
+	for i := range s.scores {
+		score := float64(s.scores[i]) * (1 + ofName*float64(s.inName[i]))
+		switch {
+		case exact != "" && (exact == x.names[i] || exact == x.names[i][len(x.servers[x.of[i]].spelled):]):
+			found = append(found, Found{i, score + exactly})
+		case score > 0 && named[x.of[i]]:
+			found = append(found, Found{i, score * ofNamed})
+		case score > 0:
+			found = append(found, Found{i, score})
+		}
+	}
+	return best(found, n)
+}
+
+// beginningWith returns the terms of the shortest words that begin with a word, and of the
+// words that the word begins with.
+func (x *Index) beginningWith(word string) (terms []int32) {
+	sorted := x.sorted()
+	at, _ := slices.BinarySearch(sorted, word)
+	end := at
+	for end < len(sorted) && end < at+looked && strings.HasPrefix(sorted[end], word) {
+		end++
+	}
+	longer := slices.Clone(sorted[at:end])
+	slices.SortStableFunc(longer, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+	for _, one := range longer[:min(len(longer), completions)] {
+		terms = append(terms, x.termOf[one])
+	}
+	for end := len(word) - 1; end > shortest; end-- {
+		if term, ok := x.termOf[word[:end]]; ok && term != noTerm {
+			terms = append(terms, term)
+		}
+	}
+	return terms
+}
+
+// misspelled returns the terms of the words from which a word differs by one mistake, after
+// its first character. Short words have too many neighbours.
+func (x *Index) misspelled(word string) (terms []int32) {
+	if len(word) < shortestMisspelled {
+		return nil
+	}
+	sorted := x.sorted()
+	at, _ := slices.BinarySearch(sorted, word[:1])
+	for ; at < len(sorted) && sorted[at][0] == word[0] && len(terms) < completions; at++ {
+		if oneMistake(word, sorted[at]) {
+			terms = append(terms, x.termOf[sorted[at]])
+		}
+	}
+	return terms
+}
+
+// oneMistake reports whether a becomes b if one byte is left out, added or replaced, or two
+// that follow each other are swapped.
+func oneMistake(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	same := 0
+	for same < len(a) && a[same] == b[same] {
+		same++
+	}
+	a, b = a[same:], b[same:]
+	switch {
+	case len(a) < len(b):
+		return a == b[1:]
+	case a == "":
+		return true
+	}
+	return a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
+}
+
+// named reports of each server whether a query has all words of its name.
+func (x *Index) named(said map[string]bool) []bool {
+	named := make([]bool, len(x.servers))
+	for i, s := range x.servers {
+		named[i] = len(s.words) > 0 && !slices.ContainsFunc(s.words, func(word string) bool { return !said[word] })
+	}
+	return named
+}
+
+// best returns the n best, best first. Of two that are equal the first in the list is better.
+func best(found []Found, n int) []Found {
+	better := func(a, b Found) int { return cmp.Or(cmp.Compare(b.Score, a.Score), a.Entry-b.Entry) }
+	n = max(0, min(n, len(found)))
+	top := found[:0:0]
+	for _, one := range found {
+		switch {
+		case len(top) < n:
+			top = append(top, one)
+		case n == 0 || better(one, top[n-1]) > 0:
+			continue
+		default:
+			top[n-1] = one
+		}
+		at, _ := slices.BinarySearchFunc(top[:len(top)-1], one, better)
+		copy(top[at+1:], top[at:])
+		top[at] = one
+	}
+	return top
+}
+
+// exactly is the score of a name that is the query, which no sum of words reaches.
+const exactly = 1e6
