@@ -109,7 +109,7 @@ func TestRecall(t *testing.T) {
 		name            string
 		request, search int // of 100 held out, at least
 	}{{"questions.tsv", 84, 95}, {"drawn.tsv", 70, 95}} {
-		var asked, byRequest, bySearch [2]int // with which the ranking was chosen, and held out
+		var asked, byRequest, bySearch [2]int // for tuning, and held out
 		for i, q := range questions(t, set.name) {
 			for _, tool := range q.tools {
 				if !inCorpus[tool] {

@@ -66,8 +66,7 @@ func (c *counter) text(field int, text string, begin int) {
 	})
 }
 
-// argument is text for the names and texts of arguments, of which a server has many that are
-// equal.
+// argument is text for the names and texts of arguments. A server has many that are equal.
 func (c *counter) argument(field int, text string, begin int) {
 	terms, known := c.argumentTerms[text]
 	if !known {
@@ -126,7 +125,7 @@ func (c *counter) newTerm(word string) int32 {
 	return term
 }
 
-// finish computes what each word counts in each entry.
+// finish computes the scores of the words in the entries.
 func (c *counter) finish() {
 	average := c.averages()
 	entries := make([]int, len(c.last)) // that have each term

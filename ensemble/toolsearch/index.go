@@ -54,8 +54,8 @@ var (
 
 const (
 	saturation = 0.8 // how much a second occurrence of a word adds: k1 of BM25
-	synonym    = 0.5 // what a synonym of a word counts
-	part       = 0.9 // what a word counts of which the query has a part
+	synonym    = 0.5 // the share of a synonym of a word
+	part       = 0.9 // the share of a word if the query has a part of it
 	ofName     = 0.5 // by how much an entry counts more if the query has its whole name
 	ofNamed    = 2.5 // by how much a tool counts more if the query has the name of its server
 	shortest   = 3   // characters of the shortest part of a word that finds it
@@ -86,7 +86,7 @@ type server struct {
 // noTerm is the term of a word that is not searched for.
 const noTerm = -1
 
-// posting is one entry that has a word, and what the word counts there.
+// posting is one entry that has a word, and the score of the word there.
 type posting struct {
 	entry  int32
 	score  float32

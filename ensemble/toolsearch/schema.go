@@ -12,7 +12,7 @@ import (
 const deepest = 32
 
 // schemaScanner counts the names and the texts of the arguments of a schema in one pass. It
-// does not check the JSON: what it cannot read, it leaves out.
+// does not check the JSON, and leaves out the parts that it cannot read.
 type schemaScanner struct {
 	counter *counter
 	begin   int    // where in counted the words of the entry begin
@@ -20,7 +20,7 @@ type schemaScanner struct {
 	at      int
 }
 
-// role is what a value in a schema is.
+// role is the meaning of a value in a schema.
 type role int
 
 const (
@@ -30,7 +30,7 @@ const (
 	argumentTexts             // a text, or a list of values
 )
 
-// roleOf returns what the value of a key of a schema is.
+// roleOf returns the meaning of the value of a key of a schema.
 func roleOf(key string) role {
 	switch key {
 	case "properties":

@@ -16,7 +16,7 @@ type search struct {
 	exact  map[int32]bool  // the terms of the words themselves
 	scores []float32       // of each entry
 	inName []float32       // of each entry: how much of its name has been found
-	best   []posting       // of each entry: what the word that is counted now counts there
+	best   []posting       // of each entry: the best score of the word that is counted now
 	found  []int32         // the entries in best
 }
 
@@ -53,7 +53,7 @@ func (x *Index) newSearch(query string) *search {
 	return s
 }
 
-// count adds what a word of the query counts to the scores of the entries that have it, or
+// count adds a word of the query to the scores of the entries that have it, or
 // a synonym of it, or a word that begins like it. An entry that has several of these has the
 // one that counts most.
 func (s *search) count(word string) {
@@ -141,7 +141,7 @@ func (x *Index) beginningWith(word string) (terms []int32) {
 	return terms
 }
 
-// misspelled returns the terms of the words from which a word differs by one mistake, after
+// misspelled returns the terms of the words that differ from a word by one mistake, after
 // its first character. Short words have too many neighbours.
 func (x *Index) misspelled(word string) (terms []int32) {
 	if len(word) < shortestMisspelled {
