@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -55,6 +56,10 @@ type AssembleOptions struct {
 	// it may be nil.
 	Logins    login.Store
 	LoginHint func(server string) string
+	// ForClients means that the program works for clients that are not its own user. Where
+	// each client has its own login, a call of a client without identity is refused;
+	// otherwise such a call uses the login of the program's user.
+	ForClients bool
 	// Telemetry configures traces and metrics; nil disables them. Secrets of the
 	// configuration are redacted before Redact of these options is called.
 	Telemetry *telemetry.Options
@@ -74,7 +79,8 @@ type AssembleOptions struct {
 	seen   *telemetry.Telemetry     // nil without Telemetry
 	pinned map[string]*pins.File    // open pin files by path
 	// loggedIn is called with the login at each server.
-	loggedIn func(server string, client *login.Client)
+	loggedIn   func(server string, client *login.Client)
+	loginPages *loginpages.Pages
 }
 
 // Assembly holds the parts built from a configuration. Each part may be used without the
@@ -222,7 +228,7 @@ func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) 
 
 func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	ensembles := slices.Clone(o.Ensembles)
-	o.pinned, o.loggedIn = map[string]*pins.File{}, a.shared.loggedIn
+	o.pinned, o.loggedIn, o.loginPages = map[string]*pins.File{}, a.shared.loggedIn, a.shared.pages
 	if o.Previous == nil && config.ConcurrentStarts > 0 {
 		a.shared.starts = &ensemble.Starts{Limit: config.ConcurrentStarts}
 	}

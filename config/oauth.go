@@ -34,6 +34,10 @@ type OAuth struct {
 	ClientMetadata values.Value
 	RedirectURL    values.Value
 	Scopes         []string
+	// Per says whose login a call uses: "server" (default) has one for everybody. With
+	// "identity", each client that is served over HTTP or gRPC has its own, and the login of
+	// the program's user only lists what there is.
+	Per string
 }
 
 func (a *OAuth) fields() []grammar.Field {
@@ -45,8 +49,11 @@ func (a *OAuth) fields() []grammar.Field {
 		grammar.Key("client_metadata_url", grammar.Address(&a.ClientMetadata)),
 		grammar.Key("redirect_url", grammar.Address(&a.RedirectURL)),
 		grammar.Key("scopes", grammar.Each(&a.Scopes, grammar.Text)),
+		grammar.Key("per", grammar.Choice(&a.Per, "server", perIdentity)),
 	}
 }
+
+const perIdentity = "identity" // OAuth.Per
 
 // check validates the table as a whole.
 func (a *OAuth) check(r *grammar.Reader, n *document.Node) {
@@ -61,7 +68,7 @@ func (a *OAuth) check(r *grammar.Reader, n *document.Node) {
 	case secret != nil && n.Member("issuer") == nil:
 		r.Missing(n, "issuer", "missing: expected the address of the authorization server that client_secret belongs to, so that it is sent to no other")
 	}
-	for _, key := range []string{"client_metadata_url", "redirect_url"} {
+	for _, key := range []string{"client_metadata_url", "redirect_url", "per"} {
 		if stray := n.Member(key); stray != nil && a.Grant == GrantMachine {
 			r.WrongKey(stray, "not with grant = %q: remove it", GrantMachine)
 		}
@@ -102,7 +109,7 @@ func (s *Server) LoginOptions() *login.Options {
 }
 
 // overHTTP makes the source of a server that is reached over HTTP.
-func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, open func(url string, options *mcpadapter.HTTPOptions) ensemble.Source) (ensemble.Source, error) {
+func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, open openFunc) (ensemble.Source, error) {
 	options := &mcpadapter.HTTPOptions{ClientOptions: *client, Headers: reveal(s.Headers), TrustedHeaders: s.TrustedHeaders}
 	with := s.LoginOptions()
 	if with == nil { // no login
@@ -117,6 +124,19 @@ func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, 
 		return nil, grammar.About("oauth", err)
 	}
 	o.loggedIn(client.Server, logins)
-	options.Token, options.OAuth = logins.Token, logins
-	return clean.Source(open(s.URL.Reveal(), options), logins.Redact, nil), nil
+	shared := withLogin(open, options, with.URL, logins)
+	if s.OAuth.Per != perIdentity {
+		return shared, nil
+	}
+	return o.perIdentity(shared, open, options, with), nil
+}
+
+// openFunc makes the source of a server at an address.
+type openFunc = func(url string, options *mcpadapter.HTTPOptions) ensemble.Source
+
+// withLogin makes a source that sends the tokens of a login.
+func withLogin(open openFunc, options *mcpadapter.HTTPOptions, url string, logins *login.Client) ensemble.Source {
+	own := *options
+	own.Token, own.OAuth = logins.Token, logins
+	return clean.Source(open(url, &own), logins.Redact, nil)
 }

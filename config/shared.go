@@ -5,6 +5,7 @@ package config
 import (
 	"context"
 	"errors"
+	"net/http"
 	"reflect"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/mcpadapter/login"
 	"github.com/consort-go/consort/mcpadapter/server/oidc"
@@ -32,8 +34,11 @@ type shared struct {
 	calls   *budget.Memory // counts the calls of clients where nothing is stored
 	closers []func() error
 
-	loggingIn sync.Mutex // guards logins
+	pages     *loginpages.Pages
+	loggingIn sync.Mutex // guards the rest
 	logins    map[string]*login.Client
+	pagesAt   string                               // the address of pages
+	identify  func(next http.Handler) http.Handler // checks the requests of clients
 
 	verifying sync.Mutex // guards verifier and verified
 	verifier  *oidc.Verifier
@@ -57,6 +62,7 @@ func newAssembly(secrets []string, o *AssembleOptions) *Assembly {
 		o.redact = clean
 		o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, clean) }))
 	}
+	common.pages = common.newLoginPages(o)
 	return &Assembly{Redact: common.secrets.Text, RedactPart: common.secrets.Part, Logger: o.Logger, shared: common}
 }
 

@@ -84,6 +84,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		Telemetry:   seen,
 		Replaceable: p.needs.replaceable,
 		LoginHint:   loginHint,
+		ForClients:  p.needs.forClients,
 	}
 	assembly, err := p.reassemble(cfg, nil)
 	if err == nil && with.limit != nil {

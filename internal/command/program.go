@@ -52,6 +52,7 @@ type needs struct {
 	quiet        config.Level // the default log level; empty means warn
 	view         bool         // a person sees the calls of turns, see [terminal.View]
 	certificates bool         // those of [serve]
+	forClients   bool         // see [config.AssembleOptions].ForClients
 	telemetry    bool         // according to the OpenTelemetry variables and --trace
 	metrics      bool         // for a scraper; with telemetry
 	replaceable  bool         // the assembly may be replaced, see [program.reassemble]

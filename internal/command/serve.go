@@ -83,6 +83,7 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 	}
 	cfg.Serve = settings
 	p.needs.certificates, p.needs.telemetry, p.needs.metrics, p.needs.replaceable = true, true, settings.Health.Reveal() != "", true
+	p.needs.forClients = settings.Listens()
 	assembly, err := assembleServed(ctx, p, cfg)
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func runWorker(ctx context.Context, p *program, addresses map[string]*string) (e
 	if !cfg.Keeps() {
 		return p.location.NoStore()
 	}
-	p.needs.telemetry, p.needs.replaceable = true, true
+	p.needs.telemetry, p.needs.replaceable, p.needs.forClients = true, true, true
 	assembly, err := p.withModel(cfg, interaction{})
 	if err != nil {
 		return err

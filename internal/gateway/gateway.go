@@ -194,6 +194,7 @@ func (s *server) overNetwork(ctx context.Context, servers *servers) error {
 	ended, serving := make(chan error, 2), 0
 	if web != nil {
 		serving++
+		s.offerLogins(web.Addr(), servers.mcp)
 		s.Screen.Note("serving at http://%s/mcp", web.Addr())
 		go func() { ended <- servers.mcp.ServeListener(ctx, web) }()
 	}

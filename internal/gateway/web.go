@@ -2,7 +2,13 @@
 
 package gateway
 
-import "net/http"
+import (
+	"net"
+	"net/http"
+
+	"github.com/consort-go/consort/internal/loginpages"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
+)
 
 // newWeb returns the routes next to MCP at the address of serve.http. Paths without a route
 // are not found.
@@ -12,4 +18,13 @@ func newWeb() *http.ServeMux {
 		http.Error(w, "not found; MCP is served at /mcp", http.StatusNotFound)
 	})
 	return web
+}
+
+// offerLogins serves the pages at which clients log in at servers for themselves.
+func (s *server) offerLogins(at net.Addr, srv *mcpserver.Server) {
+	address := ""
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() { // others cannot be named from here
+		address = "http://" + at.String()
+	}
+	s.web.Handle(loginpages.Path, s.Assembly.LoginPages(address, srv.Identify))
 }

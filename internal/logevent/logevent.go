@@ -51,6 +51,9 @@ var (
 	LoginRenewed = named("login.renewed")
 	LoginEnded   = named("login.ended")
 	LoginUnsaved = named("login.unsaved")
+	// LoginByPerson is a login of a person behind the gateway.
+	LoginByPerson       = named("login.completed")
+	LoginByPersonFailed = named("login.failed")
 )
 
 // Keys of the issuers of clients' tokens.

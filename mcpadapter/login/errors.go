@@ -29,6 +29,9 @@ func (e *neededError) Error() string {
 	return text
 }
 
+// NeedsLogin reports that a new login would help; programs find it with errors.As.
+func (e *neededError) NeedsLogin() bool { return true }
+
 func (e *neededError) Unwrap() []error {
 	chain := []error{&invoker.Failure{
 		Code:    invoker.Unauthorized,

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -36,11 +37,13 @@ type Code struct {
 	Expiry   time.Time // how long the code is valid
 }
 
+var errNoPerson = errors.New("the server is used with the client's own credentials: no person can log in")
+
 // Login lets a person log in, and stores the login. It replaces a former login of the same
 // server and identity. ctx must end when the person gives up.
 func (c *Client) Login(ctx context.Context, prompt *Prompt) (*Login, error) {
 	if c.options.Machine {
-		return nil, errors.New("the server is used with the client's own credentials: no person can log in")
+		return nil, errNoPerson
 	}
 	d, err := c.discover(ctx)
 	if err != nil {
@@ -86,28 +89,91 @@ func (c *Client) byRedirect(ctx context.Context, d *discovery, former *Login, pr
 		return nil, err
 	}
 	defer listener.close()
-	l, err := c.identify(ctx, d, grantCode, listener.address)
+	r, err := c.redirect(ctx, d, former, listener.address, state)
 	if err != nil {
 		return nil, err
 	}
-	verifier := oauth2.GenerateVerifier()
-	scopes := c.scopes(d, former)
-	if err := prompt.Visit(ctx, authorizationURL(d, l, scopes, state, verifier, listener.address)); err != nil {
+	if err := prompt.Visit(ctx, r.URL); err != nil {
 		return nil, err
 	}
 	answer, err := listener.wait(ctx, prompt.Paste)
 	if err != nil {
 		return nil, err
 	}
-	code, err := answer.code(d.server)
+	return r.redeem(ctx, answer)
+}
+
+// Redirect is a login that has begun, whose answer arrives at a page of the program: see
+// [Client.Begin].
+type Redirect struct {
+	// URL is the address at which the person logs in.
+	URL string
+	// Issuer is the authorization server that the person logs in at.
+	Issuer string
+	// Scopes are requested; may be nil.
+	Scopes []string
+
+	client                    *Client
+	server                    *authServer
+	login                     *Login
+	state, verifier, callback string
+	used                      atomic.Bool
+}
+
+// Begin begins a login for a program that receives the redirect itself, at the address
+// callback. The program must make sure that the person whose browser arrives there is the
+// one on whose behalf the login was begun. Options.RedirectURL is not used.
+func (c *Client) Begin(ctx context.Context, callback string) (*Redirect, error) {
+	if c.options.Machine {
+		return nil, errNoPerson
+	}
+	d, err := c.discover(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.finish(ctx, l, scopes, url.Values{
+	former, _ := find(ctx, c.options.Store, c.key) // what cannot be read is replaced
+	return c.redirect(ctx, d, former, callback, rand.Text())
+}
+
+func (c *Client) redirect(ctx context.Context, d *discovery, former *Login, callback, state string) (*Redirect, error) {
+	l, err := c.identify(ctx, d, grantCode, callback)
+	if err != nil {
+		return nil, err
+	}
+	verifier, scopes := oauth2.GenerateVerifier(), c.scopes(d, former)
+	return &Redirect{
+		URL: authorizationURL(d, l, scopes, state, verifier, callback), Issuer: d.server.Issuer, Scopes: scopes,
+		client: c, server: d.server, login: l, state: state, verifier: verifier, callback: callback,
+	}, nil
+}
+
+// IsFor reports whether the parameters of a request to the callback belong to this login.
+func (r *Redirect) IsFor(query url.Values) bool { return answer{query}.isFor(r.state) }
+
+// Finish completes the login with the parameters of the request to the callback, and stores
+// it. It works once.
+func (r *Redirect) Finish(ctx context.Context, query url.Values) (*Login, error) {
+	if !r.IsFor(query) || r.used.Swap(true) {
+		return nil, errors.New("this redirect does not belong to the login, or was used before")
+	}
+	l, err := r.redeem(ctx, answer{query})
+	if err != nil {
+		return nil, err
+	}
+	return l, r.client.replace(ctx, l)
+}
+
+// redeem exchanges the code of an answer for tokens.
+func (r *Redirect) redeem(ctx context.Context, a answer) (*Login, error) {
+	code, err := a.code(r.server)
+	if err != nil {
+		return nil, err
+	}
+	return r.client.finish(ctx, r.login, r.Scopes, url.Values{
 		"grant_type":    {grantCode},
 		"code":          {code},
-		"redirect_uri":  {listener.address},
-		"code_verifier": {verifier},
+		"redirect_uri":  {r.callback},
+		"code_verifier": {r.verifier},
 	})
 }
 

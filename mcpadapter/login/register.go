@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ func (c *Client) identify(ctx context.Context, d *discovery, grant, redirect str
 		ClientName:              c.options.ClientName,
 		GrantTypes:              []string{grant, grantRefresh},
 		TokenEndpointAuthMethod: registeredMethod(s),
-		ApplicationType:         "native",
+		ApplicationType:         applicationType(redirect),
 		Scope:                   strings.Join(c.scopes(d, nil), " "),
 	}
 	if grant == grantCode {
@@ -61,6 +62,15 @@ func (c *Client) identify(ctx context.Context, d *discovery, grant, redirect str
 		}
 	}
 	return l, nil
+}
+
+// applicationType returns the kind of client that receives redirects at an address (OpenID
+// Connect Dynamic Client Registration 1.0, section 2).
+func applicationType(redirect string) string {
+	if u, err := url.Parse(redirect); redirect != "" && err == nil && !isLoopback(u.Hostname()) {
+		return "web"
+	}
+	return "native"
 }
 
 // authMethod returns how a client with a secret authenticates.

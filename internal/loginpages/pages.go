@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loginpages
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+)
+
+// Path begins the paths of the pages.
+const Path = "/login/"
+
+const (
+	callbackPath = Path + "callback"
+	cookieName   = "consort_login"
+	maxForm      = 64 << 10
+)
+
+// Options configure [New].
+type Options struct {
+	// Base returns the address of the gateway as browsers see it, such as
+	// https://tools.example.com, without a path; empty while it is not known.
+	Base func() string
+	// Identify passes a request with a token on to next, whose context has the identity, or
+	// refuses it.
+	Identify func(next http.Handler) http.Handler
+	// Identity returns the identity of the logins of a context.
+	Identity func(ctx context.Context) (identity string, ok bool)
+	// Logger logs logins; may be nil.
+	Logger *zap.Logger
+}
+
+// Pages are the pages of a gateway, and the logins that wait for them. Its methods may be
+// called concurrently.
+type Pages struct {
+	options Options
+	log     *zap.Logger
+
+	mu       sync.Mutex
+	attempts map[string]*attempt
+	sessions map[[sha256.Size]byte]session // by the hash of the cookie
+}
+
+// session is the proof that a browser belongs to an identity.
+type session struct {
+	identity string
+	expires  time.Time
+}
+
+// New returns the pages.
+func New(options *Options) *Pages {
+	return &Pages{options: *options, log: logevent.Logger(options.Logger), attempts: map[string]*attempt{}, sessions: map[[sha256.Size]byte]session{}}
+}
+
+func (p *Pages) base() string { return strings.TrimRight(p.options.Base(), "/") }
+
+// ServeHTTP implements [http.Handler] for the paths that begin with [Path].
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	base, err := url.Parse(p.base())
+	if err != nil || !strings.EqualFold(r.Host, base.Host) { // another name could belong to another's page (DNS rebinding)
+		p.show(w, http.StatusForbidden, notice{Title: "Wrong address", Text: "This page has another address."})
+		return
+	}
+	id := strings.TrimPrefix(r.URL.Path, Path)
+	switch {
+	case r.URL.Path == callbackPath && r.Method == http.MethodGet:
+		p.callback(w, r)
+	case r.URL.Path == callbackPath, r.Method != http.MethodGet && r.Method != http.MethodPost:
+		header.Set("Allow", "GET")
+		p.show(w, http.StatusMethodNotAllowed, notice{Title: "Not allowed", Text: "The method is not allowed."})
+	default:
+		a := p.find(func(a *attempt) bool { return a.id == id })
+		if a == nil {
+			p.show(w, http.StatusNotFound, notice{Title: "No such link", Text: "This link is not valid, or not any more. Make the call again to get another one."})
+			return
+		}
+		p.link(w, r, a)
+	}
+}
+
+// link shows the page of a link, and leads on to the authorization server.
+func (p *Pages) link(w http.ResponseWriter, r *http.Request, a *attempt) {
+	known := p.identityOf(r) == a.request.Identity
+	if r.Method == http.MethodGet {
+		p.show(w, http.StatusOK, question{Server: a.request.Server, Client: a.request.Client, Known: known})
+		return
+	}
+	if !p.isOwnForm(r) {
+		p.show(w, http.StatusForbidden, notice{Title: "Refused", Text: "The form comes from another page."})
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		p.show(w, http.StatusBadRequest, notice{Title: "Refused", Text: "The form cannot be read."})
+		return
+	}
+	if !known {
+		if err := p.prove(r, a); err != nil {
+			p.show(w, http.StatusForbidden, question{Server: a.request.Server, Client: a.request.Client, Problem: err.Error()})
+			return
+		}
+		p.remember(w, a.request.Identity)
+	}
+	redirect, err := p.begin(r.Context(), a)
+	if err != nil {
+		p.log.Warn("a login could not begin", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.Error(err))
+		p.show(w, http.StatusBadGateway, notice{Title: "It did not work", Text: "The login at " + a.request.Server + " could not begin: " + err.Error()})
+		return
+	}
+	http.Redirect(w, r, redirect.URL, http.StatusSeeOther)
+}
+
+// prove checks that the token of a form belongs to the identity of an attempt.
+func (p *Pages) prove(r *http.Request, a *attempt) error {
+	a.mu.Lock()
+	a.wrong++
+	tooMany := a.wrong > maxWrong
+	a.mu.Unlock()
+	if tooMany {
+		p.end(a, invoker.Failf(invoker.Unauthorized, "The login at %q was given up: too many wrong tokens were entered. The call was not made.", a.request.Server))
+		return errors.New("too many wrong tokens were entered: make the call again to get another link")
+	}
+	identity, ok := p.identityOfToken(r, strings.TrimSpace(r.PostForm.Get("token")))
+	switch {
+	case !ok:
+		return errors.New("this token is not valid at this gateway")
+	case identity != a.request.Identity:
+		p.log.Warn("a link of a login was opened by another client", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client))
+		return errors.New("this token belongs to another client than the one whose call needs the login: if you did not make that call, close this page")
+	}
+	a.mu.Lock()
+	a.wrong--
+	a.mu.Unlock()
+	return nil
+}
+
+// identityOfToken returns the identity of a client's token. The server checks it as it
+// checks those of requests, with the same limits.
+func (p *Pages) identityOfToken(r *http.Request, token string) (identity string, ok bool) {
+	if token == "" || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+		return "", false
+	}
+	asked := r.Clone(r.Context())
+	asked.Method, asked.Body, asked.ContentLength = http.MethodGet, http.NoBody, 0
+	asked.Header = http.Header{"Authorization": {"Bearer " + token}}
+	p.options.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		identity, ok = p.options.Identity(r.Context())
+	})).ServeHTTP(discarded{}, asked)
+	return identity, ok && identity != ""
+}
+
+// discarded is a response that nobody reads.
+type discarded struct{}
+
+func (discarded) Header() http.Header         { return http.Header{} }
+func (discarded) Write(p []byte) (int, error) { return len(p), nil }
+func (discarded) WriteHeader(int)             {}
+
+// isOwnForm reports whether a form was sent by a page of the gateway.
+func (p *Pages) isOwnForm(r *http.Request) bool {
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	return (origin == "" || strings.EqualFold(origin, p.base())) && (site == "" || site == "same-origin")
+}
+
+// callback receives the redirect of an authorization server.
+func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	a := p.find(func(a *attempt) bool { return a.isFor(query) })
+	if a == nil {
+		p.show(w, http.StatusBadRequest, notice{Title: "No such login", Text: "This page does not belong to a login that the gateway waits for."})
+		return
+	}
+	if p.identityOf(r) != a.request.Identity {
+		p.log.Warn("a redirect came from the browser of another person", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client))
+		p.show(w, http.StatusForbidden, notice{Title: "Another browser", Text: "The login was begun in another browser, so it was not completed. If you did not begin it, close this page."})
+		return
+	}
+	if err := p.finish(r.Context(), a, query); err != nil {
+		p.log.Warn("a login failed", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.Error(err))
+		p.show(w, http.StatusBadGateway, notice{Title: "It did not work", Text: "The login at " + a.request.Server + " failed: " + err.Error() + ". Open the link again to try once more."})
+		return
+	}
+	p.show(w, http.StatusOK, notice{Title: "Logged in", Text: "You are logged in at " + a.request.Server + ". The call goes on. You can close this page."})
+}
+
+// identityOf returns the identity that the browser of a request has proved; empty for none.
+func (p *Pages) identityOf(r *http.Request) string {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := p.sessions[sha256.Sum256([]byte(cookie.Value))]
+	if time.Now().After(found.expires) {
+		return ""
+	}
+	return found.identity
+}
+
+// remember gives the browser a cookie for an identity.
+func (p *Pages) remember(w http.ResponseWriter, identity string) {
+	secret, now := rand.Text()+rand.Text(), time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for hash, s := range p.sessions {
+		if now.After(s.expires) || len(p.sessions) >= maxSessions {
+			delete(p.sessions, hash)
+		}
+	}
+	p.sessions[sha256.Sum256([]byte(secret))] = session{identity, now.Add(sessionLifetime)}
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName, Value: secret, Path: Path, MaxAge: int(sessionLifetime.Seconds()), HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, // strict would hide it from the redirect
+		Secure:   strings.HasPrefix(p.base(), "https://"),
+	})
+}
