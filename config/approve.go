@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/config/internal/conditions"
+
 	"github.com/consort-go/consort/config/internal/grammar"
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/internal/glob"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -159,16 +160,11 @@ func (rule *compiledRule) fits(approval *converse.Approval) bool {
 	if approval.Definition != nil {
 		hints = approval.Definition.Hints
 	}
-	all := conditions{rule.Ensembles, rule.Tools, rule.ReadOnly, rule.Idempotent, rule.Destructive, rule.OpenWorld}
-	return all.fit(approval.Ensemble, approval.Tool, hints)
-}
-
-// agrees reports whether a hint has the wanted value; any value will do if wanted is nil.
-func agrees(wanted *bool, is bool) bool { return wanted == nil || *wanted == is }
-
-// matches reports whether one of the globs matches the name. No globs match every name.
-func matches(globs []string, name string) bool {
-	return len(globs) == 0 || slices.ContainsFunc(globs, func(pattern string) bool { return glob.Match(pattern, name) })
+	all := conditions.Conditions{
+		Ensembles: rule.Ensembles, Tools: rule.Tools,
+		ReadOnly: rule.ReadOnly, Idempotent: rule.Idempotent, Destructive: rule.Destructive, OpenWorld: rule.OpenWorld,
+	}
+	return all.Fit(approval.Ensemble, approval.Tool, hints)
 }
 
 func (a *Approval) fields() []grammar.Field {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
@@ -185,7 +186,7 @@ name = "all"
 		}
 	}
 	unknown, err := config.Assemble(
-		&config.Config{Serve: &config.Serve{Clients: []config.Client{{Token: values.Plain("x"), Name: "ada", Profile: "gone"}}}},
+		&config.Config{Serve: &serve.Options{Clients: []serve.Client{{Token: values.Plain("x"), Name: "ada", Profile: "gone"}}}},
 		nil,
 	)
 	if err != nil {
@@ -287,7 +288,7 @@ trusted = {roles = {value = '["ops"]', json = true}}
 	if err == nil || !strings.Contains(err.Error(), "consort.toml:10:6: serve.rules[0].when: expected a trusted value such as trusted.user, and not roles, at character 1") {
 		t.Error(err)
 	}
-	program := &config.Config{Serve: &config.Serve{Rules: []config.ClientRule{{Action: config.ActionDeny, When: "("}}}}
+	program := &config.Config{Serve: &serve.Options{Rules: []serve.Rule{{Action: serve.Deny, When: "("}}}}
 	if _, err := config.Assemble(program, nil); err == nil || !strings.Contains(err.Error(), "serve.rules[0].when") {
 		t.Errorf("a condition of a program: %v", err)
 	}

@@ -5,6 +5,8 @@ package config
 import (
 	"time"
 
+	"github.com/consort-go/consort/config/serve"
+
 	"github.com/consort-go/consort/config/values"
 
 	"github.com/consort-go/consort/config/internal/document"
@@ -62,7 +64,7 @@ type Config struct {
 	History *History
 	// Serve configures how everything here is offered to other MCP hosts; nil means the
 	// defaults, which serve over standard input and output.
-	Serve *Serve
+	Serve *serve.Options
 	// Log configures logging.
 	Log Log
 	// Ignored lists keys of imported files that only other hosts understand. They have

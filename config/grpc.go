@@ -66,10 +66,10 @@ type GRPCServer struct {
 // TLS names files in PEM form. The certificate and its key are read again for each
 // connection.
 type TLS struct {
-	// CA has the root certificates for verifying the other side. For a client, empty means
-	// the root certificates of the system; for a server, that clients need no certificate.
+	// CA has the root certificates for verifying the server; empty means those of the
+	// system.
 	CA values.Value
-	// Certificate and Key are this side's; set both or neither. A server needs them.
+	// Certificate and Key are those of this client; set both or neither.
 	Certificate, Key values.Value
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/consort-go/consort/config/serve"
+
 	"github.com/consort-go/consort/config/values"
 
 	"github.com/consort-go/consort/internal/redact"
@@ -133,11 +135,11 @@ func (s *secrets) leaves(value any) {
 }
 
 // serve adds the tokens of served clients, and their trusted values.
-func (s *secrets) serve(served *Serve) {
+func (s *secrets) serve(served *serve.Options) {
 	if served == nil {
 		return
 	}
-	s.add(served.HTTP, served.GRPC, served.Health, served.Token, served.GRPCTLS.Certificate, served.GRPCTLS.Key, served.GRPCTLS.CA)
+	s.add(served.HTTP, served.GRPC, served.Health, served.Token, served.GRPCTLS.Certificate, served.GRPCTLS.Key, served.GRPCTLS.ClientCA)
 	s.credential(served.Token.Reveal())
 	for _, client := range served.Clients {
 		s.add(client.Token)

@@ -3,9 +3,9 @@
 package config
 
 import (
-	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/grammar"
 	"github.com/consort-go/consort/config/internal/plaintext"
+	"github.com/consort-go/consort/config/internal/serving"
 	"github.com/consort-go/consort/converse/budget"
 )
 
@@ -27,9 +27,7 @@ func (c *Config) fields() []grammar.Field {
 		grammar.Key("trusted", grammar.TrustedTable(&c.Trusted)),
 		grammar.Key("audit", grammar.Optional(&c.Audit, func(a *Audit) grammar.Kind { return grammar.Table(a.fields(), a.check) })),
 		grammar.Key("history", grammar.Optional(&c.History, func(h *History) grammar.Kind { return grammar.Table(h.fields(), h.check) })),
-		grammar.Key("serve", grammar.Optional(&c.Serve, func(s *Serve) grammar.Kind {
-			return grammar.Table(s.fields(), func(r *grammar.Reader, n *document.Node) { s.check(r, n, n.Parent.Member("model") != nil) })
-		})),
+		grammar.Key("serve", grammar.Optional(&c.Serve, serving.Kind)),
 		grammar.Key("log", grammar.Table([]grammar.Field{
 			grammar.Key("level", grammar.Choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)),
 			grammar.Key("format", grammar.WordFor(&c.Log.JSON, grammar.Means("console", false), grammar.Means("json", true))),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -38,7 +39,7 @@ func TestAddressesThatNeedATokenAreKnown(t *testing.T) {
 			}
 		}
 	}
-	if err := new(config.Serve).MayListen("80"); err == nil {
+	if err := new(serve.Options).MayListen("80"); err == nil {
 		t.Error("a port is taken for an address")
 	}
 }
@@ -177,10 +178,10 @@ func serverOptions(t *testing.T, text string) *mcpserver.Options {
 }
 
 func TestServingThatCannotBeAssembled(t *testing.T) {
-	for want, s := range map[string]*config.Serve{
+	for want, s := range map[string]*serve.Options{
 		"serve.converse: conversations need a model": {Converse: true},
-		"serve.clients[0].token: missing":            {Clients: []config.Client{{}}},
-		"serve.clients[0].trusted.user: the value is empty": {Clients: []config.Client{{
+		"serve.clients[0].token: missing":            {Clients: []serve.Client{{}}},
+		"serve.clients[0].trusted.user: the value is empty": {Clients: []serve.Client{{
 			Token: values.Hidden("x"), Trusted: map[string]values.Trusted{"user": {}},
 		}}},
 	} {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/consort-go/consort/config/internal/serving"
+
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
@@ -19,7 +21,6 @@ import (
 	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/mcpadapter/login"
-	"github.com/consort-go/consort/mcpadapter/server/oidc"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -40,9 +41,7 @@ type shared struct {
 	pagesAt   string                               // the address of pages
 	identify  func(next http.Handler) http.Handler // checks the requests of clients
 
-	verifying sync.Mutex // guards verifier and verified
-	verifier  *oidc.Verifier
-	verified  oidc.Options // of verifier
+	issuer serving.Issuer // of the tokens of served clients
 
 	opening     sync.Mutex // guards history and openHistory
 	history     history.Store

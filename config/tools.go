@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/config/internal/serving"
+
 	"github.com/consort-go/consort/config/internal/grammar"
 
 	"github.com/consort-go/consort/config/internal/document"
@@ -186,4 +188,32 @@ func (a *Assembly) following(ensembles []*ensemble.Ensemble, name string) *ensem
 		return nil
 	}
 	return a.Ensembles[n]
+}
+
+// forClients describes the tools for the rules about clients.
+func (t *Tools) forClients() serving.Tools {
+	tools := serving.Tools{ReachOthers: t.reachesOthers, Pinned: t.Pinned}
+	if t.searches() || t.Code {
+		tools.ForModels = t.isForModels
+	}
+	return tools
+}
+
+// isForModels reports whether an item is find_tools, call_tool or run_code of the model.
+// Clients do not get them: they find tools in the profile search, and programs run only in
+// conversations.
+func (t *Tools) isForModels(item *ensemble.Item) bool {
+	return t.searches() && item.Ensemble == findTools || t.Code && item.Ensemble == codeTools
+}
+
+// reachesOthers reports whether an item is a tool through which other items are reached,
+// whatever the rules say about them: converse, and the tools that read resources.
+func (t *Tools) reachesOthers(item *ensemble.Item) bool {
+	switch item.Ensemble {
+	case "":
+		return true
+	case resourceTools:
+		return t.Resources
+	}
+	return false
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	configserve "github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
@@ -68,7 +69,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	p.endLog = end
 	if !p.needs.certificates && cfg.Serve != nil { // drop the certificates, which are not needed; the secrets must still be redacted
 		without, serve := *cfg, *cfg.Serve
-		serve.GRPCTLS = config.TLS{}
+		serve.GRPCTLS = configserve.TLS{}
 		without.Serve = &serve
 		cfg = &without
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/consort-go/consort/config"
+	configserve "github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
@@ -137,8 +138,8 @@ func assembleServed(ctx context.Context, p *program, cfg *config.Config) (*confi
 }
 
 // settings returns the settings of the configuration, overridden by the flags.
-func (s *serving) settings(p *program, cfg *config.Config) (*config.Serve, error) {
-	settings := &config.Serve{}
+func (s *serving) settings(p *program, cfg *config.Config) (*configserve.Options, error) {
+	settings := &configserve.Options{}
 	if cfg.Serve != nil {
 		*settings = *cfg.Serve
 	}

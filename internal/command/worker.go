@@ -10,7 +10,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/consort-go/consort/config"
+	configserve "github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
 	"github.com/consort-go/consort/internal/histories"
@@ -88,7 +88,7 @@ func runWorker(ctx context.Context, p *program, addresses map[string]*string) (e
 		return p.location.OpenError(err)
 	}
 	running := *cfg
-	running.Serve = &config.Serve{Converse: true} // conversations need the model
+	running.Serve = &configserve.Options{Converse: true} // conversations need the model
 	if cfg.Serve != nil {
 		running.Serve.NoWatch = cfg.Serve.NoWatch
 	}

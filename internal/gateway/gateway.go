@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/terminal"
@@ -46,7 +47,7 @@ type Options struct {
 // server is one call of [Run].
 type server struct {
 	Options
-	settings *config.Serve
+	settings *serve.Options
 	ending   context.Context // ends when the process shuts down
 	end      context.CancelFunc
 	hangUp   context.CancelFunc // ends serving, as a signal does
@@ -157,7 +158,7 @@ type servers struct {
 
 // newServers returns the servers for an assembly; notReady returns the reason why clients
 // should not send calls now.
-func newServers(assembly *config.Assembly, settings *config.Serve, notReady func() string) *servers {
+func newServers(assembly *config.Assembly, settings *serve.Options, notReady func() string) *servers {
 	s := &servers{mcp: mcpserver.New(assembly.Roster, assembly.Serve)}
 	if settings.GRPC.Reveal() != "" {
 		options := *assembly.ServeGRPC
@@ -200,7 +201,7 @@ func (s *server) overNetwork(ctx context.Context, servers *servers) error {
 	}
 	if rpc != nil {
 		serving++
-		s.Screen.Note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[s.settings.GRPCTLS != (config.TLS{})])
+		s.Screen.Note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[s.settings.GRPCTLS != (serve.TLS{})])
 		go func() { ended <- servers.grpc.Serve(ctx, rpc) }()
 	}
 	for range serving {

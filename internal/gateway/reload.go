@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/reload"
@@ -67,7 +68,7 @@ type reloader struct {
 	tried    *reload.Files    // of the last attempt
 	active   *reload.Files    // in effect
 	assembly *config.Assembly // the newest
-	serve    *config.Serve    // of the newest
+	serve    *serve.Options   // of the newest
 	offering *offering        // of the newest; nil before the first reload
 }
 
@@ -257,7 +258,7 @@ var errOpen = errors.New("without token, clients and oidc in [serve], clients wo
 
 // assemble loads the configuration from the files, which must no longer change, and
 // assembles it.
-func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Serve, error) {
+func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *serve.Options, error) {
 	if len(files.Paths()) == 0 {
 		return nil, nil, errors.New("there is no configuration file to read again")
 	}
@@ -285,18 +286,18 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Serv
 }
 
 // mayServe returns an error if the settings of [serve] must not replace running.
-func mayServe(serve, running *config.Serve) error {
-	identifies := func(s *config.Serve) bool { return s.Token.Reveal() != "" || len(s.Clients) > 0 || s.OIDC != nil }
-	if serve.Listens() && identifies(running) && !identifies(serve) && !serve.Open {
+func mayServe(next, running *serve.Options) error {
+	identifies := func(s *serve.Options) bool { return s.Token.Reveal() != "" || len(s.Clients) > 0 || s.OIDC != nil }
+	if next.Listens() && identifies(running) && !identifies(next) && !next.Open {
 		return errOpen
 	}
-	if http := serve.HTTP; http.Reveal() != "" {
-		if err := serve.MayListen(http.Reveal()); err != nil {
+	if http := next.HTTP; http.Reveal() != "" {
+		if err := next.MayListen(http.Reveal()); err != nil {
 			return fmt.Errorf("serving at %s: %w", http, err)
 		}
 	}
-	if grpc := serve.GRPC; grpc.Reveal() != "" {
-		if err := serve.MayListenGRPC(grpc.Reveal()); err != nil {
+	if grpc := next.GRPC; grpc.Reveal() != "" {
+		if err := next.MayListenGRPC(grpc.Reveal()); err != nil {
 			return fmt.Errorf("serving at %s: %w", grpc, err)
 		}
 	}
@@ -306,18 +307,18 @@ func mayServe(serve, running *config.Serve) error {
 // withRunning returns a configuration with the settings of the running one that are read
 // only at the start; see atStart.
 func withRunning(loaded, running *config.Config) *config.Config {
-	cfg, serve, from := *loaded, *running.Serve, loaded.Serve
+	cfg, served, from := *loaded, *running.Serve, loaded.Serve
 	if from == nil {
-		from = &config.Serve{}
+		from = &serve.Options{}
 	}
-	serve.Token, serve.Clients, serve.Open = from.Token, from.Clients, from.Open
-	serve.OIDC, serve.ResourceMetadata = from.OIDC, from.ResourceMetadata
-	serve.Rules, serve.Profiles, serve.Budgets = from.Rules, from.Profiles, from.Budgets
-	serve.Hosts, serve.Origins, serve.Rate, serve.Burst, serve.Parallel = from.Hosts, from.Origins, from.Rate, from.Burst, from.Parallel
-	cfg.Serve = &serve
+	served.Token, served.Clients, served.Open = from.Token, from.Clients, from.Open
+	served.OIDC, served.ResourceMetadata = from.OIDC, from.ResourceMetadata
+	served.Rules, served.Profiles, served.Budgets = from.Rules, from.Profiles, from.Budgets
+	served.Hosts, served.Origins, served.Rate, served.Burst, served.Parallel = from.Hosts, from.Origins, from.Rate, from.Burst, from.Parallel
+	cfg.Serve = &served
 	cfg.Audit, cfg.History, cfg.Trusted, cfg.Log.JSON = running.Audit, running.History, running.Trusted, running.Log.JSON
 	cfg.Conversation.Identity, cfg.Conversation.Spill = running.Conversation.Identity, running.Conversation.Spill
-	if !serve.Converse {
+	if !served.Converse {
 		cfg.Model = nil // so it need not be valid
 	}
 	return &cfg

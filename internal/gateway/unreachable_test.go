@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
@@ -131,14 +132,14 @@ func TestAskingForAnAnswerContinuesTheTurn(t *testing.T) {
 // TestWhoMayBeAtWork: if each host starts its own process there may be other processes;
 // with an address there are none unless machines share the store.
 func TestWhoMayBeAtWork(t *testing.T) {
-	at := &config.Serve{HTTP: values.Plain("127.0.0.1:0")}
+	at := &serve.Options{HTTP: values.Plain("127.0.0.1:0")}
 	for name, test := range map[string]struct {
 		cfg  config.Config
 		want time.Duration
 	}{
 		"at an address":  {config.Config{Serve: at, History: &config.History{}}, 0},
 		"a shared store": {config.Config{Serve: at, History: &config.History{Store: config.StorePostgres}}, 11 * time.Minute},
-		"standard input": {config.Config{Serve: &config.Serve{}, History: &config.History{}}, 11 * time.Minute},
+		"standard input": {config.Config{Serve: &serve.Options{}, History: &config.History{}}, 11 * time.Minute},
 	} {
 		if got := others(&test.cfg); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)

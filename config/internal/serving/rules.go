@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package serving
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/consort-go/consort/config/internal/conditions"
+	"github.com/consort-go/consort/config/serve"
 
 	"github.com/consort-go/consort/config/internal/grammar"
 
@@ -21,43 +23,9 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// ClientRule decides what served clients may use: the items that meet all its conditions.
-// An empty or nil condition is always met. Conditions that [Rule] has too mean
-// the same here.
-type ClientRule struct {
-	// Action is [ActionAllow], [ActionDeny] or [ActionAsk]. Required. An item that a rule
-	// denies is hidden, whatever another allows. If a client has rules that allow, or an
-	// allow list, all else is hidden. A rule that asks hides nothing: the calls of the tools
-	// that it is about need an approval each.
-	Action Action
-	// Who and Within are for ActionAsk: the only person who may answer, and the time for
-	// that, 24 hours by default, for which an answer then holds. If Who is empty, the user
-	// of the client is asked, if the client can ask, and everyone who can write to the
-	// conversation store may answer.
-	Who    string
-	Within time.Duration
-	// Clients are globs for the names of the clients that the rule is about. Without any,
-	// it is about each client, and about those without a name.
-	Clients []string
-	// When is a condition about the trusted values of the client, such as
-	// "ops" in trusted.roles; empty holds always. If it cannot be evaluated, because a value
-	// has another form, a rule that denies applies, and one that allows does not.
-	When string
-	// Ensembles are globs for the name of the ensemble.
-	Ensembles []string
-	// Tools, Prompts and Resources are globs for the ensemble's own name of a tool or
-	// prompt, and for the URI of a resource or the text of a template. If one of them is
-	// set, the rule is about the kinds that have globs.
-	Tools, Prompts, Resources []string
-	// A tool must have these hints, as far as its ensemble trusts them
-	// ([ensemble.Tool.TrustedHints]), with the defaults of MCP applied. With one of them,
-	// a rule is about tools only.
-	ReadOnly, Idempotent, Destructive, OpenWorld *bool
-}
-
-func (rule *ClientRule) fields() []grammar.Field {
+func clientRuleFields(rule *serve.Rule) []grammar.Field {
 	return []grammar.Field{
-		grammar.Key("action", grammar.Choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk)),
+		grammar.Key("action", grammar.Choice(&rule.Action, serve.Allow, serve.Deny, serve.Ask)),
 		grammar.Key("who", grammar.Text(&rule.Who)),
 		grammar.Key("within", grammar.Duration(&rule.Within)),
 		grammar.Key("clients", grammar.Each(&rule.Clients, grammar.Text)),
@@ -73,12 +41,12 @@ func (rule *ClientRule) fields() []grammar.Field {
 	}
 }
 
-func (rule *ClientRule) check(r *grammar.Reader, n *document.Node) {
+func checkClientRule(rule *serve.Rule, r *grammar.Reader, n *document.Node) {
 	if n.Member("action") == nil {
 		r.Missing(n, "action", `missing: expected "allow", "deny" or "ask"`)
 	}
 	for _, key := range []string{"who", "within"} {
-		if stray := n.Member(key); stray != nil && rule.Action != ActionAsk && rule.Action != "" {
+		if stray := n.Member(key); stray != nil && rule.Action != serve.Ask && rule.Action != "" {
 			r.WrongKey(stray, `only for a rule with action = "ask"`)
 		}
 	}
@@ -86,7 +54,7 @@ func (rule *ClientRule) check(r *grammar.Reader, n *document.Node) {
 	hints := rule.ReadOnly != nil || rule.Idempotent != nil || rule.Destructive != nil || rule.OpenWorld != nil
 	for _, key := range []string{"prompts", "resources"} {
 		switch stray := n.Member(key); {
-		case stray != nil && rule.Action == ActionAsk:
+		case stray != nil && rule.Action == serve.Ask:
 			r.WrongKey(stray, "a rule that asks is about tools, which alone are called")
 		case stray != nil && hints:
 			r.WrongKey(stray, "a rule with a hint is about tools, which alone have hints; make it two rules")
@@ -105,38 +73,21 @@ func emptyLists(r *grammar.Reader, n *document.Node, keys ...string) {
 }
 
 // isAbout reports whether the rule is about a client.
-func (rule *ClientRule) isAbout(client string) bool { return matches(rule.Clients, client) }
+func isAbout(rule *serve.Rule, client string) bool { return conditions.Matches(rule.Clients, client) }
 
 // fits reports whether an item meets the conditions.
-func (rule *ClientRule) fits(item *ensemble.Item) bool {
-	hinted := conditions{rule.Ensembles, rule.Tools, rule.ReadOnly, rule.Idempotent, rule.Destructive, rule.OpenWorld}
-	if hinted.hasHints() || len(rule.Tools)+len(rule.Prompts)+len(rule.Resources) == 0 {
-		return (item.Kind == ensemble.ToolItem || !hinted.hasHints()) && hinted.fit(item.Ensemble, item.Name, item.Hints)
+func fits(rule *serve.Rule, item *ensemble.Item) bool {
+	hinted := conditions.Conditions{
+		Ensembles: rule.Ensembles, Tools: rule.Tools,
+		ReadOnly: rule.ReadOnly, Idempotent: rule.Idempotent, Destructive: rule.Destructive, OpenWorld: rule.OpenWorld,
+	}
+	if hinted.HasHints() || len(rule.Tools)+len(rule.Prompts)+len(rule.Resources) == 0 {
+		return (item.Kind == ensemble.ToolItem || !hinted.HasHints()) && hinted.Fit(item.Ensemble, item.Name, item.Hints)
 	}
 	globs := map[ensemble.ItemKind][]string{
 		ensemble.ToolItem: rule.Tools, ensemble.PromptItem: rule.Prompts, ensemble.ResourceItem: rule.Resources,
 	}[item.Kind]
-	return len(globs) > 0 && matches(rule.Ensembles, item.Ensemble) && matches(globs, item.Name)
-}
-
-// conditions are common to the rules about invocations and about clients.
-type conditions struct {
-	ensembles, tools                             []string
-	readOnly, idempotent, destructive, openWorld *bool
-}
-
-func (c *conditions) hasHints() bool {
-	return c.readOnly != nil || c.idempotent != nil || c.destructive != nil || c.openWorld != nil
-}
-
-// fit reports whether a tool meets the conditions.
-func (c *conditions) fit(ensemble, tool string, hints invoker.Hints) bool {
-	return matches(c.ensembles, ensemble) &&
-		matches(c.tools, tool) &&
-		agrees(c.readOnly, hints.ReadOnly) &&
-		agrees(c.idempotent, hints.Idempotent) &&
-		agrees(c.destructive, hints.MayDestroy()) &&
-		agrees(c.openWorld, hints.OpenWorld == nil || *hints.OpenWorld)
+	return len(globs) > 0 && conditions.Matches(rule.Ensembles, item.Ensemble) && conditions.Matches(globs, item.Name)
 }
 
 // clientRules are the lists and the rules about one client.
@@ -155,7 +106,7 @@ type keyedRule struct {
 
 // rulesFor returns the rules about a client, its lists first; nil without any. about says
 // which of the rules are.
-func (s *Serve) rulesFor(client, about string) *clientRules {
+func (s offer) rulesFor(client, about string) *clientRules {
 	all := &clientRules{}
 	for i := range s.Clients {
 		if c := &s.Clients[i]; c.Name == client && client != "" && len(all.allow)+len(all.deny) == 0 {
@@ -174,13 +125,13 @@ func (s *Serve) rulesFor(client, about string) *clientRules {
 			continue
 		}
 		keyed := keyedRule{
-			key: fmt.Sprintf("serve.rules[%d]", i), fits: rule.fits,
-			names: func(tool *ensemble.Item) bool { return rule.fits(tool) && slices.Contains(rule.Tools, tool.Name) },
+			key: fmt.Sprintf("serve.rules[%d]", i), fits: func(item *ensemble.Item) bool { return fits(rule, item) },
+			names: func(tool *ensemble.Item) bool { return fits(rule, tool) && slices.Contains(rule.Tools, tool.Name) },
 		}
 		switch rule.Action {
-		case ActionDeny:
+		case serve.Deny:
 			all.deny = append(all.deny, keyed)
-		case ActionAsk:
+		case serve.Ask:
 			all.ask = append(all.ask, askRule{keyed, clientcalls.Demand{Who: rule.Who, Within: rule.Within}})
 		default:
 			all.allow = append(all.allow, keyed)
@@ -224,28 +175,6 @@ func fullName(item *ensemble.Item) string {
 	return ensemble.NameFor(item.Ensemble, item.Name)
 }
 
-// areForModels reports whether there are tools that clients do not get.
-func (t *Tools) areForModels() bool { return t.searches() || t.Code }
-
-// isForModels reports whether an item is find_tools, call_tool or run_code of the model.
-// Clients do not get them: they find tools in the profile search, and programs run only in
-// conversations.
-func (t *Tools) isForModels(item *ensemble.Item) bool {
-	return t.searches() && item.Ensemble == findTools || t.Code && item.Ensemble == codeTools
-}
-
-// reachesOthers reports whether an item is a tool through which other items are reached,
-// whatever the rules say about them: converse, and the tools that read resources.
-func (t *Tools) reachesOthers(item *ensemble.Item) bool {
-	switch item.Ensemble {
-	case "":
-		return true
-	case resourceTools:
-		return t.Resources
-	}
-	return false
-}
-
 // decide reports whether the client may use an item, and the rule that says so; empty if
 // none does. If the item reaches others, a client with rules needs its exact name.
 func (c *clientRules) decide(item *ensemble.Item, reachesOthers bool) (allowed bool, key string) {
@@ -272,7 +201,7 @@ func (c *clientRules) decide(item *ensemble.Item, reachesOthers bool) (allowed b
 
 // chooser finds the selections of clients. Clients with the same lists and rules share one.
 type chooser struct {
-	serve  *Serve
+	serve  offer
 	roster *ensemble.Roster
 	tools  Tools
 	when   []*condition.Condition // of the rules; nil for a rule without one
@@ -306,9 +235,9 @@ func (c *chooser) of(ctx context.Context, client, profile string) *ensemble.Sele
 	if known {
 		return selection
 	}
-	if rules := present(c.serve.profile(profile), c.serve.rulesFor(at.client, about)); len(rules) > 0 || c.tools.areForModels() {
+	if rules := present(c.serve.profile(profile), c.serve.rulesFor(at.client, about)); len(rules) > 0 || c.tools.ForModels != nil {
 		selection = c.roster.Select(func(item ensemble.Item) bool {
-			return !c.tools.isForModels(&item) && allow(rules, &item, c.tools.reachesOthers(&item))
+			return !c.tools.areForModels(&item) && allow(rules, &item, c.tools.ReachOthers(&item))
 		})
 	}
 	if c.chosen[at] == nil || len(c.chosen[at]) >= maxChosen {
@@ -319,20 +248,20 @@ func (c *chooser) of(ctx context.Context, client, profile string) *ensemble.Sele
 }
 
 // isSelective reports whether a client may not use everything outside of profiles.
-func (s *Serve) isSelective(tools Tools) bool {
-	return tools.areForModels() || len(s.Rules) > 0 || slices.ContainsFunc(s.Clients, func(c Client) bool {
-		return c.Name != "" && (len(c.Allow)+len(c.Deny) > 0 || c.Profile != "" || c.Approve == ActionAsk)
+func (s offer) isSelective(tools Tools) bool {
+	return tools.ForModels != nil || len(s.Rules) > 0 || slices.ContainsFunc(s.Clients, func(c serve.Client) bool {
+		return c.Name != "" && (len(c.Allow)+len(c.Deny) > 0 || c.Profile != "" || c.Approve)
 	})
 }
 
 // selections returns the functions for the options of a server that choose the selection
 // of a client, and of a client in a profile. The first is nil without rules.
-func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(context.Context) *ensemble.Selection, profile profileFunc, err error) {
+func (s offer) selections(roster *ensemble.Roster, tools Tools) (choose func(context.Context) *ensemble.Selection, profile profileFunc, err error) {
 	c := &chooser{serve: s, roster: roster, tools: tools, known: map[string]string{}, chosen: map[place]map[string]*ensemble.Selection{}}
 	if c.when, err = s.conditions(); err != nil {
 		return nil, nil, err
 	}
-	for _, client := range append([]Client{{}}, s.Clients...) {
+	for _, client := range append([]serve.Client{{}}, s.Clients...) {
 		if !s.hasConditionAbout(client.Name) {
 			c.known[client.Name] = s.rulesAbout(client.Name, c.when, nil)
 		}
@@ -344,7 +273,7 @@ func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(co
 		}
 	}
 	has := func(name string) bool {
-		return slices.ContainsFunc(s.Profiles, func(p Profile) bool { return p.Name == name })
+		return slices.ContainsFunc(s.Profiles, func(p serve.Profile) bool { return p.Name == name })
 	}
 	hasSearch := has(searchProfile)
 	profile = func(ctx context.Context, name string) (*ensemble.Selection, bool) {
@@ -365,7 +294,7 @@ func (s *Serve) selections(roster *ensemble.Roster, tools Tools) (choose func(co
 const searchProfile = "search"
 
 // finds reports whether a client finds tools by words, in the profile of its request.
-func (s *Serve) finds(ctx context.Context, profile string) bool {
+func (s offer) finds(ctx context.Context, profile string) bool {
 	if profile == "" {
 		profile = s.profileOf(access.NameFrom(ctx))
 	}
@@ -378,7 +307,7 @@ func (s *Serve) finds(ctx context.Context, profile string) bool {
 }
 
 // profileOf returns the profile that a client always has; empty without one.
-func (s *Serve) profileOf(client string) string {
+func (s offer) profileOf(client string) string {
 	for _, one := range s.Clients {
 		if client != "" && one.Name == client {
 			return one.Profile
@@ -405,11 +334,11 @@ func present(rules ...*clientRules) []*clientRules {
 
 // profile returns the lists of a profile; nil without a name. An unknown profile, which
 // only a configuration made by a program can have, denies everything.
-func (s *Serve) profile(name string) *clientRules {
+func (s offer) profile(name string) *clientRules {
 	if name == "" {
 		return nil
 	}
-	i := slices.IndexFunc(s.Profiles, func(p Profile) bool { return p.Name == name })
+	i := slices.IndexFunc(s.Profiles, func(p serve.Profile) bool { return p.Name == name })
 	if i < 0 {
 		return &clientRules{deny: listRules("serve.profiles", []string{"*"}, true)}
 	}
@@ -417,11 +346,11 @@ func (s *Serve) profile(name string) *clientRules {
 	return &clientRules{deny: listRules(key+"deny", s.Profiles[i].Deny, true), allow: listRules(key+"allow", s.Profiles[i].Allow, false)}
 }
 
-func (p *Profile) fields() []grammar.Field {
+func profileFields(p *serve.Profile) []grammar.Field {
 	return []grammar.Field{grammar.Key("name", grammar.Text(&p.Name)), grammar.Key("allow", grammar.Each(&p.Allow, grammar.Text)), grammar.Key("deny", grammar.Each(&p.Deny, grammar.Text)), grammar.Key("search", grammar.Boolean(&p.Search))}
 }
 
-func (p *Profile) check(r *grammar.Reader, n *document.Node) {
+func checkProfile(p *serve.Profile, r *grammar.Reader, n *document.Node) {
 	emptyLists(r, n, "allow", "deny")
 	switch name := n.Member("name"); {
 	case name == nil:
@@ -435,7 +364,7 @@ func (p *Profile) check(r *grammar.Reader, n *document.Node) {
 const profileName = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // checkProfiles reports names that two profiles share, and names without a profile.
-func (s *Serve) checkProfiles(r *grammar.Reader, n *document.Node) {
+func (s offer) checkProfiles(r *grammar.Reader, n *document.Node) {
 	profiles, _ := n.Member("profiles").AsList()
 	clients, _ := n.Member("clients").AsList()
 	if len(profiles) != len(s.Profiles) || len(clients) != len(s.Clients) {
@@ -444,8 +373,8 @@ func (s *Serve) checkProfiles(r *grammar.Reader, n *document.Node) {
 	if at := n.Member("profiles"); at != nil && n.Member("http") == nil && n.Member("grpc") == nil {
 		r.WrongKey(at, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
 	}
-	has := func(all []Profile, name string) bool {
-		return slices.ContainsFunc(all, func(p Profile) bool { return p.Name == name })
+	has := func(all []serve.Profile, name string) bool {
+		return slices.ContainsFunc(all, func(p serve.Profile) bool { return p.Name == name })
 	}
 	for i, p := range s.Profiles {
 		if name := profiles[i].Member("name"); name != nil && p.Name != "" && has(s.Profiles[:i], p.Name) {
@@ -464,7 +393,7 @@ func (s *Serve) checkProfiles(r *grammar.Reader, n *document.Node) {
 }
 
 // checkRules validates the lists and rules of clients as a whole.
-func (s *Serve) checkRules(r *grammar.Reader, n *document.Node) {
+func (s offer) checkRules(r *grammar.Reader, n *document.Node) {
 	clients, _ := n.Member("clients").AsList()
 	if len(clients) != len(s.Clients) {
 		return
@@ -476,7 +405,7 @@ func (s *Serve) checkRules(r *grammar.Reader, n *document.Node) {
 			}
 		}
 		for j, other := range s.Clients[:i] {
-			if one.Name != "" && one.Name == other.Name && !one.mayDoTheSameAs(&other) {
+			if one.Name != "" && one.Name == other.Name && !mayDoTheSame(&one, &other) {
 				r.Wrong(clients[i].Member("name"), "serve.clients[%d] has this name and other lists, another profile or another approve: write the same in both, or use another name", j)
 				break
 			}
@@ -489,19 +418,19 @@ func (s *Serve) checkRules(r *grammar.Reader, n *document.Node) {
 		}
 		elements, _ := rules[i].Member("clients").AsList()
 		for j, pattern := range rule.Clients {
-			if j < len(elements) && s.OIDC == nil && !slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
+			if j < len(elements) && s.OIDC == nil && !slices.ContainsFunc(s.Clients, func(c serve.Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
 				r.Wrong(elements[j], "no client has such a name%s", s.clientNames())
 			}
 		}
 	}
 }
 
-func (c *Client) mayDoTheSameAs(other *Client) bool {
+func mayDoTheSame(c *serve.Client, other *serve.Client) bool {
 	return slices.Equal(c.Allow, other.Allow) && slices.Equal(c.Deny, other.Deny) && c.Profile == other.Profile && c.Approve == other.Approve
 }
 
 // clientNames lists the names of the clients for an error.
-func (s *Serve) clientNames() string {
+func (s offer) clientNames() string {
 	var names []string
 	for _, c := range s.Clients {
 		if c.Name != "" && !slices.Contains(names, c.Name) {

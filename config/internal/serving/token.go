@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package serving
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/config/serve"
 
 	"github.com/consort-go/consort/config/internal/grammar"
 
@@ -36,7 +38,7 @@ func parseHash(text string) (hash [sha256.Size]byte) {
 }
 
 // hash returns the hash of the client's token; zero without a token.
-func (c *Client) hash() [sha256.Size]byte {
+func hashOf(c *serve.Client) [sha256.Size]byte {
 	if token := c.Token.Reveal(); token != "" {
 		return sha256.Sum256([]byte(token))
 	}

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package serving
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/consort-go/consort/config/serve"
 
 	"github.com/consort-go/consort/config/internal/grammar"
 
@@ -18,15 +19,15 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
-func (t *TLS) serveFields() []grammar.Field {
+func tlsFields(t *serve.TLS) []grammar.Field {
 	return []grammar.Field{
 		grammar.Key("certificate", grammar.Path(&t.Certificate)),
 		grammar.Key("key", grammar.Path(&t.Key)),
-		grammar.Key("client_ca", grammar.Path(&t.CA)),
+		grammar.Key("client_ca", grammar.Path(&t.ClientCA)),
 	}
 }
 
-func (t *TLS) checkServe(r *grammar.Reader, n *document.Node) {
+func checkTLS(r *grammar.Reader, n *document.Node) {
 	if n.Member("certificate") == nil {
 		r.Missing(n, "certificate", `missing: expected the file of this server's certificate, such as certificate = "server.pem"`)
 	}
@@ -35,21 +36,13 @@ func (t *TLS) checkServe(r *grammar.Reader, n *document.Node) {
 	}
 }
 
-// asksForCertificates reports whether gRPC clients must have a certificate.
-func (s *Serve) asksForCertificates() bool { return s.GRPCTLS.CA.Reveal() != "" }
-
-// byToken reports whether a client can have a token.
-func (s *Serve) byToken() bool {
-	return s.Token.Reveal() != "" || s.OIDC != nil || slices.ContainsFunc(s.Clients, func(c Client) bool { return c.hash() != [sha256.Size]byte{} })
-}
-
 // byCertificate reports whether a client is identified by a certificate.
-func (s *Serve) byCertificate() bool {
-	return slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Certificate != "" })
+func (s offer) byCertificate() bool {
+	return slices.ContainsFunc(s.Clients, func(c serve.Client) bool { return c.Certificate != "" })
 }
 
 // certificates reports clients whose certificate is not requested or not unique.
-func (s *Serve) certificates(r *grammar.Reader, n, clients *document.Node) {
+func (s offer) certificates(r *grammar.Reader, n, clients *document.Node) {
 	elements, _ := clients.AsList()
 	if len(elements) != len(s.Clients) {
 		return
@@ -70,23 +63,23 @@ func (s *Serve) certificates(r *grammar.Reader, n, clients *document.Node) {
 }
 
 // withTLS adds the certificates to the options of a gRPC server.
-func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
+func (s offer) withTLS(o *grpctool.ServerOptions) error {
 	t := s.GRPCTLS
-	if s.GRPC.Reveal() == "" || t == (TLS{}) {
+	if s.GRPC.Reveal() == "" || t == (serve.TLS{}) {
 		return nil
 	}
 	if t.Certificate.Reveal() == "" || t.Key.Reveal() == "" {
 		return grammar.About("serve.grpc_tls", errors.New("missing: expected certificate and key"))
 	}
 	var err error
-	if o.TLS, err = grpctool.TLSFiles(t.CA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
+	if o.TLS, err = grpctool.TLSFiles(t.ClientCA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
 		return grammar.About("serve.grpc_tls", err)
 	}
 	switch {
-	case !s.asksForCertificates():
+	case !s.TakesCertificates():
 	case s.byCertificate():
 		o.Certificate, err = s.knownCertificates()
-	case !s.byToken(): // every verified certificate is accepted
+	case !s.TakesTokens(): // every verified certificate is accepted
 		o.Certificate = func(context.Context, *x509.Certificate) (string, []invoker.Value, error) { return "", nil, nil }
 	}
 	return err
@@ -95,7 +88,7 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 var errUnknownCertificate = errors.New("the certificate does not belong to a configured client")
 
 // knownCertificates returns a function that finds a client by its certificate.
-func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) (string, []invoker.Value, error), error) {
+func (s offer) knownCertificates() (func(context.Context, *x509.Certificate) (string, []invoker.Value, error), error) {
 	type known struct {
 		name   string
 		values []invoker.Value

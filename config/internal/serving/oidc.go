@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package serving
 
 import (
 	"cmp"
@@ -10,31 +10,20 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/consort-go/consort/config/serve"
 
 	"github.com/consort-go/consort/config/internal/grammar"
-	"github.com/consort-go/consort/config/values"
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter/grpctool"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 	"github.com/consort-go/consort/mcpadapter/server/oidc"
 )
 
-// OIDC describes the access tokens of an issuer that identify clients. [oidc.Options] has the
-// details.
-type OIDC struct {
-	Issuer   values.Value
-	Audience values.Value
-	Scopes   []string
-	// Name is the claim with the name of the client; default sub.
-	Name string
-	// Trusted are the claims that become trusted values, by the name of the value.
-	Trusted map[string]string
-}
-
-func (o *OIDC) fields() []grammar.Field {
+func oidcFields(o *serve.OIDC) []grammar.Field {
 	return []grammar.Field{
 		grammar.Key("issuer", grammar.Address(&o.Issuer)),
 		grammar.Key("audience", grammar.Expanded(&o.Audience)),
@@ -44,7 +33,7 @@ func (o *OIDC) fields() []grammar.Field {
 	}
 }
 
-func (o *OIDC) check(r *grammar.Reader, n *document.Node) {
+func checkOIDC(o *serve.OIDC, r *grammar.Reader, n *document.Node) {
 	issuer, audience := n.Member("issuer"), n.Member("audience")
 	if issuer == nil {
 		r.Missing(n, "issuer", `missing: expected the address of the authorization server, such as issuer = "https://login.example.com"`)
@@ -68,7 +57,7 @@ func (o *OIDC) check(r *grammar.Reader, n *document.Node) {
 
 // metadata returns the information for clients about tokens: the table resource_metadata,
 // completed from the table oidc. It is nil if the URL of the server is not known.
-func (s *Serve) metadata() *mcpserver.ResourceMetadata {
+func (s offer) metadata() *mcpserver.ResourceMetadata {
 	var m mcpserver.ResourceMetadata
 	if own := s.ResourceMetadata; own != nil {
 		m.Resource, m.Scopes = own.Resource.Reveal(), own.Scopes
@@ -95,44 +84,51 @@ func (s *Serve) metadata() *mcpserver.ResourceMetadata {
 }
 
 // byIssuer makes servers check the tokens of the issuer.
-func (s *Serve) byIssuer(a *Assembly, o *mcpserver.Options, rpc *grpctool.ServerOptions) error {
-	o.Authenticate, rpc.Authenticate = nil, nil
+func (s offer) byIssuer(with *Options, made *Servers) error {
+	made.MCP.Authenticate, made.GRPC.Authenticate = nil, nil
 	if s.OIDC == nil {
 		return nil
 	}
-	verifier, err := a.shared.verifierFor(&oidc.Options{
+	verifier, err := with.Issuer.verifierFor(&oidc.Options{
 		Issuer: s.OIDC.Issuer.Reveal(), Audience: s.OIDC.Audience.Reveal(), Scopes: s.OIDC.Scopes,
-		Name: s.OIDC.Name, Trusted: s.OIDC.Trusted, Logger: a.Logger,
+		Name: s.OIDC.Name, Trusted: s.OIDC.Trusted, Logger: with.Logger,
 	})
 	if err != nil {
 		return grammar.About("serve.oidc", err)
 	}
-	rpc.Authenticate = func(ctx context.Context, token string) (string, []invoker.Value, error) {
-		name, values, err := verifier.Verify(ctx, token)
-		if err == nil && slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name == name }) {
+	made.GRPC.Authenticate = func(ctx context.Context, token string) (string, []invoker.Value, error) {
+		name, trusted, err := verifier.Verify(ctx, token)
+		if err == nil && slices.ContainsFunc(s.Clients, func(c serve.Client) bool { return c.Name == name }) {
 			err = fmt.Errorf("the claim %s of the token is %q, the name of another client in serve.clients", cmp.Or(s.OIDC.Name, "sub"), name)
 		}
-		return name, values, err
+		return name, trusted, err
 	}
-	o.Authenticate = func(ctx context.Context, token string, _ *http.Request) (string, []invoker.Value, error) {
-		return rpc.Authenticate(ctx, token)
+	made.MCP.Authenticate = func(ctx context.Context, token string, _ *http.Request) (string, []invoker.Value, error) {
+		return made.GRPC.Authenticate(ctx, token)
 	}
 	return nil
 }
 
-// verifierFor returns the verifier of the assembly before if its options are the same, so
-// that the keys of the issuer need not be fetched again.
-func (s *shared) verifierFor(o *oidc.Options) (*oidc.Verifier, error) {
-	s.verifying.Lock()
-	defer s.verifying.Unlock()
-	before := s.verified
+// An Issuer keeps the verifier of tokens in use, so that the keys of their issuer need not be
+// fetched again when the configuration changes elsewhere. The zero value is ready for use.
+type Issuer struct {
+	mu       sync.Mutex // guards the rest
+	verifier *oidc.Verifier
+	options  oidc.Options // of verifier
+}
+
+// verifierFor returns the verifier in use if its options are the same, or else a new one.
+func (i *Issuer) verifierFor(o *oidc.Options) (*oidc.Verifier, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.options
 	before.Logger = o.Logger
-	if s.verifier != nil && reflect.DeepEqual(before, *o) {
-		return s.verifier, nil
+	if i.verifier != nil && reflect.DeepEqual(before, *o) {
+		return i.verifier, nil
 	}
 	verifier, err := oidc.New(o)
 	if err == nil {
-		s.verifier, s.verified = verifier, *o
+		i.verifier, i.options = verifier, *o
 	}
 	return verifier, err
 }

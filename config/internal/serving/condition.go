@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package serving
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/consort-go/consort/config/serve"
 
 	"github.com/consort-go/consort/config/internal/grammar"
 
@@ -29,7 +31,7 @@ func conditionText(to *string) grammar.Kind {
 }
 
 // conditions returns the conditions of the rules, nil for a rule without one.
-func (s *Serve) conditions() ([]*condition.Condition, error) {
+func (s offer) conditions() ([]*condition.Condition, error) {
 	all := make([]*condition.Condition, len(s.Rules))
 	for i, rule := range s.Rules {
 		if rule.When == "" {
@@ -44,11 +46,11 @@ func (s *Serve) conditions() ([]*condition.Condition, error) {
 }
 
 // hasConditionAbout reports whether a rule with a condition is about a client.
-func (s *Serve) hasConditionAbout(client string) bool {
-	return slices.ContainsFunc(s.Rules, func(rule ClientRule) bool { return rule.When != "" && rule.isAbout(client) })
+func (s offer) hasConditionAbout(client string) bool {
+	return slices.ContainsFunc(s.Rules, func(rule serve.Rule) bool { return rule.When != "" && isAbout(&rule, client) })
 }
 
-// The bytes of [Serve.rulesAbout].
+// The bytes of [offer.rulesAbout].
 const (
 	notAbout   byte = iota
 	applies         // with its conditions about items
@@ -57,18 +59,18 @@ const (
 
 // rulesAbout returns which rules are about a client with trusted values: a byte for each. If
 // a condition cannot be evaluated, a rule that allows does not hold, and each other does.
-func (s *Serve) rulesAbout(client string, when []*condition.Condition, values map[string]any) string {
+func (s offer) rulesAbout(client string, when []*condition.Condition, values map[string]any) string {
 	found := make([]byte, len(s.Rules))
 	for i := range s.Rules {
 		rule := &s.Rules[i]
-		if !rule.isAbout(client) {
+		if !isAbout(rule, client) {
 			continue
 		}
 		holds, err := true, error(nil)
 		if when[i] != nil {
 			holds, err = when[i].Holds(values)
 		}
-		switch allows := rule.Action == ActionAllow; {
+		switch allows := rule.Action == serve.Allow; {
 		case allows && (!holds || err != nil):
 			found[i] = allowsNone
 		case holds || err != nil:
@@ -80,13 +82,13 @@ func (s *Serve) rulesAbout(client string, when []*condition.Condition, values ma
 
 // rulesOf returns the function that returns the rules about a client with the trusted values
 // of a context.
-func (s *Serve) rulesOf() (func(ctx context.Context, client string) *clientRules, error) {
+func (s offer) rulesOf() (func(ctx context.Context, client string) *clientRules, error) {
 	when, err := s.conditions()
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]*clientRules{}
-	for _, client := range append([]Client{{}}, s.Clients...) {
+	for _, client := range append([]serve.Client{{}}, s.Clients...) {
 		if !s.hasConditionAbout(client.Name) {
 			known[client.Name] = s.rulesFor(client.Name, s.rulesAbout(client.Name, when, nil))
 		}
@@ -100,8 +102,8 @@ func (s *Serve) rulesOf() (func(ctx context.Context, client string) *clientRules
 }
 
 // clientWithLists returns the name of a client of the configuration; empty for others.
-func (s *Serve) clientWithLists(name string) string {
-	if slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Name == name }) {
+func (s offer) clientWithLists(name string) string {
+	if slices.ContainsFunc(s.Clients, func(c serve.Client) bool { return c.Name == name }) {
 		return name
 	}
 	return ""
@@ -122,8 +124,8 @@ func trustedTexts(values []invoker.Value) map[string]any {
 }
 
 // trustedOf returns the values of a client of the configuration, as conditions need them.
-func (s *Serve) trustedOf(client string) (map[string]any, error) {
-	i := slices.IndexFunc(s.Clients, func(c Client) bool { return c.Name == client && client != "" })
+func (s offer) trustedOf(client string) (map[string]any, error) {
+	i := slices.IndexFunc(s.Clients, func(c serve.Client) bool { return c.Name == client && client != "" })
 	if i < 0 {
 		return nil, nil
 	}
