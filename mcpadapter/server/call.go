@@ -115,7 +115,7 @@ func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error)
 	switch {
 	case !canBeAsked(caps) || !c.modern && !from.asks:
 	case c.modern:
-		r := c.server.newRounds(whichCall(req), from, req.Params.InputResponses)
+		r := newRounds(c.server, whichCall(req), from, req.Params.InputResponses)
 		r.goOn = c.reports.goOn
 		return r.begin(c.ctx, func(ctx context.Context) (mcp.Result, error) {
 			return c.finish(offer(ctx, &c.call, r.ask, nil, caps))

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
+
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -38,17 +40,17 @@ func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest, from *c
 	if err != nil {
 		return nil, err
 	}
-	completion := newObject()
-	completion.raw("values", values)
+	completion := jsonobject.New()
+	completion.Raw("values", values)
 	if found.Total > 0 {
-		completion.int("total", int64(found.Total))
+		completion.Int("total", int64(found.Total))
 	}
 	if found.More {
-		completion.bool("hasMore", true)
+		completion.Bool("hasMore", true)
 	}
-	completion.fields(found.Metadata, wire.MetadataPrefix+wire.CompletionPrefix)
-	w := newObject()
-	w.raw("completion", completion.end())
-	w.finish(speaksModern(req.ProtocolVersion()), false)
-	return w.result(found.Metadata, wire.MetadataPrefix), nil
+	completion.Fields(found.Metadata, wire.MetadataPrefix+wire.CompletionPrefix)
+	w := jsonobject.New()
+	w.Raw("completion", completion.End())
+	finish(w, speaksModern(req.ProtocolVersion()), false)
+	return written(w, found.Metadata, wire.MetadataPrefix), nil
 }

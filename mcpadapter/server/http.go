@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
+
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/listening"
@@ -110,8 +112,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 		return
 	}
-	memory := &bodyMemory{of: h.bodies, client: from.client}
-	defer memory.release()
+	memory := h.bodies.For(from.client)
+	defer memory.Release()
 	e, ok := h.readMessage(w, r, from, memory)
 	if !ok || !h.stillIdentified(w, r, from) || e.Batch && !h.admitBatch(w, r, from, e.Size) {
 		return
@@ -252,11 +254,11 @@ func writeRefusal(w http.ResponseWriter, status int, code int64, message string)
 
 func refusalText(code int64, message string) []byte {
 	text, _ := json.Marshal(message)
-	o := newObject()
-	o.text("jsonrpc", "2.0")
-	o.raw("id", []byte("null"))
-	o.raw("error", []byte(`{"code":`+strconv.FormatInt(code, 10)+`,"message":`+string(text)+`}`))
-	return o.end()
+	o := jsonobject.New()
+	o.Text("jsonrpc", "2.0")
+	o.Raw("id", []byte("null"))
+	o.Raw("error", []byte(`{"code":`+strconv.FormatInt(code, 10)+`,"message":`+string(text)+`}`))
+	return o.End()
 }
 
 // deadlineWriter limits how long a client may take to read each write of a response.

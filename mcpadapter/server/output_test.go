@@ -23,6 +23,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/consort-go/consort/mcpadapter/server/internal/output"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -67,7 +68,7 @@ func TestClientStopsReading(t *testing.T) {
 				}
 			}()
 			mcptest.Returns(t, "Serve", func() {
-				if err := server.Serve(t.Context(), toServer, fromServer); !errors.Is(err, errClientNotReading) {
+				if err := server.Serve(t.Context(), toServer, fromServer); !errors.Is(err, output.ErrNotReading) {
 					t.Errorf("it returned %v", err)
 				}
 			})
@@ -115,7 +116,7 @@ func TestClientReadsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, out, served, server := overStreams(t, t.Context())
 		go func() { _, _ = io.WriteString(in, callLarge) }()
-		lines := bufio.NewReaderSize(slowly{out}, outputPiece)
+		lines := bufio.NewReaderSize(slowly{out}, output.Piece)
 		began := time.Now()
 		var answer struct {
 			ID     int
@@ -145,7 +146,7 @@ func TestClientReadsSlowly(t *testing.T) {
 func TestClientReadsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, out, served, server := overStreams(t, t.Context())
-		const pings = 5 * maxUnsent
+		const pings = 5 * output.MaxUnsent
 		var sent atomic.Int64
 		go func() {
 			for i := range pings {
@@ -154,7 +155,7 @@ func TestClientReadsLater(t *testing.T) {
 			}
 		}()
 		time.Sleep(wire.StallTimeout - time.Second)
-		if n := sent.Load(); n < maxUnsent || n > 3*maxUnsent {
+		if n := sent.Load(); n < output.MaxUnsent || n > 3*output.MaxUnsent {
 			t.Errorf("the server has read %d messages", n)
 		}
 		answers := bufio.NewScanner(out)
@@ -187,10 +188,10 @@ func TestClientReadsNothing(t *testing.T) {
 		took time.Duration
 		err  error
 	}{
-		"for a minute":         {func(func(), *Server) {}, wire.StallTimeout, errClientNotReading},
+		"for a minute":         {func(func(), *Server) {}, wire.StallTimeout, output.ErrNotReading},
 		"and the context ends": {func(cancel func(), _ *Server) { cancel() }, 10*time.Second + wire.EndTimeout, context.Canceled},
 		"and the server is ended": {
-			func(_ func(), server *Server) { _ = server.Close(context.Background()) }, 10*time.Second + 2*wire.EndTimeout, errClientNotReading,
+			func(_ func(), server *Server) { _ = server.Close(context.Background()) }, 10*time.Second + 2*wire.EndTimeout, output.ErrNotReading,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
@@ -49,31 +51,31 @@ func (s *Server) listPrompts(ctx context.Context, req *mcp.ListPromptsRequest, f
 }
 
 func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
-	w := newObject()
-	w.text("name", name)
-	w.textIf("title", p.Title)
-	w.textIf("description", p.Description)
+	w := jsonobject.New()
+	w.Text("name", name)
+	w.TextIf("title", p.Title)
+	w.TextIf("description", p.Description)
 	if len(p.Arguments) > 0 {
-		w.key("arguments")
-		w.byte('[')
+		w.Key("arguments")
+		w.Byte('[')
 		for i, a := range p.Arguments {
 			if i > 0 {
-				w.byte(',')
+				w.Byte(',')
 			}
-			argument := newObject()
-			argument.text("name", a.Name)
-			argument.textIf("title", a.Title)
-			argument.textIf("description", a.Description)
+			argument := jsonobject.New()
+			argument.Text("name", a.Name)
+			argument.TextIf("title", a.Title)
+			argument.TextIf("description", a.Description)
 			if a.Required {
-				argument.bool("required", true)
+				argument.Bool("required", true)
 			}
-			argument.fields(a.Metadata, wire.MetadataPrefix)
-			w.write(argument.end())
+			argument.Fields(a.Metadata, wire.MetadataPrefix)
+			w.Append(argument.End())
 		}
-		w.byte(']')
+		w.Byte(']')
 	}
-	w.fields(p.Metadata, wire.MetadataPrefix)
-	return w.end()
+	w.Fields(p.Metadata, wire.MetadataPrefix)
+	return w.End()
 }
 
 // fullName returns the name that the roster uses for a prompt.
@@ -111,7 +113,7 @@ func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from 
 		return waiting.resume(ctx, req.Session, p.InputResponses)
 	case !canBeAsked(caps) || !isModern && !from.asks:
 	case isModern:
-		r := s.newRounds(what, from, p.InputResponses)
+		r := newRounds(s, what, from, p.InputResponses)
 		return r.begin(ctx, func(ctx context.Context) (mcp.Result, error) {
 			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, nil, caps), call), p, from, isModern)
 		})
@@ -134,29 +136,29 @@ func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, from *
 	if err != nil {
 		return nil, s.failed(ctx, "prompts/get", err, jsonrpc.CodeInvalidParams, "")
 	}
-	w := newObject()
-	w.textIf("description", prompt.Description)
-	w.key("messages")
-	w.byte('[')
+	w := jsonobject.New()
+	w.TextIf("description", prompt.Description)
+	w.Key("messages")
+	w.Byte('[')
 	n := 0
 	for _, message := range prompt.Messages {
 		for _, content := range message.Content { // one message for each piece of content
 			if n++; n > 1 {
-				w.byte(',')
+				w.Byte(',')
 			}
-			w.write(promptMessage(message, content))
+			w.Append(promptMessage(message, content))
 		}
 	}
-	w.byte(']')
-	w.finish(isModern, false)
-	return w.result(prompt.Metadata, wire.MetadataPrefix), nil
+	w.Byte(']')
+	finish(w, isModern, false)
+	return written(w, prompt.Metadata, wire.MetadataPrefix), nil
 }
 
 func promptMessage(message ensemble.PromptMessage, content canister.Content) []byte {
-	w := newObject()
-	w.text("role", message.Role)
-	w.key("content")
-	w.block(content)
-	w.fields(message.Metadata, wire.MetadataPrefix)
-	return w.end()
+	w := jsonobject.New()
+	w.Text("role", message.Role)
+	w.Key("content")
+	writeBlock(w, content)
+	w.Fields(message.Metadata, wire.MetadataPrefix)
+	return w.End()
 }

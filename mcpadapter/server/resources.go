@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/logevent"
@@ -37,9 +39,9 @@ func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesReques
 }
 
 func listedResource(r ensemble.Resource) json.RawMessage {
-	w := newObject()
-	w.link(resourceLink(r))
-	return w.end()
+	w := jsonobject.New()
+	writeLink(w, resourceLink(r))
+	return w.End()
 }
 
 func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplatesRequest, from *caller) (mcp.Result, error) {
@@ -55,14 +57,14 @@ func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplat
 }
 
 func listedTemplate(t ensemble.Template) json.RawMessage {
-	w := newObject()
-	w.text("uriTemplate", t.URI)
-	w.text("name", named(t.Name, t.URI))
-	w.textIf("title", t.Title)
-	w.textIf("description", t.Description)
-	w.textIf("mimeType", t.MIME)
-	w.fields(t.Metadata, wire.MetadataPrefix)
-	return w.end()
+	w := jsonobject.New()
+	w.Text("uriTemplate", t.URI)
+	w.Text("name", named(t.Name, t.URI))
+	w.TextIf("title", t.Title)
+	w.TextIf("description", t.Description)
+	w.TextIf("mimeType", t.MIME)
+	w.Fields(t.Metadata, wire.MetadataPrefix)
+	return w.End()
 }
 
 // cursorOf returns the cursor of a request. The SDK leaves the params nil if the
@@ -105,25 +107,25 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest,
 		}
 		return nil, s.failed(ctx, "resources/read", err, notFound, req.Params.URI)
 	}
-	w := newObject()
-	w.key("contents")
-	w.byte('[')
+	w := jsonobject.New()
+	w.Key("contents")
+	w.Byte('[')
 	for i, part := range parts {
 		if i > 0 {
-			w.byte(',')
+			w.Byte(',')
 		}
 		if part.URI == "" {
 			part.URI = req.Params.URI
 		}
-		w.write(resourceContents(part))
+		w.Append(resourceContents(part))
 	}
-	w.byte(']')
-	w.finish(isModern, true)
+	w.Byte(']')
+	finish(w, isModern, true)
 	var metadata canister.Fields
 	if len(parts) > 0 {
 		metadata = parts[0].Metadata
 	}
-	return w.result(metadata, wire.MetadataPrefix+wire.ReadResultPrefix), nil
+	return written(w, metadata, wire.MetadataPrefix+wire.ReadResultPrefix), nil
 }
 
 // failed returns the JSON-RPC error of a request that failed. Its data holds the URI,
@@ -140,12 +142,12 @@ func (s *Server) failed(ctx context.Context, method string, err error, notFound 
 	case invoker.InvalidArguments:
 		code = jsonrpc.CodeInvalidParams
 	}
-	data := newObject()
-	data.textIf("uri", uri)
+	data := jsonobject.New()
+	data.TextIf("uri", uri)
 	if said, err := wire.Members(failure.Structured().JSON); err == nil {
-		data.raw("error", said["error"])
+		data.Raw("error", said["error"])
 	}
-	return &jsonrpc.Error{Code: code, Message: failure.Message, Data: data.end()}
+	return &jsonrpc.Error{Code: code, Message: failure.Message, Data: data.End()}
 }
 
 // subscribe notifies the session of updates of a resource; the SDK tracks the sessions

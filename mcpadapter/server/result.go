@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
@@ -25,24 +27,24 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 			content = canister.Texts(failure.Message)
 		}
 	}
-	w := newObject()
-	w.key("content")
-	w.byte('[')
-	structured = w.blocks(content)
-	w.byte(']')
+	w := jsonobject.New()
+	w.Key("content")
+	w.Byte('[')
+	structured = writeBlocks(w, content)
+	w.Byte(']')
 	switch {
 	case structured != nil && (isModern || structured[0] == '{' && (t == nil || t.structuredBefore)):
-		w.raw("structuredContent", structured)
+		w.Raw("structuredContent", structured)
 	case failure != nil && structured == nil && (t == nil || len(t.def.OutputSchema) == 0):
 		// If the tool has an output schema, clients would check this against it too.
-		w.raw("structuredContent", failure.Structured().JSON)
+		w.Raw("structuredContent", failure.Structured().JSON)
 	}
 	if failure != nil {
-		w.bool("isError", true)
+		w.Bool("isError", true)
 	}
-	w.finish(isModern, false)
-	w.fields(metadata, wire.MetadataPrefix, "_meta")
-	result := &rawResult{text: w.open(), content: content, failure: failure}
+	finish(w, isModern, false)
+	w.Fields(metadata, wire.MetadataPrefix, "_meta")
+	result := &rawResult{text: w.Open(), content: content, failure: failure}
 	result.Meta = passedMeta(metadata[wire.MetadataPrefix+"_meta"])
 	if failure != nil {
 		result.SetMeta(wire.WithMeta(result.Meta, mcpadapter.FailureKey, failure.Structured().JSON))
@@ -71,13 +73,13 @@ func passedMeta(said json.RawMessage) map[string]any {
 // text, for clients that do not read that member (MCP 2025-11-25, server/tools §
 // Structured Content). Further structured content has no such member and is written as
 // text too.
-func (w *object) blocks(content []canister.Content) (structured json.RawMessage) {
+func writeBlocks(w *jsonobject.Writer, content []canister.Content) (structured json.RawMessage) {
 	n := 0
 	block := func(c canister.Content) {
 		if n++; n > 1 {
-			w.byte(',')
+			w.Byte(',')
 		}
-		w.block(c)
+		writeBlock(w, c)
 	}
 	for _, c := range content {
 		s, ok := c.(canister.StructuredContent)
@@ -98,56 +100,56 @@ func (w *object) blocks(content []canister.Content) (structured json.RawMessage)
 
 // block writes one block (MCP 2025-11-25, schema § ContentBlock). It restores the
 // members that were kept in the metadata of content from another server.
-func (w *object) block(c canister.Content) {
-	b := newObject()
+func writeBlock(w *jsonobject.Writer, c canister.Content) {
+	b := jsonobject.New()
 	switch c := c.(type) {
 	case canister.TextContent:
 		if raw := c.Metadata[wire.MetadataPrefix+"block"]; len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
-			w.write(raw) // of a type that only its client may know
+			w.Append(raw) // of a type that only its client may know
 			return
 		}
-		b.text("type", "text")
-		b.text("text", c.Text)
-		b.fields(c.Metadata, wire.MetadataPrefix)
+		b.Text("type", "text")
+		b.Text("text", c.Text)
+		b.Fields(c.Metadata, wire.MetadataPrefix)
 	case canister.ImageContent:
 		if c.URL != "" { // MCP has no images by URL
-			w.block(canister.LinkContent{URI: c.URL, Name: "image", MIME: c.MIME, Extra: c.Extra})
+			writeBlock(w, canister.LinkContent{URI: c.URL, Name: "image", MIME: c.MIME, Extra: c.Extra})
 			return
 		}
-		b.text("type", "image")
-		b.base64("data", c.Data)
-		b.text("mimeType", c.MIME)
-		b.fields(c.Metadata, wire.MetadataPrefix)
+		b.Text("type", "image")
+		b.Base64("data", c.Data)
+		b.Text("mimeType", c.MIME)
+		b.Fields(c.Metadata, wire.MetadataPrefix)
 	case canister.AudioContent:
-		b.text("type", "audio")
-		b.base64("data", c.Data)
-		b.text("mimeType", c.MIME)
-		b.fields(c.Metadata, wire.MetadataPrefix)
+		b.Text("type", "audio")
+		b.Base64("data", c.Data)
+		b.Text("mimeType", c.MIME)
+		b.Fields(c.Metadata, wire.MetadataPrefix)
 	case canister.ResourceContent:
-		b.text("type", "resource")
-		b.raw("resource", resourceContents(c))
-		b.fields(c.Metadata, wire.MetadataPrefix)
+		b.Text("type", "resource")
+		b.Raw("resource", resourceContents(c))
+		b.Fields(c.Metadata, wire.MetadataPrefix)
 	case canister.LinkContent:
-		b.text("type", "resource_link")
-		b.link(c)
+		b.Text("type", "resource_link")
+		writeLink(b, c)
 	case canister.StructuredContent:
-		b.text("type", "text")
-		b.text("text", string(c.JSON))
+		b.Text("type", "text")
+		b.Text("text", string(c.JSON))
 	}
-	w.write(b.end())
+	w.Append(b.End())
 }
 
 // link writes the members of a resource (MCP 2025-11-25, schema § Resource).
-func (w *object) link(c canister.LinkContent) {
-	w.text("uri", c.URI)
-	w.text("name", named(c.Name, c.URI))
-	w.textIf("title", c.Title)
-	w.textIf("description", c.Description)
-	w.textIf("mimeType", c.MIME)
+func writeLink(w *jsonobject.Writer, c canister.LinkContent) {
+	w.Text("uri", c.URI)
+	w.Text("name", named(c.Name, c.URI))
+	w.TextIf("title", c.Title)
+	w.TextIf("description", c.Description)
+	w.TextIf("mimeType", c.MIME)
 	if c.Size != nil {
-		w.int("size", *c.Size)
+		w.Int("size", *c.Size)
 	}
-	w.fields(c.Metadata, wire.MetadataPrefix)
+	w.Fields(c.Metadata, wire.MetadataPrefix)
 }
 
 func resourceLink(r ensemble.Resource) canister.LinkContent {
@@ -164,14 +166,14 @@ func named(name, uri string) string { return cmp.Or(name, uri) }
 // resourceContents returns the contents of a resource (MCP 2025-11-25, schema §
 // ResourceContents).
 func resourceContents(c canister.ResourceContent) []byte {
-	w := newObject()
-	w.text("uri", c.URI)
-	w.textIf("mimeType", c.MIME)
+	w := jsonobject.New()
+	w.Text("uri", c.URI)
+	w.TextIf("mimeType", c.MIME)
 	if c.Blob != nil {
-		w.base64("blob", c.Blob)
+		w.Base64("blob", c.Blob)
 	} else {
-		w.text("text", c.Text)
+		w.Text("text", c.Text)
 	}
-	w.fields(c.Metadata, wire.ResourcePrefix)
-	return w.end()
+	w.Fields(c.Metadata, wire.ResourcePrefix)
+	return w.End()
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
+
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -49,7 +51,7 @@ const roundSettle = 10 * time.Millisecond
 
 // newRounds returns the rounds of a request. given holds answers that the client sent
 // in advance.
-func (s *Server) newRounds(what string, from *caller, given mcp.InputResponseMap) *rounds {
+func newRounds(s *Server, what string, from *caller, given mcp.InputResponseMap) *rounds {
 	return &rounds{
 		server: s, what: what, owner: from.identity, client: from.client, given: given,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}), questions: make(map[string]*question),
@@ -220,11 +222,11 @@ func (p *parked) park(r *rounds, open mcp.InputRequestMap) (mcp.Result, error) {
 	p.count[r.client]++
 	p.calls[state] = &parkedCall{r, time.AfterFunc(p.timeout, func() { p.expired(state) })}
 	p.mu.Unlock()
-	w := newObject()
-	w.text("resultType", "input_required")
-	w.raw("inputRequests", text)
-	w.text("requestState", state)
-	return &rawResult{text: w.open()}, nil
+	w := jsonobject.New()
+	w.Text("resultType", "input_required")
+	w.Raw("inputRequests", text)
+	w.Text("requestState", state)
+	return &rawResult{text: w.Open()}, nil
 }
 
 // expired ends a call that was not answered in time.

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -168,13 +170,13 @@ func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured js
 }
 
 func readBlocks(content []canister.Content) (blocks []mcp.Content, structured json.RawMessage, err error) {
-	w := newObject()
-	w.key("content")
-	w.byte('[')
-	structured = w.blocks(content)
-	w.byte(']')
+	w := jsonobject.New()
+	w.Key("content")
+	w.Byte('[')
+	structured = writeBlocks(w, content)
+	w.Byte(']')
 	var read mcp.CallToolResult
-	err = json.Unmarshal(w.end(), &read)
+	err = json.Unmarshal(w.End(), &read)
 	return read.Content, structured, err
 }
 

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/bodymemory"
+
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
@@ -58,7 +60,7 @@ type Server struct {
 	stopTaking context.CancelFunc
 	streams    streams
 	stall      time.Duration // how long the client of a stream may take to read what was sent
-	bodies     *bodies
+	bodies     *bodymemory.Limit
 }
 
 var errServerClosed = errors.New("the server is closed")
@@ -79,7 +81,7 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.streaming, s.endStreams = context.WithCancel(context.Background())
 	s.taking, s.stopTaking = context.WithCancel(context.Background())
-	s.bodies = newBodies(s.options.MaxBodies, s.options.MaxBody)
+	s.bodies = bodymemory.New(s.options.MaxBodies, s.options.MaxBody)
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/output"
+
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
@@ -73,9 +75,9 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	if !stop() {
 		return ctx.Err()
 	}
-	if t.output.hasStalled() {
+	if t.output.HasStalled() {
 		s.log.Warn("a client has stopped reading: its session is ended", logevent.ServeStreamStalled)
-		return errClientNotReading
+		return output.ErrNotReading
 	}
 	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
 		return nil // the client has closed its end
@@ -117,7 +119,7 @@ func (s *streams) end() {
 	s.mu.Lock()
 	s.ended = true
 	for session, t := range s.of {
-		t.output.shorten()
+		t.output.Shorten()
 		go func() { _ = session.Close() }()
 	}
 	s.mu.Unlock()
@@ -131,7 +133,7 @@ type stream struct {
 	server *Server
 	name   string
 	in     io.ReadCloser
-	output *output
+	output *output.Output
 	lines  *lines // of the access log; nil without one
 
 	messages chan jsonrpc.Message
@@ -152,7 +154,7 @@ func newStream(s *Server, name string, in io.ReadCloser, out io.WriteCloser) *st
 		server: s, name: name, in: in, messages: make(chan jsonrpc.Message), eof: make(chan struct{}),
 		stopped: make(chan struct{}), open: make(map[any]bool), settled: make(chan struct{}),
 	}
-	t.output = newOutput(out, s.stall, t.end)
+	t.output = output.New(out, s.stall, t.end)
 	return t
 }
 
@@ -168,13 +170,13 @@ func (t *stream) SessionID() string { return t.name }
 // Close implements mcp.Connection.
 func (t *stream) Close() error {
 	t.end()
-	return t.output.close()
+	return t.output.Close()
 }
 
 // leave ends the stream: calls under way are cancelled, and the client has a short time
 // for each piece of output that is left.
 func (t *stream) leave() {
-	t.output.shorten()
+	t.output.Shorten()
 	t.end()
 }
 
@@ -190,7 +192,7 @@ func (t *stream) end() {
 // standard input cannot be interrupted.
 func (t *stream) close() {
 	t.end()
-	_ = t.output.close()
+	_ = t.output.Close()
 	gone := make(chan struct{})
 	go func() {
 		t.reader.Wait()
@@ -251,7 +253,7 @@ func (t *stream) Write(_ context.Context, message jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	err = t.output.write(text)
+	err = t.output.WriteLine(text)
 	if response, ok := message.(*jsonrpc.Response); ok {
 		t.lines.end(response.ID, len(text))
 		t.answered(response.ID.Raw())
@@ -277,7 +279,7 @@ func (t *stream) read() {
 	defer close(t.eof)
 	lines := bufio.NewReaderSize(t.in, 64<<10)
 	for {
-		t.output.makeRoom()
+		t.output.MakeRoom()
 		line, large, err := readLine(lines, t.server.options.MaxBody)
 		if line = wire.Trim(line); large {
 			t.refuse(jsonrpc.CodeInvalidRequest, "the message is too large")
@@ -353,5 +355,5 @@ func (t *stream) asked(id any) {
 
 func (t *stream) refuse(code int64, message string) {
 	t.server.refusals.Info("a line of the client is refused", logevent.ServeRequestRefused, zap.String("reason", message))
-	_ = t.output.write(refusalText(code, message))
+	_ = t.output.WriteLine(refusalText(code, message))
 }

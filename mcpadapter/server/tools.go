@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/findcall"
@@ -167,21 +169,21 @@ func (set *toolset) add(t *ensemble.Tool, name string) {
 // listedTool returns the list entry of a tool (MCP 2025-11-25, schema § Tool). Schemas
 // stay as their authors wrote them.
 func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
-	w := newObject()
-	w.text("name", t.name)
+	w := jsonobject.New()
+	w.Text("name", t.name)
 	if hasOwnTitle(t.def) {
-		w.textIf("title", t.def.Title)
+		w.TextIf("title", t.def.Title)
 	}
-	w.textIf("description", t.def.Description)
-	w.raw("inputSchema", objectSchema(t.def.InputSchema))
+	w.TextIf("description", t.def.Description)
+	w.Raw("inputSchema", objectSchema(t.def.InputSchema))
 	if withOutput && len(t.def.OutputSchema) > 0 {
-		w.raw("outputSchema", t.def.OutputSchema)
+		w.Raw("outputSchema", t.def.OutputSchema)
 	}
 	if annotations := annotationsOf(t.def); annotations != nil {
-		w.raw("annotations", annotations)
+		w.Raw("annotations", annotations)
 	}
-	w.fields(t.def.Metadata, wire.MetadataPrefix, "annotations", "execution", "title")
-	return w.end()
+	w.Fields(t.def.Metadata, wire.MetadataPrefix, "annotations", "execution", "title")
+	return w.End()
 }
 
 // hasOwnTitle is false for a remote tool whose title comes from its annotations,
@@ -196,10 +198,10 @@ func hasOwnTitle(def *invoker.Definition) bool {
 // there are none. A hint that is not set is omitted.
 func annotationsOf(def *invoker.Definition) json.RawMessage {
 	said, _ := wire.Members(def.Metadata[wire.MetadataPrefix+"annotations"]) // other values than objects are ignored
-	w := newObject()
+	w := jsonobject.New()
 	hint := func(name string, given bool, value bool) {
 		if raw := string(said[name]); given || raw == "false" {
-			w.bool(name, value)
+			w.Bool(name, value)
 		}
 	}
 	hints := &def.Hints
@@ -207,11 +209,11 @@ func annotationsOf(def *invoker.Definition) json.RawMessage {
 	hint("idempotentHint", hints.Idempotent, hints.Idempotent)
 	hint("destructiveHint", hints.Destructive != nil, hints.Destructive != nil && *hints.Destructive)
 	hint("openWorldHint", hints.OpenWorld != nil, hints.OpenWorld != nil && *hints.OpenWorld)
-	w.fields(canister.Fields(said), "", "readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
-	if w.first {
+	w.Fields(canister.Fields(said), "", "readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
+	if w.IsEmpty() {
 		return nil
 	}
-	return w.end()
+	return w.End()
 }
 
 // isObjectSchema reports whether the root of a schema has type object.
@@ -228,11 +230,11 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 	if isObjectSchema(schema) {
 		return schema
 	}
-	w := newObject()
-	w.text("type", "object")
+	w := jsonobject.New()
+	w.Text("type", "object")
 	decoder := json.NewDecoder(bytes.NewReader(schema))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
-		return w.end() // true or empty: accepts anything
+		return w.End() // true or empty: accepts anything
 	}
 	for decoder.More() {
 		var value json.RawMessage
@@ -241,10 +243,10 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 			break // cannot happen: the schema has been parsed before
 		}
 		if name != "type" {
-			w.raw(name.(string), value)
+			w.Raw(name.(string), value)
 		}
 	}
-	return w.end()
+	return w.End()
 }
 
 // listTools answers tools/list (MCP 2025-11-25, server/tools § Listing Tools).
@@ -281,20 +283,20 @@ func page[T any](size int, member string, all []T, cursor string, isModern bool,
 		}
 		all = all[from:]
 	}
-	w := newObject()
+	w := jsonobject.New()
 	if len(all) > size {
 		all = all[:size]
-		w.text("nextCursor", base64.RawURLEncoding.EncodeToString([]byte(key(all[size-1]))))
+		w.Text("nextCursor", base64.RawURLEncoding.EncodeToString([]byte(key(all[size-1]))))
 	}
-	w.key(member)
-	w.byte('[')
+	w.Key(member)
+	w.Byte('[')
 	for i, item := range all {
 		if i > 0 {
-			w.byte(',')
+			w.Byte(',')
 		}
-		w.write(write(item))
+		w.Append(write(item))
 	}
-	w.byte(']')
-	w.finish(isModern, true)
-	return &rawResult{text: w.open()}, nil
+	w.Byte(']')
+	finish(w, isModern, true)
+	return &rawResult{text: w.Open()}, nil
 }

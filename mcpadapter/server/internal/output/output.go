@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package output writes the messages of a server to a client that may stop reading.
+package output
 
 import (
 	"errors"
@@ -12,12 +13,13 @@ import (
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
-var errClientNotReading = errors.New("the client does not read the server's output: its session is ended; a client must read its server's standard output to the end")
+// ErrNotReading says that the client does not read.
+var ErrNotReading = errors.New("the client does not read the server's output: its session is ended; a client must read its server's standard output to the end")
 
-// output writes lines to the client of a stream. It writes in a separate goroutine,
+// Output writes lines to the client of a stream. It writes in a separate goroutine,
 // because on some systems a write to standard output cannot be interrupted. The
 // goroutine may outlive the output, with one piece of a line.
-type output struct {
+type Output struct {
 	to      io.WriteCloser
 	stall   time.Duration // how long the client may take to read a piece
 	onStall func()
@@ -29,23 +31,23 @@ type output struct {
 	unsent      atomic.Int64  // lines
 	writing     chan struct{} // semaphore of the writer whose turn it is
 	stalled     atomic.Bool
-	shortened   chan struct{} // closed when the client only has endTimeout left for each piece
+	shortened   chan struct{} // closed when the client only has wire.EndTimeout left for each piece
 	shortenOnce sync.Once
 	closed      chan struct{}
 	closing     sync.Once
 	closeErr    error
 }
 
-// newOutput returns an output; onStall is called when the client does not read.
-func newOutput(to io.WriteCloser, stall time.Duration, onStall func()) *output {
-	return &output{
+// New returns an output; onStall is called when the client does not read.
+func New(to io.WriteCloser, stall time.Duration, onStall func()) *Output {
+	return &Output{
 		to: to, stall: stall, onStall: onStall, pieces: make(chan []byte), written: make(chan error, 1),
 		writing: make(chan struct{}, 1), shortened: make(chan struct{}), closed: make(chan struct{}),
 	}
 }
 
 // run writes pieces until the output is closed.
-func (o *output) run() {
+func (o *Output) run() {
 	for {
 		select {
 		case piece := <-o.pieces:
@@ -57,12 +59,12 @@ func (o *output) run() {
 	}
 }
 
-// outputPiece is how many bytes a client must read within the stall timeout.
-const outputPiece = 64 << 10
+// Piece is how many bytes a client must read within the stall timeout.
+const Piece = 64 << 10
 
-// write writes a line. The error is io.ErrClosedPipe after close, and
-// errClientNotReading if the client does not read; the output is then closed.
-func (o *output) write(line []byte) error {
+// WriteLine writes a line. The error is io.ErrClosedPipe after close, and
+// [ErrNotReading] if the client does not read; the output is then closed.
+func (o *Output) WriteLine(line []byte) error {
 	o.begin.Do(func() { go o.run() })
 	o.unsent.Add(1)
 	defer o.unsent.Add(-1)
@@ -70,7 +72,7 @@ func (o *output) write(line []byte) error {
 	defer func() { <-o.writing }()
 	line = append(line, '\n')
 	for len(line) > 0 {
-		n := min(len(line), outputPiece)
+		n := min(len(line), Piece)
 		if err := o.writePiece(line[:n]); err != nil {
 			return err
 		}
@@ -79,12 +81,12 @@ func (o *output) write(line []byte) error {
 	return nil
 }
 
-// maxUnsent is how many lines may be queued for a client before reading from it pauses.
-const maxUnsent = 1024
+// MaxUnsent is how many lines may be queued for a client before reading from it pauses.
+const MaxUnsent = 1024
 
-// makeRoom waits for one line to be written if too many are queued for the client.
-func (o *output) makeRoom() {
-	if o.unsent.Load() >= maxUnsent {
+// MakeRoom waits for one line to be written if too many are queued for the client.
+func (o *Output) MakeRoom() {
+	if o.unsent.Load() >= MaxUnsent {
 		o.writing <- struct{}{} // waits for its turn, after the queued lines
 		<-o.writing
 	}
@@ -92,7 +94,7 @@ func (o *output) makeRoom() {
 
 // writePiece passes a piece to the goroutine and waits for the write. The caller must
 // hold its turn.
-func (o *output) writePiece(piece []byte) error {
+func (o *Output) writePiece(piece []byte) error {
 	select {
 	case o.pieces <- piece:
 	case <-o.closed:
@@ -112,30 +114,30 @@ func (o *output) writePiece(piece []byte) error {
 		case <-timer.C:
 			o.stalled.Store(true)
 			o.onStall()
-			_ = o.close()
-			return errClientNotReading
+			_ = o.Close()
+			return ErrNotReading
 		}
 	}
 }
 
-// shorten limits the client to EndTimeout for each piece from now on, because the session
+// Shorten limits the client to wire.EndTimeout for each piece from now on, because the session
 // is ending.
-func (o *output) shorten() { o.shortenOnce.Do(func() { close(o.shortened) }) }
+func (o *Output) Shorten() { o.shortenOnce.Do(func() { close(o.shortened) }) }
 
 // ended returns the error of a write to a closed output.
-func (o *output) ended() error {
-	if o.hasStalled() {
-		return errClientNotReading
+func (o *Output) ended() error {
+	if o.HasStalled() {
+		return ErrNotReading
 	}
 	return io.ErrClosedPipe
 }
 
-// hasStalled reports whether the client has stopped reading.
-func (o *output) hasStalled() bool { return o.stalled.Load() }
+// HasStalled reports whether the client has stopped reading.
+func (o *Output) HasStalled() bool { return o.stalled.Load() }
 
-// close closes the output. A write under way returns to its caller. On some systems,
-// closing a file waits for such a write; close then gives up after endTimeout.
-func (o *output) close() error {
+// Close closes the output. A write under way returns to its caller. On some systems,
+// closing a file waits for such a write; close then gives up after wire.EndTimeout.
+func (o *Output) Close() error {
 	o.closing.Do(func() {
 		close(o.closed)
 		closed := make(chan error, 1)

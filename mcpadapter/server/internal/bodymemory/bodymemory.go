@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bodymemory bounds the memory that the bodies of requests under way use.
+package bodymemory
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// Limit bounds the memory of all bodies. One client gets a fourth of it.
+type Limit struct {
+	most, mostPerClient int64
+
+	mu   sync.Mutex
+	held int64
+	by   map[string]int64 // by client
+}
+
+// The errors of Read.
+var (
+	ErrClient = errors.New("the requests of this client take too much memory at once")
+	ErrAll    = errors.New("the requests of all clients take too much memory at once")
+)
+
+// New returns a bound of most bytes, or of one body of the largest size if that
+// is more.
+func New(most, largest int64) *Limit {
+	most = max(most, largest+1)
+	return &Limit{most: most, mostPerClient: max(most/4, largest+1), by: make(map[string]int64)}
+}
+
+// For returns the memory of one request of a client.
+func (b *Limit) For(client string) *Memory { return &Memory{of: b, client: client} }
+
+// Memory is the memory that the body of one request uses.
+type Memory struct {
+	of     *Limit
+	client string
+	held   int64
+}
+
+// take reserves n more bytes, or returns the reason why it cannot.
+func (m *Memory) take(n int64) error {
+	b := m.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.by[m.client]+n > b.mostPerClient:
+		return ErrClient
+	case b.held+n > b.most:
+		return ErrAll
+	}
+	b.held += n
+	b.by[m.client] += n
+	m.held += n
+	return nil
+}
+
+// Release returns all reserved memory.
+func (m *Memory) Release() {
+	b := m.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held -= m.held
+	if b.by[m.client] -= m.held; b.by[m.client] == 0 {
+		delete(b.by, m.client)
+	}
+	m.held = 0
+}
+
+// firstRead is the size of the first buffer: a client must send this much before the
+// server allocates a larger one.
+const firstRead = 16 << 10
+
+// Read reads a body of length bytes, or of at most largest if length is negative. The
+// buffer grows by doubling, so that a client that announces much and sends little uses
+// little memory.
+func (m *Memory) Read(body io.Reader, length, largest int64) ([]byte, error) {
+	if length < 0 || length > largest {
+		length = largest
+	}
+	end := length + 1 // the last byte is for the end of the body
+	var text []byte
+	for {
+		if len(text) == cap(text) {
+			if int64(cap(text)) == end {
+				end = largest + 1 // the body is longer than announced
+			}
+			size := min(max(2*int64(cap(text)), firstRead), end)
+			if err := m.take(size - int64(cap(text))); err != nil {
+				return nil, err
+			}
+			grown := make([]byte, len(text), size)
+			copy(grown, text)
+			text = grown
+		}
+		n, err := body.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		if err == io.EOF {
+			return text, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
