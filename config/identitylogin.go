@@ -4,8 +4,10 @@ package config
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
@@ -47,6 +49,38 @@ func (o *AssembleOptions) perIdentity(shared ensemble.Source, open openFunc, opt
 					return client.Begin(ctx, callback)
 				},
 			})
+		},
+	})
+}
+
+// exchanging returns a source that calls a server with a token for each identity, for which
+// the token of its client is exchanged.
+func (o *AssembleOptions) exchanging(shared ensemble.Source, open openFunc, options *mcpadapter.HTTPOptions, s *Server) ensemble.Source {
+	var newest sync.Map // the last token of each identity
+	return identityconn.Source(shared, &identityconn.Options{
+		Server: options.Server,
+		Identity: func(ctx context.Context) (identity string, ok bool) {
+			identity, ok = o.identityOf(ctx)
+			if token := access.TokenFrom(ctx); ok && token != "" {
+				newest.Store(identity, token)
+			}
+			return identity, ok
+		},
+		Open: func(_ context.Context, identity string) (ensemble.Source, func(), error) {
+			with := s.LoginOptions()
+			with.Identity, with.Logger = identity, o.Logger
+			s.OAuth.actFor(with, func(context.Context) (login.Subject, error) {
+				token, ok := newest.Load(identity)
+				if !ok {
+					return login.Subject{}, errors.New("the client did not come with a token of an issuer, which could be exchanged")
+				}
+				return login.Subject{Token: login.Secret(token.(string)), Type: s.OAuth.SubjectType}, nil
+			})
+			client, err := login.New(with)
+			if err != nil {
+				return nil, nil, err
+			}
+			return withLogin(open, options, with.URL, client), func() { _ = client.Close() }, nil
 		},
 	})
 }

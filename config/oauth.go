@@ -3,6 +3,8 @@
 package config
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 
 	"github.com/consort-go/consort/config/internal/grammar"
@@ -22,6 +24,12 @@ type Grant string
 const (
 	GrantCode    Grant = "authorization_code" // a person logs in
 	GrantMachine Grant = "client_credentials" // the client logs in by itself
+	// GrantExchange exchanges the token of each client that is served (RFC 8693).
+	GrantExchange Grant = "token_exchange"
+	// GrantEnterprise does so at the identity provider of an organization (SEP-990).
+	GrantEnterprise Grant = "enterprise"
+	// GrantAssertion presents a signed token, such as that of a workload (RFC 7523).
+	GrantAssertion Grant = "jwt_bearer"
 )
 
 // OAuth is the login at a server. The zero value lets a person log in, with a client that
@@ -31,6 +39,7 @@ type OAuth struct {
 	Issuer         values.Value
 	ClientID       values.Value
 	ClientSecret   values.Value
+	ClientKey      values.Value
 	ClientMetadata values.Value
 	RedirectURL    values.Value
 	Scopes         []string
@@ -38,17 +47,52 @@ type OAuth struct {
 	// "identity", each client that is served over HTTP or gRPC has its own, and the login of
 	// the program's user only lists what there is.
 	Per string
+	// SubjectToken is the token that is exchanged for the program's own user, and SubjectType
+	// its type. Clients that are served use the token with which they came.
+	SubjectToken values.Value
+	SubjectType  string
+	Audience     values.Value
+	// Provider is where GrantEnterprise gets its grants.
+	Provider *IdentityProvider
+}
+
+// IdentityProvider is the identity provider of an organization; see [login.Provider].
+type IdentityProvider struct {
+	Issuer       values.Value
+	ClientID     values.Value
+	ClientSecret values.Value
+}
+
+func (p *IdentityProvider) fields() []grammar.Field {
+	return []grammar.Field{
+		grammar.Key("issuer", grammar.Address(&p.Issuer)),
+		grammar.Key("client_id", grammar.Expanded(&p.ClientID)),
+		grammar.Key("client_secret", grammar.Secret(&p.ClientSecret)),
+	}
+}
+
+func (p *IdentityProvider) check(r *grammar.Reader, n *document.Node) {
+	for key, what := range map[string]string{"issuer": "the address of the identity provider", "client_id": "the ID of this client there"} {
+		if n.Member(key) == nil {
+			r.Missing(n, key, "missing: expected %s", what)
+		}
+	}
 }
 
 func (a *OAuth) fields() []grammar.Field {
 	return []grammar.Field{
-		grammar.Key("grant", grammar.Choice(&a.Grant, GrantCode, GrantMachine)),
+		grammar.Key("grant", grammar.Choice(&a.Grant, GrantCode, GrantMachine, GrantExchange, GrantEnterprise, GrantAssertion)),
 		grammar.Key("issuer", grammar.Address(&a.Issuer)),
 		grammar.Key("client_id", grammar.Expanded(&a.ClientID)),
 		grammar.Key("client_secret", grammar.Secret(&a.ClientSecret)),
 		grammar.Key("client_metadata_url", grammar.Address(&a.ClientMetadata)),
 		grammar.Key("redirect_url", grammar.Address(&a.RedirectURL)),
 		grammar.Key("scopes", grammar.Each(&a.Scopes, grammar.Text)),
+		grammar.Key("client_key", grammar.Secret(&a.ClientKey)),
+		grammar.Key("subject_token", grammar.Secret(&a.SubjectToken)),
+		grammar.Key("subject_type", grammar.Text(&a.SubjectType)),
+		grammar.Key("audience", grammar.Expanded(&a.Audience)),
+		grammar.Key("identity_provider", grammar.Optional(&a.Provider, func(p *IdentityProvider) grammar.Kind { return grammar.Table(p.fields(), p.check) })),
 		grammar.Key("per", grammar.Choice(&a.Per, "server", perIdentity)),
 	}
 }
@@ -57,23 +101,44 @@ const perIdentity = "identity" // OAuth.Per
 
 // check validates the table as a whole.
 func (a *OAuth) check(r *grammar.Reader, n *document.Node) {
-	id, secret := n.Member("client_id"), n.Member("client_secret")
+	id, secret, key := n.Member("client_id"), n.Member("client_secret"), n.Member("client_key")
+	exchanges := a.exchanges()
 	switch {
-	case a.Grant == GrantMachine && id == nil:
-		r.Missing(n, "client_id", "missing: with grant = %q, the client logs in with its own ID and secret", GrantMachine)
-	case a.Grant == GrantMachine && secret == nil:
-		r.Missing(n, "client_secret", `missing: with grant = %q, the client logs in with its own ID and secret, such as client_secret = "env:CLIENT_SECRET"`, GrantMachine)
-	case secret != nil && id == nil:
-		r.Missing(n, "client_id", "missing: expected the ID that client_secret belongs to")
+	case (a.Grant == GrantMachine || exchanges) && id == nil:
+		r.Missing(n, "client_id", "missing: with grant = %q, the client logs in with its own ID", a.Grant)
+	case a.Grant == GrantMachine && secret == nil && key == nil:
+		r.Missing(n, "client_secret", `missing: with grant = %q, the client logs in with its own ID and secret, such as client_secret = "env:CLIENT_SECRET", or a client_key`, GrantMachine)
+	case secret != nil && key != nil:
+		r.WrongKey(key, "a client has either client_secret or client_key, not both: remove one")
+	case secret != nil && id == nil, key != nil && id == nil:
+		r.Missing(n, "client_id", "missing: expected the ID that client_secret or client_key belongs to")
 	case secret != nil && n.Member("issuer") == nil:
 		r.Missing(n, "issuer", "missing: expected the address of the authorization server that client_secret belongs to, so that it is sent to no other")
+	case (a.Grant == GrantExchange || a.Grant == GrantAssertion) && n.Member("issuer") == nil:
+		r.Missing(n, "issuer", "missing: expected the address of the authorization server that gets the token of the user, so that it is sent to no other")
+	case exchanges && n.Member("subject_token") == nil && secret == nil && key == nil:
+		r.Missing(n, "client_secret", "missing: with grant = %q, the tools are listed with client_secret or client_key, or with a subject_token", a.Grant)
+	case a.Grant == GrantAssertion && n.Member("subject_token") == nil:
+		r.Missing(n, "subject_token", `missing: expected the signed token, such as subject_token = "env:WORKLOAD_TOKEN"`)
+	case a.Grant == GrantEnterprise && n.Member("identity_provider") == nil:
+		r.Missing(n, "identity_provider", "missing: expected a table with the issuer, and the client_id there, of the identity provider")
 	}
-	for _, key := range []string{"client_metadata_url", "redirect_url", "per"} {
-		if stray := n.Member(key); stray != nil && a.Grant == GrantMachine {
-			r.WrongKey(stray, "not with grant = %q: remove it", GrantMachine)
+	for key, fits := range map[string]bool{
+		"client_metadata_url": a.StoresLogins(), "redirect_url": a.StoresLogins(), "per": a.StoresLogins(),
+		"subject_token": exchanges || a.Grant == GrantAssertion, "subject_type": exchanges,
+		"audience": a.Grant == GrantExchange, "identity_provider": a.Grant == GrantEnterprise,
+	} {
+		if stray := n.Member(key); stray != nil && !fits {
+			r.WrongKey(stray, "not with grant = %q: remove it", cmp.Or(a.Grant, GrantCode))
 		}
 	}
 }
+
+// StoresLogins reports whether people log in, so that tokens are stored.
+func (a *OAuth) StoresLogins() bool { return a.Grant == "" || a.Grant == GrantCode }
+
+// exchanges reports whether the tokens of clients are exchanged.
+func (a *OAuth) exchanges() bool { return a.Grant == GrantExchange || a.Grant == GrantEnterprise }
 
 // authorized checks a server's login against the rest of its table.
 func (s *Server) authorized(r *grammar.Reader, n *document.Node) {
@@ -95,16 +160,34 @@ func (s *Server) LoginOptions() *login.Options {
 	if a == nil {
 		return nil
 	}
-	return &login.Options{
+	options := &login.Options{
 		URL:            s.URL.Reveal(),
 		Headers:        reveal(s.Headers),
 		Issuer:         a.Issuer.Reveal(),
 		ClientID:       a.ClientID.Reveal(),
 		ClientSecret:   login.Secret(a.ClientSecret.Reveal()),
+		ClientKey:      login.Secret(a.ClientKey.Reveal()),
 		ClientMetadata: a.ClientMetadata.Reveal(),
 		RedirectURL:    a.RedirectURL.Reveal(),
 		Scopes:         a.Scopes,
 		Machine:        a.Grant == GrantMachine,
+	}
+	switch token := a.SubjectToken.Reveal(); {
+	case a.Grant == GrantAssertion, a.exchanges() && token != "":
+		a.actFor(options, func(context.Context) (login.Subject, error) {
+			return login.Subject{Token: login.Secret(token), Type: a.SubjectType}, nil
+		})
+	case a.exchanges(): // what there is, is listed by the client itself
+		options.Machine = true
+	}
+	return options
+}
+
+// actFor sets the options of a client that acts for the subject that get returns.
+func (a *OAuth) actFor(o *login.Options, get func(context.Context) (login.Subject, error)) {
+	o.Machine, o.Subject, o.Audience, o.Assertion = false, get, a.Audience.Reveal(), a.Grant == GrantAssertion
+	if p := a.Provider; p != nil {
+		o.Provider = &login.Provider{Issuer: p.Issuer.Reveal(), ClientID: p.ClientID.Reveal(), ClientSecret: login.Secret(p.ClientSecret.Reveal())}
 	}
 }
 
@@ -125,10 +208,13 @@ func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, 
 	}
 	o.loggedIn(client.Server, logins)
 	shared := withLogin(open, options, with.URL, logins)
-	if s.OAuth.Per != perIdentity {
-		return shared, nil
+	switch {
+	case s.OAuth.Per == perIdentity:
+		return o.perIdentity(shared, open, options, with), nil
+	case s.OAuth.exchanges():
+		return o.exchanging(shared, open, options, s), nil
 	}
-	return o.perIdentity(shared, open, options, with), nil
+	return shared, nil
 }
 
 // openFunc makes the source of a server at an address.

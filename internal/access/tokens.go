@@ -80,15 +80,29 @@ type Bearer struct {
 	Name   string // of the client; may be empty
 	// Key identifies the client, together with the values; empty if these are enough.
 	Key      string
-	isStatic bool // the name is one of the configuration
+	isStatic bool   // the name is one of the configuration
+	token    string // of an issuer; empty if it is static
 }
 
-// WithName returns a context that carries the name of the client, if it has one.
+// WithName returns a context that carries the name of the client, if it has one, and a
+// token of an issuer.
 func (b *Bearer) WithName(ctx context.Context) context.Context {
+	if b.token != "" {
+		ctx = context.WithValue(ctx, tokenKey{}, b.token)
+	}
 	if b.isStatic {
 		return WithName(ctx, b.Name)
 	}
 	return WithUser(ctx, b.Name)
+}
+
+type tokenKey struct{}
+
+// TokenFrom returns the token of an issuer with which a client made the request of ctx, or an
+// empty string. It must not be sent to anyone but an authorization server that exchanges it.
+func TokenFrom(ctx context.Context) string {
+	token, _ := ctx.Value(tokenKey{}).(string)
+	return token
 }
 
 // AskFunc returns the name and the values of the client of a token.
@@ -115,7 +129,7 @@ func (t Tokens) Check(headers []string, ask AskFunc) (*Bearer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bearer{Values: values, Name: name, Key: name}
+	b := &Bearer{Values: values, Name: name, Key: name, token: token}
 	if name == "" && len(values) == 0 {
 		b.Key = nameOf(token) // nothing else identifies the client
 	}

@@ -167,7 +167,7 @@ func namesWithLogin(cfg *config.Config) []string {
 
 // storesLogins reports whether a person logs in at a server.
 func storesLogins(cfg *config.Config) bool {
-	return slices.ContainsFunc(namesWithLogin(cfg), func(name string) bool { return cfg.MCP[name].OAuth.Grant != config.GrantMachine })
+	return slices.ContainsFunc(namesWithLogin(cfg), func(name string) bool { return cfg.MCP[name].OAuth.StoresLogins() })
 }
 
 // loginNames completes the names of servers that have a login.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
@@ -202,6 +203,70 @@ func TestServeOwnLoginsRefused(t *testing.T) {
 	}
 	if n := s.Count("/token authorization_code"); n != 2 { // of the program's user and of ada
 		t.Errorf("%d logins", n)
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}
+
+// TestServeTokenExchange: each call has a token that was exchanged for that of its client.
+func TestServeTokenExchange(t *testing.T) {
+	var s *authserver.Server
+	scripted := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+		if m.Method == "tools/call" {
+			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			mcptest.Reply(w, m, fmt.Sprintf(`{"content":[{"type":"text","text":"for %s"}]}`, s.SubjectOf(token)))
+		}
+		return m.Method == "tools/call"
+	})
+	s, resource := authserver.Start(t, authserver.Behaviour{}, scripted)
+	key := authserver.NewKey(t, "k1")
+	issuer := authserver.NewIssuer("", key)
+	web := httptest.NewServer(issuer)
+	t.Cleanup(web.Close)
+	issuer.URL = web.URL
+	const audience = "https://tools.example/mcp"
+	g := serve(t, true, "--config", file(t, `
+[mcp.notes]
+url = "`+resource+`"
+[mcp.notes.oauth]
+grant = "token_exchange"
+issuer = "`+s.Issuer+`"
+client_id = "machine"
+client_secret = "machine-secret"
+[serve]
+http = "127.0.0.1:0"
+watch = false
+[serve.oidc]
+issuer = "`+web.URL+`"
+audience = "`+audience+`"
+[[serve.clients]]
+name = "static"
+token = "`+adasToken+`"
+`))
+	for _, user := range []string{"ada", "ben", "eve"} {
+		token := key.Sign(issuer.Claims(audience, map[string]any{"sub": user}), nil)
+		want := "UNAUTHORIZED: "
+		if user != "eve" { // whom the issuer of the tools does not know
+			s.AddSubject(token, user)
+			want = "for " + user
+		}
+		session := g.connect(token)
+		for range 2 {
+			if got := called(t, session, "notes__write", "{}"); !strings.HasPrefix(got, want) || strings.Contains(got, token) {
+				t.Errorf("%s: %s", user, got)
+			}
+		}
+	}
+	if got := called(t, g.connect(adasToken), "notes__write", "{}"); !strings.HasPrefix(got, "UNAUTHORIZED: ") {
+		t.Errorf("a client with a static token: %s", got)
+	}
+	if n := s.Count("/token urn:ietf:params:oauth:grant-type:token-exchange"); n < 2 {
+		t.Errorf("%d exchanges", n)
+	}
+	for _, form := range s.Forms() {
+		if strings.Contains(form.Encode(), adasToken) {
+			t.Errorf("the static token was sent: %v", form)
+		}
 	}
 	g.signal(os.Interrupt)
 	g.ends(exit.Done)

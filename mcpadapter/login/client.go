@@ -5,6 +5,7 @@ package login
 import (
 	"cmp"
 	"context"
+	"crypto"
 	"errors"
 	"fmt"
 	"io"
@@ -59,6 +60,24 @@ type Options struct {
 	// Machine makes the client log in by itself, with ClientID and ClientSecret (client
 	// credentials, RFC 6749, section 4.4). These tokens are not stored.
 	Machine bool
+	// ClientKey is the private key with which the client authenticates instead of a secret
+	// (private_key_jwt, RFC 7523, section 2.2): RSA, ECDSA with P-256 or Ed25519, in PEM.
+	ClientKey Secret
+
+	// Subject returns the token of the user for whom the client acts. If it is set, no person
+	// logs in: the token is exchanged for one of the server (RFC 8693) by Issuer, which is
+	// required then. These tokens are not stored. The context of Subject is not that of a
+	// call. It may be called concurrently.
+	Subject func(ctx context.Context) (Subject, error)
+	// Audience is the name of the server to the issuer that exchanges tokens, in addition to
+	// its URL; may be empty.
+	Audience string
+	// Provider, if it is set, exchanges the subject's token for a grant, with which the
+	// server's own authorization server issues a token (SEP-990).
+	Provider *Provider
+	// Assertion presents the subject's token, a JWT, to the server's authorization server as
+	// it is (RFC 7523, section 2.1), as workloads do. ClientID may be empty then.
+	Assertion bool
 
 	// Hint tells a person what to do when a login is needed, such as "type: consort login
 	// files".
@@ -80,6 +99,7 @@ type Client struct {
 	wire     *wire
 	log      *zap.Logger
 	secrets  *redact.Growing
+	signer   crypto.Signer // nil without a client key
 
 	mu       sync.Mutex
 	held     *Login     // the newest login that this process knows; nil before the first
@@ -87,7 +107,7 @@ type Client struct {
 	renewing *renewal   // nil while none runs
 	failed   error      // of the last renewal, if the authorization server was away
 	retry    time.Time  // when the next renewal may be tried after it
-	found    *discovery // with Machine
+	found    *discovery // without a person
 	closed   bool
 }
 
@@ -106,8 +126,17 @@ func New(options *Options) (*Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("the URL of the server should begin with http:// or https:// and a host")
 	}
-	if o.Machine && (o.ClientID == "" || o.ClientSecret == "") {
-		return nil, errors.New("a login without a person needs a client ID and a client secret")
+	if o.Machine && (o.ClientID == "" || o.ClientSecret == "" && o.ClientKey == "") {
+		return nil, errors.New("a login without a person needs a client ID and a client secret or key")
+	}
+	if err := o.checkSubject(); err != nil {
+		return nil, err
+	}
+	var signer crypto.Signer
+	if o.ClientKey != "" {
+		if signer, err = parseKey(o.ClientKey); err != nil {
+			return nil, err
+		}
 	}
 	if o.ClientSecret != "" && o.Issuer == "" {
 		return nil, errors.New("a client secret belongs to one authorization server: set its issuer")
@@ -120,11 +149,11 @@ func New(options *Options) (*Client, error) {
 	}
 	o.ClientName = cmp.Or(o.ClientName, "Consort")
 	u.Fragment, u.RawFragment = "", ""
-	c := &Client{options: o, endpoint: u.String(), log: logevent.Logger(o.Logger), secrets: redact.NewGrowing()}
+	c := &Client{options: o, endpoint: u.String(), log: logevent.Logger(o.Logger), secrets: redact.NewGrowing(), signer: signer}
 	u.RawQuery, u.User = "", nil
 	c.server = u
 	c.key = Key{Issuer: o.Issuer, Resource: u.String(), Identity: o.Identity}
-	c.wire = newWire(u, o.HTTP, o.Issuer != "")
+	c.wire = newWire(u, o.HTTP, o.Issuer != "" || o.Provider != nil)
 	return c, nil
 }
 
@@ -199,7 +228,7 @@ func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) err
 		return nil
 	}
 	wanted := scopesOf(challenges)
-	if c.options.Machine {
+	if c.actsAlone() {
 		return fmt.Errorf("the server wants more rights (%s): add the scopes to the configuration", strings.Join(wanted, " "))
 	}
 	l, err := find(ctx, c.options.Store, c.key)

@@ -209,7 +209,7 @@ func (c *Client) checkServer(s *authServer, issuer string) error {
 		required      bool
 	}{
 		{"token_endpoint", s.TokenEndpoint, true},
-		{"authorization_endpoint", s.AuthorizationEndpoint, !c.options.Machine},
+		{"authorization_endpoint", s.AuthorizationEndpoint, !c.actsAlone()},
 		{"registration_endpoint", s.RegistrationEndpoint, false},
 		{"revocation_endpoint", s.RevocationEndpoint, false},
 		{"device_authorization_endpoint", s.DeviceAuthorizationEndpoint, false},
@@ -221,7 +221,7 @@ func (c *Client) checkServer(s *authServer, issuer string) error {
 			return fmt.Errorf("the %s of the authorization server %s %w", endpoint.name, issuer, err)
 		}
 	}
-	if !c.options.Machine && !slices.Contains(s.CodeChallengeMethodsSupported, "S256") {
+	if !c.actsAlone() && !slices.Contains(s.CodeChallengeMethodsSupported, "S256") {
 		return fmt.Errorf("the authorization server %s does not offer PKCE with S256 (code_challenge_methods_supported), which MCP requires", issuer)
 	}
 	return nil

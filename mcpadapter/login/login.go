@@ -41,7 +41,7 @@ type Login struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret Secret `json:"client_secret,omitempty"`
 	// AuthMethod is how the client authenticates to the token endpoint, in the words of
-	// RFC 7591: none, client_secret_basic or client_secret_post.
+	// RFC 7591: none, client_secret_basic, client_secret_post or private_key_jwt.
 	AuthMethod string `json:"auth_method"`
 
 	TokenEndpoint      string `json:"token_endpoint"`

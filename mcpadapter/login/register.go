@@ -32,7 +32,7 @@ func (c *Client) identify(ctx context.Context, d *discovery, grant, redirect str
 	}
 	switch {
 	case c.options.ClientID != "":
-		l.ClientID, l.AuthMethod = c.options.ClientID, authMethod(s, c.options.ClientSecret)
+		l.ClientID, l.AuthMethod = c.options.ClientID, c.authMethod(s)
 		return l, nil
 	case c.options.ClientMetadata != "" && s.ClientIDMetadataDocumentSupported:
 		l.ClientID = c.options.ClientMetadata
@@ -71,6 +71,14 @@ func applicationType(redirect string) string {
 		return "web"
 	}
 	return "native"
+}
+
+// authMethod returns how the client that was registered beforehand authenticates.
+func (c *Client) authMethod(s *authServer) string {
+	if c.signer != nil {
+		return authKey
+	}
+	return authMethod(s, c.options.ClientSecret)
 }
 
 // authMethod returns how a client with a secret authenticates.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ func (c *Client) renew(r *renewal, rejected Secret) {
 	defer cancel()
 	defer close(r.done)
 	get := c.fromStore
-	if c.options.Machine {
+	if c.actsAlone() {
 		get = c.byItself
 	}
 	var l *Login
@@ -182,7 +181,8 @@ func (c *Client) notRenewed(l *Login, rejected Secret, err error) (*Login, error
 	return c.orOld(l, rejected, err)
 }
 
-// byItself gets a token with the client's own credentials.
+// byItself gets a token without a person: with the client's own credentials, or with the
+// token of a subject.
 func (c *Client) byItself(ctx context.Context, rejected Secret) (*Login, error) {
 	c.mu.Lock()
 	held, found := c.held, c.found
@@ -192,7 +192,7 @@ func (c *Client) byItself(ctx context.Context, rejected Secret) (*Login, error) 
 	}
 	if found == nil {
 		var err error
-		if found, err = c.discover(ctx); err != nil {
+		if found, err = c.tokenServer(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -200,23 +200,23 @@ func (c *Client) byItself(ctx context.Context, rejected Secret) (*Login, error) 
 		Key:           Key{found.server.Issuer, c.key.Resource, c.key.Identity},
 		Audience:      found.audience,
 		ClientID:      c.options.ClientID,
-		AuthMethod:    authMethod(found.server, c.options.ClientSecret),
+		AuthMethod:    c.authMethod(found.server),
 		TokenEndpoint: found.server.TokenEndpoint,
 	}
-	form := url.Values{"grant_type": {"client_credentials"}}
 	scopes := c.options.Scopes
 	if len(scopes) == 0 {
 		scopes = found.scopes
+	}
+	form, err := c.aloneForm(ctx, found, scopes)
+	if err != nil {
+		return nil, err
 	}
 	if len(scopes) > 0 {
 		form.Set("scope", strings.Join(scopes, " "))
 	}
 	r, err := c.tokenRequest(ctx, l, form)
 	if err != nil {
-		if refused, ok := errors.AsType[*oauthError](err); ok {
-			err = fmt.Errorf("the authorization server %s refuses the client: %w", l.Issuer, refused)
-		}
-		return nil, err
+		return nil, c.exchangeRefused(l.Issuer, err)
 	}
 	c.mu.Lock()
 	c.found = found

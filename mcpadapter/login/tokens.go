@@ -56,11 +56,18 @@ func (c *Client) post(ctx context.Context, l *Login, endpoint string, form url.V
 	if secret == "" && l.ClientID == c.options.ClientID {
 		secret = c.options.ClientSecret
 	}
-	form.Set("client_id", l.ClientID)
-	if l.AuthMethod == authPost {
-		form.Set("client_secret", string(secret))
-	} else if l.AuthMethod == authBasic {
+	if form.Set("client_id", l.ClientID); l.ClientID == "" { // with the assertion of a workload
 		form.Del("client_id")
+	}
+	switch l.AuthMethod {
+	case authPost:
+		form.Set("client_secret", string(secret))
+	case authBasic:
+		form.Del("client_id")
+	case authKey:
+		if err := c.authenticate(form, l); err != nil {
+			return nil, err
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {

@@ -16,11 +16,8 @@ import (
 // expectedLoginFailures are the scenarios in which the command cannot log in. No revision
 // requires them.
 var expectedLoginFailures = map[string]string{
-	"auth/client-credentials-jwt":           "the command has no grant with a signed assertion (RFC 7523, section 2.2)",
-	"auth/enterprise-managed-authorization": "the command cannot log in at an identity provider of an organization (SEP-990)",
-	"auth/dpop":                             "the command does not bind tokens to a key (RFC 9449)",
-	"auth/dpop-nonce":                       "the command does not bind tokens to a key (RFC 9449)",
-	"auth/wif-jwt-bearer":                   "the command has no grant with the assertion of a workload (RFC 7523, section 2.1)",
+	"auth/dpop":       "the command does not bind tokens to a key (RFC 9449)",
+	"auth/dpop-nonce": "the command does not bind tokens to a key (RFC 9449)",
 }
 
 // TestLoginScenarios: the command, as a person uses it, passes the suite's scenarios of

@@ -6,6 +6,7 @@ package authserver
 
 import (
 	"cmp"
+	"crypto"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -57,6 +58,10 @@ type Server struct {
 	requests  map[string]int  // by path and grant type
 	forms     []url.Values    // of the token endpoint
 	serial    int
+	subjects  map[string]string // by token
+	grants    map[string][3]string
+	provider  *Server
+	keys      map[string]crypto.PublicKey // by client
 }
 
 type code struct{ challenge, redirect, client, resource string }
@@ -67,6 +72,7 @@ type grant struct {
 	client, resource string
 	current          string // its refresh token
 	revoked          bool
+	subject          string               // for whom a token was exchanged
 	expiry           map[string]time.Time // of its access tokens
 }
 
@@ -74,6 +80,7 @@ type grant struct {
 func New(issuer string, b Behaviour) *Server {
 	return &Server{
 		Issuer: issuer, behaviour: b, clients: map[string]string{}, codes: map[string]code{}, devices: map[string]bool{},
+		subjects: map[string]string{}, grants: map[string][3]string{}, keys: map[string]crypto.PublicKey{},
 		refresh: map[string]*grant{}, access: map[string]*grant{}, requests: map[string]int{},
 	}
 }
@@ -264,11 +271,23 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		}
 		s.issue(w, g)
 	case "client_credentials":
-		if id, secret, ok := r.BasicAuth(); !ok || id != "machine" || secret != "machine-secret" {
+		if id, secret, ok := r.BasicAuth(); (!ok || id != "machine" || secret != "machine-secret") && !s.signed(form) {
 			refuse(w, "invalid_client")
 			return
 		}
 		s.issue(w, &grant{client: "machine", resource: form.Get("resource"), expiry: map[string]time.Time{}})
+	case "urn:ietf:params:oauth:grant-type:token-exchange":
+		s.exchange(w, form)
+	case "urn:ietf:params:oauth:grant-type:jwt-bearer":
+		subject := s.subjects[form.Get("assertion")]
+		if s.provider != nil {
+			subject = s.provider.granted(form.Get("assertion"), s.Issuer, form.Get("resource"))
+		}
+		if subject == "" {
+			refuse(w, "invalid_grant")
+			return
+		}
+		s.issue(w, &grant{client: "machine", resource: form.Get("resource"), subject: subject, expiry: map[string]time.Time{}})
 	case "urn:ietf:params:oauth:grant-type:device_code":
 		entered, ok := s.devices[form.Get("device_code")]
 		switch {

@@ -39,6 +39,11 @@ type credentials struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
 	Issuer       string `json:"issuer"`
+	PrivateKey   string `json:"private_key_pem"`
+	IDPClientID  string `json:"idp_client_id"`
+	IDPToken     string `json:"idp_id_token"`
+	IDPIssuer    string `json:"idp_issuer"`
+	WorkloadJWT  string `json:"valid_jwt"`
 }
 
 func main() {
@@ -67,7 +72,7 @@ func run(server string) error {
 	if err != nil {
 		return err
 	}
-	p := &person{home: home, secret: given.ClientSecret, file: filepath.Join(home, "consort.toml")}
+	p := &person{home: home, given: given, file: filepath.Join(home, "consort.toml")}
 	if err := os.WriteFile(p.file, []byte(config), 0o600); err != nil {
 		return err
 	}
@@ -86,7 +91,20 @@ func run(server string) error {
 func (c credentials) configure(server string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[mcp.server]\nurl = %q\nconnect_timeout = \"40s\"\n\n[mcp.server.oauth]\n", server)
-	if c.ClientID == "" {
+	switch {
+	case c.WorkloadJWT != "":
+		issuer, err := issuerOf(server)
+		fmt.Fprintf(&b, "grant = \"jwt_bearer\"\nsubject_token = \"env:WORKLOAD_TOKEN\"\nissuer = %q\n", issuer)
+		if c.ClientID != "" {
+			fmt.Fprintf(&b, "client_id = %q\n", c.ClientID)
+		}
+		return b.String(), err
+	case c.IDPToken != "":
+		fmt.Fprintf(&b, "grant = \"enterprise\"\nsubject_token = \"env:ID_TOKEN\"\nsubject_type = \"urn:ietf:params:oauth:token-type:id_token\"\n")
+		fmt.Fprintf(&b, "identity_provider = {issuer = %q, client_id = %q}\n", c.IDPIssuer, c.IDPClientID)
+	case c.PrivateKey != "":
+		fmt.Fprintf(&b, "client_key = \"env:CLIENT_KEY\"\n")
+	case c.ClientID == "":
 		fmt.Fprintf(&b, "client_metadata_url = %q\n", document)
 		return b.String(), nil
 	}
@@ -129,11 +147,15 @@ func issuerOf(server string) (string, error) {
 }
 
 // person runs the command in a home of its own.
-type person struct{ home, file, secret string }
+type person struct {
+	home, file string
+	given      credentials
+}
 
 func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Getenv("CONSORT"), append(args, "--config", p.file)...)
-	cmd.Env = []string{"HOME=" + p.home, "PATH=" + os.Getenv("PATH"), "CLIENT_SECRET=" + p.secret}
+	cmd.Env = []string{"HOME=" + p.home, "PATH=" + os.Getenv("PATH"), "CLIENT_SECRET=" + p.given.ClientSecret,
+		"CLIENT_KEY=" + p.given.PrivateKey, "ID_TOKEN=" + p.given.IDPToken, "WORKLOAD_TOKEN=" + p.given.WorkloadJWT}
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
