@@ -109,3 +109,14 @@ func (t *Tool) line() ([]byte, error) {
 	err := encoder.Encode(definition{t.Name, t.Definition.Description, schema.Bytes()})
 	return line.Bytes(), err
 }
+
+// Names returns the names of the definitions in a result of find_tools.
+func Names(result string) (names []string) {
+	for line := range strings.Lines(result) {
+		var found definition
+		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &found) == nil && found.Name != "" {
+			names = append(names, found.Name)
+		}
+	}
+	return names
+}

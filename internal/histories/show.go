@@ -74,10 +74,26 @@ func (m *Manager) entryText(e transcript.Entry, full bool) string {
 			text += m.partText(note, nil)
 		}
 	}
+	if folded := e.Folded(); folded != "" && !full {
+		return text + m.foldedText(e, folded)
+	}
+	for _, inner := range e.Calls {
+		text += m.entryText(inner, full)
+	}
 	if e.Result.Canister == nil {
 		return text + "no result\n"
 	}
 	return text + m.partText(e.Result, nil)
+}
+
+// foldedText renders the outcome of a search or a program in short: what was found or called,
+// and the value of the program.
+func (m *Manager) foldedText(e transcript.Entry, folded string) string {
+	line := m.to.Screen.Results.Faint(folded+" (--full shows all)") + "\n"
+	if len(e.Calls) == 0 {
+		return line
+	}
+	return line + m.partText(e.Result, nil)
 }
 
 // partText renders a canister: a heading with its number, and its text.

@@ -88,11 +88,26 @@ func (p *page) message(m message) string {
 
 func (p *page) call(c call) string {
 	var b strings.Builder
-	class := "call"
-	if c.result != nil && len(c.result.remarks) > 0 {
-		class = "call failed"
+	fmt.Fprintf(&b, "<section class=\"%s\">\n%s", c.class(), pageHeading("Call of <code>"+html.EscapeString(c.About)+"</code>", c.Part, c.remarks))
+	if c.folded != "" {
+		fmt.Fprintf(&b, "<details><summary>%s</summary>\n%s</details>\n", html.EscapeString(c.folded), p.body(c))
+	} else {
+		b.WriteString(p.body(c))
 	}
-	fmt.Fprintf(&b, "<section class=\"%s\">\n%s", class, pageHeading("Call of <code>"+html.EscapeString(c.About)+"</code>", c.Part, c.remarks))
+	b.WriteString("</section>\n")
+	return b.String()
+}
+
+func (c call) class() string {
+	if c.result != nil && len(c.result.remarks) > 0 {
+		return "call failed"
+	}
+	return "call"
+}
+
+// body returns a call without its heading.
+func (p *page) body(c call) string {
+	var b strings.Builder
 	b.WriteString(details("Arguments", p.contents([]piece{{kind: asJSON, text: c.arguments}}, false), false))
 	if c.changed != "" {
 		b.WriteString(details("Called with", p.contents([]piece{{kind: asJSON, text: c.changed}}, false), false))
@@ -101,15 +116,28 @@ func (p *page) call(c call) string {
 		inner := p.contents(remaining(note.Text), false)
 		b.WriteString(details(strings.Join(remarks(fmt.Sprintf("%d %s", note.Number, note.Heading()), note.When()), " · "), inner, true))
 	}
+	for _, inner := range c.calls {
+		b.WriteString(p.innerCall(inner))
+	}
 	if c.result == nil {
 		b.WriteString("<p class=\"other\">No result.</p>\n")
-	} else {
-		text := p.pieces(*c.result)
-		summary := strings.Join(append([]string{fmt.Sprint(c.result.Number, " ", c.result.heading)}, c.result.remarks...), " · ")
-		b.WriteString(details(summary, p.contents(text, false), long(text)))
+		return b.String()
 	}
-	b.WriteString("</section>\n")
+	text := p.pieces(*c.result)
+	summary := strings.Join(append([]string{fmt.Sprint(c.result.Number, " ", c.result.heading)}, c.result.remarks...), " · ")
+	b.WriteString(details(summary, p.contents(text, false), long(text)))
 	return b.String()
+}
+
+// innerCall returns a call of a program as one line that unfolds.
+func (p *page) innerCall(c call) string {
+	line := []string{fmt.Sprintf("%d Call of %s", c.Number, c.About)}
+	if c.result == nil {
+		line = append(line, "no result")
+	} else {
+		line = append(line, c.result.remarks...)
+	}
+	return fmt.Sprintf("<div class=\"%s\">\n%s</div>\n", c.class(), details(strings.Join(append(line, c.remarks...), " · "), p.body(c), true))
 }
 
 // remaining returns a text as pieces, or nil for an empty text.

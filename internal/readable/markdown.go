@@ -39,8 +39,22 @@ func (d document) message(m message) string {
 }
 
 func (d document) call(c call) string {
+	return headingOf("Call of "+codeSpan(c.About), c.Part, c.remarks) + d.folded(c.folded, d.body(c))
+}
+
+// folded returns a text below a line, which hides it where HTML is shown. The tags are blocks of
+// HTML by themselves, which end at an empty line (CommonMark, section 4.6, condition 6), so the text
+// between them is Markdown.
+func (document) folded(line, text string) string {
+	if line == "" {
+		return text
+	}
+	return "\n<details><summary>" + html.EscapeString(line) + "</summary>\n" + text + "\n</details>\n"
+}
+
+// body returns a call without its heading.
+func (d document) body(c call) string {
 	var b strings.Builder
-	b.WriteString(headingOf("Call of "+codeSpan(c.About), c.Part, c.remarks))
 	b.WriteString(fenced("json", c.arguments))
 	if c.changed != "" {
 		b.WriteString("\nCalled with:\n" + fenced("json", c.changed))
@@ -48,6 +62,9 @@ func (d document) call(c call) string {
 	for _, note := range c.notes {
 		line := strings.Join(remarks(fmt.Sprintf("%d %s", note.Number, literal(note.Heading())), note.When()), " · ")
 		b.WriteString("\n" + line + "\n" + d.piece(piece{kind: asText, text: note.Text}))
+	}
+	for _, inner := range c.calls {
+		b.WriteString(d.innerCall(inner))
 	}
 	if c.result == nil {
 		b.WriteString("\nNo result.\n")
@@ -58,6 +75,17 @@ func (d document) call(c call) string {
 		b.WriteString(d.piece(one))
 	}
 	return b.String()
+}
+
+// innerCall returns a call of a program as one line that unfolds.
+func (d document) innerCall(c call) string {
+	line := []string{fmt.Sprintf("%d Call of %s", c.Number, c.About)}
+	if c.result == nil {
+		line = append(line, "no result")
+	} else {
+		line = append(line, c.result.remarks...)
+	}
+	return d.folded(strings.Join(append(line, c.remarks...), " · "), d.body(c))
 }
 
 // headingOf returns the heading of a message or a call, whose subject is Markdown.

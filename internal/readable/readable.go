@@ -124,7 +124,9 @@ type call struct {
 	remarks   []string // such as how long it took
 	arguments string   // JSON, or the text that the model wrote instead
 	changed   string   // the arguments that the call was made with, if they are others
+	folded    string   // what a search found or a program called, in a line; empty for other calls
 	notes     []transcript.Part
+	calls     []call   // that a program made
 	result    *message // nil before the result
 }
 
@@ -186,6 +188,10 @@ func (r reader) call(e transcript.Entry, invocation canister.Invocation) call {
 	}
 	for i, remark := range c.remarks {
 		c.remarks[i] = r.line(remark)
+	}
+	c.folded = r.line(e.Folded())
+	for _, inner := range e.Calls {
+		c.calls = append(c.calls, r.call(inner, inner.Canister.(canister.Invocation)))
 	}
 	if r.Full {
 		for _, note := range e.Notes {

@@ -77,6 +77,26 @@ func talk() []canister.Canister {
 	)
 }
 
+// program is a search, and a program that made calls; one of them failed.
+func program() []canister.Canister {
+	return clocked(
+		canister.User{Head: id("u"), Content: canister.Texts("Who wrote these files?")},
+		canister.Assistant{Head: id("a"), Model: "gpt-5-mini", Finish: canister.FinishInvocations},
+		canister.Invocation{Head: id("f"), Message: "a", CallID: "1", Name: "tools__find_tools", Arguments: `{"query":"file author"}`},
+		canister.Result{Head: id("g"), Invocation: "f", Content: canister.Texts(
+			`{"name":"git__blame","description":"</details><script>","input_schema":{}}` + "\n" + `{"name":"git__log","input_schema":{}}` + "\n")},
+		canister.Assistant{Head: id("b"), Model: "gpt-5-mini", Finish: canister.FinishInvocations},
+		canister.Invocation{Head: id("p"), Message: "b", CallID: "2", Name: "code__run_code", Arguments: `{"program":"return gather(blame, [\"a\", \"b\"])"}`},
+		canister.Intent{Head: id("n"), Invocation: "p", Attempt: 1, Key: "k"},
+		canister.Invocation{Head: id("i"), Message: "b", Parent: "p", CallID: "1.1.1", Name: "git__blame", Arguments: `{"path":"a"}`},
+		canister.Invocation{Head: id("j"), Message: "b", Parent: "p", CallID: "1.2.1", Name: "git__blame", Arguments: `{"path":"</summary><b>"}`},
+		canister.Result{Head: id("r"), Invocation: "i", Parent: "p", Content: canister.Texts("ann\n```\n</details>")},
+		canister.Result{Head: id("q"), Invocation: "j", Parent: "p", Code: "NOT_FOUND", Content: canister.Texts("There is no such file.")},
+		canister.Result{Head: id("o"), Invocation: "p", Content: canister.Texts("ann")},
+		canister.Assistant{Head: id("c"), Model: "gpt-5-mini", Content: canister.Texts("Ann did.")},
+	)
+}
+
 // stored returns a store with one conversation.
 func stored(t testing.TB, canisters ...canister.Canister) history.Store {
 	t.Helper()
@@ -103,6 +123,8 @@ func TestGolden(t *testing.T) {
 		"talk.md":      exported(t, readable.Markdown, false, talk()...),
 		"talk.html":    exported(t, readable.HTML, false, talk()...),
 		"talk.full.md": exported(t, readable.Markdown, true, talk()...),
+		"program.md":   exported(t, readable.Markdown, false, program()...),
+		"program.html": exported(t, readable.HTML, false, program()...),
 	} {
 		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.Contains(line, "created ") })
 		got, path := strings.Join(lines, "\n"), filepath.Join("testdata", name)

@@ -16,11 +16,13 @@ import (
 type Entry struct {
 	Numbered            // the message, the note, or the invocation of the call
 	Notes    []Numbered // of a call: its intents, waits and answers, in the order of the log
+	Calls    []Entry    // of a call: the calls that its tool made, in their order
 	Result   Numbered   // of a call; the Canister is nil before the result
 }
 
 // Entries groups the canisters of a conversation. It yields the calls of a message when the
-// next message begins, ordered as the model asked for them. A result or a note
+// next message begins, ordered as the model asked for them. The calls that a program made are
+// within the call of the program. A result or a note
 // that belongs to none of these calls is an entry of its own. An error ends the sequence.
 func Entries(canisters iter.Seq2[Numbered, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -61,7 +63,11 @@ type calls struct {
 func (s *calls) add(n Numbered) bool {
 	switch c := n.Canister.(type) {
 	case canister.Invocation:
-		s.entries = append(s.entries, Entry{Numbered: n})
+		if program := s.of(c.Parent); c.Parent != "" && program != nil {
+			program.Calls = append(program.Calls, Entry{Numbered: n})
+		} else {
+			s.entries = append(s.entries, Entry{Numbered: n})
+		}
 		return true
 	case canister.Intent:
 		return s.note(c.Invocation, n)
@@ -82,15 +88,6 @@ func (s *calls) add(n Numbered) bool {
 	default:
 		return false
 	}
-}
-
-func (s *calls) of(invocation string) *Entry {
-	for i := range s.entries {
-		if s.entries[i].Header().ID == invocation {
-			return &s.entries[i]
-		}
-	}
-	return nil
 }
 
 func (s *calls) note(invocation string, n Numbered) bool {

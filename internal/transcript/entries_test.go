@@ -115,3 +115,39 @@ func TestDecisionsAreInWords(t *testing.T) {
 		}
 	}
 }
+
+// The calls that a program made are within its call, and searches and programs have a line.
+func TestFolded(t *testing.T) {
+	found := `{"name":"a__x","input_schema":{}}` + "\n" + `{"name":"a__y","input_schema":{}}` + "\nThe tools of \"b\" are missing.\n"
+	ask := func(id, parent, name string) canister.Canister {
+		return canister.Invocation{Head: canister.Head{ID: id}, Message: "m", Parent: parent, Name: name, Arguments: "{}"}
+	}
+	end := func(of, parent, code, text string) canister.Canister {
+		return canister.Result{Head: canister.Head{ID: "r" + of}, Invocation: of, Parent: parent, Code: code, Content: canister.Texts(text)}
+	}
+	all, err := entries(
+		canister.Assistant{Head: canister.Head{ID: "m"}},
+		ask("f", "", "tools__find_tools"), ask("g", "", "tools__find_tools"), ask("h", "", "tools__find_tools"),
+		ask("p", "", "code__run_code"), ask("q", "", "code__run_code"), ask("o", "", "code__run_code"), ask("l", "", "other"),
+		end("f", "", "", found), end("g", "", "", "No tool has one of these words."), end("h", "", "TIMEOUT", "late"),
+		ask("1", "p", "a__x"), ask("2", "p", "a__\x1by"), ask("3", "p", "a__x"),
+		end("2", "p", "TIMEOUT", ""), end("1", "p", "", ""), end("3", "p", "", ""),
+		end("p", "", "", "7"), end("q", "", "INVALID_ARGUMENTS", "line 1"), end("l", "", "", found),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, e := range all[1:] {
+		lines = append(lines, e.Folded())
+	}
+	want := []string{
+		"2 found: a__x, a__y", "nothing found", "", "3 calls, 1 failed: a__x 2 times, a__<U+001B>y", "failed with INVALID_ARGUMENTS after no calls", "", "",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("%q\nwant %q", lines, want)
+	}
+	if inner := all[4].Calls; len(inner) != 3 || inner[1].Result.Number != 15 || inner[2].Number != 14 {
+		t.Errorf("the inner calls are %+v", all[4].Calls)
+	}
+}
