@@ -25,11 +25,12 @@ type auditor struct {
 	opts  *Options
 	guard *guard
 	spent *spending
+	spans toolSpans
 }
 
 // recordUnstarted is [auditor.record] for a call that this work did not make.
 func (a *auditor) recordUnstarted(ctx context.Context, o outcome, failure *invoker.Failure) {
-	ctx, span := startTool(ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
+	ctx, span := a.spans.start(ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
 	endTool(span, &o.result, failure)
 	a.record(ctx, o, failure)
 }
@@ -56,6 +57,7 @@ func (a *auditor) keep(ctx context.Context, o outcome, failure *invoker.Failure)
 		Asker:        "model",
 		Conversation: a.opts.ID,
 		Invocation:   invocation.ID,
+		Parent:       invocation.Parent,
 		Tool:         invocation.Name,
 		Arguments:    json.RawMessage(invocation.Arguments),
 		Approved:     o.approved,

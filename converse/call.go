@@ -61,7 +61,7 @@ func (b *batch) make(c *call, r callDecision, o outcome) outcome {
 	if r.changed {
 		o.approved = r.arguments
 	}
-	ctx, span := startTool(b.ctx, c, r.arguments)
+	ctx, span := b.turn.auditor.spans.start(b.ctx, c, r.arguments)
 	began := b.opts.Now()
 	if !c.stage.CompareAndSwap(stageUnmade, stageMade) { // it was left behind as not made
 		endTool(span, &o.result, nil)
@@ -73,7 +73,7 @@ func (b *batch) make(c *call, r callDecision, o outcome) outcome {
 	c.stage.Store(stageReturned)
 	if len(asked.calls) > 0 {
 		if failure = b.requests(c, &o, asked); failure == nil {
-			endTool(span, &canister.Result{}, nil)
+			b.turn.auditor.spans.keep(c.invocation.ID, span)
 			return o
 		}
 	}

@@ -48,6 +48,7 @@ func (s *spending) invocation() {
 
 // endTrace ends the span of the work. It runs last.
 func (t *turn) endTrace() {
+	t.auditor.spans.end()
 	if t.agent == nil {
 		return
 	}
@@ -164,13 +165,65 @@ func (s *exchangeSpan) endChat() (canister.Assistant, bool) {
 	return result.Message, true
 }
 
-// startTool begins the span of an invocation.
-func startTool(ctx context.Context, c *call, arguments json.RawMessage) (context.Context, *telemetry.Tool) {
+// toolSpans are the spans of calls whose tools have requested other calls. They stay open
+// until such a call has a result or the work ends, so that the spans of the other calls are
+// within them. Its methods may be called concurrently.
+type toolSpans struct {
+	mu   sync.Mutex
+	open map[string]*telemetry.Tool // by the ID of the invocation
+}
+
+// keep keeps a span open.
+func (s *toolSpans) keep(invocation string, span *telemetry.Tool) {
+	if span == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[string]*telemetry.Tool{}
+	}
+	s.open[invocation] = span
+}
+
+// take returns the open span of a call, which the caller must end or keep; nil if there is
+// none.
+func (s *toolSpans) take(invocation string) *telemetry.Tool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	span := s.open[invocation]
+	delete(s.open, invocation)
+	return span
+}
+
+// within returns ctx within the span of the call that made a call.
+func (s *toolSpans) within(ctx context.Context, parent string) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[parent].Within(ctx)
+}
+
+// end ends the spans of the calls that have no result yet.
+func (s *toolSpans) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, span := range s.open {
+		span.End(nil, nil)
+	}
+	s.open = nil
+}
+
+// start begins the span of an invocation, or goes on with it if its tool has requested other
+// calls.
+func (s *toolSpans) start(ctx context.Context, c *call, arguments json.RawMessage) (context.Context, *telemetry.Tool) {
+	if span := s.take(c.invocation.ID); span != nil {
+		return span.Within(ctx), span
+	}
 	said := telemetry.ToolCall{Name: c.invocation.Name, Call: c.invocation.ID, Arguments: arguments, Unknown: c.tool == nil}
 	if c.tool != nil {
 		said.Ensemble, said.Description = c.tool.Ensemble().Name(), c.tool.Definition().Description
 	}
-	return telemetry.StartTool(ctx, said)
+	return telemetry.StartTool(s.within(ctx, c.invocation.Parent), said)
 }
 
 // endTool ends the span with the result that the model receives. The tool's own content

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -157,6 +158,58 @@ type contextual struct {
 func (c contextual) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	c.on(ctx)
 	return c.Script.Exchange(ctx, request)
+}
+
+// The calls that a tool makes are within its span, which lasts until it has a result, and their
+// records name its invocation.
+func TestTraceOfInnerCalls(t *testing.T) {
+	s := newSeen(t, telemetry.Options{})
+	parents := map[string]string{}
+	records := sinkFunc(func(_ context.Context, r *audit.Record) error {
+		parents[r.Tool+" "+string(r.Arguments)] = r.Parent
+		return nil
+	})
+	talk := converse.New(conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`), call("act", `{"n":9}`)}}, conversetest.Line{Text: "Done."},
+	), newRoster(t, plan("act:1", "act:2 none:3"), (&acts{}).tool("act")), &converse.Options{
+		Telemetry: s.Telemetry, Audit: audit.New(records, nil), Limits: converse.Limits{Parallel: 1},
+	})
+	play(t, talk, "Go.")
+	wantTree(t, s,
+		"invoke_agent answered",
+		"  chat script",
+		"  execute_tool local__plan",
+		"    execute_tool local__act",
+		"    execute_tool local__act",
+		"    execute_tool _OTHER TOOL_NOT_FOUND",
+		"  execute_tool local__act",
+		"  chat script",
+	)
+	of := ""
+	for _, c := range talk.History() {
+		if i, ok := c.(canister.Invocation); ok && i.Name == "local__plan" {
+			of = i.ID
+		}
+	}
+	want := map[string]string{"plan {}": "", `act {"n":9}`: "", `act {"n":1}`: of, `act {"n":2}`: of, `local__none {"n":3}`: of}
+	if !maps.Equal(parents, want) {
+		t.Errorf("the records name %q, not %q", parents, want)
+	}
+}
+
+// A call that waits for the answer about a call of its own ends its span with the work.
+func TestTraceOfWaitingInnerCalls(t *testing.T) {
+	s := newSeen(t, telemetry.Options{})
+	talk := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}),
+		newRoster(t, plan("echo:1 act:2"), echo("echo"), (&acts{}).tool("act")),
+		&converse.Options{ID: "talk", Log: history.NewMemory(), Telemetry: s.Telemetry, Limits: converse.Limits{Parallel: 1}, Approve: defers})
+	play(t, talk, "Go.")
+	wantTree(t, s,
+		"invoke_agent waiting",
+		"  chat script",
+		"  execute_tool local__plan",
+		"    execute_tool local__echo",
+	)
 }
 
 // One turn is one trace: who is whose parent, and what is known of each.

@@ -19,6 +19,7 @@ type form struct {
 	ClientName   string                     `json:"client_name,omitzero"`
 	Conversation string                     `json:"conversation,omitzero"`
 	Invocation   string                     `json:"invocation,omitzero"`
+	Parent       string                     `json:"parent,omitzero"`
 	Ensemble     string                     `json:"ensemble,omitzero"`
 	Tool         string                     `json:"tool"`
 	Identity     map[string]json.RawMessage `json:"identity,omitempty"`
@@ -39,7 +40,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(form{
-		Time: r.Time.UTC(), Asker: r.Asker, Client: r.Client, ClientName: r.ClientName, Conversation: r.Conversation, Invocation: r.Invocation,
+		Time: r.Time.UTC(), Asker: r.Asker, Client: r.Client, ClientName: r.ClientName, Conversation: r.Conversation, Invocation: r.Invocation, Parent: r.Parent,
 		Ensemble: r.Ensemble, Tool: r.Tool, Identity: r.Identity, Forged: r.Forged, Arguments: r.Arguments, Approved: r.Approved, By: r.By,
 		Code: r.Code, Error: r.Error, Duration: milliseconds(r.Duration), Bytes: r.Bytes,
 	})
@@ -57,7 +58,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*r = Record{
-		Time: f.Time, Asker: f.Asker, Client: f.Client, ClientName: f.ClientName, Conversation: f.Conversation, Invocation: f.Invocation,
+		Time: f.Time, Asker: f.Asker, Client: f.Client, ClientName: f.ClientName, Conversation: f.Conversation, Invocation: f.Invocation, Parent: f.Parent,
 		Ensemble: f.Ensemble, Tool: f.Tool, Identity: f.Identity, Forged: f.Forged, Arguments: f.Arguments, Approved: f.Approved, By: f.By,
 		Code: f.Code, Error: f.Error, Duration: time.Duration(math.Round(f.Duration*1000)) * time.Microsecond, Bytes: f.Bytes,
 	}

@@ -32,6 +32,10 @@ func documented() []audit.Record {
 			Code: "INVALID_ARGUMENTS", Error: "The argument user_id is not the caller's to choose.", Bytes: 51,
 		},
 		{
+			Time: at(31, 40_000), Asker: "model", Conversation: "K7", Invocation: "c6", Parent: "c5", Ensemble: "tasks", Tool: "list_tasks",
+			Arguments: json.RawMessage(`{}`), Code: audit.OK, Duration: 1500 * time.Microsecond, Bytes: 120,
+		},
+		{
 			Time: at(32, 10_000), Asker: "model", Conversation: "K7", Invocation: "c9", Tool: "tasks__drop_all",
 			Code: "TOOL_NOT_FOUND", Error: `There is no tool "tasks__drop_all".`, Bytes: 35,
 		},

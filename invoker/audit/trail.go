@@ -116,7 +116,7 @@ func (t *Trail) clean(ctx context.Context, r *Record) (panicked error) {
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
-	for _, name := range []*string{&r.Asker, &r.Client, &r.ClientName, &r.Conversation, &r.Invocation, &r.Ensemble, &r.Tool, &r.By, &r.Code} {
+	for _, name := range []*string{&r.Asker, &r.Client, &r.ClientName, &r.Conversation, &r.Invocation, &r.Parent, &r.Ensemble, &r.Tool, &r.By, &r.Code} {
 		*name = clean.text(*name, maxName)
 	}
 	r.Error = clean.text(r.Error, maxError)

@@ -58,7 +58,7 @@ type fields struct{ *Record }
 // MarshalLogObject implements [zapcore.ObjectMarshaler].
 func (f fields) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	for _, text := range []struct{ name, value string }{
-		{"asker", f.Asker}, {"client", f.Client}, {"client_name", f.ClientName}, {"conversation", f.Conversation}, {"invocation", f.Invocation},
+		{"asker", f.Asker}, {"client", f.Client}, {"client_name", f.ClientName}, {"conversation", f.Conversation}, {"invocation", f.Invocation}, {"parent", f.Parent},
 		{"ensemble", f.Ensemble}, {"tool", f.Tool}, {"by", f.By}, {"code", f.Code}, {"error", f.Error},
 	} {
 		if text.value != "" {

@@ -61,6 +61,15 @@ func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
 	return o.ctx, o
 }
 
+// Within returns ctx as a context within the invocation: spans that begin in it are children of
+// the invocation's span. The rest of ctx, such as its end, stays.
+func (o *Tool) Within(ctx context.Context) context.Context {
+	if o == nil {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, o.span)
+}
+
 // End ends the invocation with the tool's result or its fault. Only the first
 // call counts.
 func (o *Tool) End(content []canister.Content, fault *Fault) {
