@@ -186,8 +186,7 @@ func (s *toolSpans) keep(invocation string, span *telemetry.Tool) {
 	s.open[invocation] = span
 }
 
-// take returns the open span of a call, which the caller must end or keep; nil if there is
-// none.
+// take returns the open span of a call, which the caller must end or keep, or nil.
 func (s *toolSpans) take(invocation string) *telemetry.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/folding"
 )
 
 // The bounds of things that can be unfolded: of one, and of all, in bytes.
@@ -23,8 +24,9 @@ type folds struct {
 
 // fold is a call or reasoning.
 type fold struct {
-	call *converse.InvocationCompleted // nil for reasoning
-	text string                        // of the reasoning
+	call *converse.InvocationCompleted  // nil for reasoning
+	text string                         // of the reasoning
+	made []converse.InvocationCompleted // the calls of a program
 }
 
 // size returns about how many bytes a fold has.
@@ -32,7 +34,55 @@ func (f fold) size() int {
 	if f.call == nil {
 		return len(f.text)
 	}
-	return len(f.call.Invocation.Arguments) + sizeOf(f.call.Result.Content)
+	size := sizeOfCall(f.call)
+	for _, inner := range f.made {
+		size += sizeOfCall(&inner)
+	}
+	return size
+}
+
+func sizeOfCall(e *converse.InvocationCompleted) int {
+	return len(e.Invocation.Arguments) + sizeOf(e.Result.Content)
+}
+
+// programs are the calls that the programs under way have made, by the IDs of the programs. A
+// program can go on in a later turn.
+type programs map[string]*program
+
+type program struct {
+	tally folding.Tally
+	made  []converse.InvocationCompleted // without very large ones
+	size  int
+}
+
+// maxPrograms bounds how many programs there can be that do not end.
+const maxPrograms = 32
+
+// add adds a call of a program.
+func (p programs) add(e converse.InvocationCompleted) {
+	one := p[e.Invocation.Parent]
+	if one == nil {
+		if len(p) == maxPrograms {
+			clear(p)
+		}
+		one = &program{}
+		p[e.Invocation.Parent] = one
+	}
+	one.tally.Add(e.Invocation.Name, e.Result.Failed())
+	if size := sizeOfCall(&e); one.size+size <= maxFold/2 {
+		one.size += size
+		one.made = append(one.made, e)
+	}
+}
+
+// take returns the calls of a program that has ended.
+func (p programs) take(invocation string) program {
+	one := p[invocation]
+	delete(p, invocation)
+	if one == nil {
+		return program{}
+	}
+	return *one
 }
 
 // sizeOf returns about how many bytes contents have.

@@ -174,6 +174,9 @@ func (m *model) unfold() {
 		m.paper.rows = append(m.paper.rows, rendering.Reasoning(m.style, f.text)...)
 	default:
 		m.paper.rows = append(m.paper.rows, rendering.CallDetails(m.style, *f.call)...)
+		for _, inner := range f.made {
+			m.paper.rows = append(m.paper.rows, rendering.CallDetails(m.style, inner)...)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type model struct {
 	busy      []string // activities besides the turn
 	busySince time.Time
 	folds     folds
+	programs  programs
 	input     *input
 	history   *lineHistory
 	search    *search

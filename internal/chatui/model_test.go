@@ -476,3 +476,36 @@ func TestEachPrintChangesTheView(t *testing.T) {
 		t.Errorf("300 prints made %d views", len(seen))
 	}
 }
+
+// A program is one line, and one about the calls that it made. They have no lines of their own
+// until the program is unfolded.
+func TestProgramsAreFolded(t *testing.T) {
+	d := newDesk(t, 80, 40)
+	call := func(id, parent, name, arguments string) canister.Invocation {
+		return canister.Invocation{Head: canister.Head{ID: id}, Parent: parent, Name: name, Arguments: arguments}
+	}
+	program := call("p", "", "code__run_code", `{"program":"return 1"}`)
+	d.happens(converse.InvocationStarted{Invocation: program})
+	for i, code := range []string{"", "", "TIMEOUT"} {
+		inner := call(fmt.Sprint(i), "p", "files__read", fmt.Sprintf(`{"path":"inner%d"}`, i))
+		d.happens(converse.InvocationStarted{Invocation: inner})
+		d.shows(fmt.Sprintf("inner%d", i)) // it runs
+		d.happens(converse.InvocationCompleted{Invocation: inner, Result: canister.Result{Code: code, Content: canister.Texts("said")}})
+	}
+	d.happens(converse.InvocationCompleted{Invocation: program, Result: canister.Result{Content: canister.Texts("value")}})
+	d.shows("code__run_code", "value", "3 calls, 1 failed: files__read 3 times")
+	if strings.Contains(d.view(), "inner") {
+		t.Errorf("it shows\n%s", d.view())
+	}
+	d.keys("ctrl+o")
+	d.shows("inner0", "inner1", "inner2", "TIMEOUT")
+	if len(d.programs) > 0 {
+		t.Error("the calls of the program are kept twice")
+	}
+	for i := range 100 {
+		d.happens(converse.InvocationCompleted{Invocation: call("x", fmt.Sprint("never", i), "files__read", "{}")})
+	}
+	if len(d.programs) > maxPrograms {
+		t.Errorf("%d programs are kept", len(d.programs))
+	}
+}

@@ -164,9 +164,14 @@ func (m *model) invocationCompleted(e converse.InvocationCompleted) {
 	}
 	t.calls = slices.DeleteFunc(t.calls, func(c *call) bool { return c.invocation.ID == e.Invocation.ID })
 	t.since = m.now()
-	m.folds.add(fold{call: &e})
+	if e.Invocation.Parent != "" {
+		m.programs.add(e)
+		return
+	}
+	made := m.programs.take(e.Invocation.ID)
+	m.folds.add(fold{call: &e, made: made.made})
 	m.paper.endLine(m.columns())
-	m.paper.rows = append(m.paper.rows, rendering.CompletedCall(m.style, 0, e)...)
+	m.paper.rows = append(m.paper.rows, rendering.CompletedCall(m.style, 0, e, &made.tally)...)
 	m.illustrate(e.Result.Content)
 }
 

@@ -111,7 +111,7 @@ func newModel(options *Options, b *backlog, lines chan<- line) *model {
 	m := &model{
 		options: options, backlog: b, lines: lines,
 		paint: options.Screen.Results, style: rendering.StyleFor(os.Getenv, 0), now: time.Now,
-		input: newInput("> "), folds: folds{next: -1},
+		input: newInput("> "), folds: folds{next: -1}, programs: programs{},
 	}
 	var err error
 	if m.history, err = loadHistory(options.History); err != nil {

@@ -86,8 +86,8 @@ func (m *Manager) entryText(e transcript.Entry, full bool) string {
 	return text + m.partText(e.Result, nil)
 }
 
-// foldedText renders the outcome of a search or a program in short: what was found or called,
-// and the value of the program.
+// foldedText renders the outcome of a search or a program in short: the tools that were found, or
+// the calls and the value of the program.
 func (m *Manager) foldedText(e transcript.Entry, folded string) string {
 	line := m.to.Screen.Results.Faint(folded+" (--full shows all)") + "\n"
 	if len(e.Calls) == 0 {

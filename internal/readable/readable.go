@@ -124,7 +124,7 @@ type call struct {
 	remarks   []string // such as how long it took
 	arguments string   // JSON, or the text that the model wrote instead
 	changed   string   // the arguments that the call was made with, if they are others
-	folded    string   // what a search found or a program called, in a line; empty for other calls
+	folded    string   // the outcome of a search, or the calls of a program, in a line; empty for other calls
 	notes     []transcript.Part
 	calls     []call   // that a program made
 	result    *message // nil before the result

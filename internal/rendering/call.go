@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/folding"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -28,9 +29,23 @@ func RunningCall(style Style, call canister.Invocation, frame int, elapsed time.
 }
 
 // CompletedCall returns the lines of a call that has ended: one for a success, with the
-// beginning of the result, and more for a failure, with the reason. Number identifies the
-// call to the person; 0 shows none.
-func CompletedCall(style Style, number int, e converse.InvocationCompleted) []string {
+// beginning of the result, and more for a failure, with the reason. A search shows the
+// tools that it found. Below a program is a line about the calls that it made. Number identifies
+// the call to the person; 0 shows none.
+func CompletedCall(style Style, number int, e converse.InvocationCompleted, made *folding.Tally) []string {
+	rows := completedCall(style, number, e)
+	if inner := made.String(); inner != "" {
+		rows = append(rows, style.folded(inner))
+	}
+	return rows
+}
+
+// folded returns a line below a call.
+func (s Style) folded(text string) string {
+	return s.row(span{text: "    " + s.fit(text, s.width()-4), ink: faintInk})
+}
+
+func completedCall(style Style, number int, e converse.InvocationCompleted) []string {
 	mark, sign := style.symbols().done, style.goodInk()
 	if e.Result.Failed() {
 		mark, sign = style.symbols().failed, style.badInk()
@@ -38,8 +53,15 @@ func CompletedCall(style Style, number int, e converse.InvocationCompleted) []st
 	if number > 0 {
 		mark += fmt.Sprint(" ", number)
 	}
-	result := display.Line(display.Contents(e.Result.Content))
+	result, isSearch := folding.Found(e.Invocation.Name, e.Result)
+	if !isSearch {
+		result = display.Line(display.Contents(e.Result.Content))
+	}
 	if !e.Result.Failed() {
+		line := style.callLine(mark, sign, e.Invocation, Elapsed(e.Duration), "", ink{})
+		if isSearch && columnsOfSpans(line)+2+minFound > style.width() {
+			return []string{style.row(line...), style.folded(result)}
+		}
 		return []string{style.row(style.callLine(mark, sign, e.Invocation, Elapsed(e.Duration), result, ink{})...)}
 	}
 	reason := style.fit(e.Result.Code+": "+result, maxFailure)
@@ -54,6 +76,9 @@ func CompletedCall(style Style, number int, e converse.InvocationCompleted) []st
 	}
 	return style.rows(lines)
 }
+
+// minFound is how many columns the outcome of a search needs on the line of its call.
+const minFound = 12
 
 // maxFailure bounds how much of the reason of a failure is shown, in columns.
 const maxFailure = 400

@@ -4,11 +4,13 @@ package rendering
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/folding"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -47,15 +49,37 @@ func calls() []converse.InvocationCompleted {
 func TestCompletedCall(t *testing.T) {
 	golden(t, "calls", Style{}, func(s Style) (rows []string) {
 		for i, one := range calls() {
-			rows = append(rows, CompletedCall(s, i, one)...)
+			rows = append(rows, CompletedCall(s, i, one, nil)...)
 		}
 		return rows
 	})
 	golden(t, "calls.dark", Style{Color: true}, func(s Style) (rows []string) {
 		for _, one := range calls()[4:] {
-			rows = append(append(rows, CompletedCall(s, 0, one)...), CallDetails(s, one)...)
+			rows = append(append(rows, CompletedCall(s, 0, one, nil)...), CallDetails(s, one)...)
 		}
 		return rows
+	})
+}
+
+// A search is shown with what it found, and a program with the calls that it made, on one
+// line each.
+func TestFoldedCalls(t *testing.T) {
+	var made, one folding.Tally
+	for i := range 20 {
+		made.Add("tracker__get_issue", i == 7)
+	}
+	made.Add("tracker__list_issues", false)
+	one.Add("files__write_file", true)
+	found := ""
+	for _, name := range []string{"files__edit_file", "files__write_file", `files__\u001b[2Jread`} {
+		found += fmt.Sprintf("{\"name\":\"%s\",\"description\":\"…\",\"input_schema\":{}}\n", name)
+	}
+	golden(t, "folded", Style{}, func(s Style) (rows []string) {
+		rows = append(rows, CompletedCall(s, 0, completed("tools__find_tools", `{"query":"edit file"}`, "", 20*time.Millisecond, said(found)), nil)...)
+		rows = append(rows, CompletedCall(s, 0, completed("tools__find_tools", `{"query":"xyzzy"}`, "", 0, said("No tool has one of these words.")), nil)...)
+		program := `{"program":"issues = tracker__list_issues()\nreturn [i for i in issues]"}`
+		rows = append(rows, CompletedCall(s, 0, completed("code__run_code", program, "", 2*time.Second, said(`["Crash at login"]`)), &made)...)
+		return append(rows, CompletedCall(s, 0, completed("code__run_code", program, "EXECUTION_FAILED", time.Second, said("program:1:9: DENIED")), &one)...)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/folding"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/rendering"
 )
@@ -28,19 +29,22 @@ type Renderer interface {
 // tool calls on standard error.
 type View struct {
 	screen  *Screen
-	Whole   bool                 // tool calls go to standard output too
-	waiting *Activity            // for the model; nil if not waiting
-	running map[string]*Activity // invocations by ID
-	thought bool                 // plain lines have said that the model is thinking
-	said    bool                 // the current message has text
-	spoken  bool                 // an earlier message had text
-	before  rune                 // the last character of its text
-	answer  *answer              // the current message, if it is rendered as markdown
-	pieces  redact.Stream        // of the current message
+	Whole   bool                      // tool calls go to standard output too
+	waiting *Activity                 // for the model; nil if not waiting
+	running map[string]*Activity      // invocations by ID
+	made    map[string]*folding.Tally // by programs, by the IDs of their invocations
+	thought bool                      // plain lines have said that the model is thinking
+	said    bool                      // the current message has text
+	spoken  bool                      // an earlier message had text
+	before  rune                      // the last character of its text
+	answer  *answer                   // the current message, if it is rendered as markdown
+	pieces  redact.Stream             // of the current message
 }
 
 // NewView returns a view that writes to a screen.
-func NewView(s *Screen) *View { return &View{screen: s, running: map[string]*Activity{}} }
+func NewView(s *Screen) *View {
+	return &View{screen: s, running: map[string]*Activity{}, made: map[string]*folding.Tally{}}
+}
 
 // tell writes a line about tool calls.
 func (v *View) tell(line string) {
@@ -79,14 +83,14 @@ func (v *View) Show(event converse.Event) error {
 	case converse.InvocationStarted:
 		v.stopWaiting()
 		v.running[e.Invocation.ID] = v.screen.Begin(rendering.CallText(e.Invocation))
-		if v.screen.Plain {
+		if v.screen.Plain && e.Invocation.Parent == "" {
 			v.tell("calling " + rendering.CallText(e.Invocation))
 		}
 	case converse.InvocationProgressed:
 		if line := v.running[e.Invocation.ID]; line != nil {
 			line.Say(rendering.Progress(e.Progress))
 		}
-		if v.screen.Plain {
+		if v.screen.Plain && e.Invocation.Parent == "" {
 			v.tell(display.Line(e.Invocation.Name) + ": " + rendering.Progress(e.Progress))
 		}
 	case converse.InvocationCompleted:
@@ -181,26 +185,45 @@ func (v *View) invocationCompleted(e converse.InvocationCompleted) {
 		line.End()
 		delete(v.running, e.Invocation.ID)
 	}
-	v.tell(v.outcome(e))
+	if program := e.Invocation.Parent; program != "" {
+		if v.made[program] == nil {
+			v.made[program] = &folding.Tally{}
+		}
+		v.made[program].Add(e.Invocation.Name, e.Result.Failed())
+	} else {
+		v.tell(v.outcome(e, v.made[e.Invocation.ID]))
+		delete(v.made, e.Invocation.ID)
+	}
 	if len(v.running) == 0 {
 		v.wait("waiting for the model")
 	}
 }
 
+// plainOutcome returns the line about a completed call, and one about the calls of a program.
+func plainOutcome(e converse.InvocationCompleted, made *folding.Tally) string {
+	state, result := "done in", Fit(resultText(e.Result), maxFailure)
+	if e.Result.Failed() {
+		state = "failed after"
+	} else if found, ok := folding.Found(e.Invocation.Name, e.Result); ok {
+		result = Fit(found, maxFailure)
+	}
+	line := fmt.Sprintf("%s: %s %.1f s: %s", display.Line(e.Invocation.Name), state, e.Duration.Seconds(), result) + CauseText(e.Cause)
+	if inner := made.String(); inner != "" {
+		line += fmt.Sprintf("\n%s made %s", display.Line(e.Invocation.Name), inner)
+	}
+	return line
+}
+
 // outcome returns the lines about a completed call, and the images of its result if the
 // terminal shows them.
-func (v *View) outcome(e converse.InvocationCompleted) string {
+func (v *View) outcome(e converse.InvocationCompleted, made *folding.Tally) string {
 	if v.screen.Plain {
-		state := "done in"
-		if e.Result.Failed() {
-			state = "failed after"
-		}
-		return fmt.Sprintf("%s: %s %.1f s: %s", display.Line(e.Invocation.Name), state, e.Duration.Seconds(), Fit(resultText(e.Result), maxFailure)) + CauseText(e.Cause)
+		return plainOutcome(e, made)
 	}
 	style := rendering.StyleFor(os.Getenv, v.screen.width())
 	style.Color = v.paint().On
 	style.ASCII = style.ASCII && v.paint().terminal
-	lines := rendering.CompletedCall(style, 0, e)
+	lines := rendering.CompletedCall(style, 0, e, made)
 	for _, content := range e.Result.Content {
 		picture, isImage := content.(canister.ImageContent)
 		if !isImage || !v.screen.shared {

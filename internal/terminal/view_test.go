@@ -110,11 +110,11 @@ func TestImagesOfResults(t *testing.T) {
 		Invocation: canister.Invocation{Name: "plot"},
 		Result:     canister.Result{Content: []canister.Content{canister.ImageContent{Data: picture.Bytes(), MIME: "image/png"}}},
 	}
-	if line := v.outcome(done); strings.Contains(line, "\x1b_G") || !strings.Contains(line, "[image, image/png") {
+	if line := v.outcome(done, nil); strings.Contains(line, "\x1b_G") || !strings.Contains(line, "[image, image/png") {
 		t.Errorf("in a file the result is %q", line)
 	}
 	v.screen.shared = true
-	if line := v.outcome(done); !strings.Contains(line, "\x1b_Ga=T") {
+	if line := v.outcome(done, nil); !strings.Contains(line, "\x1b_Ga=T") {
 		t.Errorf("on a terminal the result is %q", line)
 	}
 }
@@ -139,5 +139,38 @@ func TestAnswersAreDrawnWhileTheyStream(t *testing.T) {
 	a.end()
 	if text, err := os.ReadFile(stdout.Name()); err != nil || strings.ReplaceAll(string(text), "*", "•") != want.String() {
 		t.Errorf("the output is %q, %v", text, err)
+	}
+}
+
+// Plain lines have one for a search, one for a program, and one for all calls of the program.
+func TestFoldedLines(t *testing.T) {
+	notes := output(t)
+	v := NewView(NewScreen(output(t), notes))
+	defer v.screen.Close()
+	v.screen.Plain = true
+	call := func(id, parent, name string) canister.Invocation {
+		return canister.Invocation{Head: canister.Head{ID: id}, Parent: parent, Name: name, Arguments: `{}`}
+	}
+	var events []converse.Event
+	for _, one := range []struct {
+		invocation   canister.Invocation
+		code, result string
+	}{
+		{call("f", "", "tools__find_tools"), "", `{"name":"files__read","input_schema":{}}` + "\n"},
+		{call("1", "p", "files__read"), "", "text"}, {call("2", "p", "files__read"), "DENIED", "no"}, {call("p", "", "code__run_code"), "", "7"},
+	} {
+		events = append(events, converse.InvocationStarted{Invocation: one.invocation},
+			converse.InvocationCompleted{Invocation: one.invocation, Result: canister.Result{Code: one.code, Content: canister.Texts(one.result)}})
+	}
+	for _, e := range events {
+		if err := v.Show(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(notes.Name())
+	want := "calling tools__find_tools\ntools__find_tools: done in 0.0 s: 1 found: files__read\n" +
+		"calling code__run_code\ncode__run_code: done in 0.0 s: 7\ncode__run_code made 2 calls, 1 failed: files__read 2 times\n"
+	if err != nil || string(text) != want {
+		t.Errorf("the lines are\n%swant\n%s%v", text, want, err)
 	}
 }

@@ -30,8 +30,8 @@ type Record struct {
 	ClientName string
 	// Conversation and Invocation are IDs; either may be empty.
 	Conversation, Invocation string
-	// Parent is the ID of the invocation whose tool made this one, such as that of a
-	// program; empty if the requester made it.
+	// Parent is the ID of the invocation whose tool made this one, such as a program;
+	// empty if the requester made it.
 	Parent string
 	// Ensemble and Tool identify the tool, by its own name. If the tool does not
 	// exist, Ensemble is empty and Tool is the name in the request.
