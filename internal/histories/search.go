@@ -87,12 +87,17 @@ func (m *Manager) Search(ctx context.Context, s Search) error {
 	return unread
 }
 
-// hits reads a conversation and returns the canisters that contain the words, most of them if
-// not all.
+// hits reads a conversation and returns the canisters that contain the words.
 func (m *Manager) hits(ctx context.Context, info history.Info, words []string, most int) (Found, error) {
+	return Passages(ctx, m.store, info, words, most, m.redact)
+}
+
+// Passages reads a conversation and returns the canisters that contain the words: those with
+// most of the words, at most most of them unless it is 0.
+func Passages(ctx context.Context, log history.Log, info history.Info, words []string, most int, redact func(string) string) (Found, error) {
 	found := Found{About: transcript.AboutOf(info), Hits: []Hit{}}
 	tools := map[string]string{} // of the invocations of the latest message
-	for c, err := range transcript.Canisters(ctx, m.store, info) {
+	for c, err := range transcript.Canisters(ctx, log, info) {
 		if err != nil {
 			return found, err
 		}
@@ -107,7 +112,7 @@ func (m *Manager) hits(ctx context.Context, info history.Info, words []string, m
 		}
 		// Secrets are removed before the text is cut, because half of one could not be
 		// recognized.
-		if hit, ok := hitIn(m.redact(history.TextOf(c.Canister)), words); ok {
+		if hit, ok := hitIn(redact(history.TextOf(c.Canister)), words); ok {
 			hit.Number, hit.Kind, hit.Tool, hit.Time = c.Number, string(c.Kind()), tool, c.Header().Time.UTC()
 			found.Hits = append(found.Hits, hit)
 		}

@@ -136,6 +136,7 @@ var (
 	ServeToolRefused       = named("serve.tool.refused")
 	ServeStreamFailed      = named("serve.stream.failed")
 	ServeStreamStalled     = named("serve.stream.stalled")
+	ConsoleAction          = named("console.action")
 )
 
 // RequestEndedMessage is the message of [ServeRequestEnded]. The log of the command does

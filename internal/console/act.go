@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/histories"
+)
+
+// actTime bounds how long an action may take, such as the wait for a running turn.
+const actTime = 10 * time.Second
+
+// local returns the path of a conversation below [Prefix].
+func local(conversation string) string { return "/conversations/" + url.PathEscape(conversation) }
+
+// runs reports whether the engine of this process may continue a conversation.
+func (c *Console) runs(info history.Info) bool {
+	return c.Engine != nil && (c.Runs == nil || c.Runs(info))
+}
+
+// actions returns the forms for a message and for the end of the turn.
+func (c *Console) actions(p *person, info history.Info) part {
+	if p.Role < Answer {
+		return nil
+	}
+	if !c.runs(info) {
+		return el("p", class("faint"), text("This process does not run this conversation. To continue it: consort resume "+histories.Word(info.ID)))
+	}
+	open := (history.Filter{Open: true}).Match(info)
+	return el("section", el("h2", text("Continue")),
+		c.form(p, local(info.ID)+"/send", class("stack"), area("message", "Message", "", attr("required", "")), el("button", text("Send"))),
+		when(open, c.form(p, local(info.ID)+"/cancel", el("button", class("danger"), text("Cancel the turn")))))
+}
+
+func (c *Console) beginForm(p *person) part {
+	return el("section", el("h2", text("New conversation")),
+		c.form(p, "/conversations", class("stack"), area("message", "Message", "", attr("required", "")), el("button", text("Send"))))
+}
+
+// begin starts a conversation of the person.
+func (c *Console) begin(w http.ResponseWriter, r *http.Request, p *person) {
+	message := strings.TrimSpace(r.PostForm.Get("message"))
+	if c.Engine == nil || c.Store == nil || message == "" {
+		c.back(w, r, p, "/conversations", "", errors.New("a conversation begins with a message, and needs a server that runs conversations"))
+		return
+	}
+	name := histories.NewID()
+	ctx, cancel := context.WithTimeout(r.Context(), actTime)
+	defer cancel()
+	err := c.start(ctx, p, name, userSaid(message))
+	c.record(r, p, "begin", name, err)
+	if err != nil {
+		c.back(w, r, p, "/conversations", "", err)
+		return
+	}
+	http.Redirect(w, r, pathOf(name), http.StatusSeeOther)
+}
+
+// start sets the owner of a conversation before any work on it begins.
+func (c *Console) start(ctx context.Context, p *person, name string, said canister.User) error {
+	if err := c.Begin(ctx, name, said); err != nil {
+		return err
+	}
+	title := histories.TitleOf(said)
+	change := history.Change{Title: &title}
+	if p.Owner != "" {
+		change.Owner = &p.Owner
+	}
+	if err := c.Store.Describe(ctx, name, change); err != nil {
+		return err
+	}
+	return c.Engine.Send(ctx, name, said)
+}
+
+func userSaid(message string) canister.User {
+	return canister.User{Head: canister.Head{ID: rand.Text(), Time: time.Now()}, Content: canister.Texts(message)}
+}
+
+// act sends a message to a conversation, cancels its turn, or forks it.
+func (c *Console) act(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.info(w, r, p)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), actTime)
+	defer cancel()
+	what, to, done := r.PathValue("what"), local(info.ID), ""
+	var err error
+	switch {
+	case what == "fork":
+		to, err = c.fork(ctx, info, r.PostForm.Get("at"))
+		done = "This is a fork of " + info.ID + "."
+	case what != "send" && what != "cancel":
+		c.refuse(w, r, http.StatusNotFound, "There is no such action.")
+		return
+	case !c.runs(info):
+		err = errors.New("this process does not run this conversation")
+	case what == "cancel":
+		err, done = c.Engine.Cancel(ctx, info.ID), "The turn was cancelled."
+	default:
+		err = c.send(ctx, info, r.PostForm.Get("message"))
+	}
+	c.record(r, p, what, info.ID, err)
+	c.back(w, r, p, to, done, err)
+}
+
+func (c *Console) send(ctx context.Context, info history.Info, message string) error {
+	if message = strings.TrimSpace(message); message == "" {
+		return errors.New("the message is empty")
+	}
+	switch err := c.Engine.Send(ctx, info.ID, userSaid(message)); {
+	case errors.Is(err, engine.ErrWaiting):
+		return fmt.Errorf("the conversation waits for an answer, and accepts no message until then: %w", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("a turn is running, and the message was not sent: send it again, or cancel the turn first: %w", err)
+	default:
+		return err
+	}
+}
+
+// fork copies a conversation up to a canister, and returns the path of the copy.
+func (c *Console) fork(ctx context.Context, info history.Info, at string) (path string, err error) {
+	length, err := strconv.Atoi(at)
+	if err != nil || length < 1 || length > info.Length {
+		return local(info.ID), fmt.Errorf("a fork begins after one of the canisters 1 to %d", info.Length)
+	}
+	name := histories.NewID()
+	if err := c.Store.Fork(ctx, info.ID, length, name); err != nil {
+		return local(info.ID), err
+	}
+	return local(name), nil
+}

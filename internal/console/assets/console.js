@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps open pages current. Every page works without it.
+"use strict";
+
+const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+// localize shows times in the reader's zone and keeps the exact time as a title.
+function localize(within) {
+  for (const time of within.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    if (!time.title && !Number.isNaN(at.getTime())) {
+      time.title = time.textContent;
+      time.textContent = zone.format(at);
+    }
+  }
+}
+
+// refresh fetches the page again and replaces its content, unless the reader is using it.
+function keepFresh(main) {
+  const every = 3000;
+  let before = null;
+  const busy = () => {
+    const active = document.activeElement;
+    return document.hidden || (active && active !== main && main.contains(active)) || main.querySelector("details[open]") || !getSelection().isCollapsed;
+  };
+  const refresh = async () => {
+    try {
+      if (!busy()) {
+        const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+        if (response.redirected && new URL(response.url).pathname.endsWith("/login")) {
+          location.assign(response.url);
+          return;
+        }
+        const text = await response.text();
+        if (response.ok && text !== before && !busy()) {
+          const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("main");
+          if (fresh && before !== null) {
+            main.replaceChildren(...fresh.childNodes);
+            localize(main);
+          }
+          before = text;
+        }
+      }
+    } catch {
+      // The server is away: the next attempt may reach it.
+    }
+    setTimeout(refresh, every);
+  };
+  setTimeout(refresh, every);
+}
+
+// Stream shows the entries of a conversation as they come.
+class Stream {
+  constructor(timeline) {
+    this.timeline = timeline;
+    this.status = document.getElementById("live-status");
+    this.partial = null;
+    const source = new EventSource(timeline.dataset.live);
+    source.addEventListener("entry", (event) => this.entry(JSON.parse(event.data)));
+    source.addEventListener("delta", (event) => this.delta(JSON.parse(event.data)));
+    source.addEventListener("ended", (event) => this.ended(JSON.parse(event.data)));
+    source.addEventListener("error", () => this.say(source.readyState === EventSource.CLOSED ? "The page is not current any longer. Load it again." : "The connection is lost and is made again."));
+    source.addEventListener("begin", () => this.say("This page is current."));
+    addEventListener("pagehide", () => source.close());
+  }
+
+  say(text) {
+    if (this.status.textContent !== text) {
+      this.status.textContent = text;
+    }
+  }
+
+  atEnd() {
+    return innerHeight + scrollY >= document.documentElement.scrollHeight - 400;
+  }
+
+  entry({ id, html }) {
+    const follow = this.atEnd();
+    const item = new DOMParser().parseFromString("<ol>" + html + "</ol>", "text/html").querySelector("li");
+    localize(item);
+    const old = document.getElementById(id);
+    if (old) {
+      const open = [...old.querySelectorAll("details")].map((each) => each.open);
+      [...item.querySelectorAll("details")].forEach((each, i) => { each.open ||= open[i] === true; });
+      old.replaceWith(item);
+    } else {
+      this.clear();
+      this.timeline.append(item);
+    }
+    if (follow) {
+      item.scrollIntoView({ block: "end" });
+    }
+  }
+
+  delta({ text, again, status }) {
+    if (again) {
+      this.clear();
+    }
+    if (text) {
+      if (!this.partial) {
+        this.partial = document.createElement("li");
+        this.partial.className = "entry streaming";
+        this.timeline.append(this.partial);
+        this.say("The model is answering.");
+      }
+      this.partial.append(text);
+    }
+    if (status) {
+      this.say(status);
+    }
+  }
+
+  ended(text) {
+    this.clear();
+    this.say(text);
+  }
+
+  clear() {
+    this.partial?.remove();
+    this.partial = null;
+  }
+}
+
+const main = document.getElementById("main");
+localize(document);
+if (main?.hasAttribute("data-refresh")) {
+  keepFresh(main);
+}
+const timeline = document.querySelector("[data-live]");
+if (timeline) {
+  new Stream(timeline);
+}

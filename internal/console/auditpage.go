@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/invoker/audit"
+)
+
+// Bounds of the page of the audit.
+const (
+	auditShown = 200      // records
+	auditRead  = 16 << 20 // bytes at the end of the file that are searched
+)
+
+// trailOf returns the records of the end of the audit file that match, the newest first.
+func (c *Console) trailOf(match func(*audit.Record) bool, most int) (list []audit.Record, cut bool, err error) {
+	path := ""
+	if c.Records != nil {
+		path = c.Records()
+	}
+	if path == "" {
+		return nil, false, nil
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.Size() > auditRead {
+		cut = true
+		if _, err := file.Seek(-auditRead, io.SeekEnd); err != nil {
+			return nil, false, err
+		}
+	}
+	for record, err := range audit.Read(file) { // the first line may be incomplete
+		if err == nil && match(&record) {
+			list = append(list, record)
+		}
+	}
+	slices.Reverse(list)
+	if len(list) > most {
+		list, cut = list[:most], true
+	}
+	return list, cut, nil
+}
+
+// matching returns the filter of a request.
+func matching(v url.Values) func(*audit.Record) bool {
+	who, tool, code := strings.ToLower(v.Get("who")), strings.ToLower(v.Get("tool")), strings.ToUpper(v.Get("code"))
+	return func(r *audit.Record) bool {
+		names := strings.ToLower(r.ClientName + " " + r.Client + " " + r.By)
+		return strings.Contains(names, who) && strings.Contains(strings.ToLower(r.Ensemble+" "+r.Tool), tool) &&
+			(code == "" || r.Code == code || code == "FAILED" && r.Code != audit.OK)
+	}
+}
+
+func (c *Console) auditPage(w http.ResponseWriter, r *http.Request, p *person) {
+	v := r.URL.Query()
+	list, cut, err := c.trailOf(matching(v), auditShown)
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	var rows []part
+	for _, one := range list {
+		about := part(nil)
+		if one.Conversation != "" {
+			about = el("a", href(pathOf(one.Conversation)), text(one.Conversation))
+		}
+		rows = append(rows, row(moment(one.Time), text(one.Asker+" "+one.ClientName), text(strings.TrimSpace(one.Ensemble+" "+one.Tool)), text(one.Code),
+			text(one.By), about, details(false, text("Record"), pre(c.Redact(jsonOf(one))))))
+	}
+	export := url.Values{"who": v["who"], "tool": v["tool"], "code": v["code"]}
+	c.show(w, p, "Audit",
+		el("h1", text("Audit")),
+		el("form", attr("method", "get"), action(Prefix+"/audit"), class("search"), attr("role", "search"),
+			field("who", "Who", v.Get("who")), field("tool", "Tool or action", v.Get("tool")), field("code", "Code, or FAILED", v.Get("code")), el("button", text("Filter"))),
+		when(c.Records == nil || c.Records() == "", el("p", text("No audit file is configured. Add the table [audit] with the key file."))),
+		when(cut, el("p", class("faint"), text("Only the newest records are shown."))),
+		when(len(rows) > 0, el("p", el("a", href(Prefix+"/audit.jsonl?"+export.Encode()), text("Export these records as JSON Lines"))),
+			table("Records, the newest first", []string{"Time", "Who asked", "Tool or action", "Code", "Decided by", "Conversation", "Record"}, rows...)),
+		when(len(rows) == 0, el("p", text("No record matches."))))
+}
+
+func jsonOf(record audit.Record) string {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return err.Error()
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		return string(text)
+	}
+	return b.String()
+}
+
+// auditExport sends the records that match as lines of JSON.
+func (c *Console) auditExport(w http.ResponseWriter, r *http.Request, p *person) {
+	list, _, err := c.trailOf(matching(r.URL.Query()), 1<<20)
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	c.record(r, p, "export_audit", "", nil)
+	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="audit.jsonl"`)
+	for _, one := range slices.Backward(list) {
+		line, err := json.Marshal(one)
+		if err != nil {
+			continue
+		}
+		if _, err := w.Write([]byte(c.Redact(string(line)) + "\n")); err != nil {
+			return
+		}
+	}
+}

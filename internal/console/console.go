@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+	"go.uber.org/zap"
+)
+
+// Prefix begins the path of each page.
+const Prefix = "/console"
+
+// Role is what a person may do. Each role includes the ones before it.
+type Role int
+
+// The roles.
+const (
+	Nothing Role = iota // has no access
+	Read                // sees the own conversations
+	Answer              // sends messages, answers waits, cancels and forks in them, calls tools
+	Operate             // sees and changes everything
+)
+
+// Roles are the names of the roles in a configuration.
+var Roles = map[string]Role{"off": Nothing, "read": Read, "answer": Answer, "operate": Operate}
+
+// Caller is the person that a token belongs to.
+type Caller struct {
+	Name  string // for the audit, and as the author of answers
+	Owner string // of the person's conversations, as the store names it
+	Role  Role
+}
+
+// Options are the parts of a program that a console shows. Functions may be called
+// concurrently.
+type Options struct {
+	// Identify passes requests with a valid header Authorization to a handler and refuses
+	// others (401). Tokens reports whether it asks for tokens: if not, people log in only
+	// with [Console.Link].
+	Identify func(http.Handler) http.Handler
+	Tokens   func() bool
+	// Caller returns who sent an identified request.
+	Caller func(context.Context) (Caller, error)
+
+	// Store has the conversations of all owners; nil if none are stored.
+	Store history.Store
+	// Engine continues conversations; nil if this process runs none. Runs reports whether it
+	// may continue a conversation, and Begin stores the first message of a new one.
+	Engine engine.Engine
+	Runs   func(history.Info) bool
+	Begin  func(ctx context.Context, conversation string, message canister.User) error
+
+	// Roster has the ensembles, and Select the part that a caller may use; nil means all.
+	Roster *ensemble.Roster
+	Select func(context.Context) *ensemble.Selection
+	// Call calls a tool for a caller, by the rules for clients.
+	Call func(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (invoker.Output, error)
+	// Shown returns the definitions of a catalog as a model receives them, and the tools that
+	// it does not receive; nil means as they are.
+	Shown func(*ensemble.Catalog) (shown []*ensemble.Tool, aside []ensemble.Aside)
+	// Pins returns the files of pinned tools.
+	Pins func() []*pins.File
+	// LoginCommand returns the command with which a person logs in at an ensemble.
+	LoginCommand func(ensemble string) string
+	// Reload reads the configuration again and says what changed; nil if it cannot.
+	Reload func(context.Context) (string, error)
+
+	// Budget is what conversations may spend; nil means no bounds. Its prices count the cost
+	// of exchanges.
+	Budget func() *budget.Policy
+	// Audit receives a record of each action; may be nil. Records returns the path of the
+	// file of all records, or "".
+	Audit   *audit.Trail
+	Records func() string
+
+	Redact func(string) string
+	Logger *zap.Logger
+	Now    func() time.Time // default time.Now
+}
+
+// Console is the handler of the pages. Use New to create one.
+type Console struct {
+	Options
+	mux      *http.ServeMux
+	sessions *sessions
+	foreign  *http.CrossOriginProtection
+	asset    map[string]asset
+}
+
+// New returns a console. It serves the paths that begin with [Prefix].
+func New(options Options) *Console {
+	c := &Console{Options: options, mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(), asset: assets()}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Redact == nil {
+		c.Redact = func(s string) string { return s }
+	}
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	c.sessions = newSessions(c.Now)
+	c.routes()
+	return c
+}
+
+func (c *Console) routes() {
+	c.mux.HandleFunc("GET "+Prefix+"/static/{name}", c.serveAsset)
+	c.mux.HandleFunc("GET "+Prefix+"/login", c.loginPage)
+	c.mux.HandleFunc("POST "+Prefix+"/login", c.login)
+	c.mux.HandleFunc("GET "+Prefix+"/link", c.followLink)
+	c.handle("POST /logout", Read, c.logout)
+	c.handle("GET /{$}", Read, c.nowPage)
+	c.handle("POST /ensembles/{name}/{what}", Operate, c.changeEnsemble)
+	c.handle("POST /reload", Operate, c.reload)
+	c.handle("GET /conversations", Read, c.historyPage)
+	c.handle("POST /conversations", Answer, c.begin)
+	c.handle("GET /conversations/{id}", Read, c.conversationPage)
+	c.handle("GET /conversations/{id}/raw", Read, c.raw)
+	c.handle("GET /conversations/{id}/live", Read, c.live)
+	c.handle("GET /conversations/{id}/images/{number}/{index}", Read, c.image)
+	c.handle("POST /conversations/{id}/{what}", Answer, c.act)
+	c.handle("GET /waiting", Read, c.waitingPage)
+	c.handle("POST /waiting/{id}/{wait}", Answer, c.answer)
+	c.handle("GET /tools", Read, c.toolsPage)
+	c.handle("GET /tools/{name}", Read, c.toolPage)
+	c.handle("POST /tools/{name}", Answer, c.callTool)
+	c.handle("GET /pins", Operate, c.pinsPage)
+	c.handle("POST /pins", Operate, c.acceptPin)
+	c.handle("GET /library", Read, c.libraryPage)
+	c.handle("GET /spend", Read, c.spendPage)
+	c.handle("GET /audit", Operate, c.auditPage)
+	c.handle("GET /audit.jsonl", Operate, c.auditExport)
+	c.mux.HandleFunc("GET "+Prefix, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
+	})
+	c.mux.HandleFunc(Prefix+"/", func(w http.ResponseWriter, r *http.Request) {
+		c.refuse(w, r, http.StatusNotFound, "There is no such page.")
+	})
+}
+
+// ServeHTTP implements [http.Handler].
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	if err := c.foreign.Check(r); err != nil {
+		c.refuse(w, r, http.StatusForbidden, "This request comes from another site and is refused.")
+		return
+	}
+	c.mux.ServeHTTP(w, r)
+}
+
+// handler answers the request of a person.
+type handler func(w http.ResponseWriter, r *http.Request, p *person)
+
+// maxForm bounds the body of a request, in bytes.
+const maxForm = 2 << 20
+
+// handle routes a pattern, below [Prefix], to a handler for people with a role. Each POST
+// must have the token of the session.
+func (c *Console) handle(pattern string, least Role, serve handler) {
+	method, path, _ := strings.Cut(pattern, " ")
+	c.mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
+		c.identified(w, r, func(w http.ResponseWriter, r *http.Request, p *person) {
+			if p.Role < least {
+				c.refuse(w, r, http.StatusForbidden, "Your role does not permit this.")
+				return
+			}
+			if r.Method == http.MethodPost {
+				r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+				if err := r.ParseForm(); err != nil {
+					c.refuse(w, r, http.StatusBadRequest, "The form could not be read: it is too large or damaged.")
+					return
+				}
+				if !p.session.isForm(r.PostForm.Get(formField)) {
+					c.refuse(w, r, http.StatusForbidden, "The form is not from this session. Go back, load the page again, and repeat.")
+					return
+				}
+			}
+			serve(w, r, p)
+		})
+	})
+}
+
+// person is the author of a request.
+type person struct {
+	Caller
+	session *session
+}
+
+// sees reports whether a person may see a conversation.
+func (p *person) sees(info history.Info) bool {
+	return p.Role >= Operate || p.Owner != "" && info.Owner == p.Owner
+}
+
+// info returns a conversation that a person may see. Of any other, it writes that there is
+// none, whether or not it exists.
+func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (history.Info, bool) {
+	name := r.PathValue("id")
+	if c.Store != nil && history.CheckID(name) == nil {
+		info, err := c.Store.Info(r.Context(), name)
+		if err == nil && p.sees(info) {
+			return info, true
+		}
+		if err != nil && r.Context().Err() != nil {
+			return info, false
+		}
+	}
+	c.refuse(w, r, http.StatusNotFound, "There is no such conversation.")
+	return history.Info{}, false
+}
+
+// cost returns the cost of an exchange, if the model has a price.
+func (c *Console) cost(a canister.Assistant) (budget.Money, bool) {
+	policy := c.policy()
+	if policy == nil || a.Usage == nil {
+		return 0, false
+	}
+	price, ok := policy.Prices[a.Model]
+	if !ok && len(policy.Prices) == 1 {
+		for _, only := range policy.Prices {
+			price, ok = only, true
+		}
+	}
+	return price.Cost(*a.Usage), ok
+}
+
+func (c *Console) policy() *budget.Policy {
+	if c.Budget == nil {
+		return nil
+	}
+	return c.Budget()
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/transcript"
+)
+
+// windowSize is how many canisters a page of a conversation has.
+const windowSize = 200
+
+// window is a part of a conversation.
+type window struct {
+	from, to  int // the canisters before it, and up to its end
+	canisters []canister.Canister
+}
+
+// windowOf reads the canisters of a conversation up to a number, at most windowSize.
+func (c *Console) windowOf(ctx context.Context, info history.Info, to int) (window, error) {
+	if to <= 0 || to > info.Length {
+		to = info.Length
+	}
+	shown := window{from: max(0, to-windowSize), to: to}
+	for one, err := range c.Store.Read(ctx, info.ID, shown.from) {
+		if err != nil {
+			return shown, err
+		}
+		if shown.canisters = append(shown.canisters, one); shown.from+len(shown.canisters) == to {
+			break
+		}
+	}
+	return shown, nil
+}
+
+// entries groups canisters that follow the first from ones of a conversation.
+func entries(from int, canisters []canister.Canister) []transcript.Entry {
+	var all []transcript.Entry
+	numbered := func(yield func(transcript.Numbered, error) bool) {
+		for i, one := range canisters {
+			if !yield(transcript.Numbered{Number: from + i + 1, Canister: one}, nil) {
+				return
+			}
+		}
+	}
+	for entry := range transcript.Entries(numbered) { // numbered yields no error
+		all = append(all, entry)
+	}
+	return all
+}
+
+func (c *Console) conversationPage(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.info(w, r, p)
+	if !ok {
+		return
+	}
+	to, _ := strconv.Atoi(r.URL.Query().Get("to")) // an invalid number is like none
+	shown, err := c.windowOf(r.Context(), info, to)
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	ended := shown.to == info.Length
+	title := info.Title
+	if title == "" {
+		title = info.ID
+	}
+	at := pathOf(info.ID)
+	c.show(w, p, c.Redact(title),
+		el("h1", text(c.Redact(title)), badges(info)),
+		c.facts(p, info, shown),
+		when(shown.from > 0, el("p", el("a", href(fmt.Sprintf("%s?to=%d", at, shown.from)), text("Earlier canisters")))),
+		el("ol", id("timeline"), class("timeline"), when(ended, attr("data-live", fmt.Sprintf("%s/live?after=%d", at, shown.to))), c.timeline(p, info, shown)),
+		when(!ended, el("p", el("a", href(fmt.Sprintf("%s?to=%d", at, min(shown.to+windowSize, info.Length))), text("Later canisters")))),
+		el("p", id("live-status"), class("faint"), attr("role", "status")),
+		when(ended, c.openWaits(r.Context(), p, info, shown)),
+		when(ended, c.actions(p, info)))
+}
+
+func (c *Console) timeline(p *person, info history.Info, shown window) part {
+	var items []part
+	for _, entry := range entries(shown.from, shown.canisters) {
+		items = append(items, c.entry(p, info, entry))
+	}
+	return group(items...)
+}
+
+// facts returns the times of a conversation, its origin, and the sum of what the canisters of
+// a page cost.
+func (c *Console) facts(p *person, info history.Info, shown window) part {
+	var usage canister.Usage
+	var spent budget.Money
+	priced := false
+	for _, one := range shown.canisters {
+		if a, ok := one.(canister.Assistant); ok && a.Usage != nil {
+			usage = usage.Add(*a.Usage)
+			money, ok := c.cost(a)
+			spent, priced = spent+money, priced || ok
+		}
+	}
+	return el("dl", class("facts"),
+		el("dt", text("Identity")), el("dd", el("code", text(info.ID))),
+		when(info.Owner != "" && p.Role >= Operate, el("dt", text("Owner")), el("dd", text(info.Owner))),
+		el("dt", text("Created")), el("dd", moment(info.Created)),
+		el("dt", text("Changed")), el("dd", moment(info.Changed)),
+		el("dt", text("Canisters")), el("dd", text(fmt.Sprintf("%d to %d of %d", min(shown.from+1, shown.to), shown.to, info.Length)), text(" · "),
+			el("a", href(pathOf(info.ID)+"/raw"), text("raw JSON"))),
+		when(info.Parent != "", el("dt", text("Forked from")), el("dd", el("a", href(pathOf(info.Parent)), text(info.Parent)), text(fmt.Sprintf(" at %d", info.ParentLength)))),
+		when(usage.Total() > 0, el("dt", text("Tokens")), el("dd", text(fmt.Sprintf("%d in, %d out", usage.Input, usage.Output)))),
+		when(priced, el("dt", text("Cost")), el("dd", text(c.money(spent)))))
+}
+
+// money returns an amount with its currency.
+func (c *Console) money(m budget.Money) string {
+	if policy := c.policy(); policy != nil && policy.Currency != "" {
+		return m.String() + " " + policy.Currency
+	}
+	return m.String()
+}
+
+// openWaits returns the forms for the waits at the end of a conversation.
+func (c *Console) openWaits(ctx context.Context, p *person, info history.Info, shown window) part {
+	open := waits.Open(info.ID, shown.canisters, c.Now())
+	if len(open) == 0 {
+		return nil
+	}
+	var items []part
+	for _, wait := range open {
+		items = append(items, c.waitItem(ctx, p, info, wait, shown.canisters))
+	}
+	return el("section", el("h2", text("Waiting")), group(items...))
+}
+
+// raw sends the canisters of a conversation as lines of JSON.
+func (c *Console) raw(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.info(w, r, p)
+	if !ok {
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="conversation.jsonl"`)
+	for one, err := range c.Store.Read(r.Context(), info.ID, 0) {
+		if err != nil {
+			return // the response is cut off
+		}
+		line, err := canister.Marshal(one)
+		if err != nil {
+			return
+		}
+		if _, err := w.Write([]byte(c.Redact(string(line)) + "\n")); err != nil {
+			return
+		}
+	}
+}
+
+// short returns a duration for people.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

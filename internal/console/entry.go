@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/readable"
+	"github.com/consort-go/consort/internal/transcript"
+)
+
+// compactionKey is the metadata of a document that shortens the requests after it; see
+// docs/canisters.md.
+const compactionKey = "io.github.consort-go/compaction"
+
+// longText is how many bytes of arguments or of a result are open at first.
+const longText = 2000
+
+// labels are the headings of the canisters that are not calls.
+var labels = map[canister.Kind]string{
+	canister.KindUser: "User", canister.KindAssistant: "Assistant", canister.KindSupervisor: "Instructions", canister.KindDocument: "Document",
+	canister.KindInvocation: "Call", canister.KindResult: "Result", canister.KindIntent: "Intent", canister.KindWait: "Wait", canister.KindAnswer: "Answer",
+}
+
+// entryID returns the ID of the element of an entry.
+func entryID(e transcript.Entry) string { return fmt.Sprintf("c%d", e.Number) }
+
+// entry returns an item of a timeline: a message, or a call with its result.
+func (c *Console) entry(p *person, info history.Info, e transcript.Entry) part {
+	kind, content, remarks := string(e.Kind()), part(nil), []string(nil)
+	title := labels[e.Kind()]
+	switch one := e.Canister.(type) {
+	case canister.Invocation:
+		title = "Call of " + one.Name
+		content, remarks = c.call(info, e, one)
+		if result, ok := e.Result.Canister.(canister.Result); ok && result.Failed() {
+			kind += " failed"
+		}
+	case canister.Assistant:
+		content, remarks = c.contents(info, e.Number, one.Content), c.exchange(one)
+	case canister.User:
+		content = c.contents(info, e.Number, one.Content)
+	case canister.Document:
+		if title += " " + one.Title; one.Metadata[compactionKey] != nil {
+			title = "Compaction"
+		}
+		content = details(false, text("Text"), c.contents(info, e.Number, one.Content))
+	case canister.Supervisor:
+		content = details(false, text("Text"), c.contents(info, e.Number, one.Content))
+	default: // a result or a note whose call is not on this page
+		of := transcript.PartOf(e.Numbered, time.UTC)
+		content = details(false, text(of.Heading()), pre(c.Redact(of.Text)))
+	}
+	var facts []part
+	for _, remark := range remarks {
+		facts = append(facts, el("li", text(remark)))
+	}
+	number := strconv.Itoa(e.Number)
+	return el("li", id(entryID(e)), class("entry "+kind),
+		el("h2", el("a", attr("href", "#"+entryID(e)), class("number"), attr("aria-label", "Canister "+number), text(number)), text(" "+c.Redact(title))),
+		el("ul", group(class("remarks"), el("li", moment(e.Header().Time)), group(facts...))),
+		content,
+		c.forkForm(p, info, e))
+}
+
+// exchange returns what is known about a message of the model.
+func (c *Console) exchange(a canister.Assistant) []string {
+	var remarks []string
+	if a.Model != "" {
+		remarks = append(remarks, a.Model)
+	}
+	if a.Usage != nil {
+		remarks = append(remarks, fmt.Sprintf("%d tokens in (%d cached), %d out", a.Usage.Input, a.Usage.Cached, a.Usage.Output))
+	}
+	if money, ok := c.cost(a); ok {
+		remarks = append(remarks, c.money(money))
+	}
+	if a.Finish != "" && a.Finish != canister.FinishStop && a.Finish != canister.FinishInvocations {
+		remarks = append(remarks, "ended: "+string(a.Finish))
+	}
+	return remarks
+}
+
+// call returns the arguments, the notes and the result of a call.
+func (c *Console) call(info history.Info, e transcript.Entry, call canister.Invocation) (content part, remarks []string) {
+	if took, ok := e.Took(); ok {
+		remarks = append(remarks, "took "+short(took))
+	}
+	attempts := 0
+	var notes []part
+	for _, note := range e.Notes {
+		if note.Kind() == canister.KindIntent {
+			attempts++
+		}
+		of := transcript.PartOf(note, time.UTC)
+		notes = append(notes, el("li", text(strconv.Itoa(note.Number)+" "+c.Redact(of.Heading())+" · "), moment(note.Header().Time),
+			when(of.Text != "", pre(c.Redact(of.Text)))))
+	}
+	if attempts > 1 {
+		remarks = append(remarks, fmt.Sprintf("%d attempts", attempts))
+	}
+	remarks = append(remarks, e.Decisions(time.UTC)...)
+	if call.Parent != "" {
+		remarks = append(remarks, "called by the program of another call")
+	}
+	arguments := c.Redact(display.JSON([]byte(call.Arguments)))
+	changed := c.Redact(display.JSON([]byte(e.Changed())))
+	parts := []part{
+		details(len(arguments) < longText, text("Arguments"), pre(arguments)),
+		when(changed != "", details(true, text("Called with"), pre(changed))),
+		when(len(notes) > 0, details(false, text(fmt.Sprintf("Intents, waits and answers (%d)", len(notes))), el("ol", group(class("notes"), group(notes...))))),
+	}
+	result, ok := e.Result.Canister.(canister.Result)
+	if !ok {
+		return group(append(parts, el("p", class("faint"), text("No result yet.")))...), remarks
+	}
+	summary := "Result"
+	if result.Failed() {
+		summary += " · " + result.Code
+		remarks = append(remarks, result.Code)
+	}
+	said := c.Redact(display.Contents(result.Content))
+	return group(append(parts, details(len(said) < longText, text(summary), pre(said), c.images(info, e.Result.Number, result.Content)))...), remarks
+}
+
+// contents returns the content of a message, in which text is Markdown.
+func (c *Console) contents(info history.Info, number int, contents []canister.Content) part {
+	var all []part
+	for _, one := range contents {
+		switch one := one.(type) {
+		case canister.TextContent:
+			all = append(all, el("div", class("text"), markdown(readable.Fragment(c.Redact(one.Text), true))))
+		case canister.ImageContent: // below
+		default:
+			all = append(all, pre(c.Redact(display.Content(one))))
+		}
+	}
+	return group(append(all, c.images(info, number, contents))...)
+}
+
+// pictures are the media types of images that pages show. They have no scripts.
+var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// images returns the images of a canister, which the console serves itself.
+func (c *Console) images(info history.Info, number int, contents []canister.Content) part {
+	var all []part
+	for i, one := range contents {
+		if image, ok := one.(canister.ImageContent); ok {
+			name := display.Content(image)
+			if slices.Contains(pictures, http.DetectContentType(image.Data)) {
+				all = append(all, el("p", el("img", attr("alt", name), attr("loading", "lazy"), attr("src", fmt.Sprintf("%s/images/%d/%d", pathOf(info.ID), number, i)))))
+				continue
+			}
+			all = append(all, el("p", class("faint"), text(name)))
+		}
+	}
+	return group(all...)
+}
+
+// image sends an image of a canister.
+func (c *Console) image(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.info(w, r, p)
+	if !ok {
+		return
+	}
+	number, _ := strconv.Atoi(r.PathValue("number"))
+	index, _ := strconv.Atoi(r.PathValue("index"))
+	for one, err := range c.Store.Read(r.Context(), info.ID, max(0, number-1)) {
+		if contents := contentAt(one, err, index); contents != nil {
+			if kind := http.DetectContentType(contents); slices.Contains(pictures, kind) {
+				w.Header().Set("Content-Type", kind)
+				_, _ = w.Write(contents)
+				return
+			}
+		}
+		break
+	}
+	c.refuse(w, r, http.StatusNotFound, "There is no such image.")
+}
+
+func contentAt(one canister.Canister, err error, index int) []byte {
+	if err != nil {
+		return nil
+	}
+	if contents := canister.ContentOf(one); index >= 0 && index < len(contents) {
+		if image, ok := contents[index].(canister.ImageContent); ok {
+			return image.Data
+		}
+	}
+	return nil
+}
+
+// forkForm returns the button that forks a conversation after an entry.
+func (c *Console) forkForm(p *person, info history.Info, e transcript.Entry) part {
+	if p.Role < Answer || e.Kind() != canister.KindUser && e.Kind() != canister.KindAssistant {
+		return nil
+	}
+	at := e.Number
+	return c.form(p, strings.TrimPrefix(pathOf(info.ID), Prefix)+"/fork", class("inline"),
+		el("input", attr("type", "hidden"), attr("name", "at"), attr("value", strconv.Itoa(at))),
+		el("button", class("plain"), attr("aria-label", fmt.Sprintf("Fork after canister %d", at)), text("Fork from here")))
+}

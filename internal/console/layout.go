@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+//go:embed assets
+var files embed.FS
+
+// asset is a file that pages refer to.
+type asset struct {
+	text    []byte
+	kind    string
+	address string // with a part that changes with the text
+}
+
+func assets() map[string]asset {
+	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	found := map[string]asset{}
+	names, _ := fs.Glob(files, "assets/*") // the pattern is valid
+	for _, name := range names {
+		content, _ := files.ReadFile(name) // it is embedded
+		sum := sha256.Sum256(content)
+		base := path.Base(name)
+		found[base] = asset{content, kinds[path.Ext(name)], Prefix + "/static/" + base + "?v=" + hex.EncodeToString(sum[:6])}
+	}
+	return found
+}
+
+func (c *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
+	found, ok := c.asset[r.PathValue("name")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", found.kind)
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(found.text)
+}
+
+// page is a page of the console.
+type page struct {
+	title   string
+	person  *person // nil before the login
+	content part
+	refresh bool   // the script keeps the content current
+	forward string // a path of the console where the browser goes at once
+}
+
+// sections are the entries of the menu.
+var sections = []struct {
+	title, path string
+	least       Role
+}{
+	{"Now", "/", Read},
+	{"Waiting", "/waiting", Read},
+	{"Conversations", "/conversations", Read},
+	{"Tools", "/tools", Read},
+	{"Spend", "/spend", Read},
+	{"Pins", "/pins", Operate},
+	{"Audit", "/audit", Operate},
+}
+
+// show writes a page for a person.
+func (c *Console) show(w http.ResponseWriter, p *person, title string, content ...part) {
+	c.write(w, http.StatusOK, &page{title: title, person: p, content: group(content...)})
+}
+
+// showCurrent writes a page whose content the script keeps current.
+func (c *Console) showCurrent(w http.ResponseWriter, p *person, title string, content ...part) {
+	c.write(w, http.StatusOK, &page{title: title, person: p, content: group(content...), refresh: true})
+}
+
+// refuse writes a page that says why a request is refused.
+func (c *Console) refuse(w http.ResponseWriter, _ *http.Request, status int, why string) {
+	c.write(w, status, &page{title: http.StatusText(status), content: group(
+		el("h1", text(http.StatusText(status))), el("p", text(why)),
+		el("p", el("a", href(Prefix+"/"), text("Go to the console"))))})
+}
+
+// fail writes a page about an error of the program, without its secrets.
+func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		c.refuse(w, r, http.StatusInternalServerError, c.Redact(err.Error()))
+	}
+}
+
+func (c *Console) write(w http.ResponseWriter, status int, pg *page) {
+	root := &html.Node{Type: html.DocumentNode}
+	root.AppendChild(&html.Node{Type: html.DoctypeNode, Data: "html"})
+	el("html", attr("lang", "en"),
+		el("head",
+			el("meta", attr("charset", "utf-8")),
+			el("meta", attr("name", "viewport"), attr("content", "width=device-width, initial-scale=1")),
+			el("meta", attr("name", "color-scheme"), attr("content", "light dark")),
+			when(pg.forward != "", el("meta", attr("http-equiv", "refresh"), attr("content", "0;url="+pg.forward))),
+			el("title", text(pg.title+" · Consort")),
+			el("link", attr("rel", "stylesheet"), href(c.asset["console.css"].address)),
+			el("link", attr("rel", "icon"), href(c.asset["icon.svg"].address)),
+			el("script", attr("src", c.asset["console.js"].address), attr("defer", ""))),
+		el("body",
+			el("a", class("skip"), attr("href", "#main"), text("Skip to the content")),
+			when(pg.person != nil, c.header(pg)),
+			el("main", id("main"), attr("tabindex", "-1"), when(pg.refresh, attr("data-refresh", "")),
+				when(pg.person != nil, c.flash(pg.person)), pg.content)))(root)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = html.Render(w, root) // the reader may have left
+}
+
+func (c *Console) header(pg *page) part {
+	if pg.person == nil {
+		return nil
+	}
+	var links []part
+	for _, s := range sections {
+		if pg.person.Role >= s.least {
+			current := s.title == pg.title
+			links = append(links, el("li", el("a", href(Prefix+s.path), when(current, attr("aria-current", "page")), text(s.title))))
+		}
+	}
+	name := pg.person.Name
+	if name == "" {
+		name = "unnamed"
+	}
+	return el("header",
+		el("p", class("brand"), text("Consort")),
+		el("nav", attr("aria-label", "Pages"), el("ul", links...)),
+		el("div", class("who"), el("span", text(name+" · "+roleName(pg.person.Role))),
+			c.form(pg.person, "/logout", el("button", class("plain"), text("Log out")))))
+}
+
+func roleName(role Role) string {
+	for name, known := range Roles {
+		if known == role {
+			return name
+		}
+	}
+	return ""
+}
+
+// flash returns the text that an action left for the next page.
+func (c *Console) flash(p *person) part {
+	if p == nil {
+		return nil
+	}
+	said, failed := c.sessions.take(p.session)
+	if said == "" {
+		return nil
+	}
+	if failed {
+		return el("p", class("notice failed"), attr("role", "alert"), text(said))
+	}
+	return el("p", class("notice"), attr("role", "status"), text(said))
+}
+
+// form returns a form that posts to a path below [Prefix].
+func (c *Console) form(p *person, to string, parts ...part) part {
+	return el("form", attr("method", "post"), action(Prefix+to),
+		el("input", attr("type", "hidden"), attr("name", formField), attr("value", p.session.form)), group(parts...))
+}
+
+// back ends an action: it stores what happened for the next page, and goes there.
+func (c *Console) back(w http.ResponseWriter, r *http.Request, p *person, to, done string, err error) {
+	if err != nil {
+		c.sessions.say(p.session, c.Redact(err.Error()), true)
+	} else if done != "" {
+		c.sessions.say(p.session, done, false)
+	}
+	http.Redirect(w, r, Prefix+to, http.StatusSeeOther)
+}
+
+// moment returns a time for people and for machines. The script shows it in the reader's zone.
+func moment(at time.Time) part {
+	if at.IsZero() {
+		return text("never")
+	}
+	at = at.UTC()
+	return el("time", attr("datetime", at.Format(time.RFC3339)), text(at.Format("2006-01-02 15:04:05 MST")))
+}
+
+// table returns a table with headings. Its rows are made with [row].
+func table(caption string, heads []string, rows ...part) part {
+	var cells []part
+	for _, head := range heads {
+		cells = append(cells, el("th", attr("scope", "col"), text(head)))
+	}
+	return el("div", class("scroll"), attr("tabindex", "0"), attr("role", "region"), attr("aria-label", caption),
+		el("table", el("caption", text(caption)), el("thead", el("tr", cells...)), el("tbody", rows...)))
+}
+
+func row(cells ...part) part {
+	var all []part
+	for _, cell := range cells {
+		all = append(all, el("td", cell))
+	}
+	return el("tr", all...)
+}
+
+// pre returns a text as it is, cut at a length.
+func pre(s string) part {
+	const most = 256 << 10
+	if len(s) > most {
+		cut := strings.ToValidUTF8(s[:most], "")
+		return group(el("pre", attr("tabindex", "0"), text(cut)), el("p", class("faint"), text("The rest is left out here; the raw JSON has all of it.")))
+	}
+	return el("pre", attr("tabindex", "0"), text(strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// details returns content that folds.
+func details(open bool, summary part, content ...part) part {
+	return el("details", when(open, attr("open", "")), el("summary", summary), group(content...))
+}
+
+// option returns a value of a select.
+func option(value, title, chosen string) part {
+	return el("option", attr("value", value), when(value == chosen, attr("selected", "")), text(title))
+}
+
+// field returns a labelled input of a form.
+func field(name, label, value string, parts ...part) part {
+	return el("p", class("field"), el("label", attr("for", "f-"+name), text(label)),
+		el("input", id("f-"+name), attr("name", name), attr("value", value), group(parts...)))
+}
+
+// area returns a labelled text of several lines.
+func area(name, label, value string, parts ...part) part {
+	return el("p", class("field"), el("label", attr("for", "f-"+name), text(label)),
+		el("textarea", id("f-"+name), attr("name", name), attr("rows", "4"), group(parts...), raw(value)))
+}

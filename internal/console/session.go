@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of sessions and links.
+const (
+	maxSessions = 1000
+	maxIdle     = 12 * time.Hour     // without a request
+	maxAge      = 7 * 24 * time.Hour // since the login
+	linkLife    = 10 * time.Minute
+)
+
+// cookieName is the name of the cookie with the ID of a session.
+const cookieName = "consort_console"
+
+// formField is the field of each form with the token of its session.
+const formField = "form_token"
+
+// session is a login of a person. Only the hash of its ID is stored.
+type session struct {
+	token     string // sent as the header Authorization with each request; empty for none
+	operates  bool   // began with a link, which only the operator of the process has
+	form      string // proves that a form belongs to this session
+	began     time.Time
+	seen      time.Time // guarded by sessions.mu
+	flash     string    // a text for the next page; guarded by sessions.mu
+	flashFail bool
+}
+
+// isForm reports whether a form has the token of the session.
+func (s *session) isForm(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(s.form)) == 1
+}
+
+type digest = [sha256.Size]byte
+
+// sessions are the logins and the unused links. All methods may be called concurrently.
+type sessions struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	open  map[digest]*session
+	links map[digest]*link
+}
+
+// link is a link that logs its user in, once.
+type link struct {
+	token string
+	ends  time.Time
+}
+
+func newSessions(now func() time.Time) *sessions {
+	return &sessions{now: now, open: map[digest]*session{}, links: map[digest]*link{}}
+}
+
+// begin begins a session and returns its ID, which is always a new one.
+func (s *sessions) begin(token string, operates bool) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for key, old := range s.open {
+		if isOver(old, now) {
+			delete(s.open, key)
+		}
+	}
+	for len(s.open) >= maxSessions {
+		s.dropOldest()
+	}
+	id = rand.Text()
+	s.open[sha256.Sum256([]byte(id))] = &session{token: token, operates: operates, form: rand.Text(), began: now, seen: now}
+	return id
+}
+
+// dropOldest ends the session that was used least recently. The caller must hold s.mu.
+func (s *sessions) dropOldest() {
+	var oldest digest
+	var since time.Time
+	for key, one := range s.open {
+		if since.IsZero() || one.seen.Before(since) {
+			oldest, since = key, one.seen
+		}
+	}
+	delete(s.open, oldest)
+}
+
+func isOver(s *session, now time.Time) bool {
+	return now.Sub(s.seen) > maxIdle || now.Sub(s.began) > maxAge
+}
+
+// find returns the session of a request, or nil.
+func (s *sessions) find(r *http.Request) *session {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := sha256.Sum256([]byte(cookie.Value))
+	found := s.open[key]
+	if found == nil {
+		return nil
+	}
+	now := s.now()
+	if isOver(found, now) {
+		delete(s.open, key)
+		return nil
+	}
+	found.seen = now
+	return found
+}
+
+// end ends the session of a request.
+func (s *sessions) end(r *http.Request) {
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.open, sha256.Sum256([]byte(cookie.Value)))
+	}
+}
+
+// say stores a text for the next page of the session.
+func (s *sessions) say(to *session, text string, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to.flash, to.flashFail = text, failed
+}
+
+// take returns that text, once.
+func (s *sessions) take(from *session) (text string, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, failed = from.flash, from.flashFail
+	from.flash = ""
+	return text, failed
+}
+
+// Link returns a path, with a query, that logs its first visitor in as an operator, within
+// 10 minutes. token is the token that the requests of the session are made with; empty if
+// the server asks for none.
+func (c *Console) Link(token string) string {
+	s := c.sessions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := rand.Text()
+	s.links[sha256.Sum256([]byte(code))] = &link{token, s.now().Add(linkLife)}
+	return Prefix + "/link?code=" + code
+}
+
+// follow uses a link up.
+func (s *sessions) follow(code string) (token string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := sha256.Sum256([]byte(code))
+	found := s.links[key]
+	delete(s.links, key)
+	if found == nil || s.now().After(found.ends) {
+		return "", false
+	}
+	return found.token, true
+}
+
+// setCookie sends the ID of a session; an empty one removes the cookie.
+func setCookie(w http.ResponseWriter, r *http.Request, id string) {
+	cookie := &http.Cookie{
+		Name: cookieName, Value: id, Path: Prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" || strings.HasPrefix(r.Header.Get("Origin"), "https://"),
+	}
+	if id == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(w, cookie)
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/forms"
+	"github.com/consort-go/consort/internal/rendering"
+)
+
+// maxWaiting bounds how many unfinished conversations the page of waits looks at.
+const maxWaiting = 500
+
+// unfinished is a conversation whose turn is not over, with its end.
+type unfinished struct {
+	history.Info
+	canisters []canister.Canister // from the last message of the model on
+	open      []canister.Wait
+}
+
+// unfinishedOf returns the conversations of a person whose turn is not over, the latest first.
+func (c *Console) unfinishedOf(ctx context.Context, p *person) (all []unfinished, err error) {
+	if c.Store == nil || p.Role < Operate && p.Owner == "" {
+		return nil, nil
+	}
+	filter := history.Filter{Open: true, Limit: maxWaiting}
+	if p.Role < Operate {
+		filter.Owner = p.Owner
+	}
+	ends := c.Now().Add(scanTime)
+	for info, failed := range c.Store.List(ctx, filter) {
+		if failed != nil {
+			err = failed
+			continue
+		}
+		_, canisters, failed := history.Tail(ctx, c.Store, info.ID, func(_ int, end []canister.Canister) bool {
+			return slices.ContainsFunc(end, func(one canister.Canister) bool { return one.Kind() == canister.KindAssistant })
+		})
+		if failed != nil {
+			err = failed
+			continue
+		}
+		all = append(all, unfinished{info, canisters, waits.Open(info.ID, canisters, c.Now())})
+		if c.Now().After(ends) {
+			break
+		}
+	}
+	return all, err
+}
+
+func (c *Console) waitingPage(w http.ResponseWriter, r *http.Request, p *person) {
+	all, err := c.unfinishedOf(r.Context(), p)
+	var items []part
+	for _, one := range all {
+		for _, wait := range one.open {
+			items = append(items, c.waitItem(r.Context(), p, one.Info, wait, one.canisters))
+		}
+	}
+	c.showCurrent(w, p, "Waiting",
+		el("h1", text("Waiting")),
+		el("p", class("faint"), text("Calls that need an approval, questions of tools, and calls with an unknown outcome.")),
+		when(err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.redacted(err)))),
+		when(len(items) == 0, el("p", text("Nothing waits."))), group(items...))
+}
+
+// mayAnswer returns why a person may not answer a wait; empty if the person may.
+func mayAnswer(p *person, info history.Info, wait canister.Wait) string {
+	switch {
+	case p.Role < Answer:
+		return "Your role does not permit answers."
+	case wait.Who != "" && wait.Who != p.Name:
+		return "Only " + wait.Who + " may answer."
+	case clientcalls.IsApproval(info) && p.Role < Operate && wait.Who == "":
+		return "An operator answers: a client does not approve its own calls."
+	}
+	return ""
+}
+
+// waitTitles says for each kind of wait what is asked.
+var waitTitles = map[canister.WaitFor]string{
+	canister.WaitApproval: "May this call be made?", canister.WaitOutcome: "What did this call do?",
+	canister.WaitElicitation: "A tool asks a question", canister.WaitTimer: "A pause",
+}
+
+// waitItem returns a wait with its call and the form that answers it.
+func (c *Console) waitItem(ctx context.Context, p *person, info history.Info, wait canister.Wait, canisters []canister.Canister) part {
+	call, _ := callOf(wait, canisters)
+	title := waitTitles[wait.For]
+	if call.Name != "" {
+		title += " " + call.Name
+	}
+	why := mayAnswer(p, info, wait)
+	var answer part
+	if why == "" {
+		answer = c.answerForms(p, info, wait, call)
+	}
+	name := cmp.Or(info.Title, info.ID)
+	return el("article", class("wait"),
+		el("h3", text(c.Redact(title))),
+		el("ul", class("remarks"),
+			el("li", el("a", href(pathOf(info.ID)), text(c.Redact(name)))),
+			el("li", text("since "), moment(wait.Time)), el("li", text("until "), moment(wait.Deadline)),
+			el("li", text(cmp.Or(wait.Who, "anyone with the right")+" may answer"))),
+		c.waitDetails(ctx, wait, call), answer, when(why != "", el("p", class("faint"), text(why))))
+}
+
+// callOf returns the invocation that a wait is about.
+func callOf(wait canister.Wait, canisters []canister.Canister) (canister.Invocation, bool) {
+	for _, one := range canisters {
+		if call, ok := one.(canister.Invocation); ok && call.ID == wait.Invocation {
+			return call, true
+		}
+	}
+	return canister.Invocation{}, false
+}
+
+// waitDetails describes what the answer is about: the call with its arguments decoded and
+// texts compared, or the question.
+func (c *Console) waitDetails(ctx context.Context, wait canister.Wait, call canister.Invocation) part {
+	if wait.For == canister.WaitElicitation {
+		question, err := waits.Question(wait)
+		if err != nil {
+			return el("p", class("failed"), text(c.Redact(err.Error())))
+		}
+		return group(el("p", text(cmp.Or(question.Server, "A tool")+" asks:")), pre(c.Redact(question.Message)),
+			when(question.URL != "", el("p", text("Visit "), el("a", href(question.URL), attr("rel", "noreferrer noopener"), text(question.URL)))))
+	}
+	arguments := cmp.Or(wait.Arguments, call.Arguments)
+	if call.Name == "" {
+		return nil
+	}
+	ask := converse.Approval{Invocation: call, Tool: call.Name, Arguments: json.RawMessage(arguments)}
+	if c.Roster != nil {
+		if catalog, err := c.Roster.Latest(ctx); err == nil {
+			if tool, ok := catalog.Find(call.Name); ok {
+				ask.Ensemble, ask.Tool, ask.Definition, ask.ReadOnly = tool.Ensemble().Name(), tool.Definition().Name, tool.Definition(), tool.ReadOnly()
+			}
+		}
+	}
+	lines := rendering.Question(rendering.Style{Width: 100}, ask, ask.ReadOnly)
+	return group(diffLines(c.Redact(strings.Join(lines, "\n"))), details(false, text("Arguments as JSON"), pre(c.Redact(display.JSON([]byte(arguments))))))
+}
+
+// diffLines returns lines, with the removed and the added ones marked.
+func diffLines(lines string) part {
+	var all []part
+	for line := range strings.SplitSeq(lines, "\n") {
+		switch bare := strings.TrimLeft(line, " │|"); {
+		case strings.HasPrefix(bare, "+ "):
+			all = append(all, el("ins", text(line)), text("\n"))
+		case strings.HasPrefix(bare, "- "):
+			all = append(all, el("del", text(line)), text("\n"))
+		default:
+			all = append(all, text(line+"\n"))
+		}
+	}
+	return el("pre", group(attr("tabindex", "0"), class("diff"), group(all...)))
+}
+
+// answerForms returns the forms with the answers that a wait accepts.
+func (c *Console) answerForms(p *person, info history.Info, wait canister.Wait, call canister.Invocation) part {
+	form := func(verdict canister.Verdict, parts ...part) part {
+		return c.form(p, fmt.Sprintf("/waiting/%s/%s", url.PathEscape(info.ID), url.PathEscape(wait.ID)), class("stack"),
+			el("input", attr("type", "hidden"), attr("name", "verdict"), attr("value", string(verdict))), group(parts...))
+	}
+	named := func(s string) part { return el("button", text(s)) }
+	arguments := display.JSON([]byte(cmp.Or(wait.Arguments, call.Arguments)))
+	switch wait.For {
+	case canister.WaitApproval:
+		return el("div", class("answers"), form(canister.VerdictAllow, named("Allow this call")),
+			details(false, text("Deny"), form(canister.VerdictDeny, labelled("reason", wait.ID, "Reason, which the model reads", ""), el("button", class("danger"), text("Deny this call")))),
+			details(false, text("Allow with other arguments"), form(canister.VerdictChange, labelled("arguments", wait.ID, "Arguments as JSON", arguments), named("Allow with these arguments"))))
+	case canister.WaitOutcome:
+		return el("div", class("answers"),
+			details(true, text("It was made"), form(canister.VerdictDone, labelled("result", wait.ID, "Its result", ""), named("Report the result"))),
+			form(canister.VerdictUnknown, named("The outcome stays unknown")),
+			form(canister.VerdictAllow, el("button", class("danger"), text("Make the call again, possibly for the second time"))))
+	case canister.WaitElicitation:
+		return el("div", class("answers"), form(canister.VerdictAccept, questionFields(wait), named("Answer")),
+			form(canister.VerdictDecline, named("Decline")), form(canister.VerdictCancel, named("Dismiss")))
+	}
+	return form(canister.VerdictCancel, named("End the pause"))
+}
+
+// labelled returns a text area whose ID does not collide with those of other waits.
+func labelled(name, wait, label, value string) part {
+	id := "w-" + name + "-" + wait
+	return group(el("label", attr("for", id), text(label)), el("textarea", attr("id", id), attr("name", name), attr("rows", "3"), raw(value)))
+}
+
+// questionFields returns the fields of a question.
+func questionFields(wait canister.Wait) part {
+	question, err := waits.Question(wait)
+	if err != nil || question.Schema == nil {
+		return nil
+	}
+	return schemaFields(question.Schema, "w-"+wait.ID+"-")
+}
+
+// answer answers a wait.
+func (c *Console) answer(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.info(w, r, p)
+	if !ok {
+		return
+	}
+	given, err := c.answerOf(r, p, info)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(r.Context(), actTime)
+		defer cancel()
+		if c.runs(info) {
+			err = c.Engine.Answer(ctx, info.ID, given)
+		} else {
+			err = waits.Answer(ctx, c.Store, info.ID, given, c.Now())
+		}
+	}
+	if errors.Is(err, waits.ErrNotOpen) {
+		err = fmt.Errorf("the wait was answered already, or its time is over: %w", err)
+	}
+	c.record(r, p, "answer", info.ID, err, "wait", r.PathValue("wait"), "verdict", r.PostForm.Get("verdict"))
+	c.back(w, r, p, "/waiting", "Answered.", err)
+}
+
+// answerOf returns the answer in a form.
+func (c *Console) answerOf(r *http.Request, p *person, info history.Info) (given canister.Answer, err error) {
+	_, canisters, err := history.Tail(r.Context(), c.Store, info.ID, func(_ int, end []canister.Canister) bool {
+		return slices.ContainsFunc(end, func(one canister.Canister) bool { return one.Kind() == canister.KindAssistant })
+	})
+	if err != nil {
+		return given, err
+	}
+	open := waits.Open(info.ID, canisters, c.Now())
+	at := slices.IndexFunc(open, func(one canister.Wait) bool { return one.ID == r.PathValue("wait") })
+	if at < 0 {
+		return given, waits.ErrNotOpen
+	}
+	wait := open[at]
+	if why := mayAnswer(p, info, wait); why != "" {
+		return given, errors.New(why)
+	}
+	given = canister.Answer{Wait: wait.ID, Verdict: canister.Verdict(r.PostForm.Get("verdict")), By: cmp.Or(p.Name, "console")}
+	switch {
+	case given.Verdict == canister.VerdictDeny:
+		given.Reason = r.PostForm.Get("reason")
+	case given.Verdict == canister.VerdictChange:
+		given.Arguments = json.RawMessage(r.PostForm.Get("arguments"))
+	case given.Verdict == canister.VerdictDone:
+		given.Content = canister.Texts(r.PostForm.Get("result"))
+	case given.Verdict == canister.VerdictAccept && wait.For == canister.WaitElicitation:
+		question, err := waits.Question(wait)
+		if err != nil {
+			return given, err
+		}
+		if question.Schema != nil {
+			given.Arguments, err = schemaValues(question.Schema, r.PostForm)
+		}
+		return given, err
+	}
+	return given, nil
+}
+
+// schemaFields returns inputs for the properties of a flat schema; none for another schema.
+// prefix begins the IDs of the inputs.
+func schemaFields(schema json.RawMessage, prefix string) part {
+	fields, err := forms.Fields(schema)
+	if err != nil {
+		return nil
+	}
+	var all []part
+	for i := range fields {
+		f, label := &fields[i], fields[i].Label()
+		if f.Required {
+			label += " (required)"
+		}
+		at, value, name := fmt.Sprintf("%s%d", prefix, i), "", attr("name", "v-"+f.Name)
+		if f.Default != nil {
+			value = forms.Text(f.Default)
+		}
+		input := el("input", attr("id", at), name, attr("value", value), when(f.IsNumber(), attr("inputmode", "decimal")))
+		if choices := f.Choices(); len(choices) > 0 && !f.IsList() {
+			options := []part{option("", "", value)}
+			for _, choice := range choices {
+				options = append(options, option(choice.Value, choice.Label(), value))
+			}
+			input = el("select", attr("id", at), name, group(options...))
+		} else if f.IsBoolean() {
+			input = el("select", attr("id", at), name, option("", "", value), option("true", "yes", value), option("false", "no", value))
+		}
+		all = append(all, el("p", class("field"), el("label", attr("for", at), text(label)), input,
+			when(f.Description != "", el("span", class("faint"), text(f.Description)))))
+	}
+	return group(all...)
+}
+
+// schemaValues returns the object that such inputs hold.
+func schemaValues(schema json.RawMessage, values url.Values) (json.RawMessage, error) {
+	fields, err := forms.Fields(schema)
+	if err != nil {
+		return nil, err
+	}
+	object := map[string]any{}
+	for i := range fields {
+		f := &fields[i]
+		value, err := f.Parse(values.Get("v-" + f.Name))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Label(), err)
+		}
+		if value != nil {
+			object[f.Name] = value
+		}
+	}
+	return json.Marshal(object)
+}
