@@ -182,7 +182,7 @@ func rootCommand(p *program) *cobra.Command {
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, one object per line (default: the file's, or console)")
 	root.AddCommand(
 		demoCommand(p), initCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), approvalsCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
-		resourcesCommand(p), promptsCommand(p), serveCommand(p), reloadCommand(p), workerCommand(p),
+		resourcesCommand(p), promptsCommand(p), serveCommand(p), consoleCommand(p), reloadCommand(p), workerCommand(p),
 		checkCommand(p), pinsCommand(p), loginCommand(p), logoutCommand(p), loginsCommand(p), tokenCommand(p), versionCommand(p), demoServerCommand(p),
 	)
 	expectArguments(p, root)

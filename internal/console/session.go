@@ -17,7 +17,7 @@ const (
 	maxSessions = 1000
 	maxIdle     = 12 * time.Hour     // without a request
 	maxAge      = 7 * 24 * time.Hour // since the login
-	linkLife    = 10 * time.Minute
+	linkLife    = 24 * time.Hour
 )
 
 // cookieName is the name of the cookie with the ID of a session.
@@ -145,7 +145,7 @@ func (s *sessions) take(from *session) (text string, failed bool) {
 }
 
 // Link returns a path, with a query, that logs its first visitor in as an operator, within
-// 10 minutes. token is the token that the requests of the session are made with; empty if
+// a day. token is the token that the requests of the session are made with; empty if
 // the server asks for none.
 func (c *Console) Link(token string) string {
 	s := c.sessions

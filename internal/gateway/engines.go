@@ -91,10 +91,21 @@ func NewParts(assembly *config.Assembly, store histories.ClientsOnly) Parts {
 	return p
 }
 
+// ownValues returns the function values with the trusted values of the person who started
+// the process for the conversations without an owner, which are that person's.
+func (s *server) ownValues(values func(context.Context, history.Info) ([]invoker.Value, error)) func(context.Context, history.Info) ([]invoker.Value, error) {
+	return func(ctx context.Context, info history.Info) ([]invoker.Value, error) {
+		if info.Owner == "" {
+			return s.Assembly.Trusted, nil
+		}
+		return values(ctx, info)
+	}
+}
+
 // openEngine returns the engine that the options name, or else the engine of this process.
 func openEngine(ctx context.Context, o *Options, parts Parts) (engine.Engine, error) {
 	if o.Engine == "" {
-		return engine.NewLocal(parts.Store, parts.Open, &engine.Options{Values: parts.Values, Others: others(o.Config), Logger: parts.Logger})
+		return engine.NewLocal(parts.Store, parts.Open, &engine.Options{Values: parts.Values, Others: others(o), Logger: parts.Logger})
 	}
 	e, err := EngineNamed(o.Engines, o.Engine)
 	if err != nil {
@@ -110,9 +121,11 @@ func openEngine(ctx context.Context, o *Options, parts Parts) (engine.Engine, er
 
 // others returns how long another process may work on a conversation without a sign of
 // it, or 0 if no other process can. It is longer than any call. Over standard input and
-// output each host starts its own process, so there are often several.
-func others(cfg *config.Config) time.Duration {
-	if cfg.History.Store.HasPath() && cfg.Serve.Listens() {
+// output each host starts its own process, so there are often several, and a console can be
+// opened next to a server.
+func others(o *Options) time.Duration {
+	cfg := o.Config
+	if cfg.History.Store.HasPath() && cfg.Serve.Listens() && o.Console == nil {
 		return 0
 	}
 	longest := ensemble.DefaultCallLimit

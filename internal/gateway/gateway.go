@@ -14,13 +14,17 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/reload"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
@@ -37,6 +41,8 @@ type Options struct {
 	Engines []Engine // to choose from
 	Engine  string   // the name of the engine; empty means this process
 	Address string   // of the engine
+	// Console makes this process serve the console to the person who started it.
+	Console *OwnConsole
 	// Flags are the keys of [serve] that flags set, such as http for --http, for errors.
 	Flags map[string]bool
 
@@ -52,10 +58,23 @@ type server struct {
 	end      context.CancelFunc
 	hangUp   context.CancelFunc // ends serving, as a signal does
 	web      *http.ServeMux     // next to MCP over HTTP
+
+	// Of stored conversations; nil without them.
+	engine engine.Engine
+	store  *histories.ClientsOnly
+	open   converse.OpenFunc
 }
 
 // closeTimeout bounds how long it may take to reach an engine, or to cancel a turn.
 const closeTimeout = 20 * time.Second
+
+// OwnConsole is the console of the person who started the process.
+type OwnConsole struct {
+	// Token is one that the settings of the server accept, and only this process knows.
+	Token string
+	// Open is called with the address of a page that logs its first visitor in.
+	Open func(address string)
+}
 
 // Run serves until ctx ends, or until the client over standard input closes it, and then
 // waits for running calls. The caller must close the assembly afterwards.
@@ -108,9 +127,13 @@ func Run(ctx context.Context, options Options) (err error) {
 	s.Assembly.Serve.Others = s.web
 	servers := newServers(s.Assembly, s.settings, watched.reason)
 	defer s.startReloads(servers)()
+	opened, err := s.offerConsole(ctx, servers)
+	if err != nil {
+		return err
+	}
 	forced := forceClose(servers.close)
 	if s.settings.Listens() {
-		err = s.overNetwork(ctx, servers)
+		err = s.overNetwork(ctx, servers, opened)
 	} else {
 		err = s.overStdio(ctx, servers.mcp, s.Assembly.Serve.ShutdownTimeout)
 	}
@@ -130,11 +153,15 @@ func (s *server) offerConversations(ctx context.Context) (stop func() error, err
 	}
 	store := histories.ClientsOnly{Store: opened, Scope: scope}
 	parts := NewParts(s.Assembly, store)
+	if s.Console != nil {
+		parts.Values = s.ownValues(parts.Values)
+	}
 	eng, err := openEngine(ctx, &s.Options, parts)
 	if err != nil {
 		return nil, err
 	}
 	c := &conversations{engine: eng, store: store, open: parts.Open, owner: s.Assembly.OwnerOf, ending: s.ending}
+	s.engine, s.store, s.open = eng, &store, parts.Open
 	tool, err := c.tool()
 	if err != nil {
 		return nil, errors.Join(err, eng.Close(ctx))
@@ -154,12 +181,19 @@ func (s *server) offerConversations(ctx context.Context) (stop func() error, err
 type servers struct {
 	mcp  *mcpserver.Server
 	grpc *grpctool.Server // offers mcp too; nil if gRPC is not served
+
+	settings atomic.Pointer[config.Serve] // the newest
+	assembly atomic.Pointer[config.Assembly]
+	// reload reads the configuration again; nil if it cannot.
+	reload func(context.Context) reload.Outcome
 }
 
 // newServers returns the servers for an assembly; notReady returns the reason why clients
 // should not send calls now.
 func newServers(assembly *config.Assembly, settings *serve.Options, notReady func() string) *servers {
 	s := &servers{mcp: mcpserver.New(assembly.Roster, assembly.Serve)}
+	s.settings.Store(settings)
+	s.assembly.Store(assembly)
 	if settings.GRPC.Reveal() != "" {
 		options := *assembly.ServeGRPC
 		options.MCP, options.NotReady = s.mcp, notReady
@@ -178,7 +212,7 @@ func (s *servers) close(ctx context.Context) (err error) {
 
 // overNetwork serves over HTTP, gRPC or both until ctx ends or one of them fails, and
 // then waits for running calls.
-func (s *server) overNetwork(ctx context.Context, servers *servers) error {
+func (s *server) overNetwork(ctx context.Context, servers *servers, opened func(address string)) error {
 	web, err := s.listen("http", s.settings.HTTP)
 	var rpc net.Listener
 	if err == nil {
@@ -196,7 +230,10 @@ func (s *server) overNetwork(ctx context.Context, servers *servers) error {
 	if web != nil {
 		serving++
 		s.offerLogins(web.Addr(), servers.mcp)
-		s.Screen.Note("serving at http://%s/mcp", web.Addr())
+		if s.Console == nil {
+			s.Screen.Note("serving at http://%s/mcp", web.Addr())
+		}
+		opened("http://" + web.Addr().String())
 		go func() { ended <- servers.mcp.ServeListener(ctx, web) }()
 	}
 	if rpc != nil {

@@ -101,6 +101,9 @@ func (o *Options) startReloads(ctx context.Context, hangUp context.CancelFunc, s
 		options: o, servers: servers, ending: ctx, end: hangUp, terminal: terminal.IsTerminal(o.Stdin),
 		tried: o.Reload.Files, active: o.Reload.Files, assembly: o.Assembly, serve: o.Config.Serve,
 	}
+	if servers != nil {
+		servers.reload = r.answer
+	}
 	r.running.Go(func() { r.awaitSignals(ctx) })
 	closed := r.followFile(ctx)
 	return func() {
@@ -332,6 +335,8 @@ func withRunning(loaded, running *config.Config) *config.Config {
 func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) (offer func() error) {
 	after := r.assembly
 	if r.servers != nil {
+		r.servers.settings.Store(r.serve)
+		r.servers.assembly.Store(after)
 		r.servers.mcp.SetAccess(after.Serve)
 		if r.servers.grpc != nil {
 			r.servers.grpc.SetAccess(after.ServeGRPC)

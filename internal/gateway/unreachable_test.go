@@ -141,7 +141,7 @@ func TestWhoMayBeAtWork(t *testing.T) {
 		"a shared store": {config.Config{Serve: at, History: &config.History{Store: config.StorePostgres}}, 11 * time.Minute},
 		"standard input": {config.Config{Serve: &serve.Options{}, History: &config.History{}}, 11 * time.Minute},
 	} {
-		if got := others(&test.cfg); got != test.want {
+		if got := others(&Options{Config: &test.cfg}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

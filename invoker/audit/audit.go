@@ -20,7 +20,7 @@ type Record struct {
 	// Time is the time of the request.
 	Time time.Time
 	// Asker is the kind of requester: "model", "mcp" for an MCP client, "grpc" for a
-	// client of the gRPC tool service, or "program".
+	// client of the gRPC tool service, "console" for a person in the console, or "program".
 	Asker string
 	// Client is the name and version that an MCP client reports for itself; may be
 	// empty. It is not verified.

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/consolestage"
+	"github.com/consort-go/consort/mcpadapter/server"
+)
+
+// stored puts a conversation of an owner into the store.
+func stored(t testing.TB, store history.Store, name, owner string, canisters ...canister.Canister) {
+	t.Helper()
+	if len(canisters) == 0 {
+		canisters = []canister.Canister{canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("the secret plan")},
+			canister.Assistant{Head: canister.Head{ID: "a"}, Content: canister.Texts("noted"), Finish: canister.FinishStop}}
+	}
+	if err := store.Append(t.Context(), name, 0, canisters...); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Describe(t.Context(), name, history.Change{Owner: &owner}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A login needs a token with access. Its session has a new ID that scripts cannot read and
+// other sites cannot send, and ends with the token or the logout.
+func TestLogin(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stranger := s.Stranger(t)
+	for _, path := range []string{"/", "/conversations", "/waiting", "/tools", "/audit", "/spend"} {
+		if reply := stranger.Get(path); reply.StatusCode != http.StatusSeeOther || reply.Header.Get("Location") != "/console/login" {
+			t.Errorf("%s: %s to %s", path, reply.Status, reply.Header.Get("Location"))
+		}
+	}
+	for token, want := range map[string]int{"": 401, "wrong": 401, "a b": 401, consolestage.Off: 403, consolestage.Ada: 303} {
+		reply := stranger.Do(http.MethodPost, "/login", url.Values{"token": {token}})
+		if reply.StatusCode != want || (len(reply.Cookies()) > 0) != (want == 303) {
+			t.Errorf("%q: %s with %d cookies", token, reply.Status, len(reply.Cookies()))
+		}
+	}
+	fixed := s.Stranger(t)
+	fixed.Cookie = "consort_console=CHOSENBYANOTHERPERSON"
+	reply := fixed.Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}, "Origin", s.URL[:strings.Index(s.URL, "/console")])
+	cookie := reply.Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/console" || cookie.Value == "CHOSENBYANOTHERPERSON" || len(cookie.Value) < 20 {
+		t.Errorf("the cookie is %v", cookie)
+	}
+	if cookie.Secure {
+		t.Error("the cookie is secure without TLS: browsers would drop it")
+	}
+	if stranger.Get("/", "Cookie", "consort_console=CHOSENBYANOTHERPERSON").StatusCode != http.StatusSeeOther {
+		t.Error("an ID that another person chose is a session")
+	}
+	secure := s.Stranger(t).Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}, "X-Forwarded-Proto", "https")
+	if !secure.Cookies()[0].Secure {
+		t.Error("the cookie is not secure behind TLS")
+	}
+}
+
+// A session ends with its logout, its age and its token, and a new login ends the one before.
+func TestSessionsEnd(t *testing.T) {
+	var later time.Duration
+	s := consolestage.Start(t, consolestage.Options{Now: func() time.Time { return time.Now().Add(later) }})
+	in := func(p *consolestage.Person) bool { return p.Get("/").StatusCode == http.StatusOK }
+	out := s.Login(t, consolestage.Ada)
+	if reply := out.Post("/logout"); reply.StatusCode != http.StatusSeeOther || in(out) {
+		t.Errorf("after the logout: %s", reply.Status)
+	}
+	again := s.Login(t, consolestage.Ada)
+	again.Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}})
+	if in(again) {
+		t.Error("the session continues after another login with its cookie")
+	}
+	idle := s.Login(t, consolestage.Ada)
+	later = 13 * time.Hour
+	if in(idle) {
+		t.Error("an idle session continues")
+	}
+	withdrawn := s.Login(t, consolestage.Ada)
+	s.MCP.SetAccess(&server.Options{Tokens: []server.BearerToken{{Token: consolestage.Ben, Name: "ben"}}})
+	if in(withdrawn) {
+		t.Error("a session continues without its token")
+	}
+}
+
+// A link logs its first visitor in as an operator, for a while.
+func TestLink(t *testing.T) {
+	var later time.Duration
+	s := consolestage.Start(t, consolestage.Options{Now: func() time.Time { return time.Now().Add(later) }})
+	path := func(link string) string { return strings.TrimPrefix(link, "/console") }
+	link := path(s.Console.Link(consolestage.Ben))
+	visitor := s.Stranger(t)
+	reply := visitor.Get(link)
+	visitor.Take(reply)
+	if reply.StatusCode != http.StatusOK || visitor.Get("/audit").StatusCode != http.StatusOK {
+		t.Errorf("the link: %s", reply.Status)
+	}
+	if reply.Header.Get("Referrer-Policy") != "no-referrer" {
+		t.Error("the address with the code can reach other sites")
+	}
+	late, withdrawn := path(s.Console.Link(consolestage.Ben)), path(s.Console.Link("unknown"))
+	for _, used := range []string{link, "/link?code=", "/link?code=GUESS", withdrawn} {
+		if reply := s.Stranger(t).Get(used); reply.StatusCode != http.StatusForbidden || len(reply.Cookies()) > 0 {
+			t.Errorf("%s: %s", used, reply.Status)
+		}
+	}
+	later = 25 * time.Hour
+	if reply := s.Stranger(t).Get(late); reply.StatusCode != http.StatusForbidden {
+		t.Errorf("an old link: %s", reply.Status)
+	}
+}
+
+// A form of another site, or of another session, changes nothing.
+func TestForgedForms(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "plan", "owner-ada")
+	ada, ops := s.Login(t, consolestage.Ada), s.Login(t, consolestage.Ops)
+	for name, forge := range map[string]func(path string) consolestage.Reply{
+		"without a token": func(path string) consolestage.Reply {
+			return ops.Do(http.MethodPost, path, url.Values{"message": {"x"}, "at": {"1"}})
+		},
+		"of another session": func(path string) consolestage.Reply {
+			return ops.Do(http.MethodPost, path, url.Values{"form_token": {ada.Form}, "message": {"x"}, "at": {"1"}})
+		},
+		"token in the address": func(path string) consolestage.Reply {
+			return ops.Do(http.MethodPost, path+"?form_token="+ops.Form, url.Values{"message": {"x"}, "at": {"1"}})
+		},
+		"foreign Origin": func(path string) consolestage.Reply {
+			return ops.Do(http.MethodPost, path, url.Values{"form_token": {ops.Form}, "message": {"x"}, "at": {"1"}}, "Origin", "https://evil.example")
+		},
+		"Origin null": func(path string) consolestage.Reply {
+			return ops.Do(http.MethodPost, path, url.Values{"form_token": {ops.Form}, "message": {"x"}, "at": {"1"}}, "Origin", "null")
+		},
+		"cross-site": func(path string) consolestage.Reply {
+			return ops.Do(http.MethodPost, path, url.Values{"form_token": {ops.Form}, "message": {"x"}, "at": {"1"}}, "Sec-Fetch-Site", "cross-site")
+		},
+	} {
+		for _, path := range []string{"/conversations", "/conversations/plan/send", "/conversations/plan/cancel", "/conversations/plan/fork", "/waiting/plan/w",
+			"/tools/local__weather", "/pins", "/reload", "/ensembles/local/disconnect", "/logout"} {
+			if reply := forge(path); reply.StatusCode != http.StatusForbidden {
+				t.Errorf("%s, %s: %s", path, name, reply.Status)
+			}
+		}
+	}
+	if reply := s.Stranger(t).Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}, "Origin", "https://evil.example"); reply.StatusCode != http.StatusForbidden {
+		t.Errorf("a login from another site: %s", reply.Status)
+	}
+	if info, err := s.Store.Info(t.Context(), "plan"); err != nil || info.Length != 2 {
+		t.Errorf("the conversation has changed: %+v, %v", info, err)
+	}
+}
+
+// Each response forbids frames, scripts of others, and requests to elsewhere.
+func TestHeaders(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "plan", "owner-ada")
+	ops := s.Login(t, consolestage.Ops)
+	for _, path := range []string{"/", "/login", "/waiting", "/conversations", "/conversations/plan", "/conversations/plan/raw", "/conversations/none", "/tools",
+		"/tools/local__weather", "/library", "/spend", "/pins", "/audit", "/audit.jsonl", "/static/console.css", "/static/console.js", "/none", "/link?code=x"} {
+		reply := ops.Get(path)
+		policy := reply.Header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+			if !strings.Contains(policy, want) {
+				t.Errorf("%s: the policy lacks %s", path, want)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+			t.Errorf("%s: the policy is %s", path, policy)
+		}
+		for name, want := range map[string]string{"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"} {
+			if got := reply.Header.Get(name); got != want {
+				t.Errorf("%s: %s is %q", path, name, got)
+			}
+		}
+	}
+}
+
+// A person finds nothing of the conversations of others, not even that they exist. An
+// operator finds all.
+func TestConversationsOfOthers(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "plan", "owner-ada")
+	stored(t, s.Store, "nobodys", "")
+	ada, ben, ops := s.Login(t, consolestage.Ada), s.Login(t, consolestage.Ben), s.Login(t, consolestage.Ops)
+	for _, rest := range []string{"", "/raw", "/live?after=1", "/images/1/0"} {
+		for _, name := range []string{"plan", "nobodys"} {
+			theirs, none := ben.Get("/conversations/"+name+rest), ben.Get("/conversations/nothing-like-it"+rest)
+			if theirs.StatusCode != http.StatusNotFound || theirs.Text != none.Text {
+				t.Errorf("%s%s: %s", name, rest, theirs.Status)
+			}
+		}
+	}
+	for _, name := range []string{"..%2F..%2Fetc", "%00", "%ff", strings.Repeat("x", 2000)} {
+		if reply := ops.Get("/conversations/" + name); reply.StatusCode != http.StatusNotFound {
+			t.Errorf("%.20q: %s", name, reply.Status)
+		}
+	}
+	for _, path := range []string{"/conversations", "/conversations?q=secret", "/conversations?owner=owner-ada", "/spend", "/waiting", "/"} {
+		if reply := ben.Get(path); strings.Contains(reply.Text, "plan<") || strings.Contains(reply.Text, "the secret") {
+			t.Errorf("%s shows the conversation of another person", path)
+		}
+	}
+	for _, p := range []*consolestage.Person{ada, ops} {
+		if reply := p.Get("/conversations?q=secret"); !strings.Contains(reply.Text, "conversations/plan") || !strings.Contains(reply.Text, "<mark>secret</mark>") {
+			t.Errorf("the owner or the operator does not find it:\n%s", reply.Text)
+		}
+	}
+	if reply := ops.Get("/conversations/nobodys"); reply.StatusCode != http.StatusOK {
+		t.Errorf("without an owner: %s", reply.Status)
+	}
+	if reply := s.Stranger(t).Get("/conversations/plan/live?after=1", "Accept", "text/event-stream"); reply.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a stream without a login: %s", reply.Status)
+	}
+}
+
+// Each role may do what it says, and no more.
+func TestRoles(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "of-ada", "owner-ada")
+	stored(t, s.Store, "of-ben", "owner-ben")
+	people := map[string]*consolestage.Person{"of-ada": s.Login(t, consolestage.Ada), "of-ben": s.Login(t, consolestage.Ben), "ops": s.Login(t, consolestage.Ops)}
+	allowed := func(reply consolestage.Reply) bool { return reply.StatusCode == http.StatusOK || reply.StatusCode == http.StatusSeeOther }
+	for _, c := range []struct {
+		method, path          string
+		answers, reads, opers bool
+	}{
+		{http.MethodGet, "/", true, true, true},
+		{http.MethodGet, "/tools", true, true, true},
+		{http.MethodGet, "/audit", false, false, true},
+		{http.MethodGet, "/audit.jsonl", false, false, true},
+		{http.MethodGet, "/pins", false, false, true},
+		{http.MethodPost, "/conversations/OWN/fork", true, false, true},
+		{http.MethodPost, "/tools/local__weather", true, false, true},
+		{http.MethodPost, "/reload", false, false, true},
+		{http.MethodPost, "/pins", false, false, true},
+		{http.MethodPost, "/ensembles/local/refresh", false, false, true},
+	} {
+		for name, want := range map[string]bool{"of-ada": c.answers, "of-ben": c.reads, "ops": c.opers} {
+			path := strings.ReplaceAll(c.path, "OWN", strings.ReplaceAll(name, "ops", "of-ada"))
+			var reply consolestage.Reply
+			if c.method == http.MethodGet {
+				reply = people[name].Get(path)
+			} else {
+				reply = people[name].Post(path, "at", "1", "arguments", `{"city":"Oslo"}`)
+			}
+			if allowed(reply) != want {
+				t.Errorf("%s %s by %s: %s", c.method, path, name, reply.Status)
+			}
+		}
+	}
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !noconsole
+
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/console"
+	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
+)
+
+// HasConsole reports whether this program has the console.
+const HasConsole = true
+
+// offerConsole mounts the console next to MCP over HTTP. The function opened is called with
+// the address where it is served.
+func (s *server) offerConsole(ctx context.Context, servers *servers) (opened func(address string), err error) {
+	settings := s.settings
+	identifies := settings.Token.Reveal() != "" || len(settings.Clients) > 0 || settings.OIDC != nil
+	if settings.HTTP.Reveal() == "" || !identifies && s.Console == nil {
+		return func(string) {}, nil
+	}
+	p := &consoleParts{server: s, servers: servers, ctx: ctx}
+	options, err := p.options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pages := console.New(options)
+	s.web.Handle(console.Prefix, pages)
+	s.web.Handle(console.Prefix+"/", pages)
+	return func(address string) {
+		if s.Console != nil {
+			s.Console.Open(address + pages.Link(s.Console.Token))
+		}
+	}, nil
+}
+
+// consoleParts are the parts of a server that the console shows.
+type consoleParts struct {
+	*server
+	servers *servers
+	ctx     context.Context // of the process
+	pinned  []*pins.File
+}
+
+func (p *consoleParts) options(ctx context.Context) (o console.Options, err error) {
+	o = console.Options{
+		Identify: p.servers.mcp.Identify, Tokens: func() bool { return p.Console == nil }, Caller: p.caller,
+		Engine: p.engine, Runs: p.runs, Begin: p.begin,
+		Roster: p.Assembly.Roster, Select: p.selection, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
+		LoginCommand: func(name string) string { return p.Location.CommandLine("login " + histories.Word(name)) },
+		Budget:       func() *budget.Policy { return p.servers.assembly.Load().Options.Budget },
+		Audit:        p.Assembly.Audit, Records: p.records, Redact: p.Assembly.Redact, Logger: p.Assembly.Logger,
+	}
+	if p.Config.Keeps() {
+		store, err := p.Assembly.History(ctx)
+		if err != nil {
+			return o, p.Location.OpenError(err)
+		}
+		if o.Store = store; p.Console == nil {
+			scope, err := p.Location.Scope()
+			if err != nil {
+				return o, err
+			}
+			if scope != "" { // the store has conversations of others too
+				o.Store = clientsOf{histories.ClientsOnly{Store: store, Scope: scope}}
+			}
+		}
+	}
+	if p.servers.reload != nil {
+		o.Reload = p.reloaded
+	}
+	return o, p.openPins()
+}
+
+// openPins opens each file of pinned tools once.
+func (p *consoleParts) openPins() error {
+	paths := map[string]bool{}
+	for _, server := range p.Config.Supervised() {
+		if path := server.Pin.Reveal(); path != "" {
+			paths[path] = true
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		file, err := pins.Open(path)
+		if err != nil {
+			return err
+		}
+		p.pinned = append(p.pinned, file)
+	}
+	return nil
+}
+
+// caller returns the person of a request. The person who started the process operates.
+func (p *consoleParts) caller(ctx context.Context) (who console.Caller, err error) {
+	if p.Console != nil {
+		who = console.Caller{Name: "console", Role: console.Operate}
+		if known, err := user.Current(); err == nil {
+			who.Name = known.Username
+		}
+		return who, nil
+	}
+	who = console.Caller{Name: access.NameFrom(ctx), Role: roleOf(p.servers.settings.Load(), access.MeasuredFrom(ctx))}
+	if p.store == nil {
+		return who, nil
+	}
+	known, err := p.Assembly.OwnerOf(ctx)
+	if err != nil { // a value that identifies the owner is missing: the person has no conversations
+		return who, nil
+	}
+	who.Owner = p.store.Owner(known)
+	return who, nil
+}
+
+// runs reports whether the engine may continue a conversation: the ones of clients, and in
+// the console of the person who started the process that person's too.
+func (p *consoleParts) runs(info history.Info) bool {
+	return p.store != nil && (strings.HasPrefix(info.Owner, p.store.Owner("")) || p.Console != nil && info.Owner == "")
+}
+
+func (p *consoleParts) begin(ctx context.Context, conversation string, message canister.User) error {
+	if p.store == nil {
+		return errors.New("this server runs no conversations")
+	}
+	return engine.Post(ctx, p.store, p.open, conversation, message, time.Now())
+}
+
+func (p *consoleParts) selection(ctx context.Context) *ensemble.Selection {
+	if choose := p.servers.assembly.Load().Serve.Select; choose != nil && p.Console == nil {
+		return choose(ctx)
+	}
+	return nil
+}
+
+func (p *consoleParts) shown(catalog *ensemble.Catalog) ([]*ensemble.Tool, []ensemble.Aside) {
+	assembly := p.servers.assembly.Load()
+	return converse.Offer(catalog, assembly.Model, assembly.Options.Limits.Tools)
+}
+
+func (p *consoleParts) records() string {
+	if p.Config.Audit == nil {
+		return ""
+	}
+	return p.Config.Audit.File.Reveal()
+}
+
+// call calls a tool as the server does for a client.
+func (p *consoleParts) call(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (invoker.Output, error) {
+	assembly, definition := p.servers.assembly.Load(), tool.Definition()
+	if p.Console != nil {
+		ctx = invoker.WithTrusted(ctx, assembly.Trusted...)
+	}
+	record := audit.Record{Time: time.Now(), Asker: "console", ClientName: access.NameFrom(ctx), Ensemble: tool.Ensemble().Name(), Tool: definition.Name, Arguments: arguments}
+	call := &mcpserver.ToolCall{
+		Tool: tool, Call: &invoker.Call{ID: rand.Text(), Arguments: arguments}, Record: &record,
+		Item: ensemble.Item{Kind: ensemble.ToolItem, Ensemble: tool.Ensemble().Name(), Name: definition.Name, Hints: tool.TrustedHints()},
+	}
+	invoke := assembly.Serve.Invoke
+	if invoke == nil {
+		invoke = func(ctx context.Context, call *mcpserver.ToolCall) (invoker.Output, error) { return call.Make(ctx) }
+	}
+	output, err := invoke(ctx, call)
+	record.Duration = time.Since(record.Time)
+	record.Ended(output.Content, err)
+	assembly.Audit.Keep(ctx, record)
+	return output, err
+}
+
+// reloaded reads the configuration again and says what changed.
+func (p *consoleParts) reloaded(ctx context.Context) (string, error) {
+	outcome := p.servers.reload(ctx)
+	if outcome.Error != "" {
+		return "", errors.New(outcome.Error)
+	}
+	var changes []string
+	for _, of := range []struct {
+		what  string
+		names []string
+	}{{"added", outcome.Added}, {"removed", outcome.Removed}, {"changed", outcome.Changed}, {"keys", outcome.Keys}, {"needs a restart", outcome.NeedsRestart}} {
+		if len(of.names) > 0 {
+			changes = append(changes, fmt.Sprintf("%s: %s", of.what, strings.Join(of.names, ", ")))
+		}
+	}
+	return "The configuration was read. " + cmp.Or(strings.Join(changes, "; "), "Nothing has changed."), nil
+}
+
+// clientsOf is the part of a shared store that operators of this server may see: the
+// conversations of its clients, and the approvals of clients' calls.
+type clientsOf struct{ histories.ClientsOnly }
+
+func (s clientsOf) shows(info history.Info) bool {
+	return strings.HasPrefix(info.Owner, s.Owner("")) || clientcalls.IsApproval(info)
+}
+
+// Info implements [history.Store].
+func (s clientsOf) Info(ctx context.Context, conversation string) (history.Info, error) {
+	info, err := s.Store.Info(ctx, conversation)
+	if err == nil && !s.shows(info) {
+		return history.Info{}, history.ErrNotFound
+	}
+	return info, err
+}
+
+// List implements [history.Store].
+func (s clientsOf) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		limit, n := filter.Limit, 0
+		filter.Limit = 0
+		for info, err := range s.Store.List(ctx, filter) {
+			if err == nil && !s.shows(info) {
+				continue
+			}
+			if n++; !yield(info, err) || n == limit {
+				return
+			}
+		}
+	}
+}
+
+// roleOf returns the role of a client.
+func roleOf(settings *config.Serve, client string) console.Role {
+	return console.Read
+}
