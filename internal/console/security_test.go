@@ -227,7 +227,9 @@ func TestRoles(t *testing.T) {
 	stored(t, s.Store, "of-ada", "owner-ada")
 	stored(t, s.Store, "of-ben", "owner-ben")
 	people := map[string]*consolestage.Person{"of-ada": s.Login(t, consolestage.Ada), "of-ben": s.Login(t, consolestage.Ben), "ops": s.Login(t, consolestage.Ops)}
-	allowed := func(reply consolestage.Reply) bool { return reply.StatusCode == http.StatusOK || reply.StatusCode == http.StatusSeeOther }
+	allowed := func(reply consolestage.Reply) bool {
+		return reply.StatusCode == http.StatusOK || reply.StatusCode == http.StatusSeeOther
+	}
 	for _, c := range []struct {
 		method, path          string
 		answers, reads, opers bool
