@@ -137,7 +137,7 @@ func TestClientRulesOfTwoTokens(t *testing.T) {
 		t.Error("the second entry undoes the first")
 	}
 	_, err := config.Parse("consort.toml", []byte(text), nil)
-	if want := "consort.toml:8:6: serve.clients[1].name: serve.clients[0] has this name and other lists, another profile or another approve: write the same in both, or use another name"; err == nil || err.Error() != want {
+	if want := "consort.toml:8:6: serve.clients[1].name: serve.clients[0] has this name and other lists, another profile, approve or console: write the same in both, or use another name"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -36,6 +36,9 @@ type Client struct {
 	// it changes nothing and its ensemble is trusted in that; it needs a Name. Otherwise
 	// calls need one only where a rule says so.
 	Approve bool
+	// Console is what the client may do in the console: "off", "read", "answer" or "operate";
+	// it needs a Name. Empty means [Options].Console.
+	Console string
 }
 
 // Profile is a named part of the offer. Within it, the lists and rules of each client apply

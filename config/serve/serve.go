@@ -55,6 +55,10 @@ type Options struct {
 	Search bool
 	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
+	// Console is what clients without a Console of their own may do in the console, which is
+	// served next to HTTP if tokens are required: "off", "read", "answer" or "operate". Empty
+	// means "read".
+	Console string
 	// NoAccessLog turns off the log entry of each request over HTTP and GRPC.
 	NoAccessLog bool
 	// OIDC accepts the access tokens of an issuer; may be nil.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/consort-go/consort/config"
+	configserve "github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/exit"
@@ -73,25 +74,25 @@ func (c *consoleRun) run(ctx context.Context, p *program) (err error) {
 
 // settings returns the settings of a server that only this console uses. The clients of the
 // configuration stay, because their conversations may continue.
-func (c *consoleRun) settings(cfg *config.Config, token string) (*config.Serve, error) {
-	settings := &config.Serve{}
+func (c *consoleRun) settings(cfg *config.Config, token string) (*configserve.Options, error) {
+	settings := &configserve.Options{}
 	if cfg.Serve != nil {
 		*settings = *cfg.Serve
 	}
-	settings.HTTP, settings.GRPC, settings.GRPCTLS, settings.Health = values.Plain(c.http), values.Value{}, config.TLS{}, values.Value{}
+	settings.HTTP, settings.GRPC, settings.GRPCTLS, settings.Health = values.Plain(c.http), values.Value{}, configserve.TLS{}, values.Value{}
 	settings.OIDC, settings.ResourceMetadata, settings.Stateless, settings.Open = nil, nil, false, false
 	settings.Hosts, settings.Origins, settings.Rate, settings.Burst = nil, nil, 0, 0
 	settings.Converse = cfg.Model != nil
 	settings.NoAccessLog = true
-	if err := (&config.Serve{}).MayListen(c.http); err != nil {
+	if err := (&configserve.Options{}).MayListen(c.http); err != nil {
 		return nil, exit.Usagef("--http %s: the console is for this machine only; use a loopback address, such as 127.0.0.1:0", c.http)
 	}
 	if old := settings.Token; old.Reveal() != "" {
-		settings.Clients = []config.Client{{Token: old}}
+		settings.Clients = []configserve.Client{{Token: old}}
 	}
 	settings.Token = values.Value{}
-	byToken := slices.DeleteFunc(slices.Clone(settings.Clients), func(c config.Client) bool { return c.Certificate != "" })
-	settings.Clients = append(byToken, config.Client{Token: values.Plain(token), Name: "console"})
+	byToken := slices.DeleteFunc(slices.Clone(settings.Clients), func(c configserve.Client) bool { return c.Certificate != "" })
+	settings.Clients = append(byToken, configserve.Client{Token: values.Plain(token), Name: "console"})
 	return settings, nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/engine"
@@ -244,6 +244,12 @@ func (s clientsOf) List(ctx context.Context, filter history.Filter) iter.Seq2[hi
 }
 
 // roleOf returns the role of a client.
-func roleOf(settings *config.Serve, client string) console.Role {
-	return console.Read
+func roleOf(settings *serve.Options, client string) console.Role {
+	role := cmp.Or(settings.Console, "read")
+	for _, one := range settings.Clients {
+		if client != "" && one.Name == client {
+			role = cmp.Or(one.Console, role)
+		}
+	}
+	return console.Roles[role]
 }

@@ -182,7 +182,7 @@ type servers struct {
 	mcp  *mcpserver.Server
 	grpc *grpctool.Server // offers mcp too; nil if gRPC is not served
 
-	settings atomic.Pointer[config.Serve] // the newest
+	settings atomic.Pointer[serve.Options] // the newest
 	assembly atomic.Pointer[config.Assembly]
 	// reload reads the configuration again; nil if it cannot.
 	reload func(context.Context) reload.Outcome

@@ -40,6 +40,7 @@ func (s offer) fields() []grammar.Field {
 		grammar.Key("health", listenAddress(&s.Health)),
 		grammar.Key("watch", grammar.Not(&s.NoWatch)),
 		grammar.Key("access_log", grammar.Not(&s.NoAccessLog)),
+		grammar.Key("console", grammar.Choice(&s.Console, consoleRoles...)),
 		grammar.Key("token", bearer(&s.Token)),
 		grammar.Key("clients", grammar.Each(&s.Clients, func(c *serve.Client) grammar.Kind {
 			return grammar.Table(clientFields(c), func(r *grammar.Reader, n *document.Node) { checkClient(c, r, n) })
@@ -86,8 +87,12 @@ func clientFields(c *serve.Client) []grammar.Field {
 		grammar.Key("deny", grammar.Each(&c.Deny, grammar.Text)),
 		grammar.Key("profile", grammar.Text(&c.Profile)),
 		grammar.Key("approve", grammar.WordFor(&c.Approve, grammar.Means("allow", false), grammar.Means("ask", true))),
+		grammar.Key("console", grammar.Choice(&c.Console, consoleRoles...)),
 	}
 }
+
+// consoleRoles say what a client may do in the console; each includes the ones before it.
+var consoleRoles = []string{"off", "read", "answer", "operate"}
 
 func checkClient(c *serve.Client, r *grammar.Reader, n *document.Node) {
 	emptyLists(r, n, "allow", "deny")

@@ -399,14 +399,14 @@ func (s offer) checkRules(r *grammar.Reader, n *document.Node) {
 		return
 	}
 	for i, one := range s.Clients {
-		for _, key := range []string{"allow", "deny", "approve"} {
+		for _, key := range []string{"allow", "deny", "approve", "console"} {
 			if list := clients[i].Member(key); list != nil && one.Name == "" {
 				r.WrongKey(list, `only for a client with a name; set name, such as name = "ada"`)
 			}
 		}
 		for j, other := range s.Clients[:i] {
 			if one.Name != "" && one.Name == other.Name && !mayDoTheSame(&one, &other) {
-				r.Wrong(clients[i].Member("name"), "serve.clients[%d] has this name and other lists, another profile or another approve: write the same in both, or use another name", j)
+				r.Wrong(clients[i].Member("name"), "serve.clients[%d] has this name and other lists, another profile, approve or console: write the same in both, or use another name", j)
 				break
 			}
 		}
@@ -426,7 +426,7 @@ func (s offer) checkRules(r *grammar.Reader, n *document.Node) {
 }
 
 func mayDoTheSame(c *serve.Client, other *serve.Client) bool {
-	return slices.Equal(c.Allow, other.Allow) && slices.Equal(c.Deny, other.Deny) && c.Profile == other.Profile && c.Approve == other.Approve
+	return slices.Equal(c.Allow, other.Allow) && slices.Equal(c.Deny, other.Deny) && c.Profile == other.Profile && c.Approve == other.Approve && c.Console == other.Console
 }
 
 // clientNames lists the names of the clients for an error.
