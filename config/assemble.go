@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/uiaddress"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -301,7 +302,7 @@ func (n named) ensemble(o *AssembleOptions, starts *ensemble.Starts) (*ensemble.
 	if err = errors.Join(err, n.kept.words()); err != nil {
 		return nil, err
 	}
-	source = clean.Source(source, o.redact, n.kept.overrides())
+	source = clean.Source(uiaddress.Source(n.name, source), o.redact, n.kept.overrides())
 	options := n.server.options(o)
 	options.Starts = starts
 	if options.Screen, err = n.kept.screen(n.name, o); err != nil {
