@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/invoker"
 )
 
 // SetAccess changes who may call the server, what each caller may use, and how often: it
@@ -57,12 +59,34 @@ var errAnotherCaller = errors.New("the token belongs to another caller now")
 
 // wait adds a stream until remove is called.
 func (h *handler) wait(w *waitingStream) (remove func()) {
-	remove = h.waiting.add(w)
+	forget := h.waiting.add(w)
 	if auth := h.auth.Load(); auth != w.from.by { // SetAccess has not seen the stream
 		w.recheck(auth)
 	}
-	return remove
+	if !w.from.by.isRequired() {
+		return forget
+	}
+	checks, over := time.NewTicker(recheckEvery), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-checks.C:
+				w.recheck(h.auth.Load())
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() {
+		checks.Stop()
+		close(over)
+		forget()
+	}
 }
+
+// recheckEvery is how often the token of a waiting stream is checked again: it may have
+// expired.
+const recheckEvery = 30 * time.Second
 
 // waitingStreams are the HTTP streams that wait for notifications.
 type waitingStreams struct {
@@ -79,7 +103,11 @@ type waitingStream struct {
 
 // recheck ends the stream unless the caller may still have it.
 func (w *waitingStream) recheck(auth *authentication) {
-	if _, _, identity, err := auth.check(w.request); err != nil || identity != w.from.identity {
+	_, _, identity, err := auth.check(w.request)
+	if away, ok := errors.AsType[*invoker.Failure](err); ok && away.Code == invoker.Unavailable {
+		return // the token cannot be checked now
+	}
+	if err != nil || identity != w.from.identity {
 		w.end()
 	}
 }

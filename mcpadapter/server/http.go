@@ -48,8 +48,8 @@ const (
 // the client (429 with Retry-After), time to arrive (408), memory of all requests (429,
 // 503), size (413), valid message (400), shutdown (503), concurrent requests of the
 // client (429), session (404). Refusing a request before it has arrived closes the
-// connection. A stream that waits for notifications ends after an hour, so that the
-// token is checked again; clients then open a new one.
+// connection. A stream that waits for notifications ends within 30 s after its token
+// has expired, and after an hour in any case; clients then open a new one.
 //
 // The handler sets deadlines for the body of a request and for each write of a
 // response. The http.Server that it is mounted in controls the phases before that and
