@@ -61,6 +61,8 @@ type Server struct {
 	subjects  map[string]string // by token
 	grants    map[string][3]string
 	provider  *Server
+	key       *Key                        // signs access tokens; nil for tokens without a meaning
+	user      string                      // the subject of signed tokens
 	keys      map[string]crypto.PublicKey // by client
 }
 
@@ -127,6 +129,13 @@ func (s *Server) RevokeAll() {
 	}
 }
 
+// SignWith makes access tokens JWTs (RFC 9068) of a user.
+func (s *Server) SignWith(key *Key, user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key, s.user = key, user
+}
+
 // AddClient registers a client; a client with a secret must send it.
 func (s *Server) AddClient(id, redirect string) {
 	s.mu.Lock()
@@ -162,6 +171,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		reply(w, http.StatusOK, s.metadata())
+	case "/keys":
+		reply(w, http.StatusOK, map[string]any{"keys": []any{s.key.JWK()}})
 	case "/register":
 		s.register(w, r)
 	case "/authorize":
@@ -201,6 +212,9 @@ func (s *Server) metadata() map[string]any {
 	}
 	if b.Challenges != nil {
 		m["code_challenge_methods_supported"] = b.Challenges
+	}
+	if s.key != nil {
+		m["jwks_uri"] = s.Issuer + "/keys"
 	}
 	for name, path := range map[string]string{"registration_endpoint": "/register", "device_authorization_endpoint": "/device", "revocation_endpoint": "/revoke"} {
 		if path == "/register" && !b.NoRegistration || path == "/device" && b.Device || path == "/revoke" && !b.NoRevocation {
@@ -310,6 +324,10 @@ func (s *Server) issue(w http.ResponseWriter, g *grant) {
 		g.id = s.serial
 	}
 	access := fmt.Sprint("access-token-", s.serial)
+	if s.key != nil {
+		now := time.Now().Unix()
+		access = s.key.Sign(map[string]any{"iss": s.Issuer, "aud": g.resource, "sub": s.user, "iat": now, "exp": now + 3600, "jti": access}, nil)
+	}
 	answer := map[string]any{"access_token": access, "token_type": cmp.Or(b.TokenType, "Bearer")}
 	lasts := json.RawMessage(cmp.Or(b.ExpiresIn, "3600"))
 	if string(lasts) != "-" {
