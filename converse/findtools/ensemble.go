@@ -5,6 +5,7 @@ package findtools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
@@ -12,7 +13,8 @@ import (
 )
 
 // Ensemble makes the ensemble of find_tools and call_tool, for the tools of the other
-// ensembles. It belongs in the same roster as they do. The errors are the same as from
+// ensembles. If one of them is of package resourcetools, find_tools finds resources too, and
+// says which tool reads them. It belongs in the same roster as they do. The errors are the same as from
 // [ensemble.NewRoster]. The caller must still close the other ensembles.
 func Ensemble(name string, others ...*ensemble.Ensemble) (*ensemble.Ensemble, error) {
 	roster, err := ensemble.NewRoster(others...)
@@ -46,10 +48,48 @@ func findTools(ctx context.Context, roster *ensemble.Roster, asked findcall.Quer
 	}
 	var b strings.Builder
 	b.WriteString(text)
+	if reader := readerOf(catalog); reader != "" {
+		resources, err := resourcesOf(ctx, roster, reader)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(findcall.FindResources(asked, resources))
+	}
 	for _, away := range catalog.Away() {
 		fmt.Fprintf(&b, "The tools of %q are missing: it cannot be reached.\n", away.Ensemble)
 	}
 	return b.String(), nil
+}
+
+// readerOf returns the name of the tool of package resourcetools that reads resources, or ""
+// if the model has none. It follows the servers whose resources it reads.
+func readerOf(catalog *ensemble.Catalog) string {
+	for _, t := range slices.Backward(catalog.Tools()) {
+		if d := t.Definition(); d.Name == findcall.ReadName && d.Description == findcall.ReadDescription {
+			return t.Name()
+		}
+	}
+	return ""
+}
+
+// resourcesOf returns the resources and templates of a roster. The error is that of the call or
+// the program, which have ended.
+func resourcesOf(ctx context.Context, roster *ensemble.Roster, reader string) (found []findcall.Resource, err error) {
+	all, err := roster.Resources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range all.Resources {
+		found = append(found, findcall.Resource{
+			URI: r.URI, Server: r.Ensemble, Name: r.Name, Title: r.Title, Description: r.Description, MIME: r.MIME, ReadWith: reader,
+		})
+	}
+	for _, t := range all.Templates {
+		found = append(found, findcall.Resource{
+			Template: t.URI, Server: t.Ensemble, Name: t.Name, Title: t.Title, Description: t.Description, MIME: t.MIME, ReadWith: reader,
+		})
+	}
+	return found, nil
 }
 
 // offerOf returns the tools of a catalog that are for models. It makes the index once for each

@@ -12,14 +12,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/findtools"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
+	"github.com/consort-go/consort/ensemble/resourcetools"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -318,4 +323,146 @@ func TestAnnouncement(t *testing.T) {
 	if got := strings.Join(names, " "); got != find+" files__echo "+call+" requested" {
 		t.Errorf("announced: %s", got)
 	}
+}
+
+// seeing is a model that notes where the histories are that it is asked with.
+type seeing struct {
+	converse.Model
+	arrays  map[*canister.Canister]bool
+	problem error
+}
+
+func (s *seeing) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	s.arrays[&request.History[0]] = true
+	calls := 0
+	for _, c := range request.History {
+		if invocation, ok := c.(canister.Invocation); ok {
+			calls++
+			if invocation.Name != call || !strings.HasPrefix(invocation.Arguments, `{"name":"files__echo"`) {
+				s.problem = fmt.Errorf("the request shows %s %s", invocation.Name, invocation.Arguments)
+			}
+		}
+	}
+	_ = append(request.History, canister.User{}) // must not reach the next request
+	return s.Model.Exchange(ctx, request)
+}
+
+// A long history is not copied for each exchange.
+func TestHistoriesAreNotCopied(t *testing.T) {
+	const exchanges = 300
+	var lines []conversetest.Line
+	for range exchanges {
+		lines = append(lines, says(call, `{"name":"files__echo","arguments":{}}`))
+	}
+	script := conversetest.NewScript(append(lines, conversetest.Line{Text: "Done."})...)
+	inner := &seeing{Model: script, arrays: map[*canister.Canister]bool{}}
+	talk := converse.New(findtools.New(inner, &findtools.Options{Tools: "tools"}), servers(t), &converse.Options{
+		Limits: converse.Limits{Exchanges: exchanges + 1},
+	})
+	turn, err := talk.Ask(t.Context(), canister.Text("Go."))
+	if err := errors.Join(err, script.Err(), inner.problem); err != nil || turn.Text() != "Done." {
+		t.Fatalf("%v, %v", turn, err)
+	}
+	if n := len(inner.arrays); n > 20 {
+		t.Errorf("the history was copied %d times in %d exchanges", n, exchanges)
+	}
+}
+
+// A person who is asked about a call through call_tool is asked about the tool itself, with its
+// own arguments, and what they decide is about that call.
+func TestApprovalOfFoundTools(t *testing.T) {
+	for name, test := range map[string]struct {
+		decision converse.Decision
+		result   string
+	}{
+		"allow":  {converse.Allow(), `echo of {"a": 1}`},
+		"deny":   {converse.Deny("not now"), "not now"},
+		"change": {converse.Change(json.RawMessage(`{"a": 2}`)), `echo of {"a": 2}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := conversetest.NewScript(says(call, `{"name":"files__echo","arguments":{"a": 1}}`), conversetest.Line{Text: "Done."})
+			var asked []string
+			talk := converse.New(findtools.New(script, &findtools.Options{Tools: "tools"}), servers(t), &converse.Options{
+				Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {
+					asked = append(asked, fmt.Sprintf("%s %s of %s: %s", ask.Invocation.Name, ask.Tool, ask.Ensemble, ask.Arguments))
+					return test.decision, nil
+				},
+			})
+			_, err := talk.Ask(t.Context(), canister.Text("Go."))
+			if err := errors.Join(err, script.Err()); err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{`files__echo echo of files: {"a": 1}`}; !slices.Equal(asked, want) {
+				t.Errorf("it asks about %q, not %q", asked, want)
+			}
+			results := slices.DeleteFunc(talk.History(), func(c canister.Canister) bool { return c.Kind() != canister.KindResult })
+			if text := canister.TextOf(canister.ContentOf(results[0])); len(results) != 1 || !strings.Contains(text, test.result) {
+				t.Errorf("the result is %q", text)
+			}
+		})
+	}
+}
+
+// An approval that is waited for is about the tool too, and the call goes on in another
+// process, which shows the model what it wrote.
+func TestApprovalOfFoundToolsIsWaitedFor(t *testing.T) {
+	log := history.NewMemory()
+	options := &converse.Options{ID: "talk", Log: log, Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+		return converse.Defer(time.Hour, ""), nil
+	}}
+	first := conversetest.NewScript(says(call, `{"name":"files__echo","arguments":{"a": 1}}`))
+	turn, err := converse.New(findtools.New(first, &findtools.Options{Tools: "tools"}), servers(t), options).Ask(t.Context(), canister.Text("Go."))
+	if err != nil || turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 {
+		t.Fatalf("%+v, %v", turn, err)
+	}
+	if err := waits.Answer(t.Context(), log, "talk", canister.Answer{Wait: turn.Waits[0].ID, Verdict: canister.VerdictAllow, By: "ann"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	second := conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: shows(call, find, call+` {"name":"files__echo","arguments":{"a":1}}`)})
+	talk := converse.New(findtools.New(second, &findtools.Options{Tools: "tools"}), servers(t), options)
+	if turn, err = talk.Run(t.Context()); errors.Join(err, second.Err()) != nil || turn.Text() != "Done." {
+		t.Fatalf("%+v, %v", turn, errors.Join(err, second.Err()))
+	}
+	if last := talk.History()[len(talk.History())-2]; canister.TextOf(canister.ContentOf(last)) != `echo of {"a": 1}` {
+		t.Errorf("the result is %+v", last)
+	}
+}
+
+// Resources are found like tools, with the tool that reads them, if the model has it.
+func TestResourcesAreFound(t *testing.T) {
+	notes := ensemble.New("notes", local.Library{Resources: []local.Resource{
+		ensembletest.TextResource("note://onboarding", "Ask Ann."), ensembletest.TextResource("note://holidays", "In May."),
+	}}.Source(), nil)
+	reader, err := resourcetools.New("resources", notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, others := range [][]*ensemble.Ensemble{{notes, reader}, {notes}} {
+		tools, err := findtools.Ensemble("tools", others...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roster, err := ensemble.NewRoster(append(others, tools)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog, err := roster.Catalog(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		finder, _ := catalog.Find(find)
+		output, err := finder.Invoke(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{"query":"onboarding"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const line = `{"resource":"note://onboarding","server":"notes",`
+		text := canister.TextOf(output.Content)
+		if has := strings.Contains(text, line) && strings.Contains(text, `"read_with":"resources__read_resource"}`); has != (len(others) == 2) {
+			t.Errorf("with %d ensembles it finds\n%s", len(others), text)
+		}
+		if strings.Contains(text, "holidays") {
+			t.Errorf("it finds\n%s", text)
+		}
+	}
+	_ = notes.Close(t.Context())
 }

@@ -3,25 +3,50 @@
 package findtools
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/findcall"
 )
 
+// past is the history of the last request.
+type past struct {
+	of, wrapped []canister.Canister
+	shown       map[string]bool
+}
+
+// holds reports whether a history begins with the one of the last request: it is the same
+// array, which conversations only append to, and the same tools are shown.
+func (p *past) holds(history []canister.Canister, shown map[string]bool) bool {
+	return p != nil && len(p.of) > 0 && len(history) >= len(p.of) && &history[0] == &p.of[0] && maps.Equal(p.shown, shown)
+}
+
 // wrapped returns a history in which calls of tools that the model is not shown are calls of
 // call_tool, as the model wrote them. It depends on the name of the tool alone, so that the
-// same canister is always sent in the same form.
+// same canister is always sent in the same form. A conversation's history is not copied for
+// each request: only what was added is.
 func (m *Model) wrapped(history []canister.Canister, v *view) []canister.Canister {
-	wrapped := slices.Clone(history)
-	for i, c := range wrapped {
+	var before *past
+	if m.past != nil {
+		before = m.past.Swap(nil) // a concurrent request copies the whole
+	}
+	if !before.holds(history, v.shown) {
+		before = &past{}
+	}
+	wrapped := before.wrapped
+	for _, c := range history[len(wrapped):] {
 		if invocation, ok := c.(canister.Invocation); ok && !v.shown[invocation.Name] {
 			invocation.Arguments = findcall.Wrap(invocation.Name, invocation.Arguments)
 			invocation.Name = m.call
-			wrapped[i] = invocation
+			c = invocation
 		}
+		wrapped = append(wrapped, c)
 	}
-	return wrapped
+	if m.past != nil {
+		m.past.Store(&past{of: history, wrapped: wrapped, shown: v.shown})
+	}
+	return slices.Clip(wrapped)
 }
 
 // unwrapped returns the calls of a reply. A call of call_tool that names a tool is replaced by

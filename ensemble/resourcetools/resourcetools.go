@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/findcall"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/internal/toolname"
 	"github.com/consort-go/consort/internal/uritemplate"
@@ -59,7 +60,7 @@ func New(name string, ensembles ...*ensemble.Ensemble) (*ensemble.Ensemble, erro
 	if err != nil {
 		return nil, err
 	}
-	read, err := invoker.New("read_resource", "Read a resource by its URI.",
+	read, err := invoker.New(findcall.ReadName, findcall.ReadDescription,
 		func(ctx context.Context, arguments readArguments) (string, error) {
 			return readResource(ctx, roster, arguments)
 		}, options)

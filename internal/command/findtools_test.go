@@ -41,6 +41,11 @@ func TestAToolIsFoundAndCalled(t *testing.T) {
 	}
 	contains(t, "the last request", string(requests[len(requests)-1].Body), `"name":"tools__call_tool"`, `\"name\":\"library__echo\"`)
 
+	const rules = "[[approval.rules]]\ntools = [\"tools__*\"]\naction = \"allow\"\n[[approval.rules]]\ntools = [\"library__*\"]\naction = \"ask\"\n"
+	asking := file(t, fmt.Sprintf("[model]\nname = \"scripted\"\nbase_url = %q\nmax_retries = 0\n[tools]\nmode = \"search\"\n%s", model.URL(), rules), table)
+	o = consort(t, "--config", asking, "run", "--json", "Go.").expect(t, exit.Done)
+	contains(t, "a rule that asks, without a person", o.stdout, `"name":"library__echo"`, "DENIED")
+
 	o = consort(t, "tools", "--tokens", "--config", path).expect(t, exit.Done)
 	contains(t, "the cost", o.stdout, "2 tools: about ", " that the model has to find: about ")
 }

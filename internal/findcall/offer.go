@@ -110,12 +110,19 @@ func (t *Tool) line() ([]byte, error) {
 	return line.Bytes(), err
 }
 
-// Names returns the names of the definitions in a result of find_tools.
+// Names returns the names of the tools and the URIs of the resources in a result of
+// find_tools.
 func Names(result string) (names []string) {
 	for line := range strings.Lines(result) {
-		var found definition
-		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &found) == nil && found.Name != "" {
-			names = append(names, found.Name)
+		var found struct {
+			Name, Resource string
+			Template       string `json:"resource_template"`
+		}
+		if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &found) != nil {
+			continue
+		}
+		if name := found.Name + found.Resource + found.Template; name != "" {
+			names = append(names, name)
 		}
 	}
 	return names
