@@ -369,7 +369,7 @@ func TestHistoriesAreNotCopied(t *testing.T) {
 }
 
 // A person who is asked about a call through call_tool is asked about the tool itself, with its
-// own arguments, and what they decide is about that call.
+// own arguments, and decides about that call.
 func TestApprovalOfFoundTools(t *testing.T) {
 	for name, test := range map[string]struct {
 		decision converse.Decision

@@ -25,7 +25,7 @@ func (p *past) holds(history []canister.Canister, shown map[string]bool) bool {
 // wrapped returns a history in which calls of tools that the model is not shown are calls of
 // call_tool, as the model wrote them. It depends on the name of the tool alone, so that the
 // same canister is always sent in the same form. A conversation's history is not copied for
-// each request: only what was added is.
+// each request: only its new canisters are.
 func (m *Model) wrapped(history []canister.Canister, v *view) []canister.Canister {
 	var before *past
 	if m.past != nil {

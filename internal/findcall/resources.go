@@ -34,8 +34,8 @@ const (
 	longestResource = 2048
 )
 
-// FindResources returns the resources that fit a query best, each a line of JSON, and an empty
-// text if there are none.
+// FindResources returns the resources that fit a query best, each a line of JSON; the text
+// is empty if none fits.
 func FindResources(query Query, all []Resource) string {
 	entries := make([]toolsearch.Entry, len(all))
 	for i, r := range all {
