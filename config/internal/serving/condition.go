@@ -4,9 +4,12 @@ package serving
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 
 	"github.com/consort-go/consort/config/serve"
 
@@ -93,12 +96,54 @@ func (s offer) rulesOf() (func(ctx context.Context, client string) *clientRules,
 			known[client.Name] = s.rulesFor(client.Name, s.rulesAbout(client.Name, when, nil))
 		}
 	}
+	var recent recentRules
 	return func(ctx context.Context, client string) *clientRules {
 		if rules, ok := known[client]; ok {
 			return rules
 		}
-		return s.rulesFor(client, s.rulesAbout(client, when, trustedTexts(invoker.TrustedFrom(ctx))))
+		return s.rulesFor(client, recent.about(ctx, s, client, when))
 	}, nil
+}
+
+// recentRules remembers which rules are about clients with trusted values: conditions are slow
+// compared to a call.
+type recentRules struct {
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]string
+}
+
+// maxRecent bounds how many are remembered.
+const maxRecent = 4096
+
+// about returns what [offer.rulesAbout] returns for a client with the trusted values of a
+// context.
+func (r *recentRules) about(ctx context.Context, s offer, client string, when []*condition.Condition) string {
+	values := invoker.TrustedFrom(ctx)
+	text := strconv.AppendQuote(make([]byte, 0, 256), client)
+	for _, v := range values {
+		revealed, err := v.Reveal()
+		if err != nil {
+			return s.rulesAbout(client, when, trustedTexts(values))
+		}
+		text = strconv.AppendQuote(text, v.Name())
+		text = append(strconv.AppendInt(text, int64(len(revealed)), 10), ':')
+		text = append(text, revealed...)
+	}
+	key := sha256.Sum256(text) // values can be secret
+	r.mu.Lock()
+	about, ok := r.known[key]
+	r.mu.Unlock()
+	if ok {
+		return about
+	}
+	about = s.rulesAbout(client, when, trustedTexts(values))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil || len(r.known) >= maxRecent {
+		r.known = map[[sha256.Size]byte]string{}
+	}
+	r.known[key] = about
+	return about
 }
 
 // clientWithLists returns the name of a client of the configuration; empty for others.

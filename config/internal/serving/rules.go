@@ -20,7 +20,6 @@ import (
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/condition"
 	"github.com/consort-go/consort/internal/glob"
-	"github.com/consort-go/consort/invoker"
 )
 
 func clientRuleFields(rule *serve.Rule) []grammar.Field {
@@ -206,6 +205,7 @@ type chooser struct {
 	tools  Tools
 	when   []*condition.Condition // of the rules; nil for a rule without one
 	known  map[string]string      // which rules are about the clients of the configuration, by name; empty if values count
+	recent recentRules            // and about others
 
 	mu     sync.Mutex
 	chosen map[place]map[string]*ensemble.Selection // and by the rules that apply
@@ -226,7 +226,7 @@ func (c *chooser) of(ctx context.Context, client, profile string) *ensemble.Sele
 	at := place{client, profile}
 	about, known := c.known[client]
 	if !known {
-		about = c.serve.rulesAbout(client, c.when, trustedTexts(invoker.TrustedFrom(ctx)))
+		about = c.recent.about(ctx, c.serve, client, c.when)
 		at.client = c.serve.clientWithLists(client)
 	}
 	c.mu.Lock()
