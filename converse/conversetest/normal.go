@@ -32,6 +32,7 @@ var letters = map[canister.Kind]string{
 	canister.KindSupervisor: "s",
 	canister.KindDocument:   "d",
 	canister.KindInvocation: "i",
+	canister.KindIntent:     "n",
 }
 
 func newAliases(history []canister.Canister) *aliases {
@@ -74,8 +75,8 @@ func (a *aliases) of(id string) string {
 	return id
 }
 
-// canister returns c with aliases instead of IDs, including the CallID, and without its
-// time.
+// canister returns c with aliases instead of IDs, including the CallID, without its time, and
+// without the key of an intent, which differs like the IDs.
 func (a *aliases) canister(c canister.Canister) canister.Canister {
 	head := c.Header()
 	head.ID, head.Time = a.id(c), time.Time{}
@@ -88,6 +89,9 @@ func (a *aliases) canister(c canister.Canister) canister.Canister {
 		c = typed
 	case canister.Result:
 		typed.Invocation, typed.Parent = a.of(typed.Invocation), a.of(typed.Parent)
+		c = typed
+	case canister.Intent:
+		typed.Invocation, typed.Key = a.of(typed.Invocation), ""
 		c = typed
 	case canister.Document:
 		head.Metadata = a.mark(head.Metadata)

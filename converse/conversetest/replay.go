@@ -103,8 +103,9 @@ type player struct {
 	lines      []Line
 	calls      map[string]*playedCall // by the alias of the invocation
 
-	mu    sync.Mutex
-	alias map[string]string // alias of each invocation of this run, by ID
+	mu        sync.Mutex
+	alias     map[string]string     // alias of each invocation of this run, by ID
+	requested []canister.Invocation // calls that tools have made, and that did not run yet
 }
 
 // playedCall is the recorded behaviour of one call.
@@ -112,7 +113,9 @@ type playedCall struct {
 	arguments   string
 	progress    []invoker.Progress
 	result      canister.Result
-	interrupted bool // interrupted by the end of the turn
+	interrupted bool                    // interrupted by the end of the turn
+	rounds      [][]canister.Invocation // the calls that its tool made, and made together
+	answered    bool                    // a call of the last round has its result
 }
 
 // eventForm has the members of an event that the player reads.
@@ -155,13 +158,29 @@ func (p *player) readCanisters(turn turn) {
 		switch c := c.(type) {
 		case canister.Invocation:
 			p.calls[c.ID] = &playedCall{arguments: c.Arguments}
+			p.calls[c.Parent].made(c)
 		case canister.Result:
+			if program := p.calls[c.Parent]; program != nil {
+				program.answered = true
+			}
 			if call := p.calls[c.Invocation]; call != nil {
 				call.result = c
 				call.interrupted = c.Code == string(invoker.Canceled) && turn.cut()
 			}
 		}
 	}
+}
+
+// made adds a call that the tool of this one made. Inner is the model's own if c is nil.
+func (c *playedCall) made(inner canister.Invocation) {
+	if c == nil {
+		return
+	}
+	if last := len(c.rounds) - 1; last >= 0 && !c.answered {
+		c.rounds[last] = append(c.rounds[last], inner)
+		return
+	}
+	c.rounds, c.answered = append(c.rounds, []canister.Invocation{inner}), false
 }
 
 // cut reports whether the turn was ended while calls may have been running.
@@ -277,7 +296,7 @@ func (p *player) roster() (*ensemble.Roster, error) {
 		if tools[tool.Ensemble] == nil {
 			names = append(names, tool.Ensemble)
 		}
-		tools[tool.Ensemble] = append(tools[tool.Ensemble], &playedTool{p, invoker.Definition{
+		tools[tool.Ensemble] = append(tools[tool.Ensemble], &playedTool{p, ensemble.NameFor(tool.Ensemble, tool.Tool), invoker.Definition{
 			Name:        tool.Tool,
 			InputSchema: json.RawMessage(`{"type":"object"}`),
 			Exclusive:   tool.Exclusive,
@@ -299,17 +318,19 @@ func (p *player) roster() (*ensemble.Roster, error) {
 // playedTool is a fake that repeats the recorded behaviour of a tool.
 type playedTool struct {
 	player     *player
+	name       string // that models use
 	definition invoker.Definition
 }
 
 func (t *playedTool) Definition() *invoker.Definition { return &t.definition }
 
 func (t *playedTool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-	t.player.mu.Lock()
-	played := t.player.calls[t.player.alias[call.ID]]
-	t.player.mu.Unlock()
+	played := t.player.played(t.name, call)
 	if played == nil {
 		return invoker.Output{}, invoker.Failf(invoker.Internal, "The call is not in the transcript.")
+	}
+	if unmade, err := t.player.request(played, call.Tools); unmade || err != nil {
+		return invoker.Output{}, err
 	}
 	for _, progress := range played.progress {
 		call.Report(progress)
@@ -332,4 +353,55 @@ func (t *playedTool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Ou
 		}
 	}
 	return invoker.Output{Content: content, Metadata: played.result.Metadata}, nil
+}
+
+// played returns the recorded call of a tool, or nil. The IDs of calls that tools make are not
+// known before: such a call is found by its name and its arguments.
+func (p *player) played(name string, call *invoker.Call) *playedCall {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if alias := p.alias[call.ID]; alias != "" {
+		return p.calls[alias]
+	}
+	place := slices.IndexFunc(p.requested, func(i canister.Invocation) bool { return i.Name == name && i.Arguments == string(call.Arguments) })
+	if place < 0 { // an approval changed the arguments
+		place = slices.IndexFunc(p.requested, func(i canister.Invocation) bool { return i.Name == name })
+	}
+	if place < 0 {
+		return nil
+	}
+	alias := p.requested[place].ID
+	p.alias[call.ID], p.requested = alias, slices.Delete(p.requested, place, place+1)
+	return p.calls[alias]
+}
+
+// request requests the calls of the first round that was not made, and reports whether there
+// is one.
+func (p *player) request(played *playedCall, tools invoker.Tools) (unmade bool, err error) {
+	if tools == nil {
+		return false, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, round := range played.rounds {
+		for _, inner := range round {
+			arguments := json.RawMessage(inner.Arguments)
+			_, made, err := tools.Result(inner.CallID, inner.Name, arguments)
+			if err != nil {
+				return false, err
+			}
+			if made {
+				continue
+			}
+			unmade = true
+			if err := tools.Request(inner.CallID, inner.Name, arguments); err != nil {
+				return false, err
+			}
+			p.requested = append(p.requested, inner)
+		}
+		if unmade {
+			return true, nil
+		}
+	}
+	return false, nil
 }

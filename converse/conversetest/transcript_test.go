@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/runcode"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/invoker"
@@ -32,6 +33,7 @@ type scenario struct {
 	down    error // of a model that is asked first
 	lines   []conversetest.Line
 	options converse.Options
+	code    bool // there is the tool that runs programs
 	// hold plays the conversation through the recorder; nil sends one message.
 	hold func(t *testing.T, talk *converse.Conversation, record *conversetest.Recorder)
 }
@@ -44,6 +46,15 @@ var (
 
 func scenarios() []scenario {
 	return []scenario{
+		{
+			name: "program", code: true, options: converse.Options{Limits: converse.Limits{Parallel: 1}},
+			lines: []conversetest.Line{
+				{Calls: []conversetest.Call{
+					{Name: "code__run_code", Arguments: `{"program":"a = gather(lambda t: local__weather(text=t), [\"x\", \"y\", \"x\"])\nv, e = attempt(local__fail, text=\"z\")\nreturn a + [e[\"code\"]]"}`}, weather,
+				}},
+				{Text: "Done."},
+			},
+		},
 		{
 			name: "answer",
 			lines: []conversetest.Line{
@@ -218,8 +229,17 @@ func drain(t *testing.T, run func(func(converse.Event, error) bool)) {
 	}
 }
 
+// roster has the tools of the scenario.
+func (s scenario) roster(t *testing.T) *ensemble.Roster {
+	t.Helper()
+	if s.code {
+		return testRoster(t, runcode.Ensemble("code", nil))
+	}
+	return testRoster(t)
+}
+
 // testRoster has the tools of the scenarios.
-func testRoster(t *testing.T) *ensemble.Roster {
+func testRoster(t *testing.T, more ...*ensemble.Ensemble) *ensemble.Roster {
 	t.Helper()
 	tools := ensembletest.ServerTools()
 	report := ensembletest.NewTool("weather", tools[0].(*ensembletest.Tool).Invoke)
@@ -229,7 +249,7 @@ func testRoster(t *testing.T) *ensemble.Roster {
 		Metadata: canister.Fields{"meter": json.RawMessage("7")},
 	})
 	odd.Def.Exclusive = true
-	roster, err := ensemble.NewRoster(ensemble.Local("local", append(tools, report, odd)...))
+	roster, err := ensemble.NewRoster(append(more, ensemble.Local("local", append(tools, report, odd)...))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +279,7 @@ func (s scenario) play(t *testing.T) *conversetest.Transcript {
 // record holds the conversation of a scenario with a model and returns its transcript.
 func (s scenario) record(t *testing.T, model converse.Model) *conversetest.Transcript {
 	t.Helper()
-	roster := testRoster(t)
+	roster := s.roster(t)
 	talk := converse.New(model, roster, &s.options)
 	record := conversetest.Record(talk, roster)
 	if s.hold != nil {
@@ -304,7 +324,7 @@ func TestReplay(t *testing.T) {
 		synced(t, s, func(t *testing.T, s scenario) {
 			want := s.play(t)
 			for round := range 10 { // the order of what runs side by side differs
-				for name, roster := range map[string]*ensemble.Roster{"tools": testRoster(t), "fakes": nil} {
+				for name, roster := range map[string]*ensemble.Roster{"tools": s.roster(t), "fakes": nil} {
 					got, err := want.Replay(t.Context(), roster, &s.options)
 					if err != nil {
 						t.Fatalf("%s: %v", name, err)

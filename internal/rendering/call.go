@@ -137,11 +137,11 @@ func (s Style) callLine(mark string, sign ink, call canister.Invocation, took, l
 	return spans
 }
 
-// fitArguments returns arguments cut to room columns. Of a path that is too long the end
-// is shown.
+// fitArguments returns arguments cut to room columns. The end of a path that is too long is
+// shown, and the beginning of everything else, such as a program.
 func (s Style) fitArguments(all, first string, room int) string {
 	more := s.symbols().more
-	if columns(first) > room && strings.Contains(first, "/") && room > 2*columns(more) {
+	if columns(first) > room && strings.Contains(first, "/") && !strings.ContainsAny(first, "()\"") && room > 2*columns(more) {
 		return more + lastColumns(first, room-columns(more))
 	}
 	return s.fit(all, room)

@@ -77,7 +77,7 @@ func TestFoldedCalls(t *testing.T) {
 	golden(t, "folded", Style{}, func(s Style) (rows []string) {
 		rows = append(rows, CompletedCall(s, 0, completed("tools__find_tools", `{"query":"edit file"}`, "", 20*time.Millisecond, said(found)), nil)...)
 		rows = append(rows, CompletedCall(s, 0, completed("tools__find_tools", `{"query":"xyzzy"}`, "", 0, said("No tool has one of these words.")), nil)...)
-		program := `{"program":"issues = tracker__list_issues()\nreturn [i for i in issues]"}`
+		program := `{"program":"issues = tracker__list_issues(path=\"/a/b\")\nreturn [i for i in issues]"}`
 		rows = append(rows, CompletedCall(s, 0, completed("code__run_code", program, "", 2*time.Second, said(`["Crash at login"]`)), &made)...)
 		return append(rows, CompletedCall(s, 0, completed("code__run_code", program, "EXECUTION_FAILED", time.Second, said("program:1:9: DENIED")), &one)...)
 	})
