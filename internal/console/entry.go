@@ -61,7 +61,7 @@ func (c *Console) entry(p *person, info history.Info, e transcript.Entry) part {
 	}
 	var facts []part
 	for _, remark := range remarks {
-		facts = append(facts, el("li", text(remark)))
+		facts = append(facts, el("li", text(c.Redact(remark))))
 	}
 	number := strconv.Itoa(e.Number)
 	return el("li", id(entryID(e)), class("entry "+kind),
@@ -128,7 +128,7 @@ func (c *Console) call(info history.Info, e transcript.Entry, call canister.Invo
 		remarks = append(remarks, result.Code)
 	}
 	said := c.Redact(display.Contents(result.Content))
-	return group(append(parts, details(len(said) < longText, text(summary), pre(said), c.images(info, e.Result.Number, result.Content)))...), remarks
+	return group(append(parts, details(len(said) < longText, text(c.Redact(summary)), pre(said), c.images(info, e.Result.Number, result.Content)))...), remarks
 }
 
 // contents returns the content of a message, in which text is Markdown.
@@ -154,7 +154,7 @@ func (c *Console) images(info history.Info, number int, contents []canister.Cont
 	var all []part
 	for i, one := range contents {
 		if image, ok := one.(canister.ImageContent); ok {
-			name := display.Content(image)
+			name := c.Redact(display.Content(image))
 			if slices.Contains(pictures, http.DetectContentType(image.Data)) {
 				all = append(all, el("p", el("img", attr("alt", name), attr("loading", "lazy"), attr("src", fmt.Sprintf("%s/images/%d/%d", pathOf(info.ID), number, i)))))
 				continue

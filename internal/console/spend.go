@@ -140,10 +140,10 @@ func (c *Console) sums(head string, sums map[string]*amount, byName bool) part {
 	for _, name := range names {
 		sum := sums[name]
 		if isCalls {
-			rows = append(rows, row(text(name), text(strconv.FormatInt(sum.calls, 10))))
+			rows = append(rows, row(text(c.Redact(name)), text(strconv.FormatInt(sum.calls, 10))))
 			continue
 		}
-		rows = append(rows, row(text(name), text(strconv.FormatInt(sum.tokens, 10)), text(c.money(sum.money))))
+		rows = append(rows, row(text(c.Redact(name)), text(strconv.FormatInt(sum.tokens, 10)), text(c.money(sum.money))))
 	}
 	return table("Spending by "+head, heads, rows...)
 }

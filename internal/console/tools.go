@@ -194,7 +194,9 @@ func (c *Console) callTool(w http.ResponseWriter, r *http.Request, p *person) {
 	}
 	arguments, err := json.RawMessage(r.PostForm.Get("arguments")), error(nil)
 	if r.PostForm.Get("form") == "fields" {
-		arguments, err = schemaValues(tool.Definition().InputSchema, r.PostForm)
+		if arguments, err = schemaValues(tool.Definition().InputSchema, r.PostForm); err != nil {
+			err = invoker.Failf(invoker.InvalidArguments, "%s", err)
+		}
 	}
 	var output invoker.Output
 	began := c.Now()

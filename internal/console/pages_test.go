@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/internal/testing/consolestage"
+)
+
+// begun begins a conversation in the browser of a person and returns its path when its turn
+// has ended as far as want, a text of its page.
+func begun(t *testing.T, s *consolestage.Stage, p *consolestage.Person, want string) (path string) {
+	t.Helper()
+	reply := p.Post("/conversations", "message", "Do it.")
+	if reply.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s\n%s", reply.Status, p.Get("/conversations").Text)
+	}
+	path = strings.TrimPrefix(reply.Header.Get("Location"), "/console")
+	until(t, s, p, path, want)
+	return path
+}
+
+// until follows the stream of a conversation until its page has a text.
+func until(t *testing.T, s *consolestage.Stage, p *consolestage.Person, path, want string) {
+	t.Helper()
+	response := p.Open(http.MethodGet, path+"/live?after=1", nil, "Accept", "text/event-stream")
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "event: ended") || strings.HasPrefix(lines.Text(), "event: entry") {
+			if strings.Contains(p.Get(path).Text, want) {
+				return
+			}
+		}
+	}
+	t.Fatalf("%s lacks %q:\n%s", path, want, p.Get(path).Text)
+}
+
+// A conversation that is begun in the console shows its calls, waits for an approval, and
+// continues with the answer of the person; the audit has who did what.
+func TestApprovalInTheConsole(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{
+		{Calls: []conversetest.Call{{Name: "local__edit_file", Arguments: `{"path":"a.txt","old_text":"one","new_text":"two"}`}}},
+		{Text: "It is done."},
+	}})
+	ada := s.Login(t, consolestage.Ada)
+	path := begun(t, s, ada, "May this call be made?")
+	page := ada.Get("/waiting").Text
+	form := regexp.MustCompile(`action="/console(/waiting/[^"]+)"`).FindStringSubmatch(page)
+	for _, want := range []string{"local__edit_file", "- one", "+ two", "Allow this call"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page of waits lacks %q:\n%s", want, page)
+		}
+	}
+	if reply := ada.Post(form[1], "verdict", "allow"); reply.StatusCode != http.StatusSeeOther {
+		t.Fatal(reply.Status)
+	}
+	until(t, s, ada, path, "It is done.")
+	page = ada.Get(path).Text
+	for _, want := range []string{"replaced in a.txt", "allowed by ada", "took "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the conversation lacks %q:\n%s", want, page)
+		}
+	}
+	if reply := ada.Post(form[1], "verdict", "allow"); reply.StatusCode != http.StatusSeeOther || !strings.Contains(ada.Get("/waiting").Text, "was answered already") {
+		t.Errorf("the second answer: %s", reply.Status)
+	}
+	trail, err := os.ReadFile(s.Audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range []string{"login", "begin", "answer"} {
+		if !regexp.MustCompile(`"asker":"console","client_name":"ada".*"tool":"` + action + `"`).Match(trail) {
+			t.Errorf("the audit lacks %s:\n%s", action, trail)
+		}
+	}
+}
+
+// A question of a tool is a form, whose answer the tool gets.
+func TestQuestionInTheConsole(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{
+		{Calls: []conversetest.Call{{Name: "local__book_seat", Arguments: `{}`}}}, {Text: "Booked."},
+	}})
+	ada := s.Login(t, consolestage.Ada)
+	path := begun(t, s, ada, "Which seat?")
+	form := regexp.MustCompile(`action="/console(/waiting/[^"]+)"`).FindStringSubmatch(ada.Get(path).Text)
+	ada.Post(form[1], "verdict", "accept", "v-seat", "roof")
+	if page := ada.Get("/waiting").Text; !strings.Contains(page, "notice failed") {
+		t.Errorf("an answer that is not a choice is accepted:\n%s", page)
+	}
+	ada.Post(form[1], "verdict", "accept", "v-seat", "aisle")
+	until(t, s, ada, path, "Booked.")
+	if page := ada.Get(path).Text; !strings.Contains(page, "booked: aisle") {
+		t.Errorf("the tool has another answer:\n%s", page)
+	}
+}
+
+// The stream of a conversation continues after the last event, also a stream that was cut
+// off, and sends each entry as the page has it.
+func TestLiveContinues(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{Text: "First."}, {Text: "Second."}}})
+	ada := s.Login(t, consolestage.Ada)
+	path := begun(t, s, ada, "First.")
+	ada.Post(path+"/send", "message", "And?")
+	until(t, s, ada, path, "Second.")
+	entry := func(after string) (ids []string) {
+		response := ada.Open(http.MethodGet, path+"/live?after=1", nil, "Accept", "text/event-stream", "Last-Event-ID", after)
+		defer response.Body.Close()
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			if data, ok := strings.CutPrefix(lines.Text(), `data: {"html"`); ok {
+				var e struct{ ID, HTML string }
+				if err := json.Unmarshal([]byte(`{"html"`+data), &e); err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, e.ID)
+				if !strings.Contains(ada.Get(path).Text, e.HTML) {
+					t.Errorf("the page lacks %s", e.HTML)
+				}
+			}
+			if len(ids) > 0 && ids[len(ids)-1] == "c4" {
+				return ids
+			}
+		}
+		t.Fatal("the stream ended")
+		return nil
+	}
+	for after, want := range map[string]string{"1": "[c2 c3 c4]", "2": "[c3 c4]", "3": "[c4]"} {
+		if got := fmt.Sprint(entry(after)); got != want {
+			t.Errorf("after %s: %s, want %s", after, got, want)
+		}
+	}
+	for _, bad := range []string{"0", "99", "x"} {
+		if reply := ada.Get(path + "/live?after=" + bad); reply.StatusCode != http.StatusBadRequest {
+			t.Errorf("after=%s: %s", bad, reply.Status)
+		}
+	}
+}
+
+// A list finds conversations by tool and failure, and continues where it stopped.
+func TestHistoryPages(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	for i := range 120 {
+		call := canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "i", Name: fmt.Sprintf("tool_%d", i%2), Arguments: "{}"}
+		code := map[bool]string{true: "TIMEOUT"}[i%3 == 0]
+		stored(t, s.Store, fmt.Sprintf("c%03d", i), "owner-ada", canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("x")},
+			canister.Assistant{Head: canister.Head{ID: "a"}}, call, canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Code: code},
+			canister.Assistant{Head: canister.Head{ID: "b"}, Content: canister.Texts("y")})
+	}
+	ada := s.Login(t, consolestage.Ada)
+	link, older := regexp.MustCompile(`/console/conversations/(c\d+)"`), regexp.MustCompile(`href="/console(/conversations\?[^"]*before=[^"]*)"`)
+	for query, want := range map[string]int{"": 120, "tool=tool_1": 60, "failed=1": 40, "failed=1&tool=tool_1": 20} {
+		seen := map[string]bool{}
+		for path := "/conversations?" + query; path != ""; {
+			page := ada.Get(path).Text
+			for _, found := range link.FindAllStringSubmatch(page, -1) {
+				seen[found[1]] = true
+			}
+			path = ""
+			if next := older.FindStringSubmatch(page); next != nil {
+				path = strings.ReplaceAll(next[1], "&amp;", "&")
+			}
+		}
+		if len(seen) != want {
+			t.Errorf("%q finds %d, want %d", query, len(seen), want)
+		}
+	}
+}
+
+// A tool is called with a form or with JSON, and its failure is shown.
+func TestCallInTheConsole(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	ada := s.Login(t, consolestage.Ada)
+	for _, c := range []struct {
+		fields []string
+		want   string
+	}{
+		{[]string{"form", "fields", "v-city", "Oslo"}, "Snow in Oslo."},
+		{[]string{"arguments", `{"city":"Bergen"}`}, "Snow in Bergen."},
+		{[]string{"form", "fields", "v-city", "Atlantis"}, "NOT_FOUND"},
+		{[]string{"form", "fields"}, "INVALID_ARGUMENTS"},
+		{[]string{"arguments", `{`}, "INVALID_ARGUMENTS"},
+	} {
+		if reply := ada.Post("/tools/local__weather", c.fields...); !strings.Contains(reply.Text, c.want) {
+			t.Errorf("%q: %s\n%s", c.fields, reply.Status, reply.Text)
+		}
+	}
+	if reply := ada.Post("/tools/nothing"); reply.StatusCode != http.StatusNotFound {
+		t.Error(reply.Status)
+	}
+}
