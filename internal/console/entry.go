@@ -206,5 +206,5 @@ func (c *Console) forkForm(p *person, info history.Info, e transcript.Entry) par
 	at := e.Number
 	return c.form(p, strings.TrimPrefix(pathOf(info.ID), Prefix)+"/fork", class("inline"),
 		el("input", attr("type", "hidden"), attr("name", "at"), attr("value", strconv.Itoa(at))),
-		el("button", class("plain"), attr("aria-label", fmt.Sprintf("Fork after canister %d", at)), text("Fork from here")))
+		el("button", class("plain"), attr("aria-label", fmt.Sprintf("Fork from here, after canister %d", at)), text("Fork from here")))
 }

@@ -41,13 +41,13 @@ func (c *Console) pendingPin(p *person, e *pins.Entry) part {
 	var changes []part
 	for _, change := range e.Changes() {
 		lines := strings.Join(linediff.Lines(change.Before, change.After), "\n")
-		changes = append(changes, el("h4", text(change.Part)), diffLines(c.Redact(lines)))
+		changes = append(changes, el("h3", text(change.Part)), diffLines(c.Redact(lines)))
 	}
 	title := e.Tool
 	if e.IsNew() {
 		title += " (new)"
 	}
-	return el("article", class("wait"), el("h3", text(e.Ensemble+": "+title)),
+	return el("article", class("wait"), el("h2", text(e.Ensemble+": "+title)),
 		el("p", class("faint"), text("seen "), moment(e.Pending.Seen)), group(changes...),
 		c.form(p, "/pins", el("input", attr("type", "hidden"), attr("name", "ensemble"), attr("value", e.Ensemble)),
 			el("input", attr("type", "hidden"), attr("name", "tool"), attr("value", e.Tool)),

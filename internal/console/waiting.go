@@ -111,7 +111,7 @@ func (c *Console) waitItem(ctx context.Context, p *person, info history.Info, wa
 	}
 	name := cmp.Or(info.Title, info.ID)
 	return el("article", class("wait"),
-		el("h3", text(c.Redact(title))),
+		el("h2", text(c.Redact(title))),
 		el("ul", class("remarks"),
 			el("li", el("a", href(pathOf(info.ID)), text(c.Redact(name)))),
 			el("li", text("since "), moment(wait.Time)), el("li", text("until "), moment(wait.Deadline)),
