@@ -10,7 +10,6 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/openai/openai-go/v3/option"
 )
 
 const opening = `{"messages":[`
@@ -46,9 +45,8 @@ func (c *chat) Encode() ([]byte, *modelapi.BodyRef, error) {
 }
 
 // Post implements [modelapi.API].
-func (c *chat) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
-	err = c.m.post(ctx, "chat/completions", body, &res, option.WithMiddleware(middleware))
-	return res, err
+func (c *chat) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (*http.Response, error) {
+	return c.m.send(ctx, "chat/completions", body, middleware)
 }
 
 // Read implements [modelapi.API].

@@ -14,7 +14,6 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/openai/openai-go/v3/option"
 )
 
 // responses is one request to Responses. The server keeps nothing: each request has the
@@ -44,9 +43,8 @@ func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
 }
 
 // Post implements [modelapi.API].
-func (r *responses) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
-	err = r.m.post(ctx, "responses", body, &res, option.WithMiddleware(middleware))
-	return res, err
+func (r *responses) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (*http.Response, error) {
+	return r.m.send(ctx, "responses", body, middleware)
 }
 
 // Read implements [modelapi.API].
