@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/config"
 	configserve "github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/command/logins"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
@@ -84,7 +85,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		Client:      mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
 		Telemetry:   seen,
 		Replaceable: p.needs.replaceable,
-		LoginHint:   loginHint,
+		LoginHint:   logins.Hint,
 		ForClients:  p.needs.forClients,
 	}
 	assembly, err := p.reassemble(cfg, nil)
@@ -103,8 +104,8 @@ func (p *program) reassemble(cfg *config.Config, previous *config.Assembly) (*co
 	}
 	options := p.assembling
 	options.Previous = previous
-	if storesLogins(cfg) { // otherwise there need not be a place for them
-		if options.Logins, err = p.openLogins(cfg); err != nil {
+	if stored := p.loginsOf(cfg); stored.ArePersonal() { // otherwise there need not be a place for them
+		if options.Logins, err = stored.Open(); err != nil {
 			return nil, err
 		}
 	}

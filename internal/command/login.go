@@ -6,30 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/consort-go/consort/config"
-	"github.com/consort-go/consort/internal/browser"
+	"github.com/consort-go/consort/internal/command/logins"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/histories"
-	"github.com/consort-go/consort/internal/keyring"
-	"github.com/consort-go/consort/internal/loginkey"
-	"github.com/consort-go/consort/internal/reports"
-	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/mcpadapter/login"
 	"github.com/spf13/cobra"
 )
-
-// loginKeyVariable names the environment variable with the key of the stored logins.
-const loginKeyVariable = "CONSORT_LOGIN_KEY"
 
 // loginLimit bounds the wait for a person.
 const loginLimit = 15 * time.Minute
@@ -69,59 +55,16 @@ func loginsCommand(p *program) *cobra.Command {
 	}, "print one JSON document")
 }
 
-// openLogins returns the user's stored logins.
-func (p *program) openLogins(cfg *config.Config) (login.Store, error) {
-	folder, err := histories.StateFile("logins")
-	if err != nil {
-		return nil, exit.Usagef("there is no place for stored logins: %w; set HOME or XDG_STATE_HOME", err)
-	}
-	key, err := p.loginKey(cfg, folder)
-	if err != nil {
-		return nil, err
-	}
-	return login.NewFiles(folder, key), nil
+// loginsOf returns the logins of a configuration.
+func (p *program) loginsOf(cfg *config.Config) *logins.Logins {
+	return &logins.Logins{Config: cfg, File: p.location.Name(), Note: func(text string) { p.screen.Note("%s", display.Line(text)) }}
 }
-
-// loginKey returns the key of the logins in a folder: from the variable, or from the place
-// that [logins] names.
-func (p *program) loginKey(cfg *config.Config, folder string) (func() ([]byte, error), error) {
-	if text := os.Getenv(loginKeyVariable); text != "" {
-		key, err := login.KeyFromText(text)
-		if err != nil {
-			return nil, exit.Usagef("%s: %w", loginKeyVariable, err)
-		}
-		return func() ([]byte, error) { return key, nil }, nil
-	}
-	file := filepath.Join(folder, "key")
-	key := &loginkey.Key{
-		File: file, Keyring: keyring.New(file), Place: loginkey.Place(cfg.Logins.Key),
-		Note: func(text string) { p.screen.Note("%s", display.Line(text)) },
-	}
-	return key.Bytes, nil
-}
-
-// canStoreLogins reports why a login could not be stored, before the person logs in.
-func (p *program) canStoreLogins(cfg *config.Config) error {
-	folder, err := histories.StateFile("logins")
-	if err != nil {
-		return nil // openLogins says so
-	}
-	key, err := p.loginKey(cfg, folder)
-	if err != nil {
-		return err
-	}
-	_, err = key()
-	return err
-}
-
-// loginHint tells a person how to log in at a server.
-func loginHint(server string) string { return "type: consort login " + server }
 
 // loginAt returns the login at a server of the configuration, and closes it after use.
 func loginAt(p *program, cfg *config.Config, name string, use func(*login.Client) error) (err error) {
 	server := cfg.MCP[name]
 	if server == nil {
-		return exit.Usagef("there is no server %q with a login; %s", name, loginNamesText(p, cfg))
+		return exit.Usagef("there is no server %q with a login; %s", name, p.loginsOf(cfg).Text())
 	}
 	options := server.LoginOptions()
 	if options == nil {
@@ -134,10 +77,10 @@ func loginAt(p *program, cfg *config.Config, name string, use func(*login.Client
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	if options.Store, err = p.openLogins(cfg); err != nil {
+	if options.Store, err = p.loginsOf(cfg).Open(); err != nil {
 		return err
 	}
-	options.Hint, options.Logger = loginHint(name), assembly.Logger
+	options.Hint, options.Logger = logins.Hint(name), assembly.Logger
 	client, err := login.New(options)
 	if err != nil {
 		return exit.Usagef("%s: mcp.%s.oauth: %w", p.location.Name(), name, err)
@@ -146,37 +89,13 @@ func loginAt(p *program, cfg *config.Config, name string, use func(*login.Client
 	return use(client)
 }
 
-// loginNamesText lists the servers that have a login.
-func loginNamesText(p *program, cfg *config.Config) string {
-	names := namesWithLogin(cfg)
-	if len(names) == 0 {
-		return fmt.Sprintf("%s has none: a server gets one with a table such as [mcp.linear.oauth]", p.location.Name())
-	}
-	return fmt.Sprintf("%s has %s", p.location.Name(), strings.Join(names, ", "))
-}
-
-func namesWithLogin(cfg *config.Config) []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(cfg.MCP)) {
-		if s := cfg.MCP[name]; s != nil && s.OAuth != nil {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// storesLogins reports whether a person logs in at a server.
-func storesLogins(cfg *config.Config) bool {
-	return slices.ContainsFunc(namesWithLogin(cfg), func(name string) bool { return cfg.MCP[name].OAuth.StoresLogins() })
-}
-
 // loginNames completes the names of servers that have a login.
 func (p *program) loginNames(context.Context) ([]string, error) {
 	cfg, err := p.load()
 	if err != nil {
 		return nil, err
 	}
-	return namesWithLogin(cfg), nil
+	return p.loginsOf(cfg).Names(), nil
 }
 
 func runLogin(ctx context.Context, p *program, name string, noBrowser bool) error {
@@ -185,12 +104,12 @@ func runLogin(ctx context.Context, p *program, name string, noBrowser bool) erro
 		return err
 	}
 	return loginAt(p, cfg, name, func(client *login.Client) error {
-		if err := p.canStoreLogins(cfg); err != nil {
+		if err := p.loginsOf(cfg).CanStore(); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, loginLimit, fmt.Errorf("nothing happened within %s", loginLimit))
 		defer cancel()
-		l, err := client.Login(ctx, p.loginPrompt(name, noBrowser))
+		l, err := client.Login(ctx, logins.Prompt(p.screen, p.stdin, name, noBrowser))
 		if err != nil {
 			return fmt.Errorf("logging in at %q: %w", name, err)
 		}
@@ -203,48 +122,6 @@ func runLogin(ctx context.Context, p *program, name string, noBrowser bool) erro
 		p.screen.Print(fmt.Sprintf("logged in at %s (%s): %s\n", display.Line(name), display.Line(l.Issuer), lasts))
 		return p.screen.Err()
 	})
-}
-
-// loginPrompt says how a login reaches the person.
-func (p *program) loginPrompt(name string, noBrowser bool) *login.Prompt {
-	prompt := &login.Prompt{Visit: func(ctx context.Context, address string) error {
-		opened := !noBrowser && hasScreen() && browser.Open(ctx, address) == nil
-		if opened {
-			p.screen.Note("A browser opens to log in at %s. If it does not, open this address:\n\n%s\n", display.Line(name), display.Line(address))
-		} else {
-			p.screen.Note("To log in at %s, open this address in a browser:\n\n%s\n", display.Line(name), display.Line(address))
-		}
-		return ctx.Err()
-	}}
-	if !noBrowser {
-		return prompt
-	}
-	prompt.Enter = func(_ context.Context, code login.Code) error {
-		p.screen.Note("To log in at %s, open %s on any device and enter the code %s", display.Line(name), code.Address, code.Code)
-		if code.Complete != "" {
-			p.screen.Note("or open %s", code.Complete)
-		}
-		return nil
-	}
-	prompt.Paste = func(ctx context.Context) (string, error) {
-		p.screen.Note("On another machine, the browser ends at a page that it cannot open. Paste its address here:")
-		address, err := terminal.NewUser(p.screen, p.stdin, nil, nil).Message(ctx, "> ")
-		if errors.Is(err, io.EOF) { // wait: the browser may be on this machine
-			<-ctx.Done()
-			err = ctx.Err()
-		}
-		return address, err
-	}
-	return prompt
-}
-
-// hasScreen reports whether a browser that is opened could be seen.
-func hasScreen() bool {
-	switch runtime.GOOS {
-	case "windows", "darwin":
-		return os.Getenv("SSH_CONNECTION") == ""
-	}
-	return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
 }
 
 func runLogout(ctx context.Context, p *program, name string) error {
@@ -271,7 +148,7 @@ func runLogout(ctx context.Context, p *program, name string) error {
 	if cfg.MCP[name] != nil || !strings.Contains(name, "://") {
 		return loginAt(p, cfg, name, logout)
 	}
-	store, err := p.openLogins(cfg)
+	store, err := p.loginsOf(cfg).Open()
 	if err != nil {
 		return err
 	}
@@ -288,28 +165,14 @@ func runLogins(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	store, err := p.openLogins(cfg)
+	all := p.loginsOf(cfg)
+	store, err := all.Open()
 	if err != nil {
 		return err
 	}
-	list := reports.NewLoginList()
-	stored, unreadable := store.List(ctx)
-	for _, name := range namesWithLogin(cfg) {
-		options := cfg.MCP[name].LoginOptions()
-		options.Store = store
-		client, err := login.New(options)
-		if err != nil {
-			return exit.Usagef("%s: mcp.%s.oauth: %w", p.location.Name(), name, err)
-		}
-		l, _ := client.Stored(ctx) // unreadable says why
-		_ = client.Close()
-		list.Add(name, options, l)
-		if l != nil {
-			stored = slices.DeleteFunc(stored, func(other *login.Login) bool { return other.Key == l.Key })
-		}
-	}
-	for _, l := range stored { // of another configuration
-		list.Add("", &login.Options{URL: l.Resource}, l)
+	list, unreadable, err := all.List(ctx, store)
+	if err != nil {
+		return err
 	}
 	if p.json {
 		return errors.Join(p.screen.PrintDocument(list), unreadable)

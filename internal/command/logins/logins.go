@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logins opens and lists the logins at servers that a person has stored.
+package logins
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/keyring"
+	"github.com/consort-go/consort/internal/loginkey"
+	"github.com/consort-go/consort/internal/reports"
+	"github.com/consort-go/consort/mcpadapter/login"
+)
+
+// KeyVariable names the environment variable with the key of the stored logins.
+const KeyVariable = "CONSORT_LOGIN_KEY"
+
+// Logins are the logins of a configuration.
+type Logins struct {
+	Config *config.Config
+	File   string // the name of the configuration, for messages
+	Note   func(text string)
+}
+
+// Open returns the stored logins.
+func (l *Logins) Open() (login.Store, error) {
+	folder, err := histories.StateFile("logins")
+	if err != nil {
+		return nil, exit.Usagef("there is no place for stored logins: %w; set HOME or XDG_STATE_HOME", err)
+	}
+	key, err := l.key(folder)
+	if err != nil {
+		return nil, err
+	}
+	return login.NewFiles(folder, key), nil
+}
+
+// key returns the key of the logins in a folder: from the variable, or from the place
+// that [logins] names.
+func (l *Logins) key(folder string) (func() ([]byte, error), error) {
+	if text := os.Getenv(KeyVariable); text != "" {
+		key, err := login.KeyFromText(text)
+		if err != nil {
+			return nil, exit.Usagef("%s: %w", KeyVariable, err)
+		}
+		return func() ([]byte, error) { return key, nil }, nil
+	}
+	file := filepath.Join(folder, "key")
+	key := &loginkey.Key{File: file, Keyring: keyring.New(file), Place: loginkey.Place(l.Config.Logins.Key), Note: l.Note}
+	return key.Bytes, nil
+}
+
+// CanStore reports why a login could not be stored, before the person logs in.
+func (l *Logins) CanStore() error {
+	folder, err := histories.StateFile("logins")
+	if err != nil {
+		return nil // Open says so
+	}
+	key, err := l.key(folder)
+	if err != nil {
+		return err
+	}
+	_, err = key()
+	return err
+}
+
+// Hint tells a person how to log in at a server.
+func Hint(server string) string { return "type: consort login " + server }
+
+// Text lists the servers that have a login.
+func (l *Logins) Text() string {
+	names := l.Names()
+	if len(names) == 0 {
+		return l.File + " has none: a server gets one with a table such as [mcp.linear.oauth]"
+	}
+	return l.File + " has " + strings.Join(names, ", ")
+}
+
+// Names returns the servers that have a login, sorted.
+func (l *Logins) Names() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(l.Config.MCP)) {
+		if s := l.Config.MCP[name]; s != nil && s.OAuth != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ArePersonal reports whether a person logs in at a server.
+func (l *Logins) ArePersonal() bool {
+	return slices.ContainsFunc(l.Names(), func(name string) bool { return l.Config.MCP[name].OAuth.StoresLogins() })
+}
+
+// List returns the servers that have a login, and the stored logins of other configurations.
+// The error unreadable is about logins that could not be read.
+func (l *Logins) List(ctx context.Context, store login.Store) (list *reports.LoginList, unreadable, err error) {
+	list = reports.NewLoginList()
+	stored, unreadable := store.List(ctx)
+	for _, name := range l.Names() {
+		options := l.Config.MCP[name].LoginOptions()
+		options.Store = store
+		client, err := login.New(options)
+		if err != nil {
+			return nil, nil, exit.Usagef("%s: mcp.%s.oauth: %w", l.File, name, err)
+		}
+		found, _ := client.Stored(ctx) // unreadable says why
+		_ = client.Close()
+		list.Add(name, options, found)
+		if found != nil {
+			stored = slices.DeleteFunc(stored, func(other *login.Login) bool { return other.Key == found.Key })
+		}
+	}
+	for _, other := range stored {
+		list.Add("", &login.Options{URL: other.Resource}, other)
+	}
+	return list, unreadable, nil
+}
