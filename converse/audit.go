@@ -8,6 +8,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/consort-go/consort/converse/internal/tally"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/ensemble"
@@ -24,7 +26,7 @@ import (
 type auditor struct {
 	opts  *Options
 	guard *guard
-	spent *spending
+	spent *tally.Tally
 	spans toolSpans
 }
 
@@ -41,7 +43,7 @@ func (a *auditor) record(ctx context.Context, o outcome, failure *invoker.Failur
 	if o.call.recorded.Swap(true) {
 		return // a call that was left behind has returned
 	}
-	a.spent.invocation()
+	a.spent.Invocation()
 	if failure != nil {
 		a.logFailure(ctx, o.call.invocation, failure)
 	}

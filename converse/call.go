@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/consort-go/consort/converse/internal/spilling"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/bounds"
@@ -213,7 +215,10 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 		}
 	}
 	c.at.Store("Options.Redact")
-	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.turn.guard.log, func() { c.at.Store("Options.Spill") }}.keep
+	spill := spilling.Spiller{
+		Context: b.ctx, Conversation: b.opts.ID, Spill: b.opts.Spill, Logger: b.turn.guard.log,
+		Begins: func() { c.at.Store("Options.Spill") },
+	}.Keep
 	note, limit := b.changeOf(c)
 	content, metadata := bounds.Writable(b.clean.Contents(bounds.ByValue(result.Content)), b.clean.Fields(result.Metadata))
 	content, metadata = bounds.Metadata(bounds.Contents(content, limit, spill), metadata, limit, spill)

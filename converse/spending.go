@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/converse/internal/tally"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/owner"
@@ -258,7 +260,7 @@ type asker struct {
 	opts    *Options
 	guard   *guard
 	account *account
-	spent   *spending
+	spent   *tally.Tally
 	counted int // the number of tools in the request of the last reply
 }
 

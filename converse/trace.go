@@ -18,49 +18,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// spending is the use of the model and tools by a piece of work, including its tools'
-// exchanges.
-type spending struct {
-	mu          sync.Mutex
-	exchanges   int // begun, including failed ones
-	invocations int
-	usage       canister.Usage
-	finish      canister.Finish // of the latest exchange
-}
-
-func (s *spending) exchange(message canister.Assistant) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.exchanges++
-	if message.Usage != nil {
-		s.usage = s.usage.Add(*message.Usage)
-	}
-	if message.Finish != "" {
-		s.finish = message.Finish
-	}
-}
-
-func (s *spending) invocation() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.invocations++
-}
-
 // endTrace ends the span of the work. It runs last.
 func (t *turn) endTrace() {
 	t.auditor.spans.end()
 	if t.agent == nil {
 		return
 	}
-	t.spent.mu.Lock()
-	result := telemetry.AgentResult{
-		Reason:      string(t.progress.reason),
-		Usage:       t.spent.usage,
-		Exchanges:   t.spent.exchanges,
-		Invocations: t.spent.invocations,
-		Finish:      string(t.spent.finish),
-	}
-	t.spent.mu.Unlock()
+	result := t.spent.Result(string(t.progress.reason))
 	if t.progress.err != nil {
 		result.Fault = t.guard.fault(t.progress.err)
 	}
@@ -143,7 +107,7 @@ func (s *exchangeSpan) moved(ctx context.Context, to Fallback) {
 
 func (s *exchangeSpan) end() {
 	if message, ended := s.endChat(); ended {
-		s.asker.spent.exchange(message)
+		s.asker.spent.Exchange(message)
 	}
 }
 

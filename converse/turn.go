@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/consort-go/consort/converse/internal/tally"
+
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/internal/calls"
@@ -44,12 +46,12 @@ type turn struct {
 	refusals int    // how often a request was too long for the model
 
 	agent *telemetry.Agent // the span of the work, or nil
-	spent *spending
+	spent *tally.Tally
 }
 
 // newTurn returns the state of a piece of work.
 func newTurn(ctx context.Context, c *Conversation, piece *work, yield func(Event, error) bool) *turn {
-	spent, opts := &spending{}, &c.opts
+	spent, opts := &tally.Tally{}, &c.opts
 	guard := newGuard(ctx, c, &piece.leftovers)
 	account := &account{opts: opts, guard: guard}
 	return &turn{
