@@ -17,25 +17,24 @@ import (
 	"github.com/consort-go/consort/mcpadapter/login"
 )
 
-// Grant is how a client gets its tokens.
-type Grant string
-
 // The grants.
 const (
-	GrantCode    Grant = "authorization_code" // a person logs in
-	GrantMachine Grant = "client_credentials" // the client logs in by itself
-	// GrantExchange exchanges the token of each client that is served (RFC 8693).
-	GrantExchange Grant = "token_exchange"
-	// GrantEnterprise does so at the identity provider of an organization (SEP-990).
-	GrantEnterprise Grant = "enterprise"
-	// GrantAssertion presents a signed token, such as that of a workload (RFC 7523).
-	GrantAssertion Grant = "jwt_bearer"
+	grantCode       = "authorization_code"
+	grantMachine    = "client_credentials"
+	grantExchange   = "token_exchange"
+	grantEnterprise = "enterprise"
+	grantAssertion  = "jwt_bearer"
 )
 
 // OAuth is the login at a server. The zero value lets a person log in, with a client that
 // registers itself. [login.Options] has the details.
 type OAuth struct {
-	Grant          Grant // default GrantCode
+	// Grant is how the client gets its tokens: "authorization_code" (default) lets a person
+	// log in, and with "client_credentials" the client logs in by itself. "token_exchange"
+	// exchanges the token of each client that is served (RFC 8693), "enterprise" does so at
+	// the identity provider of an organization (SEP-990), and "jwt_bearer" presents a signed
+	// token, such as that of a workload (RFC 7523).
+	Grant          string
 	Issuer         values.Value
 	ClientID       values.Value
 	ClientSecret   values.Value
@@ -52,7 +51,7 @@ type OAuth struct {
 	SubjectToken values.Value
 	SubjectType  string
 	Audience     values.Value
-	// Provider is where GrantEnterprise gets its grants.
+	// Provider is where the grant "enterprise" gets its grants.
 	Provider *IdentityProvider
 }
 
@@ -81,7 +80,7 @@ func (p *IdentityProvider) check(r *grammar.Reader, n *document.Node) {
 
 func (a *OAuth) fields() []grammar.Field {
 	return []grammar.Field{
-		grammar.Key("grant", grammar.Choice(&a.Grant, GrantCode, GrantMachine, GrantExchange, GrantEnterprise, GrantAssertion)),
+		grammar.Key("grant", grammar.Choice(&a.Grant, grantCode, grantMachine, grantExchange, grantEnterprise, grantAssertion)),
 		grammar.Key("issuer", grammar.Address(&a.Issuer)),
 		grammar.Key("client_id", grammar.Expanded(&a.ClientID)),
 		grammar.Key("client_secret", grammar.Secret(&a.ClientSecret)),
@@ -104,41 +103,41 @@ func (a *OAuth) check(r *grammar.Reader, n *document.Node) {
 	id, secret, key := n.Member("client_id"), n.Member("client_secret"), n.Member("client_key")
 	exchanges := a.exchanges()
 	switch {
-	case (a.Grant == GrantMachine || exchanges) && id == nil:
+	case (a.Grant == grantMachine || exchanges) && id == nil:
 		r.Missing(n, "client_id", "missing: with grant = %q, the client logs in with its own ID", a.Grant)
-	case a.Grant == GrantMachine && secret == nil && key == nil:
-		r.Missing(n, "client_secret", `missing: with grant = %q, the client logs in with its own ID and secret, such as client_secret = "env:CLIENT_SECRET", or a client_key`, GrantMachine)
+	case a.Grant == grantMachine && secret == nil && key == nil:
+		r.Missing(n, "client_secret", `missing: with grant = %q, the client logs in with its own ID and secret, such as client_secret = "env:CLIENT_SECRET", or a client_key`, grantMachine)
 	case secret != nil && key != nil:
 		r.WrongKey(key, "a client has either client_secret or client_key, not both: remove one")
 	case secret != nil && id == nil, key != nil && id == nil:
 		r.Missing(n, "client_id", "missing: expected the ID that client_secret or client_key belongs to")
 	case secret != nil && n.Member("issuer") == nil:
 		r.Missing(n, "issuer", "missing: expected the address of the authorization server that client_secret belongs to, so that it is sent to no other")
-	case (a.Grant == GrantExchange || a.Grant == GrantAssertion) && n.Member("issuer") == nil:
+	case (a.Grant == grantExchange || a.Grant == grantAssertion) && n.Member("issuer") == nil:
 		r.Missing(n, "issuer", "missing: expected the address of the authorization server that gets the token of the user, so that it is sent to no other")
 	case exchanges && n.Member("subject_token") == nil && secret == nil && key == nil:
 		r.Missing(n, "client_secret", "missing: with grant = %q, the tools are listed with client_secret or client_key, or with a subject_token", a.Grant)
-	case a.Grant == GrantAssertion && n.Member("subject_token") == nil:
+	case a.Grant == grantAssertion && n.Member("subject_token") == nil:
 		r.Missing(n, "subject_token", `missing: expected the signed token, such as subject_token = "env:WORKLOAD_TOKEN"`)
-	case a.Grant == GrantEnterprise && n.Member("identity_provider") == nil:
+	case a.Grant == grantEnterprise && n.Member("identity_provider") == nil:
 		r.Missing(n, "identity_provider", "missing: expected a table with the issuer, and the client_id there, of the identity provider")
 	}
 	for key, fits := range map[string]bool{
 		"client_metadata_url": a.StoresLogins(), "redirect_url": a.StoresLogins(), "per": a.StoresLogins(),
-		"subject_token": exchanges || a.Grant == GrantAssertion, "subject_type": exchanges,
-		"audience": a.Grant == GrantExchange, "identity_provider": a.Grant == GrantEnterprise,
+		"subject_token": exchanges || a.Grant == grantAssertion, "subject_type": exchanges,
+		"audience": a.Grant == grantExchange, "identity_provider": a.Grant == grantEnterprise,
 	} {
 		if stray := n.Member(key); stray != nil && !fits {
-			r.WrongKey(stray, "not with grant = %q: remove it", cmp.Or(a.Grant, GrantCode))
+			r.WrongKey(stray, "not with grant = %q: remove it", cmp.Or(a.Grant, grantCode))
 		}
 	}
 }
 
 // StoresLogins reports whether people log in, so that tokens are stored.
-func (a *OAuth) StoresLogins() bool { return a.Grant == "" || a.Grant == GrantCode }
+func (a *OAuth) StoresLogins() bool { return a.Grant == "" || a.Grant == grantCode }
 
 // exchanges reports whether the tokens of clients are exchanged.
-func (a *OAuth) exchanges() bool { return a.Grant == GrantExchange || a.Grant == GrantEnterprise }
+func (a *OAuth) exchanges() bool { return a.Grant == grantExchange || a.Grant == grantEnterprise }
 
 // authorized checks a server's login against the rest of its table.
 func (s *Server) authorized(r *grammar.Reader, n *document.Node) {
@@ -170,10 +169,10 @@ func (s *Server) LoginOptions() *login.Options {
 		ClientMetadata: a.ClientMetadata.Reveal(),
 		RedirectURL:    a.RedirectURL.Reveal(),
 		Scopes:         a.Scopes,
-		Machine:        a.Grant == GrantMachine,
+		Machine:        a.Grant == grantMachine,
 	}
 	switch token := a.SubjectToken.Reveal(); {
-	case a.Grant == GrantAssertion, a.exchanges() && token != "":
+	case a.Grant == grantAssertion, a.exchanges() && token != "":
 		a.actFor(options, func(context.Context) (login.Subject, error) {
 			return login.Subject{Token: login.Secret(token), Type: a.SubjectType}, nil
 		})
@@ -185,7 +184,7 @@ func (s *Server) LoginOptions() *login.Options {
 
 // actFor sets the options of a client that acts for the subject that get returns.
 func (a *OAuth) actFor(o *login.Options, get func(context.Context) (login.Subject, error)) {
-	o.Machine, o.Subject, o.Audience, o.Assertion = false, get, a.Audience.Reveal(), a.Grant == GrantAssertion
+	o.Machine, o.Subject, o.Audience, o.Assertion = false, get, a.Audience.Reveal(), a.Grant == grantAssertion
 	if p := a.Provider; p != nil {
 		o.Provider = &login.Provider{Issuer: p.Issuer.Reveal(), ClientID: p.ClientID.Reveal(), ClientSecret: login.Secret(p.ClientSecret.Reveal())}
 	}
