@@ -14,6 +14,7 @@ import (
 	configserve "github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/command/logins"
+	"github.com/consort-go/consort/internal/configfile"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
@@ -32,7 +33,7 @@ func (p *program) load() (*config.Config, error) {
 	}
 	p.location.Loaded = cfg
 	p.location.Apply(cfg)
-	return cfg, addTrusted(cfg, p.trust)
+	return cfg, configfile.AddTrusted(cfg, p.trust)
 }
 
 // loadAgain returns a function that loads the file at path with the same flags, and reads
@@ -46,7 +47,7 @@ func (p *program) loadAgain(path string) func(read func(path string) ([]byte, er
 			return nil, err
 		}
 		location.Apply(cfg)
-		return cfg, addTrusted(cfg, p.trust)
+		return cfg, configfile.AddTrusted(cfg, p.trust)
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -55,7 +53,7 @@ func demoCommand(p *program) *cobra.Command {
 }
 
 func (d *demonstration) run(ctx context.Context, _ []string) (err error) {
-	if err := d.checkFlags(); err != nil {
+	if err := d.options.Check(); err != nil {
 		return err
 	}
 	d.options.Quick = d.program.json
@@ -80,20 +78,6 @@ func (d *demonstration) run(ctx context.Context, _ []string) (err error) {
 	conversation := converse.New(assembly.Model, assembly.Roster, assembly.Options)
 	defer func() { err = errors.Join(err, conversation.Close(context.Background())) }()
 	return d.perform(ctx, conversation)
-}
-
-func (d *demonstration) checkFlags() error {
-	switch {
-	case !slices.Contains([]string{"", "chat", "responses", "messages"}, d.options.API):
-		return exit.Usagef("--api: expected chat, responses or messages")
-	case d.options.Model == "" && d.options.BaseURL != "":
-		return exit.Usagef("--base-url needs --model NAME")
-	case d.options.Model == "" && d.options.APIKey != "":
-		return exit.Usagef("--api-key needs --model NAME")
-	case d.options.APIKey != "" && !strings.HasPrefix(d.options.APIKey, "env:"):
-		return exit.Usagef("--api-key: expected env:NAME of an environment variable; other users of this machine can read command lines")
-	}
-	return nil
 }
 
 // perform runs the conversation.

@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/command/named"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/uritemplate"
 )
 
 // explain prints whether a client of consort serve may use a tool, prompt or resource, and
@@ -41,7 +40,7 @@ func (s *serving) explain(ctx context.Context, p *program, client, values string
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
 	connecting := p.screen.Begin("connecting")
-	items, err := itemsNamed(ctx, assembly.Roster, args[0], s.converse || cfg.Serve != nil && cfg.Serve.Converse)
+	items, err := named.Items(ctx, assembly.Roster, args[0], s.converse || cfg.Serve != nil && cfg.Serve.Converse)
 	connecting.End()
 	if err != nil {
 		return err
@@ -59,49 +58,4 @@ func (s *serving) explain(ctx context.Context, p *program, client, values string
 		p.screen.Print(fmt.Sprintf("%s %s use the %s %s%s: %s\n", who, map[bool]string{true: "may", false: "may not"}[allowed], item.Kind, item.Name, of, why))
 	}
 	return p.screen.Err()
-}
-
-// itemsNamed returns the items with a name, or the URI, in the order of the servers.
-func itemsNamed(ctx context.Context, roster *ensemble.Roster, name string, converse bool) (items []ensemble.Item, err error) {
-	catalog, err := roster.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if tool, ok := catalog.Find(name); ok {
-		items = append(items, ensemble.Item{Kind: ensemble.ToolItem, Ensemble: tool.Ensemble().Name(), Name: tool.Definition().Name, Hints: tool.TrustedHints()})
-	}
-	if converse && name == "converse" {
-		items = append(items, ensemble.Item{Kind: ensemble.ToolItem, Name: name})
-	}
-	prompts, err := roster.Prompts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, prompt := range prompts.Prompts {
-		if prompt.FullName() == name {
-			items = append(items, ensemble.Item{Kind: ensemble.PromptItem, Ensemble: prompt.Ensemble, Name: prompt.Name})
-		}
-	}
-	resources, err := roster.Resources(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, resource := range resources.Resources {
-		if resource.URI == name {
-			items = append(items, ensemble.Item{Kind: ensemble.ResourceItem, Ensemble: resource.Ensemble, Name: name})
-		}
-	}
-	for _, template := range resources.Templates {
-		if _, ok := uritemplate.Match(template.URI, name); len(items) == 0 && (ok || template.URI == name) {
-			items = append(items, ensemble.Item{Kind: ensemble.ResourceItem, Ensemble: template.Ensemble, Name: name})
-		}
-	}
-	if len(items) == 0 {
-		kind := "tool or prompt"
-		if strings.Contains(name, ":") {
-			kind = "resource"
-		}
-		return nil, fmt.Errorf("no server has the %s %q: see consort tools, consort prompts and consort resources", kind, name)
-	}
-	return items, nil
 }

@@ -14,10 +14,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
@@ -36,6 +38,22 @@ type Options struct {
 	APIKey  string // of a real model, as in a configuration
 	API     string // chat, responses or messages; empty means the model's own, and chat for the script
 	Quick   bool   // without pauses for people who watch
+}
+
+// Check reports flags with values that are not expected, and flags that contradict each
+// other.
+func (o *Options) Check() error {
+	switch {
+	case !slices.Contains([]string{"", "chat", "responses", "messages"}, o.API):
+		return exit.Usagef("--api: expected chat, responses or messages")
+	case o.Model == "" && o.BaseURL != "":
+		return exit.Usagef("--base-url needs --model NAME")
+	case o.Model == "" && o.APIKey != "":
+		return exit.Usagef("--api-key needs --model NAME")
+	case o.APIKey != "" && !strings.HasPrefix(o.APIKey, "env:"):
+		return exit.Usagef("--api-key: expected env:NAME of an environment variable; other users of this machine can read command lines")
+	}
+	return nil
 }
 
 // Demo holds the resources of a demonstration: a model server, a configuration, a
