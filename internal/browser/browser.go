@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -88,4 +89,13 @@ func run(ctx context.Context, name string, args ...string) error {
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// HasScreen reports whether a browser that is opened could be seen.
+func HasScreen() bool {
+	switch runtime.GOOS {
+	case "windows", "darwin":
+		return os.Getenv("SSH_CONNECTION") == ""
+	}
+	return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
 }

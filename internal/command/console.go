@@ -98,7 +98,7 @@ func (c *consoleRun) settings(cfg *config.Config, token string) (*configserve.Op
 
 // open opens the link in a browser, and prints it.
 func (c *consoleRun) open(ctx context.Context, p *program, link string) {
-	if !c.noBrowser && hasScreen() && browser.Open(ctx, link) == nil {
+	if !c.noBrowser && browser.HasScreen() && browser.Open(ctx, link) == nil {
 		p.screen.Note("The console opens in your browser. If it does not, use this link, which works once: %s", link)
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 
 	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/display"
@@ -18,7 +17,7 @@ import (
 // Prompt says how the login at a server reaches the person.
 func Prompt(screen *terminal.Screen, stdin *os.File, name string, noBrowser bool) *login.Prompt {
 	prompt := &login.Prompt{Visit: func(ctx context.Context, address string) error {
-		opened := !noBrowser && hasScreen() && browser.Open(ctx, address) == nil
+		opened := !noBrowser && browser.HasScreen() && browser.Open(ctx, address) == nil
 		if opened {
 			screen.Note("A browser opens to log in at %s. If it does not, open this address:\n\n%s\n", display.Line(name), display.Line(address))
 		} else {
@@ -46,13 +45,4 @@ func Prompt(screen *terminal.Screen, stdin *os.File, name string, noBrowser bool
 		return address, err
 	}
 	return prompt
-}
-
-// hasScreen reports whether a browser that is opened could be seen.
-func hasScreen() bool {
-	switch runtime.GOOS {
-	case "windows", "darwin":
-		return os.Getenv("SSH_CONNECTION") == ""
-	}
-	return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
 }
