@@ -126,6 +126,7 @@ var (
 	ServeRequestRefused    = named("serve.request.refused")
 	ServeRequestFailed     = named("serve.request.failed")
 	ServeRequestPanicked   = named("serve.request.panicked")
+	APIRequestFailed       = named("api.request.failed")
 	ServeCallForged        = named("serve.call.forged")
 	ServeCallFailed        = named("serve.call.failed")
 	ServeApprovalRequested = named("serve.approval.requested")

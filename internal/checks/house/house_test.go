@@ -86,6 +86,7 @@ var mayImport = map[string][]string{
 	"converse/conversetest":        {"canister", "invoker", "ensemble", "converse", "internal"},
 	"converse/budget/budgettest":   {"canister", "converse/budget", "internal"},
 	"converse/engine/enginetest":   {"canister", "invoker", "ensemble", "converse", "internal"},
+	"converse/httpapi":             {"canister", "invoker", "converse", "internal"},
 	"converse/history/historytest": {"canister", "invoker", "ensemble", "converse", "internal"},
 	"converse/engine":              {"canister", "invoker", "converse", "converse/eventjson", "converse/history", "internal"},
 	"converse/budget":              {"canister", "internal/textcut"},

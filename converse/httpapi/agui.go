@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// runInput is the RunAgentInput of AG-UI 1.0 (https://docs.ag-ui.com).
+type runInput struct {
+	Thread   string          `json:"threadId"`
+	Run      string          `json:"runId"`
+	State    json.RawMessage `json:"state"`
+	Messages []aguiMessage   `json:"messages"`
+	Tools    json.RawMessage `json:"tools"`
+	Context  []struct {
+		Description string `json:"description"`
+		Value       string `json:"value"`
+	} `json:"context"`
+	Resume []resumeEntry `json:"resume"`
+}
+
+// aguiMessage is a message of AG-UI.
+type aguiMessage struct {
+	said
+	ID string `json:"id"`
+}
+
+// resumeEntry is the answer to an interrupt.
+type resumeEntry struct {
+	Interrupt string          `json:"interruptId"`
+	Status    string          `json:"status"`
+	Payload   json.RawMessage `json:"payload"`
+}
+
+// run serves a run of AG-UI: a message or answers go into the conversation of the thread, and
+// the turn comes back as events.
+func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
+	owner, err := h.owner(r.Context())
+	if err != nil {
+		return err
+	}
+	input, err := readRun(w, r)
+	if err != nil {
+		return err
+	}
+	id := "agui-" + derived("agui", owner, input.Thread)
+	t, err := h.startRun(r.Context(), owner, id, input)
+	if err != nil {
+		return err
+	}
+	defer t.abandon(r.Context())
+	w.Header().Set("Consort-Conversation", id)
+	a := &aguiRun{turn: t, input: input, stream: newStream(w, h.Heartbeat)}
+	defer a.stream.stop()
+	a.follow(r.Context())
+	a.stream.flush()
+	return nil
+}
+
+// readRun reads the input of a run. Members that are not known are ignored, as AG-UI
+// demands.
+func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error) {
+	text, err := body(w, r)
+	if err != nil {
+		return input, err
+	}
+	if err := json.Unmarshal(text, &input); err != nil {
+		return input, unreadable(err)
+	}
+	switch {
+	case input.Thread == "" || len(input.Thread) > maxKey:
+		return input, invalid("threadId", fmt.Sprintf("It is empty, or has more than %d bytes.", maxKey), "Send a shorter one.")
+	case input.Run == "":
+		return input, invalid("runId", "It is missing.", "Send one.")
+	case !isNothing(input.Tools):
+		return input, unsupported("tools", "The tools of this server are called by the server.")
+	}
+	return input, nil
+}
+
+// startRun sends the message, or the answers, of a run.
+func (h *handler) startRun(ctx context.Context, owner, id string, input runInput) (*turn, error) {
+	found, err := h.store.Info(ctx, id)
+	isNew := errors.Is(err, history.ErrNotFound)
+	if err != nil && !isNew {
+		return nil, err
+	}
+	if len(input.Resume) > 0 {
+		if isNew {
+			return nil, invalid("resume", "The thread has no interrupt.", "Send a message.")
+		}
+		return h.resume(ctx, found, input.Resume)
+	}
+	earlier, user, err := input.split()
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		b := beginning{id: id, owner: owner, title: titleOf(user), earlier: earlier, message: user}
+		if err := h.Admit(ctx, Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) }); err != nil {
+			return nil, err
+		}
+		return &turn{h: h, conversation: id, id: user.ID, after: h.before(ctx, id, user.ID, 0), sent: true}, nil
+	}
+	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return h.post(ctx, id, user) }); err != nil {
+		return nil, err
+	}
+	at := h.before(ctx, id, user.ID, found.Length)
+	if now, err := h.store.Info(ctx, id); err == nil && at == now.Length { // the message was there before
+		at = h.before(ctx, id, user.ID, 0)
+	}
+	return &turn{h: h, conversation: id, id: user.ID, after: at, sent: true}, nil
+}
+
+// split returns the messages before the new ones of the user, and the new ones as one.
+func (input *runInput) split() (earlier []canister.Canister, user canister.User, err error) {
+	last := 0 // after the last message that is not the user's
+	for i, m := range input.Messages {
+		if m.Role != "user" {
+			last = i + 1
+		}
+	}
+	for i, m := range input.Messages {
+		if m.Role == "activity" || m.Role == "reasoning" || m.Role == "tool" || m.Role == "assistant" && isNothing(m.Content) {
+			continue // the server has them in the log
+		}
+		m.ToolCalls = nil
+		c, err := m.canister(fmt.Sprintf("messages[%d]", i))
+		if err != nil {
+			return nil, user, err
+		}
+		if one, is := c.(canister.User); is && i >= last {
+			user.Content = append(user.Content, one.Content...)
+			user.ID = m.ID
+			continue
+		}
+		earlier = append(earlier, c)
+	}
+	if len(user.Content) == 0 {
+		return nil, user, invalid("messages", "The last message is not one of the user.", "Send a message, or answer the interrupts with resume.")
+	}
+	if user.ID == "" || len(user.ID) > maxMessageID {
+		user.ID = newID()
+	}
+	for _, known := range input.Context {
+		user.Content = append(user.Content, canister.Text("Context: "+known.Description+": "+known.Value))
+	}
+	return earlier, user, nil
+}
+
+// resume answers the interrupts of a run.
+func (h *handler) resume(ctx context.Context, found history.Info, entries []resumeEntry) (*turn, error) {
+	_, open, err := h.state(ctx, found.ID)
+	if err != nil {
+		return nil, err
+	}
+	s := start{conversation: found.ID}
+	for i, entry := range entries {
+		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == entry.Interrupt })
+		if j < 0 {
+			return nil, invalid(fmt.Sprintf("resume[%d].interruptId", i), "No such interrupt is open.", "Answer the interrupts of the last run.")
+		}
+		given, err := entry.answer(open[j])
+		if err != nil {
+			return nil, invalid(fmt.Sprintf("resume[%d].payload", i), err.Error(), "See the responseSchema of the interrupt.")
+		}
+		s.answers = append(s.answers, given)
+	}
+	return h.start(ctx, s)
+}
+
+// answer returns the answer to a wait: an approval needs the member approved, and a question
+// of a tool its answer.
+func (e *resumeEntry) answer(wait openWait) (canister.Answer, error) {
+	given := canister.Answer{Wait: wait.ID, Verdict: refusals[wait.For]}
+	if e.Status != "resolved" {
+		return given, nil
+	}
+	if wait.For == canister.WaitElicitation {
+		given.Verdict, given.Arguments = canister.VerdictAccept, e.Payload
+		return given, nil
+	}
+	var payload struct {
+		Approved  *bool           `json:"approved"`
+		Reason    string          `json:"reason"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if json.Unmarshal(e.Payload, &payload) != nil || payload.Approved == nil {
+		return given, errors.New("It is not an object with the member approved.")
+	}
+	if given.Reason = payload.Reason; *payload.Approved {
+		given.Verdict = canister.VerdictAllow
+		if !isNothing(payload.Arguments) && wait.For == canister.WaitApproval {
+			given.Verdict, given.Arguments = canister.VerdictChange, payload.Arguments
+		}
+	}
+	return given, nil
+}
+
+// aguiRun is a run whose events are streamed.
+type aguiRun struct {
+	turn   *turn
+	input  runInput
+	stream *stream
+	pieces writer
+	open   string // ID of the message that is being written; empty if none is
+	number int    // of messages
+	isOwn  bool   // the state is this server's: the client has none, or an object
+}
+
+// event writes an event; the members come in pairs.
+func (a *aguiRun) event(kind string, members ...any) error {
+	form := map[string]any{"type": kind}
+	for i := 0; i < len(members); i += 2 {
+		form[members[i].(string)] = members[i+1]
+	}
+	data, err := marshal(form)
+	if err == nil && !a.stream.send("", "", data) {
+		err = context.Canceled
+	}
+	return err
+}
+
+func (a *aguiRun) follow(ctx context.Context) {
+	a.pieces.send = a.piece
+	err := errors.Join(a.event("RUN_STARTED", "threadId", a.input.Thread, "runId", a.input.Run), a.snapshot())
+	var ended engine.Ended
+	if err == nil {
+		ended, err = a.turn.follow(ctx, sink{text: a.pieces.text, again: a.pieces.again, added: a.add, idle: a.stream.idle()})
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		e := asError(err)
+		_ = a.event("RUN_ERROR", "message", e.Message+" "+e.Advice, "code", e.Code)
+	default:
+		a.end(ended)
+	}
+}
+
+// stateOf is the state of a conversation that clients see under consort.
+func (a *aguiRun) stateOf(position int, status string) map[string]any {
+	return map[string]any{"conversation": a.turn.conversation, "position": position, "status": status}
+}
+
+// snapshot sends the state of the client with a member for the conversation. A state that is not an
+// object is sent unchanged.
+func (a *aguiRun) snapshot() error {
+	state := map[string]any{}
+	if isNothing(a.input.State) || json.Unmarshal(a.input.State, &state) == nil && state != nil {
+		if a.isOwn = true; state == nil {
+			state = map[string]any{}
+		}
+		state["consort"] = a.stateOf(a.turn.after, "running")
+		return a.event("STATE_SNAPSHOT", "snapshot", state)
+	}
+	return a.event("STATE_SNAPSHOT", "snapshot", a.input.State)
+}
+
+// change sends a change of the state of the conversation.
+func (a *aguiRun) change(position int, status string) error {
+	if !a.isOwn {
+		return nil
+	}
+	patch := []map[string]any{{"op": "replace", "path": "/consort", "value": a.stateOf(position, status)}}
+	return a.event("STATE_DELTA", "delta", patch)
+}
+
+func (a *aguiRun) piece(text string) error {
+	if text == "" {
+		return nil
+	}
+	if a.open == "" {
+		a.open = fmt.Sprintf("%s-%d-%d", a.turn.conversation, a.turn.after, a.number)
+		a.number++
+		if err := a.event("TEXT_MESSAGE_START", "messageId", a.open, "role", "assistant"); err != nil {
+			return err
+		}
+	}
+	return a.event("TEXT_MESSAGE_CONTENT", "messageId", a.open, "delta", text)
+}
+
+// add sends the events that a canister of the log completes.
+func (a *aguiRun) add(position int, c canister.Canister) error {
+	var err error
+	switch c := c.(type) {
+	case canister.Assistant:
+		if err = a.pieces.complete(canister.TextOf(c.Content)); err == nil && a.open != "" {
+			err = a.event("TEXT_MESSAGE_END", "messageId", a.open)
+			a.open = ""
+		}
+	case canister.Invocation:
+		if c.Parent == "" {
+			err = errors.Join(a.event("TOOL_CALL_START", "toolCallId", c.ID, "toolCallName", c.Name),
+				a.event("TOOL_CALL_ARGS", "toolCallId", c.ID, "delta", cmp.Or(c.Arguments, "{}")), a.event("TOOL_CALL_END", "toolCallId", c.ID))
+		}
+	case canister.Result:
+		if c.Parent == "" {
+			err = a.event("TOOL_CALL_RESULT", "messageId", "result-"+c.Invocation, "toolCallId", c.Invocation, "content", resultText(c), "role", "tool")
+		}
+	}
+	return errors.Join(err, a.change(position, "running"))
+}
+
+// end ends the run.
+func (a *aguiRun) end(ended engine.Ended) {
+	status, outcome := stateDone, map[string]any{"type": "success"}
+	switch ended.Reason {
+	case converse.ReasonWaiting:
+		interrupts := []map[string]any{}
+		for _, wait := range a.turn.waits() {
+			interrupts = append(interrupts, interruptOf(wait))
+		}
+		status, outcome = stateWaiting, map[string]any{"type": "interrupt", "interrupts": interrupts}
+	case converse.ReasonCancelled:
+		outcome = map[string]any{"type": "cancelled"}
+	}
+	u := a.turn.usage()
+	usage := []map[string]any{{"inputTokens": u.Input, "outputTokens": u.Output, "totalTokens": u.Total()}}
+	_ = errors.Join(a.change(a.turn.after+len(a.turn.canisters), status),
+		a.event("RUN_FINISHED", "threadId", a.input.Thread, "runId", a.input.Run, "outcome", outcome, "usage", usage, "result", map[string]any{"reason": ended.Reason}))
+}
+
+// approvalSchema describes the payload that answers an approval.
+var approvalSchema = json.RawMessage(`{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"},"reason":{"type":"string"},` +
+	`"arguments":{"type":"object","description":"Call the tool with these instead."}}}`)
+
+// interruptOf returns the interrupt of a wait.
+func interruptOf(wait openWait) map[string]any {
+	form := map[string]any{"id": wait.ID, "reason": "consort:" + string(wait.For), "expiresAt": wait.Deadline}
+	if wait.Invocation != "" {
+		form["toolCallId"] = wait.Invocation
+	}
+	switch wait.For {
+	case canister.WaitApproval:
+		form["reason"], form["message"], form["responseSchema"] = "tool_call", "May "+wait.Tool+" be called with "+cmp.Or(wait.Arguments, "{}")+"?", approvalSchema
+	case canister.WaitOutcome:
+		form["message"], form["responseSchema"] = "It is unknown whether "+wait.Tool+" took effect. May it be called again?", approvalSchema
+	case canister.WaitElicitation:
+		var question struct {
+			Message string          `json:"message"`
+			Schema  json.RawMessage `json:"schema"`
+		}
+		if json.Unmarshal(wait.Question, &question) == nil {
+			form["message"] = question.Message
+			if len(question.Schema) > 0 {
+				form["responseSchema"] = question.Schema
+			}
+		}
+	}
+	return form
+}

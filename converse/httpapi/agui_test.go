@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// run runs a thread and returns the types of its events, the text, and the last event.
+func (s *served) run(input object) (types []string, text string, last object) {
+	s.t.Helper()
+	input["runId"] = "r"
+	for _, e := range s.stream("/agui", input) {
+		last = object{}
+		if err := json.Unmarshal([]byte(e.data), &last); err != nil {
+			s.t.Fatal(err)
+		}
+		kind := last["type"].(string)
+		if len(types) == 0 || types[len(types)-1] != kind {
+			types = append(types, kind)
+		}
+		if kind == "TEXT_MESSAGE_CONTENT" {
+			text += last["delta"].(string)
+		}
+	}
+	return types, text, last
+}
+
+// TestRun: a run has the events of its turn, and the next one continues the thread.
+func TestRun(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	messages := []object{{"id": "m1", "role": "user", "content": "call: it"}}
+	types, text, last := s.run(object{
+		"threadId": "t", "messages": messages, "state": object{"mine": 1}, "context": []object{}, "tools": []object{},
+	})
+	want := []string{"RUN_STARTED", "STATE_SNAPSHOT", "STATE_DELTA",
+		"TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "STATE_DELTA",
+		"TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "STATE_DELTA"}
+	isLike := len(types) > len(want) && slices.Equal(types[:len(want)], want) && slices.Contains(types, "TOOL_CALL_RESULT")
+	if !isLike || text != "I look. You said: did it" {
+		t.Errorf("the events are %q, the text %q", types, text)
+	}
+	if outcome := last["outcome"].(object)["type"]; outcome != "success" || last["threadId"] != "t" {
+		t.Errorf("it ended with %v", last)
+	}
+	messages = append(messages, object{"id": "a", "role": "assistant", "content": text}, object{"id": "m2", "role": "user", "content": "more"})
+	for range 2 { // the same message again has no further effect
+		if _, text, _ := s.run(object{"threadId": "t", "messages": messages}); text != "You said: more" {
+			t.Errorf("the text is %q", text)
+		}
+	}
+	if _, text, _ = s.as("bob").run(object{"threadId": "t", "messages": messages[2:]}); text != "You said: more" {
+		t.Errorf("the text is %q", text)
+	}
+	for info := range s.store.List(t.Context(), history.Filter{Owner: "owner-bob"}) {
+		if info.Length != 2 {
+			t.Errorf("the thread of another has %d canisters", info.Length)
+		}
+	}
+}
+
+// TestInterrupt: an approval is an interrupt, and the next run answers it.
+func TestInterrupt(t *testing.T) {
+	for _, c := range []struct {
+		entry object
+		last  string
+	}{
+		{object{"status": "resolved", "payload": object{"approved": true}}, "You said: did it"},
+		{object{"status": "resolved", "payload": object{"approved": true, "arguments": object{"what": "other"}}}, "did other"},
+		{object{"status": "resolved", "payload": object{"approved": false, "reason": "no"}}, ""},
+		{object{"status": "cancelled"}, ""},
+	} {
+		s := serve(t, echo, ask, nil)
+		_, _, last := s.run(object{"threadId": "t", "messages": []object{{"id": "m1", "role": "user", "content": "call: it"}}})
+		outcome := last["outcome"].(object)
+		if outcome["type"] != "interrupt" {
+			t.Fatalf("it ended with %v", last)
+		}
+		interrupt := outcome["interrupts"].([]any)[0].(object)
+		s.want(http.StatusBadRequest, "POST", "/agui", object{"threadId": "t", "runId": "r", "resume": []object{{"interruptId": "x"}}})
+		unclear := []object{{"interruptId": interrupt["id"], "status": "resolved"}}
+		s.want(http.StatusBadRequest, "POST", "/agui", object{"threadId": "t", "runId": "r", "resume": unclear})
+		c.entry["interruptId"] = interrupt["id"]
+		_, text, last := s.run(object{"threadId": "t", "messages": []object{}, "resume": []object{c.entry}})
+		if last["type"] != "RUN_FINISHED" || !strings.HasSuffix(text, c.last) || text == "" {
+			t.Errorf("%v: %q, %v", c.entry, text, last)
+		}
+		var log []canister.Canister
+		for info := range s.store.List(t.Context(), history.Filter{}) {
+			log, _ = history.From(t.Context(), s.store, info.ID, 0)
+		}
+		if !slices.ContainsFunc(log, func(c canister.Canister) bool { return c.Kind() == canister.KindAnswer }) {
+			t.Error("the log has no answer")
+		}
+	}
+}
+
+// TestHostileRuns: a run without what it needs is refused.
+func TestHostileRuns(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	for _, input := range []object{
+		{"runId": "r", "messages": []object{}},
+		{"threadId": "t", "messages": []object{}},
+		{"threadId": "t", "runId": "r", "messages": []object{}},
+		{"threadId": "t", "runId": "r", "messages": []object{{"role": "user", "content": "x"}}, "tools": []object{{"name": "x"}}},
+		{"threadId": "t", "runId": "r", "messages": 1},
+		{"threadId": "t", "runId": "r", "resume": []object{{"interruptId": "x"}}},
+	} {
+		s.want(http.StatusBadRequest, "POST", "/agui", input)
+	}
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// The members of a Chat Completions request. chatMembers have an effect; tuning
+// only says how a model writes, which the configuration of the server decides.
+var (
+	chatMembers = []string{
+		"model", "messages", "stream", "stream_options", "n", "tools", "functions", "response_format", "modalities", "logprobs", "stop",
+	}
+	tuning = []string{
+		"temperature", "top_p", "max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "seed", "user", "metadata", "store",
+		"reasoning_effort", "parallel_tool_calls", "tool_choice", "function_call", "service_tier", "safety_identifier", "prompt_cache_key",
+		"prompt_cache_retention", "verbosity", "logit_bias", "top_k", "min_p", "repetition_penalty",
+	}
+)
+
+// chatRequest is a request for a chat completion.
+type chatRequest struct {
+	model    string
+	stream   bool
+	usage    bool // the stream has the usage at its end
+	messages []said
+}
+
+// readChat reads a request.
+func (h *handler) readChat(w http.ResponseWriter, r *http.Request) (c chatRequest, err error) {
+	m, err := readMembers(w, r, chatMembers, tuning)
+	if err != nil {
+		return c, err
+	}
+	var options struct {
+		Usage bool `json:"include_usage"`
+	}
+	for _, read := range []func() error{
+		func() (err error) { c.model, err = h.model(m); return err },
+		func() error { return m.read("stream", &c.stream) },
+		func() error { return m.read("stream_options", &options) },
+		func() error { return m.read("messages", &c.messages) },
+		func() error { return m.only("n", "1") },
+		func() error { return m.only("tools", "[]") },
+		func() error { return m.only("functions", "[]") },
+		func() error { return m.only("response_format", `{"type":"text"}`) },
+		func() error { return m.only("modalities", `["text"]`) },
+		func() error { return m.only("logprobs", "false") },
+		func() error { return m.only("stop", "[]") },
+	} {
+		if err := read(); err != nil {
+			return c, err
+		}
+	}
+	if len(c.messages) == 0 || c.messages[len(c.messages)-1].Role != "user" {
+		return c, invalid("messages", "The last message is not one of the user.", `Send a list whose last message has the role "user".`)
+	}
+	c.usage = options.Usage
+	return c, nil
+}
+
+// chat answers a request for a chat completion. The messages say which stored conversation
+// they continue.
+func (h *handler) chat(w http.ResponseWriter, r *http.Request) error {
+	owner, err := h.owner(r.Context())
+	if err != nil {
+		return err
+	}
+	request, err := h.readChat(w, r)
+	if err != nil {
+		return err
+	}
+	s, release, err := h.findChat(r.Context(), owner, request.messages)
+	if err != nil {
+		return err
+	}
+	defer release()
+	t, err := h.start(r.Context(), s)
+	if err != nil {
+		return err
+	}
+	defer t.abandon(r.Context())
+	w.Header().Set("Consort-Conversation", t.conversation)
+	w.Header().Set("X-Should-Retry", "false") // the message is in the log: OpenAI's clients would send it again
+	a := &chatAnswer{turn: t, request: request, id: fmt.Sprintf("chatcmpl-%s-%d", t.conversation, t.after), created: time.Now().Unix()}
+	if request.stream {
+		a.stream = newStream(w, h.Heartbeat)
+		defer a.stream.stop()
+	}
+	if err := a.follow(r.Context()); err != nil {
+		if a.stream != nil && a.stream.begun {
+			a.stream.send("", "", asError(err).body())
+			a.stream.flush()
+			return nil
+		}
+		return err
+	}
+	h.remember(r.Context(), owner, t.conversation, append(request.messages, assistantSaid(a.text)))
+	if !request.stream {
+		writeJSON(w, http.StatusOK, a.whole())
+	}
+	return nil
+}
+
+func assistantSaid(text string) said {
+	content, _ := json.Marshal(text) // a string has a JSON form
+	return said{Role: "assistant", Content: content}
+}
+
+// chatTag is the tag of the conversation that continues some messages.
+func chatTag(owner string, messages []said) string {
+	parts := []string{owner}
+	for _, m := range messages {
+		text := string(m.Content)
+		if content, err := partsOf("", m.Content); err == nil && m.Role == "assistant" {
+			text = strings.TrimSpace(canister.TextOf(content)) // clients trim it
+		}
+		parts = append(parts, m.Role, text)
+	}
+	return "chat:" + derived(parts...)
+}
+
+// findChat returns how a request continues: with the conversation whose answer is the last
+// one of the messages, or with a new one that begins with them.
+func (h *handler) findChat(ctx context.Context, owner string, messages []said) (s start, release func(), err error) {
+	release = func() {}
+	last := 0 // after the last answer
+	for i, m := range messages {
+		if m.Role == "assistant" {
+			last = i + 1
+		}
+	}
+	var all []canister.Canister
+	for i, m := range messages {
+		c, err := m.canister(fmt.Sprintf("messages[%d]", i))
+		if err != nil {
+			return s, release, err
+		}
+		if user, is := c.(canister.User); is && i >= last {
+			s.message = append(s.message, user.Content...)
+		} else {
+			all = append(all, c)
+		}
+	}
+	if len(s.message) == 0 {
+		return s, release, invalid("messages", "The last message is empty.", "Send a text.")
+	}
+	if tag := chatTag(owner, messages[:last]); last > 0 {
+		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m said) bool { return m.Role != "user" })
+		if found, is := h.tagged(ctx, owner, tag); is && isOnlyUser && h.claim(tag) {
+			s.conversation = found.ID
+			if s.answers, err = h.spoken(ctx, found, canister.TextOf(s.message)); err != nil {
+				h.release(tag)
+			}
+			return s, func() { h.release(tag) }, err
+		}
+	}
+	s.earlier = all
+	return s, release, nil
+}
+
+// tagged returns the conversation with a tag, if it ends with an answer or a wait.
+func (h *handler) tagged(ctx context.Context, owner, tag string) (history.Info, bool) {
+	for found, err := range h.store.List(ctx, history.Filter{Owner: owner, Tags: []string{tag}, Limit: 1}) {
+		return found, err == nil && found.Owner == owner
+	}
+	return history.Info{}, false
+}
+
+// claim reports whether no other request continues a chat.
+func (h *handler) claim(tag string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	isFree := !h.claimed[tag]
+	h.claimed[tag] = true
+	return isFree
+}
+
+func (h *handler) release(tag string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.claimed, tag)
+}
+
+// remember tags the conversation that the next request of a chat continues. Without the
+// tag, it begins with the messages.
+func (h *handler) remember(ctx context.Context, owner, conversation string, messages []said) {
+	found, err := h.store.Info(ctx, conversation)
+	if err != nil {
+		return
+	}
+	tags := slices.DeleteFunc(slices.Clone(found.Tags), func(tag string) bool { return strings.HasPrefix(tag, "chat:") })
+	tags = append(tags, chatTag(owner, messages))
+	_ = h.store.Describe(ctx, conversation, history.Change{Tags: &tags})
+}
+
+// spoken returns the answers that a message gives to the waits of a conversation. Chat
+// programs have no other way to answer. Other messages are refused while it waits.
+func (h *handler) spoken(ctx context.Context, of history.Info, text string) ([]canister.Answer, error) {
+	_, open, err := h.state(ctx, of.ID)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	word, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
+	var all []canister.Answer
+	for _, wait := range open {
+		verdict := canister.Verdict("")
+		switch {
+		case word == "/allow" && wait.For != canister.WaitElicitation:
+			verdict = canister.VerdictAllow
+		case word == "/deny":
+			verdict = refusals[wait.For]
+		}
+		if verdict == "" {
+			return nil, failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer, and the message is none.",
+				"Send the message /allow or /deny REASON, or POST /api/conversations/"+of.ID+"/waits/"+wait.ID+".")
+		}
+		all = append(all, canister.Answer{Wait: wait.ID, Verdict: verdict, Reason: strings.TrimSpace(reason)})
+	}
+	return all, nil
+}
+
+// refusals are the verdicts that say no.
+var refusals = map[canister.WaitFor]canister.Verdict{
+	canister.WaitApproval: canister.VerdictDeny, canister.WaitOutcome: canister.VerdictUnknown,
+	canister.WaitElicitation: canister.VerdictDecline, canister.WaitTimer: canister.VerdictCancel,
+}
+
+// chatAnswer is the answer to one request.
+type chatAnswer struct {
+	turn    *turn
+	request chatRequest
+	stream  *stream // nil if the answer is whole
+	id      string
+	created int64
+
+	text   string
+	reason string // finish_reason
+}
+
+// separator stands between the messages of the model in a turn.
+const separator = "\n\n"
+
+// follow collects the text of the turn, and streams it if it is to be streamed.
+func (a *chatAnswer) follow(ctx context.Context) error {
+	isFirst := true
+	pieces := &writer{}
+	pieces.send = func(piece string) error {
+		if piece == "" {
+			return nil
+		}
+		if isFirst && a.text != "" {
+			piece = separator + piece
+		}
+		isFirst = false
+		a.text += piece
+		return a.chunk(map[string]any{"content": piece}, nil)
+	}
+	to := sink{added: func(_ int, c canister.Canister) error {
+		message, is := c.(canister.Assistant)
+		if !is {
+			return nil
+		}
+		err := pieces.complete(canister.TextOf(message.Content))
+		isFirst = true
+		return err
+	}}
+	if a.stream != nil {
+		to.text, to.again, to.idle = pieces.text, pieces.again, a.stream.idle()
+		if err := a.chunk(map[string]any{"role": "assistant", "content": ""}, nil); err != nil {
+			return err
+		}
+	}
+	ended, err := a.turn.follow(ctx, to)
+	if err != nil {
+		return err
+	}
+	if ended.Reason == converse.ReasonWaiting {
+		isFirst = true
+		if err := pieces.send(waitText(a.turn.waits())); err != nil {
+			return err
+		}
+	}
+	a.reason = finishOf(ended.Reason)
+	return a.end()
+}
+
+// waitText lists the waits of the conversation for the user of a chat program.
+func waitText(open []openWait) string {
+	var b strings.Builder
+	for _, wait := range open {
+		switch wait.For {
+		case canister.WaitApproval:
+			fmt.Fprintf(&b, "The call of %s with %s waits for your approval.\n", wait.Tool, cmp.Or(wait.Arguments, "{}"))
+		case canister.WaitOutcome:
+			fmt.Fprintf(&b, "It is unknown whether the call of %s with %s took effect. /allow makes it again.\n", wait.Tool, cmp.Or(wait.Arguments, "{}"))
+		case canister.WaitElicitation:
+			fmt.Fprintf(&b, "The tool %s asks: %s\nThis can be answered at the console or over the HTTP API; here it can only be declined.\n", wait.Tool, wait.Question)
+		}
+	}
+	return b.String() + "Answer with the message /allow, or /deny and a reason."
+}
+
+func finishOf(reason converse.Reason) string {
+	switch {
+	case isLimit(reason):
+		return "length"
+	case reason == converse.ReasonContentFilter:
+		return "content_filter"
+	}
+	return "stop"
+}
+
+// form returns the members that a chunk and a whole answer share.
+func (a *chatAnswer) form(object string, choice map[string]any) map[string]any {
+	choice["index"], choice["logprobs"] = 0, nil
+	return map[string]any{"id": a.id, "object": object, "created": a.created, "model": a.request.model, "choices": []any{choice}}
+}
+
+// chunk streams a change of the message.
+func (a *chatAnswer) chunk(delta map[string]any, finish any) error {
+	if a.stream == nil {
+		return nil
+	}
+	form := a.form("chat.completion.chunk", map[string]any{"delta": delta, "finish_reason": finish})
+	if a.request.usage {
+		form["usage"] = nil
+	}
+	return a.write(form)
+}
+
+func (a *chatAnswer) write(form map[string]any) error {
+	data, err := marshal(form)
+	if err == nil && !a.stream.send("", "", data) {
+		err = context.Canceled
+	}
+	return err
+}
+
+// end ends the stream of an answer.
+func (a *chatAnswer) end() error {
+	if a.stream == nil {
+		return nil
+	}
+	if err := a.chunk(map[string]any{}, a.reason); err != nil {
+		return err
+	}
+	if a.request.usage {
+		form := a.form("chat.completion.chunk", map[string]any{})
+		form["choices"], form["usage"] = []any{}, a.usage()
+		if err := a.write(form); err != nil {
+			return err
+		}
+	}
+	a.stream.send("", "", []byte("[DONE]"))
+	a.stream.flush()
+	return nil
+}
+
+func (a *chatAnswer) whole() map[string]any {
+	form := a.form("chat.completion", map[string]any{
+		"message": map[string]any{"role": "assistant", "content": a.text, "refusal": nil}, "finish_reason": a.reason,
+	})
+	form["usage"] = a.usage()
+	return form
+}
+
+func (a *chatAnswer) usage() map[string]any {
+	u := a.turn.usage()
+	return map[string]any{
+		"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output,
+		"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached},
+		"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
+	}
+}

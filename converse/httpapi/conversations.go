@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// info is the JSON form of [history.Info], without the owner, who is the caller.
+type info struct {
+	ID             string        `json:"id"`
+	Title          string        `json:"title,omitzero"`
+	Tags           []string      `json:"tags,omitempty"`
+	Created        time.Time     `json:"created"`
+	Changed        time.Time     `json:"changed"`
+	Length         int           `json:"length"`
+	Last           canister.Kind `json:"last,omitzero"`
+	Parent         string        `json:"parent,omitzero"`
+	ParentPosition int           `json:"parent_position,omitzero"`
+	// The rest is only in the answer about one conversation.
+	State string     `json:"state,omitzero"`
+	Waits []openWait `json:"waits,omitempty"`
+}
+
+func infoOf(i history.Info) info {
+	return info{
+		ID: i.ID, Title: i.Title, Tags: i.Tags, Created: i.Created.UTC(), Changed: i.Changed.UTC(), Length: i.Length, Last: i.Last,
+		Parent: i.Parent, ParentPosition: i.ParentLength,
+	}
+}
+
+// The states of a conversation.
+const (
+	stateDone    = "done"    // the last turn is over
+	stateWaiting = "waiting" // it waits for answers
+	stateOpen    = "open"    // a turn is under way, or a limit has ended it
+)
+
+// message is the JSON form of a message of the user.
+type message struct {
+	Message string          `json:"message"`
+	Content json.RawMessage `json:"content"`
+	ID      string          `json:"id"`
+}
+
+// maxMessageID bounds the ID that a client gives to a message, in bytes.
+const maxMessageID = 128
+
+// canister returns the message. key is the value of the header Idempotency-Key: the same
+// key makes the same message.
+func (m *message) canister(owner, key string) (canister.User, error) {
+	content := canister.Texts(m.Message)
+	switch {
+	case (m.Message == "") == (len(m.Content) == 0):
+		return canister.User{}, invalid("message", "Exactly one of message and content is required.", "Send the text as message, or a list of contents as content.")
+	case len(m.ID) > maxMessageID:
+		return canister.User{}, invalid("id", "It has more than "+strconv.Itoa(maxMessageID)+" bytes.", "Use a shorter one, or none.")
+	case m.Message == "":
+		read, err := contents(m.Content)
+		if err != nil {
+			return canister.User{}, invalid("content", "It is not a list of contents: "+err.Error()+".", "See docs/canisters.md for the forms of contents.")
+		}
+		content = read
+	}
+	user := canister.User{Head: canister.Head{ID: m.ID}, Content: content}
+	if user.ID == "" && key != "" {
+		user.ID = derived("message", owner, key)
+	}
+	if user.ID == "" { // the engine need not look for it in the whole log
+		user.ID, user.Time = newID(), time.Now()
+	}
+	return user, nil
+}
+
+// contents reads a list of contents in the form that they have in a canister.
+func contents(list json.RawMessage) ([]canister.Content, error) {
+	line, err := marshal(map[string]any{"kind": canister.KindUser, "content": list})
+	if err != nil {
+		return nil, err
+	}
+	read, err := canister.Unmarshal(line)
+	if err != nil {
+		return nil, err
+	}
+	all := canister.ContentOf(read)
+	if len(all) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	return all, nil
+}
+
+// derived returns an identity that depends on the parts alone.
+func derived(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:26]
+}
+
+// newID returns an identity that cannot be guessed.
+func newID() string { return rand.Text() }
+
+// maxKey bounds the header Idempotency-Key, in bytes.
+const maxKey = 256
+
+func keyOf(r *http.Request) (string, error) {
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) > maxKey {
+		return "", invalid("Idempotency-Key", "It has more than "+strconv.Itoa(maxKey)+" bytes.", "Use a shorter one.")
+	}
+	return key, nil
+}
+
+// create begins a conversation with a message.
+func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
+	var form struct {
+		Message string          `json:"message"`
+		Content json.RawMessage `json:"content"`
+		ID      string          `json:"id"`
+		Title   string          `json:"title"`
+		Tags    []string        `json:"tags"`
+	}
+	owner, err := h.owner(r.Context())
+	if err == nil {
+		err = decode(w, r, &form)
+	}
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(r)
+	if err != nil {
+		return err
+	}
+	user, err := (&message{form.Message, form.Content, form.ID}).canister(owner, key)
+	if err != nil {
+		return err
+	}
+	b := beginning{id: newID(), owner: owner, title: cmp.Or(form.Title, titleOf(user)), tags: form.Tags, message: user}
+	if key != "" {
+		b.id = derived("conversation", owner, key)
+	}
+	if _, err := (history.Change{Title: &b.title, Tags: &b.tags, Owner: &owner}).Apply(history.Info{ID: b.id}); err != nil {
+		return invalid("title", "The title and the tags must be UTF-8 without NUL.", "Use other texts.")
+	}
+	err = h.Admit(r.Context(), Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) })
+	if err != nil {
+		return err
+	}
+	created, err := h.store.Info(r.Context(), b.id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/api/conversations/"+b.id)
+	writeJSON(w, http.StatusCreated, struct {
+		info
+		Message string `json:"message"`
+	}{infoOf(created), user.ID})
+	return nil
+}
+
+// beginning is a conversation that begins.
+type beginning struct {
+	id, owner, title string
+	tags             []string
+	earlier          []canister.Canister // earlier messages, of another server
+	message          canister.User
+}
+
+// begin creates a conversation, and sets its owner before any work on it starts. If it
+// exists already, because the request is repeated, it is only checked again.
+func (h *handler) begin(ctx context.Context, b beginning) error {
+	now := time.Now()
+	if len(b.earlier) > 0 {
+		if err := h.recall(ctx, b); err != nil {
+			return err
+		}
+	}
+	isNew := !b.message.Time.IsZero()
+	if err := engine.Post(ctx, h.store, h.Open, b.id, b.message, now); err != nil {
+		return err
+	}
+	err := h.store.Describe(ctx, b.id, history.Change{Owner: &b.owner, Title: &b.title, Tags: &b.tags})
+	if err != nil {
+		return err
+	}
+	if isNew {
+		return h.post(ctx, b.id, b.message)
+	}
+	bounded, cancel := context.WithTimeout(ctx, recheckTimeout)
+	defer cancel()
+	err = h.post(bounded, b.id, b.message)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil || errors.Is(err, engine.ErrWaiting) {
+		return nil // the turn is under way
+	}
+	return err
+}
+
+// recheckTimeout bounds how long a repeated request waits for a turn that may be under
+// way.
+const recheckTimeout = 2 * time.Second
+
+// post sends a message to the engine. A message that is in the log was sent.
+func (h *handler) post(ctx context.Context, id string, user canister.User) error {
+	h.feed.prepare(ctx, id) // the client is going to read the events
+	err := h.engine.Send(ctx, id, user)
+	if errors.Is(err, engine.ErrKept) {
+		return nil
+	}
+	return err
+}
+
+// recall adds earlier messages to a new conversation, after its instructions.
+func (h *handler) recall(ctx context.Context, b beginning) error {
+	open := h.Open
+	if open == nil {
+		open = func(_ context.Context, id string) (*converse.Conversation, error) {
+			return converse.New(nil, nil, &converse.Options{ID: id, Log: h.store}), nil
+		}
+	}
+	conv, err := open(ctx, b.id)
+	if err != nil {
+		return err
+	}
+	return errors.Join(conv.Add(ctx, b.earlier...), conv.Close(context.WithoutCancel(ctx)))
+}
+
+// maxTitle bounds the title that a conversation gets from its first message, in characters.
+const maxTitle = 60
+
+// titleOf returns the beginning of a message as a title.
+func titleOf(user canister.User) string {
+	words := strings.Fields(strings.ToValidUTF8(strings.ReplaceAll(canister.TextOf(user.Content), "\x00", ""), ""))
+	title := []rune(strings.Join(words, " "))
+	if len(title) <= maxTitle {
+		return string(title)
+	}
+	return string(title[:maxTitle-1]) + "…"
+}
+
+// send sends a message to a conversation. It waits while a turn is under way.
+func (h *handler) send(w http.ResponseWriter, r *http.Request) error {
+	found, err := h.owned(r)
+	if err != nil {
+		return err
+	}
+	var form message
+	if err := decode(w, r, &form); err != nil {
+		return err
+	}
+	key, err := keyOf(r)
+	if err != nil {
+		return err
+	}
+	user, err := form.canister(found.Owner, key)
+	if err != nil {
+		return err
+	}
+	if err := h.Admit(r.Context(), Entry{found.ID, user}, func(ctx context.Context) error { return h.post(ctx, found.ID, user) }); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusAccepted, map[string]string{"message": user.ID})
+	return nil
+}
+
+// show writes one conversation with its state.
+func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
+	found, err := h.owned(r)
+	if err != nil {
+		return err
+	}
+	form := infoOf(found)
+	if form.State, form.Waits, err = h.state(r.Context(), found.ID); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, form)
+	return nil
+}
+
+// state returns the state of a conversation and its open waits.
+func (h *handler) state(ctx context.Context, id string) (string, []openWait, error) {
+	now := time.Now()
+	_, canisters, err := engine.LastTurn(ctx, h.store, id, now)
+	if err != nil {
+		return "", nil, err
+	}
+	switch converse.Next(canisters, converse.Policy{Conversation: id}, now).(type) {
+	case converse.Done:
+		return stateDone, nil, nil
+	case converse.Await:
+		return stateWaiting, openWaits(id, canisters, now), nil
+	}
+	return stateOpen, nil, nil
+}
+
+// cancel ends the turn of a conversation.
+func (h *handler) cancel(w http.ResponseWriter, r *http.Request) error {
+	found, err := h.owned(r)
+	if err != nil {
+		return err
+	}
+	if err := h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// fork creates a conversation that begins like another one.
+func (h *handler) fork(w http.ResponseWriter, r *http.Request) error {
+	found, err := h.owned(r)
+	if err != nil {
+		return err
+	}
+	form := struct {
+		Position int `json:"position"`
+	}{found.Length}
+	if err := decode(w, r, &form); err != nil {
+		return err
+	}
+	if form.Position < 1 || form.Position > found.Length {
+		return invalid("position", "The conversation has the positions 1 to "+strconv.Itoa(found.Length)+".", "Use one of these.")
+	}
+	to := newID()
+	if err := h.store.Fork(r.Context(), found.ID, form.Position, to); err != nil {
+		return err
+	}
+	created, err := h.store.Info(r.Context(), to)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/api/conversations/"+to)
+	writeJSON(w, http.StatusCreated, infoOf(created))
+	return nil
+}
+
+// events streams the events of a conversation.
+func (h *handler) events(w http.ResponseWriter, r *http.Request) error {
+	found, err := h.owned(r)
+	if err != nil {
+		return err
+	}
+	end, err := h.openStream(found.Owner)
+	if err != nil {
+		return err
+	}
+	defer end()
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it would end the stream
+	h.feed.Serve(w, r, found.ID, h.Heartbeat)
+	return nil
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/invoker"
+)
+
+// apiError is an error as a client reads it.
+type apiError struct {
+	status     int
+	retryAfter int // seconds
+
+	// Code is for programs, Message says what happened, and Advice what to do. Param names
+	// the part of the request that was wrong.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Advice  string `json:"advice,omitempty"`
+	Param   string `json:"param,omitempty"`
+	// Type is a member of OpenAI's errors.
+	Type string `json:"type"`
+}
+
+// Error implements error.
+func (e *apiError) Error() string { return e.Message }
+
+// body returns the JSON form.
+func (e *apiError) body() []byte {
+	text, err := marshal(map[string]*apiError{"error": e})
+	if err != nil {
+		return []byte(`{"error":{"code":"internal","message":"The error has no JSON form.","type":"server_error"}}`)
+	}
+	return text
+}
+
+// failure returns an error with a status.
+func failure(status int, code, message, advice string) *apiError {
+	e := &apiError{status: status, Code: code, Message: message, Advice: advice, Type: "invalid_request_error"}
+	if status >= http.StatusInternalServerError {
+		e.Type = "server_error"
+	}
+	return e
+}
+
+// invalid returns the error of a request with a wrong part.
+func invalid(param, message, advice string) *apiError {
+	e := failure(http.StatusBadRequest, "invalid_request", fmt.Sprintf("%q: %s", param, message), advice)
+	e.Param = param
+	return e
+}
+
+// noConversation answers requests for a conversation that does not exist, and for one of
+// another owner.
+func noConversation() *apiError {
+	return failure(http.StatusNotFound, "conversation_not_found", "There is no such conversation.", "List your conversations, or create one.")
+}
+
+// asError returns the error that a client reads. The text of an unknown error is not shown,
+// because it was written for a log.
+func asError(err error) *apiError {
+	known, refused := new(apiError), new(invoker.Failure)
+	large := new(http.MaxBytesError)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &large):
+		return failure(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("The request has more than %d bytes.", large.Limit), "Send less at once.")
+	case errors.Is(err, errUnknownPosition):
+		return failure(http.StatusConflict, "unknown_position", "The conversation has no such position.", "Read the conversation from its beginning.")
+	case errors.Is(err, history.ErrNotFound):
+		return noConversation()
+	case errors.Is(err, engine.ErrWaiting):
+		return failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer and accepts no message until then.", "Answer its waits, or cancel the turn.")
+	case errors.Is(err, waits.ErrNotOpen):
+		return failure(http.StatusConflict, "wait_not_open", "The wait has an answer, has expired, or the conversation has gone on without it.", "List the open waits.")
+	case errors.As(err, &refused):
+		return refusedError(refused)
+	case errors.Is(err, context.Canceled), errors.Is(err, engine.ErrClosed), errors.Is(err, history.ErrClosed):
+		return failure(http.StatusServiceUnavailable, "shutting_down", "The server is shutting down.", "Send the request again in a few seconds.")
+	}
+	return failure(http.StatusServiceUnavailable, "unavailable", "The conversations cannot be reached now.", "Send the request again later.")
+}
+
+// refusedError returns the error for a failure of a function of the options.
+func refusedError(f *invoker.Failure) *apiError {
+	status, code, advice := http.StatusServiceUnavailable, "unavailable", "Send the request again later."
+	switch f.Code {
+	case invoker.Unauthorized:
+		status, code, advice = http.StatusUnauthorized, "unauthorized", "Send the request with credentials that identify you."
+	case invoker.Denied:
+		status, code, advice = http.StatusForbidden, "denied", "Ask the operator of the server for permission."
+	case invoker.NotFound, invoker.ToolNotFound:
+		status, code, advice = http.StatusNotFound, "not_found", "Ask the operator of the server for permission."
+	case invoker.Unavailable:
+		if f.RetryAfter > 0 {
+			status, code = http.StatusTooManyRequests, "limit_reached"
+		}
+	}
+	e := failure(status, code, f.Message, advice)
+	e.retryAfter = int(f.RetryAfter.Seconds())
+	return e
+}
+
+// writeError answers a request with an error.
+func writeError(w http.ResponseWriter, err error) {
+	e := asError(err)
+	if e.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	writeBody(w, e.status, e.body())
+}
+
+// writeBody writes a response of JSON.
+func writeBody(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client has gone if it fails
+}
+
+// writeJSON writes a form as a response.
+func writeJSON(w http.ResponseWriter, status int, form any) {
+	body, err := marshal(form)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	writeBody(w, status, body)
+}
+
+// WriteError answers a request with an error in the form of this package, for a handler
+// around it. A client sees the text of an [invoker.Failure], but no other text.
+func WriteError(w http.ResponseWriter, err error) { writeError(w, err) }
+
+// ErrorBody returns the JSON of an error with a status, for a handler around the one of this
+// package that refuses requests with texts.
+func ErrorBody(status int, text string) []byte {
+	code, advice := "refused", "Ask the operator of the server."
+	switch status {
+	case http.StatusUnauthorized:
+		code, advice = "unauthorized", "Send the header Authorization: Bearer TOKEN with a valid token."
+	case http.StatusForbidden:
+		code, advice = "forbidden", "Ask the operator of the server for permission."
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		code, advice = "later", "Send the request again after the time in Retry-After."
+	case http.StatusNotFound:
+		code, advice = "not_found", "GET /api/openapi.json lists the paths."
+	}
+	return failure(status, code, strings.ToUpper(text[:min(1, len(text))])+text[min(1, len(text)):]+".", advice).body()
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"maps"
+	"slices"
+)
+
+// Routes returns the routes of the handler.
+func Routes() []string { return slices.Sorted(maps.Keys((&handler{}).patterns())) }
+
+// Topics returns how many conversations a feed watches.
+func Topics(f *Feed) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.topics)
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/logevent"
+	"go.uber.org/zap"
+)
+
+// Options configure [New]. Nil, and the zero value of a field, mean the documented default.
+type Options struct {
+	// Open creates a conversation, as the engine's function does, so that its instructions
+	// come first. Nil adds no instructions.
+	Open converse.OpenFunc
+	// Owner returns the owner of the caller's conversations, given the context of a
+	// request. It becomes [history.Info].Owner. Nil means one owner, with an empty name,
+	// for all callers. An error refuses the request: with the status of an
+	// [invoker.Failure], or else 503.
+	Owner func(ctx context.Context) (string, error)
+	// Name returns the name under which the caller answers waits
+	// ([canister.Answer].By); default "client".
+	Name func(ctx context.Context) string
+	// Admit is called for each message and each answer before it enters a conversation,
+	// for example to count it against a budget. enter puts it into the log; an error of
+	// Admit refuses the request as one of Owner does. Nil calls enter.
+	Admit func(ctx context.Context, entry Entry, enter func(context.Context) error) error
+	// Models are the names that the OpenAI-compatible requests may use; the first one is
+	// the default. The engine decides which model answers. Default "consort".
+	Models []string
+	// Origins are the web origins, such as "https://app.example.com", whose scripts may
+	// send requests, in addition to the server's own host. "*" allows any. Other origins
+	// are refused (403).
+	Origins []string
+	// MaxBody bounds the body of a request, in bytes; default 4 MiB.
+	MaxBody int64
+	// MaxBodies bounds the total size of the bodies of all requests under way, in bytes;
+	// default 64 MiB, or four times MaxBody if that is more. A request that exceeds it is
+	// refused with 503 and Retry-After.
+	MaxBodies int64
+	// MaxStreams bounds the streams of one owner that are open at once; default 64.
+	MaxStreams int
+	// Heartbeat is how often a silent stream sends a comment; default 15 s.
+	Heartbeat time.Duration
+	// Ending ends when the process shuts down: the turns of clients whose requests end then
+	// are left for the next process. Otherwise the turn of a request to the
+	// OpenAI-compatible API or AG-UI is cancelled if its client leaves. Nil never ends.
+	Ending context.Context
+	// Logger receives the errors that clients do not see; nil discards them.
+	Logger *zap.Logger
+}
+
+// Entry is a message or an answer that a caller sends to a conversation, for Options.Admit.
+type Entry struct {
+	// Conversation is the ID of the conversation; empty if it begins with the entry.
+	Conversation string
+	// Canister is a canister.User or a canister.Answer.
+	Canister canister.Canister
+}
+
+// The defaults of [Options].
+const (
+	defaultBody    = 4 << 20
+	defaultBodies  = 64 << 20
+	defaultStreams = 64
+	defaultModel   = "consort"
+
+	bodyTimeout = 30 * time.Second // for the whole body of a request
+)
+
+// handler serves the requests.
+type handler struct {
+	Options
+	feed   *Feed
+	engine engine.Engine
+	store  history.Store
+	routes *http.ServeMux
+
+	mu      sync.Mutex
+	bodies  int64           // size of those under way
+	streams map[string]int  // open streams, by owner
+	claimed map[string]bool // chats that a request continues now
+}
+
+// New returns a handler for the conversations of a feed. It may be used concurrently and
+// starts nothing of its own: it can be dropped when its requests have ended. It serves the
+// paths under /api/, /v1/ and /agui, which [http.StripPrefix] can put elsewhere.
+func New(feed *Feed, options *Options) http.Handler {
+	h := &handler{feed: feed, engine: feed.engine, store: feed.store, streams: make(map[string]int), claimed: make(map[string]bool)}
+	if options != nil {
+		h.Options = *options
+	}
+	h.MaxBody = cmp.Or(h.MaxBody, defaultBody)
+	h.MaxBodies = cmp.Or(h.MaxBodies, max(defaultBodies, 4*h.MaxBody))
+	h.MaxStreams = cmp.Or(h.MaxStreams, defaultStreams)
+	h.Heartbeat = cmp.Or(h.Heartbeat, defaultHeartbeat)
+	h.Logger = logevent.Logger(h.Logger)
+	if len(h.Models) == 0 {
+		h.Models = []string{defaultModel}
+	}
+	if h.Name == nil {
+		h.Name = func(context.Context) string { return "client" }
+	}
+	if h.Admit == nil {
+		h.Admit = func(ctx context.Context, _ Entry, enter func(context.Context) error) error { return enter(ctx) }
+	}
+	h.routes = h.mux()
+	return h
+}
+
+// patterns returns what serves each route.
+func (h *handler) patterns() map[string]func(http.ResponseWriter, *http.Request) error {
+	return map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET /api/openapi.json":                     h.describe,
+		"POST /api/conversations":                   h.create,
+		"GET /api/conversations":                    h.list,
+		"GET /api/conversations/{id}":               h.show,
+		"GET /api/conversations/{id}/history":       h.history,
+		"GET /api/conversations/{id}/events":        h.events,
+		"POST /api/conversations/{id}/messages":     h.send,
+		"POST /api/conversations/{id}/cancel":       h.cancel,
+		"POST /api/conversations/{id}/fork":         h.fork,
+		"GET /api/conversations/{id}/waits":         h.waits,
+		"POST /api/conversations/{id}/waits/{wait}": h.answer,
+		"GET /v1/models":                            h.models,
+		"GET /v1/models/{model}":                    h.oneModel,
+		"POST /v1/chat/completions":                 h.chat,
+		"POST /v1/responses":                        h.respond,
+		"GET /v1/responses/{id}":                    h.response,
+		"POST /v1/responses/{id}/cancel":            h.cancelResponse,
+		"POST /agui":                                h.run,
+	}
+}
+
+// mux returns the routes.
+func (h *handler) mux() *http.ServeMux {
+	mux := http.NewServeMux()
+	for pattern, serve := range h.patterns() {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := serve(w, r); err != nil {
+				h.refuse(w, r, err)
+			}
+		})
+	}
+	return mux
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.isOriginAllowed(r) {
+		writeError(w, failure(http.StatusForbidden, "origin_not_allowed", "Pages of this origin may not send requests.", "Ask the operator of the server to allow the origin."))
+		return
+	}
+	if serve, pattern := h.routes.Handler(r); pattern == "" {
+		h.refuseRoute(w, r, serve)
+		return
+	}
+	size := r.ContentLength
+	if size < 0 || size > h.MaxBody {
+		size = h.MaxBody
+	}
+	if !h.reserve(size) {
+		e := failure(http.StatusServiceUnavailable, "too_many_bodies", "The requests of all clients take too much memory at once.", "Send the request again in a second.")
+		e.retryAfter = 1
+		writeError(w, e)
+		return
+	}
+	defer h.reserve(-size)
+	r.Body = http.MaxBytesReader(w, r.Body, h.MaxBody)
+	h.routes.ServeHTTP(w, r)
+}
+
+// reserve counts the size of a body, or, if it is negative, of one that has ended. It reports
+// whether all bodies are within the bound.
+func (h *handler) reserve(size int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if size > 0 && h.bodies+size > h.MaxBodies {
+		return false
+	}
+	h.bodies += size
+	return true
+}
+
+// refuseRoute answers a request that no route matches. serve is the answer of the mux,
+// which knows the methods of the path.
+func (h *handler) refuseRoute(w http.ResponseWriter, r *http.Request, serve http.Handler) {
+	answer := &dropped{header: http.Header{}}
+	serve.ServeHTTP(answer, r)
+	if allow := answer.header.Get("Allow"); allow != "" {
+		w.Header().Set("Allow", allow)
+		writeError(w, failure(http.StatusMethodNotAllowed, "method_not_allowed", "This path does not have the method "+r.Method+".", "Use one of: "+allow+"."))
+		return
+	}
+	writeError(w, failure(http.StatusNotFound, "not_found", "There is nothing at this path.", "GET /api/openapi.json lists the paths."))
+}
+
+// dropped is a response that keeps only the header.
+type dropped struct{ header http.Header }
+
+func (d *dropped) Header() http.Header         { return d.header }
+func (d *dropped) Write(p []byte) (int, error) { return len(p), nil }
+func (d *dropped) WriteHeader(int)             {}
+
+// isOriginAllowed reports whether a request comes from no web page, or from one that may
+// send it.
+func (h *handler) isOriginAllowed(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 || slices.Contains(h.Origins, "*") {
+		return true
+	}
+	u, err := url.Parse(origins[0])
+	isOwn := err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && origins[0] == u.Scheme+"://"+u.Host
+	return len(origins) == 1 && (isOwn || slices.ContainsFunc(h.Origins, func(o string) bool { return strings.EqualFold(o, origins[0]) }))
+}
+
+// refuse answers a request with an error, and logs the cause if the client does not see it.
+func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	seen := new(apiError)
+	if e := asError(err); e.status >= http.StatusInternalServerError && !errors.As(err, &seen) && r.Context().Err() == nil {
+		logevent.Log(r.Context(), h.Logger, zap.WarnLevel, "a request for a conversation failed", logevent.APIRequestFailed, zap.String("path", r.Pattern), zap.Error(err))
+	}
+	writeError(w, err)
+}
+
+// owner returns the owner of the caller's conversations.
+func (h *handler) owner(ctx context.Context) (string, error) {
+	if h.Owner == nil {
+		return "", nil
+	}
+	return h.Owner(ctx)
+}
+
+// owned returns the conversation of a request, if it belongs to the caller.
+func (h *handler) owned(r *http.Request) (history.Info, error) {
+	return h.ownedBy(r.Context(), r.PathValue("id"))
+}
+
+func (h *handler) ownedBy(ctx context.Context, id string) (history.Info, error) {
+	owner, err := h.owner(ctx)
+	if err != nil {
+		return history.Info{}, err
+	}
+	if history.CheckID(id) != nil {
+		return history.Info{}, noConversation()
+	}
+	info, err := h.store.Info(ctx, id)
+	if errors.Is(err, history.ErrNotFound) || err == nil && info.Owner != owner {
+		return history.Info{}, noConversation()
+	}
+	return info, err
+}
+
+// decode reads the JSON body of a request. A member that form does not have is an error.
+func decode(w http.ResponseWriter, r *http.Request, form any) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(form); err != nil {
+		return unreadable(err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return failure(http.StatusBadRequest, "invalid_json", "Something follows the JSON object of the body.", "Send one JSON object.")
+	}
+	return nil
+}
+
+// body reads the body of a request that must be JSON: a form of a web page cannot be.
+func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return nil, failure(http.StatusUnsupportedMediaType, "not_json", "The body is not announced as JSON.", "Send the header Content-Type: application/json.")
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every connection supports it
+	text, err := io.ReadAll(r.Body)
+	_ = control.SetReadDeadline(time.Time{}) // the answer may take longer
+	if large := new(http.MaxBytesError); err != nil && !errors.As(err, &large) {
+		err = failure(http.StatusBadRequest, "incomplete", "The body of the request did not arrive.", "Send the request again.")
+	}
+	return text, err
+}
+
+// unreadable returns the error for a body that does not have the form of the request.
+func unreadable(err error) error {
+	wrong := new(json.UnmarshalTypeError)
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return invalid(wrong.Field, "It may not be a JSON "+wrong.Value+".", "See GET /api/openapi.json for its type.")
+	}
+	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
+		return invalid(strings.Trim(name, `"`), "The request has no such member.", "Leave it out; GET /api/openapi.json lists the members.")
+	}
+	return failure(http.StatusBadRequest, "invalid_json", fmt.Sprintf("The body is not a JSON object of the request: %v.", err), "Send one JSON object.")
+}
+
+// openStream counts a stream of the caller; the caller must call end.
+func (h *handler) openStream(owner string) (end func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.streams[owner] >= h.MaxStreams {
+		e := failure(http.StatusTooManyRequests, "too_many_streams", fmt.Sprintf("You have %d open streams, which is the limit.", h.MaxStreams), "Close some of them.")
+		e.retryAfter = 1
+		return nil, e
+	}
+	h.streams[owner]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.streams[owner]--; h.streams[owner] == 0 {
+			delete(h.streams, owner)
+		}
+	}, nil
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+)
+
+// members are the members of a request of OpenAI's API.
+type members map[string]json.RawMessage
+
+// readMembers reads a request and refuses the members that are not known. The header
+// Consort-Ignored names the members without an effect.
+func readMembers(w http.ResponseWriter, r *http.Request, known, ignored []string) (members, error) {
+	text, err := body(w, r)
+	if err != nil {
+		return nil, err
+	}
+	var all members
+	if err := json.Unmarshal(text, &all); err != nil || all == nil {
+		return nil, failure(http.StatusBadRequest, "invalid_json", "The body is not a JSON object.", "Send one JSON object.")
+	}
+	var without []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch {
+		case slices.Contains(known, name):
+		case isEmpty(all[name]):
+			delete(all, name)
+		case slices.Contains(ignored, name):
+			without = append(without, name)
+		default:
+			return nil, unsupported(name, "Leave it out.")
+		}
+	}
+	if len(without) > 0 {
+		w.Header().Set("Consort-Ignored", strings.Join(without, ", "))
+	}
+	return all, nil
+}
+
+// isEmpty reports whether a member has the same meaning as none.
+func isEmpty(value json.RawMessage) bool {
+	return slices.Contains([]string{"null", "[]", "{}", `""`}, string(bytes.TrimSpace(value)))
+}
+
+// unsupported returns the error for a member that this server cannot obey.
+func unsupported(name, advice string) error {
+	e := failure(http.StatusBadRequest, "unsupported_parameter", fmt.Sprintf("%q is not supported by this server.", name), advice)
+	e.Param = name
+	return e
+}
+
+// read reads a member, if it is there.
+func (m members) read(name string, to any) error {
+	value, is := m[name]
+	if !is || string(bytes.TrimSpace(value)) == "null" {
+		return nil
+	}
+	if err := json.Unmarshal(value, to); err != nil {
+		return invalid(name, "It does not have the type that OpenAI's API documents.", "See OpenAI's API reference.")
+	}
+	return nil
+}
+
+// only refuses a member unless it has one of some values, which are JSON.
+func (m members) only(name string, values ...string) error {
+	var compact bytes.Buffer
+	value, is := m[name]
+	if !is || json.Compact(&compact, value) != nil || compact.String() == "null" || slices.Contains(values, compact.String()) {
+		return nil
+	}
+	return unsupported(name, "Leave it out, or use one of "+strings.Join(values, ", ")+".")
+}
+
+// model returns the name of the model of a request.
+func (h *handler) model(m members) (string, error) {
+	name := h.Models[0]
+	if err := m.read("model", &name); err != nil {
+		return "", err
+	}
+	if !slices.Contains(h.Models, name) {
+		e := failure(http.StatusNotFound, "model_not_found", fmt.Sprintf("There is no model %q.", name), fmt.Sprintf("Use one of %q.", h.Models))
+		e.Param = "model"
+		return "", e
+	}
+	return name, nil
+}
+
+type modelForm struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func modelOf(name string) modelForm { return modelForm{name, "model", 0, "consort"} }
+
+// models lists the names of the models.
+func (h *handler) models(w http.ResponseWriter, r *http.Request) error {
+	if _, err := h.owner(r.Context()); err != nil {
+		return err
+	}
+	all := []modelForm{}
+	for _, name := range h.Models {
+		all = append(all, modelOf(name))
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": all})
+	return nil
+}
+
+// oneModel writes one of the models.
+func (h *handler) oneModel(w http.ResponseWriter, r *http.Request) error {
+	if _, err := h.owner(r.Context()); err != nil {
+		return err
+	}
+	name, _ := json.Marshal(r.PathValue("model")) // a string has a JSON form
+	known, err := h.model(members{"model": name})
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, modelOf(known))
+	return nil
+}
+
+// said is a message of a request, of Chat Completions or Responses.
+type said struct {
+	Type    string          `json:"type"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+	// The others are refused, or belong to one of the APIs.
+	ToolCalls json.RawMessage `json:"tool_calls"`
+	Audio     json.RawMessage `json:"audio"`
+	// ApprovalRequest, Approve and Reason belong to an mcp_approval_response.
+	ApprovalRequest string `json:"approval_request_id"`
+	Approve         *bool  `json:"approve"`
+	Reason          string `json:"reason"`
+}
+
+// canister returns a message as a canister. at names it in errors.
+func (s *said) canister(at string) (canister.Canister, error) {
+	if !isNothing(s.ToolCalls) {
+		return nil, unsupported(at+".tool_calls", "The tools of this server are called by the server.")
+	}
+	if !isNothing(s.Audio) {
+		return nil, unsupported(at+".audio", "Send text.")
+	}
+	content, err := partsOf(at+".content", s.Content)
+	if err != nil {
+		return nil, err
+	}
+	switch s.Role {
+	case "system", "developer":
+		return canister.Supervisor{Content: content}, nil
+	case "user":
+		return canister.User{Content: content}, nil
+	case "assistant":
+		return canister.Assistant{Content: content, Finish: canister.FinishStop}, nil
+	}
+	return nil, unsupported(at+".role", `Use "system", "developer", "user" or "assistant".`)
+}
+
+func isNothing(value json.RawMessage) bool { return len(value) == 0 || isEmpty(value) }
+
+// part is a piece of a message.
+type part struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	Refusal  string          `json:"refusal"`
+	ImageURL json.RawMessage `json:"image_url"` // an object in Chat Completions, a string in Responses
+	Audio    struct {
+		Data   string `json:"data"`
+		Format string `json:"format"`
+	} `json:"input_audio"`
+}
+
+// partsOf reads the content of a message: a string or a list of parts.
+func partsOf(at string, value json.RawMessage) ([]canister.Content, error) {
+	if isNothing(value) {
+		return nil, nil
+	}
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return canister.Texts(text), nil
+	}
+	var parts []part
+	if json.Unmarshal(value, &parts) != nil {
+		return nil, invalid(at, "It is neither a string nor a list of parts.", "See OpenAI's API reference.")
+	}
+	var all []canister.Content
+	for i, p := range parts {
+		one, err := p.content(fmt.Sprintf("%s[%d]", at, i))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (p *part) content(at string) (canister.Content, error) {
+	switch p.Type {
+	case "text", "input_text", "output_text":
+		return canister.Text(p.Text), nil
+	case "refusal":
+		return canister.Text(p.Refusal), nil
+	case "image_url", "input_image":
+		var object struct{ URL string }
+		address := ""
+		if json.Unmarshal(p.ImageURL, &address) != nil {
+			_ = json.Unmarshal(p.ImageURL, &object) // an empty URL is refused
+			address = object.URL
+		}
+		if strings.HasPrefix(address, "https://") {
+			return rebuilt(map[string]string{"type": "image", "url": address})
+		}
+		kind, data, err := dataURL(address)
+		if err != nil {
+			return nil, unsupported(at+".image_url", "Send an https URL, or the image itself as a data URL in base64.")
+		}
+		return rebuilt(map[string]string{"type": "image", "mime": kind, "data": data})
+	case "input_audio":
+		kind := map[string]string{"wav": "audio/wav", "mp3": "audio/mpeg"}[p.Audio.Format]
+		if _, err := base64.StdEncoding.DecodeString(p.Audio.Data); err != nil || kind == "" {
+			return nil, unsupported(at+".input_audio", "Send wav or mp3 in base64.")
+		}
+		return rebuilt(map[string]string{"type": "audio", "mime": kind, "data": p.Audio.Data})
+	}
+	return nil, unsupported(at+".type", "Send text, images or audio.")
+}
+
+// dataURL returns the media type and the base64 of a data URL (RFC 2397).
+func dataURL(address string) (kind, data string, err error) {
+	head, data, hasData := strings.Cut(strings.TrimPrefix(address, "data:"), ",")
+	kind, isBase64 := strings.CutSuffix(head, ";base64")
+	_, err = base64.StdEncoding.DecodeString(data)
+	if !strings.HasPrefix(address, "data:") || !hasData || !isBase64 || err != nil {
+		return "", "", fmt.Errorf("httpapi: not a data URL")
+	}
+	return kind, data, nil
+}
+
+// rebuilt returns the content that has a JSON form.
+func rebuilt(form map[string]string) (canister.Content, error) {
+	list, err := json.Marshal([]map[string]string{form})
+	if err != nil {
+		return nil, err
+	}
+	all, err := contents(list)
+	if err != nil {
+		return nil, invalid("content", err.Error()+".", "Send other content.")
+	}
+	return all[0], nil
+}
+
+// start says how a request continues or begins a conversation.
+type start struct {
+	conversation string // empty begins one
+	earlier      []canister.Canister
+	message      []canister.Content
+	answers      []canister.Answer // instead of a message
+}
+
+// start sends the message, or the answers, of a request.
+func (h *handler) start(ctx context.Context, s start) (*turn, error) {
+	owner, err := h.owner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.conversation == "" {
+		return h.startNew(ctx, owner, s)
+	}
+	found, err := h.ownedBy(ctx, s.conversation)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.answers) > 0 {
+		t, err := h.continued(ctx, found)
+		for _, given := range s.answers {
+			if err == nil {
+				err = h.settle(ctx, found, given)
+			}
+		}
+		if err == nil {
+			t.sent = true
+		}
+		return t, err
+	}
+	user := canister.User{Head: canister.Head{ID: newID(), Time: time.Now()}, Content: s.message}
+	if err := h.Admit(ctx, Entry{found.ID, user}, func(ctx context.Context) error { return h.post(ctx, found.ID, user) }); err != nil {
+		return nil, err
+	}
+	return &turn{h: h, conversation: found.ID, id: user.ID, after: h.before(ctx, found.ID, user.ID, found.Length), sent: true}, nil
+}
+
+// startNew begins a conversation.
+func (h *handler) startNew(ctx context.Context, owner string, s start) (*turn, error) {
+	user := canister.User{Head: canister.Head{ID: newID(), Time: time.Now()}, Content: s.message}
+	b := beginning{id: newID(), owner: owner, title: titleOf(user), earlier: s.earlier, message: user}
+	if err := h.Admit(ctx, Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) }); err != nil {
+		return nil, err
+	}
+	return &turn{h: h, conversation: b.id, id: user.ID, after: h.before(ctx, b.id, user.ID, 0), sent: true}, nil
+}
+
+// before returns the number of canisters before a message, which is not before from.
+func (h *handler) before(ctx context.Context, conversation, message string, from int) int {
+	at := from
+	for c, err := range h.store.Read(ctx, conversation, from) {
+		if err != nil || c.Header().ID == message {
+			break
+		}
+		at++
+	}
+	return at
+}
+
+// isLimit reports whether a turn was cut short.
+func isLimit(reason converse.Reason) bool { return reason == converse.ReasonLength || reason.Limited() }

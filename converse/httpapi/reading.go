@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// The bounds of one page of a list.
+const (
+	defaultPage = 50
+	maxPage     = 500
+)
+
+// number returns a parameter of the query.
+func number(r *http.Request, name string, otherwise, most int) (int, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, invalid(name, "It is not a number from 0 to "+strconv.Itoa(most)+".", "Use such a number, or leave it out.")
+	}
+	return n, nil
+}
+
+// list lists the conversations of the caller, the most recently changed first.
+func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
+	owner, err := h.owner(r.Context())
+	if err != nil {
+		return err
+	}
+	limit, err := number(r, "limit", defaultPage, maxPage)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	filter := history.Filter{Owner: owner, Text: query.Get("text"), Tags: query["tag"]}
+	var after page
+	if text := query.Get("after"); text != "" {
+		if after, err = readPage(text); err != nil {
+			return err
+		}
+		filter.Until = after.changed.Add(time.Nanosecond)
+	}
+	answer := struct {
+		Conversations []info `json:"conversations"`
+		Next          string `json:"next,omitzero"`
+	}{Conversations: []info{}}
+	for found, err := range h.store.List(r.Context(), filter) {
+		if err != nil {
+			return err
+		}
+		if found.Owner != owner || after.id != "" && found.Changed.Equal(after.changed) && found.ID <= after.id {
+			continue
+		}
+		if len(answer.Conversations) == max(limit, 1) {
+			last := answer.Conversations[len(answer.Conversations)-1]
+			answer.Next = page{last.Changed, last.ID}.String()
+			break
+		}
+		answer.Conversations = append(answer.Conversations, infoOf(found))
+	}
+	writeJSON(w, http.StatusOK, answer)
+	return nil
+}
+
+// page is the last conversation of a page of the list.
+type page struct {
+	changed time.Time
+	id      string
+}
+
+func (p page) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(p.changed.UTC().Format(time.RFC3339Nano) + " " + p.id))
+}
+
+func readPage(text string) (p page, err error) {
+	decoded, err := base64.RawURLEncoding.DecodeString(text)
+	changed, id, hasID := strings.Cut(string(decoded), " ")
+	if err == nil && hasID {
+		p.id = id
+		p.changed, err = time.Parse(time.RFC3339Nano, changed)
+	}
+	if err != nil || !hasID {
+		return p, invalid("after", "It is not the next of a list.", "Send the next of the page before, or leave it out.")
+	}
+	return p, nil
+}
+
+// history writes canisters of a conversation.
+func (h *handler) history(w http.ResponseWriter, r *http.Request) error {
+	found, err := h.owned(r)
+	if err != nil {
+		return err
+	}
+	after, err := number(r, "after", 0, maxPosition)
+	if err != nil {
+		return err
+	}
+	limit, err := number(r, "limit", maxPage, maxPage)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Length    int              `json:"length"`
+		Canisters []placedCanister `json:"canisters"`
+	}{found.Length, []placedCanister{}}
+	size := int64(0)
+	for c, err := range h.store.Read(r.Context(), found.ID, after) {
+		if err != nil {
+			return err
+		}
+		line, err := canister.Marshal(c)
+		if err != nil {
+			return err
+		}
+		size += int64(len(line))
+		if len(answer.Canisters) == max(limit, 1) || size > maxPageSize && len(answer.Canisters) > 0 {
+			break
+		}
+		after++
+		answer.Canisters = append(answer.Canisters, placedCanister{after, line})
+	}
+	answer.Length = max(found.Length, after)
+	writeJSON(w, http.StatusOK, answer)
+	return nil
+}
+
+// maxPageSize bounds the canisters of one response, in bytes. One canister is always there.
+const maxPageSize = 8 << 20

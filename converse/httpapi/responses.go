@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// The members of a request to the Responses API, in addition to tuning.
+var (
+	responseMembers = []string{
+		"model", "input", "instructions", "previous_response_id", "conversation", "stream", "background", "tools", "text", "stream_options", "top_logprobs",
+	}
+	responseTuning = append([]string{"max_output_tokens", "max_tool_calls", "reasoning", "include", "truncation"}, tuning...)
+)
+
+// responseRequest is a request for a response.
+type responseRequest struct {
+	model, previous    string
+	stream, background bool
+	start              start
+}
+
+// readResponse reads a request, except for the conversation that it continues.
+func (h *handler) readResponse(w http.ResponseWriter, r *http.Request) (q responseRequest, err error) {
+	m, err := readMembers(w, r, responseMembers, responseTuning)
+	if err != nil {
+		return q, err
+	}
+	var instructions string
+	var conversation json.RawMessage
+	for _, read := range []func() error{
+		func() (err error) { q.model, err = h.model(m); return err },
+		func() error { return m.read("stream", &q.stream) },
+		func() error { return m.read("background", &q.background) },
+		func() error { return m.read("instructions", &instructions) },
+		func() error { return m.read("previous_response_id", &q.previous) },
+		func() error { return m.read("conversation", &conversation) },
+		func() error { return m.only("tools", "[]") },
+		func() error { return m.only("top_logprobs", "0") },
+		func() error { return m.only("text", "{}", `{"format":{"type":"text"}}`) },
+	} {
+		if err := read(); err != nil {
+			return q, err
+		}
+	}
+	if q.start.conversation, err = conversationID(conversation); err != nil {
+		return q, err
+	}
+	isNew := q.previous == "" && q.start.conversation == ""
+	switch {
+	case q.previous != "" && q.start.conversation != "":
+		return q, invalid("conversation", "It cannot be combined with previous_response_id.", "Send one of the two.")
+	case instructions != "" && isNew:
+		q.start.earlier = []canister.Canister{canister.Supervisor{Content: canister.Texts(instructions)}}
+	case instructions != "":
+		w.Header().Add("Consort-Ignored", "instructions")
+	}
+	return q, q.readInput(m["input"], isNew)
+}
+
+// conversationID returns the ID of the member conversation: a string or an object.
+func conversationID(value json.RawMessage) (id string, err error) {
+	var object struct{ ID string }
+	if isNothing(value) {
+		return "", nil
+	}
+	if json.Unmarshal(value, &id) != nil && (json.Unmarshal(value, &object) != nil || object.ID == "") {
+		return "", invalid("conversation", "It is neither the ID of a conversation nor an object with an ID.", "Send the ID.")
+	}
+	if id == "" {
+		id = object.ID
+	}
+	return id, nil
+}
+
+// readInput reads the input: a text, messages, or answers to approval requests.
+func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
+	var text string
+	var items []said
+	if json.Unmarshal(value, &text) == nil {
+		content, _ := json.Marshal(text) // a string has a JSON form
+		items = []said{{Role: "user", Content: content}}
+	} else if json.Unmarshal(value, &items) != nil {
+		return invalid("input", "It is neither a text nor a list of items.", "See OpenAI's API reference.")
+	}
+	for i, item := range items {
+		at := fmt.Sprintf("input[%d]", i)
+		switch item.Type {
+		case "", "message":
+			c, err := item.canister(at)
+			if err != nil {
+				return err
+			}
+			user, isUser := c.(canister.User)
+			switch {
+			case isUser && !slices.ContainsFunc(items[i:], func(later said) bool { return later.Role == "assistant" }):
+				q.start.message = append(q.start.message, user.Content...)
+			case isNew:
+				q.start.earlier = append(q.start.earlier, c)
+			default:
+				return unsupported(at+".role", "The server has the earlier messages of the conversation: send only those of the user.")
+			}
+		case "mcp_approval_response":
+			if item.Approve == nil || item.ApprovalRequest == "" {
+				return invalid(at, "It has no approval_request_id or no approve.", "Send both.")
+			}
+			q.start.answers = append(q.start.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdictOf(*item.Approve), Reason: item.Reason})
+		default:
+			return unsupported(at+".type", "Send messages and mcp_approval_responses; previous_response_id stands for everything earlier.")
+		}
+	}
+	switch {
+	case len(q.start.answers) > 0 && (isNew || len(q.start.message) > 0):
+		return invalid("input", "Approvals need previous_response_id or conversation, and stand alone.", "Send the message after the answer.")
+	case len(q.start.answers) == 0 && len(q.start.message) == 0:
+		return invalid("input", "It has no message of the user.", "Send one.")
+	}
+	return nil
+}
+
+func verdictOf(approve bool) canister.Verdict {
+	if approve {
+		return canister.VerdictAllow
+	}
+	return canister.VerdictDeny
+}
+
+// responseID names a response: the conversation and the number of canisters before it.
+type responseID struct {
+	conversation string
+	after        int
+}
+
+func (id responseID) String() string { return fmt.Sprintf("resp_%s_%d", id.conversation, id.after) }
+
+// responseOf reads the ID of a response.
+func responseOf(text string) (id responseID, ok bool) {
+	rest, isResponse := strings.CutPrefix(text, "resp_")
+	i := strings.LastIndexByte(rest, '_')
+	if !isResponse || i < 1 {
+		return id, false
+	}
+	after, err := strconv.ParseUint(rest[i+1:], 10, 31)
+	return responseID{rest[:i], int(after)}, err == nil && history.CheckID(rest[:i]) == nil
+}
+
+// noResponse answers requests for a response that does not exist, and for a foreign one.
+func noResponse(param string) error {
+	e := failure(http.StatusNotFound, "response_not_found", "There is no such response.", "Begin a new one.")
+	e.Param = param
+	return e
+}
+
+// stored returns a response from the log: the canisters after its position until the next
+// message, or the next answer to a wait.
+func (h *handler) stored(ctx context.Context, text, param string) (*responseAnswer, history.Info, error) {
+	id, ok := responseOf(text)
+	if !ok {
+		return nil, history.Info{}, noResponse(param)
+	}
+	found, err := h.ownedBy(ctx, id.conversation)
+	if known := new(apiError); errors.As(err, &known) && known.status == http.StatusNotFound || err == nil && found.Length <= id.after {
+		err = noResponse(param)
+	}
+	if err != nil {
+		return nil, found, err
+	}
+	t := &turn{h: h, conversation: id.conversation, after: id.after}
+	isBegun := false
+	for c, err := range h.store.Read(ctx, id.conversation, id.after) {
+		if err != nil {
+			return nil, found, err
+		}
+		isInput := c.Kind() == canister.KindUser || c.Kind() == canister.KindAnswer
+		if isInput && isBegun {
+			break
+		}
+		isBegun = isBegun || !isInput
+		t.canisters = append(t.canisters, c)
+	}
+	if first := t.canisters[0].Kind(); first != canister.KindUser && first != canister.KindAnswer {
+		return nil, found, noResponse(param)
+	}
+	a := &responseAnswer{turn: t, id: id.String(), model: h.Models[0], created: t.canisters[0].Header().Time}
+	if t.canisters[0].Kind() == canister.KindAnswer {
+		from := max(0, id.after-maxEarlier)
+		if t.earlier, err = history.From(ctx, h.store, id.conversation, from); err != nil {
+			return nil, found, err
+		}
+		t.earlier = t.earlier[:min(id.after-from, len(t.earlier))]
+	}
+	a.items = items(t.earlier, t.canisters)
+	return a, found, nil
+}
+
+// maxEarlier is how many canisters before an answer are searched for the call that it is
+// about.
+const maxEarlier = 512
+
+// respond answers a request for a response.
+func (h *handler) respond(w http.ResponseWriter, r *http.Request) error {
+	if _, err := h.owner(r.Context()); err != nil {
+		return err
+	}
+	q, err := h.readResponse(w, r)
+	if err != nil {
+		return err
+	}
+	if q.previous != "" {
+		if err := h.continueResponse(r.Context(), &q); err != nil {
+			return err
+		}
+	}
+	if len(q.start.answers) > 0 {
+		if err := h.refine(r.Context(), &q.start); err != nil {
+			return err
+		}
+	}
+	t, err := h.start(r.Context(), q.start)
+	if err != nil {
+		return err
+	}
+	if !q.background {
+		defer t.abandon(r.Context())
+	}
+	w.Header().Set("Consort-Conversation", t.conversation)
+	w.Header().Set("X-Should-Retry", "false") // the message is in the log: OpenAI's clients would send it again
+	a := &responseAnswer{
+		turn: t, id: responseID{t.conversation, t.after}.String(), model: q.model, previous: q.previous, background: q.background, created: time.Now(), status: "in_progress",
+	}
+	switch {
+	case q.stream:
+		return a.streamTo(r.Context(), newStream(w, h.Heartbeat))
+	case q.background:
+		writeJSON(w, http.StatusOK, a.form())
+		return nil
+	}
+	ended, err := t.follow(r.Context(), sink{})
+	if err != nil && !errors.Is(err, errFailed) {
+		return err
+	}
+	a.finish(ended, err)
+	writeJSON(w, http.StatusOK, a.form())
+	return nil
+}
+
+// continueResponse sets the conversation that a request continues. If it went on after the
+// previous response, the request continues a fork.
+func (h *handler) continueResponse(ctx context.Context, q *responseRequest) error {
+	previous, found, err := h.stored(ctx, q.previous, "previous_response_id")
+	if err != nil {
+		return err
+	}
+	end := previous.turn.after + len(previous.turn.canisters)
+	if q.start.conversation = found.ID; end == found.Length || len(q.start.answers) > 0 {
+		return nil
+	}
+	if state, _, err := h.stateAt(ctx, found.ID, end); err != nil || state != stateDone {
+		return errors.Join(err, failure(http.StatusConflict, "response_not_completed", "The previous response is not completed.", "Wait for its end, or cancel it."))
+	}
+	q.start.conversation = newID()
+	return h.store.Fork(ctx, found.ID, end, q.start.conversation)
+}
+
+// stateAt is like state for the beginning of a conversation.
+func (h *handler) stateAt(ctx context.Context, id string, length int) (string, []openWait, error) {
+	canisters, err := history.From(ctx, h.store, id, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	now := time.Now()
+	switch converse.Next(canisters[:min(length, len(canisters))], converse.Policy{Conversation: id}, now).(type) {
+	case converse.Done:
+		return stateDone, nil, nil
+	}
+	return stateOpen, nil, nil
+}
+
+// refine turns a refusal into the verdict that its wait has for it.
+func (h *handler) refine(ctx context.Context, s *start) error {
+	found, err := h.ownedBy(ctx, s.conversation)
+	if err != nil {
+		return err
+	}
+	_, open, err := h.state(ctx, found.ID)
+	for i, given := range s.answers {
+		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == given.Wait })
+		if j < 0 {
+			continue // settle refuses it
+		}
+		switch wait := open[j]; {
+		case given.Verdict == canister.VerdictDeny:
+			s.answers[i].Verdict = refusals[wait.For]
+		case wait.For == canister.WaitElicitation:
+			return invalid("input", "A question of a tool cannot be approved.", "POST /api/conversations/"+found.ID+"/waits/"+wait.ID+" with the answer, or decline with approve false.")
+		}
+	}
+	return err
+}
+
+// response writes a stored response.
+func (h *handler) response(w http.ResponseWriter, r *http.Request) error {
+	for name := range r.URL.Query() {
+		if name != "include" && name != "include[]" {
+			return unsupported(name, "Follow the conversation with GET /api/conversations/{id}/events.")
+		}
+	}
+	a, found, err := h.stored(r.Context(), r.PathValue("id"), "id")
+	if err != nil {
+		return err
+	}
+	if err := h.judge(r.Context(), a, found); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, a.form())
+	return nil
+}
+
+// judge sets the status of a stored response.
+func (h *handler) judge(ctx context.Context, a *responseAnswer, found history.Info) error {
+	a.status = "completed"
+	for _, c := range a.turn.canisters {
+		if message, is := c.(canister.Assistant); is {
+			a.ended(reasonOf(message.Finish))
+		}
+	}
+	if a.turn.after+len(a.turn.canisters) < found.Length {
+		return nil
+	}
+	state, open, err := h.state(ctx, found.ID)
+	switch state {
+	case stateOpen:
+		a.status, a.incomplete = "in_progress", ""
+	case stateWaiting:
+		a.addWaits(open)
+	}
+	return err
+}
+
+// reasonOf returns the reason of a turn whose last message has a finish.
+func reasonOf(finish canister.Finish) converse.Reason {
+	switch finish {
+	case canister.FinishLength:
+		return converse.ReasonLength
+	case canister.FinishContentFilter:
+		return converse.ReasonContentFilter
+	case canister.FinishCancelled:
+		return converse.ReasonCancelled
+	}
+	return converse.ReasonAnswered
+}
+
+// cancelResponse ends a response that is in progress.
+func (h *handler) cancelResponse(w http.ResponseWriter, r *http.Request) error {
+	a, found, err := h.stored(r.Context(), r.PathValue("id"), "id")
+	if err != nil {
+		return err
+	}
+	if a.turn.after+len(a.turn.canisters) == found.Length {
+		if err := h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
+			return err
+		}
+		if a, found, err = h.stored(r.Context(), r.PathValue("id"), "id"); err != nil {
+			return err
+		}
+	}
+	if err := h.judge(r.Context(), a, found); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, a.form())
+	return nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/converse/engine"
+)
+
+// The bounds of the events that a topic keeps.
+const (
+	maxKept      = 256     // events, besides the deltas of the current position
+	maxDeltaSize = 1 << 20 // bytes of these deltas
+)
+
+// topic is a conversation that has readers: the events since a position. Readers have no
+// queues: each has a cursor, and takes the events after it.
+type topic struct {
+	conversation string
+	begin        Cursor // of the watch
+	end          context.CancelFunc
+	readers      int         // guarded by Feed.mu
+	lingers      *time.Timer // the same
+
+	mu     sync.Mutex
+	base   int // events has all that happened after this canister
+	last   Cursor
+	events []Event
+	deltas int           // size of the deltas in events, in bytes
+	others int           // number of the other events
+	grown  chan struct{} // closed when something changes
+	err    error         // why the watch has ended
+}
+
+// news is the result of topic.after.
+type news struct {
+	events   []Event
+	isBehind bool            // the reader has to catch up first
+	grown    <-chan struct{} // closed when there is more
+	err      error           // there will be no more
+}
+
+// follow adds the events of a watch until it ends.
+func (t *topic) follow(watch iter.Seq2[engine.Event, error]) {
+	ended := engine.ErrClosed
+	for happened, err := range watch {
+		if err == nil {
+			err = t.add(happened)
+		}
+		if err != nil {
+			ended = err
+			break
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err = ended; ended == context.Canceled { // the feed is closed
+		t.err = engine.ErrClosed
+	}
+	close(t.grown)
+}
+
+func (t *topic) add(happened engine.Event) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	event, err := newEvent(t.last.at(happened), happened)
+	if err != nil {
+		return err
+	}
+	t.last = event.ID
+	switch happened.(type) {
+	case engine.Delta:
+		t.deltas += len(event.Data)
+	case engine.Added:
+		t.events = slices.DeleteFunc(t.events, isDelta)
+		t.deltas, t.others = 0, t.others+1
+	default:
+		t.others++
+	}
+	t.events = append(t.events, event)
+	t.trim()
+	close(t.grown)
+	t.grown = make(chan struct{})
+	return nil
+}
+
+func isDelta(event Event) bool {
+	_, is := event.Event.(engine.Delta)
+	return is
+}
+
+// trim drops the oldest events and deltas beyond the bounds.
+func (t *topic) trim() {
+	if t.deltas > maxDeltaSize {
+		half := t.deltas / 2
+		t.events = slices.DeleteFunc(t.events, func(event Event) bool {
+			isOld := isDelta(event) && t.deltas > half
+			if isOld {
+				t.deltas -= len(event.Data)
+			}
+			return isOld
+		})
+	}
+	if t.others < 2*maxKept {
+		return
+	}
+	kept := 0
+	for i, event := range slices.Backward(t.events) {
+		if isDelta(event) {
+			continue
+		}
+		added, is := event.Event.(engine.Added)
+		if kept++; is && kept > maxKept {
+			t.base, t.events, t.others = added.Position, slices.Clone(t.events[i+1:]), kept-1
+			return
+		}
+	}
+}
+
+// covers reports whether the topic has everything after a cursor.
+func (t *topic) covers(cursor Cursor) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return cursor.Position >= t.base
+}
+
+// after returns the events after a cursor.
+func (t *topic) after(cursor Cursor) news {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := news{grown: t.grown, err: t.err, isBehind: cursor.Position < t.base}
+	if n.isBehind {
+		return n
+	}
+	for i, event := range slices.Backward(t.events) {
+		if event.ID == cursor {
+			n.events = slices.Clone(t.events[i+1:])
+			return n
+		}
+		if event.ID.Position < cursor.Position {
+			break
+		}
+	}
+	for _, event := range t.events {
+		if cursor.precedes(event.ID) {
+			n.events = append(n.events, event)
+		}
+	}
+	return n
+}

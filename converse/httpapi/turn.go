@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// turn is a turn of a conversation, or the part after an answer, as one request
+// follows it.
+type turn struct {
+	h            *handler
+	conversation string
+	id           string // of the message that the turn began with
+	after        int    // number of canisters before the part that the request follows
+
+	earlier   []canister.Canister // of the turn, before them
+	canisters []canister.Canister // that were added after them
+	attempt   int64
+	sent      bool // this request has put its message or answer into the log
+}
+
+// sink receives what happens in a turn. An error ends the turn for the request; nil functions
+// are not called.
+type sink struct {
+	text  func(piece string) error                      // of the message that is being written
+	again func() error                                  // the message is written again, from its beginning
+	added func(position int, c canister.Canister) error // supersedes the pieces
+	idle  *heartbeat
+}
+
+// errRewritten says that the model has written a message differently when it was asked
+// again, so that the text that was sent is wrong.
+var errRewritten = failure(http.StatusBadGateway, "rewritten",
+	"The connection to the model broke, and its second answer begins differently from what was sent.", "Read the answer again, without a stream.")
+
+// errFailed says that the turn failed; the log of the server has the reason.
+var errFailed = failure(http.StatusBadGateway, "turn_failed", "The model failed, and what was said so far is stored.", "Send another message to try again.")
+
+// errSuperseded says that another program continued the conversation.
+var errSuperseded = failure(http.StatusConflict, "superseded",
+	"Another program continued the conversation before the message was answered.", "Read the conversation.")
+
+// follow passes what happens to a sink until the turn is over or waits for an answer.
+func (t *turn) follow(ctx context.Context, to sink) (engine.Ended, error) {
+	var result engine.Ended
+	var failed error
+	err := t.h.feed.read(ctx, t.conversation, Cursor{Position: t.after}, to.idle, func(event Event) bool {
+		isOver := false
+		switch e := event.Event.(type) {
+		case engine.Added:
+			failed = t.add(e, to)
+		case engine.Delta:
+			failed = t.delta(e, to)
+		case engine.Ended:
+			isOver, failed = t.end(e)
+			result = e
+		}
+		return !isOver && failed == nil
+	})
+	if err == nil && failed == nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return result, errors.Join(failed, err)
+}
+
+func (t *turn) add(e engine.Added, to sink) error {
+	if t.id == "" && e.Canister.Kind() == canister.KindUser {
+		t.id = e.Canister.Header().ID
+	}
+	t.attempt = 0
+	t.canisters = append(t.canisters, e.Canister)
+	if to.added == nil {
+		return nil
+	}
+	return to.added(e.Position, e.Canister)
+}
+
+func (t *turn) delta(e engine.Delta, to sink) error {
+	if e.Turn != t.id {
+		return nil
+	}
+	var form struct{ Event, Text string }
+	_ = json.Unmarshal(e.Event, &form) // the engine has written it
+	isAgain := t.attempt != 0 && e.Attempt != t.attempt || form.Event == "exchange_retried" || form.Event == "exchange_moved"
+	if t.attempt = e.Attempt; isAgain && to.again != nil {
+		if err := to.again(); err != nil {
+			return err
+		}
+	}
+	if form.Event != "text_delta" || to.text == nil {
+		return nil
+	}
+	return to.text(form.Text)
+}
+
+// end reports whether an end belongs to the turn.
+func (t *turn) end(e engine.Ended) (isOver bool, err error) {
+	onlyUser := !slices.ContainsFunc(t.canisters, func(c canister.Canister) bool { return c.Kind() != canister.KindUser })
+	switch {
+	case e.Turn != t.id || len(t.canisters) == 0 && t.sent:
+		return false, nil
+	case e.Superseded != "" && onlyUser:
+		t.id = e.Superseded // that turn answers both messages
+		return false, nil
+	case e.Superseded != "":
+		return true, errSuperseded
+	case e.Error != "":
+		if e.Again.IsZero() {
+			return true, errFailed
+		}
+		return false, nil
+	case e.Reason == converse.ReasonWaiting:
+		return len(t.waits()) > 0, nil // a timer ends by itself
+	}
+	return true, nil
+}
+
+// waits returns the open waits of the turn that a person can end. The canisters before the
+// answer that the turn follows are not needed: waits of calls before it come again with them.
+func (t *turn) waits() []openWait {
+	_, open, err := t.h.state(context.Background(), t.conversation)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(open, func(wait openWait) bool { return wait.For == canister.WaitTimer })
+}
+
+// abandon cancels the turn if its client has gone and the server has not: then the next
+// process continues it.
+func (t *turn) abandon(ctx context.Context) {
+	if ctx.Err() == nil || !t.sent || t.h.Ending != nil && t.h.Ending.Err() != nil || t.h.feed.life.Err() != nil {
+		return
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	defer cancel()
+	_ = t.h.engine.Cancel(bounded, t.conversation) // the turn goes on then
+}
+
+// cancelTimeout bounds the cancellation of a turn whose client has gone.
+const cancelTimeout = 20 * time.Second
+
+// usage returns the tokens that the turn has used.
+func (t *turn) usage() (sum canister.Usage) {
+	for _, c := range t.canisters {
+		if message, is := c.(canister.Assistant); is && message.Usage != nil {
+			sum = sum.Add(*message.Usage)
+		}
+	}
+	return sum
+}
+
+// texts returns the texts of the model's messages.
+func (t *turn) texts() []string {
+	var all []string
+	for _, c := range t.canisters {
+		if message, is := c.(canister.Assistant); is {
+			if text := canister.TextOf(message.Content); text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// continued returns the turn of a conversation that continues after an answer.
+func (h *handler) continued(ctx context.Context, of history.Info) (*turn, error) {
+	_, canisters, err := engine.LastTurn(ctx, h.store, of.ID, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{h: h, conversation: of.ID, after: of.Length, earlier: canisters}
+	for _, c := range canisters {
+		if c.Kind() == canister.KindUser {
+			t.id = c.Header().ID
+		}
+	}
+	return t, nil
+}
+
+// writer compares the pieces of a message with the text that was sent, so that a stream that
+// cannot take text back never has wrong text.
+type writer struct {
+	sent    string // of the current message
+	written string // of the current message, since it was begun again
+	send    func(piece string) error
+}
+
+func (w *writer) text(piece string) error {
+	w.written += piece
+	return w.catchUp(w.written)
+}
+
+func (w *writer) again() error {
+	w.written = ""
+	return nil
+}
+
+// complete sends the rest of a message that is in the log.
+func (w *writer) complete(text string) error {
+	err := w.catchUp(text)
+	if err == nil && len(w.sent) > len(text) {
+		err = errRewritten
+	}
+	w.sent, w.written = "", ""
+	return err
+}
+
+func (w *writer) catchUp(text string) error {
+	if len(text) <= len(w.sent) {
+		if !strings.HasPrefix(w.sent, text) {
+			return errRewritten
+		}
+		return nil
+	}
+	rest, is := strings.CutPrefix(text, w.sent)
+	if !is {
+		return errRewritten
+	}
+	w.sent = text
+	return w.send(rest)
+}
