@@ -23,6 +23,7 @@ import (
 	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/reload"
 	"github.com/consort-go/consort/internal/terminal"
@@ -63,6 +64,7 @@ type server struct {
 	engine engine.Engine
 	store  *histories.ClientsOnly
 	open   converse.OpenFunc
+	api    *api
 }
 
 // closeTimeout bounds how long it may take to reach an engine, or to cancel a turn.
@@ -126,6 +128,9 @@ func Run(ctx context.Context, options Options) (err error) {
 	s.web = newWeb()
 	s.Assembly.Serve.Others = s.web
 	servers := newServers(s.Assembly, s.settings, watched.reason)
+	if s.api != nil {
+		s.api.mount(s.web, servers.mcp)
+	}
 	defer s.startReloads(servers)()
 	opened, err := s.offerConsole(ctx, servers)
 	if err != nil {
@@ -169,8 +174,10 @@ func (s *server) offerConversations(ctx context.Context) (stop func() error, err
 	s.Assembly.Serve.Tools = append(s.Assembly.Serve.Tools, tool)
 	s.Assembly.ServeGRPC.Tools = append(s.Assembly.ServeGRPC.Tools, tool)
 	end := c.pollAnswers(s.Assembly.Logger)
+	s.api = &api{server: s, conversations: c, feed: httpapi.NewFeed(eng, store)}
 	return func() error {
 		end()
+		s.api.feed.Close()
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
 		return eng.Close(now)
@@ -232,6 +239,9 @@ func (s *server) overNetwork(ctx context.Context, servers *servers, opened func(
 		s.offerLogins(web.Addr(), servers.mcp)
 		if s.Console == nil {
 			s.Screen.Note("serving at http://%s/mcp", web.Addr())
+			if s.api != nil {
+				s.Screen.Note("conversations at http://%s/api/conversations, for OpenAI's clients at /v1, for AG-UI at /agui", web.Addr())
+			}
 		}
 		opened("http://" + web.Addr().String())
 		go func() { ended <- servers.mcp.ServeListener(ctx, web) }()

@@ -174,12 +174,17 @@ type ToolCall struct {
 	Call *invoker.Call
 	// Record is the audit record of the call. Invoke may set By and Approved.
 	Record *audit.Record
+
+	instead func(context.Context) error // is called instead of the tool; see Server.Perform
 }
 
 // Make calls the tool, and sets the duration in the record.
 func (c *ToolCall) Make(ctx context.Context) (invoker.Output, error) {
 	start := time.Now()
 	defer func() { c.Record.Duration = time.Since(start) }()
+	if c.instead != nil {
+		return invoker.Output{}, c.instead(ctx)
+	}
 	return c.Tool.Invoke(ctx, c.Call)
 }
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/conversetool"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
+)
+
+// api serves the stored conversations over HTTP, next to MCP. A client that may use the tool
+// converse may use it, with the same conversations, and each message counts as a call of
+// that tool.
+type api struct {
+	server        *server
+	conversations *conversations
+	feed          *httpapi.Feed
+}
+
+// mount adds the paths of the API to a mux.
+func (a *api) mount(web *http.ServeMux, mcp *mcpserver.Server) {
+	s := a.server
+	handler := httpapi.New(a.feed, &httpapi.Options{
+		Open:    a.conversations.open,
+		Owner:   a.owner,
+		Name:    func(ctx context.Context) string { return cmp.Or(access.NameFrom(ctx), "client") },
+		Models:  []string{s.Config.Model.Name.Reveal(), "consort"},
+		Origins: []string{"*"}, // Identify refuses foreign ones
+		MaxBody: s.settings.MaxBody, MaxBodies: s.settings.MaxBodies,
+		Ending: s.ending,
+		Logger: s.Assembly.Logger,
+		Admit: func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+			return mcp.Perform(ctx, conversetool.Name, argumentsOf(entry), enter)
+		},
+	})
+	allowed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := mcp.Perform(r.Context(), conversetool.Name, nil, nil); err != nil {
+			httpapi.WriteError(w, err)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+	identified := mcp.Identify(allowed)
+	for _, path := range []string{"/api/", "/v1/", "/agui"} {
+		web.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			identified.ServeHTTP(&refusalWriter{ResponseWriter: w}, r)
+		})
+	}
+}
+
+// owner returns the owner of the caller's conversations in the store.
+func (a *api) owner(ctx context.Context) (string, error) {
+	known, err := a.conversations.owner(ctx)
+	return a.conversations.store.Owner(known), err
+}
+
+// argumentsOf returns the arguments of the call that an entry counts as.
+func argumentsOf(entry httpapi.Entry) json.RawMessage {
+	form := map[string]string{}
+	if entry.Conversation != "" {
+		form["conversation"] = entry.Conversation
+	}
+	switch c := entry.Canister.(type) {
+	case canister.User:
+		form["message"] = canister.TextOf(c.Content)
+	case canister.Answer:
+		form["wait"], form["verdict"] = c.Wait, string(c.Verdict)
+	}
+	text, err := json.Marshal(form)
+	if err != nil {
+		return json.RawMessage("{}") // cannot happen: strings always marshal
+	}
+	return text
+}
+
+// refusalWriter writes the refusals of the server, which are plain text, as the errors of the
+// API.
+type refusalWriter struct {
+	http.ResponseWriter
+	status int // of a refusal; 0 for other responses
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *refusalWriter) WriteHeader(status int) {
+	if status >= http.StatusBadRequest && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		w.status = status
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Del("Content-Length")
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *refusalWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		return w.ResponseWriter.Write(p)
+	}
+	_, err := w.ResponseWriter.Write(httpapi.ErrorBody(w.status, string(bytes.TrimSpace(p))))
+	return len(p), err
+}
+
+// Unwrap gives http.ResponseController access to the methods that this writer lacks.
+func (w *refusalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
