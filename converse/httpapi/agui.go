@@ -94,8 +94,11 @@ func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error)
 func (h *handler) startRun(ctx context.Context, owner, id string, input runInput) (*turn, error) {
 	found, err := h.store.Info(ctx, id)
 	isNew := errors.Is(err, history.ErrNotFound)
-	if err != nil && !isNew {
+	switch {
+	case err != nil && !isNew:
 		return nil, err
+	case !isNew && found.Owner != owner:
+		return nil, noConversation()
 	}
 	if len(input.Resume) > 0 {
 		if isNew {

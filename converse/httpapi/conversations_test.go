@@ -136,6 +136,26 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// TestAnotherAnswers: a wait that names a person is not answered by another caller.
+func TestAnotherAnswers(t *testing.T) {
+	boss := func(context.Context, converse.Approval) (converse.Decision, error) { return converse.Defer(time.Hour, "boss"), nil }
+	name := "ann"
+	s := serve(t, echo, boss, func(o *httpapi.Options) { o.Name = func(context.Context) string { return name } })
+	id := s.create("call: it")
+	_, length := s.ended(id, 0)
+	waits := s.want(http.StatusOK, "GET", "/api/conversations/"+id+"/waits", nil).form["waits"].([]any)
+	path := "/api/conversations/" + id + "/waits/" + waits[0].(object)["id"].(string)
+	refused := s.want(http.StatusForbidden, "POST", path, object{"verdict": "allow"})
+	if !strings.Contains(refused.text, "not_yours_to_answer") {
+		t.Errorf("got %s", refused.text)
+	}
+	name = "boss"
+	s.want(http.StatusNoContent, "POST", path, object{"verdict": "allow"})
+	if ended, _ := s.ended(id, length+1); ended.Reason != converse.ReasonAnswered {
+		t.Errorf("it ended with %+v", ended)
+	}
+}
+
 // TestCancel: a turn that is under way ends.
 func TestCancel(t *testing.T) {
 	s := serve(t, echo, nil, nil)
