@@ -175,25 +175,25 @@ func (h *handler) resume(ctx context.Context, found history.Info, entries []resu
 		if j < 0 {
 			return nil, invalid(fmt.Sprintf("resume[%d].interruptId", i), "No such interrupt is open.", "Answer the interrupts of the last run.")
 		}
-		given, err := entry.answer(open[j])
-		if err != nil {
-			return nil, invalid(fmt.Sprintf("resume[%d].payload", i), err.Error(), "See the responseSchema of the interrupt.")
+		given, ok := entry.answer(open[j])
+		if !ok {
+			return nil, invalid(fmt.Sprintf("resume[%d].payload", i), "It is not an object with the member approved.", "See the responseSchema of the interrupt.")
 		}
 		s.answers = append(s.answers, given)
 	}
 	return h.start(ctx, s)
 }
 
-// answer returns the answer to a wait: an approval needs the member approved, and a question
-// of a tool its answer.
-func (e *resumeEntry) answer(wait openWait) (canister.Answer, error) {
-	given := canister.Answer{Wait: wait.ID, Verdict: refusals[wait.For]}
+// answer returns the answer to a wait. It is not ok if the member approved is missing, which
+// only a question of a tool does not need.
+func (e *resumeEntry) answer(wait openWait) (given canister.Answer, ok bool) {
+	given = canister.Answer{Wait: wait.ID, Verdict: refusals[wait.For]}
 	if e.Status != "resolved" {
-		return given, nil
+		return given, true
 	}
 	if wait.For == canister.WaitElicitation {
 		given.Verdict, given.Arguments = canister.VerdictAccept, e.Payload
-		return given, nil
+		return given, true
 	}
 	var payload struct {
 		Approved  *bool           `json:"approved"`
@@ -201,7 +201,7 @@ func (e *resumeEntry) answer(wait openWait) (canister.Answer, error) {
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	if json.Unmarshal(e.Payload, &payload) != nil || payload.Approved == nil {
-		return given, errors.New("It is not an object with the member approved.")
+		return given, false
 	}
 	if given.Reason = payload.Reason; *payload.Approved {
 		given.Verdict = canister.VerdictAllow
@@ -209,7 +209,7 @@ func (e *resumeEntry) answer(wait openWait) (canister.Answer, error) {
 			given.Verdict, given.Arguments = canister.VerdictChange, payload.Arguments
 		}
 	}
-	return given, nil
+	return given, true
 }
 
 // aguiRun is a run whose events are streamed.

@@ -161,19 +161,6 @@ func (t *turn) usage() (sum canister.Usage) {
 	return sum
 }
 
-// texts returns the texts of the model's messages.
-func (t *turn) texts() []string {
-	var all []string
-	for _, c := range t.canisters {
-		if message, is := c.(canister.Assistant); is {
-			if text := canister.TextOf(message.Content); text != "" {
-				all = append(all, text)
-			}
-		}
-	}
-	return all
-}
-
 // continued returns the turn of a conversation that continues after an answer.
 func (h *handler) continued(ctx context.Context, of history.Info) (*turn, error) {
 	_, canisters, err := engine.LastTurn(ctx, h.store, of.ID, time.Now())
