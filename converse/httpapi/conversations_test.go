@@ -138,7 +138,9 @@ func TestWaits(t *testing.T) {
 
 // TestAnotherAnswers: a wait that names a person is not answered by another caller.
 func TestAnotherAnswers(t *testing.T) {
-	boss := func(context.Context, converse.Approval) (converse.Decision, error) { return converse.Defer(time.Hour, "boss"), nil }
+	boss := func(context.Context, converse.Approval) (converse.Decision, error) {
+		return converse.Defer(time.Hour, "boss"), nil
+	}
 	name := "ann"
 	s := serve(t, echo, boss, func(o *httpapi.Options) { o.Name = func(context.Context) string { return name } })
 	id := s.create("call: it")
