@@ -219,7 +219,7 @@ func (p *pool) evict() bool {
 
 // keep opens the connection of an entry and closes it when it should end.
 func (p *pool) keep(ctx context.Context, identity string, e *entry) {
-	free := func() {}
+	var free func()
 	e.opened, free, e.err = p.open(ctx, identity)
 	close(e.ready)
 	defer free()
