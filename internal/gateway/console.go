@@ -46,7 +46,7 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 	if settings.HTTP.Reveal() == "" || !identifies && s.Console == nil {
 		return func(string) {}, nil
 	}
-	p := &consoleParts{server: s, servers: servers, ctx: ctx}
+	p := &consoleParts{of: s, servers: servers, ctx: ctx}
 	options, err := p.options(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 
 // consoleParts are the parts of a server that the console shows.
 type consoleParts struct {
-	*server
+	of      *server
 	servers *servers
 	ctx     context.Context // of the process
 	pinned  []*pins.File
@@ -71,20 +71,20 @@ type consoleParts struct {
 
 func (p *consoleParts) options(ctx context.Context) (o console.Options, err error) {
 	o = console.Options{
-		Identify: p.servers.mcp.Identify, Tokens: func() bool { return p.Console == nil }, Caller: p.caller,
-		Engine: p.engine, Runs: p.runs, Begin: p.begin,
-		Roster: p.Assembly.Roster, Select: p.selection, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
-		LoginCommand: func(name string) string { return p.Location.CommandLine("login " + histories.Word(name)) },
+		Identify: p.servers.mcp.Identify, Tokens: func() bool { return p.of.Console == nil }, Caller: p.caller,
+		Engine: p.of.engine, Runs: p.runs, Begin: p.begin,
+		Roster: p.of.Assembly.Roster, Select: p.selection, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
+		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
 		Budget:       func() *budget.Policy { return p.servers.assembly.Load().Options.Budget },
-		Audit:        p.Assembly.Audit, Records: p.records, Redact: p.Assembly.Redact, Logger: p.Assembly.Logger,
+		Audit:        p.of.Assembly.Audit, Records: p.records, Redact: p.of.Assembly.Redact, Logger: p.of.Assembly.Logger,
 	}
-	if p.Config.Keeps() {
-		store, err := p.Assembly.History(ctx)
+	if p.of.Config.Keeps() {
+		store, err := p.of.Assembly.History(ctx)
 		if err != nil {
-			return o, p.Location.OpenError(err)
+			return o, p.of.Location.OpenError(err)
 		}
-		if o.Store = store; p.Console == nil {
-			scope, err := p.Location.Scope()
+		if o.Store = store; p.of.Console == nil {
+			scope, err := p.of.Location.Scope()
 			if err != nil {
 				return o, err
 			}
@@ -102,7 +102,7 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 // openPins opens each file of pinned tools once.
 func (p *consoleParts) openPins() error {
 	paths := map[string]bool{}
-	for _, server := range p.Config.Supervised() {
+	for _, server := range p.of.Config.Supervised() {
 		if path := server.Pin.Reveal(); path != "" {
 			paths[path] = true
 		}
@@ -119,7 +119,7 @@ func (p *consoleParts) openPins() error {
 
 // caller returns the person of a request. The person who started the process operates.
 func (p *consoleParts) caller(ctx context.Context) (who console.Caller, err error) {
-	if p.Console != nil {
+	if p.of.Console != nil {
 		who = console.Caller{Name: "console", Role: console.Operate}
 		if known, err := user.Current(); err == nil {
 			who.Name = known.Username
@@ -127,32 +127,32 @@ func (p *consoleParts) caller(ctx context.Context) (who console.Caller, err erro
 		return who, nil
 	}
 	who = console.Caller{Name: access.NameFrom(ctx), Role: roleOf(p.servers.settings.Load(), access.MeasuredFrom(ctx))}
-	if p.store == nil {
+	if p.of.store == nil {
 		return who, nil
 	}
-	known, err := p.Assembly.OwnerOf(ctx)
+	known, err := p.of.Assembly.OwnerOf(ctx)
 	if err != nil { // a value that identifies the owner is missing: the person has no conversations
 		return who, nil
 	}
-	who.Owner = p.store.Owner(known)
+	who.Owner = p.of.store.Owner(known)
 	return who, nil
 }
 
 // runs reports whether the engine may continue a conversation: the ones of clients, and in
 // the console of the person who started the process that person's too.
 func (p *consoleParts) runs(info history.Info) bool {
-	return p.store != nil && (strings.HasPrefix(info.Owner, p.store.Owner("")) || p.Console != nil && info.Owner == "")
+	return p.of.store != nil && (strings.HasPrefix(info.Owner, p.of.store.Owner("")) || p.of.Console != nil && info.Owner == "")
 }
 
 func (p *consoleParts) begin(ctx context.Context, conversation string, message canister.User) error {
-	if p.store == nil {
+	if p.of.store == nil {
 		return errors.New("this server runs no conversations")
 	}
-	return engine.Post(ctx, p.store, p.open, conversation, message, time.Now())
+	return engine.Post(ctx, p.of.store, p.of.open, conversation, message, time.Now())
 }
 
 func (p *consoleParts) selection(ctx context.Context) *ensemble.Selection {
-	if choose := p.servers.assembly.Load().Serve.Select; choose != nil && p.Console == nil {
+	if choose := p.servers.assembly.Load().Serve.Select; choose != nil && p.of.Console == nil {
 		return choose(ctx)
 	}
 	return nil
@@ -164,16 +164,16 @@ func (p *consoleParts) shown(catalog *ensemble.Catalog) ([]*ensemble.Tool, []ens
 }
 
 func (p *consoleParts) records() string {
-	if p.Config.Audit == nil {
+	if p.of.Config.Audit == nil {
 		return ""
 	}
-	return p.Config.Audit.File.Reveal()
+	return p.of.Config.Audit.File.Reveal()
 }
 
 // call calls a tool as the server does for a client.
 func (p *consoleParts) call(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (invoker.Output, error) {
 	assembly, definition := p.servers.assembly.Load(), tool.Definition()
-	if p.Console != nil {
+	if p.of.Console != nil {
 		ctx = invoker.WithTrusted(ctx, assembly.Trusted...)
 	}
 	record := audit.Record{Time: time.Now(), Asker: "console", ClientName: access.NameFrom(ctx), Ensemble: tool.Ensemble().Name(), Tool: definition.Name, Arguments: arguments}
