@@ -285,7 +285,8 @@ trusted = {roles = {value = '["ops"]', json = true}}
 		}
 	}
 	_, err := parse(text("[[serve.rules]]\naction='deny'\nwhen='roles == 7'\n"), nil)
-	if err == nil || !strings.Contains(err.Error(), "consort.toml:10:6: serve.rules[0].when: expected a trusted value such as trusted.user, and not roles, at character 1") {
+	if err == nil || !strings.Contains(err.Error(),
+		"consort.toml:10:6: serve.rules[0].when: expected a trusted value such as trusted.user, and not roles, at character 1") {
 		t.Error(err)
 	}
 	program := &config.Config{Serve: &serve.Options{Rules: []serve.Rule{{Action: serve.Deny, When: "("}}}}

@@ -67,7 +67,8 @@ func caller(b *testing.B, text string) func() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tool, err := invoker.Raw(invoker.Definition{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *invoker.Call) (invoker.Output, error) {
+	tool, err := invoker.Raw(invoker.Definition{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context,
+		*invoker.Call) (invoker.Output, error) {
 		return invoker.Output{Content: canister.Texts("done")}, nil
 	}, nil)
 	if err != nil {

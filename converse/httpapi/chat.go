@@ -39,7 +39,7 @@ type chatRequest struct {
 }
 
 // readChat reads a request.
-func (h *handler) readChat(w http.ResponseWriter, r *http.Request) (c chatRequest, err error) {
+func (o openAI) readChat(w http.ResponseWriter, r *http.Request) (c chatRequest, err error) {
 	m, err := readMembers(w, r, chatMembers, tuning)
 	if err != nil {
 		return c, err
@@ -48,7 +48,7 @@ func (h *handler) readChat(w http.ResponseWriter, r *http.Request) (c chatReques
 		Usage bool `json:"include_usage"`
 	}
 	for _, read := range []func() error{
-		func() (err error) { c.model, err = h.model(m); return err },
+		func() (err error) { c.model, err = o.model(m); return err },
 		func() error { return m.read("stream", &c.stream) },
 		func() error { return m.read("stream_options", &options) },
 		func() error { return m.read("messages", &c.messages) },
@@ -73,21 +73,21 @@ func (h *handler) readChat(w http.ResponseWriter, r *http.Request) (c chatReques
 
 // chat answers a request for a chat completion. The messages say which stored conversation
 // they continue.
-func (h *handler) chat(w http.ResponseWriter, r *http.Request) error {
-	owner, err := h.owner(r.Context())
+func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
+	owner, err := o.h.owner(r.Context())
 	if err != nil {
 		return err
 	}
-	request, err := h.readChat(w, r)
+	request, err := o.readChat(w, r)
 	if err != nil {
 		return err
 	}
-	s, release, err := h.findChat(r.Context(), owner, request.messages)
+	s, release, err := o.findChat(r.Context(), owner, request.messages)
 	if err != nil {
 		return err
 	}
 	defer release()
-	t, err := h.start(r.Context(), s)
+	t, err := o.h.start(r.Context(), s)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (h *handler) chat(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("X-Should-Retry", "false") // the message is in the log: OpenAI's clients would send it again
 	a := &chatAnswer{turn: t, request: request, id: fmt.Sprintf("chatcmpl-%s-%d", t.conversation, t.after), created: time.Now().Unix()}
 	if request.stream {
-		a.stream = newStream(w, h.Heartbeat)
+		a.stream = newStream(w, o.h.Heartbeat)
 		defer a.stream.stop()
 	}
 	if err := a.follow(r.Context()); err != nil {
@@ -107,7 +107,7 @@ func (h *handler) chat(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
-	h.remember(r.Context(), owner, t.conversation, append(request.messages, assistantSaid(a.text)))
+	o.remember(r.Context(), owner, t.conversation, append(request.messages, assistantSaid(a.text)))
 	if !request.stream {
 		writeJSON(w, http.StatusOK, a.whole())
 	}
@@ -134,7 +134,7 @@ func chatTag(owner string, messages []said) string {
 
 // findChat returns how a request continues: with the conversation whose answer is the last
 // one of the messages, or with a new one that begins with them.
-func (h *handler) findChat(ctx context.Context, owner string, messages []said) (s start, release func(), err error) {
+func (o openAI) findChat(ctx context.Context, owner string, messages []said) (s start, release func(), err error) {
 	release = func() {}
 	last := 0 // after the last answer
 	for i, m := range messages {
@@ -159,12 +159,12 @@ func (h *handler) findChat(ctx context.Context, owner string, messages []said) (
 	}
 	if tag := chatTag(owner, messages[:last]); last > 0 {
 		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m said) bool { return m.Role != "user" })
-		if found, is := h.tagged(ctx, owner, tag); is && isOnlyUser && h.claim(tag) {
+		if found, is := o.tagged(ctx, owner, tag); is && isOnlyUser && o.claim(tag) {
 			s.conversation = found.ID
-			if s.answers, err = h.spoken(ctx, found, canister.TextOf(s.message)); err != nil {
-				h.release(tag)
+			if s.answers, err = o.spoken(ctx, found, canister.TextOf(s.message)); err != nil {
+				o.release(tag)
 			}
-			return s, func() { h.release(tag) }, err
+			return s, func() { o.release(tag) }, err
 		}
 	}
 	s.earlier = all
@@ -172,44 +172,44 @@ func (h *handler) findChat(ctx context.Context, owner string, messages []said) (
 }
 
 // tagged returns the conversation with a tag, if it ends with an answer or a wait.
-func (h *handler) tagged(ctx context.Context, owner, tag string) (history.Info, bool) {
-	for found, err := range h.store.List(ctx, history.Filter{Owner: owner, Tags: []string{tag}, Limit: 1}) {
+func (o openAI) tagged(ctx context.Context, owner, tag string) (history.Info, bool) {
+	for found, err := range o.h.store.List(ctx, history.Filter{Owner: owner, Tags: []string{tag}, Limit: 1}) {
 		return found, err == nil && found.Owner == owner
 	}
 	return history.Info{}, false
 }
 
 // claim reports whether no other request continues a chat.
-func (h *handler) claim(tag string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	isFree := !h.claimed[tag]
-	h.claimed[tag] = true
+func (o openAI) claim(tag string) bool {
+	o.h.mu.Lock()
+	defer o.h.mu.Unlock()
+	isFree := !o.h.claimed[tag]
+	o.h.claimed[tag] = true
 	return isFree
 }
 
-func (h *handler) release(tag string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.claimed, tag)
+func (o openAI) release(tag string) {
+	o.h.mu.Lock()
+	defer o.h.mu.Unlock()
+	delete(o.h.claimed, tag)
 }
 
 // remember tags the conversation that the next request of a chat continues. Without the
 // tag, it begins with the messages.
-func (h *handler) remember(ctx context.Context, owner, conversation string, messages []said) {
-	found, err := h.store.Info(ctx, conversation)
+func (o openAI) remember(ctx context.Context, owner, conversation string, messages []said) {
+	found, err := o.h.store.Info(ctx, conversation)
 	if err != nil {
 		return
 	}
 	tags := slices.DeleteFunc(slices.Clone(found.Tags), func(tag string) bool { return strings.HasPrefix(tag, "chat:") })
 	tags = append(tags, chatTag(owner, messages))
-	_ = h.store.Describe(ctx, conversation, history.Change{Tags: &tags})
+	_ = o.h.store.Describe(ctx, conversation, history.Change{Tags: &tags})
 }
 
 // spoken returns the answers that a message gives to the waits of a conversation. Chat
 // programs have no other way to answer. Other messages are refused while it waits.
-func (h *handler) spoken(ctx context.Context, of history.Info, text string) ([]canister.Answer, error) {
-	_, open, err := h.state(ctx, of.ID)
+func (o openAI) spoken(ctx context.Context, of history.Info, text string) ([]canister.Answer, error) {
+	_, open, err := o.h.state(ctx, of.ID)
 	if err != nil || len(open) == 0 {
 		return nil, err
 	}

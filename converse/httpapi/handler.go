@@ -127,6 +127,7 @@ func New(feed *Feed, options *Options) http.Handler {
 
 // patterns returns what serves each route.
 func (h *handler) patterns() map[string]func(http.ResponseWriter, *http.Request) error {
+	o := openAI{h}
 	return map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET /api/openapi.json":                     h.describe,
 		"POST /api/conversations":                   h.create,
@@ -139,12 +140,12 @@ func (h *handler) patterns() map[string]func(http.ResponseWriter, *http.Request)
 		"POST /api/conversations/{id}/fork":         h.fork,
 		"GET /api/conversations/{id}/waits":         h.waits,
 		"POST /api/conversations/{id}/waits/{wait}": h.answer,
-		"GET /v1/models":                            h.models,
-		"GET /v1/models/{model}":                    h.oneModel,
-		"POST /v1/chat/completions":                 h.chat,
-		"POST /v1/responses":                        h.respond,
-		"GET /v1/responses/{id}":                    h.response,
-		"POST /v1/responses/{id}/cancel":            h.cancelResponse,
+		"GET /v1/models":                            o.models,
+		"GET /v1/models/{model}":                    o.oneModel,
+		"POST /v1/chat/completions":                 o.chat,
+		"POST /v1/responses":                        o.respond,
+		"GET /v1/responses/{id}":                    o.response,
+		"POST /v1/responses/{id}/cancel":            o.cancelResponse,
 		"POST /agui":                                h.run,
 	}
 }

@@ -84,14 +84,17 @@ func (m members) only(name string, values ...string) error {
 	return unsupported(name, "Leave it out, or use one of "+strings.Join(values, ", ")+".")
 }
 
+// openAI serves the requests of OpenAI's clients.
+type openAI struct{ h *handler }
+
 // model returns the name of the model of a request.
-func (h *handler) model(m members) (string, error) {
-	name := h.Models[0]
+func (o openAI) model(m members) (string, error) {
+	name := o.h.Models[0]
 	if err := m.read("model", &name); err != nil {
 		return "", err
 	}
-	if !slices.Contains(h.Models, name) {
-		e := failure(http.StatusNotFound, "model_not_found", fmt.Sprintf("There is no model %q.", name), fmt.Sprintf("Use one of %q.", h.Models))
+	if !slices.Contains(o.h.Models, name) {
+		e := failure(http.StatusNotFound, "model_not_found", fmt.Sprintf("There is no model %q.", name), fmt.Sprintf("Use one of %q.", o.h.Models))
 		e.Param = "model"
 		return "", e
 	}
@@ -108,12 +111,12 @@ type modelForm struct {
 func modelOf(name string) modelForm { return modelForm{name, "model", 0, "consort"} }
 
 // models lists the names of the models.
-func (h *handler) models(w http.ResponseWriter, r *http.Request) error {
-	if _, err := h.owner(r.Context()); err != nil {
+func (o openAI) models(w http.ResponseWriter, r *http.Request) error {
+	if _, err := o.h.owner(r.Context()); err != nil {
 		return err
 	}
 	all := []modelForm{}
-	for _, name := range h.Models {
+	for _, name := range o.h.Models {
 		all = append(all, modelOf(name))
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": all})
@@ -121,12 +124,12 @@ func (h *handler) models(w http.ResponseWriter, r *http.Request) error {
 }
 
 // oneModel writes one of the models.
-func (h *handler) oneModel(w http.ResponseWriter, r *http.Request) error {
-	if _, err := h.owner(r.Context()); err != nil {
+func (o openAI) oneModel(w http.ResponseWriter, r *http.Request) error {
+	if _, err := o.h.owner(r.Context()); err != nil {
 		return err
 	}
 	name, _ := json.Marshal(r.PathValue("model")) // a string has a JSON form
-	known, err := h.model(members{"model": name})
+	known, err := o.model(members{"model": name})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ type responseRequest struct {
 }
 
 // readResponse reads a request, except for the conversation that it continues.
-func (h *handler) readResponse(w http.ResponseWriter, r *http.Request) (q responseRequest, err error) {
+func (o openAI) readResponse(w http.ResponseWriter, r *http.Request) (q responseRequest, err error) {
 	m, err := readMembers(w, r, responseMembers, responseTuning)
 	if err != nil {
 		return q, err
@@ -43,7 +43,7 @@ func (h *handler) readResponse(w http.ResponseWriter, r *http.Request) (q respon
 	var instructions string
 	var conversation json.RawMessage
 	for _, read := range []func() error{
-		func() (err error) { q.model, err = h.model(m); return err },
+		func() (err error) { q.model, err = o.model(m); return err },
 		func() error { return m.read("stream", &q.stream) },
 		func() error { return m.read("background", &q.background) },
 		func() error { return m.read("instructions", &instructions) },
@@ -167,21 +167,21 @@ func noResponse(param string) error {
 
 // stored returns a response from the log: the canisters after its position until the next
 // message, or the next answer to a wait.
-func (h *handler) stored(ctx context.Context, text, param string) (*responseAnswer, history.Info, error) {
+func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer, history.Info, error) {
 	id, ok := responseOf(text)
 	if !ok {
 		return nil, history.Info{}, noResponse(param)
 	}
-	found, err := h.ownedBy(ctx, id.conversation)
+	found, err := o.h.ownedBy(ctx, id.conversation)
 	if known := new(apiError); errors.As(err, &known) && known.status == http.StatusNotFound || err == nil && found.Length <= id.after {
 		err = noResponse(param)
 	}
 	if err != nil {
 		return nil, found, err
 	}
-	t := &turn{h: h, conversation: id.conversation, after: id.after}
+	t := &turn{h: o.h, conversation: id.conversation, after: id.after}
 	isBegun := false
-	for c, err := range h.store.Read(ctx, id.conversation, id.after) {
+	for c, err := range o.h.store.Read(ctx, id.conversation, id.after) {
 		if err != nil {
 			return nil, found, err
 		}
@@ -195,10 +195,10 @@ func (h *handler) stored(ctx context.Context, text, param string) (*responseAnsw
 	if first := t.canisters[0].Kind(); first != canister.KindUser && first != canister.KindAnswer {
 		return nil, found, noResponse(param)
 	}
-	a := &responseAnswer{turn: t, id: id.String(), model: h.Models[0], created: t.canisters[0].Header().Time}
+	a := &responseAnswer{turn: t, id: id.String(), model: o.h.Models[0], created: t.canisters[0].Header().Time}
 	if t.canisters[0].Kind() == canister.KindAnswer {
 		from := max(0, id.after-maxEarlier)
-		if t.earlier, err = history.From(ctx, h.store, id.conversation, from); err != nil {
+		if t.earlier, err = history.From(ctx, o.h.store, id.conversation, from); err != nil {
 			return nil, found, err
 		}
 		t.earlier = t.earlier[:min(id.after-from, len(t.earlier))]
@@ -212,25 +212,25 @@ func (h *handler) stored(ctx context.Context, text, param string) (*responseAnsw
 const maxEarlier = 512
 
 // respond answers a request for a response.
-func (h *handler) respond(w http.ResponseWriter, r *http.Request) error {
-	if _, err := h.owner(r.Context()); err != nil {
+func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
+	if _, err := o.h.owner(r.Context()); err != nil {
 		return err
 	}
-	q, err := h.readResponse(w, r)
+	q, err := o.readResponse(w, r)
 	if err != nil {
 		return err
 	}
 	if q.previous != "" {
-		if err := h.continueResponse(r.Context(), &q); err != nil {
+		if err := o.continueResponse(r.Context(), &q); err != nil {
 			return err
 		}
 	}
 	if len(q.start.answers) > 0 {
-		if err := h.refine(r.Context(), &q.start); err != nil {
+		if err := o.refine(r.Context(), &q.start); err != nil {
 			return err
 		}
 	}
-	t, err := h.start(r.Context(), q.start)
+	t, err := o.h.start(r.Context(), q.start)
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (h *handler) respond(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case q.stream:
-		return a.streamTo(r.Context(), newStream(w, h.Heartbeat))
+		return a.streamTo(r.Context(), newStream(w, o.h.Heartbeat))
 	case q.background:
 		writeJSON(w, http.StatusOK, a.form())
 		return nil
@@ -260,8 +260,8 @@ func (h *handler) respond(w http.ResponseWriter, r *http.Request) error {
 
 // continueResponse sets the conversation that a request continues. If it went on after the
 // previous response, the request continues a fork.
-func (h *handler) continueResponse(ctx context.Context, q *responseRequest) error {
-	previous, found, err := h.stored(ctx, q.previous, "previous_response_id")
+func (o openAI) continueResponse(ctx context.Context, q *responseRequest) error {
+	previous, found, err := o.stored(ctx, q.previous, "previous_response_id")
 	if err != nil {
 		return err
 	}
@@ -269,16 +269,16 @@ func (h *handler) continueResponse(ctx context.Context, q *responseRequest) erro
 	if q.start.conversation = found.ID; end == found.Length || len(q.start.answers) > 0 {
 		return nil
 	}
-	if state, _, err := h.stateAt(ctx, found.ID, end); err != nil || state != stateDone {
+	if state, _, err := o.stateAt(ctx, found.ID, end); err != nil || state != stateDone {
 		return errors.Join(err, failure(http.StatusConflict, "response_not_completed", "The previous response is not completed.", "Wait for its end, or cancel it."))
 	}
 	q.start.conversation = newID()
-	return h.store.Fork(ctx, found.ID, end, q.start.conversation)
+	return o.h.store.Fork(ctx, found.ID, end, q.start.conversation)
 }
 
 // stateAt is like state for the beginning of a conversation.
-func (h *handler) stateAt(ctx context.Context, id string, length int) (string, []openWait, error) {
-	canisters, err := history.From(ctx, h.store, id, 0)
+func (o openAI) stateAt(ctx context.Context, id string, length int) (string, []openWait, error) {
+	canisters, err := history.From(ctx, o.h.store, id, 0)
 	if err != nil {
 		return "", nil, err
 	}
@@ -291,12 +291,12 @@ func (h *handler) stateAt(ctx context.Context, id string, length int) (string, [
 }
 
 // refine turns a refusal into the verdict that its wait has for it.
-func (h *handler) refine(ctx context.Context, s *start) error {
-	found, err := h.ownedBy(ctx, s.conversation)
+func (o openAI) refine(ctx context.Context, s *start) error {
+	found, err := o.h.ownedBy(ctx, s.conversation)
 	if err != nil {
 		return err
 	}
-	_, open, err := h.state(ctx, found.ID)
+	_, open, err := o.h.state(ctx, found.ID)
 	for i, given := range s.answers {
 		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == given.Wait })
 		if j < 0 {
@@ -313,17 +313,17 @@ func (h *handler) refine(ctx context.Context, s *start) error {
 }
 
 // response writes a stored response.
-func (h *handler) response(w http.ResponseWriter, r *http.Request) error {
+func (o openAI) response(w http.ResponseWriter, r *http.Request) error {
 	for name := range r.URL.Query() {
 		if name != "include" && name != "include[]" {
 			return unsupported(name, "Follow the conversation with GET /api/conversations/{id}/events.")
 		}
 	}
-	a, found, err := h.stored(r.Context(), r.PathValue("id"), "id")
+	a, found, err := o.stored(r.Context(), r.PathValue("id"), "id")
 	if err != nil {
 		return err
 	}
-	if err := h.judge(r.Context(), a, found); err != nil {
+	if err := o.judge(r.Context(), a, found); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, a.form())
@@ -331,7 +331,7 @@ func (h *handler) response(w http.ResponseWriter, r *http.Request) error {
 }
 
 // judge sets the status of a stored response.
-func (h *handler) judge(ctx context.Context, a *responseAnswer, found history.Info) error {
+func (o openAI) judge(ctx context.Context, a *responseAnswer, found history.Info) error {
 	a.status = "completed"
 	for _, c := range a.turn.canisters {
 		if message, is := c.(canister.Assistant); is {
@@ -341,7 +341,7 @@ func (h *handler) judge(ctx context.Context, a *responseAnswer, found history.In
 	if a.turn.after+len(a.turn.canisters) < found.Length {
 		return nil
 	}
-	state, open, err := h.state(ctx, found.ID)
+	state, open, err := o.h.state(ctx, found.ID)
 	switch state {
 	case stateOpen:
 		a.status, a.incomplete = "in_progress", ""
@@ -365,20 +365,20 @@ func reasonOf(finish canister.Finish) converse.Reason {
 }
 
 // cancelResponse ends a response that is in progress.
-func (h *handler) cancelResponse(w http.ResponseWriter, r *http.Request) error {
-	a, found, err := h.stored(r.Context(), r.PathValue("id"), "id")
+func (o openAI) cancelResponse(w http.ResponseWriter, r *http.Request) error {
+	a, found, err := o.stored(r.Context(), r.PathValue("id"), "id")
 	if err != nil {
 		return err
 	}
 	if a.turn.after+len(a.turn.canisters) == found.Length {
-		if err := h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
+		if err := o.h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
 			return err
 		}
-		if a, found, err = h.stored(r.Context(), r.PathValue("id"), "id"); err != nil {
+		if a, found, err = o.stored(r.Context(), r.PathValue("id"), "id"); err != nil {
 			return err
 		}
 	}
-	if err := h.judge(r.Context(), a, found); err != nil {
+	if err := o.judge(r.Context(), a, found); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, a.form())

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
@@ -17,81 +15,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionTime bounds how long a shell waits for words that come from servers or from a
-// store.
-const completionTime = 5 * time.Second
-
 // addCompletions tells the shell which words fit the arguments and flags of the commands
 // below root. If words are not available, for example because the configuration is invalid,
 // the shell completes nothing.
 func addCompletions(p *program, root *cobra.Command) {
 	prompts, resources := p.ofServers(completions.Prompts), p.ofServers(completions.Resources)
 	arguments := map[string]cobra.CompletionFunc{
-		"approve": first(p.conversationIDs), "resume": first(p.conversationIDs),
-		"history delete": first(p.conversationIDs), "history fork": first(p.conversationIDs), "history rename": first(p.conversationIDs),
-		"history show": first(p.conversationIDs), "history tag": first(p.conversationIDs), "history export": words(p.conversationIDs),
-		"call": p.completeTool, "pins accept": p.completeTool, "prompts": first(prompts),
-		"approvals revoke": first(alwaysAllowed), "login": first(p.loginNames), "logout": first(p.loginNames),
+		"approve": completions.First(p.conversationIDs), "resume": completions.First(p.conversationIDs),
+		"history delete": completions.First(p.conversationIDs), "history fork": completions.First(p.conversationIDs), "history rename": completions.First(p.conversationIDs),
+		"history show": completions.First(p.conversationIDs), "history tag": completions.First(p.conversationIDs), "history export": completions.Words(p.conversationIDs),
+		"call": p.completeTool, "pins accept": p.completeTool, "prompts": completions.First(prompts),
+		"approvals revoke": completions.First(alwaysAllowed), "login": completions.First(p.loginNames), "logout": completions.First(p.loginNames),
 	}
-	values := map[string]cobra.CompletionFunc{
-		"log-level":    cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp),
-		"log-format":   cobra.FixedCompletions([]string{"console", "json"}, cobra.ShellCompDirectiveNoFileComp),
-		"format":       cobra.FixedCompletions([]string{"jsonl", "markdown", "html"}, cobra.ShellCompDirectiveNoFileComp),
-		"api":          cobra.FixedCompletions([]string{"chat", "responses", "messages"}, cobra.ShellCompDirectiveNoFileComp),
-		"conversation": words(p.conversationIDs),
-		"prompt":       words(prompts),
-		"document":     words(resources),
-		"read":         words(resources),
-		"model":        words(p.modelNames),
+	flags := map[string]cobra.CompletionFunc{
+		"conversation": completions.Words(p.conversationIDs),
+		"prompt":       completions.Words(prompts),
+		"document":     completions.Words(resources),
+		"read":         completions.Words(resources),
+		"model":        completions.Words(p.modelNames),
 		"set":          p.completeSetting,
-		"approve":      words(p.approvalRules),
-		"tag":          words(p.tags),
-		"import":       cobra.FixedCompletions([]string{"all", "none"}, cobra.ShellCompDirectiveNoFileComp),
-		"config":       cobra.FixedCompletions([]string{"toml", "json"}, cobra.ShellCompDirectiveFilterFileExt),
+		"approve":      completions.Words(p.approvalRules),
+		"tag":          completions.Words(p.tags),
 	}
-	for _, name := range []string{"base-url", "trust", "argument", "time-zone", "text", "id", "keep"} { // never a file
-		values[name] = cobra.NoFileCompletions
-	}
-	var visit func(cmd *cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
-		switch complete := arguments[path]; {
-		case complete != nil:
-			cmd.ValidArgsFunction = complete
-		case cmd.ValidArgsFunction == nil && !strings.Contains(cmd.Use, " "): // it takes no arguments
-			cmd.ValidArgsFunction = cobra.NoFileCompletions
-		}
-		for name, complete := range values {
-			if cmd.PersistentFlags().Lookup(name) != nil || cmd.LocalNonPersistentFlags().Lookup(name) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for flags that do not exist
-			}
-		}
-		for _, below := range cmd.Commands() {
-			visit(below)
-		}
-	}
-	visit(root)
-}
-
-// words completes with the words that find returns.
-func words(find func(context.Context) ([]string, error)) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-		defer cancel()
-		found, _ := find(ctx)
-		return slices.DeleteFunc(found, func(word string) bool { return !strings.HasPrefix(word, typed) }), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// first is like words for the first argument, and completes no other.
-func first(find func(context.Context) ([]string, error)) cobra.CompletionFunc {
-	complete := words(find)
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return complete(cmd, args, typed)
-	}
+	completions.Register(root, arguments, flags)
 }
 
 // conversationIDs returns the IDs of the stored conversations, the newest first, each with
@@ -119,7 +65,7 @@ func (p *program) completeTool(cmd *cobra.Command, args []string, typed string) 
 	if len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return words(p.ofServers(func(ctx context.Context, roster *ensemble.Roster) ([]string, error) {
+	return completions.Words(p.ofServers(func(ctx context.Context, roster *ensemble.Roster) ([]string, error) {
 		if len(args) == 0 {
 			return completions.Ensembles(roster), nil
 		}

@@ -4,15 +4,10 @@ package command
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"os"
-	"slices"
 	"syscall"
 
-	"github.com/consort-go/consort/config"
-	configserve "github.com/consort-go/consort/config/serve"
-	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
@@ -52,10 +47,12 @@ func (c *consoleRun) run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	token := rand.Text() + rand.Text()
-	if cfg.Serve, err = c.settings(cfg, token); err != nil {
+	console, settings, err := gateway.NewOwnConsole(cfg, c.http)
+	if err != nil {
 		return err
 	}
+	cfg.Serve = settings
+	console.Open = func(address string) { c.open(ctx, p, address) }
 	if err := p.location.Default(ctx, cfg, histories.IfPossible); err != nil {
 		return err
 	}
@@ -68,32 +65,8 @@ func (c *consoleRun) run(ctx context.Context, p *program) (err error) {
 	assembly.Serve.Version = version()
 	return gateway.Run(ctx, gateway.Options{
 		Config: cfg, Assembly: assembly, Location: &p.location, Screen: p.screen, Stdin: p.stdin, Flags: map[string]bool{"http": true},
-		Console: &gateway.OwnConsole{Token: token, Open: func(address string) { c.open(ctx, p, address) }},
+		Console: console,
 	})
-}
-
-// settings returns the settings of a server that only this console uses. The clients of the
-// configuration stay, because their conversations may continue.
-func (c *consoleRun) settings(cfg *config.Config, token string) (*configserve.Options, error) {
-	settings := &configserve.Options{}
-	if cfg.Serve != nil {
-		*settings = *cfg.Serve
-	}
-	settings.HTTP, settings.GRPC, settings.GRPCTLS, settings.Health = values.Plain(c.http), values.Value{}, configserve.TLS{}, values.Value{}
-	settings.OIDC, settings.ResourceMetadata, settings.Stateless, settings.Open = nil, nil, false, false
-	settings.Hosts, settings.Origins, settings.Rate, settings.Burst = nil, nil, 0, 0
-	settings.Converse = cfg.Model != nil
-	settings.NoAccessLog = true
-	if err := (&configserve.Options{}).MayListen(c.http); err != nil {
-		return nil, exit.Usagef("--http %s: the console is for this machine only; use a loopback address, such as 127.0.0.1:0", c.http)
-	}
-	if old := settings.Token; old.Reveal() != "" {
-		settings.Clients = []configserve.Client{{Token: old}}
-	}
-	settings.Token = values.Value{}
-	byToken := slices.DeleteFunc(slices.Clone(settings.Clients), func(c configserve.Client) bool { return c.Certificate != "" })
-	settings.Clients = append(byToken, configserve.Client{Token: values.Plain(token), Name: "console"})
-	return settings, nil
 }
 
 // open opens the link in a browser, and prints it.

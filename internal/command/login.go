@@ -113,13 +113,7 @@ func runLogin(ctx context.Context, p *program, name string, noBrowser bool) erro
 		if err != nil {
 			return fmt.Errorf("logging in at %q: %w", name, err)
 		}
-		lasts := "it is renewed by itself"
-		if l.RefreshToken == "" && !l.Expiry.IsZero() {
-			lasts = "it ends on " + l.Expiry.Local().Format(time.DateTime) + ", because the authorization server lets nobody renew it"
-		} else if l.RefreshToken == "" {
-			lasts = "it lasts until the server ends it"
-		}
-		p.screen.Print(fmt.Sprintf("logged in at %s (%s): %s\n", display.Line(name), display.Line(l.Issuer), lasts))
+		p.screen.Print(fmt.Sprintf("logged in at %s (%s): %s\n", display.Line(name), display.Line(l.Issuer), logins.Lasts(l)))
 		return p.screen.Err()
 	})
 }

@@ -141,7 +141,8 @@ func TestServeOwnLogins(t *testing.T) {
 	}
 	s.signal(os.Interrupt)
 	s.ends(exit.Done)
-	if local := consort(t, "call", "notes", "write", "{}", "--config", path).expect(t, exit.Done).stdout; strings.Contains(local, adas) || strings.Contains(local, bens) {
+	if local := consort(t, "call", "notes", "write", "{}", "--config", path).expect(t, exit.Done).stdout; strings.Contains(local, adas) ||
+		strings.Contains(local, bens) {
 		t.Errorf("the user of the program: %s", local)
 	}
 }

@@ -31,46 +31,46 @@ func (c *Console) runs(info history.Info) bool {
 }
 
 // actions returns the forms for a message and for the end of the turn.
-func (c *Console) actions(p *person, info history.Info) part {
+func (c conversationPages) actions(p *person, info history.Info) part {
 	if p.Role < Answer {
 		return nil
 	}
-	if !c.runs(info) {
+	if !c.console.runs(info) {
 		return el("p", class("faint"), text("This process does not run this conversation. To continue it: consort resume "+histories.Word(info.ID)))
 	}
 	open := (history.Filter{Open: true}).Match(info)
 	return el("section", el("h2", text("Continue")),
-		c.form(p, local(info.ID)+"/send", class("stack"), area("message", "Message", "", attr("required", "")), el("button", text("Send"))),
-		when(open, c.form(p, local(info.ID)+"/cancel", el("button", class("danger"), text("Cancel the turn")))))
+		c.console.form(p, local(info.ID)+"/send", class("stack"), area("message", "Message", "", attr("required", "")), el("button", text("Send"))),
+		when(open, c.console.form(p, local(info.ID)+"/cancel", el("button", class("danger"), text("Cancel the turn")))))
 }
 
-func (c *Console) beginForm(p *person) part {
+func (c conversationPages) beginForm(p *person) part {
 	return el("section", el("h2", text("New conversation")),
-		c.form(p, "/conversations", class("stack"), area("message", "Message", "", attr("required", "")), el("button", text("Send"))))
+		c.console.form(p, "/conversations", class("stack"), area("message", "Message", "", attr("required", "")), el("button", text("Send"))))
 }
 
 // begin starts a conversation of the person.
-func (c *Console) begin(w http.ResponseWriter, r *http.Request, p *person) {
+func (c conversationPages) begin(w http.ResponseWriter, r *http.Request, p *person) {
 	message := strings.TrimSpace(r.PostForm.Get("message"))
-	if c.Engine == nil || c.Store == nil || message == "" {
-		c.back(w, r, p, "/conversations", "", errors.New("a conversation begins with a message, and needs a server that runs conversations"))
+	if c.console.Engine == nil || c.console.Store == nil || message == "" {
+		c.console.back(w, r, p, "/conversations", "", errors.New("a conversation begins with a message, and needs a server that runs conversations"))
 		return
 	}
 	name := histories.NewID()
 	ctx, cancel := context.WithTimeout(r.Context(), actTime)
 	defer cancel()
 	err := c.start(ctx, p, name, userSaid(message))
-	c.record(r, p, "begin", name, err)
+	c.console.record(r, p, "begin", name, err)
 	if err != nil {
-		c.back(w, r, p, "/conversations", "", err)
+		c.console.back(w, r, p, "/conversations", "", err)
 		return
 	}
 	http.Redirect(w, r, pathOf(name), http.StatusSeeOther)
 }
 
 // start sets the owner of a conversation before any work on it begins.
-func (c *Console) start(ctx context.Context, p *person, name string, said canister.User) error {
-	if err := c.Begin(ctx, name, said); err != nil {
+func (c conversationPages) start(ctx context.Context, p *person, name string, said canister.User) error {
+	if err := c.console.Begin(ctx, name, said); err != nil {
 		return err
 	}
 	title := histories.TitleOf(said)
@@ -78,10 +78,10 @@ func (c *Console) start(ctx context.Context, p *person, name string, said canist
 	if p.Owner != "" {
 		change.Owner = &p.Owner
 	}
-	if err := c.Store.Describe(ctx, name, change); err != nil {
+	if err := c.console.Store.Describe(ctx, name, change); err != nil {
 		return err
 	}
-	return c.Engine.Send(ctx, name, said)
+	return c.console.Engine.Send(ctx, name, said)
 }
 
 func userSaid(message string) canister.User {
@@ -89,8 +89,8 @@ func userSaid(message string) canister.User {
 }
 
 // act sends a message to a conversation, cancels its turn, or forks it.
-func (c *Console) act(w http.ResponseWriter, r *http.Request, p *person) {
-	info, ok := c.info(w, r, p)
+func (c conversationPages) act(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.console.info(w, r, p)
 	if !ok {
 		return
 	}
@@ -103,24 +103,24 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request, p *person) {
 		to, err = c.fork(ctx, info, r.PostForm.Get("at"))
 		done = "This is a fork of " + info.ID + "."
 	case what != "send" && what != "cancel":
-		c.refuse(w, r, http.StatusNotFound, "There is no such action.")
+		c.console.refuse(w, r, http.StatusNotFound, "There is no such action.")
 		return
-	case !c.runs(info):
+	case !c.console.runs(info):
 		err = errors.New("this process does not run this conversation")
 	case what == "cancel":
-		err, done = c.Engine.Cancel(ctx, info.ID), "The turn was cancelled."
+		err, done = c.console.Engine.Cancel(ctx, info.ID), "The turn was cancelled."
 	default:
 		err = c.send(ctx, info, r.PostForm.Get("message"))
 	}
-	c.record(r, p, what, info.ID, err)
-	c.back(w, r, p, to, done, err)
+	c.console.record(r, p, what, info.ID, err)
+	c.console.back(w, r, p, to, done, err)
 }
 
-func (c *Console) send(ctx context.Context, info history.Info, message string) error {
+func (c conversationPages) send(ctx context.Context, info history.Info, message string) error {
 	if message = strings.TrimSpace(message); message == "" {
 		return errors.New("the message is empty")
 	}
-	switch err := c.Engine.Send(ctx, info.ID, userSaid(message)); {
+	switch err := c.console.Engine.Send(ctx, info.ID, userSaid(message)); {
 	case errors.Is(err, engine.ErrWaiting):
 		return fmt.Errorf("the conversation waits for an answer, and accepts no message until then: %w", err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -131,13 +131,13 @@ func (c *Console) send(ctx context.Context, info history.Info, message string) e
 }
 
 // fork copies a conversation up to a canister, and returns the path of the copy.
-func (c *Console) fork(ctx context.Context, info history.Info, at string) (path string, err error) {
+func (c conversationPages) fork(ctx context.Context, info history.Info, at string) (path string, err error) {
 	length, err := strconv.Atoi(at)
 	if err != nil || length < 1 || length > info.Length {
 		return local(info.ID), fmt.Errorf("a fork begins after one of the canisters 1 to %d", info.Length)
 	}
 	name := histories.NewID()
-	if err := c.Store.Fork(ctx, info.ID, length, name); err != nil {
+	if err := c.console.Store.Fork(ctx, info.ID, length, name); err != nil {
 		return local(info.ID), err
 	}
 	return local(name), nil

@@ -24,10 +24,10 @@ const (
 )
 
 // trailOf returns the records of the end of the audit file that match, the newest first.
-func (c *Console) trailOf(match func(*audit.Record) bool, most int) (list []audit.Record, cut bool, err error) {
+func (c recordPages) trailOf(match func(*audit.Record) bool, most int) (list []audit.Record, cut bool, err error) {
 	path := ""
-	if c.Records != nil {
-		path = c.Records()
+	if c.console.Records != nil {
+		path = c.console.Records()
 	}
 	if path == "" {
 		return nil, false, nil
@@ -68,11 +68,11 @@ func matching(v url.Values) func(*audit.Record) bool {
 	}
 }
 
-func (c *Console) auditPage(w http.ResponseWriter, r *http.Request, p *person) {
+func (c recordPages) auditPage(w http.ResponseWriter, r *http.Request, p *person) {
 	v := r.URL.Query()
 	list, cut, err := c.trailOf(matching(v), auditShown)
 	if err != nil {
-		c.fail(w, r, err)
+		c.console.fail(w, r, err)
 		return
 	}
 	var rows []part
@@ -82,14 +82,14 @@ func (c *Console) auditPage(w http.ResponseWriter, r *http.Request, p *person) {
 			about = el("a", href(pathOf(one.Conversation)), text(one.Conversation))
 		}
 		rows = append(rows, row(moment(one.Time), text(one.Asker+" "+one.ClientName), text(strings.TrimSpace(one.Ensemble+" "+one.Tool)), text(one.Code),
-			text(one.By), about, details(false, text("Record"), pre(c.Redact(jsonOf(one))))))
+			text(one.By), about, details(false, text("Record"), pre(c.console.Redact(jsonOf(one))))))
 	}
 	export := url.Values{"who": v["who"], "tool": v["tool"], "code": v["code"]}
-	c.show(w, p, "Audit",
+	c.console.show(w, p, "Audit",
 		el("h1", text("Audit")),
 		el("form", attr("method", "get"), action(Prefix+"/audit"), class("search"), attr("role", "search"),
 			field("who", "Who", v.Get("who")), field("tool", "Tool or action", v.Get("tool")), field("code", "Code, or FAILED", v.Get("code")), el("button", text("Filter"))),
-		when(c.Records == nil || c.Records() == "", el("p", text("No audit file is configured. Add the table [audit] with the key file."))),
+		when(c.console.Records == nil || c.console.Records() == "", el("p", text("No audit file is configured. Add the table [audit] with the key file."))),
 		when(cut, el("p", class("faint"), text("Only the newest records are shown."))),
 		when(len(rows) > 0, el("p", el("a", href(Prefix+"/audit.jsonl?"+export.Encode()), text("Export these records as JSON Lines"))),
 			table("Records, the newest first", []string{"Time", "Who asked", "Tool or action", "Code", "Decided by", "Conversation", "Record"}, rows...)),
@@ -109,13 +109,13 @@ func jsonOf(record audit.Record) string {
 }
 
 // auditExport sends the records that match as lines of JSON.
-func (c *Console) auditExport(w http.ResponseWriter, r *http.Request, p *person) {
+func (c recordPages) auditExport(w http.ResponseWriter, r *http.Request, p *person) {
 	list, _, err := c.trailOf(matching(r.URL.Query()), 1<<20)
 	if err != nil {
-		c.fail(w, r, err)
+		c.console.fail(w, r, err)
 		return
 	}
-	c.record(r, p, "export_audit", "", nil)
+	c.console.record(r, p, "export_audit", "", nil)
 	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="audit.jsonl"`)
 	for _, one := range slices.Backward(list) {
@@ -123,7 +123,7 @@ func (c *Console) auditExport(w http.ResponseWriter, r *http.Request, p *person)
 		if err != nil {
 			continue
 		}
-		if _, err := w.Write([]byte(c.Redact(string(line)) + "\n")); err != nil {
+		if _, err := w.Write([]byte(c.console.Redact(string(line)) + "\n")); err != nil {
 			return
 		}
 	}

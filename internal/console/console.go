@@ -100,6 +100,15 @@ type Console struct {
 	asset    map[string]asset
 }
 
+// The pages, by what they are about.
+type (
+	conversationPages struct{ console *Console }
+	waitPages         struct{ console *Console } // approvals, questions, unknown outcomes
+	serverPages       struct{ console *Console } // what is connected, and what it may cost
+	toolPages         struct{ console *Console }
+	recordPages       struct{ console *Console } // spending and the audit
+)
+
 // New returns a console. It serves the paths that begin with [Prefix].
 func New(options Options) *Console {
 	c := &Console{Options: options, mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(), asset: assets()}
@@ -118,32 +127,33 @@ func New(options Options) *Console {
 }
 
 func (c *Console) routes() {
+	conversations, waiting, servers, tools, records := conversationPages{c}, waitPages{c}, serverPages{c}, toolPages{c}, recordPages{c}
 	c.mux.HandleFunc("GET "+Prefix+"/static/{name}", c.serveAsset)
 	c.mux.HandleFunc("GET "+Prefix+"/login", c.loginPage)
 	c.mux.HandleFunc("POST "+Prefix+"/login", c.login)
 	c.mux.HandleFunc("GET "+Prefix+"/link", c.followLink)
 	c.handle("POST /logout", Read, c.logout)
-	c.handle("GET /{$}", Read, c.nowPage)
-	c.handle("POST /ensembles/{name}/{what}", Operate, c.changeEnsemble)
-	c.handle("POST /reload", Operate, c.reload)
-	c.handle("GET /conversations", Read, c.historyPage)
-	c.handle("POST /conversations", Answer, c.begin)
-	c.handle("GET /conversations/{id}", Read, c.conversationPage)
-	c.handle("GET /conversations/{id}/raw", Read, c.raw)
-	c.handle("GET /conversations/{id}/live", Read, c.live)
-	c.handle("GET /conversations/{id}/images/{number}/{index}", Read, c.image)
-	c.handle("POST /conversations/{id}/{what}", Answer, c.act)
-	c.handle("GET /waiting", Read, c.waitingPage)
-	c.handle("POST /waiting/{id}/{wait}", Answer, c.answer)
-	c.handle("GET /tools", Read, c.toolsPage)
-	c.handle("GET /tools/{name}", Read, c.toolPage)
-	c.handle("POST /tools/{name}", Answer, c.callTool)
-	c.handle("GET /pins", Operate, c.pinsPage)
-	c.handle("POST /pins", Operate, c.acceptPin)
-	c.handle("GET /library", Read, c.libraryPage)
-	c.handle("GET /spend", Read, c.spendPage)
-	c.handle("GET /audit", Operate, c.auditPage)
-	c.handle("GET /audit.jsonl", Operate, c.auditExport)
+	c.handle("GET /{$}", Read, servers.nowPage)
+	c.handle("POST /ensembles/{name}/{what}", Operate, servers.changeEnsemble)
+	c.handle("POST /reload", Operate, servers.reload)
+	c.handle("GET /conversations", Read, conversations.historyPage)
+	c.handle("POST /conversations", Answer, conversations.begin)
+	c.handle("GET /conversations/{id}", Read, conversations.conversationPage)
+	c.handle("GET /conversations/{id}/raw", Read, conversations.raw)
+	c.handle("GET /conversations/{id}/live", Read, conversations.live)
+	c.handle("GET /conversations/{id}/images/{number}/{index}", Read, conversations.image)
+	c.handle("POST /conversations/{id}/{what}", Answer, conversations.act)
+	c.handle("GET /waiting", Read, waiting.waitingPage)
+	c.handle("POST /waiting/{id}/{wait}", Answer, waiting.answer)
+	c.handle("GET /tools", Read, tools.toolsPage)
+	c.handle("GET /tools/{name}", Read, tools.toolPage)
+	c.handle("POST /tools/{name}", Answer, tools.callTool)
+	c.handle("GET /pins", Operate, tools.pinsPage)
+	c.handle("POST /pins", Operate, tools.acceptPin)
+	c.handle("GET /library", Read, servers.libraryPage)
+	c.handle("GET /spend", Read, records.spendPage)
+	c.handle("GET /audit", Operate, records.auditPage)
+	c.handle("GET /audit.jsonl", Operate, records.auditExport)
 	c.mux.HandleFunc("GET "+Prefix, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
 	})

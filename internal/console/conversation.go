@@ -26,12 +26,12 @@ type window struct {
 }
 
 // windowOf reads the canisters of a conversation up to a number, at most windowSize.
-func (c *Console) windowOf(ctx context.Context, info history.Info, to int) (window, error) {
+func (c conversationPages) windowOf(ctx context.Context, info history.Info, to int) (window, error) {
 	if to <= 0 || to > info.Length {
 		to = info.Length
 	}
 	shown := window{from: max(0, to-windowSize), to: to}
-	for one, err := range c.Store.Read(ctx, info.ID, shown.from) {
+	for one, err := range c.console.Store.Read(ctx, info.ID, shown.from) {
 		if err != nil {
 			return shown, err
 		}
@@ -58,15 +58,15 @@ func entries(from int, canisters []canister.Canister) []transcript.Entry {
 	return all
 }
 
-func (c *Console) conversationPage(w http.ResponseWriter, r *http.Request, p *person) {
-	info, ok := c.info(w, r, p)
+func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.console.info(w, r, p)
 	if !ok {
 		return
 	}
 	to, _ := strconv.Atoi(r.URL.Query().Get("to")) // an invalid number is like none
 	shown, err := c.windowOf(r.Context(), info, to)
 	if err != nil {
-		c.fail(w, r, err)
+		c.console.fail(w, r, err)
 		return
 	}
 	ended := shown.to == info.Length
@@ -75,8 +75,8 @@ func (c *Console) conversationPage(w http.ResponseWriter, r *http.Request, p *pe
 		title = info.ID
 	}
 	at := pathOf(info.ID)
-	c.show(w, p, c.Redact(title),
-		el("h1", text(c.Redact(title)), badges(info)),
+	c.console.show(w, p, c.console.Redact(title),
+		el("h1", text(c.console.Redact(title)), badges(info)),
 		c.facts(p, info, shown),
 		when(shown.from > 0, el("p", el("a", href(fmt.Sprintf("%s?to=%d", at, shown.from)), text("Earlier canisters")))),
 		el("ol", id("timeline"), class("timeline"), when(ended, attr("data-live", fmt.Sprintf("%s/live?after=%d", at, shown.to))), c.timeline(p, info, shown)),
@@ -86,7 +86,7 @@ func (c *Console) conversationPage(w http.ResponseWriter, r *http.Request, p *pe
 		when(ended, c.actions(p, info)))
 }
 
-func (c *Console) timeline(p *person, info history.Info, shown window) part {
+func (c conversationPages) timeline(p *person, info history.Info, shown window) part {
 	var items []part
 	for _, entry := range entries(shown.from, shown.canisters) {
 		items = append(items, c.entry(p, info, entry))
@@ -96,14 +96,14 @@ func (c *Console) timeline(p *person, info history.Info, shown window) part {
 
 // facts returns the times of a conversation, its origin, and the sum of what the canisters of
 // a page cost.
-func (c *Console) facts(p *person, info history.Info, shown window) part {
+func (c conversationPages) facts(p *person, info history.Info, shown window) part {
 	var usage canister.Usage
 	var spent budget.Money
 	priced := false
 	for _, one := range shown.canisters {
 		if a, ok := one.(canister.Assistant); ok && a.Usage != nil {
 			usage = usage.Add(*a.Usage)
-			money, ok := c.cost(a)
+			money, ok := c.console.cost(a)
 			spent, priced = spent+money, priced || ok
 		}
 	}
@@ -116,7 +116,7 @@ func (c *Console) facts(p *person, info history.Info, shown window) part {
 			el("a", href(pathOf(info.ID)+"/raw"), text("raw JSON"))),
 		when(info.Parent != "", el("dt", text("Forked from")), el("dd", el("a", href(pathOf(info.Parent)), text(info.Parent)), text(fmt.Sprintf(" at %d", info.ParentLength)))),
 		when(usage.Total() > 0, el("dt", text("Tokens")), el("dd", text(fmt.Sprintf("%d in, %d out", usage.Input, usage.Output)))),
-		when(priced, el("dt", text("Cost")), el("dd", text(c.money(spent)))))
+		when(priced, el("dt", text("Cost")), el("dd", text(c.console.money(spent)))))
 }
 
 // money returns an amount with its currency.
@@ -128,27 +128,27 @@ func (c *Console) money(m budget.Money) string {
 }
 
 // openWaits returns the forms for the waits at the end of a conversation.
-func (c *Console) openWaits(ctx context.Context, p *person, info history.Info, shown window) part {
-	open := waits.Open(info.ID, shown.canisters, c.Now())
+func (c conversationPages) openWaits(ctx context.Context, p *person, info history.Info, shown window) part {
+	open := waits.Open(info.ID, shown.canisters, c.console.Now())
 	if len(open) == 0 {
 		return nil
 	}
 	var items []part
 	for _, wait := range open {
-		items = append(items, c.waitItem(ctx, p, info, wait, shown.canisters))
+		items = append(items, waitPages{c.console}.waitItem(ctx, p, info, wait, shown.canisters))
 	}
 	return el("section", el("h2", text("Waiting")), group(items...))
 }
 
 // raw sends the canisters of a conversation as lines of JSON.
-func (c *Console) raw(w http.ResponseWriter, r *http.Request, p *person) {
-	info, ok := c.info(w, r, p)
+func (c conversationPages) raw(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.console.info(w, r, p)
 	if !ok {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="conversation.jsonl"`)
-	for one, err := range c.Store.Read(r.Context(), info.ID, 0) {
+	for one, err := range c.console.Store.Read(r.Context(), info.ID, 0) {
 		if err != nil {
 			return // the response is cut off
 		}
@@ -156,7 +156,7 @@ func (c *Console) raw(w http.ResponseWriter, r *http.Request, p *person) {
 		if err != nil {
 			return
 		}
-		if _, err := w.Write([]byte(c.Redact(string(line)) + "\n")); err != nil {
+		if _, err := w.Write([]byte(c.console.Redact(string(line)) + "\n")); err != nil {
 			return
 		}
 	}

@@ -34,7 +34,7 @@ var labels = map[canister.Kind]string{
 func entryID(e transcript.Entry) string { return fmt.Sprintf("c%d", e.Number) }
 
 // entry returns an item of a timeline: a message, or a call with its result.
-func (c *Console) entry(p *person, info history.Info, e transcript.Entry) part {
+func (c conversationPages) entry(p *person, info history.Info, e transcript.Entry) part {
 	kind, content, remarks := string(e.Kind()), part(nil), []string(nil)
 	title := labels[e.Kind()]
 	switch one := e.Canister.(type) {
@@ -57,22 +57,22 @@ func (c *Console) entry(p *person, info history.Info, e transcript.Entry) part {
 		content = details(false, text("Text"), c.contents(info, e.Number, one.Content))
 	default: // a result or a note whose call is not on this page
 		of := transcript.PartOf(e.Numbered, time.UTC)
-		content = details(false, text(of.Heading()), pre(c.Redact(of.Text)))
+		content = details(false, text(of.Heading()), pre(c.console.Redact(of.Text)))
 	}
 	var facts []part
 	for _, remark := range remarks {
-		facts = append(facts, el("li", text(c.Redact(remark))))
+		facts = append(facts, el("li", text(c.console.Redact(remark))))
 	}
 	number := strconv.Itoa(e.Number)
 	return el("li", id(entryID(e)), class("entry "+kind),
-		el("h2", el("a", attr("href", "#"+entryID(e)), class("number"), attr("aria-label", "Canister "+number), text(number)), text(" "+c.Redact(title))),
+		el("h2", el("a", attr("href", "#"+entryID(e)), class("number"), attr("aria-label", "Canister "+number), text(number)), text(" "+c.console.Redact(title))),
 		el("ul", group(class("remarks"), el("li", moment(e.Header().Time)), group(facts...))),
 		content,
 		c.forkForm(p, info, e))
 }
 
 // exchange returns what is known about a message of the model.
-func (c *Console) exchange(a canister.Assistant) []string {
+func (c conversationPages) exchange(a canister.Assistant) []string {
 	var remarks []string
 	if a.Model != "" {
 		remarks = append(remarks, a.Model)
@@ -80,8 +80,8 @@ func (c *Console) exchange(a canister.Assistant) []string {
 	if a.Usage != nil {
 		remarks = append(remarks, fmt.Sprintf("%d tokens in (%d cached), %d out", a.Usage.Input, a.Usage.Cached, a.Usage.Output))
 	}
-	if money, ok := c.cost(a); ok {
-		remarks = append(remarks, c.money(money))
+	if money, ok := c.console.cost(a); ok {
+		remarks = append(remarks, c.console.money(money))
 	}
 	if a.Finish != "" && a.Finish != canister.FinishStop && a.Finish != canister.FinishInvocations {
 		remarks = append(remarks, "ended: "+string(a.Finish))
@@ -90,7 +90,7 @@ func (c *Console) exchange(a canister.Assistant) []string {
 }
 
 // call returns the arguments, the notes and the result of a call.
-func (c *Console) call(info history.Info, e transcript.Entry, call canister.Invocation) (content part, remarks []string) {
+func (c conversationPages) call(info history.Info, e transcript.Entry, call canister.Invocation) (content part, remarks []string) {
 	if took, ok := e.Took(); ok {
 		remarks = append(remarks, "took "+short(took))
 	}
@@ -101,8 +101,8 @@ func (c *Console) call(info history.Info, e transcript.Entry, call canister.Invo
 			attempts++
 		}
 		of := transcript.PartOf(note, time.UTC)
-		notes = append(notes, el("li", text(strconv.Itoa(note.Number)+" "+c.Redact(of.Heading())+" · "), moment(note.Header().Time),
-			when(of.Text != "", pre(c.Redact(of.Text)))))
+		notes = append(notes, el("li", text(strconv.Itoa(note.Number)+" "+c.console.Redact(of.Heading())+" · "), moment(note.Header().Time),
+			when(of.Text != "", pre(c.console.Redact(of.Text)))))
 	}
 	if attempts > 1 {
 		remarks = append(remarks, fmt.Sprintf("%d attempts", attempts))
@@ -111,8 +111,8 @@ func (c *Console) call(info history.Info, e transcript.Entry, call canister.Invo
 	if call.Parent != "" {
 		remarks = append(remarks, "called by the program of another call")
 	}
-	arguments := c.Redact(display.JSON([]byte(call.Arguments)))
-	changed := c.Redact(display.JSON([]byte(e.Changed())))
+	arguments := c.console.Redact(display.JSON([]byte(call.Arguments)))
+	changed := c.console.Redact(display.JSON([]byte(e.Changed())))
 	parts := []part{
 		details(len(arguments) < longText, text("Arguments"), pre(arguments)),
 		when(changed != "", details(true, text("Called with"), pre(changed))),
@@ -127,20 +127,20 @@ func (c *Console) call(info history.Info, e transcript.Entry, call canister.Invo
 		summary += " · " + result.Code
 		remarks = append(remarks, result.Code)
 	}
-	said := c.Redact(display.Contents(result.Content))
-	return group(append(parts, details(len(said) < longText, text(c.Redact(summary)), pre(said), c.images(info, e.Result.Number, result.Content)))...), remarks
+	said := c.console.Redact(display.Contents(result.Content))
+	return group(append(parts, details(len(said) < longText, text(c.console.Redact(summary)), pre(said), c.images(info, e.Result.Number, result.Content)))...), remarks
 }
 
 // contents returns the content of a message, in which text is Markdown.
-func (c *Console) contents(info history.Info, number int, contents []canister.Content) part {
+func (c conversationPages) contents(info history.Info, number int, contents []canister.Content) part {
 	var all []part
 	for _, one := range contents {
 		switch one := one.(type) {
 		case canister.TextContent:
-			all = append(all, el("div", class("text"), markdown(readable.Fragment(c.Redact(one.Text), true))))
+			all = append(all, el("div", class("text"), markdown(readable.Fragment(c.console.Redact(one.Text), true))))
 		case canister.ImageContent: // below
 		default:
-			all = append(all, pre(c.Redact(display.Content(one))))
+			all = append(all, pre(c.console.Redact(display.Content(one))))
 		}
 	}
 	return group(append(all, c.images(info, number, contents))...)
@@ -150,11 +150,11 @@ func (c *Console) contents(info history.Info, number int, contents []canister.Co
 var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // images returns the images of a canister, which the console serves itself.
-func (c *Console) images(info history.Info, number int, contents []canister.Content) part {
+func (c conversationPages) images(info history.Info, number int, contents []canister.Content) part {
 	var all []part
 	for i, one := range contents {
 		if image, ok := one.(canister.ImageContent); ok {
-			name := c.Redact(display.Content(image))
+			name := c.console.Redact(display.Content(image))
 			if slices.Contains(pictures, http.DetectContentType(image.Data)) {
 				all = append(all, el("p", el("img", attr("alt", name), attr("loading", "lazy"), attr("src", fmt.Sprintf("%s/images/%d/%d", pathOf(info.ID), number, i)))))
 				continue
@@ -166,14 +166,14 @@ func (c *Console) images(info history.Info, number int, contents []canister.Cont
 }
 
 // image sends an image of a canister.
-func (c *Console) image(w http.ResponseWriter, r *http.Request, p *person) {
-	info, ok := c.info(w, r, p)
+func (c conversationPages) image(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.console.info(w, r, p)
 	if !ok {
 		return
 	}
 	number, _ := strconv.Atoi(r.PathValue("number"))
 	index, _ := strconv.Atoi(r.PathValue("index"))
-	for one, err := range c.Store.Read(r.Context(), info.ID, max(0, number-1)) {
+	for one, err := range c.console.Store.Read(r.Context(), info.ID, max(0, number-1)) {
 		if contents := contentAt(one, err, index); contents != nil {
 			if kind := http.DetectContentType(contents); slices.Contains(pictures, kind) {
 				w.Header().Set("Content-Type", kind)
@@ -183,7 +183,7 @@ func (c *Console) image(w http.ResponseWriter, r *http.Request, p *person) {
 		}
 		break
 	}
-	c.refuse(w, r, http.StatusNotFound, "There is no such image.")
+	c.console.refuse(w, r, http.StatusNotFound, "There is no such image.")
 }
 
 func contentAt(one canister.Canister, err error, index int) []byte {
@@ -199,12 +199,12 @@ func contentAt(one canister.Canister, err error, index int) []byte {
 }
 
 // forkForm returns the button that forks a conversation after an entry.
-func (c *Console) forkForm(p *person, info history.Info, e transcript.Entry) part {
+func (c conversationPages) forkForm(p *person, info history.Info, e transcript.Entry) part {
 	if p.Role < Answer || e.Kind() != canister.KindUser && e.Kind() != canister.KindAssistant {
 		return nil
 	}
 	at := e.Number
-	return c.form(p, strings.TrimPrefix(pathOf(info.ID), Prefix)+"/fork", class("inline"),
+	return c.console.form(p, strings.TrimPrefix(pathOf(info.ID), Prefix)+"/fork", class("inline"),
 		el("input", attr("type", "hidden"), attr("name", "at"), attr("value", strconv.Itoa(at))),
 		el("button", class("plain"), attr("aria-label", fmt.Sprintf("Fork from here, after canister %d", at)), text("Fork from here")))
 }

@@ -74,8 +74,8 @@ type found struct {
 }
 
 // find returns the conversations of a query that a person may see.
-func (c *Console) find(ctx context.Context, p *person, q query) (f found) {
-	if c.Store == nil {
+func (c conversationPages) find(ctx context.Context, p *person, q query) (f found) {
+	if c.console.Store == nil {
 		return f
 	}
 	filter := history.Filter{Text: q.text, Owner: q.owner, Open: q.open, Until: q.before, Limit: pageSize}
@@ -91,10 +91,10 @@ func (c *Console) find(ctx context.Context, p *person, q query) (f found) {
 	if looks {
 		filter.Limit = scanBatch
 	}
-	ends := c.Now().Add(scanTime)
+	ends := c.console.Now().Add(scanTime)
 	for scanned := 0; ; {
 		last := 0
-		for info, err := range c.Store.List(ctx, filter) {
+		for info, err := range c.console.Store.List(ctx, filter) {
 			if err != nil {
 				f.err = err
 				continue
@@ -109,7 +109,7 @@ func (c *Console) find(ctx context.Context, p *person, q query) (f found) {
 				f.next = info.Changed
 				break
 			}
-			if looks && c.Now().After(ends) {
+			if looks && c.console.Now().After(ends) {
 				f.cut, f.next = true, info.Changed
 				break
 			}
@@ -118,7 +118,7 @@ func (c *Console) find(ctx context.Context, p *person, q query) (f found) {
 		case !f.next.IsZero(), last < filter.Limit, ctx.Err() != nil:
 			c.addPassages(ctx, f.list, filter.Words(), ends)
 			return f
-		case scanned >= maxScanned, c.Now().After(ends):
+		case scanned >= maxScanned, c.console.Now().After(ends):
 			f.cut, f.next = true, filter.Until
 			return f
 		}
@@ -126,9 +126,9 @@ func (c *Console) find(ctx context.Context, p *person, q query) (f found) {
 }
 
 // contains reports whether a conversation has a call of the tool, and a failed one.
-func (c *Console) contains(ctx context.Context, info history.Info, q query) bool {
+func (c conversationPages) contains(ctx context.Context, info history.Info, q query) bool {
 	names := map[string]string{}
-	for entry, err := range c.Store.Read(ctx, info.ID, 0) {
+	for entry, err := range c.console.Store.Read(ctx, info.ID, 0) {
 		if err != nil {
 			return false
 		}
@@ -148,21 +148,21 @@ func (c *Console) contains(ctx context.Context, info history.Info, q query) bool
 }
 
 // addPassages adds the places of the words, as long as there is time.
-func (c *Console) addPassages(ctx context.Context, list []listed, words []string, ends time.Time) {
+func (c conversationPages) addPassages(ctx context.Context, list []listed, words []string, ends time.Time) {
 	if len(words) == 0 {
 		return
 	}
 	for i := range list {
-		if c.Now().After(ends) {
+		if c.console.Now().After(ends) {
 			return
 		}
-		if f, err := histories.Passages(ctx, c.Store, list[i].Info, words, hitsShown, c.Redact); err == nil {
+		if f, err := histories.Passages(ctx, c.console.Store, list[i].Info, words, hitsShown, c.console.Redact); err == nil {
 			list[i].hits = f.Hits
 		}
 	}
 }
 
-func (c *Console) historyPage(w http.ResponseWriter, r *http.Request, p *person) {
+func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p *person) {
 	q := queryOf(r)
 	f := c.find(r.Context(), p, q)
 	var items []part
@@ -171,16 +171,16 @@ func (c *Console) historyPage(w http.ResponseWriter, r *http.Request, p *person)
 	}
 	more := q
 	more.before = f.next
-	c.show(w, p, "Conversations",
+	c.console.show(w, p, "Conversations",
 		el("h1", text("Conversations")),
 		c.searchForm(p, q),
-		when(c.Store == nil, el("p", text("This server stores no conversations. Add the table [history] to its configuration."))),
-		when(f.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.redacted(f.err)))),
-		when(len(items) == 0 && c.Store != nil, el("p", text("No conversation matches."))),
+		when(c.console.Store == nil, el("p", text("This server stores no conversations. Add the table [history] to its configuration."))),
+		when(f.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(f.err)))),
+		when(len(items) == 0 && c.console.Store != nil, el("p", text("No conversation matches."))),
 		el("ol", group(class("list"), group(items...))),
 		when(f.cut, el("p", class("faint"), text("The search stopped to keep the page quick. It went back to "), moment(f.next), text("."))),
 		when(!f.next.IsZero(), el("p", el("a", href(more.address()), text("Older conversations")))),
-		when(c.Engine != nil && p.Role >= Answer, c.beginForm(p)))
+		when(c.console.Engine != nil && p.Role >= Answer, c.beginForm(p)))
 }
 
 // redacted returns the text of an error without secrets; empty without an error.
@@ -191,7 +191,7 @@ func (c *Console) redacted(err error) string {
 	return c.Redact(err.Error())
 }
 
-func (c *Console) searchForm(p *person, q query) part {
+func (c conversationPages) searchForm(p *person, q query) part {
 	check := func(name, label string, on bool) part {
 		return el("p", class("check"), el("input", attr("type", "checkbox"), id("f-"+name), attr("name", name), attr("value", "1"), when(on, attr("checked", ""))),
 			el("label", attr("for", "f-"+name), text(label)))
@@ -204,8 +204,8 @@ func (c *Console) searchForm(p *person, q query) part {
 		el("button", text("Search")))
 }
 
-func (c *Console) listItem(p *person, one listed) part {
-	info := histories.Titled{Store: c.Store}.Entitled(context.Background(), one.Info)
+func (c conversationPages) listItem(p *person, one listed) part {
+	info := histories.Titled{Store: c.console.Store}.Entitled(context.Background(), one.Info)
 	title := info.Title
 	if title == "" {
 		title = info.ID
@@ -221,7 +221,7 @@ func (c *Console) listItem(p *person, one listed) part {
 			text(hit.Before), el("mark", text(hit.Match)), text(hit.After)))
 	}
 	return el("li",
-		el("p", class("title"), el("a", href(at), text(c.Redact(title))), badges(info)),
+		el("p", class("title"), el("a", href(at), text(c.console.Redact(title))), badges(info)),
 		el("p", class("faint"), moment(info.Changed), text(fmt.Sprintf(" · %d canisters", info.Length)),
 			when(p.Role >= Operate && info.Owner != "", text(" · "+info.Owner))),
 		when(len(hits) > 0, el("ul", group(class("hits"), group(hits...)))))

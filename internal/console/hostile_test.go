@@ -21,7 +21,8 @@ import (
 )
 
 // pages are the paths of a stage with a conversation named plan.
-var pages = []string{"/", "/waiting", "/conversations?q=x&tag=x", "/conversations", "/conversations/plan", "/conversations/plan?to=3", "/tools", "/tools/local__weather",
+var pages = []string{"/", "/waiting", "/conversations?q=x&tag=x", "/conversations", "/conversations/plan", "/conversations/plan?to=3",
+	"/tools", "/tools/local__weather",
 	"/library", "/spend", "/pins", "/audit", "/login", "/none"}
 
 // Whatever users, models and tools write, a page has no script, handler, style, frame or
@@ -50,7 +51,8 @@ func TestHostileTexts(t *testing.T) {
 // hostileTool is a tool that says a text wherever it can.
 func hostileTool(t *testing.T, said string) invoker.Invoker {
 	t.Helper()
-	tool, err := invoker.Raw(invoker.Definition{Name: "odd", Title: said, Description: said, InputSchema: []byte(`{"type":"object","properties":{"x":{"type":"string","title":"</label><script>"}}}`)},
+	tool, err := invoker.Raw(invoker.Definition{Name: "odd", Title: said, Description: said,
+		InputSchema: []byte(`{"type":"object","properties":{"x":{"type":"string","title":"</label><script>"}}}`)},
 		func(context.Context, *invoker.Call) (invoker.Output, error) { return invoker.Output{}, nil }, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +64,8 @@ func hostileTool(t *testing.T, said string) invoker.Invoker {
 func everywhere(said string) []canister.Canister {
 	valid := strings.ToValidUTF8(said, "?")
 	quoted := strconv.Quote(valid)
-	now, contents := time.Now(), []canister.Content{canister.Text(said), canister.ImageContent{MIME: said, Data: []byte(said)}, canister.LinkContent{URI: said, Name: said}}
+	now, contents := time.Now(), []canister.Content{canister.Text(said), canister.ImageContent{MIME: said, Data: []byte(said)},
+		canister.LinkContent{URI: said, Name: said}}
 	head := func(id string) canister.Head { return canister.Head{ID: id, Time: now} }
 	wait := func(id, call string) canister.Wait {
 		return canister.Wait{Head: head(id), For: canister.WaitApproval, Invocation: call, Deadline: now.Add(time.Hour), Conversation: "plan", Arguments: `{"a":"x"}`}
@@ -127,7 +130,8 @@ func checkAttribute(t *testing.T, path, element string, a html.Attribute) {
 func TestLargeTexts(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{})
 	large := strings.Repeat("0123456789<b>\n", 10<<20/14)
-	stored(t, s.Store, "plan", "owner-ada", canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("x")}, canister.Assistant{Head: canister.Head{ID: "a"}},
+	stored(t, s.Store, "plan", "owner-ada", canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("x")},
+		canister.Assistant{Head: canister.Head{ID: "a"}},
 		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "i", Name: "x", Arguments: "{}"},
 		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Content: canister.Texts(large)})
 	ada := s.Login(t, consolestage.Ada)

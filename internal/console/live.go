@@ -24,8 +24,8 @@ const alive = 20 * time.Second
 // live streams the entries of a conversation after a position, as Server-Sent Events (HTML
 // Standard, § 9.2). The ID of an event is the number of canisters so far, and Last-Event-ID
 // continues there.
-func (c *Console) live(w http.ResponseWriter, r *http.Request, p *person) {
-	info, ok := c.info(w, r, p)
+func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.console.info(w, r, p)
 	if !ok {
 		return
 	}
@@ -34,12 +34,12 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, p *person) {
 		after, err = last, nil
 	}
 	if err != nil || after < 1 || after > info.Length {
-		c.refuse(w, r, http.StatusBadRequest, "The conversation has no such position.")
+		c.console.refuse(w, r, http.StatusBadRequest, "The conversation has no such position.")
 		return
 	}
-	s := &stream{w: w, control: http.NewResponseController(w), console: c, person: p, info: info, position: after, sent: map[string]string{}}
+	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after, sent: map[string]string{}}
 	if err := s.preload(r.Context(), after); err != nil {
-		c.fail(w, r, err)
+		c.console.fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -52,7 +52,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, p *person) {
 type stream struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
-	console  *Console
+	pages    conversationPages
 	person   *person
 	info     history.Info
 	position int
@@ -66,7 +66,7 @@ type stream struct {
 // preload reads the canisters before the stream that later ones may belong to.
 func (s *stream) preload(ctx context.Context, after int) error {
 	from := max(0, after-windowSize)
-	for one, err := range s.console.Store.Read(ctx, s.info.ID, from) {
+	for one, err := range s.pages.console.Store.Read(ctx, s.info.ID, from) {
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *stream) run(ctx context.Context, after int) {
 	events := make(chan func() error)
 	go func() {
 		defer close(events)
-		for happened, err := range s.console.watch(ctx, s.info, after) {
+		for happened, err := range s.pages.watch(ctx, s.info, after) {
 			do := func() error { return s.event(happened, err) }
 			select {
 			case events <- do:
@@ -123,11 +123,11 @@ func (s *stream) run(ctx context.Context, after int) {
 }
 
 // watch watches a conversation with the engine that runs it, or by reading the store.
-func (c *Console) watch(ctx context.Context, info history.Info, after int) iter.Seq2[engine.Event, error] {
-	if c.runs(info) {
-		return c.Engine.Watch(ctx, info.ID, after)
+func (c conversationPages) watch(ctx context.Context, info history.Info, after int) iter.Seq2[engine.Event, error] {
+	if c.console.runs(info) {
+		return c.console.Engine.Watch(ctx, info.ID, after)
 	}
-	return (&engine.Watcher{Log: c.Store}).Watch(ctx, info.ID, after)
+	return (&engine.Watcher{Log: c.console.Store}).Watch(ctx, info.ID, after)
 }
 
 func (s *stream) event(happened engine.Event, err error) error {
@@ -143,7 +143,7 @@ func (s *stream) event(happened engine.Event, err error) error {
 	case engine.Ended:
 		said := "The turn is over: " + string(e.Reason)
 		if e.Error != "" {
-			said = "The turn failed: " + s.console.Redact(e.Error)
+			said = "The turn failed: " + s.pages.console.Redact(e.Error)
 		}
 		form, err := json.Marshal(said)
 		if err != nil {
@@ -160,7 +160,7 @@ var errGone = errors.New("the conversation is not watched any longer")
 func (s *stream) entries() error {
 	for _, e := range entries(s.position-len(s.turn), s.turn) {
 		key := entryID(e)
-		markup := fragment(s.console.entry(s.person, s.info, e))
+		markup := fragment(s.pages.entry(s.person, s.info, e))
 		if s.sent[key] == markup {
 			continue
 		}
@@ -178,10 +178,10 @@ func (s *stream) entries() error {
 
 // delta sends text of a message that is not complete.
 func (s *stream) delta(d engine.Delta) error {
-	said := map[string]any{"text": s.console.Redact(d.Text()), "again": d.Attempt != s.attempt || d.Missed > 0}
+	said := map[string]any{"text": s.pages.console.Redact(d.Text()), "again": d.Attempt != s.attempt || d.Missed > 0}
 	s.attempt = d.Attempt
 	if tool, progress, ok := d.Progress(); ok {
-		said["status"] = s.console.Redact(fmt.Sprintf("%s: %s", tool, progress.Message))
+		said["status"] = s.pages.console.Redact(fmt.Sprintf("%s: %s", tool, progress.Message))
 	}
 	form, err := json.Marshal(said)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // changeTime bounds how long a change of an ensemble may take.
 const changeTime = 20 * time.Second
 
-func (c *Console) nowPage(w http.ResponseWriter, r *http.Request, p *person) {
-	all, err := c.unfinishedOf(r.Context(), p)
+func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) {
+	all, err := waitPages{c.console}.unfinishedOf(r.Context(), p)
 	waiting := 0
 	var rows []part
 	for _, one := range all {
@@ -30,22 +30,22 @@ func (c *Console) nowPage(w http.ResponseWriter, r *http.Request, p *person) {
 			state = "waits"
 			waiting += len(one.open)
 		}
-		rows = append(rows, row(el("a", href(pathOf(one.ID)), text(c.Redact(cmp.Or(one.Title, one.ID)))), text(state), moment(one.Changed), text(strconv.Itoa(one.Length))))
+		rows = append(rows, row(el("a", href(pathOf(one.ID)), text(c.console.Redact(cmp.Or(one.Title, one.ID)))), text(state), moment(one.Changed), text(strconv.Itoa(one.Length))))
 	}
-	c.showCurrent(w, p, "Now",
+	c.console.showCurrent(w, p, "Now",
 		el("h1", text("Now")),
 		when(waiting > 0, el("p", class("notice"), el("a", href(Prefix+"/waiting"), text(fmt.Sprintf("%d waiting for an answer", waiting))))),
-		when(err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.redacted(err)))),
+		when(err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(err)))),
 		el("section", el("h2", text("Turns")), when(len(rows) == 0, el("p", text("No turn is under way."))),
 			when(len(rows) > 0, table("Unfinished turns", []string{"Conversation", "State", "Changed", "Canisters"}, rows...))),
 		c.ensembles(p), c.budgets(r.Context()),
-		when(p.Role >= Operate && c.Reload != nil, c.form(p, "/reload", el("button", text("Reload the configuration")))))
+		when(p.Role >= Operate && c.console.Reload != nil, c.console.form(p, "/reload", el("button", text("Reload the configuration")))))
 }
 
 // ensembles returns the state of each ensemble. Only an operator sees errors, which can
 // contain the output of a process, and has the buttons.
-func (c *Console) ensembles(p *person) part {
-	if c.Roster == nil {
+func (c serverPages) ensembles(p *person) part {
+	if c.console.Roster == nil {
 		return nil
 	}
 	heads := []string{"Server", "State", "Since", "Calls", "Failed", "Restarts", "p50", "p99", "Tools"}
@@ -54,7 +54,7 @@ func (c *Console) ensembles(p *person) part {
 		heads = append(heads, "Last error", "Change")
 	}
 	var rows []part
-	for _, e := range c.Roster.Health().Ensembles {
+	for _, e := range c.console.Roster.Health().Ensembles {
 		cells := []part{
 			text(e.Name), el("span", class("state "+stateClass(e.State)), text(string(e.State))), moment(e.Since), text(fmt.Sprintf("%d, %d running", e.Calls, e.InFlight)),
 			text(strconv.Itoa(e.Failures)), text(strconv.Itoa(e.Restarts)), text(short(e.Latency.P50)), text(short(e.Latency.P99)), text(strconv.Itoa(e.Tools)),
@@ -78,13 +78,13 @@ func stateClass(s ensemble.State) string {
 	return ""
 }
 
-func (c *Console) ensembleForms(p *person, e ensemble.EnsembleHealth) part {
+func (c serverPages) ensembleForms(p *person, e ensemble.EnsembleHealth) part {
 	button := func(what, title string) part {
-		return c.form(p, "/ensembles/"+url.PathEscape(e.Name)+"/"+what, class("inline"), el("button", attr("aria-label", title+" "+e.Name), text(title)))
+		return c.console.form(p, "/ensembles/"+url.PathEscape(e.Name)+"/"+what, class("inline"), el("button", attr("aria-label", title+" "+e.Name), text(title)))
 	}
 	var login part
-	if e.State == ensemble.NeedsLogin && c.LoginCommand != nil {
-		login = el("p", text("To log in: "), el("code", text(c.LoginCommand(e.Name))))
+	if e.State == ensemble.NeedsLogin && c.console.LoginCommand != nil {
+		login = el("p", text("To log in: "), el("code", text(c.console.LoginCommand(e.Name))))
 	}
 	if e.State == ensemble.Ready {
 		return group(button("restart", "Restart"), button("refresh", "List again"), button("disconnect", "Disconnect"), login)
@@ -93,15 +93,15 @@ func (c *Console) ensembleForms(p *person, e ensemble.EnsembleHealth) part {
 }
 
 // changeEnsemble connects, disconnects, restarts or lists an ensemble.
-func (c *Console) changeEnsemble(w http.ResponseWriter, r *http.Request, p *person) {
+func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *person) {
 	name, what := r.PathValue("name"), r.PathValue("what")
-	if c.Roster == nil {
-		c.refuse(w, r, http.StatusNotFound, "There is no such server.")
+	if c.console.Roster == nil {
+		c.console.refuse(w, r, http.StatusNotFound, "There is no such server.")
 		return
 	}
-	e, ok := c.Roster.Ensemble(name)
+	e, ok := c.console.Roster.Ensemble(name)
 	if !ok {
-		c.refuse(w, r, http.StatusNotFound, "There is no such server.")
+		c.console.refuse(w, r, http.StatusNotFound, "There is no such server.")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
@@ -117,33 +117,33 @@ func (c *Console) changeEnsemble(w http.ResponseWriter, r *http.Request, p *pers
 	case "restart":
 		err = errors.Join(e.Disconnect(ctx), e.Connect(ctx))
 	default:
-		c.refuse(w, r, http.StatusNotFound, "There is no such action.")
+		c.console.refuse(w, r, http.StatusNotFound, "There is no such action.")
 		return
 	}
-	c.record(r, p, what, "", err, "ensemble", name)
-	c.back(w, r, p, "/", name+": "+what+" is done.", err)
+	c.console.record(r, p, what, "", err, "ensemble", name)
+	c.console.back(w, r, p, "/", name+": "+what+" is done.", err)
 }
 
-func (c *Console) reload(w http.ResponseWriter, r *http.Request, p *person) {
-	if c.Reload == nil {
-		c.refuse(w, r, http.StatusNotFound, "The configuration cannot be read again.")
+func (c serverPages) reload(w http.ResponseWriter, r *http.Request, p *person) {
+	if c.console.Reload == nil {
+		c.console.refuse(w, r, http.StatusNotFound, "The configuration cannot be read again.")
 		return
 	}
-	done, err := c.Reload(r.Context())
-	c.record(r, p, "reload", "", err)
-	c.back(w, r, p, "/", done, err)
+	done, err := c.console.Reload(r.Context())
+	c.console.record(r, p, "reload", "", err)
+	c.console.back(w, r, p, "/", done, err)
 }
 
 // budgets returns the caps that hold for all conversations, as bars. Caps of single
 // conversations and identities have no common state.
-func (c *Console) budgets(ctx context.Context) part {
-	policy := c.policy()
+func (c serverPages) budgets(ctx context.Context) part {
+	policy := c.console.policy()
 	if policy == nil {
 		return nil
 	}
-	standings, err := policy.Standings(ctx, budget.Who{}, c.Now())
+	standings, err := policy.Standings(ctx, budget.Who{}, c.console.Now())
 	if err != nil {
-		return el("p", class("notice failed"), text("The budgets cannot be read. "+c.redacted(err)))
+		return el("p", class("notice failed"), text("The budgets cannot be read. "+c.console.redacted(err)))
 	}
 	var items []part
 	for _, s := range standings {
@@ -156,7 +156,7 @@ func (c *Console) budgets(ctx context.Context) part {
 			text            func(int64) string
 		}{
 			{"tokens", s.Spent.Tokens, s.Reserved.Tokens, s.Cap.Tokens, func(n int64) string { return strconv.FormatInt(n, 10) }},
-			{"money", int64(s.Spent.Money), int64(s.Reserved.Money), int64(s.Cap.Money), func(n int64) string { return c.money(budget.Money(n)) }},
+			{"money", int64(s.Spent.Money), int64(s.Reserved.Money), int64(s.Cap.Money), func(n int64) string { return c.console.money(budget.Money(n)) }},
 			{"time", int64(s.Spent.Time), int64(s.Reserved.Time), int64(s.Cap.Time), func(n int64) string { return short(time.Duration(n)) }},
 		} {
 			if unit.of <= 0 {

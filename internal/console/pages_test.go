@@ -72,7 +72,8 @@ func TestApprovalInTheConsole(t *testing.T) {
 			t.Errorf("the conversation lacks %q:\n%s", want, page)
 		}
 	}
-	if reply := ada.Post(form[1], "verdict", "allow"); reply.StatusCode != http.StatusSeeOther || !strings.Contains(ada.Get("/waiting").Text, "was answered already") {
+	if reply := ada.Post(form[1], "verdict", "allow"); reply.StatusCode != http.StatusSeeOther || !strings.Contains(ada.Get("/waiting").Text,
+		"was answered already") {
 		t.Errorf("the second answer: %s", reply.Status)
 	}
 	trail, err := os.ReadFile(s.Audit)

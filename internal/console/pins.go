@@ -12,14 +12,14 @@ import (
 )
 
 // pinsPage shows the pinned tools whose definition has changed, with the difference.
-func (c *Console) pinsPage(w http.ResponseWriter, r *http.Request, p *person) {
+func (c toolPages) pinsPage(w http.ResponseWriter, r *http.Request, p *person) {
 	var pending []part
 	pinned := 0
-	if c.Pins != nil {
-		for _, file := range c.Pins() {
+	if c.console.Pins != nil {
+		for _, file := range c.console.Pins() {
 			all, err := file.Entries()
 			if err != nil {
-				c.fail(w, r, err)
+				c.console.fail(w, r, err)
 				return
 			}
 			for i := range all {
@@ -29,7 +29,7 @@ func (c *Console) pinsPage(w http.ResponseWriter, r *http.Request, p *person) {
 			}
 		}
 	}
-	c.show(w, p, "Pins",
+	c.console.show(w, p, "Pins",
 		el("h1", text("Pins")),
 		el("p", text("A pinned tool whose definition has changed is not offered to models, or with a warning, until a person accepts the change.")),
 		when(pinned == 0, el("p", text("No tool is pinned."))),
@@ -37,11 +37,11 @@ func (c *Console) pinsPage(w http.ResponseWriter, r *http.Request, p *person) {
 		group(pending...))
 }
 
-func (c *Console) pendingPin(p *person, e *pins.Entry) part {
+func (c toolPages) pendingPin(p *person, e *pins.Entry) part {
 	var changes []part
 	for _, change := range e.Changes() {
 		lines := strings.Join(linediff.Lines(change.Before, change.After), "\n")
-		changes = append(changes, el("h3", text(change.Part)), diffLines(c.Redact(lines)))
+		changes = append(changes, el("h3", text(change.Part)), diffLines(c.console.Redact(lines)))
 	}
 	title := e.Tool
 	if e.IsNew() {
@@ -49,31 +49,31 @@ func (c *Console) pendingPin(p *person, e *pins.Entry) part {
 	}
 	return el("article", class("wait"), el("h2", text(e.Ensemble+": "+title)),
 		el("p", class("faint"), text("seen "), moment(e.Pending.Seen)), group(changes...),
-		c.form(p, "/pins", el("input", attr("type", "hidden"), attr("name", "ensemble"), attr("value", e.Ensemble)),
+		c.console.form(p, "/pins", el("input", attr("type", "hidden"), attr("name", "ensemble"), attr("value", e.Ensemble)),
 			el("input", attr("type", "hidden"), attr("name", "tool"), attr("value", e.Tool)),
 			el("input", attr("type", "hidden"), attr("name", "fingerprint"), attr("value", e.Pending.Fingerprint)),
 			el("button", attr("aria-label", "Accept the change of "+e.Tool), text("Accept the change"))))
 }
 
 // acceptPin accepts a change if it is still the one that the page showed.
-func (c *Console) acceptPin(w http.ResponseWriter, r *http.Request, p *person) {
+func (c toolPages) acceptPin(w http.ResponseWriter, r *http.Request, p *person) {
 	server, tool, shown := r.PostForm.Get("ensemble"), r.PostForm.Get("tool"), r.PostForm.Get("fingerprint")
 	err := errors.New("the tool has changed again, or was accepted already: look at the change once more")
-	if c.Pins != nil && server != "" && tool != "" {
-		for _, file := range c.Pins() {
+	if c.console.Pins != nil && server != "" && tool != "" {
+		for _, file := range c.console.Pins() {
 			if isPending(file, server, tool, shown) {
 				_, err = file.Accept(server, tool)
 				break
 			}
 		}
 	}
-	if err == nil && c.Roster != nil {
-		if e, ok := c.Roster.Ensemble(server); ok {
+	if err == nil && c.console.Roster != nil {
+		if e, ok := c.console.Roster.Ensemble(server); ok {
 			_ = e.Refresh(r.Context()) // at the next listing otherwise
 		}
 	}
-	c.record(r, p, "accept_pin", "", err, "ensemble", server, "tool", tool)
-	c.back(w, r, p, "/pins", tool+" is accepted.", err)
+	c.console.record(r, p, "accept_pin", "", err, "ensemble", server, "tool", tool)
+	c.console.back(w, r, p, "/pins", tool+" is accepted.", err)
 }
 
 // isPending reports whether a tool waits to be accepted with this definition.

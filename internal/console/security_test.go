@@ -50,7 +50,8 @@ func TestLogin(t *testing.T) {
 	fixed.Cookie = "consort_console=CHOSENBYANOTHERPERSON"
 	reply := fixed.Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}, "Origin", s.URL[:strings.Index(s.URL, "/console")])
 	cookie := reply.Cookies()[0]
-	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/console" || cookie.Value == "CHOSENBYANOTHERPERSON" || len(cookie.Value) < 20 {
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/console" ||
+		cookie.Value == "CHOSENBYANOTHERPERSON" || len(cookie.Value) < 20 {
 		t.Errorf("the cookie is %v", cookie)
 	}
 	if cookie.Secure {
@@ -150,7 +151,8 @@ func TestForgedForms(t *testing.T) {
 			}
 		}
 	}
-	if reply := s.Stranger(t).Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}, "Origin", "https://evil.example"); reply.StatusCode != http.StatusForbidden {
+	if reply := s.Stranger(t).Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}, "Origin",
+		"https://evil.example"); reply.StatusCode != http.StatusForbidden {
 		t.Errorf("a login from another site: %s", reply.Status)
 	}
 	if info, err := s.Store.Info(t.Context(), "plan"); err != nil || info.Length != 2 {

@@ -48,22 +48,22 @@ func addTo(sums map[string]*amount, key string, tokens, calls int64, money budge
 }
 
 // spent adds up what conversations have spent since a time.
-func (c *Console) spent(ctx context.Context, p *person, since time.Time) *spending {
+func (c recordPages) spent(ctx context.Context, p *person, since time.Time) *spending {
 	s := &spending{days: map[string]*amount{}, owners: map[string]*amount{}, models: map[string]*amount{}, tools: map[string]*amount{}}
-	if c.Store == nil || p.Role < Operate && p.Owner == "" {
+	if c.console.Store == nil || p.Role < Operate && p.Owner == "" {
 		return s
 	}
 	filter := history.Filter{Since: since, Limit: maxScanned}
 	if p.Role < Operate {
 		filter.Owner = p.Owner
 	}
-	ends := c.Now().Add(spendTime)
-	for info, err := range c.Store.List(ctx, filter) {
+	ends := c.console.Now().Add(spendTime)
+	for info, err := range c.console.Store.List(ctx, filter) {
 		if err != nil {
 			s.err = err
 			continue
 		}
-		if c.Now().After(ends) {
+		if c.console.Now().After(ends) {
 			s.cut = info.Changed
 			break
 		}
@@ -75,9 +75,9 @@ func (c *Console) spent(ctx context.Context, p *person, since time.Time) *spendi
 	return s
 }
 
-func (c *Console) add(ctx context.Context, s *spending, info history.Info, since time.Time) error {
+func (c recordPages) add(ctx context.Context, s *spending, info history.Info, since time.Time) error {
 	// A fork has the canisters of its parent, which spent them.
-	for one, err := range c.Store.Read(ctx, info.ID, info.ParentLength) {
+	for one, err := range c.console.Store.Read(ctx, info.ID, info.ParentLength) {
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (c *Console) add(ctx context.Context, s *spending, info history.Info, since
 		}
 		switch e := one.(type) {
 		case canister.Assistant:
-			money, _ := c.cost(e)
+			money, _ := c.console.cost(e)
 			var tokens int64
 			if e.Usage != nil {
 				tokens = e.Usage.Total()
@@ -102,18 +102,18 @@ func (c *Console) add(ctx context.Context, s *spending, info history.Info, since
 	return nil
 }
 
-func (c *Console) spendPage(w http.ResponseWriter, r *http.Request, p *person) {
-	now := c.Now().UTC()
+func (c recordPages) spendPage(w http.ResponseWriter, r *http.Request, p *person) {
+	now := c.console.Now().UTC()
 	since := now.Truncate(24*time.Hour).AddDate(0, 0, -spendDays+1)
 	s := c.spent(r.Context(), p, since)
 	for day := since; !day.After(now); day = day.AddDate(0, 0, 1) {
 		addTo(s.days, day.Format(time.DateOnly), 0, 0, 0)
 	}
-	c.show(w, p, "Spend",
+	c.console.show(w, p, "Spend",
 		el("h1", text("Spend")),
 		el("p", text(fmt.Sprintf("Tokens and money of the last %d days, in %d conversations that changed.", spendDays, s.conversations))),
 		when(!s.cut.IsZero(), el("p", class("notice"), text("There are too many conversations to read at once. The sums have those that changed after "), moment(s.cut), text("."))),
-		when(s.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.redacted(s.err)))),
+		when(s.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(s.err)))),
 		el("section", el("h2", text("By day")), chart(s.days), details(false, text("As a table"), c.sums("Day", s.days, true))),
 		when(p.Role >= Operate, el("section", el("h2", text("By identity")), c.sums("Owner", s.owners, false))),
 		el("section", el("h2", text("By model")), c.sums("Model", s.models, false)),
@@ -121,7 +121,7 @@ func (c *Console) spendPage(w http.ResponseWriter, r *http.Request, p *person) {
 }
 
 // sums returns sums as a table: by name, or the largest first.
-func (c *Console) sums(head string, sums map[string]*amount, byName bool) part {
+func (c recordPages) sums(head string, sums map[string]*amount, byName bool) part {
 	names := slices.Sorted(maps.Keys(sums))
 	if !byName {
 		slices.SortStableFunc(names, func(a, b string) int {
@@ -140,10 +140,10 @@ func (c *Console) sums(head string, sums map[string]*amount, byName bool) part {
 	for _, name := range names {
 		sum := sums[name]
 		if isCalls {
-			rows = append(rows, row(text(c.Redact(name)), text(strconv.FormatInt(sum.calls, 10))))
+			rows = append(rows, row(text(c.console.Redact(name)), text(strconv.FormatInt(sum.calls, 10))))
 			continue
 		}
-		rows = append(rows, row(text(c.Redact(name)), text(strconv.FormatInt(sum.tokens, 10)), text(c.money(sum.money))))
+		rows = append(rows, row(text(c.console.Redact(name)), text(strconv.FormatInt(sum.tokens, 10)), text(c.console.money(sum.money))))
 	}
 	return table("Spending by "+head, heads, rows...)
 }

@@ -28,22 +28,22 @@ type offer struct {
 }
 
 // offerTo returns the tools that a person may use, as a model is offered them.
-func (c *Console) offerTo(ctx context.Context) (o offer, err error) {
-	if c.Roster == nil {
+func (c toolPages) offerTo(ctx context.Context) (o offer, err error) {
+	if c.console.Roster == nil {
 		return o, nil
 	}
-	catalog, err := c.Roster.Latest(ctx)
+	catalog, err := c.console.Roster.Latest(ctx)
 	if err != nil {
 		return o, err
 	}
 	o = offer{catalog.Tools(), catalog.Aside(), catalog.Away()}
-	if c.Shown != nil {
-		o.tools, o.aside = c.Shown(catalog)
+	if c.console.Shown != nil {
+		o.tools, o.aside = c.console.Shown(catalog)
 	}
-	if c.Select == nil {
+	if c.console.Select == nil {
 		return o, nil
 	}
-	part := c.Select(ctx)
+	part := c.console.Select(ctx)
 	if part == nil {
 		return o, nil
 	}
@@ -65,10 +65,10 @@ func tokensOf(tool *ensemble.Tool) int64 {
 	return tokenestimate.InText(len(tool.Name()) + len(tool.Definition().Description) + schema.Len())
 }
 
-func (c *Console) toolsPage(w http.ResponseWriter, r *http.Request, p *person) {
+func (c toolPages) toolsPage(w http.ResponseWriter, r *http.Request, p *person) {
 	o, err := c.offerTo(r.Context())
 	if err != nil {
-		c.fail(w, r, err)
+		c.console.fail(w, r, err)
 		return
 	}
 	search := strings.ToLower(r.URL.Query().Get("q"))
@@ -81,9 +81,9 @@ func (c *Console) toolsPage(w http.ResponseWriter, r *http.Request, p *person) {
 		}
 		sum += tokensOf(tool)
 		rows = append(rows, row(el("a", href(Prefix+"/tools/"+url.PathEscape(tool.Name())), text(tool.Name())), text(tool.Ensemble().Name()),
-			text(firstLine(c.Redact(d.Description))), text(strings.Join(hintsOf(tool), ", ")), text(strconv.FormatInt(tokensOf(tool), 10))))
+			text(firstLine(c.console.Redact(d.Description))), text(strings.Join(hintsOf(tool), ", ")), text(strconv.FormatInt(tokensOf(tool), 10))))
 	}
-	c.show(w, p, "Tools",
+	c.console.show(w, p, "Tools",
 		el("h1", text("Tools")),
 		el("form", attr("method", "get"), action(Prefix+"/tools"), class("search"), attr("role", "search"), field("q", "Words", r.URL.Query().Get("q"), attr("type", "search")), el("button", text("Search"))),
 		el("p", text(fmt.Sprintf("%d tools, about %d tokens of each request. ", len(rows), sum)), el("a", href(Prefix+"/library"), text("Resources and prompts"))),
@@ -92,13 +92,13 @@ func (c *Console) toolsPage(w http.ResponseWriter, r *http.Request, p *person) {
 }
 
 // asides returns the tools that are not offered, and the servers that are away.
-func (c *Console) asides(o offer) part {
+func (c toolPages) asides(o offer) part {
 	var aside, away []part
 	for _, a := range o.aside {
-		aside = append(aside, row(text(a.Ensemble), text(a.Tool), text(c.Redact(a.Reason))))
+		aside = append(aside, row(text(a.Ensemble), text(a.Tool), text(c.console.Redact(a.Reason))))
 	}
 	for _, a := range o.away {
-		away = append(away, row(text(a.Ensemble), text(c.redacted(a.Err))))
+		away = append(away, row(text(a.Ensemble), text(c.console.redacted(a.Err))))
 	}
 	return group(
 		when(len(aside) > 0, el("section", el("h2", text("Set aside")), table("Tools that are set aside", []string{"Server", "Tool", "Reason"}, aside...))),
@@ -131,10 +131,10 @@ func hintsOf(tool *ensemble.Tool) []string {
 }
 
 // findTool returns a tool that the person may use, or writes that there is none.
-func (c *Console) findTool(w http.ResponseWriter, r *http.Request) *ensemble.Tool {
+func (c toolPages) findTool(w http.ResponseWriter, r *http.Request) *ensemble.Tool {
 	o, err := c.offerTo(r.Context())
 	if err != nil {
-		c.fail(w, r, err)
+		c.console.fail(w, r, err)
 		return nil
 	}
 	for _, tool := range o.tools {
@@ -142,37 +142,37 @@ func (c *Console) findTool(w http.ResponseWriter, r *http.Request) *ensemble.Too
 			return tool
 		}
 	}
-	c.refuse(w, r, http.StatusNotFound, "There is no such tool.")
+	c.console.refuse(w, r, http.StatusNotFound, "There is no such tool.")
 	return nil
 }
 
-func (c *Console) toolPage(w http.ResponseWriter, r *http.Request, p *person) {
+func (c toolPages) toolPage(w http.ResponseWriter, r *http.Request, p *person) {
 	if tool := c.findTool(w, r); tool != nil {
 		c.showTool(w, p, tool, r.URL.Query(), nil)
 	}
 }
 
 // showTool writes the page of a tool, with the outcome of a call.
-func (c *Console) showTool(w http.ResponseWriter, p *person, tool *ensemble.Tool, values url.Values, outcome part) {
+func (c toolPages) showTool(w http.ResponseWriter, p *person, tool *ensemble.Tool, values url.Values, outcome part) {
 	d := tool.Definition()
-	c.show(w, p, tool.Name(),
+	c.console.show(w, p, tool.Name(),
 		el("h1", text(tool.Name())),
 		outcome,
 		el("dl", class("facts"),
 			el("dt", text("Server")), el("dd", text(tool.Ensemble().Name())),
-			when(d.Title != "", el("dt", text("Title")), el("dd", text(c.Redact(d.Title)))),
+			when(d.Title != "", el("dt", text("Title")), el("dd", text(c.console.Redact(d.Title)))),
 			el("dt", text("Hints")), el("dd", text(cmp.Or(strings.Join(hintsOf(tool), ", "), "none"))),
 			el("dt", text("Tokens")), el("dd", text(strconv.FormatInt(tokensOf(tool), 10))),
 			when(len(d.Needs) > 0, el("dt", text("Needs")), el("dd", text(strings.Join(d.Needs, ", "))))),
-		el("h2", text("What the model reads")), pre(c.Redact(d.Description)),
-		details(false, text("Arguments, as JSON Schema"), pre(c.Redact(display.JSON(d.InputSchema)))),
-		when(len(d.OutputSchema) > 0, details(false, text("Result, as JSON Schema"), pre(c.Redact(display.JSON(d.OutputSchema))))),
-		when(p.Role >= Answer && c.Call != nil, c.callForms(p, tool, values)))
+		el("h2", text("What the model reads")), pre(c.console.Redact(d.Description)),
+		details(false, text("Arguments, as JSON Schema"), pre(c.console.Redact(display.JSON(d.InputSchema)))),
+		when(len(d.OutputSchema) > 0, details(false, text("Result, as JSON Schema"), pre(c.console.Redact(display.JSON(d.OutputSchema))))),
+		when(p.Role >= Answer && c.console.Call != nil, c.callForms(p, tool, values)))
 }
 
 // callForms returns the forms that call a tool: one with a field for each argument, if the
 // schema is flat, and one for any JSON.
-func (c *Console) callForms(p *person, tool *ensemble.Tool, values url.Values) part {
+func (c toolPages) callForms(p *person, tool *ensemble.Tool, values url.Values) part {
 	to, d := "/tools/"+url.PathEscape(tool.Name()), tool.Definition()
 	fields, err := forms.Fields(d.InputSchema)
 	flat := err == nil
@@ -182,12 +182,12 @@ func (c *Console) callForms(p *person, tool *ensemble.Tool, values url.Values) p
 	button := el("button", text("Call the tool"))
 	return el("section", el("h2", text("Call it")),
 		el("p", class("faint"), text("The call is made for you, by the rules for clients, and is recorded.")),
-		when(flat, c.form(p, to, class("stack"), el("input", attr("type", "hidden"), attr("name", "form"), attr("value", "fields")), schemaFields(d.InputSchema, "a-"), button)),
-		details(!flat, text("Arguments as JSON"), c.form(p, to, class("stack"), area("arguments", "Arguments", cmp.Or(values.Get("arguments"), "{}"), attr("spellcheck", "false")), el("button", text("Call with this JSON")))))
+		when(flat, c.console.form(p, to, class("stack"), el("input", attr("type", "hidden"), attr("name", "form"), attr("value", "fields")), schemaFields(d.InputSchema, "a-"), button)),
+		details(!flat, text("Arguments as JSON"), c.console.form(p, to, class("stack"), area("arguments", "Arguments", cmp.Or(values.Get("arguments"), "{}"), attr("spellcheck", "false")), el("button", text("Call with this JSON")))))
 }
 
 // callTool calls a tool for the person and shows the outcome.
-func (c *Console) callTool(w http.ResponseWriter, r *http.Request, p *person) {
+func (c toolPages) callTool(w http.ResponseWriter, r *http.Request, p *person) {
 	tool := c.findTool(w, r)
 	if tool == nil {
 		return
@@ -199,21 +199,21 @@ func (c *Console) callTool(w http.ResponseWriter, r *http.Request, p *person) {
 		}
 	}
 	var output invoker.Output
-	began := c.Now()
+	began := c.console.Now()
 	switch {
-	case c.Call == nil:
+	case c.console.Call == nil:
 		err = invoker.Failf(invoker.Denied, "This console calls no tools.")
 	case err == nil && !json.Valid(arguments):
 		err = invoker.Failf(invoker.InvalidArguments, "The arguments are not JSON.")
 	case err == nil:
-		output, err = c.Call(r.Context(), tool, arguments)
+		output, err = c.console.Call(r.Context(), tool, arguments)
 	}
-	c.record(r, p, "call", "", err, "tool", tool.Name())
-	took := el("p", class("faint"), text("It took "+short(c.Now().Sub(began))+"."))
+	c.console.record(r, p, "call", "", err, "tool", tool.Name())
+	took := el("p", class("faint"), text("It took "+short(c.console.Now().Sub(began))+"."))
 	if err != nil {
 		failure := invoker.AsFailure(err)
-		c.showTool(w, p, tool, r.PostForm, el("section", class("outcome failed"), attr("role", "alert"), el("h2", text("The call failed: "+string(failure.Code))), pre(c.Redact(failure.Message)), took))
+		c.showTool(w, p, tool, r.PostForm, el("section", class("outcome failed"), attr("role", "alert"), el("h2", text("The call failed: "+string(failure.Code))), pre(c.console.Redact(failure.Message)), took))
 		return
 	}
-	c.showTool(w, p, tool, r.PostForm, el("section", class("outcome"), attr("role", "status"), el("h2", text("Result")), pre(c.Redact(display.Contents(output.Content))), took))
+	c.showTool(w, p, tool, r.PostForm, el("section", class("outcome"), attr("role", "status"), el("h2", text("Result")), pre(c.console.Redact(display.Contents(output.Content))), took))
 }

@@ -34,36 +34,36 @@ type unfinished struct {
 }
 
 // unfinishedOf returns the conversations of a person whose turn is not over, the latest first.
-func (c *Console) unfinishedOf(ctx context.Context, p *person) (all []unfinished, err error) {
-	if c.Store == nil || p.Role < Operate && p.Owner == "" {
+func (c waitPages) unfinishedOf(ctx context.Context, p *person) (all []unfinished, err error) {
+	if c.console.Store == nil || p.Role < Operate && p.Owner == "" {
 		return nil, nil
 	}
 	filter := history.Filter{Open: true, Limit: maxWaiting}
 	if p.Role < Operate {
 		filter.Owner = p.Owner
 	}
-	ends := c.Now().Add(scanTime)
-	for info, failed := range c.Store.List(ctx, filter) {
+	ends := c.console.Now().Add(scanTime)
+	for info, failed := range c.console.Store.List(ctx, filter) {
 		if failed != nil {
 			err = failed
 			continue
 		}
-		_, canisters, failed := history.Tail(ctx, c.Store, info.ID, func(_ int, end []canister.Canister) bool {
+		_, canisters, failed := history.Tail(ctx, c.console.Store, info.ID, func(_ int, end []canister.Canister) bool {
 			return slices.ContainsFunc(end, func(one canister.Canister) bool { return one.Kind() == canister.KindAssistant })
 		})
 		if failed != nil {
 			err = failed
 			continue
 		}
-		all = append(all, unfinished{info, canisters, waits.Open(info.ID, canisters, c.Now())})
-		if c.Now().After(ends) {
+		all = append(all, unfinished{info, canisters, waits.Open(info.ID, canisters, c.console.Now())})
+		if c.console.Now().After(ends) {
 			break
 		}
 	}
 	return all, err
 }
 
-func (c *Console) waitingPage(w http.ResponseWriter, r *http.Request, p *person) {
+func (c waitPages) waitingPage(w http.ResponseWriter, r *http.Request, p *person) {
 	all, err := c.unfinishedOf(r.Context(), p)
 	var items []part
 	for _, one := range all {
@@ -71,10 +71,10 @@ func (c *Console) waitingPage(w http.ResponseWriter, r *http.Request, p *person)
 			items = append(items, c.waitItem(r.Context(), p, one.Info, wait, one.canisters))
 		}
 	}
-	c.showCurrent(w, p, "Waiting",
+	c.console.showCurrent(w, p, "Waiting",
 		el("h1", text("Waiting")),
 		el("p", class("faint"), text("Calls that need an approval, questions of tools, and calls with an unknown outcome.")),
-		when(err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.redacted(err)))),
+		when(err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(err)))),
 		when(len(items) == 0, el("p", text("Nothing waits."))), group(items...))
 }
 
@@ -98,7 +98,7 @@ var waitTitles = map[canister.WaitFor]string{
 }
 
 // waitItem returns a wait with its call and the form that answers it.
-func (c *Console) waitItem(ctx context.Context, p *person, info history.Info, wait canister.Wait, canisters []canister.Canister) part {
+func (c waitPages) waitItem(ctx context.Context, p *person, info history.Info, wait canister.Wait, canisters []canister.Canister) part {
 	call, _ := callOf(wait, canisters)
 	title := waitTitles[wait.For]
 	if call.Name != "" {
@@ -111,9 +111,9 @@ func (c *Console) waitItem(ctx context.Context, p *person, info history.Info, wa
 	}
 	name := cmp.Or(info.Title, info.ID)
 	return el("article", class("wait"),
-		el("h2", text(c.Redact(title))),
+		el("h2", text(c.console.Redact(title))),
 		el("ul", class("remarks"),
-			el("li", el("a", href(pathOf(info.ID)), text(c.Redact(name)))),
+			el("li", el("a", href(pathOf(info.ID)), text(c.console.Redact(name)))),
 			el("li", text("since "), moment(wait.Time)), el("li", text("until "), moment(wait.Deadline)),
 			el("li", text(cmp.Or(wait.Who, "anyone with the right")+" may answer"))),
 		c.waitDetails(ctx, wait, call), answer, when(why != "", el("p", class("faint"), text(why))))
@@ -131,13 +131,13 @@ func callOf(wait canister.Wait, canisters []canister.Canister) (canister.Invocat
 
 // waitDetails describes what the answer is about: the call with its arguments decoded and
 // texts compared, or the question.
-func (c *Console) waitDetails(ctx context.Context, wait canister.Wait, call canister.Invocation) part {
+func (c waitPages) waitDetails(ctx context.Context, wait canister.Wait, call canister.Invocation) part {
 	if wait.For == canister.WaitElicitation {
 		question, err := waits.Question(wait)
 		if err != nil {
-			return el("p", class("failed"), text(c.Redact(err.Error())))
+			return el("p", class("failed"), text(c.console.Redact(err.Error())))
 		}
-		return group(el("p", text(cmp.Or(question.Server, "A tool")+" asks:")), pre(c.Redact(question.Message)),
+		return group(el("p", text(cmp.Or(question.Server, "A tool")+" asks:")), pre(c.console.Redact(question.Message)),
 			when(question.URL != "", el("p", text("Visit "), el("a", href(question.URL), attr("rel", "noreferrer noopener"), text(question.URL)))))
 	}
 	arguments := cmp.Or(wait.Arguments, call.Arguments)
@@ -145,15 +145,15 @@ func (c *Console) waitDetails(ctx context.Context, wait canister.Wait, call cani
 		return nil
 	}
 	ask := converse.Approval{Invocation: call, Tool: call.Name, Arguments: json.RawMessage(arguments)}
-	if c.Roster != nil {
-		if catalog, err := c.Roster.Latest(ctx); err == nil {
+	if c.console.Roster != nil {
+		if catalog, err := c.console.Roster.Latest(ctx); err == nil {
 			if tool, ok := catalog.Find(call.Name); ok {
 				ask.Ensemble, ask.Tool, ask.Definition, ask.ReadOnly = tool.Ensemble().Name(), tool.Definition().Name, tool.Definition(), tool.ReadOnly()
 			}
 		}
 	}
 	lines := rendering.Question(rendering.Style{Width: 100}, ask, ask.ReadOnly)
-	return group(diffLines(c.Redact(strings.Join(lines, "\n"))), details(false, text("Arguments as JSON"), pre(c.Redact(display.JSON([]byte(arguments))))))
+	return group(diffLines(c.console.Redact(strings.Join(lines, "\n"))), details(false, text("Arguments as JSON"), pre(c.console.Redact(display.JSON([]byte(arguments))))))
 }
 
 // diffLines returns lines, with the removed and the added ones marked.
@@ -173,9 +173,9 @@ func diffLines(lines string) part {
 }
 
 // answerForms returns the forms with the answers that a wait accepts.
-func (c *Console) answerForms(p *person, info history.Info, wait canister.Wait, call canister.Invocation) part {
+func (c waitPages) answerForms(p *person, info history.Info, wait canister.Wait, call canister.Invocation) part {
 	form := func(verdict canister.Verdict, parts ...part) part {
-		return c.form(p, fmt.Sprintf("/waiting/%s/%s", url.PathEscape(info.ID), url.PathEscape(wait.ID)), class("stack"),
+		return c.console.form(p, fmt.Sprintf("/waiting/%s/%s", url.PathEscape(info.ID), url.PathEscape(wait.ID)), class("stack"),
 			el("input", attr("type", "hidden"), attr("name", "verdict"), attr("value", string(verdict))), group(parts...))
 	}
 	named := func(s string) part { return el("button", text(s)) }
@@ -213,8 +213,8 @@ func questionFields(wait canister.Wait) part {
 }
 
 // answer answers a wait.
-func (c *Console) answer(w http.ResponseWriter, r *http.Request, p *person) {
-	info, ok := c.info(w, r, p)
+func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
+	info, ok := c.console.info(w, r, p)
 	if !ok {
 		return
 	}
@@ -222,28 +222,28 @@ func (c *Console) answer(w http.ResponseWriter, r *http.Request, p *person) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(r.Context(), actTime)
 		defer cancel()
-		if c.runs(info) {
-			err = c.Engine.Answer(ctx, info.ID, given)
+		if c.console.runs(info) {
+			err = c.console.Engine.Answer(ctx, info.ID, given)
 		} else {
-			err = waits.Answer(ctx, c.Store, info.ID, given, c.Now())
+			err = waits.Answer(ctx, c.console.Store, info.ID, given, c.console.Now())
 		}
 	}
 	if errors.Is(err, waits.ErrNotOpen) {
 		err = fmt.Errorf("the wait was answered already, or its time is over: %w", err)
 	}
-	c.record(r, p, "answer", info.ID, err, "wait", r.PathValue("wait"), "verdict", r.PostForm.Get("verdict"))
-	c.back(w, r, p, "/waiting", "Answered.", err)
+	c.console.record(r, p, "answer", info.ID, err, "wait", r.PathValue("wait"), "verdict", r.PostForm.Get("verdict"))
+	c.console.back(w, r, p, "/waiting", "Answered.", err)
 }
 
 // answerOf returns the answer in a form.
-func (c *Console) answerOf(r *http.Request, p *person, info history.Info) (given canister.Answer, err error) {
-	_, canisters, err := history.Tail(r.Context(), c.Store, info.ID, func(_ int, end []canister.Canister) bool {
+func (c waitPages) answerOf(r *http.Request, p *person, info history.Info) (given canister.Answer, err error) {
+	_, canisters, err := history.Tail(r.Context(), c.console.Store, info.ID, func(_ int, end []canister.Canister) bool {
 		return slices.ContainsFunc(end, func(one canister.Canister) bool { return one.Kind() == canister.KindAssistant })
 	})
 	if err != nil {
 		return given, err
 	}
-	open := waits.Open(info.ID, canisters, c.Now())
+	open := waits.Open(info.ID, canisters, c.console.Now())
 	at := slices.IndexFunc(open, func(one canister.Wait) bool { return one.ID == r.PathValue("wait") })
 	if at < 0 {
 		return given, waits.ErrNotOpen

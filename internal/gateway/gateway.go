@@ -70,14 +70,6 @@ type server struct {
 // closeTimeout bounds how long it may take to reach an engine, or to cancel a turn.
 const closeTimeout = 20 * time.Second
 
-// OwnConsole is the console of the person who started the process.
-type OwnConsole struct {
-	// Token is one that the settings of the server accept, and only this process knows.
-	Token string
-	// Open is called with the address of a page that logs its first visitor in.
-	Open func(address string)
-}
-
 // Run serves until ctx ends, or until the client over standard input closes it, and then
 // waits for running calls. The caller must close the assembly afterwards.
 func Run(ctx context.Context, options Options) (err error) {

@@ -18,7 +18,8 @@ func TestKeysAtStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := []string{"token", "clients", "profiles", "rules", "budgets", "oidc", "open", "hosts", "origins", "rate", "burst", "parallel", "resource_metadata", "console"}
+	later := []string{"token", "clients", "profiles", "rules", "budgets", "oidc", "open", "hosts", "origins", "rate", "burst", "parallel",
+		"resource_metadata", "console"}
 	var fixed []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `serve\\.([a-z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		if !slices.Contains(later, row[1]) {

@@ -36,7 +36,8 @@ func newFake(token string, refused *atomic.Bool) *fake {
 }
 
 func (f *fake) List(context.Context) (ensemble.Listing, error) {
-	tool, err := invoker.Raw(invoker.Definition{Name: "who", InputSchema: []byte(`{"type":"object"}`)}, func(context.Context, *invoker.Call) (invoker.Output, error) {
+	tool, err := invoker.Raw(invoker.Definition{Name: "who", InputSchema: []byte(`{"type":"object"}`)}, func(context.Context,
+		*invoker.Call) (invoker.Output, error) {
 		select {
 		case <-f.lost:
 			return invoker.Output{}, invoker.Failf(invoker.Unavailable, "The connection has ended.")

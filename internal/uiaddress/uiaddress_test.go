@@ -105,7 +105,8 @@ func TestPagesDoNotCollide(t *testing.T) {
 			t.Fatal(err)
 		}
 		tool := listing.Invokers[0]
-		if meta := string(tool.Definition().Metadata["mcp/_meta"]); strings.Count(meta, `"`+page+`"`) != 2 || !strings.Contains(meta, `"other":1`) || !strings.Contains(meta, "visibility") {
+		if meta := string(tool.Definition().Metadata["mcp/_meta"]); strings.Count(meta, `"`+page+`"`) != 2 || !strings.Contains(meta,
+			`"other":1`) || !strings.Contains(meta, "visibility") {
 			t.Errorf("%s: %s", name, meta)
 		}
 		output, err := tool.Invoke(t.Context(), &invoker.Call{})

@@ -114,7 +114,8 @@ func TestClientKey(t *testing.T) {
 		t.Error(err)
 	}
 	other, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err := get(login.Options{Machine: true, ClientID: "machine", ClientKey: pemOf(t, other)}); err == nil || !strings.Contains(err.Error(), "refuses the client") {
+	if err := get(login.Options{Machine: true, ClientID: "machine", ClientKey: pemOf(t, other)}); err == nil ||
+		!strings.Contains(err.Error(), "refuses the client") {
 		t.Errorf("another key: %v", err)
 	}
 	s.AddSubject("workload-token", "workload")

@@ -22,23 +22,23 @@ const instructionsWait = 5 * time.Second
 func (s *Server) instruct(ctx context.Context, result mcp.Result, from *caller) {
 	switch result := result.(type) {
 	case *mcp.InitializeResult:
-		result.Instructions = s.instructions(ctx, from)
+		result.Instructions = instructions(ctx, s.options.Instructions, s.selects.of(from))
 	case *mcp.DiscoverResult:
-		result.Instructions = s.instructions(ctx, from)
+		result.Instructions = instructions(ctx, s.options.Instructions, s.selects.of(from))
 	}
 }
 
-// instructions returns the full instructions of this server, followed by the
-// instructions of the roster's servers, each with the name of its author.
-func (s *Server) instructions(ctx context.Context, from *caller) string {
+// instructions returns the server's own instructions, followed by those of the roster's
+// servers, each with the name of its author.
+func instructions(ctx context.Context, own string, roster *ensemble.Selection) string {
 	ctx, cancel := context.WithTimeout(ctx, instructionsWait)
 	defer cancel()
 	var texts []string
-	if s.options.Instructions != "" {
-		texts = append(texts, s.options.Instructions)
+	if own != "" {
+		texts = append(texts, own)
 	}
 	left := ensemble.MaxAllInstructions
-	for _, said := range s.selects.of(from).Instructions(ctx) {
+	for _, said := range roster.Instructions(ctx) {
 		said = said.Shortened(left)
 		left -= utf8.RuneCountInString(said.Text)
 		texts = append(texts, said.String())

@@ -115,7 +115,8 @@ func TestImportsRunOneWay(t *testing.T) {
 			if allowed, ok := mayImport[from]; ok && !within(to, allowed...) {
 				t.Errorf("%s imports %s; it may import only %q", from, to, allowed)
 			}
-			if within(to, "config") && !within(from, "internal/chatcommands", "internal/command", "internal/configfile", "internal/gateway", "internal/histories", "internal/reports", "examples", "config") {
+			if within(to, "config") && !within(from, "internal/chatcommands", "internal/command", "internal/configfile", "internal/gateway",
+				"internal/histories", "internal/reports", "examples", "config") {
 				t.Errorf("%s imports %s, which only the packages of the command and examples do", from, to)
 			}
 		}

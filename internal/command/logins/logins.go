@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
@@ -123,4 +124,15 @@ func (l *Logins) List(ctx context.Context, store login.Store) (list *reports.Log
 		list.Add("", &login.Options{URL: other.Resource}, other)
 	}
 	return list, unreadable, nil
+}
+
+// Lasts says how long a login lasts.
+func Lasts(l *login.Login) string {
+	switch {
+	case l.RefreshToken != "":
+		return "it is renewed by itself"
+	case l.Expiry.IsZero():
+		return "it lasts until the server ends it"
+	}
+	return "it ends on " + l.Expiry.Local().Format(time.DateTime) + ", because the authorization server lets nobody renew it"
 }

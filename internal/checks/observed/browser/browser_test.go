@@ -112,7 +112,8 @@ func furnished(t *testing.T) *consolestage.Stage {
 		canister.Result{Head: canister.Head{ID: "r", Time: at.Add(120 * time.Millisecond)}, Invocation: "i", Content: canister.Texts("Snow in Oslo.")},
 		canister.Invocation{Head: head("j"), Message: "a", CallID: "j", Name: "local__weather", Arguments: `{"city":"Atlantis"}`},
 		canister.Result{Head: head("q"), Invocation: "j", Code: "NOT_FOUND", Content: canister.Texts("There is no city of this name.")},
-		canister.Assistant{Head: head("b"), Model: "scripted", Usage: usage, Content: canister.Texts("Take a warm coat.\n\n| city | sky |\n|---|---|\n| Oslo | snow |"), Finish: canister.FinishStop})
+		canister.Assistant{Head: head("b"), Model: "scripted", Usage: usage,
+			Content: canister.Texts("Take a warm coat.\n\n| city | sky |\n|---|---|\n| Oslo | snow |"), Finish: canister.FinishStop})
 	put(t, s.Store, "edit", "Edit a file",
 		canister.User{Head: head("u"), Content: canister.Texts("Change it.")}, canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations},
 		canister.Invocation{Head: head("i"), Message: "a", CallID: "i", Name: "local__edit_file", Arguments: `{"path":"a.txt","old_text":"one","new_text":"two"}`},
@@ -257,8 +258,10 @@ func TestHostileTexts(t *testing.T) {
 		id, head := fmt.Sprintf("h%d", i), canister.Head{Time: at}
 		user, assistant, call, result := head, head, head, head
 		user.ID, assistant.ID, call.ID, result.ID = "u", "a", "i", "r"
-		put(t, s.Store, id, said, canister.User{Head: user, Content: canister.Texts(said)}, canister.Assistant{Head: assistant, Model: said, Content: canister.Texts(said)},
-			canister.Invocation{Head: call, Message: "a", CallID: "i", Name: said, Arguments: said}, canister.Result{Head: result, Invocation: "i", Content: canister.Texts(said), Code: said})
+		put(t, s.Store, id, said, canister.User{Head: user, Content: canister.Texts(said)}, canister.Assistant{Head: assistant, Model: said,
+			Content: canister.Texts(said)},
+			canister.Invocation{Head: call, Message: "a", CallID: "i", Name: said, Arguments: said}, canister.Result{Head: result, Invocation: "i",
+				Content: canister.Texts(said), Code: said})
 		visit(t, ctx, s.URL+"/conversations/"+id)
 	}
 	for _, path := range []string{"/conversations", "/", "/waiting", "/spend"} {
