@@ -228,7 +228,7 @@ func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) err
 		return nil
 	}
 	wanted := scopesOf(challenges)
-	if c.actsAlone() {
+	if c.options.actsAlone() {
 		return fmt.Errorf("the server wants more rights (%s): add the scopes to the configuration", strings.Join(wanted, " "))
 	}
 	l, err := find(ctx, c.options.Store, c.key)

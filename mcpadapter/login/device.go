@@ -25,7 +25,7 @@ func (c *Client) byDevice(ctx context.Context, d *discovery, former *Login, ente
 	if err != nil {
 		return nil, err
 	}
-	scopes := c.scopes(d, former)
+	scopes := d.wanted(c.options.Scopes, former)
 	form := url.Values{"resource": {l.Audience}}
 	if len(scopes) > 0 {
 		form.Set("scope", strings.Join(scopes, " "))

@@ -51,7 +51,7 @@ func (c *Client) discover(ctx context.Context) (*discovery, error) {
 		if d.scopes == nil {
 			d.scopes = resource.ScopesSupported
 		}
-		if issuer, err = c.chooseIssuer(resource.AuthorizationServers); err != nil {
+		if issuer, err = chooseIssuer(c.options.Issuer, resource.AuthorizationServers); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +118,7 @@ func (c *Client) resourceMetadata(ctx context.Context, challenges []oauthex.Chal
 			continue
 		case err != nil:
 			return nil, &awayError{"the metadata of the server", err}
-		case !c.covers(found.Resource):
+		case !covers(c.server, found.Resource):
 			return nil, fmt.Errorf("the metadata of the server is for another resource, %q: its tokens would not be for this server", found.Resource)
 		case len(found.AuthorizationServers) == 0:
 			return nil, errors.New("the metadata of the server names no authorization server")
@@ -128,28 +128,29 @@ func (c *Client) resourceMetadata(ctx context.Context, challenges []oauthex.Chal
 	return nil, nil
 }
 
-// covers reports whether a resource of metadata is the server, or a parent of its path on
+// covers reports whether a resource of metadata is a server, or a parent of its path on
 // the same origin (RFC 9728, section 3.3; MCP allows a less specific URI).
-func (c *Client) covers(resource string) bool {
+func covers(server *url.URL, resource string) bool {
 	u, err := url.Parse(resource)
-	if err != nil || u.Scheme != c.server.Scheme || !strings.EqualFold(u.Host, c.server.Host) || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != server.Scheme || !strings.EqualFold(u.Host, server.Host) || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return false
 	}
 	parent := strings.TrimRight(u.EscapedPath(), "/") + "/"
-	return strings.HasPrefix(strings.TrimRight(c.server.EscapedPath(), "/")+"/", parent)
+	return strings.HasPrefix(strings.TrimRight(server.EscapedPath(), "/")+"/", parent)
 }
 
-// chooseIssuer chooses from the authorization servers that a server names.
-func (c *Client) chooseIssuer(issuers []string) (string, error) {
-	if c.options.Issuer == "" {
+// chooseIssuer chooses from the authorization servers that a server names; only is the one
+// that is allowed, or empty.
+func chooseIssuer(only string, issuers []string) (string, error) {
+	if only == "" {
 		return issuers[0], nil
 	}
 	for _, issuer := range issuers {
-		if sameIssuer(issuer, c.options.Issuer) {
+		if sameIssuer(issuer, only) {
 			return issuer, nil
 		}
 	}
-	return "", fmt.Errorf("the server names the authorization server %q, and only %q is allowed", issuers[0], c.options.Issuer)
+	return "", fmt.Errorf("the server names the authorization server %q, and only %q is allowed", issuers[0], only)
 }
 
 // sameIssuer compares two identifiers, and ignores a slash at the end: many servers are
@@ -209,7 +210,7 @@ func (c *Client) checkServer(s *authServer, issuer string) error {
 		required      bool
 	}{
 		{"token_endpoint", s.TokenEndpoint, true},
-		{"authorization_endpoint", s.AuthorizationEndpoint, !c.actsAlone()},
+		{"authorization_endpoint", s.AuthorizationEndpoint, !c.options.actsAlone()},
 		{"registration_endpoint", s.RegistrationEndpoint, false},
 		{"revocation_endpoint", s.RevocationEndpoint, false},
 		{"device_authorization_endpoint", s.DeviceAuthorizationEndpoint, false},
@@ -221,7 +222,7 @@ func (c *Client) checkServer(s *authServer, issuer string) error {
 			return fmt.Errorf("the %s of the authorization server %s %w", endpoint.name, issuer, err)
 		}
 	}
-	if !c.actsAlone() && !slices.Contains(s.CodeChallengeMethodsSupported, "S256") {
+	if !c.options.actsAlone() && !slices.Contains(s.CodeChallengeMethodsSupported, "S256") {
 		return fmt.Errorf("the authorization server %s does not offer PKCE with S256 (code_challenge_methods_supported), which MCP requires", issuer)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (o *Options) checkSubject() error {
 }
 
 // actsAlone reports whether tokens are got without a person.
-func (c *Client) actsAlone() bool { return c.options.Machine || c.options.Subject != nil }
+func (o *Options) actsAlone() bool { return o.Machine || o.Subject != nil }
 
 // tokenServer returns where the client gets tokens without a person. The token of a subject is
 // exchanged by the issuer of the options, whatever the server says.

@@ -42,7 +42,7 @@ var errNoPerson = errors.New("the server is used with the client's own credentia
 // Login lets a person log in, and stores the login. It replaces a former login of the same
 // server and identity. ctx must end when the person gives up.
 func (c *Client) Login(ctx context.Context, prompt *Prompt) (*Login, error) {
-	if c.actsAlone() {
+	if c.options.actsAlone() {
 		return nil, errNoPerson
 	}
 	d, err := c.discover(ctx)
@@ -124,7 +124,7 @@ type Redirect struct {
 // callback. The program must make sure that the person whose browser arrives there is the
 // one on whose behalf the login was begun. Options.RedirectURL is not used.
 func (c *Client) Begin(ctx context.Context, callback string) (*Redirect, error) {
-	if c.actsAlone() {
+	if c.options.actsAlone() {
 		return nil, errNoPerson
 	}
 	d, err := c.discover(ctx)
@@ -140,7 +140,7 @@ func (c *Client) redirect(ctx context.Context, d *discovery, former *Login, call
 	if err != nil {
 		return nil, err
 	}
-	verifier, scopes := oauth2.GenerateVerifier(), c.scopes(d, former)
+	verifier, scopes := oauth2.GenerateVerifier(), d.wanted(c.options.Scopes, former)
 	return &Redirect{
 		URL: authorizationURL(d, l, scopes, state, verifier, callback), Issuer: d.server.Issuer, Scopes: scopes,
 		client: c, server: d.server, login: l, state: state, verifier: verifier, callback: callback,

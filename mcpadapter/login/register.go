@@ -45,7 +45,7 @@ func (c *Client) identify(ctx context.Context, d *discovery, grant, redirect str
 		GrantTypes:              []string{grant, grantRefresh},
 		TokenEndpointAuthMethod: registeredMethod(s),
 		ApplicationType:         applicationType(redirect),
-		Scope:                   strings.Join(c.scopes(d, nil), " "),
+		Scope:                   strings.Join(d.wanted(c.options.Scopes, nil), " "),
 	}
 	if grant == grantCode {
 		metadata.RedirectURIs, metadata.ResponseTypes = []string{redirect}, []string{"code"}
@@ -107,11 +107,11 @@ func registeredMethod(s *authServer) string {
 	return authPost
 }
 
-// scopes returns the scopes of a login: those of the configuration, or else those that
+// wanted returns the scopes of a login: those of the configuration, or else those that
 // the server asks for and that former logins had, and the one that makes OpenID providers
 // issue refresh tokens (SEP-2207).
-func (c *Client) scopes(d *discovery, former *Login) []string {
-	scopes := c.options.Scopes
+func (d *discovery) wanted(configured []string, former *Login) []string {
+	scopes := configured
 	if len(scopes) == 0 {
 		scopes = d.scopes
 		if former != nil {

@@ -55,7 +55,7 @@ func (c *Client) renew(r *renewal, rejected Secret) {
 	defer cancel()
 	defer close(r.done)
 	get := c.fromStore
-	if c.actsAlone() {
+	if c.options.actsAlone() {
 		get = c.byItself
 	}
 	var l *Login
