@@ -49,11 +49,11 @@ func findTools(ctx context.Context, roster *ensemble.Roster, asked findcall.Quer
 	var b strings.Builder
 	b.WriteString(text)
 	if reader := readerOf(catalog); reader != "" {
-		resources, err := resourcesOf(ctx, roster, reader)
+		resources, err := roster.Resources(ctx)
 		if err != nil {
-			return "", err
+			return "", err // the call or the program has ended
 		}
-		b.WriteString(findcall.FindResources(asked, resources))
+		b.WriteString(findcall.FindItems(asked, findcall.ItemsOf(resources, reader)))
 	}
 	for _, away := range catalog.Away() {
 		fmt.Fprintf(&b, "The tools of %q are missing: it cannot be reached.\n", away.Ensemble)
@@ -70,26 +70,6 @@ func readerOf(catalog *ensemble.Catalog) string {
 		}
 	}
 	return ""
-}
-
-// resourcesOf returns the resources and templates of a roster. The error is that of the call or
-// the program, which have ended.
-func resourcesOf(ctx context.Context, roster *ensemble.Roster, reader string) (found []findcall.Resource, err error) {
-	all, err := roster.Resources(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range all.Resources {
-		found = append(found, findcall.Resource{
-			URI: r.URI, Server: r.Ensemble, Name: r.Name, Title: r.Title, Description: r.Description, MIME: r.MIME, ReadWith: reader,
-		})
-	}
-	for _, t := range all.Templates {
-		found = append(found, findcall.Resource{
-			Template: t.URI, Server: t.Ensemble, Name: t.Name, Title: t.Title, Description: t.Description, MIME: t.MIME, ReadWith: reader,
-		})
-	}
-	return found, nil
 }
 
 // offerOf returns the tools of a catalog that are for models. It makes the index once for each

@@ -21,6 +21,8 @@ func TestResourcesAreListedAndRead(t *testing.T) {
 	lacks(t, "the list", o.stdout, "atlas")
 	contains(t, "standard error", o.stderr, "away: ", "broken")
 
+	found := consort(t, "tools", "--search", "welcome", "--config", path).expect(t, exit.Done).stdout
+	contains(t, "what a search finds", found, "note:///welcome", "resource of ")
 	o = consort(t, "resources", "--json", "--config", path).expect(t, exit.Done)
 	var list reports.ResourceList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {

@@ -27,8 +27,8 @@ func toolsCommand(p *program) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  runE(func(ctx context.Context, _ []string) error { return runTools(ctx, p, flags) }),
 	}, "print one JSON document, schemas included")
-	cmd.Flags().StringVar(&flags.search, "search", "", "only the tools that have a word of `TEXT`, best first")
-	cmd.Flags().IntVar(&flags.limit, "limit", 10, "with --search: at most `N` of them")
+	cmd.Flags().StringVar(&flags.search, "search", "", "only the tools, resources and prompts that have a word of `TEXT`, best first")
+	cmd.Flags().IntVar(&flags.limit, "limit", 10, "with --search: at most `N` tools, and as many others")
 	cmd.Flags().BoolVar(&flags.tokens, "tokens", false, "print how many tokens the definition of each tool takes in each request, as estimated")
 	return cmd
 }
@@ -53,6 +53,9 @@ func runTools(ctx context.Context, p *program, flags toolFlags) (err error) {
 	list := reports.NewToolList(assembly, catalog)
 	if flags.search != "" {
 		list.Search(flags.search, flags.limit)
+		if err := list.SearchItems(ctx, assembly.Roster, flags.search, flags.limit); err != nil {
+			return err
+		}
 	}
 	if p.json {
 		return p.screen.PrintDocument(list)
@@ -62,8 +65,8 @@ func runTools(ctx context.Context, p *program, flags toolFlags) (err error) {
 		p.screen.Print(list.Costs(p.screen.Results, windowOf(cfg)))
 	case flags.search == "":
 		p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
-	case len(list.Tools) == 0:
-		p.screen.Print(fmt.Sprintf("no tool has a word of %q\n", flags.search))
+	case len(list.Tools)+len(list.Items) == 0:
+		p.screen.Print(fmt.Sprintf("no tool, resource or prompt has a word of %q\n", flags.search))
 	default:
 		p.screen.Print(list.Found(p.screen.Results))
 	}

@@ -28,7 +28,7 @@ func TestToolsAreFound(t *testing.T) {
 		t.Errorf("%v: %s", err, o.stdout)
 	}
 	o = consort(t, "tools", "--search", "xyzzy", "--config", path).expect(t, exit.Done)
-	if o.stdout != "no tool has a word of \"xyzzy\"\n" {
+	if o.stdout != "no tool, resource or prompt has a word of \"xyzzy\"\n" {
 		t.Errorf("nothing is found: %q", o.stdout)
 	}
 	o = consort(t, "tools", "--search", "xyzzy", "--json", "--config", path).expect(t, exit.Done)

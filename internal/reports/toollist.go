@@ -3,6 +3,8 @@
 package reports
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/toolsearch"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/findcall"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 )
@@ -23,6 +26,8 @@ type ToolList struct {
 	Servers []peerJSON `json:"servers"`
 	Aside   []Aside    `json:"aside"`
 	Away    []Away     `json:"away"`
+	// Items are the resources and prompts that a search has found.
+	Items []findcall.Item `json:"items,omitempty"`
 }
 
 // peerJSON is a server's description of itself.
@@ -149,11 +154,39 @@ func (l *ToolList) Search(query string, n int) {
 	l.Tools = found
 }
 
-// Found renders the tools for people, in their order. It is empty if there is none.
+// SearchItems adds the resources and prompts that have a word of the query, at most n. The
+// error is that of ctx.
+func (l *ToolList) SearchItems(ctx context.Context, roster *ensemble.Roster, query string, n int) error {
+	resources, err := roster.Resources(ctx)
+	if err != nil {
+		return err
+	}
+	prompts, err := roster.Prompts(ctx)
+	if err != nil {
+		return err
+	}
+	items := findcall.ItemsOf(resources, "")
+	for _, p := range prompts.Prompts {
+		items = append(items, findcall.PromptItem(p.FullName(), p, ""))
+	}
+	l.Items = findcall.SearchItems(query, n, items)
+	return nil
+}
+
+// Found renders the tools, and what else was found, for people, in their order. It is empty
+// if there is nothing.
 func (l *ToolList) Found(paint terminal.Palette) string {
 	var rows [][]string
 	for _, t := range l.Tools {
 		rows = append(rows, t.row(""))
+	}
+	for _, item := range l.Items {
+		kind := "resource"
+		if item.Prompt != "" {
+			kind = "prompt"
+		}
+		said := cmp.Or(display.Line(item.Description), display.Line(item.Title))
+		rows = append(rows, []string{display.Line(item.Prompt + item.URI + item.Template), terminal.Fit(kind+" of "+display.Line(item.Server)+": "+said, 80)})
 	}
 	return terminal.Table(rows, namesFirst(paint))
 }

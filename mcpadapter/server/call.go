@@ -65,7 +65,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 	}
 	c.tool = tool
 	if tool.offer != nil {
-		c.ctx = context.WithValue(c.ctx, offerKey{}, tool.offer)
+		c.ctx = context.WithValue(c.ctx, searchKey{}, &search{s, s.selects.of(from), tool.offer})
 	}
 	span.Tool(tool.name)
 	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), tool.def.Name

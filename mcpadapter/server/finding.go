@@ -25,7 +25,7 @@ type finding struct {
 
 func newFinding(o *Options) *finding {
 	find, _ := findcall.NewFind(findcall.CallName, nil, func(ctx context.Context, query findcall.Query) (string, error) {
-		return ctx.Value(offerKey{}).(*findcall.Offer).Find(query)
+		return ctx.Value(searchKey{}).(*search).find(ctx, query)
 	}) // cannot fail: the type of the arguments is constant
 	both := ensemble.New(o.Name, ensemble.LocalSource(find, findcall.Call{Find: findcall.FindName}), &ensemble.Options{Logger: zap.NewNop()})
 	return &finding{
@@ -37,8 +37,37 @@ func newFinding(o *Options) *finding {
 	}
 }
 
-// offerKey is the key of the offer of a caller in the context of find_tools.
-type offerKey struct{}
+// searchKey is the key of the search of a caller in the context of find_tools.
+type searchKey struct{}
+
+// search is what one call of find_tools searches.
+type search struct {
+	server    *Server
+	selection *ensemble.Selection // of the caller
+	offer     *findcall.Offer
+}
+
+// find returns the definitions of the tools that fit a query best, and the resources and
+// prompts that do.
+func (s *search) find(ctx context.Context, query findcall.Query) (string, error) {
+	tools, err := s.offer.Find(query)
+	if err != nil {
+		return "", err
+	}
+	resources, err := s.selection.Resources(ctx)
+	if err != nil {
+		return "", err // the call has ended
+	}
+	items := findcall.ItemsOf(resources, "resources/read")
+	prompts, err := s.server.promptsByName(ctx, s.selection)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range sortedKeys(prompts) {
+		items = append(items, findcall.PromptItem(name, prompts[name], "prompts/get"))
+	}
+	return tools + findcall.FindItems(query, items), nil
+}
 
 // found returns the toolset of a caller that finds the tools of the set: it lists find_tools,
 // call_tool and the pinned tools, and contains all tools.

@@ -5,6 +5,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -86,4 +87,22 @@ func answerOf(t *testing.T, session *mcp.ClientSession, tool, arguments string) 
 		return err.Error()
 	}
 	return result.Content[0].(*mcp.TextContent).Text
+}
+
+// A search finds resources and prompts too, and says how they are read.
+func TestItemsAreFound(t *testing.T) {
+	s := openShop(t, true, func(o *server.Options) { o.Finds = func(context.Context, string) bool { return true } })
+	here := httptest.NewServer(s.Handler())
+	defer here.Close()
+	got := s.send(t, here.URL, "", "tools/call", "find_tools", `"name":"find_tools","arguments":{"query":"plain"}`)
+	for _, want := range []string{
+		`{"name":"open__plain",`,
+		`{"resource":"note:plain","server":"open","title":"note:plain","mime_type":"text/plain","read_with":"resources/read"}`,
+		`{"resource_template":"page:plain/{id}","server":"open","title":"plain","read_with":"resources/read"}`,
+		`{"prompt":"open__plain","server":"open","title":"plain","arguments":["x"],"get_with":"prompts/get"}`,
+	} {
+		if text, _ := json.Marshal(want); !strings.Contains(got, strings.Trim(string(text), `"`)) {
+			t.Errorf("%s is missing in %s", want, got)
+		}
+	}
 }
