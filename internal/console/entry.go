@@ -40,7 +40,7 @@ func (c conversationPages) entry(p *person, info history.Info, e transcript.Entr
 	switch one := e.Canister.(type) {
 	case canister.Invocation:
 		title = "Call of " + one.Name
-		content, remarks = c.call(info, e, one)
+		content, remarks = c.call(p, info, e, one)
 		if result, ok := e.Result.Canister.(canister.Result); ok && result.Failed() {
 			kind += " failed"
 		}
@@ -89,8 +89,8 @@ func (c conversationPages) exchange(a canister.Assistant) []string {
 	return remarks
 }
 
-// call returns the arguments, the notes and the result of a call.
-func (c conversationPages) call(info history.Info, e transcript.Entry, call canister.Invocation) (content part, remarks []string) {
+// call returns the arguments, the notes, the calls of its own and the result of a call.
+func (c conversationPages) call(p *person, info history.Info, e transcript.Entry, call canister.Invocation) (content part, remarks []string) {
 	if took, ok := e.Took(); ok {
 		remarks = append(remarks, "took "+short(took))
 	}
@@ -118,17 +118,25 @@ func (c conversationPages) call(info history.Info, e transcript.Entry, call cani
 		when(changed != "", details(true, text("Called with"), pre(changed))),
 		when(len(notes) > 0, details(false, text(fmt.Sprintf("Intents, waits and answers (%d)", len(notes))), el("ol", group(class("notes"), group(notes...))))),
 	}
+	var inner []part
+	for _, one := range e.Calls {
+		inner = append(inner, c.entry(p, info, one))
+	}
+	parts = append(parts, when(len(inner) > 0, details(false, text(fmt.Sprintf("Calls of this program (%d)", len(inner))), el("ol", class("timeline"), group(inner...)))))
 	result, ok := e.Result.Canister.(canister.Result)
 	if !ok {
 		return group(append(parts, el("p", class("faint"), text("No result yet.")))...), remarks
 	}
-	summary := "Result"
+	summary, folded := "Result", e.Folded()
+	if folded != "" {
+		summary += " · " + folded
+	}
 	if result.Failed() {
 		summary += " · " + result.Code
 		remarks = append(remarks, result.Code)
 	}
 	said := c.console.Redact(display.Contents(result.Content))
-	return group(append(parts, details(len(said) < longText, text(c.console.Redact(summary)), pre(said), c.images(info, e.Result.Number, result.Content)))...), remarks
+	return group(append(parts, details(folded == "" && len(said) < longText, text(c.console.Redact(summary)), pre(said), c.images(info, e.Result.Number, result.Content)))...), remarks
 }
 
 // contents returns the content of a message, in which text is Markdown.

@@ -199,3 +199,27 @@ func TestCallInTheConsole(t *testing.T) {
 		t.Error(reply.Status)
 	}
 }
+
+// The calls of a program are within the call of the program, which says how many there were.
+func TestProgramsInTheConsole(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "program", "owner-ada",
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Do it.")},
+		canister.Assistant{Head: canister.Head{ID: "a"}, Model: "scripted", Finish: canister.FinishInvocations},
+		canister.Invocation{Head: canister.Head{ID: "p"}, Message: "a", CallID: "1", Name: "code__run_code", Arguments: `{"program":"local__weather()"}`},
+		canister.Invocation{Head: canister.Head{ID: "q"}, Message: "a", CallID: "2", Name: "local__weather", Arguments: `{}`, Parent: "p"},
+		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "q", Content: canister.Texts("snow in the program")},
+		canister.Result{Head: canister.Head{ID: "s"}, Invocation: "p", Content: canister.Texts("the value")})
+	page := s.Login(t, consolestage.Ada).Get("/conversations/program").Text
+	outer, rest, _ := strings.Cut(page, "Calls of this program (1)")
+	inner, _, _ := strings.Cut(rest, "</ol></details>")
+	if !strings.Contains(outer, "Call of code__run_code") || strings.Contains(outer, "snow in the program") {
+		t.Errorf("before the calls of the program:\n%s", outer)
+	}
+	if !strings.Contains(inner, "Call of local__weather") || !strings.Contains(inner, "snow in the program") {
+		t.Errorf("the calls of the program:\n%s", inner)
+	}
+	if !strings.Contains(rest, "Result · 1 call") || !strings.Contains(rest, "the value") {
+		t.Errorf("after the calls of the program:\n%s", rest)
+	}
+}
