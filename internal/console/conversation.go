@@ -135,7 +135,7 @@ func (c conversationPages) openWaits(ctx context.Context, p *person, info histor
 	}
 	var items []part
 	for _, wait := range open {
-		items = append(items, waitPages{c.console}.waitItem(ctx, p, info, wait, shown.canisters))
+		items = append(items, waitPages(c).waitItem(ctx, p, info, wait, shown.canisters))
 	}
 	return el("section", el("h2", text("Waiting")), group(items...))
 }

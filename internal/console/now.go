@@ -21,7 +21,7 @@ import (
 const changeTime = 20 * time.Second
 
 func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) {
-	all, err := waitPages{c.console}.unfinishedOf(r.Context(), p)
+	all, err := waitPages(c).unfinishedOf(r.Context(), p)
 	waiting := 0
 	var rows []part
 	for _, one := range all {
