@@ -76,15 +76,16 @@ func none(err error) bool {
 var errUnheard = errors.New("temporal: no worker has answered")
 
 // answer sends an update and waits for its answer. The error is errUnheard if no answer
-// came in time.
-func answer(ctx context.Context, within time.Duration, send func(context.Context) (client.WorkflowUpdateHandle, error)) error {
-	ctx, done := context.WithTimeoutCause(ctx, within, errUnheard)
+// came in time. The server, which knows the deadline, may say so before ctx ends.
+func answer(caller context.Context, within time.Duration, send func(context.Context) (client.WorkflowUpdateHandle, error)) error {
+	ctx, done := context.WithTimeoutCause(caller, within, errUnheard)
 	defer done()
 	handle, err := send(ctx)
 	if err == nil {
 		err = handle.Get(ctx, nil)
 	}
-	if err != nil && errors.Is(context.Cause(ctx), errUnheard) {
+	_, isLate := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
+	if isLate && caller.Err() == nil || err != nil && errors.Is(context.Cause(ctx), errUnheard) {
 		return errUnheard
 	}
 	return err

@@ -130,6 +130,22 @@ func TestWhatIsNotedIsAnswered(t *testing.T) {
 	}
 }
 
+// begun waits until the server knows the workflow of a conversation.
+func (w *world) begun(conversation string) {
+	w.t.Helper()
+	ctx, done := context.WithTimeout(w.t.Context(), time.Minute)
+	defer done()
+	for {
+		_, err := w.client.DescribeWorkflowExecution(ctx, defaultPrefix+conversation, "")
+		if err == nil {
+			return
+		}
+		if !none(err) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 // events returns the number of events of one type in the last run of a workflow.
 func (w *world) events(kind enums.EventType, conversation string) (n int) {
 	w.t.Helper()
@@ -157,11 +173,13 @@ func TestNobodyTakesNote(t *testing.T) {
 	if canisters := w.history("talk"); len(canisters) != 2 {
 		t.Errorf("the log has %v, want the message", kinds(canisters))
 	}
+	w.begun("talk") // the server may take longer than the time that Send waited
 	if err := w.engine.stop(t.Context(), "talk", 300*time.Millisecond); err == nil {
 		t.Error("a cancel that nobody has taken note of is no error")
 	}
 	startWorker(t, w.form)
 	w.answered("talk")
+	w.noting(time.Minute)
 	if err := w.send("talk", "m2"); err != nil {
 		t.Errorf("Send with a worker returns %v", err)
 	}
