@@ -79,12 +79,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	s.hangUp = hangUp
 	s.ending, s.end = context.WithCancel(ctx)
 	defer s.end()
-	if s.settings.Converse || s.settings.Asks() {
-		s.Location.Announce(s.Screen, s.Config)
-	}
-	if s.settings.Asks() && !s.Config.Keeps() {
-		s.Screen.Note("calls that need an approval cannot wait, because conversations are not stored: only clients that can ask their user can make them")
-	}
+	s.announce()
 	if s.settings.Asks() {
 		if _, err := s.Assembly.History(ctx); err != nil {
 			return s.Location.OpenError(err)
@@ -103,9 +98,6 @@ func Run(ctx context.Context, options Options) (err error) {
 		return err
 	}
 	defer stop()
-	if s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0 {
-		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, or to ask before, use serve.rules, or allow and deny of each client and server")
-	}
 	if retention := s.Config.Retention(); !retention.KeepsAll() {
 		store, err := s.Assembly.History(ctx)
 		if err != nil {
@@ -114,9 +106,6 @@ func Run(ctx context.Context, options Options) (err error) {
 		defer startRetention(ctx, store, retention, s.Assembly.Logger)()
 	}
 	defer watched.connectAll(ctx)()
-	if s.settings.AnswersOnlyLoopbackNames() {
-		s.Screen.Note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
-	}
 	s.web = newWeb()
 	s.Assembly.Serve.Others = s.web
 	servers := newServers(s.Assembly, s.settings, watched.reason)
@@ -135,6 +124,22 @@ func Run(ctx context.Context, options Options) (err error) {
 		err = s.overStdio(ctx, servers.mcp, s.Assembly.Serve.ShutdownTimeout)
 	}
 	return errors.Join(err, forced())
+}
+
+// announce says where conversations are stored, and what the settings do not do.
+func (s *server) announce() {
+	if s.settings.Converse || s.settings.Asks() {
+		s.Location.Announce(s.Screen, s.Config)
+	}
+	if s.settings.Asks() && !s.Config.Keeps() {
+		s.Screen.Note("calls that need an approval cannot wait, because conversations are not stored: only clients that can ask their user can make them")
+	}
+	if s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0 {
+		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, or to ask before, use serve.rules, or allow and deny of each client and server")
+	}
+	if s.settings.AnswersOnlyLoopbackNames() {
+		s.Screen.Note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
+	}
 }
 
 // offerConversations offers the tool converse with stored conversations. The function stop ends
