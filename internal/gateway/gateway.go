@@ -126,7 +126,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	return errors.Join(err, forced())
 }
 
-// announce says where conversations are stored, and what the settings do not do.
+// announce prints where conversations are stored, and notes about the settings.
 func (s *server) announce() {
 	if s.settings.Converse || s.settings.Asks() {
 		s.Location.Announce(s.Screen, s.Config)

@@ -10,26 +10,26 @@ import (
 	"github.com/consort-go/consort/config/internal/document"
 )
 
-// maxProblems limits how many problems are reported.
-const maxProblems = 1000
+// maxFaults limits how many faults are reported.
+const maxFaults = 1000
 
 // Faults collects the faults of a configuration, across all its files.
 type Faults struct{ list []*document.Fault }
 
-// Add adds p and returns it, so that the caller can set more fields.
-func (ps *Faults) Add(p *document.Fault) *document.Fault {
-	if len(ps.list) < maxProblems {
-		ps.list = append(ps.list, p)
+// Add adds a fault and returns it, so that the caller can set more fields.
+func (f *Faults) Add(fault *document.Fault) *document.Fault {
+	if len(f.list) < maxFaults {
+		f.list = append(f.list, fault)
 	}
-	return p
+	return fault
 }
 
 // Tree reads a document, and adds what is wrong with it.
-func (ps *Faults) Tree(read func(*document.Source) (*document.Node, []document.Fault), src *document.Source) *document.Node {
+func (f *Faults) Tree(read func(*document.Source) (*document.Node, []document.Fault), src *document.Source) *document.Node {
 	root, faults := read(src)
-	for _, f := range faults {
-		f.File = src.Name
-		ps.Add(&f)
+	for _, fault := range faults {
+		fault.File = src.Name
+		f.Add(&fault)
 	}
 	return root
 }
@@ -43,8 +43,8 @@ func FaultAt(src *document.Source, at int, key, format string, args ...any) *doc
 
 // Sorted returns the faults by file name, line and column. Faults at the same position keep
 // their order.
-func (ps *Faults) Sorted() []*document.Fault {
-	return slices.SortedStableFunc(slices.Values(ps.list), func(a, b *document.Fault) int {
+func (f *Faults) Sorted() []*document.Fault {
+	return slices.SortedStableFunc(slices.Values(f.list), func(a, b *document.Fault) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 }
