@@ -10,6 +10,9 @@ import (
 // Writable returns the error that [Marshal] would return for c, or nil. It is
 // cheaper: it skips texts and data, which always have a JSON form.
 func Writable(c Canister) error {
+	if isPlain(c) {
+		return nil
+	}
 	if contents := ContentOf(c); len(contents) > 0 {
 		light := make([]Content, len(contents))
 		for i, content := range contents {
@@ -29,6 +32,28 @@ func Writable(c Canister) error {
 	}
 	return nil
 }
+
+// isPlain reports whether c has only members that always have a JSON form, as most
+// canisters do.
+func isPlain(c Canister) bool {
+	switch c.(type) {
+	case User, Assistant, Supervisor, Document, Invocation, Result:
+	default:
+		return false
+	}
+	head := c.Header()
+	if year := head.Time.UTC().Year(); year < 0 || year > 9999 || !head.isEmpty() {
+		return false
+	}
+	for _, content := range ContentOf(c) {
+		if text, ok := content.(TextContent); !ok || !text.isEmpty() {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *Extra) isEmpty() bool { return len(e.Metadata) == 0 && len(e.Unknown) == 0 }
 
 // forms has buffers for forms that are written only to see whether they can be.
 var forms = sync.Pool{New: func() any { return new([]byte) }}

@@ -175,14 +175,15 @@ func (g *gate) newWait(c *call, what canister.WaitFor, d deferral, arguments str
 	}, nil
 }
 
-// identity returns a digest of the trusted values that the work is done for. It differs
-// between conversations, so that it does not reveal that two are for the same person.
-func (t *turn) identity() (string, error) {
-	who, err := owner.Of(t.ctx, t.opts.Identity)
+// identityOf returns a digest of the trusted values of ctx, which work is done for. It
+// differs between conversations, so that it does not reveal that two are for the same
+// person.
+func identityOf(ctx context.Context, o *Options) (string, error) {
+	who, err := owner.Of(ctx, o.Identity)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(append([]byte(t.opts.ID+"\x00"), who[:]...))
+	sum := sha256.Sum256(append([]byte(o.ID+"\x00"), who[:]...))
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 
 	"github.com/consort-go/consort/converse/internal/tally"
 
@@ -33,6 +34,8 @@ type turn struct {
 	piece  *work
 	ctx    context.Context // of the work; a step that the time limit may end has another one
 	cancel context.CancelCauseFunc
+	// identity returns the identity that the work is done for; see identityOf.
+	identity func() (string, error)
 
 	progress progress
 	loop     loop
@@ -60,6 +63,7 @@ func newTurn(ctx context.Context, c *Conversation, piece *work, yield func(Event
 		piece:    piece,
 		ctx:      ctx,
 		cancel:   piece.cancel,
+		identity: sync.OnceValues(func() (string, error) { return identityOf(ctx, opts) }),
 		loop:     loop{yield: yield},
 		guard:    guard,
 		recorder: &recorder{conv: c, opts: opts, guard: guard},

@@ -332,11 +332,7 @@ func (i *interceptor) answered(response *jsonrpc.Response) {
 // needsInput reports whether a result asks for another round (SEP-2322), which the SDK
 // handles.
 func needsInput(result json.RawMessage) bool {
-	var r struct {
-		ResultType    string          `json:"resultType"`
-		InputRequests json.RawMessage `json:"inputRequests"`
-	}
-	return json.Unmarshal(result, &r) == nil && (r.ResultType == "input_required" || len(r.InputRequests) > 0)
+	return string(wire.Member(result, "resultType")) == `"input_required"` || wire.Member(result, "inputRequests") != nil
 }
 
 // progressed handles a progress notification (MCP 2025-11-25,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -39,6 +40,7 @@ type negotiation struct {
 
 	read   chan reading         // results of the Read that runs while reads is true
 	reads  bool                 // used only by Read
+	over   atomic.Bool          // set by end
 	insert chan jsonrpc.Message // answers that Read returns instead of the server's
 
 	mu       sync.Mutex
@@ -87,6 +89,7 @@ func (n *negotiation) end() {
 	defer n.mu.Unlock()
 	n.stop()
 	n.sent = true // prevents sending initialize
+	n.over.Store(true)
 }
 
 // stop stops the timer; n.mu is held.
@@ -193,6 +196,16 @@ func (n *negotiation) discovered() *jsonrpc.Response {
 // Read implements mcp.Connection. It is called by one goroutine at a time.
 func (n *negotiation) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
+		if !n.reads && n.over.Load() { // nothing is inserted any more
+			message, err := n.Connection.Read(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if message = n.seen(message); message != nil {
+				return message, nil
+			}
+			continue
+		}
 		if !n.reads {
 			n.reads = true
 			go func() { // ends with the connection

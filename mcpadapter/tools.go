@@ -133,12 +133,12 @@ func (c *connection) invoker(t *decode.Tool) (invoker.Invoker, error) {
 	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		return c.call(ctx, call, t.Name)
 	}
-	inv, err := invoker.Raw(def, call, nil)
+	inv, err := invoker.Raw(def, call, &invoker.RawOptions{Inline: true}) // the ensemble has a goroutine for each call
 	if err == nil || len(t.OutputSchema) == 0 {
 		return inv, err
 	}
 	// A tool with an unusable output schema can still be called.
-	unchecked, again := invoker.Raw(def, call, &invoker.RawOptions{UncheckedResults: true})
+	unchecked, again := invoker.Raw(def, call, &invoker.RawOptions{UncheckedResults: true, Inline: true})
 	if again != nil {
 		return nil, err
 	}

@@ -23,11 +23,11 @@ func Content(block json.RawMessage) canister.Content {
 	switch d.Text("type") {
 	case "text":
 		text := d.required("text")
-		content = canister.TextContent{Text: text, Extra: d.extra("text")}
+		content = canister.TextContent{Text: text, Extra: d.extra("text", "type")}
 	case "image":
-		content = canister.ImageContent{Data: d.bytes("data"), MIME: d.Text("mimeType"), Extra: d.extra("data", "mimeType")}
+		content = canister.ImageContent{Data: d.bytes("data"), MIME: d.Text("mimeType"), Extra: d.extra("data", "mimeType", "type")}
 	case "audio":
-		content = canister.AudioContent{Data: d.bytes("data"), MIME: d.Text("mimeType"), Extra: d.extra("data", "mimeType")}
+		content = canister.AudioContent{Data: d.bytes("data"), MIME: d.Text("mimeType"), Extra: d.extra("data", "mimeType", "type")}
 	case "resource":
 		content = d.Resource()
 	case "resource_link":

@@ -22,8 +22,13 @@ func (d *Object) into(name string, value any) {
 }
 
 // Text returns a member that is text; empty if it is missing.
-func (d *Object) Text(name string) (s string) {
-	d.into(name, &s)
+func (d *Object) Text(name string) string {
+	raw, ok := d.Members[name]
+	if !ok {
+		return ""
+	}
+	s, err := wire.String(raw)
+	d.Failed = d.Failed || err != nil
 	return s
 }
 
@@ -48,8 +53,9 @@ func (d *Object) bytes(name string) []byte {
 	return data
 }
 
+// extra returns the members that are not known.
 func (d *Object) extra(known ...string) canister.Extra {
-	return canister.Extra{Metadata: Metadata(d.Members, append(known, "type")...)}
+	return canister.Extra{Metadata: Metadata(d.Members, known...)}
 }
 
 // Resource decodes an embedded resource. Members of the inner object go into the
@@ -77,7 +83,7 @@ func (d *Object) link() canister.Content {
 		Title:       d.Text("title"),
 		Description: d.Text("description"),
 		MIME:        d.Text("mimeType"),
-		Extra:       d.extra("uri", "name", "title", "description", "mimeType", "size"),
+		Extra:       d.extra("uri", "name", "title", "description", "mimeType", "size", "type"),
 	}
 	d.into("size", &content.Size)
 	return content

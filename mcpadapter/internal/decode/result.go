@@ -16,12 +16,12 @@ func Output(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 	if err != nil {
 		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server's answer is not a tool result.")
 	}
-	var isError bool
-	_ = json.Unmarshal(m["isError"], &isError)
+	isError := string(m["isError"]) == "true"
 	out := invoker.Output{Metadata: Metadata(m, "content", "structuredContent", "isError", "resultType")}
-	var blocks []json.RawMessage
-	if json.Unmarshal(m["content"], &blocks) != nil && m["content"] != nil {
-		blocks = []json.RawMessage{m["content"]}
+	content := m["content"]
+	blocks, isArray := wire.Elements(content)
+	if !isArray && content != nil && string(content) != "null" {
+		blocks = []json.RawMessage{content}
 	}
 	for _, block := range blocks {
 		out.Content = append(out.Content, Content(block))

@@ -2,10 +2,7 @@
 
 package wire
 
-import (
-	"encoding/json"
-	"errors"
-)
+import "encoding/json"
 
 // MetadataPrefix is the prefix of members of the protocol that have no field of their
 // own: annotations of a content block are kept as mcp/annotations.
@@ -22,18 +19,6 @@ const ReadResultPrefix = "result/"
 // CompletionPrefix follows MetadataPrefix in the names of members of the inner object of
 // a completion: mcp/completion/ and their names.
 const CompletionPrefix = "completion/"
-
-// Members splits a JSON object. Anything else is an error.
-func Members(raw json.RawMessage) (map[string]json.RawMessage, error) {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, err
-	}
-	if m == nil {
-		return nil, errors.New("null")
-	}
-	return m, nil
-}
 
 // WithMeta adds a member to meta, which may be nil, and returns it.
 func WithMeta(meta map[string]any, name string, value json.RawMessage) map[string]any {
