@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -32,9 +33,9 @@ func newFunction(tb testing.TB) *ensemble.Ensemble {
 }
 
 // newRoster connects the tools of the benchmarks.
-func newRoster(tb testing.TB, tools *ensemble.Ensemble) *ensemble.Roster {
+func newRoster(tb testing.TB, tools ...*ensemble.Ensemble) *ensemble.Roster {
 	tb.Helper()
-	roster, err := ensemble.NewRoster(tools)
+	roster, err := ensemble.NewRoster(tools...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -91,6 +92,7 @@ var apis = []struct {
 func newTools(name string, delay time.Duration) *ensemble.Ensemble {
 	argv, environment := toolsCommand()
 	environment[startDelay] = delay.String()
+	environment[toolCount] = os.Getenv(toolCount)
 	source := mcpadapter.Stdio(argv, &mcpadapter.StdioOptions{Environment: environment})
 	return ensemble.New(name, source, &ensemble.Options{ConnectTimeout: 30 * time.Second})
 }

@@ -137,12 +137,17 @@ func (h *chatHand) turn(ctx context.Context, prompt string, onDelta func(string)
 		if len(message.ToolCalls) == 0 {
 			return message.Content, nil
 		}
-		for _, call := range message.ToolCalls {
-			text, err := h.tools.call(ctx, call.Function.Name, call.Function.Arguments)
-			if err != nil {
-				return "", err
-			}
-			params.Messages = append(params.Messages, openai.ToolMessage(text, call.ID))
+		texts := make([]string, len(message.ToolCalls))
+		err = allOf(len(texts), func(i int) (err error) {
+			call := message.ToolCalls[i].Function
+			texts[i], err = h.tools.call(ctx, call.Name, call.Arguments)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		for i, text := range texts {
+			params.Messages = append(params.Messages, openai.ToolMessage(text, message.ToolCalls[i].ID))
 		}
 	}
 }

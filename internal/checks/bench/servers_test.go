@@ -5,9 +5,11 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,9 @@ const role = "CONSORT_BENCH_ROLE"
 
 // startDelay is how long the server of the tools takes to start.
 const startDelay = "CONSORT_BENCH_START_DELAY"
+
+// toolCount is how many tools the server of the tools has, at least.
+const toolCount = "CONSORT_BENCH_TOOLS"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
@@ -49,6 +54,7 @@ func serveTools() {
 	if delay, err := time.ParseDuration(os.Getenv(startDelay)); err == nil {
 		time.Sleep(delay)
 	}
+	more, _ := strconv.Atoi(os.Getenv(toolCount))
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
 	text := strings.Repeat("0123456789", answerBytes/10)
 	mcp.AddTool(server, &mcp.Tool{Name: "look", Description: "Look something up."},
@@ -63,6 +69,16 @@ func serveTools() {
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}}, nil, nil
 		})
+	for i := range more {
+		name, properties := fmt.Sprint("tool", i), object{}
+		for _, p := range []string{"path", "pattern", "limit", "format"} {
+			properties[p] = object{"type": "string", "description": "What the tool needs to know about the " + p + "."}
+		}
+		tool := &mcp.Tool{Name: name, Description: "Does what " + name + " does.", InputSchema: object{"type": "object", "properties": properties}}
+		server.AddTool(tool, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{}, nil
+		})
+	}
 	if server.Run(context.Background(), &mcp.StdioTransport{}) != nil {
 		os.Exit(1)
 	}
