@@ -4,19 +4,32 @@ package toolsearch
 
 import (
 	"math"
+	"runtime"
 	"strings"
+	"sync"
 )
 
-// counter counts the words of entries.
+// fewest is how many entries one processor counts at least.
+const fewest = 256
+
+// counter counts the words of entries that follow each other. It numbers their terms in the
+// order in which it sees them.
 type counter struct {
-	index         *Index
-	counted       []counted          // of all entries, one after the other
-	ends          []int              // where in counted the words of each entry end
-	length        [][fields]int32    // the number of words in each field of each entry
-	last          []int32            // of each term: where in counted it was seen last, plus one
-	termsOf       map[string][]int32 // of each run
-	argumentTerms map[string][]int32 // of each name and text of an argument
+	counted    []counted       // of all entries, one after the other
+	ends       []int           // where in counted the words of each entry end
+	length     [][fields]int32 // the number of words in each field of each entry
+	last       []int32         // of each term: where in counted it was seen last, plus one
+	stems      []string        // of each term
+	termOfStem map[string]int32
+	termOf     map[string]int32 // from a word
+	read       []int32          // the terms of the text that is read now
+	kept       []int32          // the terms of other texts, one after the other
+	runs       map[string]span  // where in kept the terms of a run are, unless it is one word
+	arguments  map[string]span  // where in kept the terms of the name or a text of an argument are
 }
+
+// span is a part of a list.
+type span struct{ begin, end int32 }
 
 // counted is how often the fields of an entry have a term.
 type counted struct {
@@ -24,12 +37,21 @@ type counted struct {
 	times [fields]uint8 // 255 stands for more
 }
 
-// newCounter returns a counter for n entries.
-func newCounter(x *Index, n int) *counter {
-	return &counter{
-		index: x, counted: make([]counted, 0, 64*n), length: make([][fields]int32, 0, n),
-		termsOf: make(map[string][]int32, 2*n), argumentTerms: make(map[string][]int32, 2*n),
+// newCounter counts the words of entries.
+func newCounter(entries []Entry) *counter {
+	n := len(entries)
+	c := &counter{
+		counted: make([]counted, 0, 64*n), ends: make([]int, 0, n), length: make([][fields]int32, 0, n),
+		termOfStem: make(map[string]int32, 3*n), termOf: make(map[string]int32, 4*n),
+		runs: make(map[string]span, 2*n), arguments: make(map[string]span, 4*n),
 	}
+	for word := range empty {
+		c.termOf[word] = noTerm
+	}
+	for i := range entries {
+		c.add(&entries[i])
+	}
+	return c
 }
 
 func (c *counter) add(e *Entry) {
@@ -59,33 +81,47 @@ func firstSentence(text string) (first, rest string) {
 
 // text counts the words of a field of the entry whose words begin in counted at begin.
 func (c *counter) text(field int, text string, begin int) {
-	runs(text, func(run string) {
-		for _, term := range c.termsIn(run) {
-			c.count(field, term, begin)
-		}
-	})
-}
-
-// argument is text for the names and texts of arguments. A server has many that are equal.
-func (c *counter) argument(field int, text string, begin int) {
-	terms, known := c.argumentTerms[text]
-	if !known {
-		runs(text, func(run string) { terms = append(terms, c.termsIn(run)...) })
-		c.argumentTerms[text] = terms
-	}
-	for _, term := range terms {
+	for _, term := range c.terms(text) {
 		c.count(field, term, begin)
 	}
 }
 
-// termsIn returns the terms of a run.
-func (c *counter) termsIn(run string) []int32 {
-	terms, known := c.termsOf[run]
+// argument is text for the names and texts of arguments. A server has many that are equal.
+func (c *counter) argument(field int, text string, begin int) {
+	at, known := c.arguments[text]
 	if !known {
-		words(run, func(word string) { terms = append(terms, c.term(word)) })
-		c.termsOf[run] = terms
+		at = c.keep(c.terms(text))
+		c.arguments[text] = at
 	}
-	return terms
+	for _, term := range c.kept[at.begin:at.end] {
+		c.count(field, term, begin)
+	}
+}
+
+func (c *counter) keep(terms []int32) span {
+	begin := len(c.kept)
+	c.kept = append(c.kept, terms...)
+	return span{int32(begin), int32(len(c.kept))}
+}
+
+// terms returns the terms of a text. They are valid until the next call.
+func (c *counter) terms(text string) []int32 {
+	c.read = c.read[:0]
+	runs(text, func(run string, plain bool) {
+		if plain {
+			c.read = append(c.read, c.term(run))
+			return
+		}
+		at, known := c.runs[run]
+		if known {
+			c.read = append(c.read, c.kept[at.begin:at.end]...)
+			return
+		}
+		begin := len(c.read)
+		words(run, func(word string) { c.read = append(c.read, c.term(word)) })
+		c.runs[run] = c.keep(c.read[begin:])
+	})
+	return c.read
 }
 
 // count counts a term of a field.
@@ -105,86 +141,61 @@ func (c *counter) count(field int, term int32, begin int) {
 
 // term returns the term of a word.
 func (c *counter) term(word string) int32 {
-	if term, known := c.index.termOf[word]; known {
+	if term, known := c.termOf[word]; known {
 		return term
 	}
-	return c.newTerm(word)
-}
-
-// newTerm returns the number of the term of a word that is seen for the first time.
-func (c *counter) newTerm(word string) int32 {
-	x := c.index
-	stemmed := stem(word)
-	term, ok := x.terms[stemmed]
-	if !ok {
-		term = int32(len(c.last))
-		x.terms[stemmed] = term
-		c.last = append(c.last, 0)
-	}
-	x.termOf[word] = term
+	word = strings.Clone(word) // a map with a part of a text would keep all of it
+	term := c.numberOf(stem(word))
+	c.termOf[word] = term
 	return term
 }
 
-// finish computes the scores of the words in the entries.
-func (c *counter) finish() {
-	average := c.averages()
-	entries := make([]int, len(c.last)) // that have each term
-	for _, one := range c.counted {
-		entries[one.term]++
+// numberOf returns the term of a stem.
+func (c *counter) numberOf(stem string) int32 {
+	term, known := c.termOfStem[stem]
+	if !known {
+		term = int32(len(c.stems))
+		c.termOfStem[stem] = term
+		c.stems = append(c.stems, stem)
+		c.last = append(c.last, 0)
 	}
-	c.index.postings = make([][]posting, len(entries))
-	all := make([]posting, len(c.counted))
-	rare := make([]float64, len(entries))
-	for term, n := range entries {
-		c.index.postings[term], all = all[:0:n], all[n:]
-		rare[term] = math.Log(1 + (float64(len(c.ends)-n)+0.5)/(float64(n)+0.5))
-	}
-	begin := 0
-	for entry, end := range c.ends {
-		name := c.nameWeight(c.counted[begin:end], rare)
-		for i := range c.counted[begin:end] {
-			one := &c.counted[begin+i]
-			often := c.frequency(one, entry, &average)
-			score := rare[one.term] * often * (saturation + 1) / (often + saturation)
-			c.index.postings[one.term] = append(c.index.postings[one.term], posting{int32(entry), float32(score), inName(one, rare, name)})
-		}
-		begin = end
-	}
+	return term
 }
 
-// nameWeight returns how rare the words of a name are, together.
-func (c *counter) nameWeight(words []counted, rare []float64) (sum float64) {
-	for i := range words {
-		if words[i].times[nameField] > 0 && words[i].times[serverField] == 0 {
-			sum += rare[words[i].term]
+// join adds the counts of the entries that follow those of c. The terms have the numbers
+// that they would have if c had counted all.
+func (c *counter) join(next *counter) {
+	terms := make([]int32, len(next.stems))
+	for i, stem := range next.stems {
+		terms[i] = c.numberOf(stem)
+	}
+	for word, term := range next.termOf {
+		if term != noTerm {
+			c.termOf[word] = terms[term]
 		}
 	}
-	return sum
+	for i := range next.counted {
+		next.counted[i].term = terms[next.counted[i].term]
+	}
+	for _, end := range next.ends {
+		c.ends = append(c.ends, len(c.counted)+end)
+	}
+	c.counted = append(c.counted, next.counted...)
+	c.length = append(c.length, next.length...)
 }
 
-func inName(one *counted, rare []float64, name float64) float32 {
-	if one.times[nameField] == 0 || one.times[serverField] > 0 || name == 0 {
-		return 0
+// countAll counts the words of entries on all processors. The result does not depend on
+// their number.
+func countAll(entries []Entry) *counter {
+	n := max(1, min(runtime.GOMAXPROCS(0), len(entries)/fewest))
+	parts := make([]*counter, n)
+	var counting sync.WaitGroup
+	for i := range parts {
+		counting.Go(func() { parts[i] = newCounter(entries[i*len(entries)/n : (i+1)*len(entries)/n]) })
 	}
-	return float32(rare[one.term] / name)
-}
-
-// averages returns the average number of words in each field.
-func (c *counter) averages() (average [fields]float64) {
-	for i := range c.length {
-		for field, n := range c.length[i] {
-			average[field] += float64(n) / float64(len(c.length))
-		}
+	counting.Wait()
+	for _, next := range parts[1:] {
+		parts[0].join(next)
 	}
-	return average
-}
-
-// frequency returns how often an entry has a term, by the weights of its fields.
-func (c *counter) frequency(one *counted, entry int, average *[fields]float64) (often float64) {
-	for field, times := range one.times {
-		if times > 0 {
-			often += weights[field] * float64(times) / (1 - lengths[field] + lengths[field]*float64(c.length[entry][field])/average[field])
-		}
-	}
-	return often
+	return parts[0]
 }

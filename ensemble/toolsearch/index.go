@@ -95,11 +95,8 @@ type posting struct {
 
 // New returns an index of the entries.
 func New(entries []Entry) *Index {
-	x := &Index{terms: make(map[string]int32, 2*len(entries)), termOf: make(map[string]int32, 3*len(entries))}
-	for word := range empty {
-		x.termOf[word] = noTerm
-	}
-	c := newCounter(x, len(entries))
+	all := countAll(entries)
+	x := &Index{terms: all.termOfStem, termOf: all.termOf, postings: all.postings()}
 	places := map[string]int32{}
 	for i := range entries {
 		place, known := places[entries[i].Server]
@@ -110,9 +107,7 @@ func New(entries []Entry) *Index {
 		}
 		x.of = append(x.of, place)
 		x.names = append(x.names, x.servers[place].spelled+spelled(entries[i].Name))
-		c.add(&entries[i])
 	}
-	c.finish()
 	x.sorted = sync.OnceValue(x.vocabulary)
 	return x
 }

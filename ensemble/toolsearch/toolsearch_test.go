@@ -4,6 +4,7 @@ package toolsearch_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -182,6 +183,23 @@ func many(t testing.TB, n int) (list []toolsearch.Entry) {
 		list = append(list, e)
 	}
 	return list
+}
+
+// However many processors make an index, it finds the same.
+func TestProcessors(t *testing.T) {
+	list := many(t, 2000)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	alone := toolsearch.New(list)
+	for _, processors := range []int{2, 3, 7} {
+		runtime.GOMAXPROCS(processors)
+		index := toolsearch.New(list)
+		for i := range 200 {
+			query := list[i*9].Description + " folders " + list[i*7].Server
+			if want, got := alone.Search(query, 50), index.Search(query, 50); !slices.Equal(got, want) {
+				t.Fatalf("%d processors find %v for %q, and one finds %v", processors, got, query, want)
+			}
+		}
+	}
 }
 
 // Neither an index of 5,000 tools nor a search of them does more for a tool than it has to:

@@ -7,7 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/kljensen/snowball/english"
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/english"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -41,29 +42,46 @@ func words(text string, yield func(word string)) {
 }
 
 // runs yields the pieces of a text that have words: they are separated by the ASCII characters
-// that are neither letters nor digits. A text has the words of its runs.
-func runs(text string, yield func(run string)) {
-	start := -1
+// that are neither letters nor digits. A text has the words of its runs. A plain run is one
+// word, as words yields it.
+func runs(text string, yield func(run string, plain bool)) {
+	start, kinds := -1, kind(0)
 	for i := range len(text) {
-		switch isWord := inWord[text[i]]; {
-		case !isWord && start >= 0:
-			yield(text[start:i])
-			start = -1
-		case isWord && start < 0:
-			start = i
+		switch k := kindOf[text[i]]; {
+		case k != separator:
+			if start < 0 {
+				start = i
+			}
+			kinds |= k
+		case start >= 0:
+			yield(text[start:i], kinds == lower && i-start <= longest)
+			start, kinds = -1, 0
 		}
 	}
 	if start >= 0 {
-		yield(text[start:])
+		yield(text[start:], kinds == lower && len(text)-start <= longest)
 	}
 }
 
-// inWord are the bytes that can be part of a word.
-var inWord = func() (in [256]bool) {
-	for c := range in {
-		in[c] = c >= utf8.RuneSelf || unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c))
+// kind is what a byte is in a word.
+type kind byte
+
+const (
+	separator kind = 0
+	lower     kind = 1 // a small letter or a digit
+	special   kind = 2 // a capital letter, or a part of a character that is not ASCII
+)
+
+var kindOf = func() (kinds [256]kind) {
+	for c := range kinds {
+		switch r := rune(c); {
+		case c >= utf8.RuneSelf || unicode.IsUpper(r):
+			kinds[c] = special
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			kinds[c] = lower
+		}
 	}
-	return in
+	return kinds
 }()
 
 // identifier yields text[start:end] and, if it is written like readFile or HTTPServer, its
@@ -116,7 +134,11 @@ func withoutMarks(text string) string {
 
 // stem returns what the forms of a word have in common: file, files, filed and filing
 // are one.
-func stem(word string) string { return english.Stem(word, true) }
+func stem(word string) string {
+	env := snowballstem.NewEnv(word)
+	english.Stem(env)
+	return env.Current()
+}
 
 // empty are words that say nothing about a tool: they are not searched for.
 var empty = set("a about after all also am an and any are as at be been before but by can could did do does doing for from had has have " +
