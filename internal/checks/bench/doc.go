@@ -4,7 +4,8 @@
 // only openai-go or anthropic-sdk-go, and go-sdk. Both do the same work with the same
 // servers, which run in separate processes, so that only the client's cost is counted.
 // For servers, the server's cost is counted: the runtime's server is compared with a plain
-// go-sdk server that has the same tool. Run
+// go-sdk server that has the same tool. For stores, turns that are stored are compared with
+// turns without a log. Run
 //
 //	.ci/bench
 //
