@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/consort-go/consort/canister"
 )
@@ -69,9 +70,10 @@ func (x index) scan(file *os.File) (index, error) {
 	}
 	x.marks = slices.Clip(x.marks) // others may share the marks of x
 	waiting := x                   // the result without an incomplete append at the end
-	lines := bufio.NewReaderSize(io.NewSectionReader(file, x.end, now.Size()-x.end), 64<<10)
+	lines := newLines(file, x.end, now.Size())
+	defer lines.release()
 	for offset := x.end; ; {
-		line, err := readLine(lines)
+		line, err := lines.next()
 		if err == io.EOF {
 			break
 		}
@@ -131,9 +133,47 @@ func waits(line []byte) bool {
 
 func endOf(line []byte) []byte { return bytes.Clone(line[max(0, len(line)-48):]) }
 
-// readLine returns the next line, including its newline if it has one. The result is
+// grown returns the index after an append of lines, whose sizes are given, at its end. The
+// index must not be bare. It still has the FileInfo of the shorter file: scan compares the
+// tail.
+func (x index) grown(lines []byte, sizes []int) index {
+	x.marks = slices.Clip(x.marks) // others may share the marks of x
+	for _, size := range sizes {
+		x.last = mark{x.end, x.lines + 1}
+		if x.length%stride == 0 {
+			x.marks = append(x.marks, x.last)
+		}
+		x.length, x.lines, x.end = x.length+1, x.lines+1, x.end+int64(size)
+	}
+	x.tail = endOf(lines)
+	return x
+}
+
+// lines reads the lines of a part of a file.
+type lines struct{ buffer *bufio.Reader }
+
+// buffers are used again, because most reads are of a few short lines.
+var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
+
+// newLines returns the lines between two offsets. The caller must call release.
+func newLines(file *os.File, from, to int64) lines {
+	buffer := buffers.Get().(*bufio.Reader)
+	buffer.Reset(io.NewSectionReader(file, from, to-from))
+	return lines{buffer}
+}
+
+// release ends the use of the lines, also of the last one that next has returned.
+func (l lines) release() {
+	if l.buffer != nil {
+		l.buffer.Reset(nil)
+		buffers.Put(l.buffer)
+	}
+}
+
+// next returns the next line, including its newline if it has one. The result is
 // valid until the next call. At the end the error is io.EOF itself.
-func readLine(r *bufio.Reader) ([]byte, error) {
+func (l lines) next() ([]byte, error) {
+	r := l.buffer
 	line, err := r.ReadSlice('\n')
 	if err == nil || err == io.EOF && len(line) > 0 {
 		return line, nil

@@ -3,7 +3,6 @@
 package files
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +46,11 @@ func (s *Store) read(ctx context.Context, conversation string, after int, yield 
 	if err != nil {
 		return failed("read", conversation, err)
 	}
-	r := &reader{conversation: conversation, folder: folder, file: file}
-	r.from(&x, max(after, 0))
+	if after >= x.length {
+		return nil
+	}
+	r := newReader(conversation, folder, file, &x, max(after, 0))
+	defer r.lines.release()
 	for index := max(after, 0); index < x.length; index++ {
 		form, _, err := r.next()
 		var c canister.Canister
@@ -76,30 +78,25 @@ type reader struct {
 	conversation, folder string
 
 	file  *os.File
-	lines *bufio.Reader
+	lines lines
 	line  int // the last one read, from 1
 	skip  int // canisters before the first one wanted
 }
 
-// from positions the reader before a canister.
-func (r *reader) from(x *index, at int) {
-	if at >= x.length {
-		return
+// newReader returns a reader before a canister. The caller must release its lines.
+func newReader(conversation, folder string, file *os.File, x *index, at int) *reader {
+	m, skip := x.last, 0
+	if at < x.length-1 {
+		m, skip = x.marks[at/stride], at%stride
 	}
-	m := x.marks[at/stride]
-	r.skip = at % stride
-	if at == x.length-1 {
-		m, r.skip = x.last, 0
-	}
-	r.line = m.line - 1
-	r.lines = bufio.NewReaderSize(io.NewSectionReader(r.file, m.offset, x.end-m.offset), 64<<10)
+	return &reader{conversation: conversation, folder: folder, file: file, lines: newLines(file, m.offset, x.end), line: m.line - 1, skip: skip}
 }
 
 // next returns the JSON form in the next line, and the number of lines of its append
 // that follow. The form is valid until the next call.
 func (r *reader) next() (form []byte, more int, err error) {
 	for {
-		line, err := readLine(r.lines)
+		line, err := r.lines.next()
 		if err == io.EOF {
 			return nil, 0, r.corrupt(errors.New("the line is gone; was the file changed while it was read?"))
 		}
@@ -175,6 +172,7 @@ func (s *Store) Append(ctx context.Context, conversation string, expected int, c
 type batch struct {
 	canisters []canister.Canister
 	lines     []byte
+	sizes     []int             // of each line
 	beside    map[string][]byte // contents by their hashes
 }
 
@@ -192,7 +190,9 @@ func encode(conversation string, canisters []canister.Canister) (*batch, error) 
 				return nil, fmt.Errorf("files: conversation %q: %w", conversation, err)
 			}
 		}
+		before := len(b.lines)
 		b.lines = appendLine(b.lines, forms[i], len(canisters)-1-i)
+		b.sizes = append(b.sizes, len(b.lines)-before)
 	}
 	return b, nil
 }
@@ -224,8 +224,8 @@ func (s *Store) extend(ctx context.Context, conversation, folder string, expecte
 		return fmt.Errorf("read the existing lines: %w", err)
 	}
 	todo, err := history.CheckAppend(conversation, x.length, expected, b.canisters, func(index int) (string, error) {
-		r := &reader{conversation: conversation, folder: folder, file: l.file}
-		r.from(&x, index)
+		r := newReader(conversation, folder, l.file, &x, index)
+		defer r.lines.release()
 		form, _, err := r.next()
 		if err != nil {
 			return "", err
@@ -278,5 +278,10 @@ func (s *Store) put(l *locked, x *index, b *batch) error {
 		return errors.Join(fmt.Errorf("nothing was appended: %w", err), undone)
 	}
 	s.step("synced")
+	if x.bare {
+		s.forget(l.folder)
+	} else {
+		s.remember(l.folder, x.grown(b.lines, b.sizes))
+	}
 	return nil
 }

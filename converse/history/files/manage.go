@@ -136,8 +136,8 @@ func (s *Store) count(info history.Info, folder string) (history.Info, error) {
 	if info = changed(info, x.file); x.length == 0 {
 		return info, nil
 	}
-	r := &reader{conversation: info.ID, folder: folder, file: file}
-	r.from(&x, x.length-1)
+	r := newReader(info.ID, folder, file, &x, x.length-1)
+	defer r.lines.release()
 	form, _, err := r.next()
 	if err != nil {
 		return history.Info{}, err
@@ -326,8 +326,8 @@ func (s *Store) fork(ctx context.Context, conversation, folder string, length in
 	now := s.clock()
 	info.ID, info.Parent, info.ParentLength, info.Created, info.Changed = to, conversation, length, now, now
 	return s.make(ctx, to, target, info, func(fresh string, lines *os.File) error {
-		r := &reader{conversation: conversation, folder: folder, file: file}
-		r.from(&x, 0)
+		r := newReader(conversation, folder, file, &x, 0)
+		defer r.lines.release()
 		return s.copy(ctx, r, length, fresh, lines)
 	})
 }
