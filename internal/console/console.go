@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/invoker"
@@ -59,7 +60,9 @@ type Options struct {
 	Store history.Store
 	// Engine continues conversations; nil if this process runs none. Runs reports whether it
 	// may continue a conversation, and Begin stores the first message of a new one.
+	// Feed has the events of the engine's conversations; nil if Engine is.
 	Engine engine.Engine
+	Feed   *httpapi.Feed
 	Runs   func(history.Info) bool
 	Begin  func(ctx context.Context, conversation string, message canister.User) error
 
@@ -98,6 +101,7 @@ type Console struct {
 	sessions *sessions
 	foreign  *http.CrossOriginProtection
 	asset    map[string]asset
+	others   *httpapi.Feed // the conversations that the engine does not run
 }
 
 // The pages, by what they are about.
@@ -109,7 +113,8 @@ type (
 	recordPages       struct{ console *Console } // spending and the audit
 )
 
-// New returns a console. It serves the paths that begin with [Prefix].
+// New returns a console. It serves the paths that begin with [Prefix]. The caller must call
+// Close.
 func New(options Options) *Console {
 	c := &Console{Options: options, mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(), asset: assets()}
 	if c.Now == nil {
@@ -122,9 +127,13 @@ func New(options Options) *Console {
 		c.Logger = zap.NewNop()
 	}
 	c.sessions = newSessions(c.Now)
+	c.others = httpapi.NewFeed(onlyLog{c.Store}, c.Store)
 	c.routes()
 	return c
 }
+
+// Close ends the streams of conversations that the engine does not run.
+func (c *Console) Close() { c.others.Close() }
 
 func (c *Console) routes() {
 	conversations, waiting, servers, tools, records := conversationPages{c}, waitPages{c}, serverPages{c}, toolPages{c}, recordPages{c}

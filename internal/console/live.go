@@ -4,41 +4,40 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
-	"strconv"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 )
 
 // alive is how often a silent stream sends a comment, so that proxies keep it open.
 const alive = 20 * time.Second
 
 // live streams the entries of a conversation after a position, as Server-Sent Events (HTML
-// Standard, § 9.2). The ID of an event is the number of canisters so far, and Last-Event-ID
-// continues there.
+// Standard, § 9.2). The IDs of events are those of the feed ([httpapi.Cursor]), so that
+// Last-Event-ID continues there.
 func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *person) {
 	info, ok := c.console.info(w, r, p)
 	if !ok {
 		return
 	}
-	after, err := strconv.Atoi(r.URL.Query().Get("after"))
-	if last, failed := strconv.Atoi(r.Header.Get("Last-Event-ID")); failed == nil {
-		after, err = last, nil
-	}
-	if err != nil || after < 1 || after > info.Length {
+	after, err := httpapi.ParseCursor(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	if err != nil || after.Position < 1 || after.Position > info.Length {
 		c.console.refuse(w, r, http.StatusBadRequest, "The conversation has no such position.")
 		return
 	}
-	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after, sent: map[string]string{}}
-	if err := s.preload(r.Context(), after); err != nil {
+	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after.Position, sent: map[string]string{}}
+	if err := s.preload(r.Context()); err != nil {
 		c.console.fail(w, r, err)
 		return
 	}
@@ -50,27 +49,28 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 
 // stream is one response of live.
 type stream struct {
-	w        http.ResponseWriter
-	control  *http.ResponseController
 	pages    conversationPages
 	person   *person
 	info     history.Info
 	position int
 	// turn are the canisters since the latest message of the model, and sent the HTML of
 	// their entries that the reader has.
-	turn    []canister.Canister
-	sent    map[string]string
-	attempt int64
+	turn []canister.Canister
+	sent map[string]string
+
+	mu      sync.Mutex // guards the response
+	w       http.ResponseWriter
+	control *http.ResponseController
 }
 
 // preload reads the canisters before the stream that later ones may belong to.
-func (s *stream) preload(ctx context.Context, after int) error {
-	from := max(0, after-windowSize)
+func (s *stream) preload(ctx context.Context) error {
+	from := max(0, s.position-windowSize)
 	for one, err := range s.pages.console.Store.Read(ctx, s.info.ID, from) {
 		if err != nil {
 			return err
 		}
-		if from++; from > after {
+		if from++; from > s.position {
 			return nil
 		}
 		s.hold(one)
@@ -87,120 +87,146 @@ func (s *stream) hold(one canister.Canister) {
 }
 
 // run sends events until ctx ends or the reader leaves.
-func (s *stream) run(ctx context.Context, after int) {
+func (s *stream) run(ctx context.Context, after httpapi.Cursor) {
 	ctx, cancel := context.WithCancel(ctx)
+	var beats sync.WaitGroup
+	beats.Go(func() { s.beat(ctx, cancel) })
+	defer beats.Wait()
 	defer cancel()
-	events := make(chan func() error)
-	go func() {
-		defer close(events)
-		for happened, err := range s.pages.watch(ctx, s.info, after) {
-			do := func() error { return s.event(happened, err) }
-			select {
-			case events <- do:
-			case <-ctx.Done():
-				return
-			}
+	if s.send("", "begin", nil) != nil {
+		return
+	}
+	for event, err := range s.pages.console.feedOf(s.info).Events(ctx, s.info.ID, after) {
+		if err != nil || s.event(event) != nil {
+			return // the page connects again
 		}
-	}()
+	}
+}
+
+// beat sends a comment now and then until ctx ends. If that fails it cancels the stream.
+func (s *stream) beat(ctx context.Context, cancel func()) {
 	ticker := time.NewTicker(alive)
 	defer ticker.Stop()
-	err := s.send("begin", "", false)
-	for err == nil {
+	for {
 		select {
-		case do, ok := <-events:
-			if !ok {
+		case <-ticker.C:
+			if s.write([]byte(":\n\n")) != nil {
+				cancel()
 				return
 			}
-			err = do()
-		case <-ticker.C:
-			_, err = s.w.Write([]byte(": alive\n\n"))
-			err = errors.Join(err, s.control.Flush())
+		case <-ctx.Done():
+			return
 		}
 	}
-	cancel()
-	for range events { // until the watch has ended
-	}
 }
 
-// watch watches a conversation with the engine that runs it, or by reading the store.
-func (c conversationPages) watch(ctx context.Context, info history.Info, after int) iter.Seq2[engine.Event, error] {
-	if c.console.runs(info) {
-		return c.console.Engine.Watch(ctx, info.ID, after)
-	}
-	return (&engine.Watcher{Log: c.console.Store}).Watch(ctx, info.ID, after)
-}
-
-func (s *stream) event(happened engine.Event, err error) error {
-	switch e := happened.(type) {
-	case nil:
-		return errors.Join(errGone, err)
+// event sends an event of the feed as the page shows it.
+func (s *stream) event(event httpapi.Event) error {
+	switch e := event.Event.(type) {
 	case engine.Added:
 		s.position = e.Position
 		s.hold(e.Canister)
-		return s.entries()
+		return s.entries(event.ID)
 	case engine.Delta:
-		return s.delta(e)
+		return s.delta(event.ID, e)
 	case engine.Ended:
 		said := "The turn is over: " + string(e.Reason)
 		if e.Error != "" {
 			said = "The turn failed: " + s.pages.console.Redact(e.Error)
 		}
-		form, err := json.Marshal(said)
-		if err != nil {
-			return err
-		}
-		return s.send("ended", string(form), false)
+		return s.send(event.ID.String(), "ended", said)
 	}
 	return nil
 }
 
-var errGone = errors.New("the conversation is not watched any longer")
-
-// entries sends the entries of the turn that are new or have changed.
-func (s *stream) entries() error {
+// entries sends the entries of the turn that are new or have changed. The last one has the
+// ID: a reader that is cut off before gets all of them again.
+func (s *stream) entries(at httpapi.Cursor) error {
+	var changed []map[string]string
 	for _, e := range entries(s.position-len(s.turn), s.turn) {
-		key := entryID(e)
-		markup := fragment(s.pages.entry(s.person, s.info, e))
-		if s.sent[key] == markup {
-			continue
+		key, markup := entryID(e), fragment(s.pages.entry(s.person, s.info, e))
+		if s.sent[key] != markup {
+			s.sent[key] = markup
+			changed = append(changed, map[string]string{"id": key, "html": markup})
 		}
-		s.sent[key] = markup
-		form, err := json.Marshal(map[string]string{"id": key, "html": markup})
-		if err == nil {
-			err = s.send("entry", string(form), true)
+	}
+	for i, one := range changed {
+		id := ""
+		if i == len(changed)-1 {
+			id = at.String()
 		}
-		if err != nil {
+		if err := s.send(id, "entry", one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// delta sends text of a message that is not complete.
-func (s *stream) delta(d engine.Delta) error {
-	said := map[string]any{"text": s.pages.console.Redact(d.Text()), "again": d.Attempt != s.attempt || d.Missed > 0}
-	s.attempt = d.Attempt
-	if tool, progress, ok := d.Progress(); ok {
+// delta sends text of a message that is not complete, or the progress of a tool.
+func (s *stream) delta(at httpapi.Cursor, d engine.Delta) error {
+	said := map[string]any{"attempt": d.Attempt, "index": d.Index}
+	if text := d.Text(); text != "" {
+		said["text"] = s.pages.console.Redact(text)
+	} else if tool, progress, ok := d.Progress(); ok {
 		said["status"] = s.pages.console.Redact(fmt.Sprintf("%s: %s", tool, progress.Message))
 	}
-	form, err := json.Marshal(said)
+	return s.send(at.String(), "delta", said)
+}
+
+// send writes an event; id may be empty.
+func (s *stream) send(id, name string, form any) error {
+	data, err := json.Marshal(form) // one line
 	if err != nil {
 		return err
 	}
-	return s.send("delta", string(form), false)
+	var b bytes.Buffer
+	if id != "" {
+		fmt.Fprintf(&b, "id: %s\n", id)
+	}
+	fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", name, data)
+	return s.write(b.Bytes())
 }
 
-// send writes an event. Only the event of an entry moves the position that a reader
-// continues from.
-func (s *stream) send(name, data string, moves bool) error {
-	var b bytes.Buffer
-	if moves {
-		fmt.Fprintf(&b, "id: %d\n", s.position)
-	}
-	fmt.Fprintf(&b, "event: %s\n", name)
-	fmt.Fprintf(&b, "data: %s\n\n", data) // JSON, on one line
-	if _, err := s.w.Write(b.Bytes()); err != nil {
+func (s *stream) write(text []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.w.Write(text); err != nil {
 		return err
 	}
 	return s.control.Flush()
+}
+
+// feedOf returns the feed of a conversation: that of the engine that runs it, or one that
+// reads the store.
+func (c *Console) feedOf(info history.Info) *httpapi.Feed {
+	if c.runs(info) && c.Feed != nil {
+		return c.Feed
+	}
+	return c.others
+}
+
+// expect keeps the text that a conversation is going to stream for the page that is about
+// to be opened. It returns when nothing from now on is missed.
+func (c *Console) expect(ctx context.Context, conversation string) {
+	info, err := c.Store.Info(ctx, conversation)
+	if err != nil || info.Length == 0 {
+		return // the page shows the error
+	}
+	for range c.feedOf(info).Events(ctx, conversation, httpapi.Cursor{Position: info.Length - 1}) {
+		return // after the last canister, which comes again
+	}
+}
+
+// onlyLog is an engine that watches logs, for conversations that this process does not run.
+type onlyLog struct{ log history.Log }
+
+var errNotRun = errors.New("this process does not run the conversation")
+
+func (o onlyLog) Send(context.Context, string, canister.User) error     { return errNotRun }
+func (o onlyLog) Answer(context.Context, string, canister.Answer) error { return errNotRun }
+func (o onlyLog) Cancel(context.Context, string) error                  { return errNotRun }
+func (o onlyLog) Close(context.Context) error                           { return nil }
+
+func (o onlyLog) Watch(ctx context.Context, conversation string, after int) iter.Seq2[engine.Event, error] {
+	return (&engine.Watcher{Log: o.log}).Watch(ctx, conversation, after)
 }

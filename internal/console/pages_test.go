@@ -10,11 +10,14 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 )
 
@@ -145,6 +148,53 @@ func TestLiveContinues(t *testing.T) {
 			t.Errorf("after=%s: %s", bad, reply.Status)
 		}
 	}
+}
+
+// A page that is opened while the model writes has the text so far, and a stream that was cut off
+// continues after the last delta.
+func TestLiveTextBeforeThePage(t *testing.T) {
+	ready, hold := make(chan struct{}), make(chan struct{})
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{
+		Expect: func(*converse.Request) error { <-ready; return nil }, Text: "It rains in Bergen today.", Wait: hold,
+	}}})
+	ada := s.Login(t, consolestage.Ada)
+	reply := ada.Post("/conversations", "message", "What is new?")
+	path := strings.TrimPrefix(reply.Header.Get("Location"), "/console")
+	streamed, begin := "", sync.OnceFunc(func() { close(ready) })
+	for happened, err := range s.Engine.Watch(t.Context(), strings.TrimPrefix(path, "/conversations/"), 0) {
+		if delta, ok := happened.(engine.Delta); ok {
+			streamed += delta.Text()
+		}
+		begin()
+		if err != nil || strings.HasSuffix(streamed, "today.") {
+			break
+		}
+	}
+	read := func(last string, enough func(text string) bool) (text, id string) {
+		response := ada.Open(http.MethodGet, path+"/live?after=1", nil, "Last-Event-ID", last)
+		defer response.Body.Close()
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			if after, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+				id = after
+			}
+			if data, ok := strings.CutPrefix(lines.Text(), `data: {"attempt"`); ok {
+				var delta struct{ Text string }
+				if err := json.Unmarshal([]byte(`{"attempt"`+data), &delta); err != nil {
+					t.Fatal(err)
+				}
+				if text += delta.Text; enough(text) {
+					return text, id
+				}
+			}
+		}
+		return text, id
+	}
+	text, id := read("", func(text string) bool { return len(text) > 5 })
+	if rest, _ := read(id, func(text string) bool { return strings.HasSuffix(text, "today.") }); text+rest != "It rains in Bergen today." || text == "" {
+		t.Errorf("the stream has %q, and after %s %q", text, id, rest)
+	}
+	close(hold)
+	until(t, s, ada, path, "It rains in Bergen today.")
 }
 
 // A list finds conversations by tool and failure, and continues where it stopped.

@@ -39,17 +39,17 @@ import (
 const HasConsole = true
 
 // offerConsole mounts the console next to MCP over HTTP. The function opened is called with
-// the address where it is served.
-func (s *server) offerConsole(ctx context.Context, servers *servers) (opened func(address string), err error) {
+// the address where it is served. The caller must call stop.
+func (s *server) offerConsole(ctx context.Context, servers *servers) (opened func(address string), stop func(), err error) {
 	settings := s.settings
 	identifies := settings.Token.Reveal() != "" || len(settings.Clients) > 0 || settings.OIDC != nil
 	if settings.HTTP.Reveal() == "" || !identifies && s.Console == nil {
-		return func(string) {}, nil
+		return func(string) {}, func() {}, nil
 	}
 	p := &consoleParts{of: s, servers: servers, ctx: ctx}
 	options, err := p.options(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	pages := console.New(options)
 	s.web.Handle(console.Prefix, pages)
@@ -58,7 +58,7 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 		if s.Console != nil {
 			s.Console.Open(address + pages.Link(s.Console.Token))
 		}
-	}, nil
+	}, pages.Close, nil
 }
 
 // consoleParts are the parts of a server that the console shows.
@@ -77,6 +77,9 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
 		Budget:       func() *budget.Policy { return p.servers.assembly.Load().Options.Budget },
 		Audit:        p.of.Assembly.Audit, Records: p.records, Redact: p.of.Assembly.Redact, Logger: p.of.Assembly.Logger,
+	}
+	if p.of.api != nil {
+		o.Feed = p.of.api.feed
 	}
 	if p.of.Config.Keeps() {
 		store, err := p.of.Assembly.History(ctx)

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/histories"
@@ -26,6 +27,7 @@ import (
 // belongs to the caller that began it, and continues when that caller has gone.
 type conversations struct {
 	engine engine.Engine
+	feed   *httpapi.Feed // of the engine; other readers get the text of the turn too
 	store  histories.ClientsOnly
 	open   converse.OpenFunc
 	owner  func(context.Context) (string, error)
@@ -151,11 +153,11 @@ func lastMessage(ctx context.Context, store history.Log, id string) (last canist
 // follow reports progress until the turn ends.
 func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 	// The conversation has a canister by now: without one it has been deleted.
-	for happened, err := range t.tool.engine.Watch(ctx, t.id, max(t.after, 1)) {
+	for happened, err := range t.tool.feed.Events(ctx, t.id, httpapi.Cursor{Position: max(t.after, 1)}) {
 		if err != nil {
 			return engine.Ended{}, err
 		}
-		switch e := happened.(type) {
+		switch e := happened.Event.(type) {
 		case engine.Added:
 			t.add(e.Canister)
 		case engine.Delta:

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
@@ -68,8 +69,11 @@ func TestServedTurnsReportProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer carries.Close(context.Background())
+		feed := httpapi.NewFeed(carries, store)
+		defer feed.Close()
 		served := &conversations{
-			engine: carries, store: store, open: open, ending: context.Background(), owner: func(context.Context) (string, error) { return owner, nil },
+			engine: carries, feed: feed, store: store, open: open, ending: context.Background(),
+			owner: func(context.Context) (string, error) { return owner, nil },
 		}
 		tool, err := served.tool()
 		if err != nil {

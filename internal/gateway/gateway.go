@@ -113,10 +113,11 @@ func Run(ctx context.Context, options Options) (err error) {
 		s.api.mount(s.web, servers.mcp)
 	}
 	defer s.startReloads(servers)()
-	opened, err := s.offerConsole(ctx, servers)
+	opened, closeConsole, err := s.offerConsole(ctx, servers)
 	if err != nil {
 		return err
 	}
+	defer closeConsole()
 	forced := forceClose(servers.close)
 	if s.settings.Listens() {
 		err = s.overNetwork(ctx, servers, opened)
@@ -162,19 +163,21 @@ func (s *server) offerConversations(ctx context.Context) (stop func() error, err
 	if err != nil {
 		return nil, err
 	}
-	c := &conversations{engine: eng, store: store, open: parts.Open, owner: s.Assembly.OwnerOf, ending: s.ending}
+	feed := httpapi.NewFeed(eng, store)
+	c := &conversations{engine: eng, feed: feed, store: store, open: parts.Open, owner: s.Assembly.OwnerOf, ending: s.ending}
 	s.engine, s.store, s.open = eng, &store, parts.Open
 	tool, err := c.tool()
 	if err != nil {
+		feed.Close()
 		return nil, errors.Join(err, eng.Close(ctx))
 	}
 	s.Assembly.Serve.Tools = append(s.Assembly.Serve.Tools, tool)
 	s.Assembly.ServeGRPC.Tools = append(s.Assembly.ServeGRPC.Tools, tool)
 	end := c.pollAnswers(s.Assembly.Logger)
-	s.api = &api{server: s, conversations: c, feed: httpapi.NewFeed(eng, store)}
+	s.api = &api{server: s, conversations: c, feed: feed}
 	return func() error {
 		end()
-		s.api.feed.Close()
+		feed.Close()
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
 		return eng.Close(now)

@@ -9,6 +9,6 @@ import "context"
 // HasConsole reports whether this program has the console.
 const HasConsole = false
 
-func (s *server) offerConsole(context.Context, *servers) (func(string), error) {
-	return func(string) {}, nil
+func (s *server) offerConsole(context.Context, *servers) (opened func(string), stop func(), err error) {
+	return func(string) {}, func() {}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
@@ -83,7 +84,9 @@ func TestUnreachableEngine(t *testing.T) {
 		if err := store.Describe(t.Context(), "a", history.Change{Owner: &owner}); err != nil {
 			t.Fatal(err)
 		}
-		served := &conversations{engine: test.engine, store: histories.ClientsOnly{Store: store}, ending: t.Context(),
+		feed := httpapi.NewFeed(test.engine, store)
+		t.Cleanup(feed.Close)
+		served := &conversations{engine: test.engine, feed: feed, store: histories.ClientsOnly{Store: store}, ending: t.Context(),
 			owner: func(context.Context) (string, error) { return owner, nil }}
 		_, err := served.call(t.Context(), test.said)
 		failure, ok := errors.AsType[*invoker.Failure](err)
@@ -121,7 +124,10 @@ func TestAskingForAnAnswerContinuesTheTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer local.Close(t.Context())
-	served := &conversations{engine: local, store: store, open: open, ending: t.Context(), owner: func(context.Context) (string, error) { return owner, nil }}
+	feed := httpapi.NewFeed(local, store)
+	defer feed.Close()
+	served := &conversations{engine: local, feed: feed, store: store, open: open, ending: t.Context(),
+		owner: func(context.Context) (string, error) { return owner, nil }}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if h, err := served.call(ctx, conversetool.Message{Conversation: "a"}); err != nil || h.Answer != "Here I am." {

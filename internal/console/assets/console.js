@@ -55,6 +55,7 @@ class Stream {
     this.timeline = timeline;
     this.status = document.getElementById("live-status");
     this.partial = null;
+    this.attempt = this.next = 0;
     const source = new EventSource(timeline.dataset.live);
     source.addEventListener("entry", (event) => this.entry(JSON.parse(event.data)));
     source.addEventListener("delta", (event) => this.delta(JSON.parse(event.data)));
@@ -92,18 +93,26 @@ class Stream {
     }
   }
 
-  delta({ text, again, status }) {
-    if (again) {
+  delta({ attempt, index, text, status }) {
+    if (attempt !== this.attempt) {
       this.clear();
+      this.attempt = attempt;
+      this.next = 0;
     }
+    const gap = index !== this.next;
+    this.next = index + 1;
     if (text) {
+      const follow = this.atEnd();
       if (!this.partial) {
         this.partial = document.createElement("li");
         this.partial.className = "entry streaming";
         this.timeline.append(this.partial);
         this.say("The model is answering.");
       }
-      this.partial.append(text);
+      this.partial.append((gap ? " … " : "") + text);
+      if (follow) {
+        this.partial.scrollIntoView({ block: "end" });
+      }
     }
     if (status) {
       this.say(status);

@@ -24,6 +24,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/access"
@@ -97,9 +98,10 @@ func Start(t testing.TB, o Options) *Stage {
 	}
 	trail := audit.New(file, nil)
 	s.MCP = server.New(roster, &server.Options{Tokens: Tokens(), Audit: trail})
+	feed := httpapi.NewFeed(s.Engine, s.Store)
 	s.Console = console.New(console.Options{
 		Identify: s.MCP.Identify, Tokens: func() bool { return true }, Caller: caller,
-		Store: s.Store, Engine: s.Engine, Roster: roster, Audit: trail, Records: func() string { return s.Audit }, Now: o.Now,
+		Store: s.Store, Engine: s.Engine, Feed: feed, Roster: roster, Audit: trail, Records: func() string { return s.Audit }, Now: o.Now,
 		Begin: func(ctx context.Context, id string, said canister.User) error {
 			return engine.Post(ctx, s.Store, open, id, said, time.Now())
 		},
@@ -121,6 +123,8 @@ func Start(t testing.TB, o Options) *Stage {
 		}
 		web.CloseClientConnections()
 		web.Close()
+		s.Console.Close()
+		feed.Close()
 		now, over := context.WithCancel(ctx)
 		over()
 		for _, err := range []error{s.Engine.Close(now), roster.Close(ctx), file.Close()} {
@@ -283,7 +287,9 @@ func (p *Person) Do(method, path string, form url.Values, headers ...string) Rep
 // Open is like Do, and leaves the body to the caller.
 func (p *Person) Open(method, path string, form url.Values, headers ...string) *http.Response {
 	p.t.Helper()
-	request, err := http.NewRequestWithContext(p.t.Context(), method, p.stage.URL+path, strings.NewReader(form.Encode()))
+	ctx, cancel := context.WithTimeout(p.t.Context(), 2*patience)
+	p.t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, method, p.stage.URL+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		p.t.Fatal(err)
 	}
