@@ -53,6 +53,12 @@ func (r *requester) request(ctx context.Context, x *exchange, send func(context.
 	if !r.life.start(func() { returned <- send(sending) }) {
 		return errClosed
 	}
+	return r.await(ctx, x, returned)
+}
+
+// await waits until a request has returned, or ctx or the connection has ended, and delivers
+// its progress reports meanwhile.
+func (r *requester) await(ctx context.Context, x *exchange, returned <-chan error) error {
 	var reports <-chan struct{}
 	if x.progress != nil {
 		reports = x.progress.filled
@@ -105,6 +111,7 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	x := &exchange{
 		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: access.OriginFrom(ctx), show: placeholder(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
 	}
+	defer c.interceptor.forget(x)
 	// The SDK writes into Meta, so each call needs its own map.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
 	if call.ID != "" {
@@ -121,10 +128,7 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 		params.SetProgressToken(x.token)
 		c.interceptor.listen(x)
 	}
-	err := c.requests.request(ctx, x, func(ctx context.Context) error {
-		_, err := c.session.CallTool(ctx, params)
-		return err
-	})
+	err := c.send(ctx, x, params)
 	// An answer that arrived just before the connection was lost counts. After we gave
 	// up the call it does not: it may be the answer to the cancellation.
 	if result := x.result(); err == nil || result != nil && ctx.Err() == nil && !c.life.isClosed() {

@@ -28,6 +28,12 @@ type exchange struct {
 	// show returns a replacement for the result that the SDK can decode without failing
 	// on unknown members. May be nil.
 	show func(result json.RawMessage) json.RawMessage
+	// returned receives the error of a request that the SDK does not send, nil for a result;
+	// nil if the SDK sends it.
+	returned chan error
+	// first is the answer to a request that the SDK has not sent, and that needs another
+	// round: it becomes the answer to the request that the SDK sends next. May be nil.
+	first *jsonrpc.Response
 	// progress receives the reports with the call's token; nil if the call has no
 	// listener.
 	progress *progressQueue

@@ -104,7 +104,9 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if !i.isFor(m) {
 				continue
 			}
-			i.answered(m)
+			if i.answered(m) {
+				continue
+			}
 		case *jsonrpc.Request:
 			if !m.IsCall() && (i.progressed(m) || i.notify(m)) {
 				continue
@@ -130,6 +132,11 @@ func (i *interceptor) Write(ctx context.Context, message jsonrpc.Message) error 
 	}
 	if x.sending != nil {
 		x.sending(request)
+	}
+	if first := x.first; first != nil {
+		x.first = nil
+		i.link.(*stdioLink).insert(&jsonrpc.Response{ID: request.ID, Result: first.Result})
+		return nil
 	}
 	ctx, span, request, carried := i.watched(ctx, x, request)
 	if !i.follow(x, request, span, carried) {
@@ -298,7 +305,8 @@ func (c *connection) Late() int {
 	return c.interceptor.attribution.late
 }
 
-func (i *interceptor) answered(response *jsonrpc.Response) {
+// answered handles an answer, and reports whether its request was not the SDK's.
+func (i *interceptor) answered(response *jsonrpc.Response) bool {
 	i.mu.Lock()
 	x := i.exchanges[response.ID]
 	i.attribution.answered(response)
@@ -309,8 +317,25 @@ func (i *interceptor) answered(response *jsonrpc.Response) {
 	}
 	i.mu.Unlock()
 	if x == nil {
-		return
+		return false
 	}
+	x.receive(method, response)
+	if x.returned == nil {
+		return false
+	}
+	if said := x.answer.Load(); said != nil && said.asks {
+		x.first = response
+	}
+	if response.Error != nil {
+		x.returned <- response.Error
+	} else {
+		x.returned <- nil
+	}
+	return true
+}
+
+// receive keeps an answer, and replaces its result by the one that the SDK gets.
+func (x *exchange) receive(method string, response *jsonrpc.Response) {
 	if x.answered != nil {
 		x.answered(method, response)
 	}

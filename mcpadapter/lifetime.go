@@ -39,6 +39,19 @@ func (l *lifetime) close() {
 	l.closed = true
 }
 
+// enter makes Close of the connection wait until leave is called. It returns false if the
+// connection is already closed.
+func (l *lifetime) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.work.Add(1)
+	}
+	return !l.closed
+}
+
+func (l *lifetime) leave() { l.work.Done() }
+
 // start runs fn in a goroutine that Close of the connection waits for. It returns false
 // if the connection is already closed.
 func (l *lifetime) start(fn func()) bool {

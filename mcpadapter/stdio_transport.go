@@ -60,6 +60,16 @@ func (l *stdioLink) Connect(context.Context) (mcp.Connection, error) {
 	}
 }
 
+// insert makes Read return a message as if the server had sent it.
+func (l *stdioLink) insert(message jsonrpc.Message) {
+	go func() {
+		select {
+		case l.messages <- message:
+		case <-l.lost():
+		}
+	}()
+}
+
 // stdioConnection is the mcp.Connection to a process.
 type stdioConnection struct{ link *stdioLink }
 
