@@ -435,11 +435,11 @@ url = "http://x"
 				`consort.toml:12:13: serve.clients[3].certificate: expected a string that is not empty`}},
 		{"certificates of nobody", "[serve]\nhttp='127.0.0.1:0'\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c', key='k'}\nclients=[{certificate='a'}]\n",
 			[]string{
-				`consort.toml:2:6: serve.http: the clients are identified by certificates, which HTTP does not request: give one of them a ` +
-					`token, or serve only gRPC`,
+				`consort.toml:2:6: serve.http: the clients are identified by certificates, which HTTP does not request: set ` +
+					`http_tls.client_ca, give one of them a token, or serve only gRPC`,
 				`consort.toml:3:6: serve.grpc: without a token, anyone who can reach this address can call the tools: set token, clients or oidc, ` +
 					`listen at 127.0.0.1 only, or allow it with open = true`,
-				`consort.toml:5:11: serve.clients[0].certificate: the server does not request client certificates; set grpc_tls.client_ca`}},
+				`consort.toml:5:11: serve.clients[0].certificate: the server does not request client certificates; set client_ca of http_tls or grpc_tls`}},
 		{"TLS of nothing", "[serve]\nhttp='127.0.0.1:0'\ngrpc_tls={key='k'}\n", []string{
 			`consort.toml:3:1: serve.grpc_tls.certificate: missing: expected the file of this server's certificate, such as certificate = "server.pem"`,
 			`consort.toml:3:1: serve.grpc_tls: only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`}},

@@ -139,7 +139,7 @@ func (s *secrets) serve(served *serve.Options) {
 	if served == nil {
 		return
 	}
-	s.add(served.HTTP, served.GRPC, served.Health, served.Token, served.GRPCTLS.Certificate, served.GRPCTLS.Key, served.GRPCTLS.ClientCA)
+	s.add(served.HTTP, served.GRPC, served.Health, served.Token, served.HTTPTLS.Certificate, served.HTTPTLS.Key, served.HTTPTLS.ClientCA, served.GRPCTLS.Certificate, served.GRPCTLS.Key, served.GRPCTLS.ClientCA)
 	s.credential(served.Token.Reveal())
 	for _, client := range served.Clients {
 		s.add(client.Token)

@@ -12,7 +12,7 @@ import (
 // Client is a client that is served over HTTP or gRPC.
 type Client struct {
 	// Token is the client's bearer token. TokenHash is its hash instead: sha256: and 64
-	// hexadecimal digits. Certificate, for gRPC, is the name in the client's certificate:
+	// hexadecimal digits. Certificate is the name in the client's certificate:
 	// one of its alternative names (URI, DNS or email), or the common name if it has none.
 	// Exactly one of the three is set.
 	Token       values.Value

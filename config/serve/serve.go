@@ -33,9 +33,9 @@ type Options struct {
 	// which offers the tool service and MCP in the frames of a stream. Token, Clients,
 	// Open, Rate and Burst apply to both.
 	HTTP, GRPC values.Value
-	// GRPCTLS configures TLS for GRPC. The zero value disables it. If ClientCA is set,
-	// clients must have a certificate.
-	GRPCTLS TLS
+	// HTTPTLS and GRPCTLS configure TLS for HTTP and GRPC. The zero value disables it. If
+	// ClientCA is set, clients must have a certificate.
+	HTTPTLS, GRPCTLS TLS
 	// Token is the bearer token that each request must have. Its clients have no trusted
 	// values.
 	Token values.Value
@@ -72,14 +72,15 @@ type Options struct {
 }
 
 // MayListen returns an error if s must not serve HTTP at an address. Either other
-// machines can reach the address, while s requires no token and is not Open; or all
-// clients are identified by certificates, which HTTP does not request. The error says
-// what to change.
+// machines can reach the address, while s requires neither a token nor a certificate and is not
+// Open; or all clients are identified by certificates, which HTTP does not request. The error
+// says what to change.
 func (s *Options) MayListen(address string) error {
-	if len(s.Clients) > 0 && !s.TakesTokens() {
-		return errors.New("the clients are identified by certificates, which HTTP does not request: give one of them a token, or serve only gRPC")
+	certified := s.HTTPTLS.ClientCA.Reveal() != ""
+	if len(s.Clients) > 0 && !s.TakesTokens() && !certified {
+		return errors.New("the clients are identified by certificates, which HTTP does not request: set http_tls.client_ca, give one of them a token, or serve only gRPC")
 	}
-	return s.mayListen(address, s.TakesTokens())
+	return s.mayListen(address, s.TakesTokens() || certified)
 }
 
 // MayListenGRPC is like [Options.MayListen] for gRPC, where clients can also have
@@ -105,7 +106,7 @@ func (s *Options) mayListen(address string, known bool) error {
 // AnswersOnlyLoopbackNames reports whether HTTP is open to other machines but rejects
 // requests for any name other than the loopback names.
 func (s *Options) AnswersOnlyLoopbackNames() bool {
-	return s.HTTP.Reveal() != "" && s.Open && len(s.Hosts) == 0 && !s.TakesTokens()
+	return s.HTTP.Reveal() != "" && s.Open && len(s.Hosts) == 0 && !s.TakesTokens() && s.HTTPTLS.ClientCA.Reveal() == ""
 }
 
 // Listens reports whether s serves at an address, not over standard input and output.

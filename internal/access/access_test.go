@@ -82,7 +82,7 @@ func TestCheck(t *testing.T) {
 		who, err := tokens.Check(c.headers, ask)
 		got := ""
 		if err != nil {
-			got, who = err.Error(), &access.Bearer{}
+			got, who = err.Error(), &access.Sender{}
 		}
 		if got != c.err || len(who.Values) != c.values || (who.Key != "") != c.name {
 			t.Errorf("%q: %+v, %v", c.headers, who, err)

@@ -74,26 +74,28 @@ func (t *Tokens) add(token Token) {
 // one.
 func (t Tokens) Configured() bool { return t.configured }
 
-// Bearer identifies the client of a token.
-type Bearer struct {
+// Sender is the client that sent a request, as its credentials identify it.
+type Sender struct {
 	Values []invoker.Value
-	Name   string // of the client; may be empty
+	Name   string // by its token; may be empty
 	// Key identifies the client, together with the values; empty if these are enough.
-	Key      string
-	isStatic bool   // the name is one of the configuration
-	token    string // of an issuer; empty if it is static
+	Key         string
+	isStatic    bool   // the name is one of the configuration
+	token       string // of an issuer; empty if it is static
+	certificate string // the name by its certificate; may be empty
 }
 
 // WithName returns a context that carries the name of the client, if it has one, and a
-// token of an issuer.
-func (b *Bearer) WithName(ctx context.Context) context.Context {
-	if b.token != "" {
-		ctx = context.WithValue(ctx, tokenKey{}, b.token)
+// token of an issuer. The name by a token comes before the name by a certificate.
+func (s *Sender) WithName(ctx context.Context) context.Context {
+	if s.token != "" {
+		ctx = context.WithValue(ctx, tokenKey{}, s.token)
 	}
-	if b.isStatic {
-		return WithName(ctx, b.Name)
+	ctx = WithName(ctx, s.certificate)
+	if s.isStatic {
+		return WithName(ctx, s.Name)
 	}
-	return WithUser(ctx, b.Name)
+	return WithUser(ctx, s.Name)
 }
 
 type tokenKey struct{}
@@ -111,7 +113,7 @@ type AskFunc = func(token string) (name string, values []invoker.Value, err erro
 // Check checks the Authorization headers of a request (RFC 6750, § 2.1). It looks for
 // the token among the static ones first, and then calls ask, which may be nil. A panic of
 // ask refuses the token.
-func (t Tokens) Check(headers []string, ask AskFunc) (*Bearer, error) {
+func (t Tokens) Check(headers []string, ask AskFunc) (*Sender, error) {
 	token, err := bearer(headers)
 	if err != nil {
 		return nil, err
@@ -120,7 +122,7 @@ func (t Tokens) Check(headers []string, ask AskFunc) (*Bearer, error) {
 		if !known.Expires.IsZero() && !time.Now().Before(known.Expires) {
 			return nil, fmt.Errorf("%w: the client %q had it until %s", ErrExpired, cmp.Or(known.Name, nameOf(token)), known.Expires.UTC().Format(time.RFC3339))
 		}
-		return &Bearer{Values: known.Trusted, Name: known.Name, Key: cmp.Or(known.Name, nameOf(token)), isStatic: true}, nil
+		return &Sender{Values: known.Trusted, Name: known.Name, Key: cmp.Or(known.Name, nameOf(token)), isStatic: true}, nil
 	}
 	if ask == nil {
 		return nil, ErrWrong
@@ -129,11 +131,11 @@ func (t Tokens) Check(headers []string, ask AskFunc) (*Bearer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bearer{Values: values, Name: name, Key: name, token: token}
+	s := &Sender{Values: values, Name: name, Key: name, token: token}
 	if name == "" && len(values) == 0 {
-		b.Key = nameOf(token) // nothing else identifies the client
+		s.Key = nameOf(token) // nothing else identifies the client
 	}
-	return b, nil
+	return s, nil
 }
 
 func bearer(headers []string) (token string, err error) {

@@ -71,7 +71,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	p.endLog = end
 	if !p.needs.certificates && cfg.Serve != nil { // drop the certificates, which are not needed; the secrets must still be redacted
 		without, serve := *cfg, *cfg.Serve
-		serve.GRPCTLS = configserve.TLS{}
+		serve.HTTPTLS, serve.GRPCTLS = configserve.TLS{}, configserve.TLS{}
 		without.Serve = &serve
 		cfg = &without
 	}

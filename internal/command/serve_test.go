@@ -84,7 +84,7 @@ func serveWith(t *testing.T, r run, overHTTP bool, args ...string) *service {
 		}
 	})
 	if overHTTP {
-		address := regexp.MustCompile(`serving at (http://\S+/mcp)\n`)
+		address := regexp.MustCompile(`serving at (https?://\S+/mcp)\n`)
 		waitFor(t, "an address: "+s.stderr.String(), func() bool { return address.MatchString(s.stderr.String()) })
 		s.url = address.FindStringSubmatch(s.stderr.String())[1]
 	}

@@ -52,7 +52,10 @@ func (a *authority) issue(name string, of *x509.Certificate) (*x509.Certificate,
 		a.t.Fatal(err)
 	}
 	of.SerialNumber, of.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: name}
-	of.NotBefore, of.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	of.NotBefore = time.Now().Add(-time.Hour)
+	if of.NotAfter.IsZero() {
+		of.NotAfter = time.Now().Add(time.Hour)
+	}
 	parent, signer := a.certificate, a.key
 	if parent == nil {
 		parent, signer = of, key

@@ -236,14 +236,15 @@ func (s *server) overNetwork(ctx context.Context, servers *servers, opened func(
 	ended, serving := make(chan error, 2), 0
 	if web != nil {
 		serving++
+		origin := s.originOf(web.Addr())
 		s.offerLogins(web.Addr(), servers.mcp)
 		if s.Console == nil {
-			s.Screen.Note("serving at http://%s/mcp", web.Addr())
+			s.Screen.Note("serving at %s/mcp", origin)
 			if s.api != nil {
-				s.Screen.Note("conversations at http://%s/api/conversations, for OpenAI's clients at /v1, for AG-UI at /agui", web.Addr())
+				s.Screen.Note("conversations at %s/api/conversations, for OpenAI's clients at /v1, for AG-UI at /agui", origin)
 			}
 		}
-		opened("http://" + web.Addr().String())
+		opened(origin)
 		go func() { ended <- servers.mcp.ServeListener(ctx, web) }()
 	}
 	if rpc != nil {

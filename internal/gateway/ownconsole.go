@@ -28,7 +28,7 @@ func NewOwnConsole(cfg *config.Config, address string) (*OwnConsole, *serve.Opti
 	if cfg.Serve != nil {
 		*settings = *cfg.Serve
 	}
-	settings.HTTP, settings.GRPC, settings.GRPCTLS, settings.Health = values.Plain(address), values.Value{}, serve.TLS{}, values.Value{}
+	settings.HTTP, settings.HTTPTLS, settings.GRPC, settings.GRPCTLS, settings.Health = values.Plain(address), serve.TLS{}, values.Value{}, serve.TLS{}, values.Value{}
 	settings.OIDC, settings.ResourceMetadata, settings.Stateless, settings.Open = nil, nil, false, false
 	settings.Hosts, settings.Origins, settings.Rate, settings.Burst = nil, nil, 0, 0
 	settings.Converse = cfg.Model != nil

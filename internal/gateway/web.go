@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/internal/loginpages"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
@@ -20,11 +21,19 @@ func newWeb() *http.ServeMux {
 	return web
 }
 
+// originOf returns the origin of the pages at the address of serve.http.
+func (s *server) originOf(at net.Addr) string {
+	if s.settings.HTTPTLS != (serve.TLS{}) {
+		return "https://" + at.String()
+	}
+	return "http://" + at.String()
+}
+
 // offerLogins serves the pages at which clients log in at servers for themselves.
 func (s *server) offerLogins(at net.Addr, srv *mcpserver.Server) {
 	address := ""
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() { // others cannot be named from here
-		address = "http://" + at.String()
+		address = s.originOf(at)
 	}
 	s.web.Handle(loginpages.Path, s.Assembly.LoginPages(address, srv.Identify))
 }

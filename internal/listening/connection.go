@@ -113,7 +113,7 @@ type connectionKey struct{}
 // ServeHTTP does the same for an HTTP request of a [Server], given its context. The end
 // is recorded when the response has been sent.
 func ServeHTTP(request context.Context) {
-	if c, ok := request.Value(connectionKey{}).(*connection); ok {
+	if c, ok := request.Value(connectionKey{}).(*connection); ok && c != nil {
 		c.begin()
 	}
 }

@@ -5,6 +5,7 @@ package listening
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"log"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ const (
 // Options configure a [Server]. Zero values mean the defaults.
 type Options struct {
 	Limits
+	TLS          *tls.Config   // of HTTP/1.1; nil disables TLS
 	HeaderBytes  int           // of a request; default 64 KiB
 	WriteTimeout time.Duration // default 30 s; a handler may set another deadline
 	ErrorLog     *log.Logger   // nil uses the default logger of package log
@@ -33,14 +35,17 @@ type Options struct {
 // arrive: if it needs longer than RequestTimeout or WriteTimeout, it must set its own
 // deadlines with [http.ResponseController].
 type Server struct {
-	http    *http.Server
-	clients *Listener
+	http     *http.Server
+	clients  *Listener
+	listener net.Listener // clients, or TLS over it
 }
 
 // NewServer returns a server that accepts the connections of listener.
 func NewServer(listener net.Listener, handler http.Handler, o Options) *Server {
+	clients := Limit(listener, o.Limits)
 	return &Server{
-		clients: Limit(listener, o.Limits),
+		clients:  clients,
+		listener: overTLS(clients, o.TLS),
 		http: &http.Server{
 			Handler:           handler,
 			ReadHeaderTimeout: HeaderTimeout,
@@ -50,10 +55,10 @@ func NewServer(listener net.Listener, handler http.Handler, o Options) *Server {
 			MaxHeaderBytes:    cmp.Or(o.HeaderBytes, 64<<10),
 			ErrorLog:          o.ErrorLog,
 			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-				return context.WithValue(ctx, connectionKey{}, c)
+				return context.WithValue(ctx, connectionKey{}, limited(c))
 			},
 			ConnState: func(c net.Conn, state http.ConnState) {
-				if c, ok := c.(*connection); ok && state == http.StateIdle {
+				if c := limited(c); c != nil && state == http.StateIdle {
 					c.idle()
 				}
 			},
@@ -63,7 +68,27 @@ func NewServer(listener net.Listener, handler http.Handler, o Options) *Server {
 
 // Serve serves until Shutdown is called, and then returns [http.ErrServerClosed], or
 // until the listener fails.
-func (s *Server) Serve() error { return s.http.Serve(s.clients) }
+func (s *Server) Serve() error { return s.http.Serve(s.listener) }
+
+// overTLS returns a listener for TLS, if there is a configuration. TLS is outermost, because
+// net/http looks for connections of that type to learn of certificates.
+func overTLS(inner net.Listener, config *tls.Config) net.Listener {
+	if config == nil {
+		return inner
+	}
+	config = config.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	return tls.NewListener(inner, config)
+}
+
+// limited returns the connection of a [Listener] below c; nil if there is none.
+func limited(c net.Conn) *connection {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	of, _ := c.(*connection)
+	return of
+}
 
 // Shutdown ends the server. Clients with requests being served get 2 s to read the rest
 // of their responses; Shutdown does not wait for the others.

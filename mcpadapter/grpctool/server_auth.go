@@ -4,11 +4,8 @@ package grpctool
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -39,21 +36,21 @@ type caller struct {
 // guard decides who may send requests. It does not change; [Server.SetAccess] sets
 // another.
 type guard struct {
-	tokens        access.Tokens
-	trusted       []invoker.Value                                                           // of every caller
-	byToken       func(context.Context, string) (string, []invoker.Value, error)            // ServerOptions.Authenticate; may be nil
-	byCertificate func(context.Context, *x509.Certificate) (string, []invoker.Value, error) // ServerOptions.Certificate; may be nil
-	choose        func(context.Context) *ensemble.Selection                                 // ServerOptions.Select; may be nil
-	invoke        func(context.Context, *server.ToolCall) (invoker.Output, error)           // ServerOptions.Invoke
+	credentials access.Credentials
+	trusted     []invoker.Value                                                 // of every caller
+	byToken     func(context.Context, string) (string, []invoker.Value, error)  // ServerOptions.Authenticate; may be nil
+	choose      func(context.Context) *ensemble.Selection                       // ServerOptions.Select; may be nil
+	invoke      func(context.Context, *server.ToolCall) (invoker.Output, error) // ServerOptions.Invoke
 
 	mu    sync.Mutex
 	parts map[*ensemble.Selection]*toolset // what callers with a selection see
 }
 
 func newGuard(o *ServerOptions) *guard {
+	tokens := access.NewTokens(o.Token, o.Tokens)
 	return &guard{
-		tokens: access.NewTokens(o.Token, o.Tokens), trusted: o.Trusted, byToken: o.Authenticate, byCertificate: o.Certificate, choose: o.Select,
-		invoke: o.Invoke,
+		credentials: access.Credentials{Tokens: tokens, Certificate: o.Certificate, TakesTokens: tokens.Configured() || o.Authenticate != nil},
+		trusted:     o.Trusted, byToken: o.Authenticate, choose: o.Select, invoke: o.Invoke,
 	}
 }
 
@@ -98,8 +95,6 @@ func (s *Server) addStream(in *frameReader, from *caller) (remove func()) {
 	}
 }
 
-var errNoIdentity = errors.New("the request has neither a bearer token nor a certificate")
-
 // identify returns the caller of a request. The error is a status that does not reveal
 // why the credentials were rejected.
 func (s *Server) identify(ctx context.Context) (*caller, error) {
@@ -107,8 +102,8 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx = invoker.WithTrusted(ctx, append(slices.Clip(v.by.trusted), v.values...)...)
-	ctx = access.WithIdentity(v.token.WithName(access.WithName(ctx, v.certificate)), v.identity)
+	ctx = invoker.WithTrusted(ctx, append(slices.Clip(v.by.trusted), v.sender.Values...)...)
+	ctx = access.WithIdentity(v.sender.WithName(ctx), v.identity)
 	accesslog.From(ctx).Identified(access.NameFrom(ctx))
 	client := access.Client(v.identity, addressOf(ctx))
 	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client, by: v.by}, nil
@@ -116,11 +111,9 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 
 // verdict is the result of checking the credentials of a request.
 type verdict struct {
-	values      []invoker.Value
-	certificate string        // its name; may be empty
-	token       access.Bearer // zero without a token
-	identity    string
-	by          *guard
+	sender   *access.Sender
+	identity string
+	by       *guard
 }
 
 type verdictKey struct{}
@@ -158,40 +151,14 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 // authenticate checks the credentials of a request. The error is the reason for refusing
 // it.
 func (g *guard) authenticate(ctx context.Context) (*verdict, error) {
-	v := &verdict{by: g}
-	takesTokens := g.tokens.Configured() || g.byToken != nil
-	if !takesTokens && g.byCertificate == nil {
-		return v, nil
+	if !g.credentials.Required() {
+		return &verdict{sender: &access.Sender{}, by: g}, nil
 	}
-	name := ""
-	if certificate := certificateOf(ctx); certificate != nil && g.byCertificate != nil {
-		if err := g.askCertificate(ctx, certificate, v); err != nil {
-			return nil, err
-		}
-		name = "certificate " + fingerprint(certificate.Raw)
+	sender, err := g.credentials.Check(ctx, connectionOf(ctx), metadata.ValueFromIncomingContext(ctx, "authorization"), g.askToken(ctx))
+	if err != nil {
+		return nil, err
 	}
-	if headers := metadata.ValueFromIncomingContext(ctx, "authorization"); takesTokens && len(headers) > 0 {
-		token, err := g.tokens.Check(headers, g.askToken(ctx))
-		if err != nil {
-			return nil, err
-		}
-		v.values, v.token, name = append(slices.Clip(v.values), token.Values...), *token, name+token.Key
-	} else if name == "" {
-		return nil, errNoIdentity
-	}
-	v.identity = access.Identity(name, v.values)
-	return v, nil
-}
-
-// askCertificate calls ServerOptions.Certificate. A panic refuses the request.
-func (g *guard) askCertificate(ctx context.Context, certificate *x509.Certificate, v *verdict) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the check of the certificate panicked: %v", p)
-		}
-	}()
-	v.certificate, v.values, err = g.byCertificate(ctx, certificate)
-	return err
+	return &verdict{sender: sender, identity: access.Identity(sender.Key, sender.Values), by: g}, nil
 }
 
 func (g *guard) askToken(ctx context.Context) access.AskFunc {
@@ -201,17 +168,17 @@ func (g *guard) askToken(ctx context.Context) access.AskFunc {
 	return func(token string) (string, []invoker.Value, error) { return g.byToken(ctx, token) }
 }
 
-// certificateOf returns the client's certificate, if TLS has verified one.
-func certificateOf(ctx context.Context) *x509.Certificate {
+// connectionOf returns the state of the TLS connection of a request; nil without TLS.
+func connectionOf(ctx context.Context) *tls.ConnectionState {
 	from, _ := peer.FromContext(ctx)
 	if from == nil {
 		return nil
 	}
 	info, ok := from.AuthInfo.(credentials.TLSInfo)
-	if !ok || len(info.State.VerifiedChains) == 0 || len(info.State.VerifiedChains[0]) == 0 {
+	if !ok {
 		return nil
 	}
-	return info.State.VerifiedChains[0][0]
+	return &info.State
 }
 
 func addressOf(ctx context.Context) string {
@@ -220,9 +187,4 @@ func addressOf(ctx context.Context) string {
 		return ""
 	}
 	return from.Addr.String()
-}
-
-func fingerprint(of []byte) string {
-	sum := sha256.Sum256(of)
-	return hex.EncodeToString(sum[:8])
 }

@@ -16,9 +16,10 @@ import (
 )
 
 // SetAccess changes who may call the server, what each caller may use, and how often: it
-// takes Authenticate, Token, Tokens, Trusted, Select, Profile, Finds, Invoke,
-// ResourceMetadata, Hosts, Origins, Rate, Burst and Parallel of the options, and ignores the rest. The next request
-// is checked with them. Requests under way continue, with the values that they have, and
+// takes Authenticate, Token, Tokens, Certificate, Trusted, Select, Profile, Finds, Invoke,
+// ResourceMetadata, Hosts, Origins, Rate, Burst and Parallel of the options, and ignores the rest.
+// The next request is checked with them. Whether connections need a certificate does not
+// change. Requests under way continue, with the values that they have, and
 // clients are notified of lists that are no longer the same for them. A stream that waits
 // for notifications ends if its token is not valid any longer, or belongs to another
 // caller, or its profile is gone.

@@ -97,30 +97,32 @@ func (m *ResourceMetadata) document() []byte {
 // authentication decides who may send a request over HTTP, and finds out who does. It
 // does not change; [Server.SetAccess] sets another.
 type authentication struct {
-	tokens   access.Tokens
-	ask      func(context.Context, string, *http.Request) (string, []invoker.Value, error) // Options.Authenticate; may be nil
-	trusted  []invoker.Value                                                               // of every caller
-	metadata *ResourceMetadata                                                             // may be nil
-	hosts    []string                                                                      // Options.Hosts
-	origins  []string                                                                      // Options.Origins
-	choose   func(context.Context) *ensemble.Selection                                     // Options.Select; may be nil
-	profile  func(context.Context, string) (*ensemble.Selection, bool)                     // Options.Profile; may be nil
-	finds    func(ctx context.Context, profile string) bool                                // Options.Finds; may be nil
-	invoke   func(context.Context, *ToolCall) (invoker.Output, error)                      // Options.Invoke
-	parts    parts
-	refusals *zap.Logger
+	credentials access.Credentials
+	ask         func(context.Context, string, *http.Request) (string, []invoker.Value, error) // Options.Authenticate; may be nil
+	trusted     []invoker.Value                                                               // of every caller
+	metadata    *ResourceMetadata                                                             // may be nil
+	hosts       []string                                                                      // Options.Hosts
+	origins     []string                                                                      // Options.Origins
+	choose      func(context.Context) *ensemble.Selection                                     // Options.Select; may be nil
+	profile     func(context.Context, string) (*ensemble.Selection, bool)                     // Options.Profile; may be nil
+	finds       func(ctx context.Context, profile string) bool                                // Options.Finds; may be nil
+	invoke      func(context.Context, *ToolCall) (invoker.Output, error)                      // Options.Invoke
+	parts       parts
+	refusals    *zap.Logger
 }
 
 func newAuthentication(o *Options, refusals *zap.Logger) *authentication {
+	tokens := access.NewTokens(o.Token, o.Tokens)
 	return &authentication{
-		tokens: access.NewTokens(o.Token, o.Tokens), ask: o.Authenticate, trusted: o.Trusted,
+		credentials: access.Credentials{Tokens: tokens, Certificate: o.Certificate, TakesTokens: tokens.Configured() || o.Authenticate != nil},
+		ask:         o.Authenticate, trusted: o.Trusted,
 		metadata: o.ResourceMetadata, hosts: o.Hosts, origins: o.Origins, choose: o.Select, profile: o.Profile, finds: o.Finds,
 		invoke: o.Invoke, refusals: refusals,
 	}
 }
 
-// isRequired reports whether a request needs a bearer token.
-func (a *authentication) isRequired() bool { return a.tokens.Configured() || a.ask != nil }
+// isRequired reports whether a request needs a bearer token or a certificate.
+func (a *authentication) isRequired() bool { return a.credentials.Required() }
 
 // identify authenticates a request and returns its caller. If not ok, it has written
 // the response.
@@ -136,16 +138,16 @@ func (a *authentication) identify(w http.ResponseWriter, r *http.Request) (from 
 
 func alwaysFree() (release func(), ok bool) { return func() {}, true }
 
-// check checks the token of a request. It returns the trusted values of the request and
-// its token, what the token says, and the identity of the caller.
-func (a *authentication) check(r *http.Request) (said []invoker.Value, by *access.Bearer, identity string, err error) {
-	said, by = invoker.TrustedFrom(r.Context()), &access.Bearer{}
+// check checks the credentials of a request. It returns the trusted values of the request and
+// its credentials, what these say, and the identity of the caller.
+func (a *authentication) check(r *http.Request) (said []invoker.Value, by *access.Sender, identity string, err error) {
+	said, by = invoker.TrustedFrom(r.Context()), &access.Sender{}
 	if a.isRequired() {
 		var ask access.AskFunc
 		if a.ask != nil {
 			ask = func(token string) (string, []invoker.Value, error) { return a.ask(r.Context(), token, r) }
 		}
-		if by, err = a.tokens.Check(r.Header.Values("Authorization"), ask); err != nil {
+		if by, err = a.credentials.Check(r.Context(), r.TLS, r.Header.Values("Authorization"), ask); err != nil {
 			return nil, nil, "", err
 		}
 		said = append(said, by.Values...)
@@ -163,7 +165,10 @@ func (a *authentication) refuse(w http.ResponseWriter, r *http.Request, err erro
 	}
 	scope, _ := errors.AsType[*ScopeError](err)
 	away, _ := errors.AsType[*invoker.Failure](err)
+	isCertificate := errors.Is(err, access.ErrCertificate)
 	switch {
+	case isCertificate:
+		status, text = http.StatusForbidden, "the certificate is not that of a client"
 	case scope != nil:
 		status, text = http.StatusForbidden, "the token does not permit this"
 		problem, scopes = "insufficient_scope", scope.Scopes
@@ -173,8 +178,8 @@ func (a *authentication) refuse(w http.ResponseWriter, r *http.Request, err erro
 		status, text = http.StatusServiceUnavailable, "the token cannot be checked now"
 		w.Header().Set("Retry-After", secondsText(away.RetryAfter))
 	}
-	logevent.Log(r.Context(), a.refusals, zapcore.InfoLevel, "a request is refused: its token is not valid", logevent.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
-	if status != http.StatusServiceUnavailable {
+	logevent.Log(r.Context(), a.refusals, zapcore.InfoLevel, "a request is refused: its credentials are not valid", logevent.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	if status != http.StatusServiceUnavailable && !isCertificate { // a token would not help
 		w.Header().Set("WWW-Authenticate", a.challenge(problem, scopes))
 	}
 	listening.Refuse(w, r, status, text)

@@ -36,6 +36,7 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error
 	}
 	web := listening.NewServer(listener, s.mux(), listening.Options{
 		Limits:   listening.Limits{Connections: o.MaxConnections, PerAddress: o.MaxConnectionsPerAddress, Full: s.full},
+		TLS:      o.TLS,
 		ErrorLog: zap.NewStdLog(s.refusals),
 	})
 	failed := make(chan error, 1)

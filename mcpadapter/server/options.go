@@ -5,6 +5,8 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"time"
 
@@ -57,10 +59,18 @@ type Options struct {
 	Authenticate func(ctx context.Context, token string, r *http.Request) (name string, values []invoker.Value, err error) `json:"-"`
 	// Token is a bearer token for a single client, without trusted values of its own.
 	// Tokens are bearer tokens for several clients. Both are compared in constant time
-	// and checked before Authenticate. If none of the three is set, an HTTP server is
-	// open to anyone who can reach it.
+	// and checked before Authenticate. If none of the three is set, and Certificate is not,
+	// an HTTP server is open to anyone who can reach it.
 	Token  string
 	Tokens []BearerToken
+	// Certificate turns the certificate of a client, which TLS has verified, into the name of
+	// the client and trusted values, as Authenticate does with a token; an error refuses the
+	// request with status 403. A client needs a certificate, or else a token, if there are
+	// any; the values of a token are added to those of the certificate. It may be called concurrently.
+	Certificate func(ctx context.Context, certificate *x509.Certificate) (name string, values []invoker.Value, err error) `json:"-"`
+	// TLS is used by [Server.ServeListener]; nil disables it. ClientAuth must be
+	// [tls.RequireAndVerifyClientCert] or [tls.VerifyClientCertIfGiven] for Certificate.
+	TLS *tls.Config `json:"-"`
 	// Trusted are attached to each call, over stdio and over HTTP. Values in the
 	// request's context (set with invoker.WithTrusted by a handler that wraps the
 	// server's) and values of the token take precedence.

@@ -36,6 +36,7 @@ func (s offer) fields() []grammar.Field {
 		grammar.Key("shutdown_timeout", grammar.Duration(&s.ShutdownTimeout)),
 		grammar.Key("http", listenAddress(&s.HTTP)),
 		grammar.Key("grpc", listenAddress(&s.GRPC)),
+		grammar.Key("http_tls", grammar.Table(tlsFields(&s.HTTPTLS), checkTLS)),
 		grammar.Key("grpc_tls", grammar.Table(tlsFields(&s.GRPCTLS), checkTLS)),
 		grammar.Key("health", listenAddress(&s.Health)),
 		grammar.Key("watch", grammar.Not(&s.NoWatch)),
@@ -131,7 +132,7 @@ func checkMetadata(m *serve.ResourceMetadata, r *grammar.Reader, n *document.Nod
 // that are valid only with HTTP.
 var (
 	overNetwork = []string{"token", "clients", "oidc", "open", "rate", "burst"}
-	overHTTP    = []string{"hosts", "origins", "max_bodies", "stateless", "resource_metadata"}
+	overHTTP    = []string{"hosts", "origins", "http_tls", "max_bodies", "stateless", "resource_metadata"}
 )
 
 // strays reports keys whose address is missing.

@@ -87,7 +87,7 @@ func New(options *serve.Options, with *Options) (*Servers, error) {
 	o.Invoke, cannotAsk = s.invokeFunc(with)
 	o.ResourceMetadata = s.metadata()
 	made.GRPC = overGRPC(o)
-	errs = append(errs, err, cannotAsk, s.byIssuer(with, made), s.withTLS(made.GRPC))
+	errs = append(errs, err, cannotAsk, s.byIssuer(with, made), s.withTLS(made))
 	return made, errors.Join(errs...)
 }
 

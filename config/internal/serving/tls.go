@@ -4,6 +4,7 @@ package serving
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/consort-go/consort/config/serve"
 
 	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/internal/access"
@@ -53,8 +55,8 @@ func (s offer) certificates(r *grammar.Reader, n, clients *document.Node) {
 		switch {
 		case client.Certificate == "":
 			continue
-		case n.Member("grpc_tls") == nil || n.Member("grpc_tls").Member("client_ca") == nil:
-			r.WrongKey(at, "the server does not request client certificates; set grpc_tls.client_ca")
+		case !asksCertificates(n.Member("http_tls")) && !asksCertificates(n.Member("grpc_tls")):
+			r.WrongKey(at, "the server does not request client certificates; set client_ca of http_tls or grpc_tls")
 		case seen[client.Certificate]:
 			r.Wrong(at, "another client already has this name")
 		}
@@ -62,33 +64,46 @@ func (s offer) certificates(r *grammar.Reader, n, clients *document.Node) {
 	}
 }
 
-// withTLS adds the certificates to the options of a gRPC server.
-func (s offer) withTLS(o *grpctool.ServerOptions) error {
-	t := s.GRPCTLS
-	if s.GRPC.Reveal() == "" || t == (serve.TLS{}) {
-		return nil
+// asksCertificates reports whether clients need a certificate with a table of TLS, which may
+// be nil.
+func asksCertificates(table *document.Node) bool {
+	return table != nil && table.Member("client_ca") != nil
+}
+
+// withTLS adds TLS to the options of the servers, and who the clients with certificates are.
+func (s offer) withTLS(made *Servers) (err error) {
+	var overHTTP, overGRPC error
+	o, rpc := made.MCP, made.GRPC
+	o.TLS, o.Certificate, overHTTP = s.tlsOf("serve.http_tls", s.HTTP, s.HTTPTLS)
+	rpc.TLS, rpc.Certificate, overGRPC = s.tlsOf("serve.grpc_tls", s.GRPC, s.GRPCTLS)
+	return errors.Join(overHTTP, overGRPC)
+}
+
+// tlsOf returns the TLS of a listener, and who its clients with certificates are.
+func (s offer) tlsOf(key string, address values.Value, t serve.TLS) (made *tls.Config, known access.CertificateFunc, err error) {
+	if address.Reveal() == "" || t == (serve.TLS{}) {
+		return nil, nil, nil
 	}
 	if t.Certificate.Reveal() == "" || t.Key.Reveal() == "" {
-		return grammar.About("serve.grpc_tls", errors.New("missing: expected certificate and key"))
+		return nil, nil, grammar.About(key, errors.New("missing: expected certificate and key"))
 	}
-	var err error
-	if o.TLS, err = grpctool.TLSFiles(t.ClientCA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
-		return grammar.About("serve.grpc_tls", err)
+	if made, err = grpctool.TLSFiles(t.ClientCA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
+		return nil, nil, grammar.About(key, err)
 	}
 	switch {
-	case !s.TakesCertificates():
+	case t.ClientCA.Reveal() == "":
 	case s.byCertificate():
-		o.Certificate, err = s.knownCertificates()
+		known, err = s.knownCertificates()
 	case !s.TakesTokens(): // every verified certificate is accepted
-		o.Certificate = func(context.Context, *x509.Certificate) (string, []invoker.Value, error) { return "", nil, nil }
+		known = func(context.Context, *x509.Certificate) (string, []invoker.Value, error) { return "", nil, nil }
 	}
-	return err
+	return made, known, err
 }
 
 var errUnknownCertificate = errors.New("the certificate does not belong to a configured client")
 
 // knownCertificates returns a function that finds a client by its certificate.
-func (s offer) knownCertificates() (func(context.Context, *x509.Certificate) (string, []invoker.Value, error), error) {
+func (s offer) knownCertificates() (access.CertificateFunc, error) {
 	type known struct {
 		name   string
 		values []invoker.Value
