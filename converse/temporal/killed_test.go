@@ -25,15 +25,39 @@ func TestKilledAtEveryStep(t *testing.T) {
 	// interrupted statement leaves its one connection to SQLite unusable
 	// (temporalio/temporal, pull request 10427).
 	address := startEither(t, os.Getenv("CONSORT_TEMPORAL_SERVER"))
+	for i, column := range columns(t, address) {
+		column.Engine, column.Parallel, column.API = "temporal", 12, i
+		column.Test(t, "../../docs/durability.md")
+	}
+}
+
+// columns returns one for each store. The conversations in PostgreSQL share a store.
+func columns(t *testing.T, address string) []killtable.Column {
 	shared := pgtest.DSN(t)
-	for i, column := range []killtable.Column{
+	all := []killtable.Column{
 		{Name: "PostgreSQL, Temporal", Store: func(testing.TB) string { return "postgres:" + shared }},
 		{Name: "SQLite, Temporal", Store: func(tb testing.TB) string { return "sqlite:" + killtable.In(tb, "talks.db") }},
 		{Name: "files, Temporal", Store: func(tb testing.TB) string { return "files:" + killtable.In(tb, "store") }},
-	} {
-		column.Engine, column.Parallel, column.API = "temporal", 12, i
-		column.Settings = func(testing.TB) string { return address + " " + rand.Text() }
-		column.Test(t, "../../docs/durability.md")
+	}
+	for i := range all {
+		all[i].Settings = func(testing.TB) string { return address + " " + rand.Text() }
+	}
+	return all
+}
+
+// A worker that runs a program of 20 calls is killed, and another one carries the program on:
+// the value is the same, and each effect happens once, or its outcome is unknown.
+func TestKilledPrograms(t *testing.T) {
+	address := startEither(t, os.Getenv("CONSORT_TEMPORAL_SERVER"))
+	stores := columns(t, address)
+	if !killtable.All() {
+		stores = stores[:1]
+	}
+	for i, column := range stores {
+		t.Run(column.Name, func(t *testing.T) {
+			column.Engine, column.Parallel = "program", 6
+			column.TestPrograms(t, 2+i, 40, len(stores)) // the first canister is the person's message
+		})
 	}
 }
 

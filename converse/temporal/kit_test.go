@@ -36,7 +36,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	killtable.Main(map[string]killtable.Engine{"temporal": killedWorker})
+	killtable.Main(map[string]killtable.Engine{"temporal": killedWorker, "program": killtable.Program(killedWorker)})
 	if form := os.Getenv(workerVariable); form != "" {
 		os.Exit(beWorker(form))
 	}

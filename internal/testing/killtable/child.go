@@ -41,6 +41,9 @@ type Spec struct {
 	// at Point instead, until it receives SIGCONT.
 	Point *Point
 	Stop  bool
+	// Canister is where the child of a [Program] dies: "before 7" or "after 7", when it
+	// stores the seventh canister. Empty means nowhere.
+	Canister string
 	// Ask makes the conversation ask about calls whose outcome is in doubt.
 	Ask bool
 	// Defer is a tool whose calls wait for approval.

@@ -70,14 +70,17 @@ func (c Column) test(t *testing.T, page string) {
 	rows.compare(t, page, c.Name)
 }
 
-// exchanges returns the exchanges at which conversations die: one, or all of them where
-// CONSORT_KILLED is "all" and processes start without the race detector.
+// exchanges returns the exchanges at which conversations die.
 func exchanges() []int {
-	if os.Getenv("CONSORT_KILLED") == "all" && !raced {
+	if All() {
 		return []int{1, 2, 3, 4, 5}
 	}
 	return []int{3}
 }
+
+// All reports whether processes are to die wherever they can: CONSORT_KILLED is "all", and
+// they start without the race detector.
+func All() bool { return os.Getenv("CONSORT_KILLED") == "all" && !raced }
 
 func (c Column) world(tb testing.TB, point Point, api string) *World {
 	spec := Spec{Store: c.Store(tb), Engine: c.Engine, API: api, Conversation: point.String() + "/" + api, Ask: point.Ask}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Main(map[string]Engine{"run": Run, "local": Local, "program": runProgram})
+	Main(map[string]Engine{"run": Run, "local": Local, "program": Program(Run)})
 	os.Exit(m.Run())
 }
 
