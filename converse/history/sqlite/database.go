@@ -74,7 +74,7 @@ type database struct{ store *Store }
 
 // Query implements [sqlstore.DB].
 func (d database) Query(ctx context.Context, conversation string, do func(context.Context, sqlstore.Queryer) error) error {
-	return d.store.query(ctx, conversation, func() error { return do(ctx, reader{d.store.read}) })
+	return d.store.query(ctx, conversation, func() error { return do(ctx, preparedReader{reader{d.store.read}, d.store.statements}) })
 }
 
 // Write implements [sqlstore.DB].

@@ -18,26 +18,42 @@ import (
 func (d database) Page(ctx context.Context, want sqlstore.Want) (page []canister.Canister, err error) {
 	s := d.store
 	err = s.query(ctx, want.ID, func() error {
+		lines, err := s.statements.prepare(ctx, selectLines)
+		if err != nil {
+			return err
+		}
+		parts, err := s.statements.prepare(ctx, selectParts)
+		if err != nil {
+			return err
+		}
 		tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 		if err != nil {
 			return err
 		}
 		defer tx.Rollback()
-		page, err = s.rows(ctx, tx, want)
+		long := &contents{store: s, want: want, query: tx.StmtContext(ctx, parts)}
+		defer long.close()
+		page, err = s.rows(ctx, tx.StmtContext(ctx, lines), long)
 		return err
 	})
 	return page, err
 }
 
-func (s *Store) rows(ctx context.Context, tx *sql.Tx, want sqlstore.Want) (page []canister.Canister, err error) {
-	found, err := tx.QueryContext(ctx, `SELECT position, id, line, parts, sum FROM canisters
-		WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position`, want.Key, want.At, want.To)
+// The statements of a page: its rows, and their long contents.
+const (
+	selectLines = `SELECT position, id, line, parts, sum FROM canisters
+		WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position`
+	selectParts = `SELECT position, place, key, hash, body FROM parts JOIN contents ON key = content
+		WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position, place`
+)
+
+func (s *Store) rows(ctx context.Context, lines *sql.Stmt, long *contents) (page []canister.Canister, err error) {
+	want := long.want
+	found, err := lines.QueryContext(ctx, want.Key, want.At, want.To)
 	if err != nil {
 		return nil, err
 	}
 	defer found.Close()
-	long := &contents{store: s, want: want}
-	defer long.close()
 	var line sql.RawBytes // valid until the next row
 	size := 0
 	for size < want.Bytes && found.Next() {
@@ -50,7 +66,7 @@ func (s *Store) rows(ctx context.Context, tx *sql.Tx, want sqlstore.Want) (page 
 			break
 		}
 		r.Position, r.Line = int(position), line
-		if r.Parts, err = long.of(ctx, tx, r.Position, int(parts)); err != nil {
+		if r.Parts, err = long.of(ctx, r.Position, int(parts)); err != nil {
 			return page, err
 		}
 		c, err := s.common.Canister(want, r)
@@ -74,6 +90,7 @@ func (s *Store) rows(ctx context.Context, tx *sql.Tx, want sqlstore.Want) (page 
 type contents struct {
 	store *Store
 	want  sqlstore.Want
+	query *sql.Stmt
 	found *sql.Rows // nil until first used
 }
 
@@ -84,10 +101,9 @@ func (l *contents) close() {
 }
 
 // of returns the next n contents, and checks that they belong to the position.
-func (l *contents) of(ctx context.Context, tx *sql.Tx, position, n int) (parts []sqlstore.Part, err error) {
+func (l *contents) of(ctx context.Context, position, n int) (parts []sqlstore.Part, err error) {
 	if n > 0 && l.found == nil {
-		if l.found, err = tx.QueryContext(ctx, `SELECT position, place, key, hash, body FROM parts JOIN contents ON key = content
-			WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position, place`, l.want.Key, l.want.At, l.want.To); err != nil {
+		if l.found, err = l.query.QueryContext(ctx, l.want.Key, l.want.At, l.want.To); err != nil {
 			return nil, err
 		}
 	}

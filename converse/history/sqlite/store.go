@@ -30,6 +30,8 @@ type Store struct {
 	write *sql.DB // one connection, held by the writer
 	read  *sql.DB // read-only connections
 
+	statements *statements // of read
+
 	jobs  chan *job
 	close func() error // runs once
 	ended chan struct{}
@@ -82,6 +84,7 @@ func Open(path string, options *Options) (*Store, error) {
 	}
 	var w *writer
 	if err == nil {
+		s.statements = &statements{db: s.read, of: map[string]*sql.Stmt{}}
 		w, err = s.prepare(ctx)
 	}
 	if err != nil {

@@ -43,6 +43,44 @@ func (r reader) Each(ctx context.Context, dest []any, do func() error, statement
 	return each(rows, err, dest, do)
 }
 
+// preparedReader is a reader that prepares the statements of Row once.
+type preparedReader struct {
+	reader
+	statements *statements
+}
+
+// Row implements [sqlstore.Queryer].
+func (r preparedReader) Row(ctx context.Context, statement string, args ...any) sqlstore.Scanner {
+	prepared, err := r.statements.prepare(ctx, translate(statement))
+	if err != nil {
+		return failed{err}
+	}
+	return prepared.QueryRowContext(ctx, args...)
+}
+
+// statements are the prepared statements of the connections that read. They are closed
+// with these.
+type statements struct {
+	db *sql.DB
+	mu sync.Mutex
+	of map[string]*sql.Stmt // by text
+}
+
+// prepare returns the statement with a text, which must be one of a few. The caller must
+// not hold a connection: the first one may have to wait for one.
+func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if statement := s.of[text]; statement != nil {
+		return statement, nil
+	}
+	statement, err := s.db.PrepareContext(ctx, text)
+	if err == nil {
+		s.of[text] = statement
+	}
+	return statement, err
+}
+
 // Balances implements [sqlstore.Queryer].
 func (r reader) Balances(ctx context.Context, accounts []string) (map[string]budget.Balance, error) {
 	return balances(ctx, r, accounts)
