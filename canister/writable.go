@@ -3,8 +3,10 @@
 package canister
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync"
+	"unicode/utf8"
 )
 
 // Writable returns the error that [Marshal] would return for c, or nil. It is
@@ -33,7 +35,7 @@ func Writable(c Canister) error {
 	return nil
 }
 
-// isPlain reports whether c has only members that always have a JSON form, as most
+// isPlain reports whether c has texts and short metadata, as most
 // canisters do.
 func isPlain(c Canister) bool {
 	switch c.(type) {
@@ -42,18 +44,26 @@ func isPlain(c Canister) bool {
 		return false
 	}
 	head := c.Header()
-	if year := head.Time.UTC().Year(); year < 0 || year > 9999 || !head.isEmpty() {
+	if year := head.Time.UTC().Year(); year < 0 || year > 9999 || !head.isPlain() {
 		return false
 	}
 	for _, content := range ContentOf(c) {
-		if text, ok := content.(TextContent); !ok || !text.isEmpty() {
+		if text, ok := content.(TextContent); !ok || !text.isPlain() {
 			return false
 		}
 	}
 	return true
 }
 
-func (e *Extra) isEmpty() bool { return len(e.Metadata) == 0 && len(e.Unknown) == 0 }
+// isPlain reports whether there are only metadata, and all of them are short and valid.
+func (e *Extra) isPlain() bool {
+	for name, value := range e.Metadata {
+		if !utf8.ValidString(name) || len(value) > 2*maxNesting || !utf8.Valid(value) || !json.Valid(value) {
+			return false
+		}
+	}
+	return len(e.Unknown) == 0
+}
 
 // forms has buffers for forms that are written only to see whether they can be.
 var forms = sync.Pool{New: func() any { return new([]byte) }}

@@ -65,22 +65,35 @@ func (c *connection) sendDirectly(ctx context.Context, x *exchange, params *mcp.
 
 // encodeCall encodes the parameters of tools/call, with _meta first.
 func (c *connection) encodeCall(params *mcp.CallToolParams) (json.RawMessage, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	meta := params.Meta
-	if c.modern { // each request describes the client (SEP-2575)
-		meta = maps.Clone(meta)
-		for name, value := range c.requestMeta {
-			if _, own := meta[name]; !own {
-				meta[name] = value
-			}
-		}
+	meta, err := json.Marshal(params.Meta)
+	if err != nil {
+		return nil, err
 	}
-	err := encoder.Encode(struct {
-		Meta      map[string]any `json:"_meta,omitempty"`
-		Name      string         `json:"name"`
-		Arguments any            `json:"arguments"`
-	}{meta, params.Name, params.Arguments})
-	return slices.Clip(bytes.TrimSpace(b.Bytes())), err
+	name, err := json.Marshal(params.Name)
+	if err != nil {
+		return nil, err
+	}
+	arguments, _ := params.Arguments.(json.RawMessage)
+	shared := c.callMeta
+	if len(params.Meta) == 0 {
+		shared = bytes.TrimSuffix(shared, []byte(","))
+	}
+	return slices.Concat([]byte(`{"_meta":{`), shared, meta[1:], []byte(`,"name":`), name, []byte(`,"arguments":`), arguments, []byte("}")), nil
+}
+
+// callMetaOf returns the members of _meta that are the same in all calls, and a comma: in the newest
+// protocol, each request describes the client (SEP-2575).
+func (c *connection) callMetaOf() []byte {
+	if !c.modern {
+		return nil
+	}
+	shared := maps.Clone(c.requestMeta)
+	if c.options.SampleCalls {
+		delete(shared, mcp.MetaKeyClientCapabilities) // depend on the call
+	}
+	text, err := json.Marshal(shared)
+	if err != nil || len(shared) == 0 {
+		return nil // cannot fail: the SDK has encoded it
+	}
+	return append(text[1:len(text)-1], ',')
 }

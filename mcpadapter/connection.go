@@ -42,6 +42,7 @@ type connection struct {
 	life      *lifetime
 
 	requestMeta   map[string]json.RawMessage // sent with each request, if modern
+	callMeta      []byte                     // the part of it in each call; see callMetaOf
 	serverInfo    json.RawMessage            // the server's description of itself
 	listeners     listeners
 	notifications *notifications
@@ -211,6 +212,7 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 		l.negotiated(info.ProtocolVersion)
 	}
 	c.speak(info.ProtocolVersion)
+	c.callMeta = c.callMetaOf()
 	c.life.work.Go(c.watch)
 	if l, ok := c.link.(interface{ listen(context.Context, func()) }); ok && !c.modern {
 		l.listen(ctx, c.notifications.missed)

@@ -46,7 +46,7 @@ func (c *chat) Encode() ([]byte, *modelapi.BodyRef, error) {
 
 // Post implements [modelapi.API].
 func (c *chat) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (*http.Response, error) {
-	return c.m.send(ctx, "chat/completions", body, middleware)
+	return c.m.request.post(ctx, body, middleware)
 }
 
 // Read implements [modelapi.API].

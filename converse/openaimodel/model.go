@@ -16,7 +16,6 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/openai/openai-go/v3/option"
-	sdk "github.com/openai/openai-go/v3/responses"
 	"go.uber.org/zap"
 )
 
@@ -26,7 +25,7 @@ type Model struct {
 	name    string
 	opts    Options
 	server  *modelapi.Server
-	post    poster
+	request *request
 	own     *http.Transport // nil if the caller supplied an HTTP client
 	api     modelapi.Model
 	tools   *modelapi.Tools
@@ -40,10 +39,6 @@ type Model struct {
 	usageRefused atomic.Bool
 	fields       string // members of a request without settings of its own
 }
-
-// poster sends a request: the method New of the SDK's service of Responses, for both APIs. The
-// SDK's client, or a field of the type of a service, would link the methods of all services.
-type poster func(context.Context, sdk.ResponseNewParams, ...option.RequestOption) (*sdk.Response, error)
 
 var (
 	_ converse.Binder    = (*Model)(nil)
@@ -79,7 +74,7 @@ func New(name string, options *Options) (*Model, error) {
 	}
 	m.api = modelapi.Model{Server: m.server, Info: m.describe(base), NewRequest: m.newRequest}
 	m.limits = modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
-	m.post = (&sdk.ResponseService{Options: m.clientOptions(base)}).New
+	m.request = newRequest(opts.API, m.clientOptions(base))
 	return m, nil
 }
 
@@ -110,18 +105,6 @@ func (m *Model) Bind() converse.Model { return m.api.Bind() }
 func (m *Model) Screen(definition *invoker.Definition) error {
 	_, err := m.appendTool(nil, definition)
 	return err
-}
-
-// send posts a body to the path of an API below the base URL. The SDK's method knows the path
-// of Responses alone, and encodes its parameters: path and body take their places.
-func (m *Model) send(ctx context.Context, path string, body []byte, middleware modelapi.Middleware) (res *http.Response, err error) {
-	place := func(request *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-		request.URL = request.URL.ResolveReference(&url.URL{Path: path, RawQuery: request.URL.RawQuery})
-		return next(request)
-	}
-	_, err = m.post(ctx, sdk.ResponseNewParams{}, option.WithRequestBody("application/json", body),
-		option.WithResponseBodyInto(&res), option.WithMiddleware(place, middleware))
-	return res, err
 }
 
 // clientOptions configures the SDK's client. The client is created without its

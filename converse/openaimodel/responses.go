@@ -44,7 +44,7 @@ func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
 
 // Post implements [modelapi.API].
 func (r *responses) Post(ctx context.Context, body []byte, middleware modelapi.Middleware) (*http.Response, error) {
-	return r.m.send(ctx, "responses", body, middleware)
+	return r.m.request.post(ctx, body, middleware)
 }
 
 // Read implements [modelapi.API].

@@ -12,6 +12,9 @@ import (
 // process has been sent after it, for [Process.Stalled]. If ctx ends after a part of data
 // was sent, the connection is lost. If no byte was sent, the error wraps ErrNotSent.
 func (p *Process) Write(ctx context.Context, data []byte) (end int64, err error) {
+	if end, done := p.writeAtOnce(ctx, data); done {
+		return end, nil
+	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if _, ok := ctx.Deadline(); !ok {
 		limited, cancel = context.WithTimeout(ctx, p.command.WriteTimeout)
@@ -38,6 +41,27 @@ func (p *Process) Write(ctx context.Context, data []byte) (end int64, err error)
 		return 0, notSent(err)
 	}
 	return 0, err
+}
+
+// writeAtOnce writes data that cannot block: a short message, while nothing else is written
+// and the process has read everything. done is false if nothing was written.
+func (p *Process) writeAtOnce(ctx context.Context, data []byte) (end int64, done bool) {
+	if len(data) > writeSize || ctx.Err() != nil {
+		return 0, false
+	}
+	select {
+	case p.writing <- struct{}{}:
+		defer func() { <-p.writing }()
+	default:
+		return 0, false
+	}
+	if count, known := p.unread(); !known || count > 0 {
+		return 0, false
+	}
+	if _, err := p.writePieces(data); err != nil { // all of it or nothing is written
+		return 0, false
+	}
+	return p.intake.position(), true
 }
 
 // send waits for its turn and writes data, until ctx ends. It returns how many bytes of

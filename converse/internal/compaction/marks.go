@@ -41,11 +41,15 @@ type Mark struct {
 }
 
 // MarkOf reads the mark of a canister; ok is false if it has none, or an invalid one.
-func MarkOf(c canister.Canister) (m Mark, ok bool) {
+func MarkOf(c canister.Canister) (Mark, bool) {
 	document, ok := c.(canister.Document)
 	if !ok {
 		return Mark{}, false
 	}
+	return markIn(document)
+}
+
+func markIn(document canister.Document) (m Mark, ok bool) {
 	text, ok := document.Metadata[Key]
 	const most = 1 << 40
 	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most || m.Index < 0 || !areIndexes(m.Instructions) {

@@ -5,6 +5,7 @@ package replies
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
@@ -17,11 +18,16 @@ type IDs struct {
 	newID func() string
 
 	mu    sync.Mutex
-	given map[string]bool // false once it is used
+	given []givenID
+}
+
+type givenID struct {
+	id   string
+	used bool
 }
 
 // NewIDs returns the record for one reply, of identities that newID makes.
-func NewIDs(newID func() string) *IDs { return &IDs{newID: newID, given: map[string]bool{}} }
+func NewIDs(newID func() string) *IDs { return &IDs{newID: newID, given: make([]givenID, 0, 4)} }
 
 // Next returns a new identity. It panics with a [*foreign.Misuse] if newID returned it
 // before.
@@ -29,22 +35,33 @@ func (i *IDs) Next() string {
 	id := i.newID()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if _, twice := i.given[id]; twice {
+	if i.find(id) >= 0 {
 		panic(foreign.SameIdentity(id))
 	}
-	i.given[id] = true
+	i.given = append(i.given, givenID{id: id})
 	return id
+}
+
+// find returns the place of an identity, or -1. The latest are looked at first.
+func (i *IDs) find(id string) int {
+	for place, given := range slices.Backward(i.given) {
+		if given.id == id {
+			return place
+		}
+	}
+	return -1
 }
 
 // take marks an identity as used, and reports whether it was given out and unused.
 func (i *IDs) take(id string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	given := i.given[id]
-	if given {
-		i.given[id] = false
+	place := i.find(id)
+	if place < 0 || i.given[place].used {
+		return false
 	}
-	return given
+	i.given[place].used = true
+	return true
 }
 
 // Canisters returns the canisters of a reply, or an error if they would corrupt the
@@ -53,11 +70,11 @@ func (i *IDs) Canisters(message canister.Assistant, invocations []canister.Invoc
 	if !i.take(message.ID) {
 		return nil, fmt.Errorf("the ID of the message is not from Request.NewID: %q", message.ID)
 	}
-	if err := canister.Writable(message); err != nil {
-		return nil, err
-	}
 	added := make([]canister.Canister, 0, 1+len(invocations))
 	added = append(added, message)
+	if err := canister.Writable(added[0]); err != nil {
+		return nil, err
+	}
 	callIDs := map[string]bool{"": true}
 	for place, invocation := range invocations {
 		switch {
@@ -68,11 +85,11 @@ func (i *IDs) Canisters(message canister.Assistant, invocations []canister.Invoc
 		case callIDs[invocation.CallID]:
 			return nil, fmt.Errorf("the CallID of invocation %d is empty or taken: %q", place, invocation.CallID)
 		}
-		if err := canister.Writable(invocation); err != nil {
+		added = append(added, invocation)
+		if err := canister.Writable(added[1+place]); err != nil {
 			return nil, err
 		}
 		callIDs[invocation.CallID] = true
-		added = append(added, invocation)
 	}
 	return added, nil
 }
