@@ -143,13 +143,10 @@ func (w *World) paid() {
 }
 
 // TestPrograms kills a process that runs a program of 20 calls before and after canisters of
-// it are stored: the canister first and each step-th that follows, counted from 1, or each
-// stride-th if [All]. Another process carries the program on.
-func (c Column) TestPrograms(t *testing.T, first, step, stride int) {
+// it are stored: the canister first, counted from 1, and each step-th that follows. Another
+// process carries the program on.
+func (c Column) TestPrograms(t *testing.T, first, step int) {
 	t.Helper()
-	if All() {
-		step = stride
-	}
 	whole := c.payWorld(t)
 	whole.Start().Succeeds()
 	whole.paid()
