@@ -84,6 +84,7 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 		options.override(r, root)
 		r.Table(root, config.fields())
 		distinctServers(r, root)
+		config.checkLogins(r, root)
 		if budgets := root.Member("budgets"); budgets != nil && config.Budgets != nil {
 			checkBudgets(config.Budgets, r, budgets, config.Model)
 		}

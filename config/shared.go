@@ -93,9 +93,10 @@ func (a *Assembly) unchanged(n named) *ensemble.Ensemble {
 	return nil
 }
 
-// close closes everything that assemblies share, except the roster.
+// close closes everything that assemblies share, except the roster. Logins can be stored in the
+// conversation store.
 func (s *shared) close() error {
-	return closeAll(append(slices.Clone(s.closers), s.closeHistory, s.closeLogins))
+	return closeAll(append(slices.Clone(s.closers), s.closeLogins, s.closeHistory))
 }
 
 // loggedIn remembers the login at a server, until it is replaced.

@@ -14,15 +14,25 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/records"
 )
 
 // Store returns a store that keeps the folder in step with another one: Delete removes
 // the pieces that only the deleted conversation owns, and a conversation that is forked
 // or imported owns the pieces that it links to. If store has a method Ledger, so has
-// the returned store.
+// the returned store, which then may have the method Records too.
 func (f *Folder) Store(store history.Store) history.Store {
 	s := spillStore{Store: store, folder: f}
-	if keeper, ok := store.(ledgerKeeper); ok {
+	keeper, hasLedger := store.(ledgerKeeper)
+	database, hasRecords := store.(recordKeeper)
+	switch {
+	case hasLedger && hasRecords:
+		return struct {
+			spillStore
+			ledgerKeeper
+			recordKeeper
+		}{s, keeper, database}
+	case hasLedger:
 		return struct {
 			spillStore
 			ledgerKeeper
@@ -30,6 +40,9 @@ func (f *Folder) Store(store history.Store) history.Store {
 	}
 	return s
 }
+
+// recordKeeper is a store that has records of other kinds too.
+type recordKeeper interface{ Records() records.Table }
 
 // ledgerKeeper is a store that has a ledger too.
 type ledgerKeeper interface{ Ledger() budget.Ledger }

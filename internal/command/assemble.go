@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/config"
 	configserve "github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/command/logins"
 	"github.com/consort-go/consort/internal/configfile"
 	"github.com/consort-go/consort/internal/exit"
@@ -105,12 +106,15 @@ func (p *program) reassemble(cfg *config.Config, previous *config.Assembly) (*co
 	}
 	options := p.assembling
 	options.Previous = previous
-	if stored := p.loginsOf(cfg); stored.ArePersonal() { // otherwise there need not be a place for them
+	var assembly *config.Assembly
+	open := func(ctx context.Context) (history.Store, error) { return assembly.History(ctx) } // called by its servers
+	if stored := p.loginsOf(cfg, open); stored.ArePersonal() {                                // otherwise there need not be a place for them
 		if options.Logins, err = stored.Open(); err != nil {
 			return nil, err
 		}
 	}
-	assembly, err := config.Assemble(cfg, &options)
+	p.logins = options.Logins
+	assembly, err = config.Assemble(cfg, &options)
 	if err != nil {
 		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error says where
 			return nil, exit.Usagef("%w", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/command/logins"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
@@ -55,16 +56,38 @@ func loginsCommand(p *program) *cobra.Command {
 	}, "print one JSON document")
 }
 
-// loginsOf returns the logins of a configuration.
-func (p *program) loginsOf(cfg *config.Config) *logins.Logins {
-	return &logins.Logins{Config: cfg, File: p.location.Name(), Note: func(text string) { p.screen.Note("%s", display.Line(text)) }}
+// loginsOf returns the logins of a configuration. The function open opens its conversation store;
+// nil if they are not used.
+func (p *program) loginsOf(cfg *config.Config, open func(context.Context) (history.Store, error)) *logins.Logins {
+	return &logins.Logins{Config: cfg, File: p.location.Name(), History: open, Note: func(text string) { p.screen.Note("%s", display.Line(text)) }}
+}
+
+// withLogins passes the stored logins of a configuration to use.
+func (p *program) withLogins(cfg *config.Config, use func(*logins.Logins, login.Store) error) (err error) {
+	var opened history.Store
+	all := p.loginsOf(cfg, func(ctx context.Context) (_ history.Store, err error) {
+		if opened == nil {
+			opened, err = cfg.OpenHistory(ctx)
+		}
+		return opened, err
+	})
+	defer func() {
+		if opened != nil {
+			err = errors.Join(err, opened.Close())
+		}
+	}()
+	store, err := all.Open()
+	if err != nil {
+		return err
+	}
+	return use(all, store)
 }
 
 // loginAt returns the login at a server of the configuration, and closes it after use.
-func loginAt(p *program, cfg *config.Config, name string, use func(*login.Client) error) (err error) {
+func loginAt(p *program, cfg *config.Config, name string, use func(*logins.Logins, *login.Client) error) (err error) {
 	server := cfg.MCP[name]
 	if server == nil {
-		return exit.Usagef("there is no server %q with a login; %s", name, p.loginsOf(cfg).Text())
+		return exit.Usagef("there is no server %q with a login; %s", name, p.loginsOf(cfg, nil).Text())
 	}
 	options := server.LoginOptions()
 	if options == nil {
@@ -77,7 +100,8 @@ func loginAt(p *program, cfg *config.Config, name string, use func(*login.Client
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	if options.Store, err = p.loginsOf(cfg).Open(); err != nil {
+	stored := p.loginsOf(cfg, assembly.History)
+	if options.Store, err = stored.Open(); err != nil {
 		return err
 	}
 	options.Hint, options.Logger = logins.Hint(name), assembly.Logger
@@ -86,7 +110,7 @@ func loginAt(p *program, cfg *config.Config, name string, use func(*login.Client
 		return exit.Usagef("%s: mcp.%s.oauth: %w", p.location.Name(), name, err)
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	return use(client)
+	return use(stored, client)
 }
 
 // loginNames completes the names of servers that have a login.
@@ -95,7 +119,7 @@ func (p *program) loginNames(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.loginsOf(cfg).Names(), nil
+	return p.loginsOf(cfg, nil).Names(), nil
 }
 
 func runLogin(ctx context.Context, p *program, name string, noBrowser bool) error {
@@ -103,8 +127,8 @@ func runLogin(ctx context.Context, p *program, name string, noBrowser bool) erro
 	if err != nil {
 		return err
 	}
-	return loginAt(p, cfg, name, func(client *login.Client) error {
-		if err := p.loginsOf(cfg).CanStore(); err != nil {
+	return loginAt(p, cfg, name, func(stored *logins.Logins, client *login.Client) error {
+		if err := stored.CanStore(ctx); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, loginLimit, fmt.Errorf("nothing happened within %s", loginLimit))
@@ -140,18 +164,16 @@ func runLogout(ctx context.Context, p *program, name string) error {
 		return p.screen.Err()
 	}
 	if cfg.MCP[name] != nil || !strings.Contains(name, "://") {
-		return loginAt(p, cfg, name, logout)
+		return loginAt(p, cfg, name, func(_ *logins.Logins, client *login.Client) error { return logout(client) })
 	}
-	store, err := p.loginsOf(cfg).Open()
-	if err != nil {
-		return err
-	}
-	client, err := login.New(&login.Options{URL: name, Store: store})
-	if err != nil {
-		return exit.Usagef("%w", err)
-	}
-	defer client.Close()
-	return logout(client)
+	return p.withLogins(cfg, func(_ *logins.Logins, store login.Store) error {
+		client, err := login.New(&login.Options{URL: name, Store: store})
+		if err != nil {
+			return exit.Usagef("%w", err)
+		}
+		defer client.Close()
+		return logout(client)
+	})
 }
 
 func runLogins(ctx context.Context, p *program) error {
@@ -159,18 +181,15 @@ func runLogins(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	all := p.loginsOf(cfg)
-	store, err := all.Open()
-	if err != nil {
-		return err
-	}
-	list, unreadable, err := all.List(ctx, store)
-	if err != nil {
-		return err
-	}
-	if p.json {
-		return errors.Join(p.screen.PrintDocument(list), unreadable)
-	}
-	p.screen.Print(list.Text(p.screen.Results))
-	return errors.Join(unreadable, p.screen.Err())
+	return p.withLogins(cfg, func(all *logins.Logins, store login.Store) error {
+		list, unreadable, err := all.List(ctx, store)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return errors.Join(p.screen.PrintDocument(list), unreadable)
+		}
+		p.screen.Print(list.Text(p.screen.Results))
+		return errors.Join(unreadable, p.screen.Err())
+	})
 }

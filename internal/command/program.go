@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/otelsetup"
 	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/mcpadapter/login"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 )
@@ -42,6 +43,7 @@ type program struct {
 	view       terminal.Renderer      // renders turns for a person; nil for the default
 	level      zap.AtomicLevel        // of the log
 	assembling config.AssembleOptions // of the last assembly
+	logins     login.Store            // of the last assembly; nil without any
 	exports    *otelsetup.Exports     // nil unless telemetry is on
 	endLog     func()                 // nil until there is a log
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/config"
 	configserve "github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
+	"github.com/consort-go/consort/internal/command/logins"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
 	"github.com/consort-go/consort/internal/histories"
@@ -91,6 +92,9 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
 	assembly.Serve.Version = version()
+	if err := logins.Check(ctx, p.logins); err != nil {
+		return err
+	}
 	return gateway.Run(ctx, gateway.Options{
 		Config: cfg, Assembly: assembly, Location: &p.location, Metrics: p.exports.Scrape,
 		Engines: p.engines, Engine: s.engine, Address: s.address(), Screen: p.screen, Stdin: p.stdin,

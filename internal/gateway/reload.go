@@ -45,7 +45,7 @@ const (
 
 // atStart lists the keys, and the tables, that are read only when the process starts.
 var atStart = []string{
-	"audit", "concurrent_starts", "conversation.identity", "conversation.spill", "history", "log.format", "public_variables", "trusted",
+	"audit", "concurrent_starts", "conversation.identity", "conversation.spill", "history", "log.format", "logins.store", "public_variables", "trusted",
 	"serve.access_log", "serve.converse", "serve.grpc", "serve.grpc_tls", "serve.health", "serve.http", "serve.http_tls", "serve.instructions", "serve.max_bodies", "serve.max_body",
 	"serve.max_connections", "serve.max_connections_per_address", "serve.name", "serve.own_names", "serve.page_size", "serve.search", "serve.shutdown_timeout",
 	"serve.stateless", "serve.title", "serve.watch",
@@ -321,6 +321,7 @@ func withRunning(loaded, running *config.Config) *config.Config {
 	served.Hosts, served.Origins, served.Rate, served.Burst, served.Parallel = from.Hosts, from.Origins, from.Rate, from.Burst, from.Parallel
 	cfg.Serve = &served
 	cfg.Audit, cfg.History, cfg.Trusted, cfg.Log.JSON = running.Audit, running.History, running.Trusted, running.Log.JSON
+	cfg.Logins.Store = running.Logins.Store
 	cfg.Conversation.Identity, cfg.Conversation.Spill = running.Conversation.Identity, running.Conversation.Spill
 	if !served.Converse {
 		cfg.Model = nil // so it need not be valid

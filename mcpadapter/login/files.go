@@ -3,13 +3,8 @@
 package login
 
 import (
-	"bytes"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,11 +25,7 @@ type Files struct {
 	key    func() ([]byte, error)
 }
 
-// The parts of a stored file: this line, the nonce, and the encrypted JSON of a Login.
-const (
-	fileHeader = "consort login 1\n"
-	fileSuffix = ".login"
-)
+const fileSuffix = ".login"
 
 // lockPatience bounds the wait for a process that is renewing the same login.
 const lockPatience = time.Minute
@@ -115,8 +106,7 @@ func (f *Files) Update(ctx context.Context, key Key, change func(*Login) (*Login
 
 // path returns the file of a login. Its name says nothing about the login.
 func (f *Files) path(key Key) string {
-	name := sha256.Sum256([]byte(key.Issuer + "\n" + key.Resource + "\n" + key.Identity))
-	return filepath.Join(f.folder, hex.EncodeToString(name[:16])+fileSuffix)
+	return filepath.Join(f.folder, loginkey.Name(key.Issuer, key.Resource, key.Identity)+fileSuffix)
 }
 
 // read returns the login in a file, nil if there is no file.
@@ -128,16 +118,15 @@ func (f *Files) read(path string) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	box, err := f.box()
+	key, err := f.key()
 	if err != nil {
 		return nil, err
 	}
-	sealed, found := bytes.CutPrefix(raw, []byte(fileHeader))
-	if !found || len(sealed) < box.NonceSize() {
+	text, err := loginkey.Open(key, filepath.Base(path), raw)
+	switch {
+	case errors.Is(err, loginkey.ErrForeign):
 		return nil, fmt.Errorf("%s is not a stored login: remove it and log in again", path)
-	}
-	text, err := box.Open(nil, sealed[:box.NonceSize()], sealed[box.NonceSize():], []byte(filepath.Base(path)))
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("%s cannot be decrypted: it is damaged or was written with another key; use that key, or remove the file and log in again", path)
 	}
 	l := new(Login)
@@ -150,7 +139,7 @@ func (f *Files) read(path string) (*Login, error) {
 // write replaces a file. The name of the file is authenticated too, so that two files
 // cannot be exchanged.
 func (f *Files) write(path string, l *Login) error {
-	box, err := f.box()
+	key, err := f.key()
 	if err != nil {
 		return err
 	}
@@ -158,25 +147,13 @@ func (f *Files) write(path string, l *Login) error {
 	if err != nil {
 		return err
 	}
-	nonce := make([]byte, box.NonceSize())
-	_, _ = rand.Read(nonce) // never fails
-	sealed := append([]byte(fileHeader), nonce...)
-	sealed = box.Seal(sealed, nonce, text, []byte(filepath.Base(path)))
+	sealed, err := loginkey.Seal(key, filepath.Base(path), text)
+	if err != nil {
+		return err
+	}
 	_, err = writefile.Replace(path, &writefile.Options{Sync: true}, func(file *os.File) error {
 		_, err := file.Write(sealed)
 		return err
 	})
 	return err
-}
-
-func (f *Files) box() (cipher.AEAD, error) {
-	key, err := f.key()
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCM(block)
 }

@@ -121,7 +121,7 @@ func (c *Client) orOld(l *Login, rejected Secret, err error) (*Login, error) {
 // refreshStored renews a stored login. No other process renews it at the same time. If
 // one did before, its result is used.
 func (c *Client) refreshStored(ctx context.Context, l *Login, rejected Secret) (*Login, error) {
-	var result *Login
+	var result, renewed *Login
 	var refreshErr error
 	storeErr := c.options.Store.Update(ctx, l.Key, func(now *Login) (*Login, error) {
 		switch {
@@ -131,6 +131,9 @@ func (c *Client) refreshStored(ctx context.Context, l *Login, rejected Secret) (
 		case now.Obtained.Before(l.Obtained): // l could not be stored before
 			now = l
 		}
+		if renewed != nil && now.Obtained.Before(renewed.Obtained) { // another process, which took this one for dead, changed the login
+			return renewed, nil
+		}
 		if now.Ended == "" && now.AccessToken != rejected && now.usable() {
 			result = now
 			return now, nil
@@ -139,7 +142,7 @@ func (c *Client) refreshStored(ctx context.Context, l *Login, rejected Secret) (
 			refreshErr = c.needed("the authorization server ended the login: " + now.Ended)
 			return now, nil
 		}
-		renewed, err := c.refresh(ctx, now)
+		fresh, err := c.refresh(ctx, now)
 		if isCode(err, "invalid_grant") {
 			c.log.Warn("a login has ended", logevent.LoginEnded, zap.String("server", c.key.Resource), zap.String("issuer", now.Issuer), zap.Error(err))
 			refreshErr = c.needed("the authorization server ended the login: " + err.Error())
@@ -149,8 +152,8 @@ func (c *Client) refreshStored(ctx context.Context, l *Login, rejected Secret) (
 			return nil, err
 		}
 		c.log.Debug("a login was renewed", logevent.LoginRenewed, zap.String("server", c.key.Resource), zap.String("issuer", now.Issuer))
-		result = renewed
-		return renewed, nil
+		result, renewed = fresh, fresh
+		return fresh, nil
 	})
 	c.mu.Lock()
 	c.unsaved, c.failed = nil, nil

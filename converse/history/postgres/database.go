@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/internal/sqlstore"
+	"github.com/consort-go/consort/internal/records"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -82,6 +83,10 @@ func (s *Store) Describe(ctx context.Context, conversation string, change histor
 // Ledger returns the ledger in the same schema, which is shared by all programs that
 // use the schema. It is closed with the store.
 func (s *Store) Ledger() budget.Ledger { return sqlstore.Ledger{Store: &s.common} }
+
+// Records returns the records in the same schema that belong to no conversation, such as the
+// logins of a gateway. They are closed with the store.
+func (s *Store) Records() records.Table { return sqlstore.Records{Store: &s.common} }
 
 // database implements [sqlstore.DB].
 type database struct{ store *Store }

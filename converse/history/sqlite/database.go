@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/internal/sqlstore"
+	"github.com/consort-go/consort/internal/records"
 )
 
 // Read implements [history.Log]. It holds one page of canisters in memory at a time,
@@ -68,6 +69,10 @@ func (s *Store) Describe(ctx context.Context, conversation string, change histor
 // Ledger returns the ledger in the same file, which is shared by all programs that use
 // the file. It is closed with the store.
 func (s *Store) Ledger() budget.Ledger { return sqlstore.Ledger{Store: &s.common} }
+
+// Records returns the records in the same file that belong to no conversation, such as the
+// logins of a gateway. They are closed with the store.
+func (s *Store) Records() records.Table { return sqlstore.Records{Store: &s.common} }
 
 // database implements [sqlstore.DB].
 type database struct{ store *Store }

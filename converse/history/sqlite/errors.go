@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/consort-go/consort/converse/history"
 	"modernc.org/sqlite"
@@ -48,6 +49,8 @@ func (s *Store) explain(conversation string, err error) error {
 			return err
 		case s.common.Closed():
 			return history.ErrClosed
+		case strings.Contains(err.Error(), "sql: Scan error"): // tables are STRICT: a value of another type is damaged
+			return &history.CorruptError{Conversation: conversation, Location: s.path, Err: err}
 		}
 		return fmt.Errorf("history/sqlite: %s: %w", s.path, err)
 	}

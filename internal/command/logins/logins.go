@@ -5,6 +5,8 @@ package logins
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,10 +15,13 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/keyring"
 	"github.com/consort-go/consort/internal/loginkey"
+	"github.com/consort-go/consort/internal/loginrecords"
+	"github.com/consort-go/consort/internal/records"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/mcpadapter/login"
 )
@@ -29,6 +34,40 @@ type Logins struct {
 	Config *config.Config
 	File   string // the name of the configuration, for messages
 	Note   func(text string)
+	// History returns the conversation store, for logins that are in it.
+	History func(context.Context) (history.Store, error)
+}
+
+// inHistory reports whether the logins are in the conversation store.
+func (l *Logins) inHistory() bool {
+	h, where := l.Config.History, l.Config.Logins.Store
+	return h != nil && (where == "history" || where == "" && h.Store == config.StorePostgres)
+}
+
+// table returns the records of the conversation store.
+func (l *Logins) table(ctx context.Context) (records.Table, error) {
+	store, err := l.History(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the logins are in the conversation store, which cannot be opened: %w", err)
+	}
+	keeper, ok := store.(interface{ Records() records.Table })
+	if !ok {
+		return nil, errors.New("the conversation store cannot have logins: set [logins] store = \"files\"")
+	}
+	return keeper.Records(), nil
+}
+
+// Check returns an error if the logins are in the conversation store, and cannot be used there:
+// several machines need the same key.
+func Check(ctx context.Context, store login.Store) error {
+	shared, ok := store.(*loginrecords.Store)
+	if !ok {
+		return nil
+	}
+	if err := shared.Check(ctx); err != nil {
+		return exit.Usagef("%w", err)
+	}
+	return nil
 }
 
 // Open returns the stored logins.
@@ -40,6 +79,9 @@ func (l *Logins) Open() (login.Store, error) {
 	key, err := l.key(folder)
 	if err != nil {
 		return nil, err
+	}
+	if l.inHistory() {
+		return loginrecords.New(l.table, key), nil
 	}
 	return login.NewFiles(folder, key), nil
 }
@@ -60,7 +102,14 @@ func (l *Logins) key(folder string) (func() ([]byte, error), error) {
 }
 
 // CanStore reports why a login could not be stored, before the person logs in.
-func (l *Logins) CanStore() error {
+func (l *Logins) CanStore(ctx context.Context) error {
+	if l.inHistory() {
+		store, err := l.Open()
+		if err != nil {
+			return err
+		}
+		return Check(ctx, store)
+	}
 	folder, err := histories.StateFile("logins")
 	if err != nil {
 		return nil // Open says so

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"testing"
+	"time"
+)
+
+// Hurry makes holders beat, and those that do not stale, quickly until the test ends.
+func Hurry(t *testing.T) {
+	beat, stale := beatEvery, staleAfter
+	beatEvery, staleAfter = 20*time.Millisecond, 400*time.Millisecond
+	t.Cleanup(func() { beatEvery, staleAfter = beat, stale })
+}
+
+// LockOnly locks a record as a process does that then dies.
+func LockOnly(t *testing.T, r Records, name string) (store func(after string) bool) {
+	h, err := r.lock(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(after string) bool {
+		stored, err := h.store(t.Context(), []byte(after))
+		if err != nil {
+			t.Error(err)
+		}
+		return stored
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
+)
+
+// TestServeLoginsOfTwoMachines: of two gateways with one database, one uses the login that a
+// person made at the other one. A machine with another key does not start.
+func TestServeLoginsOfTwoMachines(t *testing.T) {
+	t.Setenv("CONSORT_LOGIN_KEY", strings.Repeat("k", 32))
+	asked, path := ownLogins(t)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := filepath.Join(t.TempDir(), "talks.db")
+	path = file(t, string(text)+"[history]\npath = \""+database+"\"\n[logins]\nstore = \"history\"\n")
+	logIn(t, path)
+	one := serveWith(t, run{env: []string{"XDG_STATE_HOME=" + t.TempDir()}}, true, "--config", path)
+	other := serveWith(t, run{env: []string{"XDG_STATE_HOME=" + t.TempDir()}}, true, "--config", path)
+	p := newVisitor(t)
+	ada := one.visiting(adasToken, func(link string) string {
+		go func() {
+			if status, text := p.open(link, adasToken); status != http.StatusOK {
+				t.Errorf("the page: %d %s", status, text)
+			}
+		}()
+		return "accept"
+	})
+	said := called(t, ada, "notes__write", "{}")
+	if again := called(t, other.connect(adasToken), "notes__write", "{}"); !strings.HasPrefix(said, "login ") || again != said {
+		t.Errorf("at one: %s, at the other: %s", said, again)
+	}
+	if n := asked.Count("/authorize"); n != 2 { // the user of the program, and ada
+		t.Errorf("people were asked %d times", n)
+	}
+	other.signal(os.Interrupt)
+	io.Copy(io.Discard, other.said)
+	if err := other.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	one.signal(os.Interrupt)
+	one.ends(exit.Done)
+	if list := consort(t, "logins", "--config", path).expect(t, exit.Done); !strings.Contains(list.stdout, "notes") {
+		t.Error(list.stdout)
+	}
+	t.Setenv("CONSORT_LOGIN_KEY", strings.Repeat("x", 32))
+	refused := consort(t, "serve", "--config", path).expect(t, exit.Usage)
+	contains(t, "another key", refused.stderr, "another key", "CONSORT_LOGIN_KEY")
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loginrecords_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/converse/history/postgres"
+	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/loginrecords"
+	"github.com/consort-go/consort/internal/records"
+	"github.com/consort-go/consort/internal/testing/authserver"
+	"github.com/consort-go/consort/internal/testing/pgtest"
+	"github.com/consort-go/consort/mcpadapter/login"
+)
+
+// table opens a database as a process does.
+func table(t *testing.T, place string) records.Table {
+	t.Helper()
+	var store interface {
+		Records() records.Table
+		Close() error
+	}
+	var err error
+	if strings.HasPrefix(place, "/") {
+		store, err = sqlite.Open(place, nil)
+	} else {
+		store, err = postgres.Open(t.Context(), place, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store.Records()
+}
+
+// open returns the logins in a database with the key of a text.
+func open(t *testing.T, place, text string) *loginrecords.Store {
+	t.Helper()
+	in := table(t, place)
+	return loginrecords.New(func(context.Context) (records.Table, error) { return in, nil },
+		func() ([]byte, error) { return login.KeyFromText(strings.Repeat(text, 32)) })
+}
+
+// clientOf returns a client of a server with the logins of a store.
+func clientOf(t *testing.T, server string, store login.Store) *login.Client {
+	t.Helper()
+	c, err := login.New(&login.Options{URL: server, Identity: "ada", Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func update(t *testing.T, store login.Store, l *login.Login, now *login.Login) {
+	t.Helper()
+	if err := store.Update(t.Context(), l.Key, func(*login.Login) (*login.Login, error) { return now, nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMachinesShareLogins: a login at one machine is used by the others, and 8 processes with an
+// expired token make one refresh and ask the person once.
+func TestMachinesShareLogins(t *testing.T) {
+	for name, place := range map[string]func() string{
+		"SQLite": func() string { return filepath.Join(t.TempDir(), "talks.db") }, "PostgreSQL": func() string { return pgtest.DSN(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := place()
+			s, server := authserver.Start(t, authserver.Behaviour{}, http.NotFoundHandler())
+			store := open(t, at, "k")
+			l, err := clientOf(t, server, store).Login(t.Context(), &login.Prompt{Visit: func(_ context.Context, address string) error {
+				response, err := http.Get(authserver.Redirect(t, http.DefaultTransport, address).String())
+				if err == nil {
+					response.Body.Close()
+				}
+				return err
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if token, err := clientOf(t, server, open(t, at, "k")).Token(t.Context()); err != nil || token != string(l.AccessToken) {
+				t.Errorf("another machine: %v", err)
+			}
+			old := *l
+			old.Expiry = time.Now().Add(-time.Minute)
+			update(t, store, l, &old)
+			var processes sync.WaitGroup
+			for range 8 {
+				processes.Go(func() {
+					cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMachine$")
+					cmd.Env = append(os.Environ(), "LOGIN_PLACE="+at, "LOGIN_SERVER="+server)
+					out, err := cmd.CombinedOutput()
+					_, token, _ := strings.Cut(string(out), "token=")
+					token, _, _ = strings.Cut(token, "\n")
+					if err != nil || !s.Accepts(token, server) {
+						t.Errorf("a process ended with %v: %s", err, out)
+					}
+				})
+			}
+			processes.Wait()
+			if refreshed, asked := s.Count("/token refresh_token"), s.Count("/authorize"); refreshed != 1 || asked != 1 {
+				t.Errorf("%d refreshes, and the person was asked %d times", refreshed, asked)
+			}
+			update(t, store, l, nil)
+			if _, err := clientOf(t, server, open(t, at, "k")).Token(t.Context()); err == nil {
+				t.Error("after a logout at one machine, another one has a token")
+			}
+		})
+	}
+}
+
+// TestMachine is one of the processes of TestMachinesShareLogins.
+func TestMachine(t *testing.T) {
+	place := os.Getenv("LOGIN_PLACE")
+	if place == "" {
+		return
+	}
+	token, err := clientOf(t, os.Getenv("LOGIN_SERVER"), open(t, place, "k")).Token(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("token=%s\n", token)
+}
+
+// TestAnotherKey: a machine with another key is told so, before it asks a person to log in, and
+// changes nothing. The database has no token in plain text, and no login under another name.
+func TestAnotherKey(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "talks.db")
+	ours := open(t, at, "k")
+	a := &login.Login{Key: login.Key{Issuer: "https://i", Resource: "https://r", Identity: "ada"}, AccessToken: "secret-access-token"}
+	b := &login.Login{Key: login.Key{Issuer: "https://i", Resource: "https://r", Identity: "ben"}, AccessToken: "secret-access-token"}
+	update(t, ours, a, a)
+	update(t, ours, b, b)
+	other := open(t, at, "x")
+	for what, err := range map[string]error{
+		"Check":  other.Check(t.Context()),
+		"Update": other.Update(t.Context(), a.Key, func(*login.Login) (*login.Login, error) { t.Error("it is changed"); return nil, nil }),
+		"List":   func() error { _, err := other.List(t.Context()); return err }(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "another key") || !strings.Contains(err.Error(), "CONSORT_LOGIN_KEY") {
+			t.Errorf("%s with another key: %v", what, err)
+		}
+	}
+	in := table(t, at)
+	stored, err := in.All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for name, sealed := range stored {
+		if bytes.Contains(sealed, []byte("secret-access-token")) || strings.Contains(name, "ada") {
+			t.Errorf("%s is in plain text", name)
+		}
+		if name != "key" {
+			names = append(names, name)
+		}
+	}
+	if all, err := ours.List(t.Context()); err != nil || len(all) != 2 || len(names) != 2 {
+		t.Fatalf("%d logins, %d records, %v", len(all), len(names), err)
+	}
+	if err := in.Update(t.Context(), names[0], func([]byte) ([]byte, error) { return stored[names[1]], nil }); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := ours.List(t.Context()); err == nil || len(all) != 1 {
+		t.Errorf("with the login of another identity in its place: %d logins, %v", len(all), err)
+	}
+}
