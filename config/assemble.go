@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
 
 	"github.com/consort-go/consort/config/internal/clean"
@@ -129,6 +130,7 @@ type Assembly struct {
 
 	fallbacks *converse.ModelChain // of the model; nil if it has none
 	certified [][]invoker.Value    // per client that is identified by a certificate
+	issuer    *serve.OIDC          // of the tokens of served clients; may be nil
 	closers   []func() error       // run in reverse order, after the roster is closed
 	servers   []named              // without the disabled ones
 	former    []named              // of the assembly before

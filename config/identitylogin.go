@@ -4,9 +4,12 @@ package config
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/consort-go/consort/ensemble"
@@ -127,10 +130,71 @@ func (s *shared) newLoginPages(o *AssembleOptions) *loginpages.Pages {
 			defer s.loggingIn.Unlock()
 			return s.pagesAt
 		},
+		SignsIn: func() bool { return s.latest.Load().signsIn() },
+		SignIn: func(ctx context.Context, callback string) (*login.Redirect, error) {
+			return s.latest.Load().signIn(ctx, callback)
+		},
 		Identify: func(next http.Handler) http.Handler {
 			s.loggingIn.Lock()
 			defer s.loggingIn.Unlock()
 			return s.identify(next)
 		},
 	})
+}
+
+// signsIn reports whether people can show who they are at the issuer of their tokens.
+func (a *Assembly) signsIn() bool {
+	return a != nil && a.issuer != nil && a.issuer.ClientID.Reveal() != "" && a.Serve.ResourceMetadata != nil
+}
+
+// signIn begins a login at the issuer of clients' tokens, whose result is a token for the gateway
+// itself.
+func (a *Assembly) signIn(ctx context.Context, callback string) (*login.Redirect, error) {
+	if !a.signsIn() {
+		return nil, errors.New("people cannot log in at the issuer: set serve.oidc.client_id")
+	}
+	o, own := a.issuer, a.Serve.ResourceMetadata
+	issuer := o.Issuer.Reveal()
+	client, err := login.New(&login.Options{
+		URL: own.Resource, Issuer: issuer, ClientID: o.ClientID.Reveal(), ClientSecret: login.Secret(o.ClientSecret.Reveal()),
+		Scopes: own.Scopes, Logger: a.Logger,
+		HTTP: &http.Client{Transport: &ownMetadata{resource: own.Resource, issuer: issuer, next: http.DefaultTransport}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return client.Begin(ctx, callback)
+}
+
+// ownMetadata answers the requests for the metadata of the gateway itself, which may not reach
+// its own address, and passes on all others.
+type ownMetadata struct {
+	resource, issuer string
+	next             http.RoundTripper
+}
+
+func (m *ownMetadata) RoundTrip(r *http.Request) (*http.Response, error) {
+	own, err := url.Parse(m.resource)
+	switch {
+	case err != nil || r.URL.Scheme != own.Scheme || r.URL.Host != own.Host:
+	case r.URL.Path == own.Path:
+		return m.answer(r, http.StatusUnauthorized, "")
+	case strings.HasPrefix(r.URL.Path, "/.well-known/oauth-protected-resource"):
+		text, err := json.Marshal(map[string]any{"resource": m.resource, "authorization_servers": []string{m.issuer}})
+		if err != nil {
+			return nil, err
+		}
+		return m.answer(r, http.StatusOK, string(text))
+	}
+	return m.next.RoundTrip(r)
+}
+
+func (m *ownMetadata) answer(r *http.Request, status int, text string) (*http.Response, error) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)),
+	}, nil
 }

@@ -146,6 +146,10 @@ func (s *secrets) serve(served *serve.Options) {
 		s.credential(client.Token.Reveal())
 		s.trusted(client.Trusted)
 	}
+	if o := served.OIDC; o != nil {
+		s.add(o.Issuer, o.Audience, o.ClientID, o.ClientSecret)
+		s.credential(o.ClientSecret.Reveal())
+	}
 	if m := served.ResourceMetadata; m != nil {
 		s.add(m.Resource)
 		s.add(m.AuthorizationServers...)

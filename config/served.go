@@ -84,6 +84,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		with.Own, err = a.conversations(o)
 	}
 	made, problems := serving.New(s, with)
+	a.issuer = s.OIDC
 	a.Serve, a.ServeGRPC, a.certified = made.MCP, made.GRPC, made.Certified
 	return errors.Join(problems, err)
 }

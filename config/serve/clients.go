@@ -136,4 +136,8 @@ type OIDC struct {
 	Name string
 	// Trusted are the claims that become trusted values, by the name of the value.
 	Trusted map[string]string
+	// ClientID and ClientSecret are those of the gateway's own pages at the issuer, where people
+	// show who they are before they log in at a server. Without ClientID they cannot, and enter
+	// the token of their client; ClientSecret is empty for a public client.
+	ClientID, ClientSecret values.Value
 }

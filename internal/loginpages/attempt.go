@@ -47,6 +47,7 @@ type attempt struct {
 
 	mu        sync.Mutex
 	redirect  *login.Redirect // nil before the person agreed
+	proof     *signIn         // nil unless the person shows who they are at the issuer
 	wrong     int
 	completed []func() // tell clients that the interaction is complete
 }

@@ -46,6 +46,7 @@ func (n notice) body() string  { return filled("<p>%s</p>", n.Text) }
 type question struct {
 	Server, Client string
 	Known          bool   // the browser belongs to the client
+	SignsIn        bool   // the person can log in at the issuer of the client's token
 	Problem        string // with the last answer
 }
 
@@ -58,9 +59,12 @@ func (q question) body() string {
 	if q.Problem != "" {
 		b.WriteString(filled(`<p class="problem" role="alert">It was refused: %s.</p>`, q.Problem))
 	}
+	if !q.Known && q.SignsIn {
+		b.WriteString(`<form method="post"><p>First show that it is yours, with the account with which your client is logged in at this gateway:</p><button type="submit" name="issuer" value="yes" autofocus>Log in at the gateway</button></form><p>If your client has a token of its own instead:</p>`)
+	}
 	b.WriteString(`<form method="post">`)
 	if !q.Known {
-		b.WriteString(`<p><label>The token with which your client logs in at this gateway, to show that it is yours:<input type="password" name="token" autocomplete="off" required autofocus></label></p>`)
+		b.WriteString(`<p><label>The token with which your client logs in at this gateway, to show that it is yours:<input type="password" name="token" autocomplete="off" required></label></p>`)
 	}
 	b.WriteString(filled(`<button type="submit">Log in at %s</button></form>`, q.Server))
 	return b.String()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/login"
 	"go.uber.org/zap"
 )
 
@@ -23,7 +24,9 @@ const Path = "/login/"
 
 const (
 	callbackPath = Path + "callback"
+	signInPath   = Path + "issuer" // the callback of a login at the issuer of clients' tokens
 	cookieName   = "consort_login"
+	signInCookie = "consort_sign_in"
 	maxForm      = 64 << 10
 )
 
@@ -37,6 +40,11 @@ type Options struct {
 	Identify func(next http.Handler) http.Handler
 	// Identity returns the identity of the logins of a context.
 	Identity func(ctx context.Context) (identity string, ok bool)
+	// SignsIn reports whether people can show who they are with a login at the issuer of their
+	// clients' tokens, and SignIn begins it: its result is a token for the gateway. Both may be
+	// nil.
+	SignsIn func() bool
+	SignIn  func(ctx context.Context, callback string) (*login.Redirect, error)
 	// Logger logs logins; may be nil.
 	Logger *zap.Logger
 }
@@ -82,7 +90,9 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == callbackPath && r.Method == http.MethodGet:
 		p.callback(w, r)
-	case r.URL.Path == callbackPath, r.Method != http.MethodGet && r.Method != http.MethodPost:
+	case r.URL.Path == signInPath && r.Method == http.MethodGet:
+		p.signedIn(w, r)
+	case r.URL.Path == callbackPath, r.URL.Path == signInPath, r.Method != http.MethodGet && r.Method != http.MethodPost:
 		header.Set("Allow", "GET")
 		p.show(w, http.StatusMethodNotAllowed, notice{Title: "Not allowed", Text: "The method is not allowed."})
 	default:
@@ -99,7 +109,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Pages) link(w http.ResponseWriter, r *http.Request, a *attempt) {
 	known := p.identityOf(r) == a.request.Identity
 	if r.Method == http.MethodGet {
-		p.show(w, http.StatusOK, question{Server: a.request.Server, Client: a.request.Client, Known: known})
+		p.show(w, http.StatusOK, p.question(a, known, ""))
 		return
 	}
 	if !p.isOwnForm(r) {
@@ -111,9 +121,13 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, a *attempt) {
 		p.show(w, http.StatusBadRequest, notice{Title: "Refused", Text: "The form cannot be read."})
 		return
 	}
+	if !known && r.PostForm.Has("issuer") && p.signsIn() {
+		p.signIn(w, r, a)
+		return
+	}
 	if !known {
 		if err := p.prove(r, a); err != nil {
-			p.show(w, http.StatusForbidden, question{Server: a.request.Server, Client: a.request.Client, Problem: err.Error()})
+			p.show(w, http.StatusForbidden, p.question(a, false, err.Error()))
 			return
 		}
 		p.remember(w, a.request.Identity)
@@ -125,6 +139,13 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, a *attempt) {
 		return
 	}
 	http.Redirect(w, r, redirect.URL, http.StatusSeeOther)
+}
+
+func (p *Pages) signsIn() bool { return p.options.SignsIn != nil && p.options.SignsIn() }
+
+// question returns the page of a link.
+func (p *Pages) question(a *attempt, known bool, problem string) question {
+	return question{Server: a.request.Server, Client: a.request.Client, Known: known, SignsIn: p.signsIn(), Problem: problem}
 }
 
 // prove checks that the token of a form belongs to the identity of an attempt.

@@ -30,6 +30,8 @@ func oidcFields(o *serve.OIDC) []grammar.Field {
 		grammar.Key("scopes", grammar.Each(&o.Scopes, grammar.Text)),
 		grammar.Key("name", grammar.Text(&o.Name)),
 		grammar.Key("trusted", grammar.ByName(&o.Trusted, grammar.Text[string], plaintext.TrustedName)),
+		grammar.Key("client_id", grammar.Expanded(&o.ClientID)),
+		grammar.Key("client_secret", grammar.Secret(&o.ClientSecret)),
 	}
 }
 
@@ -40,6 +42,9 @@ func checkOIDC(o *serve.OIDC, r *grammar.Reader, n *document.Node) {
 	}
 	if audience == nil {
 		r.Missing(n, "audience", `missing: expected what the claim aud of tokens for this server contains, such as audience = "https://tools.example.com/mcp"`)
+	}
+	if n.Member("client_secret") != nil && n.Member("client_id") == nil {
+		r.Missing(n, "client_id", "missing: expected the ID that client_secret belongs to")
 	}
 	trusted := n.Member("trusted")
 	for _, name := range []string{"iss", "sub"} {
