@@ -4,11 +4,14 @@ package console_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,8 +19,10 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 )
 
@@ -197,32 +202,71 @@ func TestLiveTextBeforeThePage(t *testing.T) {
 	until(t, s, ada, path, "It rains in Bergen today.")
 }
 
-// A list finds conversations by tool and failure, and continues where it stopped.
+// atOnce is a store whose conversations have all changed at the same time, as after an import.
+type atOnce struct{ history.Store }
+
+func (s atOnce) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		all := filter
+		all.Until, all.Limit = time.Time{}, 0
+		var list []history.Info
+		for info, err := range s.Store.List(ctx, all) {
+			if err != nil && !yield(info, err) {
+				return
+			}
+			if info.Changed = time.Unix(1e9, 0); filter.Match(info) {
+				list = append(list, info)
+			}
+		}
+		slices.SortFunc(list, history.Info.Compare)
+		for i, info := range list {
+			if filter.Limit > 0 && i == filter.Limit || !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A list finds conversations by tool, failure and cost, and continues where it stopped, also
+// among conversations that changed at the same time. It shows what has matched.
 func TestHistoryPages(t *testing.T) {
-	s := consolestage.Start(t, consolestage.Options{})
+	memory := history.NewMemory()
 	for i := range 120 {
 		call := canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "i", Name: fmt.Sprintf("tool_%d", i%2), Arguments: "{}"}
 		code := map[bool]string{true: "TIMEOUT"}[i%3 == 0]
-		stored(t, s.Store, fmt.Sprintf("c%03d", i), "owner-ada", canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("x")},
-			canister.Assistant{Head: canister.Head{ID: "a"}}, call, canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Code: code},
+		stored(t, memory, fmt.Sprintf("c%03d", i), "owner-ada", canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("x")},
+			canister.Assistant{Head: canister.Head{ID: "a"}, Model: "m", Usage: &canister.Usage{Input: int64(i)}}, call, canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Code: code},
 			canister.Assistant{Head: canister.Head{ID: "b"}, Content: canister.Texts("y")})
 	}
-	ada := s.Login(t, consolestage.Ada)
-	link, older := regexp.MustCompile(`/console/conversations/(c\d+)"`), regexp.MustCompile(`href="/console(/conversations\?[^"]*before=[^"]*)"`)
-	for query, want := range map[string]int{"": 120, "tool=tool_1": 60, "failed=1": 40, "failed=1&tool=tool_1": 20} {
-		seen := map[string]bool{}
-		for path := "/conversations?" + query; path != ""; {
-			page := ada.Get(path).Text
-			for _, found := range link.FindAllStringSubmatch(page, -1) {
-				seen[found[1]] = true
+	prices := &budget.Policy{Prices: map[string]budget.Price{"m": {Input: 1_000_000 * budget.Unit}}, Currency: "EUR"}
+	for name, store := range map[string]history.Store{"in order": memory, "at once": atOnce{memory}} {
+		s := consolestage.Start(t, consolestage.Options{Store: store, Budget: prices})
+		ada := s.Login(t, consolestage.Ada)
+		link, older := regexp.MustCompile(`/console/conversations/(c\d+)"`), regexp.MustCompile(`href="/console(/conversations\?[^"]*before=[^"]*)"`)
+		for query, want := range map[string]struct {
+			n       int
+			passage string
+		}{
+			"": {120, ""}, "tool=tool_1": {60, "<mark>tool_1</mark>"}, "failed=1": {40, "<mark>TIMEOUT</mark>"}, "failed=1&tool=tool_1": {20, "<mark>TIMEOUT</mark>"},
+			"cost=100": {20, "EUR</mark>"}, "q=y": {120, "<mark>y</mark>"}, "q=y&tool=tool_0&cost=100": {10, "<mark>tool_0</mark>"}, "cost=none": {0, "not an amount"},
+		} {
+			seen := map[string]bool{}
+			for path := "/conversations?" + query; path != ""; {
+				page := ada.Get(path).Text
+				if !strings.Contains(page, want.passage) {
+					t.Errorf("%s, %q: a page lacks %s:\n%s", name, query, want.passage, page)
+				}
+				for _, found := range link.FindAllStringSubmatch(page, -1) {
+					seen[found[1]] = true
+				}
+				path = ""
+				if next := older.FindStringSubmatch(page); next != nil {
+					path = strings.ReplaceAll(next[1], "&amp;", "&")
+				}
 			}
-			path = ""
-			if next := older.FindStringSubmatch(page); next != nil {
-				path = strings.ReplaceAll(next[1], "&amp;", "&")
+			if len(seen) != want.n {
+				t.Errorf("%s, %q finds %d, want %d", name, query, len(seen), want.n)
 			}
-		}
-		if len(seen) != want {
-			t.Errorf("%q finds %d, want %d", query, len(seen), want)
 		}
 	}
 }

@@ -24,6 +24,9 @@ const spendDays = 30
 // spendTime bounds how long it may look into conversations.
 const spendTime = 3 * time.Second
 
+// maxSpent bounds the conversations whose costs are added up.
+const maxSpent = 5000
+
 // amount is a sum of tokens, money and calls.
 type amount struct {
 	tokens, calls int64
@@ -53,7 +56,7 @@ func (c recordPages) spent(ctx context.Context, p *person, since time.Time) *spe
 	if c.console.Store == nil || p.Role < Operate && p.Owner == "" {
 		return s
 	}
-	filter := history.Filter{Since: since, Limit: maxScanned}
+	filter := history.Filter{Since: since, Limit: maxSpent}
 	if p.Role < Operate {
 		filter.Owner = p.Owner
 	}

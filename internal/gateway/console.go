@@ -232,18 +232,7 @@ func (s clientsOf) Info(ctx context.Context, conversation string) (history.Info,
 
 // List implements [history.Store].
 func (s clientsOf) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
-	return func(yield func(history.Info, error) bool) {
-		limit, n := filter.Limit, 0
-		filter.Limit = 0
-		for info, err := range s.Store.List(ctx, filter) {
-			if err == nil && !s.shows(info) {
-				continue
-			}
-			if n++; !yield(info, err) || n == limit {
-				return
-			}
-		}
-	}
+	return histories.ListOnly(ctx, s.Store, filter, s.shows)
 }
 
 // roleOf returns the role of a client.

@@ -33,16 +33,41 @@ func Served(info history.Info) bool { return strings.HasPrefix(info.Owner, confi
 
 // List implements [history.Store].
 func (s ClientsOnly) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	return ListOnly(ctx, s.Store, filter, func(info history.Info) bool { return strings.HasPrefix(info.Owner, s.Owner("")) })
+}
+
+// ListOnly lists the conversations of a store that match a filter and that keep accepts. It
+// does not load all of them if the filter has a limit.
+func ListOnly(ctx context.Context, store history.Store, filter history.Filter, keep func(history.Info) bool) iter.Seq2[history.Info, error] {
 	return func(yield func(history.Info, error) bool) {
-		limit, n := filter.Limit, 0
-		filter.Limit = 0
-		for info, err := range s.Store.List(ctx, filter) {
-			if err == nil && !strings.HasPrefix(info.Owner, s.Owner("")) {
-				continue
+		type one struct {
+			info history.Info
+			err  error
+		}
+		limit := filter.Limit
+		for filter.Limit *= 2; ; filter.Limit *= 4 {
+			var list []one
+			all, n := 0, 0
+			for info, err := range store.List(ctx, filter) {
+				if all++; err != nil || keep(info) {
+					list = append(list, one{info, err})
+				}
+				if err == nil && keep(info) {
+					n++
+				}
+				if limit > 0 && n == limit {
+					break
+				}
 			}
-			if n++; !yield(info, err) || n == limit {
-				return
+			if limit > 0 && n < limit && all >= filter.Limit && ctx.Err() == nil {
+				continue // there are more
 			}
+			for _, one := range list {
+				if !yield(one.info, one.err) {
+					return
+				}
+			}
+			return
 		}
 	}
 }

@@ -21,7 +21,8 @@
 // table and the row.
 //
 // A search finds words anywhere in a text, also within longer words, as in the other
-// stores. The server scans all texts for it, which takes about 2 s for each GiB. If an
+// stores. With a limit it looks at the latest conversations first. Otherwise the server scans
+// all texts, which takes about 2 s for each GiB. If an
 // index of pg_trgm exists, it is used: docs/stores.md says how to create one, and
 // its cost.
 //

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
@@ -31,6 +32,7 @@ type Store struct {
 	read  *sql.DB // read-only connections
 
 	statements *statements // of read
+	isOrdered  atomic.Bool // the index of the order of lists exists
 
 	jobs  chan *job
 	close func() error // runs once

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/storetest"
+)
+
+// crowded returns a store with many conversations, whose texts the store has indexed except
+// the last ones.
+func crowded(t *testing.T, n int) *Store {
+	t.Helper()
+	s := open(t)
+	var all sync.WaitGroup
+	for worker := range 64 {
+		all.Go(func() {
+			for i := worker; i < n; i += 64 {
+				words := fmt.Sprintf("number %d", i)
+				for word, has := range map[string]bool{"often": i%2 == 0, "seldom": i%500 == 7, "early": i < 60} {
+					if has {
+						words += " " + word
+					}
+				}
+				if err := s.Append(t.Context(), fmt.Sprintf("c%04d", i), 0, storetest.Says("u", words)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return s
+}
+
+// A list with a limit is the beginning of the list without one, and a list reads the
+// conversations in its order instead of sorting them.
+func TestLimitedLists(t *testing.T) {
+	s := crowded(t, orderedFrom+50)
+	everything := listed(t, s, history.Filter{})
+	for _, text := range []string{"", "often", "seldom", "often number", "seldom number", "early", "early often", "often 7", "7", "absent", "number absent"} {
+		for _, until := range []string{"", everything[10], everything[len(everything)-80]} {
+			filter := history.Filter{Text: text}
+			if until != "" {
+				info, err := s.Info(t.Context(), until)
+				if err != nil {
+					t.Fatal(err)
+				}
+				filter.Until = info.Changed
+			}
+			want := listed(t, s, filter)
+			for _, limit := range []int{1, 5, 50} {
+				filter.Limit = limit
+				if got := listed(t, s, filter); !slices.Equal(got, want[:min(limit, len(want))]) {
+					t.Errorf("%+v lists %q, want the beginning of %q", filter, got, want)
+				}
+			}
+		}
+	}
+	plan := ""
+	statement, args := (&lookup{filter: history.Filter{Until: time.Now(), Owner: "o"}}).statement()
+	rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		plan += detail + "\n"
+	}
+	if !strings.Contains(plan, "conversations_changed") || strings.Contains(plan, "TEMP B-TREE") || rows.Err() != nil {
+		t.Errorf("the plan is %s, %v", plan, rows.Err())
+	}
+}
+
+func listed(t *testing.T, s *Store, filter history.Filter) (ids []string) {
+	t.Helper()
+	for info, err := range s.List(t.Context(), filter) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, info.ID)
+	}
+	return ids
+}

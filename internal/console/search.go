@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/histories"
+)
+
+// Bounds of a list of conversations. A search that needs more time continues on another page.
+const (
+	pageSize  = 50
+	batchSize = 300                    // conversations that are searched at a time
+	wordTime  = 60 * time.Millisecond  // for all conversations, before they are searched in batches
+	scanTime  = 60 * time.Millisecond  // for batches, and then for passages
+	lookTime  = 400 * time.Millisecond // for looking into conversations for calls and costs
+	hitsShown = 2                      // of each conversation
+)
+
+// place is a place in the order of lists: after a conversation. Zero is the beginning.
+type place struct {
+	changed time.Time
+	id      string
+}
+
+func placeOf(info history.Info) place { return place{info.Changed, info.ID} }
+
+func (at place) isZero() bool { return at.changed.IsZero() }
+
+// precedes reports whether a conversation comes after the place.
+func (at place) precedes(info history.Info) bool {
+	return at.isZero() || history.Info{ID: at.id, Changed: at.changed}.Compare(info) < 0
+}
+
+// query says which conversations a list has.
+type query struct {
+	text, owner, tag, tool, cost string
+	failed, open                 bool
+	before                       place
+	further                      bool   // the search was cut off before
+	wrong                        string // what is wrong with a field
+	least                        budget.Money
+}
+
+func queryOf(r *http.Request) query {
+	v := r.URL.Query()
+	q := query{text: v.Get("q"), owner: v.Get("owner"), tag: v.Get("tag"), tool: v.Get("tool"), cost: v.Get("cost"),
+		failed: v.Get("failed") != "", open: v.Get("open") != "", further: v.Get("further") != ""}
+	q.before.changed, _ = time.Parse(time.RFC3339Nano, v.Get("before")) // an invalid one is like none
+	q.before.id = v.Get("after")
+	if q.cost != "" {
+		var err error
+		if q.least, err = budget.ParseMoney(q.cost); err != nil {
+			q.wrong = "The cost is not an amount, such as 0.25."
+		}
+	}
+	return q
+}
+
+// address returns the path of the list.
+func (q query) address() string {
+	v := url.Values{}
+	for name, value := range map[string]string{"q": q.text, "owner": q.owner, "tag": q.tag, "tool": q.tool, "cost": q.cost, "after": q.before.id} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	for name, on := range map[string]bool{"failed": q.failed, "open": q.open, "further": q.further} {
+		if on {
+			v.Set(name, "1")
+		}
+	}
+	if !q.before.isZero() {
+		v.Set("before", q.before.changed.UTC().Format(time.RFC3339Nano))
+	}
+	return Prefix + "/conversations?" + v.Encode()
+}
+
+// looks reports whether a list must look into conversations.
+func (q query) looks() bool { return q.tool != "" || q.failed || q.least > 0 }
+
+// listed is one conversation of a list.
+type listed struct {
+	history.Info
+	hits []histories.Hit
+}
+
+// found is a part of a list.
+type found struct {
+	list []listed
+	next place // where the list continues; zero at its end
+	cut  bool  // the time was up before the page was full
+	err  error // about conversations that cannot be read
+}
+
+// find returns the conversations of a query that a person may see.
+func (c conversationPages) find(ctx context.Context, p *person, q query) (f found) {
+	filter := history.Filter{Text: q.text, Owner: q.owner, Open: q.open}
+	if q.tag != "" {
+		filter.Tags = []string{q.tag}
+	}
+	if p.Role < Operate {
+		filter.Owner = p.Owner
+	}
+	if c.console.Store == nil || q.wrong != "" || p.Role < Operate && p.Owner == "" {
+		return f
+	}
+	filter.Text = strings.TrimSpace(filter.Text + " " + q.tool) // of calls
+	s := &search{console: c.console, filter: filter, at: q.before, inBatches: q.further || filter.Text == ""}
+	ends := c.console.Now().Add(scanTime)
+	if q.looks() {
+		ends = c.console.Now().Add(lookTime)
+	}
+	for !s.isDone && ctx.Err() == nil {
+		batch := s.next(ctx)
+		for i, info := range batch {
+			hits, ok := c.look(ctx, info, q)
+			if ok {
+				f.list = append(f.list, listed{info, hits})
+			}
+			if f.next = placeOf(info); len(f.list) == pageSize {
+				if s.isDone && i == len(batch)-1 {
+					f.next = place{}
+				}
+				c.addPassages(ctx, f.list, (history.Filter{Text: q.text}).Words())
+				return f
+			}
+			if f.cut = q.looks() && c.console.Now().After(ends); f.cut {
+				break
+			}
+		}
+		if !f.cut {
+			f.next, f.cut = s.at, !s.isDone && c.console.Now().After(ends)
+		}
+		if f.cut {
+			break
+		}
+	}
+	if f.err = s.err; s.isDone && !f.cut {
+		f.next = place{}
+	}
+	c.addPassages(ctx, f.list, (history.Filter{Text: q.text}).Words())
+	return f
+}
+
+// search reads the conversations that match a filter, in parts.
+type search struct {
+	console   *Console
+	filter    history.Filter
+	at        place
+	inBatches bool // the words are looked for in some conversations at a time
+	isDone    bool
+	err       error
+}
+
+// next returns the next conversations, at most batchSize, and moves on. The words are looked
+// for in all conversations at first, for as long as that is quick.
+func (s *search) next(ctx context.Context) []history.Info {
+	if !s.inBatches {
+		bounded, cancel := context.WithTimeout(ctx, wordTime)
+		list, isLast, err := s.read(bounded, s.filter, pageSize)
+		cancel()
+		if bounded.Err() == nil {
+			s.move(list, isLast, err)
+			return list
+		}
+		s.inBatches = true
+	}
+	filter := s.filter
+	filter.Text = ""
+	size := batchSize
+	if s.filter.Text == "" {
+		size = pageSize
+	}
+	batch, isLast, err := s.read(ctx, filter, size)
+	list := batch
+	if s.filter.Text != "" && len(batch) > 0 {
+		list = s.having(ctx, batch)
+	}
+	s.move(batch, isLast, err)
+	return list
+}
+
+// move moves behind the conversations that were read.
+func (s *search) move(list []history.Info, isLast bool, err error) {
+	if err != nil {
+		s.err = err
+	}
+	if s.isDone = isLast; len(list) > 0 {
+		s.at = placeOf(list[len(list)-1])
+	}
+}
+
+// having returns those conversations of a batch that have the words. Others can have
+// changed at the same time as the first or the last one.
+func (s *search) having(ctx context.Context, batch []history.Info) (list []history.Info) {
+	filter := s.filter
+	filter.Since, filter.Until = batch[len(batch)-1].Changed, batch[0].Changed.Add(1)
+	for filter.Limit = len(batch); ; filter.Limit *= 4 {
+		all := 0
+		list = nil
+		for info, err := range s.console.Store.List(ctx, filter) {
+			if all++; err != nil {
+				s.err = err
+			} else if slices.ContainsFunc(batch, func(one history.Info) bool { return one.ID == info.ID }) {
+				list = append(list, info)
+			}
+		}
+		if all < filter.Limit || len(list) == len(batch) || ctx.Err() != nil {
+			return list
+		}
+	}
+}
+
+// read returns at most n conversations after the place. Several can have changed at the same
+// time as the last one of the page before.
+func (s *search) read(ctx context.Context, filter history.Filter, n int) (list []history.Info, isLast bool, err error) {
+	if !s.at.isZero() {
+		filter.Until = s.at.changed.Add(1) // it is exclusive
+	}
+	for filter.Limit = n + 2; ; filter.Limit *= 4 {
+		all := 0
+		list, err = nil, nil
+		for info, failed := range s.console.Store.List(ctx, filter) {
+			if failed != nil {
+				err = errors.Join(err, failed)
+				continue
+			}
+			if all++; s.at.precedes(info) {
+				list = append(list, info)
+			}
+			if len(list) > n {
+				return list[:n], false, err
+			}
+		}
+		if all < filter.Limit {
+			return list, true, err
+		}
+	}
+}
+
+// look reports whether a conversation has a call of the tool, a failed call and the cost of a
+// query, and where.
+func (c conversationPages) look(ctx context.Context, info history.Info, q query) (hits []histories.Hit, ok bool) {
+	if !q.looks() {
+		return nil, true
+	}
+	names, called, spent := map[string]string{}, q.tool == "" && !q.failed, budget.Money(0)
+	number := 0
+	for one, err := range c.console.Store.Read(ctx, info.ID, 0) {
+		if err != nil {
+			return nil, false
+		}
+		number++
+		hit := histories.Hit{Number: number, Kind: string(one.Kind())}
+		switch e := one.(type) {
+		case canister.Assistant:
+			money, _ := c.console.cost(e)
+			spent += money
+			continue
+		case canister.Invocation:
+			names[e.ID] = e.Name
+			if hit.Match = e.Name; q.failed || !strings.Contains(strings.ToLower(e.Name), strings.ToLower(q.tool)) {
+				continue
+			}
+		case canister.Result:
+			hit.Tool, hit.Match = names[e.Invocation], e.Code
+			if !q.failed || !e.Failed() || !strings.Contains(strings.ToLower(hit.Tool), strings.ToLower(q.tool)) {
+				continue
+			}
+			hit.After = " " + firstLine(c.console.Redact(canister.TextOf(e.Content)))
+		default:
+			continue
+		}
+		if called = true; len(hits) < hitsShown && q.tool+hit.Match != "" && (q.tool != "" || q.failed) {
+			hits = append(hits, hit)
+		}
+		if q.least == 0 && len(hits) == hitsShown {
+			return hits, true
+		}
+	}
+	if q.least > 0 && spent >= q.least {
+		hits = append(hits, histories.Hit{Number: number, Kind: "cost", Match: c.console.money(spent)})
+	}
+	return hits, called && spent >= q.least
+}
+
+// addPassages adds the places of the words, as long as there is time.
+func (c conversationPages) addPassages(ctx context.Context, list []listed, words []string) {
+	if len(words) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, scanTime)
+	defer cancel()
+	for i := range list {
+		if f, err := histories.Passages(ctx, c.console.Store, list[i].Info, words, hitsShown, c.console.Redact); err == nil {
+			list[i].hits = append(list[i].hits, f.Hits...)
+		}
+	}
+}
+
+// isPriced reports whether models have prices.
+func (c *Console) isPriced() bool {
+	policy := c.policy()
+	return policy != nil && len(policy.Prices) > 0
+}
