@@ -37,7 +37,7 @@ type work struct {
 	stream  bool
 	tools   int // how many the server has
 	servers int
-	do      func(t *testing.T, w *working) figures
+	do      func(tb testing.TB, w *working) figures
 }
 
 // figures are measurements by unit.
@@ -81,7 +81,7 @@ func TestWork(t *testing.T) {
 	for _, w := range works {
 		if w.name == name {
 			side := &working{began: time.Now()}
-			side.hand = w.side(t, os.Getenv(workSide))
+			side.hand = w.side(t, os.Getenv(workSide), os.Getenv(workURL))
 			text, err := json.Marshal(w.do(t, side))
 			if err != nil {
 				t.Fatal(err)
@@ -93,21 +93,21 @@ func TestWork(t *testing.T) {
 
 const figuresPrefix = "figures: "
 
-// side connects a side to its servers.
-func (w *work) side(t *testing.T, side string) hand {
-	t.Setenv(toolCount, strconv.Itoa(w.tools))
-	url, servers := os.Getenv(workURL), max(w.servers, 1)
+// side connects a side to its servers and to the model at url.
+func (w *work) side(tb testing.TB, side, url string) hand {
+	tb.Setenv(toolCount, strconv.Itoa(w.tools))
+	servers := max(w.servers, 1)
 	if side == "consort" {
 		list := make([]*ensemble.Ensemble, servers)
 		for i := range list {
 			list[i] = newTools(strings.TrimSuffix(prefix, "__")+strings.Repeat("x", i), 0)
 		}
-		return &consortLoop{newOpenAI(t, url, "chat", w.stream), newRoster(t, list...)}
+		return &consortLoop{newOpenAI(tb, url, "chat", w.stream), newRoster(tb, list...)}
 	}
 	list := make([]*handTools, servers)
-	_ = allOf(servers, func(i int) error { list[i] = newHandTools(t); return nil })
+	_ = allOf(servers, func(i int) error { list[i] = newHandTools(tb); return nil })
 	if side == "floor" {
-		return newFloor(t, url, list[0], w.stream)
+		return newFloor(tb, url, list[0], w.stream)
 	}
 	return newChatHand(url, list[0], w.stream)
 }
@@ -149,15 +149,15 @@ func allOf(n int, do func(i int) error) error {
 
 // turns does so many turns, after two that warm up, and returns what one of the parts of a
 // turn costs.
-func turns(parts, times int) func(*testing.T, *working) figures {
-	return func(t *testing.T, w *working) figures {
+func turns(parts, times int) func(testing.TB, *working) figures {
+	return func(tb testing.TB, w *working) figures {
 		var before cost
 		for n := range times + 2 {
 			if n == 2 {
 				before = used()
 			}
-			if text, err := w.turn(t.Context(), "Go.", func(string) {}); err != nil || text == "" {
-				t.Fatalf("%q, %v", text, err)
+			if text, err := w.turn(tb.Context(), "Go.", func(string) {}); err != nil || text == "" {
+				tb.Fatalf("%q, %v", text, err)
 			}
 		}
 		after, each := used(), float64(parts*times)
@@ -169,10 +169,10 @@ func turns(parts, times int) func(*testing.T, *working) figures {
 }
 
 // lateExchanges is the time of an exchange near the 490th of a turn.
-func lateExchanges(t *testing.T, w *working) figures {
+func lateExchanges(tb testing.TB, w *working) figures {
 	const first, last = 480, 499
 	n, began, took := 0, time.Time{}, time.Duration(0)
-	_, err := w.turn(t.Context(), "Go.", func(text string) {
+	_, err := w.turn(tb.Context(), "Go.", func(text string) {
 		if !strings.HasPrefix(text, "I") { // of each message
 			return
 		}
@@ -184,50 +184,50 @@ func lateExchanges(t *testing.T, w *working) figures {
 		}
 	})
 	if err != nil || took == 0 {
-		t.Fatalf("%v after %d messages", err, n)
+		tb.Fatalf("%v after %d messages", err, n)
 	}
 	return figures{"time": float64(took.Microseconds()) / (last - first)}
 }
 
 // atOnce runs conversations side by side and returns what each costs: its CPU, and its part of
 // the largest memory of the process.
-func atOnce(many int) func(*testing.T, *working) figures {
-	return func(t *testing.T, w *working) figures {
+func atOnce(many int) func(testing.TB, *working) figures {
+	return func(tb testing.TB, w *working) figures {
 		before, failures := used(), 0
-		err := allOf(many, func(int) error { _, err := w.turn(t.Context(), "Go.", func(string) {}); return err })
+		err := allOf(many, func(int) error { _, err := w.turn(tb.Context(), "Go.", func(string) {}); return err })
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			failures = len(joined.Unwrap())
-			t.Log(joined.Unwrap()[0])
+			tb.Log(joined.Unwrap()[0])
 		}
 		return figures{
-			"cpu": float64((used().cpu - before.cpu).Microseconds()) / float64(many), "memory": float64(largestMemory(t)) / float64(many), "errors": float64(failures),
+			"cpu": float64((used().cpu - before.cpu).Microseconds()) / float64(many), "memory": float64(largestMemory(tb)) / float64(many), "errors": float64(failures),
 		}
 	}
 }
 
 // largestMemory returns the largest resident memory of this process so far, in bytes. It is not
 // that of getrusage, which a process inherits from the one that started it.
-func largestMemory(t *testing.T) int64 {
+func largestMemory(tb testing.TB) int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		t.Skip("needs /proc: ", err)
+		tb.Skip("needs /proc: ", err)
 	}
 	_, line, _ := strings.Cut(string(status), "VmHWM:")
 	number, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	kilobytes, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return kilobytes << 10
 }
 
 // firstDelta is the median of the time to the first piece of text.
-func firstDelta(t *testing.T, w *working) figures {
+func firstDelta(tb testing.TB, w *working) figures {
 	var times []time.Duration
 	for range 100 {
 		began, took := time.Now(), time.Duration(0)
-		if _, err := w.turn(t.Context(), "Go.", func(string) { took = cmp.Or(took, time.Since(began)) }); err != nil {
-			t.Fatal(err)
+		if _, err := w.turn(tb.Context(), "Go.", func(string) { took = cmp.Or(took, time.Since(began)) }); err != nil {
+			tb.Fatal(err)
 		}
 		times = append(times, took)
 	}
@@ -235,10 +235,10 @@ func firstDelta(t *testing.T, w *working) figures {
 }
 
 // firstAnswer is the time from the beginning of the connections to the first piece of text.
-func firstAnswer(t *testing.T, w *working) figures {
+func firstAnswer(tb testing.TB, w *working) figures {
 	var took time.Duration
-	if _, err := w.turn(t.Context(), "Go.", func(string) { took = cmp.Or(took, time.Since(w.began)) }); err != nil {
-		t.Fatal(err)
+	if _, err := w.turn(tb.Context(), "Go.", func(string) { took = cmp.Or(took, time.Since(w.began)) }); err != nil {
+		tb.Fatal(err)
 	}
 	return figures{"time": float64(took.Microseconds())}
 }
