@@ -47,6 +47,9 @@ func (a *auditor) record(ctx context.Context, o outcome, failure *invoker.Failur
 	if failure != nil {
 		a.logFailure(ctx, o.call.invocation, failure)
 	}
+	if a.opts.Audit == nil {
+		return
+	}
 	o.call.at.Store("Options.Audit")
 	a.guard.watched(ctx, "Options.Audit", func() { a.keep(ctx, o, failure) })
 }

@@ -149,15 +149,21 @@ func (r *Roster) Catalog(ctx context.Context) (*Catalog, error) {
 // eachOutdated puts the offers that are known to be up to date into offers, and calls
 // update for the other ensembles, concurrently.
 func (m *members) eachOutdated(ctx context.Context, offers []*offer, away []error, update func(i int, e *Ensemble)) error {
-	var waiting sync.WaitGroup
+	var outdated []int
 	for i, e := range m.ensembles {
 		if o, ok := e.upToDate(); ok {
 			offers[i], away[i] = o, nil
-			continue
+		} else {
+			outdated = append(outdated, i)
 		}
-		waiting.Go(func() { update(i, e) })
 	}
-	waiting.Wait()
+	if len(outdated) > 0 {
+		var waiting sync.WaitGroup
+		for _, i := range outdated {
+			waiting.Go(func() { update(i, m.ensembles[i]) })
+		}
+		waiting.Wait()
+	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("catalog of tools: %w", err)
 	}

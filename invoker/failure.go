@@ -117,12 +117,14 @@ func Failf(code Code, format string, args ...any) *Failure {
 // error with its text or a description: the methods of all errors in the chain of
 // the result are safe to call.
 func AsFailure(err error) *Failure {
+	if err == nil {
+		return nil
+	}
+	if !contain.Usable(err) {
+		return failureIn(err)
+	}
 	var failure *Failure
 	switch {
-	case err == nil:
-		return nil
-	case !contain.Usable(err):
-		return failureIn(err)
 	case errors.As(err, &failure):
 		return completed(failure, err)
 	case errors.Is(err, context.DeadlineExceeded):

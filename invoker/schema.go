@@ -137,11 +137,10 @@ func (c *checker) check(value any) (violations []violation) {
 	}()
 	c.steps, c.started = 0, time.Now()
 	err := c.schema.Validate(value)
-	var broken *jsonschema.ValidationError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &broken):
+	}
+	if broken, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		return explain(broken, value, c.doc)
 	}
 	return []violation{{text: err.Error()}}

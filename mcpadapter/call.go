@@ -109,7 +109,7 @@ func (r *requester) awaitLoss(ctx context.Context) {
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) (invoker.Output, error) {
 	x := &exchange{
-		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: access.OriginFrom(ctx), show: placeholder(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
+		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: access.OriginFrom(ctx), show: emptyResult, about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
 	}
 	defer c.interceptor.forget(x)
 	// The SDK writes into Meta, so each call needs its own map.
@@ -142,7 +142,10 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	return invoker.Output{}, x.failed(c.requests.failure(err, x, false))
 }
 
-// instead returns a function that always shows the SDK the same text.
+// emptyResult is the result of a tool that the SDK gets.
+var emptyResult = placeholder(`{"content":[]}`)
+
+// placeholder returns a function that always shows the SDK the same text.
 func placeholder(text string) func(json.RawMessage) json.RawMessage {
 	return func(json.RawMessage) json.RawMessage { return json.RawMessage(text) }
 }

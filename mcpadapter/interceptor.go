@@ -192,6 +192,9 @@ func (i *interceptor) neverSent(id jsonrpc.ID) {
 }
 
 func (i *interceptor) send(ctx context.Context, out outgoing, message jsonrpc.Message) error {
+	if _, isProcess := i.link.(*stdioLink); isProcess { // which does not need to know
+		return i.inner.Write(ctx, message)
+	}
 	return i.inner.Write(context.WithValue(ctx, outgoingKey{}, out), message)
 }
 

@@ -48,11 +48,11 @@ func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
 		}
 		value, size := rest, len(rest)
 		if !json.Valid(rest) { // the usual line with one value is not copied
-			decoder := json.NewDecoder(bytes.NewReader(rest))
-			if decoder.Decode((*json.RawMessage)(&value)) != nil {
+			if value, size = firstValue(rest); size == 0 {
 				return messages, rest
 			}
-			size = int(decoder.InputOffset())
+		} else if msg := wire.Success(rest); msg != nil {
+			return append(messages, msg), noise
 		}
 		found, unread := decodeValue(value)
 		if len(unread) > 0 {
@@ -62,6 +62,16 @@ func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
 		rest = wire.Trim(rest[size:])
 	}
 	return messages, noise
+}
+
+// firstValue returns the first of several JSON values, and its size with the white space before
+// it; 0 if there is none.
+func firstValue(text []byte) (value json.RawMessage, size int) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if decoder.Decode(&value) != nil {
+		return nil, 0
+	}
+	return value, int(decoder.InputOffset())
 }
 
 // decodeValue returns the message or the messages of a batch (MCP 2025-03-26, basic §

@@ -109,8 +109,8 @@ func note(members map[string][]byte, key string, value []byte) {
 // If the text only looks like an answer, it fails a request only if that is the only
 // one in flight.
 func (i *interceptor) isFor(response *jsonrpc.Response) bool {
-	var unreadable *unreadableError
-	if !errors.As(response.Error, &unreadable) {
+	unreadable, ok := errors.AsType[*unreadableError](response.Error)
+	if !ok {
 		return true
 	}
 	i.mu.Lock()

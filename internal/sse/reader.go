@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -56,7 +58,33 @@ const (
 // NewReader returns a reader that accepts at most limit bytes of data in one event,
 // and in one line.
 func NewReader(in io.Reader, limit int) *Reader {
-	return &Reader{in: in, limit: limit, buf: make([]byte, 0, firstBuffer)}
+	return &Reader{in: in, limit: limit, buf: buffers.Get().(*[firstBuffer]byte)[:0]}
+}
+
+// buffers has the first buffers of readers that were released.
+var buffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
+
+// Release ends the use of the reader, and of all that it has returned, so that another reader
+// can have its buffer. It need not be called.
+func (r *Reader) Release() {
+	if cap(r.buf) == firstBuffer {
+		buffers.Put((*[firstBuffer]byte)(r.buf[:firstBuffer]))
+	}
+	*r = Reader{}
+}
+
+// All reads the stream to its end, and returns the bytes that were not used for an event, of
+// which there may be more than the limit. They are valid until Release.
+func (r *Reader) All() ([]byte, error) {
+	for r.failed == nil {
+		r.buf = slices.Grow(r.buf, 1)
+		n, err := r.in.Read(r.buf[len(r.buf):cap(r.buf)])
+		r.buf, r.failed = r.buf[:len(r.buf)+n], err
+	}
+	if r.failed != io.EOF {
+		return nil, r.failed
+	}
+	return r.Rest(), nil
 }
 
 // Peek returns the first byte of the stream that is neither white space nor part of a

@@ -52,12 +52,13 @@ type State struct {
 func (x *Exchange) Read(res *http.Response, answer Accumulator) error {
 	in := &answerBody{x: x, in: res.Body, left: x.server.MaxAnswerBytes, limit: x.server.IdleTimeout}
 	events := sse.NewReader(in, x.server.MaxEventBytes)
+	defer events.Release()
 	first, err := events.Peek()
 	switch {
 	case err != nil:
 		return x.cut(res, answer, err)
 	case first == '{' || first == '[':
-		return x.readWhole(res, answer, io.MultiReader(bytes.NewReader(events.Rest()), in))
+		return x.readWhole(res, answer, events)
 	case first == '<':
 		failed := x.Broken(res, false, "the server answers with an HTML page instead of a model's answer; it begins: %s", oneLine(string(beginning(events.Rest()))))
 		failed.Code, failed.Advice = converse.CodeAddress, x.server.Redact(otherAddress(x.server, &refusal{html: true}))
@@ -67,8 +68,8 @@ func (x *Exchange) Read(res *http.Response, answer Accumulator) error {
 }
 
 // readWhole reads an answer that is one JSON object.
-func (x *Exchange) readWhole(res *http.Response, answer Accumulator, in io.Reader) error {
-	text, err := io.ReadAll(in)
+func (x *Exchange) readWhole(res *http.Response, answer Accumulator, events *sse.Reader) error {
+	text, err := events.All()
 	if err != nil {
 		return x.cut(res, answer, err)
 	}

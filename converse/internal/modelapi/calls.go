@@ -65,10 +65,8 @@ func MadeCallID(identity string) string {
 
 // Calls builds the invocations of an answer.
 type Calls struct {
-	request *converse.Request
-	message string          // the ID of the Assistant
-	taken   map[string]bool // call IDs
-
+	request     *converse.Request
+	message     string // the ID of the Assistant
 	Invocations []canister.Invocation
 }
 
@@ -81,13 +79,9 @@ func NewCalls(request *converse.Request, message string) *Calls {
 // their own get one. It returns the invocation, which is valid until the next call of Add.
 func (c *Calls) Add(callID, name, arguments string) *canister.Invocation {
 	id := c.request.NewID()
-	if callID == "" || c.taken[callID] {
+	if callID == "" || slices.ContainsFunc(c.Invocations, func(i canister.Invocation) bool { return i.CallID == callID }) {
 		callID = MadeCallID(id)
 	}
-	if c.taken == nil {
-		c.taken = map[string]bool{}
-	}
-	c.taken[callID] = true
 	if strings.TrimSpace(arguments) == "" {
 		arguments = "{}"
 	}

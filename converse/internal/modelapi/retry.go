@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,7 +45,7 @@ func backoff(failed int) time.Duration {
 type watch struct {
 	end   context.CancelCauseFunc
 	timer *time.Timer
-	limit time.Duration // duration of timer
+	limit atomic.Int64 // duration of timer
 }
 
 // within cancels the exchange after limit unless stop is called first. A limit that is
@@ -53,11 +54,12 @@ func (w *watch) within(limit time.Duration) {
 	w.stop()
 	switch {
 	case limit <= 0:
-	case w.timer != nil && w.limit == limit:
+	case w.timer != nil:
+		w.limit.Store(int64(limit))
 		w.timer.Reset(limit)
 	default:
-		w.limit = limit
-		w.timer = time.AfterFunc(limit, func() { w.end(&silence{limit}) })
+		w.limit.Store(int64(limit))
+		w.timer = time.AfterFunc(limit, func() { w.end(&silence{time.Duration(w.limit.Load())}) })
 	}
 }
 

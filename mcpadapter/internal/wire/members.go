@@ -65,12 +65,24 @@ func Elements(raw json.RawMessage) (elements []json.RawMessage, isArray bool) {
 // String decodes a JSON string. As in encoding/json, null is the empty one.
 func String(raw json.RawMessage) (string, error) {
 	if n := len(raw); n > 1 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) && json.Valid(raw) {
+		if text, ok := common[string(raw[1:n-1])]; ok {
+			return text, nil
+		}
 		return string(raw[1 : n-1]), nil
 	}
 	var s string
 	err := json.Unmarshal(raw, &s)
 	return s, err
 }
+
+// common has texts that most results contain, so that they are not allocated for each.
+var common = func() map[string]string {
+	texts := map[string]string{}
+	for _, text := range []string{"_meta", "annotations", "content", "isError", "resultType", "structuredContent", "text", "type"} {
+		texts[text] = text
+	}
+	return texts
+}()
 
 // space removes the white space of JSON before and after a text.
 func space(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
