@@ -18,10 +18,10 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// corpus returns ensembles with the collected tools of ensemble/toolsearch.
+// corpus returns ensembles with the collected tools of internal/toolsearch.
 func corpus(t *testing.T) (ensembles []*ensemble.Ensemble) {
 	t.Helper()
-	file, err := os.Open("../../ensemble/toolsearch/testdata/tools.jsonl.gz")
+	file, err := os.Open("../../internal/toolsearch/testdata/tools.jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

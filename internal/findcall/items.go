@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/ensemble/toolsearch"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/toolsearch"
 )
 
 // The tool that reads resources.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/consort-go/consort/ensemble/toolsearch"
+	"github.com/consort-go/consort/internal/toolsearch"
 	"github.com/consort-go/consort/invoker"
 )
 

@@ -13,10 +13,10 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/findtools"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/ensemble/toolsearch"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/findcall"
 	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/internal/toolsearch"
 	"github.com/consort-go/consort/invoker"
 )
 

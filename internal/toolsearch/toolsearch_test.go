@@ -10,9 +10,7 @@ import (
 	"testing"
 	"testing/quick"
 
-	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/ensemble/ensembletest"
-	"github.com/consort-go/consort/ensemble/toolsearch"
+	"github.com/consort-go/consort/internal/toolsearch"
 )
 
 // entries of three servers, in their words.
@@ -146,29 +144,6 @@ func TestDoesNotPanic(t *testing.T) {
 		return len(index.Search(query, 3)) <= 3
 	}, nil); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestCatalog(t *testing.T) {
-	roster, err := ensemble.NewRoster(
-		ensemble.Local("files", ensembletest.Returns("read_file", ""), ensembletest.Returns("delete_file", "")),
-		ensemble.Local("mail", ensembletest.Returns("send", "")),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer roster.Close(t.Context())
-	catalog, err := roster.Catalog(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	tools := toolsearch.Of(catalog)
-	matches := tools.Search("remove file", 5)
-	if len(matches) != 2 || matches[0].Tool.Name() != "files__delete_file" {
-		t.Errorf("it finds %+v", matches)
-	}
-	if toolsearch.Of(catalog) != tools {
-		t.Error("the index is made twice")
 	}
 }
 

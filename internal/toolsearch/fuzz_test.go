@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/consort-go/consort/ensemble/toolsearch"
+	"github.com/consort-go/consort/internal/toolsearch"
 )
 
 // Whatever a server sends as a schema is read to its end, and the arguments of an honest

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/consort-go/consort/ensemble/toolsearch"
+	"github.com/consort-go/consort/internal/toolsearch"
 )
 
 // collected is a server of the corpus that .ci/collect-tools has written.

@@ -5,7 +5,7 @@ package toolsearch_test
 import (
 	"fmt"
 
-	"github.com/consort-go/consort/ensemble/toolsearch"
+	"github.com/consort-go/consort/internal/toolsearch"
 )
 
 func ExampleIndex_Search() {

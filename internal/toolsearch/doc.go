@@ -9,8 +9,8 @@
 // request" finds createPullRequest. Whoever types a part of a word finds it if no word is
 // written like it: "repo" finds "repository".
 //
-//	index := toolsearch.Of(catalog)
-//	for _, match := range index.Search("send a message to a channel", 5) {
-//		fmt.Println(match.Tool.Name(), match.Score)
+//	index := toolsearch.New(entries)
+//	for _, found := range index.Search("send a message to a channel", 5) {
+//		fmt.Println(entries[found.Entry].Name, found.Score)
 //	}
 package toolsearch
