@@ -103,7 +103,7 @@ func (e *Ensemble) Tools(ctx context.Context) ([]*Tool, error) {
 // end is forced; the error names anything that still does not go away, such as a
 // function that ignores its context.
 func (e *Ensemble) Disconnect(ctx context.Context) error {
-	return e.leave(ctx, Idle, ErrDisconnected)
+	return e.leave(ctx, Idle, errDisconnected)
 }
 
 // Close does the same as [Ensemble.Disconnect] and is final: later uses fail with

@@ -16,13 +16,13 @@ import (
 // after Close. Make a new one.
 var ErrClosed = errors.New("closed for good")
 
-// ErrDisconnected is in the chain of the errors of callers that were waiting for a
+// errDisconnected is in the chain of the errors of callers that were waiting for a
 // connection, or for an answer over one, when Disconnect ended it. The next use
 // connects again.
-var ErrDisconnected = errors.New("disconnected on request")
+var errDisconnected = errors.New("disconnected on request")
 
-// ErrParked is in the chain of the error of every use of an ensemble that is [Parked].
-var ErrParked = errors.New("parked")
+// errParked is in the chain of the error of every use of an ensemble that is [Parked].
+var errParked = errors.New("parked")
 
 // ErrNeedsLogin is in the chain of the error of an attempt to connect, or of a call, that
 // fails until a person has logged in; see [NeedsLogin]. A source returns an error with it

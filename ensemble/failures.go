@@ -24,7 +24,7 @@ func neverSent(ctx context.Context, err error) *invoker.Failure {
 		return invoker.Failf(invoker.Unauthorized, "The tool's server needs a login of the user, so the call was not made: %w", err)
 	}
 	failure := invoker.Failf(invoker.Unavailable, "The tool cannot be reached, so the call was not made: %w", err)
-	failure.Retryable = !errors.Is(err, ErrClosed) && !errors.Is(err, ErrParked)
+	failure.Retryable = !errors.Is(err, ErrClosed) && !errors.Is(err, errParked)
 	addRetry(failure, err)
 	return failure
 }

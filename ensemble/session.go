@@ -370,7 +370,7 @@ func (s *session) endedByLoss() bool {
 }
 
 // onRequest reports whether Disconnect or Close is the cause of an error.
-func onRequest(err error) bool { return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrClosed) }
+func onRequest(err error) bool { return errors.Is(err, errDisconnected) || errors.Is(err, ErrClosed) }
 
 // neverReached reports whether a call failed because its connection was lost before the
 // call was sent: the source says that nothing was done.

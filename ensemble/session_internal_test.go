@@ -58,7 +58,7 @@ func TestNoCallBeginsOverEndedSession(t *testing.T) {
 	clock := startClock(t.Context(), &e.options)
 	defer clock.stop()
 	_, begun, err := tools[0].invokeOver(t.Context(), clock, s, target, &invoker.Call{})
-	if begun || !errors.Is(err, ErrDisconnected) || c.calls != 0 {
+	if begun || !errors.Is(err, errDisconnected) || c.calls != 0 {
 		t.Errorf("begun %v, %v, %d calls", begun, err, c.calls)
 	}
 	if _, err := tools[0].Invoke(t.Context(), nil); err != nil || c.calls != 1 {

@@ -212,9 +212,9 @@ func (v *supervisor) awaitLogin(cause error) {
 func (v *supervisor) park(cause error) {
 	r := v.ensemble.options.Restart
 	if r.Policy == RestartNever {
-		v.parked = fmt.Errorf("%w (%w: its restart policy is never; Ensemble.Connect revives it)", cause, ErrParked)
+		v.parked = fmt.Errorf("%w (%w: its restart policy is never; Ensemble.Connect revives it)", cause, errParked)
 	} else {
-		v.parked = fmt.Errorf("%w (%w after %d failures within %s; Ensemble.Connect revives it)", cause, ErrParked, len(v.setbacks), r.Window)
+		v.parked = fmt.Errorf("%w (%w after %d failures within %s; Ensemble.Connect revives it)", cause, errParked, len(v.setbacks), r.Window)
 	}
 	v.lastErr = v.parked
 	v.enter(Parked)

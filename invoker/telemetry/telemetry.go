@@ -151,9 +151,6 @@ func (t *Telemetry) Extract(ctx context.Context, carrier propagation.TextMapCarr
 
 type aroundKey struct{}
 
-// Traced reports whether ctx belongs to a span.
-func Traced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
-
 // TraceID returns the ID of the trace that ctx belongs to, in 32 hexadecimal
 // digits as in W3C Trace Context, or "".
 func TraceID(ctx context.Context) string {

@@ -126,7 +126,7 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	if c.record.ClientName != "" {
 		fields = append(fields, zap.String("client_name", c.record.ClientName))
 	}
-	if !telemetry.Traced(c.ctx) && isTraceID(c.trace) {
+	if telemetry.TraceID(c.ctx) == "" && isTraceID(c.trace) {
 		fields = append(fields, zap.String(telemetry.TraceField, c.trace))
 	}
 	var forged *invoker.Forged

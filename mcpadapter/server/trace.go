@@ -34,7 +34,7 @@ func (s *Server) traced(ctx context.Context, method string, req mcp.Request, fro
 	// _meta has the client's span. The context of the HTTP request is a different one,
 	// and the parent only if there is no other; a handler around this one may have made
 	// its own span from it (conventions, § Context propagation).
-	if extra != nil && !telemetry.Traced(ctx) {
+	if extra != nil && telemetry.TraceID(ctx) == "" {
 		ctx = t.Extract(ctx, wire.HeaderCarrier{Header: extra.Header})
 	}
 	ctx = t.Extract(ctx, meta)
