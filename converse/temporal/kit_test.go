@@ -73,6 +73,7 @@ type workerForm struct {
 	Approve   bool // each call has to be allowed
 	Build     string
 	Unswept   bool // nothing searches for messages without a notified worker
+	Plain     bool // the model and the tool are functions, and the store carries deltas
 }
 
 // openStore opens the store of a form.
@@ -92,6 +93,9 @@ func (f workerForm) open(store history.Store, roster *ensemble.Roster) converse.
 				return converse.Defer(24*time.Hour, ""), nil
 			}
 		}
+		if f.Plain {
+			return converse.New(plain{}, roster, opts), nil
+		}
 		return converse.New(worked{url: f.Model}, roster, opts), nil
 	}
 }
@@ -102,6 +106,9 @@ func (f workerForm) start(c client.Client, store history.Store, roster *ensemble
 	if f.Unswept {
 		opts.Sweep = -1
 	}
+	if f.Plain {
+		opts.Stream = NewStream(store.(*postgres.Store))
+	}
 	if f.Build != "" {
 		opts.Deployment, opts.Build = "consort", f.Build
 	}
@@ -110,6 +117,9 @@ func (f workerForm) start(c client.Client, store history.Store, roster *ensemble
 
 // roster has the tools of a form.
 func (f workerForm) roster() (*ensemble.Roster, error) {
+	if f.Plain {
+		return plainRoster()
+	}
 	return ensemble.NewRoster(ensemble.New("fault", mcpadapter.HTTP(f.Tools, nil), nil))
 }
 

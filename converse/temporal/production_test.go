@@ -29,7 +29,7 @@ import (
 
 // startEither starts the production server of a folder, or, if that is "dev" or
 // empty, a development server.
-func startEither(t *testing.T, dir string) string {
+func startEither(t testing.TB, dir string) string {
 	t.Helper()
 	if dir == "" || dir == "dev" {
 		return startServer(t)
@@ -40,7 +40,7 @@ func startEither(t *testing.T, dir string) string {
 // startProduction starts the production server over PostgreSQL, with 32 shards and the
 // settings of docs/temporal.md, and returns its address. The server's programs are built
 // by .ci/temporal-server production in dir.
-func startProduction(t *testing.T, dir string) string {
+func startProduction(t testing.TB, dir string) string {
 	t.Helper()
 	root := t.TempDir()
 	values := map[string]any{"Root": root}
@@ -74,7 +74,7 @@ func startProduction(t *testing.T, dir string) string {
 
 // lowPort is a free port below 32768: greater ones do not fit into the column of
 // PostgreSQL in which the server stores its members.
-func lowPort(t *testing.T) string {
+func lowPort(t testing.TB) string {
 	for range 1000 {
 		port := strconv.Itoa(20000 + rand.N(12000))
 		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil {
@@ -87,7 +87,7 @@ func lowPort(t *testing.T) string {
 }
 
 // fill makes a file from a template.
-func fill(t *testing.T, from, to string, values any) {
+func fill(t testing.TB, from, to string, values any) {
 	t.Helper()
 	form, err := template.ParseFiles(from)
 	if err != nil {
@@ -104,7 +104,7 @@ func fill(t *testing.T, from, to string, values any) {
 }
 
 // serve starts a production server, and makes the namespace.
-func serve(t *testing.T, cmd *exec.Cmd, address string) string {
+func serve(t testing.TB, cmd *exec.Cmd, address string) string {
 	t.Helper()
 	logs, err := os.Create(filepath.Join(t.TempDir(), "server.log"))
 	if err != nil {
