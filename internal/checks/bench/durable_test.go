@@ -57,6 +57,7 @@ func BenchmarkDurable(b *testing.B) {
 		conversations = 20
 	}
 	rounds := map[string][]cost{}
+	checkDurable(b, roster)
 	for _, store := range durableStores { // warms up
 		durableRound(b, roster, store.open, 20)
 	}
