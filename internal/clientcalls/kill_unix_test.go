@@ -21,10 +21,12 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
@@ -34,6 +36,7 @@ import (
 // The environment of a child: where it works, with which store, and at which of its steps
 // it kills itself.
 const (
+	childDSN   = "CLIENTCALLS_DSN" // of PostgreSQL; the name of the folder is that of the schema
 	childDir   = "CLIENTCALLS_DIR"
 	childStore = "CLIENTCALLS_STORE"
 	childStep  = "CLIENTCALLS_STEP"
@@ -47,8 +50,11 @@ func TestMain(m *testing.M) {
 }
 
 func openIn(dir, kind string) (history.Store, error) {
-	if kind == "files" {
+	switch kind {
+	case "files":
 		return files.Open(filepath.Join(dir, "history"), nil)
+	case "postgres":
+		return postgres.Open(context.Background(), os.Getenv(childDSN), &postgres.Options{Schema: filepath.Base(dir)})
 	}
 	return sqlite.Open(filepath.Join(dir, "history.db"), nil)
 }
@@ -193,33 +199,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	for _, store := range []string{"files", "sqlite"} {
 		t.Run(store, func(t *testing.T) {
 			deaths := 0
-			for step := 1; ; step++ {
-				v := &victim{T: t, dir: t.TempDir(), store: store}
-				died := v.calls(step)
-				if v.effects() != 0 {
-					t.Errorf("step %d: an effect before an answer", step)
-				}
-				v.calls(0) // it waits, whatever died before
-				v.allows()
-				if v.calls(step) {
-					died = true
-				}
-				if v.effects() > v.allowed {
-					t.Errorf("step %d: %d effects of %d approvals", step, v.effects(), v.allowed)
-				}
-				if !v.ok {
-					v.calls(0)
-				}
-				if v.allowed != 1 || v.effects() > 1 || v.ok == v.unknown || v.ok && v.effects() != 1 {
-					t.Errorf("step %d: %d approvals, %d effects, success %v, unknown %v", step, v.allowed, v.effects(), v.ok, v.unknown)
-				}
-				v.calls(0) // is asked about again
-				if v.effects() > 1 {
-					t.Errorf("step %d: the approval was used again", step)
-				}
-				if !died {
-					break
-				}
+			for step := 1; killedAt(t, store, t.TempDir(), step); step++ {
 				deaths++
 			}
 			if deaths < 6 { // before and after the appends, and the effect
@@ -227,4 +207,62 @@ func TestKilledAtEachStep(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The same with PostgreSQL: at the steps around the intent and the effect, and at each step with
+// CONSORT_KILLED=all, which takes half a minute.
+func TestKilledWithPostgreSQL(t *testing.T) {
+	t.Setenv(childDSN, pgtest.DSN(t))
+	folder, deaths := t.TempDir(), 0
+	at := func(step int) bool {
+		dir := filepath.Join(folder, fmt.Sprint("step", step))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return killedAt(t, "postgres", dir, step)
+	}
+	if os.Getenv("CONSORT_KILLED") != "all" {
+		for _, step := range []int{2, 4} {
+			if !at(step) {
+				t.Errorf("the process did not die at step %d", step)
+			}
+		}
+		return
+	}
+	for step := 1; at(step); step++ {
+		deaths++
+	}
+	if deaths < 6 {
+		t.Errorf("the process died at %d steps only", deaths)
+	}
+}
+
+// killedAt makes and approves a call in processes that are killed at a step. It reports whether
+// one was killed.
+func killedAt(t *testing.T, store, dir string, step int) (died bool) {
+	t.Helper()
+	v := &victim{T: t, dir: dir, store: store}
+	died = v.calls(step)
+	if v.effects() != 0 {
+		t.Errorf("step %d: an effect before an answer", step)
+	}
+	v.calls(0) // it waits, whatever died before
+	v.allows()
+	if v.calls(step) {
+		died = true
+	}
+	if v.effects() > v.allowed {
+		t.Errorf("step %d: %d effects of %d approvals", step, v.effects(), v.allowed)
+	}
+	if !v.ok {
+		v.calls(0)
+	}
+	if v.allowed != 1 || v.effects() > 1 || v.ok == v.unknown || v.ok && v.effects() != 1 {
+		t.Errorf("step %d: %d approvals, %d effects, success %v, unknown %v", step, v.allowed, v.effects(), v.ok, v.unknown)
+	}
+	v.calls(0) // is asked about again
+	if v.effects() > 1 {
+		t.Errorf("step %d: the approval was used again", step)
+	}
+	return died
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/serverconn"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -43,7 +44,7 @@ type entry struct {
 
 // opened is an open connection and its tools by name.
 type opened struct {
-	server server
+	server serverconn.Server
 	tools  map[string]invoker.Invoker
 }
 
@@ -65,7 +66,7 @@ func (p *pool) close() {
 // with calls do with the connection of the identity of ctx. For the program's own user it
 // is called with shared, or with nil if shared is nil. If the identity has no login, with
 // lets it log in and calls do again, which has made no call then.
-func (p *pool) with(ctx context.Context, call *invoker.Call, shared server, do func(*opened) error) error {
+func (p *pool) with(ctx context.Context, call *invoker.Call, shared serverconn.Server, do func(*opened) error) error {
 	identity, ok := p.options.Identity(ctx)
 	switch {
 	case !ok:

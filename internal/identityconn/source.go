@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/serverconn"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -53,29 +54,22 @@ type source struct {
 	options Options
 }
 
-// server has the methods of a connection to an MCP server.
-type server interface {
-	ensemble.Connection
-	ensemble.Pinger
-	ensemble.Library
-}
-
 // Open implements [ensemble.Source].
 func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 	opened, err := asServer(ctx, s.shared)
 	if err != nil {
 		return nil, err
 	}
-	return &connection{server: opened, pool: newPool(&s.options)}, nil
+	return &connection{serverconn.Wrapper{Server: opened}, newPool(&s.options)}, nil
 }
 
 // asServer opens a connection of a source to an MCP server.
-func asServer(ctx context.Context, from ensemble.Source) (server, error) {
+func asServer(ctx context.Context, from ensemble.Source) (serverconn.Server, error) {
 	opened, err := from.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	able, ok := opened.(server)
+	able, ok := opened.(serverconn.Server)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("identityconn: %T does not implement all methods of a connection to an MCP server", opened), opened.Close(ctx))
 	}
@@ -84,29 +78,13 @@ func asServer(ctx context.Context, from ensemble.Source) (server, error) {
 
 // connection is the shared connection, with those of identities.
 type connection struct {
-	server
+	serverconn.Wrapper
 	pool *pool
-}
-
-// Unread implements [ensemble.Unreader].
-func (c *connection) Unread() time.Duration {
-	if able, ok := c.server.(ensemble.Unreader); ok {
-		return able.Unread()
-	}
-	return 0
-}
-
-// Late implements [ensemble.Latecomers].
-func (c *connection) Late() int {
-	if able, ok := c.server.(ensemble.Latecomers); ok {
-		return able.Late()
-	}
-	return 0
 }
 
 // List implements [ensemble.Connection].
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
-	listing, err := c.server.List(ctx)
+	listing, err := c.Server.List(ctx)
 	for i, listed := range listing.Invokers {
 		if listed != nil {
 			listing.Invokers[i] = &tool{Invoker: listed, pool: c.pool}
@@ -118,12 +96,12 @@ func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 // Close implements [ensemble.Connection].
 func (c *connection) Close(ctx context.Context) error {
 	c.pool.close()
-	return c.server.Close(ctx)
+	return c.Server.Close(ctx)
 }
 
 // Read implements [ensemble.Library].
 func (c *connection) Read(ctx context.Context, uri string) (contents []canister.ResourceContent, err error) {
-	err = c.pool.with(ctx, invoker.CallFrom(ctx), c.server, func(s *opened) error {
+	err = c.pool.with(ctx, invoker.CallFrom(ctx), c.Server, func(s *opened) error {
 		contents, err = s.server.Read(ctx, uri)
 		return err
 	})
@@ -132,7 +110,7 @@ func (c *connection) Read(ctx context.Context, uri string) (contents []canister.
 
 // Get implements [ensemble.Library].
 func (c *connection) Get(ctx context.Context, name string, arguments map[string]string) (messages *ensemble.Messages, err error) {
-	err = c.pool.with(ctx, invoker.CallFrom(ctx), c.server, func(s *opened) error {
+	err = c.pool.with(ctx, invoker.CallFrom(ctx), c.Server, func(s *opened) error {
 		messages, err = s.server.Get(ctx, name, arguments)
 		return err
 	})
@@ -141,7 +119,7 @@ func (c *connection) Get(ctx context.Context, name string, arguments map[string]
 
 // Complete implements [ensemble.Library]. It asks nobody to log in.
 func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionRequest) (found *ensemble.Completion, err error) {
-	err = c.pool.with(ctx, nil, c.server, func(s *opened) error {
+	err = c.pool.with(ctx, nil, c.Server, func(s *opened) error {
 		found, err = s.server.Complete(ctx, request)
 		return err
 	})

@@ -14,10 +14,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/serverconn"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -46,38 +46,15 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if full, ok := opened.(server); ok {
-		return &connection{full, s.prefix}, nil
+	if full, ok := opened.(serverconn.Server); ok {
+		return &connection{serverconn.Wrapper{Server: full}, s.prefix}, nil
 	}
 	return opened, nil
 }
 
-// server has the methods of a connection to an MCP server.
-type server interface {
-	ensemble.Connection
-	ensemble.Pinger
-	ensemble.Library
-}
-
 type connection struct {
-	server
+	serverconn.Wrapper
 	prefix string
-}
-
-// Unread implements [ensemble.Unreader].
-func (c *connection) Unread() time.Duration {
-	if able, ok := c.server.(ensemble.Unreader); ok {
-		return able.Unread()
-	}
-	return 0
-}
-
-// Late implements [ensemble.Latecomers].
-func (c *connection) Late() int {
-	if able, ok := c.server.(ensemble.Latecomers); ok {
-		return able.Late()
-	}
-	return 0
 }
 
 // outside returns the address of a page for hosts.
@@ -99,7 +76,7 @@ func (c *connection) inside(uri string) string {
 
 // List implements [ensemble.Connection].
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
-	listing, err := c.server.List(ctx)
+	listing, err := c.Server.List(ctx)
 	for i, listed := range listing.Invokers {
 		if listed != nil {
 			listing.Invokers[i] = c.tool(listed)
@@ -110,7 +87,7 @@ func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 
 // Resources implements [ensemble.Library].
 func (c *connection) Resources(ctx context.Context) ([]ensemble.Resource, error) {
-	all, err := c.server.Resources(ctx)
+	all, err := c.Server.Resources(ctx)
 	for i := range all {
 		all[i].URI = c.outside(all[i].URI)
 	}
@@ -119,7 +96,7 @@ func (c *connection) Resources(ctx context.Context) ([]ensemble.Resource, error)
 
 // Templates implements [ensemble.Library].
 func (c *connection) Templates(ctx context.Context) ([]ensemble.Template, error) {
-	all, err := c.server.Templates(ctx)
+	all, err := c.Server.Templates(ctx)
 	for i := range all {
 		all[i].URI = c.outside(all[i].URI)
 	}
@@ -128,7 +105,7 @@ func (c *connection) Templates(ctx context.Context) ([]ensemble.Template, error)
 
 // Read implements [ensemble.Library].
 func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
-	parts, err := c.server.Read(ctx, c.inside(uri))
+	parts, err := c.Server.Read(ctx, c.inside(uri))
 	for i := range parts {
 		parts[i].URI = c.outside(parts[i].URI)
 	}
@@ -139,22 +116,22 @@ func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceC
 func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
 	own := *request
 	own.Template = c.inside(own.Template)
-	return c.server.Complete(ctx, &own)
+	return c.Server.Complete(ctx, &own)
 }
 
 // Subscribe implements [ensemble.Library].
 func (c *connection) Subscribe(ctx context.Context, uri string) error {
-	return c.server.Subscribe(ctx, c.inside(uri))
+	return c.Server.Subscribe(ctx, c.inside(uri))
 }
 
 // Unsubscribe implements [ensemble.Library].
 func (c *connection) Unsubscribe(ctx context.Context, uri string) error {
-	return c.server.Unsubscribe(ctx, c.inside(uri))
+	return c.Server.Unsubscribe(ctx, c.inside(uri))
 }
 
 // Listen implements [ensemble.Library].
 func (c *connection) Listen(heard func(ensemble.News)) {
-	c.server.Listen(func(news ensemble.News) {
+	c.Server.Listen(func(news ensemble.News) {
 		news.URI = c.outside(news.URI)
 		heard(news)
 	})

@@ -53,10 +53,13 @@ func browse(t testing.TB, network http.RoundTripper, redirected func(to *url.URL
 	}}
 }
 
+// browser opens addresses of this machine. Where nobody answers, a test fails at its deadline.
+var browser = &http.Client{Timeout: 10 * time.Second}
+
 // visit opens an address of this machine and returns the status.
 func visit(t testing.TB, address string) int {
 	t.Helper()
-	response, err := http.Get(address)
+	response, err := browser.Get(address)
 	if err != nil {
 		t.Error(err)
 		return 0

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serverconn helps to wrap connections to MCP servers.
+package serverconn
+
+import (
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+)
+
+// Server has the methods of each connection to an MCP server.
+type Server interface {
+	ensemble.Connection
+	ensemble.Pinger
+	ensemble.Library
+}
+
+// Wrapper is the base of a wrapper: it passes on all methods, also the optional ones, which
+// embedding the interface would hide.
+type Wrapper struct{ Server }
+
+// Unread implements [ensemble.Unreader].
+func (w Wrapper) Unread() time.Duration {
+	if able, ok := w.Server.(ensemble.Unreader); ok {
+		return able.Unread()
+	}
+	return 0
+}
+
+// Late implements [ensemble.Latecomers].
+func (w Wrapper) Late() int {
+	if able, ok := w.Server.(ensemble.Latecomers); ok {
+		return able.Late()
+	}
+	return 0
+}
