@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
 	"math/big"
@@ -20,7 +21,7 @@ import (
 	"time"
 )
 
-// Key signs tokens. Its algorithm is one of RS256, ES256, EdDSA, HS256 and none.
+// Key signs tokens. Its algorithm is one of RS256, RS512, ES256, EdDSA, HS256 and none.
 type Key struct {
 	ID, Algorithm string
 	RSA           *rsa.PrivateKey
@@ -90,6 +91,13 @@ func (k *Key) signature(input []byte) []byte {
 	switch k.Algorithm {
 	case "RS256":
 		signature, err := rsa.SignPKCS1v15(rand.Reader, k.RSA, crypto.SHA256, digest[:])
+		if err != nil {
+			panic(err)
+		}
+		return signature
+	case "RS512":
+		digest := sha512.Sum512(input)
+		signature, err := rsa.SignPKCS1v15(rand.Reader, k.RSA, crypto.SHA512, digest[:])
 		if err != nil {
 			panic(err)
 		}

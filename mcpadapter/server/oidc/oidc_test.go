@@ -167,6 +167,7 @@ func TestAttacks(t *testing.T) {
 			"HS256 with the PEM as secret":  asSecret(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})),
 			"HS256 with a published secret": headed(secret, nil),
 			"another algorithm for the key": headed(p.key, map[string]any{"alg": "ES384"}),
+			"RS512 for a key of RS256":      headed(&authserver.Key{ID: "rs", Algorithm: "RS512", RSA: rs.RSA}, nil),
 			"RS256 for a key of ES256":      headed(rs, map[string]any{"kid": "k1"}),
 			"kid unknown":                   headed(p.key, map[string]any{"kid": "k2"}),
 			"kid of another key":            headed(p.key, map[string]any{"kid": "rs"}),
