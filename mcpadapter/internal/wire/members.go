@@ -31,18 +31,18 @@ func Members(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return m, nil
 }
 
-// Member returns a member of a valid JSON object, or nil. The name must be written without
-// escapes.
-func Member(raw json.RawMessage, name string) json.RawMessage {
+// Member returns the last member of that name of a valid JSON object, or nil. The name must be
+// written without escapes.
+func Member(raw json.RawMessage, name string) (found json.RawMessage) {
 	rest, isObject := bytes.CutPrefix(space(raw), []byte{'{'})
 	for isObject && len(rest) > 0 {
 		quoted, value, after := nextMember(rest)
 		if n := len(quoted); n > 1 && string(quoted[1:n-1]) == name {
-			return value
+			found = value
 		}
 		rest = after
 	}
-	return nil
+	return found
 }
 
 // Elements splits a JSON array, and reports whether raw is one. The elements are parts of raw.
@@ -64,6 +64,7 @@ func Elements(raw json.RawMessage) (elements []json.RawMessage, isArray bool) {
 
 // String decodes a JSON string. As in encoding/json, null is the empty one.
 func String(raw json.RawMessage) (string, error) {
+	raw = space(raw)
 	if n := len(raw); n > 1 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) && json.Valid(raw) {
 		if text, ok := common[string(raw[1:n-1])]; ok {
 			return text, nil
@@ -102,15 +103,11 @@ func nextMember(text []byte) (name, value, after []byte) {
 // nextValue returns the first value of a text, which is valid, and the text after it.
 func nextValue(text []byte) (value, after []byte) {
 	text = Trim(text)
-	depth, quoted := 0, false
+	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
 		case c == '"':
-			quoted = !quoted
-		case quoted:
-			continue
+			i = max(StringEnd(text, i)-1, i)
 		case c == '{' || c == '[':
 			depth++
 			continue
@@ -124,7 +121,7 @@ func nextValue(text []byte) (value, after []byte) {
 		default:
 			continue
 		}
-		if depth == 0 && !quoted {
+		if depth == 0 {
 			return text[:i+1], text[i+1:]
 		}
 	}

@@ -10,8 +10,9 @@ import (
 // FuzzMembers: objects, arrays and strings are read as encoding/json reads them.
 func FuzzMembers(f *testing.F) {
 	for _, text := range []string{
+		`{"":[],"":0}`,
 		`{}`, ` { } `, `{"a":1,"b":[2,{"c":"}"}],"a":3}`, `{"\u0061":null}`, "{\"\xff\":1}", `{"a":"\"","":" "}`, `null`, `[]`, ` [ ] `, `[1, "a,]", [2], {}]`,
-		`"a\n"`, "\"\xff\"", `"a`, `{"a":1`, `{"a":1}}`, `[1`, "\ufeff{}", `7`, ``, "\"\x01\"", "\u00a0{}",
+		`"a\n"`, `"" `, `"\\"`, `["\"\\", 1]`, "\"\xff\"", `"a`, `{"a":1`, `{"a":1}}`, `[1`, "\ufeff{}", `7`, ``, "\"\x01\"", "\u00a0{}",
 	} {
 		f.Add([]byte(text))
 	}

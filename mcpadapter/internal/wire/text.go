@@ -25,15 +25,20 @@ func IDText(id jsonrpc.ID) string {
 // StringEnd returns the index after the string that begins at i; -1 if the string does
 // not end.
 func StringEnd(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
+	for end := i + 1; ; {
+		n := bytes.IndexByte(text[end:], '"')
+		if n < 0 {
+			return -1
+		}
+		end += n + 1
+		escapes := end - 2
+		for escapes > i && text[escapes] == '\\' {
+			escapes--
+		}
+		if (end-escapes)%2 == 0 { // an even number of backslashes precedes the quote
+			return end
 		}
 	}
-	return -1
 }
 
 // Trim removes white space and the byte order mark that .NET programs write first.
