@@ -9,5 +9,6 @@
 //
 //	.ci/bench
 //
-// for the ratios, or go test -bench for the underlying figures.
+// for the ratios, .ci/bench table for a comparison that includes a loop on bare net/http, or
+// go test -bench for the underlying figures.
 package bench
