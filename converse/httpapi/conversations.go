@@ -318,6 +318,22 @@ func (h *handler) cancel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// remove deletes a conversation. A turn that is under way is cancelled before.
+func (h *handler) remove(w http.ResponseWriter, r *http.Request) error {
+	found, err := h.owned(r)
+	if err != nil {
+		return err
+	}
+	if err := h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
+		return err
+	}
+	if err := h.store.Delete(r.Context(), found.ID, history.AnyLength); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // fork creates a conversation that begins like another one.
 func (h *handler) fork(w http.ResponseWriter, r *http.Request) error {
 	found, err := h.owned(r)

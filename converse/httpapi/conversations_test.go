@@ -54,6 +54,27 @@ func TestConversation(t *testing.T) {
 	s.want(http.StatusNoContent, "POST", "/api/conversations/"+id+"/cancel", nil)
 }
 
+// TestDelete: a conversation is gone, with the turn that is under way and its streams.
+func TestDelete(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	id := s.create("block")
+	response := s.request("GET", "/api/conversations/"+id+"/events", nil)
+	deleted, last := false, ""
+	if err := readStream(response, func(e streamed) bool {
+		if e.name == "delta" && !deleted {
+			deleted = true
+			s.want(http.StatusNoContent, "DELETE", "/api/conversations/"+id, nil)
+		}
+		last = e.name + e.data
+		return true
+	}); err != nil || !strings.Contains(last, "conversation_not_found") {
+		t.Errorf("the stream ended with %s, %v", last, err)
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		s.want(http.StatusNotFound, method, "/api/conversations/"+id, nil)
+	}
+}
+
 // TestList: pages of the list have each conversation of the caller once.
 func TestList(t *testing.T) {
 	s := serve(t, echo, nil, nil)
@@ -181,7 +202,7 @@ func TestForeignConversation(t *testing.T) {
 	eve := s.as("eve")
 	for _, one := range []struct{ method, path string }{
 		{"GET", ""}, {"GET", "/history"}, {"GET", "/events"}, {"GET", "/waits"},
-		{"POST", "/messages"}, {"POST", "/cancel"}, {"POST", "/fork"}, {"POST", "/waits/x"},
+		{"POST", "/messages"}, {"POST", "/cancel"}, {"POST", "/fork"}, {"POST", "/waits/x"}, {"DELETE", ""},
 	} {
 		var body any
 		if one.method == "POST" {

@@ -133,6 +133,7 @@ func (h *handler) patterns() map[string]func(http.ResponseWriter, *http.Request)
 		"POST /api/conversations":                   h.create,
 		"GET /api/conversations":                    h.list,
 		"GET /api/conversations/{id}":               h.show,
+		"DELETE /api/conversations/{id}":            h.remove,
 		"GET /api/conversations/{id}/history":       h.history,
 		"GET /api/conversations/{id}/events":        h.events,
 		"POST /api/conversations/{id}/messages":     h.send,

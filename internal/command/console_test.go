@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestConsole: the command opens the browser with a link of this machine that works once, and
+// ends after a signal.
+func TestConsole(t *testing.T) {
+	folder := t.TempDir()
+	opened := filepath.Join(folder, "opened")
+	writeAt(t, "#!/bin/sh\necho \"$1\" > "+opened+".new && mv "+opened+".new "+opened+"\n", folder, "xdg-open")
+	if err := os.Chmod(filepath.Join(folder, "xdg-open"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := file(t, model(t, says("Hello from the model.")))
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := run{env: []string{"PATH=" + folder + ":" + os.Getenv("PATH"), "DISPLAY=:0"}}.command(ctx, t, "console", "--config", path)
+	stderr := temporary(t)
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the browser", func() bool { _, err := os.Stat(opened); return err == nil })
+	text, err := os.ReadFile(opened)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := strings.TrimSpace(string(text))
+	if u, err := url.Parse(link); err != nil || u.Hostname() != "127.0.0.1" || !strings.HasPrefix(u.Path, "/console/link") {
+		t.Fatalf("the browser got %q, %v", link, err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(client *http.Client, address string) (int, string) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(body)
+	}
+	person, stranger := &http.Client{Jar: jar}, &http.Client{}
+	if status, page := get(person, link); status != http.StatusOK || len(jar.Cookies(mustParse(t, link))) != 1 {
+		t.Errorf("the link: %d %s", status, page)
+	}
+	now := strings.SplitN(link, "/console/", 2)[0] + "/console/"
+	if status, page := get(person, now); status != http.StatusOK || !strings.Contains(page, "· operate") {
+		t.Errorf("the console: %d %s", status, page)
+	}
+	for _, address := range []string{link, now} {
+		if _, page := get(stranger, address); strings.Contains(page, "· operate") {
+			t.Errorf("%s opens the console for a stranger:\n%s", address, page)
+		}
+	}
+	if status, _ := get(stranger, link); status == http.StatusOK {
+		t.Error("the link works twice")
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, written(t, stderr))
+	}
+	contains(t, "standard error", written(t, stderr), "The console opens in your browser", link)
+}
+
+func mustParse(t *testing.T, address string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/console/"
+	return u
+}
