@@ -3,6 +3,8 @@
 package command
 
 import (
+	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -75,5 +77,48 @@ tools = ["wait"]
 				}
 			}
 		}
+	}
+}
+
+// The conversations of people with tokens of an issuer belong to them, over the HTTP API too.
+func TestConversationsOfOIDC(t *testing.T) {
+	key := authserver.NewKey(t, "k1")
+	issuer := authserver.NewIssuer("", key)
+	web := httptest.NewServer(issuer)
+	t.Cleanup(web.Close)
+	issuer.URL = web.URL
+	const audience = "https://tools.example/mcp"
+	path := file(t, model(t, says("Good morning.")), historyTable, `
+[serve]
+http = "127.0.0.1:0"
+converse = true
+watch = false
+[serve.oidc]
+issuer = "`+web.URL+`"
+audience = "`+audience+`"
+name = "email"
+trusted = {user = "/email"}
+`)
+	s := serve(t, true, "--config", path)
+	asks := func(email, method, path, body string) (int, string) {
+		token := key.Sign(issuer.Claims(audience, map[string]any{"sub": email, "email": email}), nil)
+		return s.asks("", method, path, body, "Authorization", "Bearer "+token)
+	}
+	status, text := asks("ada@example.com", "POST", "/api/conversations", `{"message":"Hello?"}`)
+	var created struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &created); status != http.StatusCreated || err != nil {
+		t.Fatalf("%d %s", status, text)
+	}
+	for email, want := range map[string]int{"ada@example.com": http.StatusOK, "ben@example.com": http.StatusNotFound} {
+		if status, text := asks(email, "GET", "/api/conversations/"+created.ID, ""); status != want {
+			t.Errorf("%s: %d %s", email, status, text)
+		}
+		_, text := asks(email, "GET", "/api/conversations", "")
+		if strings.Contains(text, created.ID) != (want == http.StatusOK) {
+			t.Errorf("%s lists %s", email, text)
+		}
+	}
+	if status, text := s.asks("no token", "GET", "/api/conversations", ""); status != http.StatusUnauthorized {
+		t.Errorf("%d %s", status, text)
 	}
 }

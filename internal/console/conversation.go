@@ -87,11 +87,7 @@ func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Reque
 }
 
 func (c conversationPages) timeline(p *person, info history.Info, shown window) part {
-	var items []part
-	for _, entry := range entries(shown.from, shown.canisters) {
-		items = append(items, c.entry(p, info, entry))
-	}
-	return group(items...)
+	return group(c.items(p, info, entries(shown.from, shown.canisters))...)
 }
 
 // facts returns the times of a conversation, its origin, and the sum of what the canisters of

@@ -33,14 +33,26 @@ var labels = map[canister.Kind]string{
 // entryID returns the ID of the element of an entry.
 func entryID(e transcript.Entry) string { return fmt.Sprintf("c%d", e.Number) }
 
-// entry returns an item of a timeline: a message, or a call with its result.
-func (c conversationPages) entry(p *person, info history.Info, e transcript.Entry) part {
+// items returns the items of a timeline.
+func (c conversationPages) items(p *person, info history.Info, all []transcript.Entry) []part {
+	together := spansOf(all)
+	var items []part
+	for _, e := range all {
+		items = append(items, c.entry(p, info, e, together[e.Number]))
+	}
+	return items
+}
+
+// entry returns an item of a timeline: a message, or a call with its result. bar shows when
+// the call ran, and may be nil.
+func (c conversationPages) entry(p *person, info history.Info, e transcript.Entry, bar part) part {
 	kind, content, remarks := string(e.Kind()), part(nil), []string(nil)
 	title := labels[e.Kind()]
 	switch one := e.Canister.(type) {
 	case canister.Invocation:
 		title = "Call of " + one.Name
 		content, remarks = c.call(p, info, e, one)
+		content = group(bar, content)
 		if result, ok := e.Result.Canister.(canister.Result); ok && result.Failed() {
 			kind += " failed"
 		}
@@ -118,10 +130,7 @@ func (c conversationPages) call(p *person, info history.Info, e transcript.Entry
 		when(changed != "", details(true, text("Called with"), pre(changed))),
 		when(len(notes) > 0, details(false, text(fmt.Sprintf("Intents, waits and answers (%d)", len(notes))), el("ol", group(class("notes"), group(notes...))))),
 	}
-	var inner []part
-	for _, one := range e.Calls {
-		inner = append(inner, c.entry(p, info, one))
-	}
+	inner := c.items(p, info, e.Calls)
 	parts = append(parts, when(len(inner) > 0, details(false, text(fmt.Sprintf("Calls of this program (%d)", len(inner))), el("ol", class("timeline"), group(inner...)))))
 	result, ok := e.Result.Canister.(canister.Result)
 	if !ok {

@@ -143,8 +143,9 @@ func (s *stream) event(event httpapi.Event) error {
 // ID: a reader that is cut off before gets all of them again.
 func (s *stream) entries(at httpapi.Cursor) error {
 	var changed []map[string]string
-	for _, e := range entries(s.position-len(s.turn), s.turn) {
-		key, markup := entryID(e), fragment(s.pages.entry(s.person, s.info, e))
+	all := entries(s.position-len(s.turn), s.turn)
+	for i, item := range s.pages.items(s.person, s.info, all) {
+		key, markup := entryID(all[i]), fragment(item)
 		if s.sent[key] != markup {
 			s.sent[key] = markup
 			changed = append(changed, map[string]string{"id": key, "html": markup})

@@ -294,6 +294,33 @@ func TestCallInTheConsole(t *testing.T) {
 	}
 }
 
+// Calls that were made together are on one time axis; a single call has none.
+func TestCallsOnAnAxis(t *testing.T) {
+	s, at := consolestage.Start(t, consolestage.Options{}), time.Now()
+	head := func(id string, after time.Duration) canister.Head { return canister.Head{ID: id, Time: at.Add(after)} }
+	stored(t, s.Store, "together", "owner-ada", canister.User{Head: head("u", 0), Content: canister.Texts("Do it.")},
+		canister.Assistant{Head: head("a", 0), Finish: canister.FinishInvocations},
+		canister.Invocation{Head: head("i", 0), Message: "a", CallID: "1", Name: "one", Arguments: "{}"},
+		canister.Invocation{Head: head("j", 0), Message: "a", CallID: "2", Name: "two", Arguments: "{}"},
+		canister.Result{Head: head("r", time.Second), Invocation: "i"},
+		canister.Intent{Head: head("n", time.Second), Invocation: "j", Attempt: 1},
+		canister.Result{Head: head("s", 4*time.Second), Invocation: "j"},
+		canister.Assistant{Head: head("b", 4*time.Second), Finish: canister.FinishInvocations},
+		canister.Invocation{Head: head("k", 4*time.Second), Message: "b", CallID: "3", Name: "alone", Arguments: "{}"},
+		canister.Result{Head: head("q", 5*time.Second), Invocation: "k"})
+	page := s.Login(t, consolestage.Ada).Get("/conversations/together").Text
+	for _, want := range []string{
+		`From 0s to 1s of the 4s that`, `x="0" width="250"`, `From 1s to 4s of the 4s that`, `x="250" width="750"`,
+	} {
+		if strings.Count(page, want) != 1 {
+			t.Errorf("the page lacks %s:\n%s", want, page)
+		}
+	}
+	if n := strings.Count(page, `class="axis"`); n != 2 {
+		t.Errorf("%d calls have an axis, want 2", n)
+	}
+}
+
 // The calls of a program are within the call of the program, which says how many there were.
 func TestProgramsInTheConsole(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{})

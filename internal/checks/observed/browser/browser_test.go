@@ -153,6 +153,7 @@ func TestPages(t *testing.T) {
 	visit(t, ctx, s.URL+"/login")
 	accessible(t, ctx, "login", string(axe))
 	entered(t, ctx, s)
+	visit(t, ctx, s.URL+"/tools") // connects the tools, whose state other pages show
 	for name, path := range pages {
 		visit(t, ctx, s.URL+path)
 		golden(t, ctx, name)
@@ -331,7 +332,7 @@ func TestLiveConversation(t *testing.T) {
 	run(t, ctx, chromedp.WaitVisible(chromedp.CSS(".entry.streaming")))
 	close(wait)
 	run(t, ctx, chromedp.WaitVisible(chromedp.CSS(".entry.assistant")), chromedp.WaitNotPresent(chromedp.CSS(".entry.streaming")))
-	text, same := value(t, ctx, chromedp.Text(chromedp.CSS(".entry.assistant .text"))), value(t, ctx, chromedp.Evaluate[int]("window.same"))
+	text, same := value(t, ctx, chromedp.Evaluate[string](`document.querySelector(".entry.assistant .text").textContent`)), value(t, ctx, chromedp.Evaluate[int]("window.same"))
 	if strings.TrimSpace(text) != "Take a warm coat." || same != 1 {
 		t.Errorf("the page has %q; it is the same: %d", text, same)
 	}
