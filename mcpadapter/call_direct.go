@@ -36,7 +36,7 @@ func (c *connection) send(ctx context.Context, x *exchange, params *mcp.CallTool
 
 // sendDirectly calls a tool without the SDK.
 func (c *connection) sendDirectly(ctx context.Context, x *exchange, params *mcp.CallToolParams) error {
-	text, err := c.encodeCall(params)
+	text, err := encodeCall(params, c.callMeta)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *connection) sendDirectly(ctx context.Context, x *exchange, params *mcp.
 }
 
 // encodeCall encodes the parameters of tools/call, with _meta first.
-func (c *connection) encodeCall(params *mcp.CallToolParams) (json.RawMessage, error) {
+func encodeCall(params *mcp.CallToolParams, shared []byte) (json.RawMessage, error) {
 	meta, err := json.Marshal(params.Meta)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,6 @@ func (c *connection) encodeCall(params *mcp.CallToolParams) (json.RawMessage, er
 		return nil, err
 	}
 	arguments, _ := params.Arguments.(json.RawMessage)
-	shared := c.callMeta
 	if len(params.Meta) == 0 {
 		shared = bytes.TrimSuffix(shared, []byte(","))
 	}
@@ -83,12 +82,9 @@ func (c *connection) encodeCall(params *mcp.CallToolParams) (json.RawMessage, er
 
 // callMetaOf returns the members of _meta that are the same in all calls, and a comma: in the newest
 // protocol, each request describes the client (SEP-2575).
-func (c *connection) callMetaOf() []byte {
-	if !c.modern {
-		return nil
-	}
-	shared := maps.Clone(c.requestMeta)
-	if c.options.SampleCalls {
+func callMetaOf(requestMeta map[string]json.RawMessage, sampleCalls bool) []byte {
+	shared := maps.Clone(requestMeta)
+	if sampleCalls {
 		delete(shared, mcp.MetaKeyClientCapabilities) // depend on the call
 	}
 	text, err := json.Marshal(shared)

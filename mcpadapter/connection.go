@@ -212,7 +212,9 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 		l.negotiated(info.ProtocolVersion)
 	}
 	c.speak(info.ProtocolVersion)
-	c.callMeta = c.callMetaOf()
+	if c.modern {
+		c.callMeta = callMetaOf(c.requestMeta, c.options.SampleCalls)
+	}
 	c.life.work.Go(c.watch)
 	if l, ok := c.link.(interface{ listen(context.Context, func()) }); ok && !c.modern {
 		l.listen(ctx, c.notifications.missed)
