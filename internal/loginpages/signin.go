@@ -5,6 +5,7 @@ package loginpages
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -52,15 +53,15 @@ func (p *Pages) signedIn(w http.ResponseWriter, r *http.Request) {
 		p.show(w, http.StatusBadRequest, notice{Title: "No such login", Text: "This page does not belong to a login that the gateway waits for."})
 		return
 	}
-	refuse := func(status int, title, text, why string, err error) {
-		p.log.Warn(why, logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.Error(err))
+	refuse := func(status int, title, text string, err error) {
+		p.log.Warn("a login at the issuer was refused", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.Error(err))
 		p.show(w, status, notice{Title: title, Text: text})
 	}
 	proof := a.signsInWith(query)
 	cookie, err := r.Cookie(signInCookie)
 	if proof == nil || err != nil || sha256.Sum256([]byte(cookie.Value)) != proof.browser {
 		refuse(http.StatusForbidden, "Another browser", "The login was begun in another browser, so it was not completed. If you did not begin it, close this page.",
-			"a redirect of the issuer came from the browser of another person", nil)
+			errors.New("the redirect came from the browser of another person"))
 		return
 	}
 	a.mu.Lock()
@@ -68,17 +69,16 @@ func (p *Pages) signedIn(w http.ResponseWriter, r *http.Request) {
 	a.mu.Unlock()
 	l, err := proof.redirect.Finish(r.Context(), query)
 	if err != nil {
-		refuse(http.StatusBadGateway, "It did not work", "The login at the gateway failed: "+err.Error()+". Open the link again to try once more.",
-			"a login at the issuer failed", err)
+		refuse(http.StatusBadGateway, "It did not work", "The login at the gateway failed: "+err.Error()+". Open the link again to try once more.", err)
 		return
 	}
 	switch identity, ok := p.identityOfToken(r, string(l.AccessToken)); {
 	case !ok:
 		refuse(http.StatusForbidden, "Refused", "The gateway does not accept the token that you got: clients of this gateway may need other rights.",
-			"the token of a person who logged in at the issuer is not accepted", nil)
+			errors.New("the gateway does not accept the token that the person got"))
 	case identity != a.request.Identity:
 		refuse(http.StatusForbidden, "Refused", "This account is not the one whose call needs the login: if you did not make that call, close this page.",
-			"a link of a login was opened by another client", nil)
+			errors.New("another person opened the link"))
 	default:
 		p.remember(w, identity)
 		http.Redirect(w, r, p.base()+Path+a.id, http.StatusSeeOther)
