@@ -268,7 +268,7 @@ func TestHostileRequests(t *testing.T) {
 		{"a fork of too much", "POST", at + "/fork", `{"position":99}`, nil, 400, `"param":"position"`},
 		{"a fork of nothing", "POST", at + "/fork", `{"position":0}`, nil, 400, `"param":"position"`},
 		{"a wrong path", "GET", "/api/nothing", nil, nil, 404, "not_found"},
-		{"a wrong method", "DELETE", at, nil, nil, 405, "method_not_allowed"},
+		{"a wrong method", "PUT", at, nil, nil, 405, "method_not_allowed"},
 	} {
 		a := s.want(one.status, one.method, one.path, one.body, one.headers...)
 		if !strings.Contains(a.text, one.code) || !strings.Contains(a.text, `"advice"`) {
