@@ -388,6 +388,17 @@ func TestHiddenChangesAreNotTold(t *testing.T) {
 	s.open.SetLibrary(s.library("plain", "plain_too"))
 	mcptest.Await(t, "the guest's resources", guest.resources)
 	mcptest.Await(t, "the guest's prompts", guest.prompts)
+
+	// What a client has subscribed to, and may not see any longer.
+	nothing := s.roster.Select(func(ensemble.Item) bool { return false })
+	s.SetAccess(&server.Options{Select: func(ctx context.Context) *ensemble.Selection { return s.chosen(ctx, nothing) }})
+	for range 3 {
+		s.open.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "note:plain"})
+		mcptest.Await(t, "the owner's update", owner.updated)
+	}
+	if len(guest.updated) != 0 {
+		t.Errorf("the guest hears of %s, which it may not see any longer", <-guest.updated)
+	}
 }
 
 // Other rights hold at once, for sessions that are open: what becomes hidden disappears,

@@ -366,6 +366,10 @@ func TestBadDocuments(t *testing.T) {
 				return []byte(`{"keys":[{"kty":"RSA","kid":"k1","e":"AQAB","n":"` + strings.Repeat("A", 10<<20) + `"}]}`)
 			}
 		},
+		"10 MB beside a good key": func(s *authserver.IssuerState) {
+			text, _ := json.Marshal(map[string]any{"keys": []any{s.Keys[0].JWK()}, "x": strings.Repeat("A", 10<<20)})
+			s.Document = func() []byte { return text }
+		},
 		"a key of 16,384 bits": func(s *authserver.IssuerState) {
 			s.Document = func() []byte {
 				return []byte(`{"keys":[{"kty":"RSA","kid":"k1","e":"AQAB","n":"` +
