@@ -15,7 +15,7 @@ import (
 // machine. Lower them when a store needs less.
 var durableLimits = map[string]struct{ allocs, bytes float64 }{
 	"memory": {115, 13_500},
-	"sqlite": {600, 33_000},
+	"sqlite": {600, 32_000},
 	"files":  {325, 32_000},
 }
 
