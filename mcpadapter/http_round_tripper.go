@@ -24,6 +24,7 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/opencount"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -53,7 +54,7 @@ type roundTripper struct {
 
 	life    context.Context
 	endLife context.CancelFunc
-	open    openCount
+	open    opencount.Count
 }
 
 func newRoundTripper(origin *url.URL, o *HTTPOptions, limit int) *roundTripper {
@@ -71,7 +72,7 @@ func newRoundTripper(origin *url.URL, o *HTTPOptions, limit int) *roundTripper {
 		t.token = func(context.Context) (string, error) { return o.BearerToken, nil }
 	}
 	t.life, t.endLife = context.WithCancel(context.Background())
-	t.open.init()
+	t.open.Init()
 	switch {
 	case o.Client != nil && o.Client.Transport != nil:
 		t.base = o.Client.Transport
@@ -142,7 +143,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, &protocolError{fmt.Sprintf("the server wants messages to be sent to another origin (%s), which this client refuses", req.URL.Host)}
 	}
-	if !t.open.add() {
+	if !t.open.Add() {
 		closeBody(req)
 		return nil, errClosed
 	}
@@ -151,7 +152,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	release := sync.OnceFunc(func() {
 		stop()
 		cancel()
-		t.open.done()
+		t.open.Done()
 	})
 	resp, err := t.contained(req.Clone(ctx))
 	if err == nil {
@@ -394,14 +395,14 @@ func (t *roundTripper) redacted(req *http.Request, text string) string {
 
 // kill ends all requests and refuses further ones.
 func (t *roundTripper) kill() {
-	t.open.close()
+	t.open.Close()
 	t.endLife()
 }
 
 // drain waits until no request is left, at most for endTimeout, and closes idle
 // connections.
 func (t *roundTripper) drain() {
-	t.open.wait(wire.EndTimeout)
+	t.open.Wait(wire.EndTimeout)
 	if t.custom == nil || t.custom.Transport == nil {
 		if own, ok := t.base.(*http.Transport); ok {
 			own.CloseIdleConnections()

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/questiontext"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -111,7 +112,7 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if !m.IsCall() && (i.progressed(m) || i.notify(m)) {
 				continue
 			}
-			keepText(m)
+			questiontext.Keep(m)
 		}
 		return message, nil
 	}
@@ -350,7 +351,7 @@ func (x *exchange) receive(method string, response *jsonrpc.Response) {
 	x.answer.Store(said)
 	if said.asks {
 		x.ended(nil, nil)
-		response.Result = keepTexts(response.Result)
+		response.Result = questiontext.KeepAll(response.Result)
 	}
 	if response.Error == nil && !said.asks && x.show != nil {
 		response.Result = x.show(response.Result)

@@ -8,14 +8,15 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter/internal/debounce"
 )
 
 // news passes on the server's notifications of changes.
 type notifications struct {
-	tools     *debouncer
+	tools     *debounce.Debouncer
 	changed   chan struct{} // for Connection.Changed
-	resources *debouncer
-	prompts   *debouncer
+	resources *debounce.Debouncer
+	prompts   *debounce.Debouncer
 
 	mu       sync.Mutex
 	listener func(ensemble.News)      // nil before Listen
@@ -24,21 +25,21 @@ type notifications struct {
 
 func newNotifications() *notifications {
 	n := &notifications{changed: make(chan struct{}, 1), watched: make(map[string]*subscription)}
-	n.tools = newDebouncer(func() {
+	n.tools = debounce.New(func() {
 		select {
 		case n.changed <- struct{}{}:
 		default: // a change is already pending
 		}
 	})
-	n.resources = newDebouncer(func() { n.tell(ensemble.News{Kind: ensemble.ResourcesChanged}) })
-	n.prompts = newDebouncer(func() { n.tell(ensemble.News{Kind: ensemble.PromptsChanged}) })
+	n.resources = debounce.New(func() { n.tell(ensemble.News{Kind: ensemble.ResourcesChanged}) })
+	n.prompts = debounce.New(func() { n.tell(ensemble.News{Kind: ensemble.PromptsChanged}) })
 	return n
 }
 
 func (n *notifications) stop() {
-	n.tools.stop()
-	n.resources.stop()
-	n.prompts.stop()
+	n.tools.Stop()
+	n.resources.Stop()
+	n.prompts.Stop()
 }
 
 func (n *notifications) tell(news ensemble.News) {
@@ -54,15 +55,15 @@ func (n *notifications) tell(news ensemble.News) {
 // that it is known before a result that follows, and through changed.
 func (n *notifications) toolsChanged() {
 	n.tell(ensemble.News{Kind: ensemble.ToolsChanged})
-	n.tools.note()
+	n.tools.Note()
 }
 
 // lists reports that any of the lists may have changed, after a time without a stream
 // or request to listen.
 func (n *notifications) lists() {
 	n.toolsChanged()
-	n.resources.note()
-	n.prompts.note()
+	n.resources.Note()
+	n.prompts.Note()
 }
 
 // missed reports that anything may have changed.

@@ -22,9 +22,9 @@ func (c *connection) notified(n *jsonrpc.Request) bool {
 	case "notifications/tools/list_changed":
 		c.notifications.toolsChanged()
 	case "notifications/resources/list_changed":
-		c.notifications.resources.note()
+		c.notifications.resources.Note()
 	case "notifications/prompts/list_changed":
-		c.notifications.prompts.note()
+		c.notifications.prompts.Note()
 	case "notifications/resources/updated":
 		var params struct{ URI string }
 		if json.Unmarshal(n.Params, &params) == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/questiontext"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -130,7 +131,7 @@ func (q *questions) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.El
 			return nil, err
 		}
 		asked.Schema = schema
-		if written := textKept(req.Params.Meta, formKey); written != nil {
+		if written := questiontext.Kept(req.Params.Meta, questiontext.FormKey); written != nil {
 			asked.Schema = written
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/decode"
+	"github.com/consort-go/consort/mcpadapter/internal/questiontext"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -100,7 +101,7 @@ func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleR
 		Tools       []json.RawMessage
 		Temperature *float64 // the SDK cannot tell 0 from a missing value
 	}
-	if err := json.Unmarshal(textKept(params.Meta, samplingKey), &kept); err != nil {
+	if err := json.Unmarshal(questiontext.Kept(params.Meta, questiontext.SamplingKey), &kept); err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request cannot be read: " + err.Error()}
 	}
 	asked.Temperature = kept.Temperature

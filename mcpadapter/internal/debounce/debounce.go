@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+// Package debounce merges notifications of changes that follow closely.
+package debounce
 
 import (
 	"sync"
@@ -11,9 +12,9 @@ import (
 // send several in a row, especially right after connecting.
 const mergeWithin = 100 * time.Millisecond
 
-// debouncer passes on the first change at once, so that later messages on the
+// Debouncer passes on the first change at once, so that later messages on the
 // connection find it known, and merges changes that follow closely into one more.
-type debouncer struct {
+type Debouncer struct {
 	passOn func() // must not block
 
 	mu      sync.Mutex
@@ -22,10 +23,11 @@ type debouncer struct {
 	stopped bool
 }
 
-func newDebouncer(passOn func()) *debouncer { return &debouncer{passOn: passOn} }
+// New returns a Debouncer that calls passOn, which must not block, for changes.
+func New(passOn func()) *Debouncer { return &Debouncer{passOn: passOn} }
 
-// note records a change. It does not block.
-func (d *debouncer) note() {
+// Note records a change. It does not block.
+func (d *Debouncer) Note() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -38,13 +40,13 @@ func (d *debouncer) note() {
 }
 
 // pass passes a change on and starts merging later ones; d.mu is held.
-func (d *debouncer) pass() {
+func (d *Debouncer) pass() {
 	d.more = false
 	d.timer = time.AfterFunc(mergeWithin, d.gathered)
 	d.passOn()
 }
 
-func (d *debouncer) gathered() {
+func (d *Debouncer) gathered() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.timer = nil
@@ -53,8 +55,8 @@ func (d *debouncer) gathered() {
 	}
 }
 
-// stop drops pending changes.
-func (d *debouncer) stop() {
+// Stop drops pending changes.
+func (d *Debouncer) Stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopped = true

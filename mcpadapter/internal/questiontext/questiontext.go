@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpadapter
+// Package questiontext carries the original text of a server's question through the SDK, which
+// would decode it into maps.
+package questiontext
 
 import (
 	"encoding/base64"
@@ -11,22 +13,21 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Members of a question's _meta that carry its original text through the SDK, in
-// base64, where the SDK would decode it into maps: the schema of a form, to keep the
-// server's order of its fields, and the whole of a request to a model.
+// Members of a question's _meta with its original text in base64: the schema of a form, to
+// keep the server's order of its fields, and the whole of a request to a model.
 const (
-	formKey     = "io.github.consort-go/requested-schema"
-	samplingKey = "io.github.consort-go/sampling"
+	FormKey     = "io.github.consort-go/requested-schema"
+	SamplingKey = "io.github.consort-go/sampling"
 )
 
-// keepText copies the text of a question into its _meta, if request is a question.
-func keepText(request *jsonrpc.Request) {
+// Keep copies the text of a question into its _meta, if request is a question.
+func Keep(request *jsonrpc.Request) {
 	request.Params = withText(request.Method, request.Params)
 }
 
-// keepTexts does the same for the questions in a result that asks for another round
+// KeepAll does the same for the questions in a result that asks for another round
 // (MCP 2026-07-28, SEP-2322).
-func keepTexts(result json.RawMessage) json.RawMessage {
+func KeepAll(result json.RawMessage) json.RawMessage {
 	m, err := wire.Members(result)
 	if err != nil {
 		return result
@@ -55,7 +56,7 @@ func keepTexts(result json.RawMessage) json.RawMessage {
 // withText returns the parameters of a question with its text in their _meta. If they
 // cannot be decoded, it returns them unchanged and leaves the error to the SDK.
 func withText(method string, params json.RawMessage) json.RawMessage {
-	key := map[string]string{"elicitation/create": formKey, "sampling/createMessage": samplingKey}[method]
+	key := map[string]string{"elicitation/create": FormKey, "sampling/createMessage": SamplingKey}[method]
 	if key == "" {
 		return params
 	}
@@ -64,7 +65,7 @@ func withText(method string, params json.RawMessage) json.RawMessage {
 		return params
 	}
 	text := params
-	if key == formKey {
+	if key == FormKey {
 		text = m["requestedSchema"]
 	}
 	if text == nil {
@@ -83,8 +84,8 @@ func withText(method string, params json.RawMessage) json.RawMessage {
 	return kept
 }
 
-// textKept returns the text that withText stored under the key, or nil.
-func textKept(meta mcp.Meta, key string) json.RawMessage {
+// Kept returns the text that withText stored under the key, or nil.
+func Kept(meta mcp.Meta, key string) json.RawMessage {
 	kept, _ := meta[key].(string)
 	text, err := base64.StdEncoding.DecodeString(kept)
 	if err != nil || len(text) == 0 {
