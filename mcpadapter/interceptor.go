@@ -361,7 +361,15 @@ func (x *exchange) receive(method string, response *jsonrpc.Response) {
 // needsInput reports whether a result asks for another round (SEP-2322), which the SDK
 // handles.
 func needsInput(result json.RawMessage) bool {
-	return string(wire.Member(result, "resultType")) == `"input_required"` || wire.Member(result, "inputRequests") != nil
+	if wire.Member(result, "inputRequests") != nil {
+		return true
+	}
+	kind := wire.Member(result, "resultType")
+	if kind == nil {
+		return false
+	}
+	text, _ := wire.String(kind) // another type is another kind of result
+	return text == "input_required"
 }
 
 // progressed handles a progress notification (MCP 2025-11-25,

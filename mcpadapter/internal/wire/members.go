@@ -31,18 +31,27 @@ func Members(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return m, nil
 }
 
-// Member returns the last member of that name of a valid JSON object, or nil. The name must be
-// written without escapes.
+// Member returns the last member of that name of a valid JSON object, or nil.
 func Member(raw json.RawMessage, name string) (found json.RawMessage) {
 	rest, isObject := bytes.CutPrefix(space(raw), []byte{'{'})
 	for isObject && len(rest) > 0 {
 		quoted, value, after := nextMember(rest)
-		if n := len(quoted); n > 1 && string(quoted[1:n-1]) == name {
+		if isName(quoted, name) {
 			found = value
 		}
 		rest = after
 	}
 	return found
+}
+
+// isName reports whether a JSON string, or nothing, is a name.
+func isName(quoted []byte, name string) bool {
+	if bytes.IndexByte(quoted, '\\') >= 0 {
+		text, err := String(quoted)
+		return err == nil && text == name
+	}
+	n := len(quoted)
+	return n > 1 && string(quoted[1:n-1]) == name
 }
 
 // Elements splits a JSON array, and reports whether raw is one. The elements are parts of raw.
@@ -79,7 +88,7 @@ func String(raw json.RawMessage) (string, error) {
 // common has texts that most results contain, so that they are not allocated for each.
 var common = func() map[string]string {
 	texts := map[string]string{}
-	for _, text := range []string{"_meta", "annotations", "content", "isError", "resultType", "structuredContent", "text", "type"} {
+	for _, text := range []string{"_meta", "annotations", "complete", "content", "input_required", "isError", "resultType", "structuredContent", "text", "type"} {
 		texts[text] = text
 	}
 	return texts
