@@ -40,16 +40,15 @@ func (c *connection) sendDirectly(ctx context.Context, x *exchange, params *mcp.
 	if err != nil {
 		return err
 	}
-	if !c.life.enter() {
-		return errClosed
-	}
-	defer c.life.leave()
 	sending, cancel := context.WithCancel(withExchange(ctx, x))
 	defer cancel()
 	defer context.AfterFunc(c.life.ctx, cancel)()
 	id, _ := jsonrpc.MakeID(float64(firstDirect + c.serial.Add(1))) // a number is an ID
 	x.returned = make(chan error, 2)                                // of the answer, and of sending it
-	if err := c.interceptor.Write(sending, &jsonrpc.Request{ID: id, Method: "tools/call", Params: text}); err != nil {
+	err = c.life.during(func() error {                              // not the rest of the call, which its listeners may delay
+		return c.interceptor.Write(sending, &jsonrpc.Request{ID: id, Method: "tools/call", Params: text})
+	})
+	if err != nil {
 		x.returned <- err
 	}
 	err = c.requests.await(ctx, x, x.returned)

@@ -39,18 +39,19 @@ func (l *lifetime) close() {
 	l.closed = true
 }
 
-// enter makes Close of the connection wait until leave is called. It returns false if the
-// connection is already closed.
-func (l *lifetime) enter() bool {
+// during runs fn, and Close of the connection waits for it. If the connection is already
+// closed, it returns errClosed instead.
+func (l *lifetime) during(fn func() error) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		l.work.Add(1)
+	if l.closed {
+		l.mu.Unlock()
+		return errClosed
 	}
-	return !l.closed
+	l.work.Add(1)
+	l.mu.Unlock()
+	defer l.work.Done()
+	return fn()
 }
-
-func (l *lifetime) leave() { l.work.Done() }
 
 // start runs fn in a goroutine that Close of the connection waits for. It returns false
 // if the connection is already closed.
