@@ -53,7 +53,34 @@ func newVisitor(t *testing.T) *visitor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &visitor{t, &http.Client{Jar: jar}}
+	return &visitor{t, &http.Client{Jar: jar, Transport: &formSender{policies: map[string]string{}}}}
+}
+
+// formSender sends forms with the headers of a browser. The page of a form has the address that
+// the form is sent to.
+type formSender struct {
+	mu       sync.Mutex
+	policies map[string]string // the header Referrer-Policy, by page
+}
+
+func (b *formSender) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	policy := b.policies[r.URL.String()]
+	b.mu.Unlock()
+	if r = r.Clone(r.Context()); r.Method == http.MethodPost {
+		r.Header.Set("Origin", r.URL.Scheme+"://"+r.URL.Host)
+		if policy == "no-referrer" { // Fetch Standard, "append a request Origin header"
+			r.Header.Set("Origin", "null")
+		}
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.policies[r.URL.String()] = response.Header.Get("Referrer-Policy")
+	}
+	return response, err
 }
 
 // read returns the status and the text of a response.

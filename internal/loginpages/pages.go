@@ -79,7 +79,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'")
 	header.Set("Cache-Control", "no-store")
-	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send the forms with the header Origin: null
 	header.Set("X-Content-Type-Options", "nosniff")
 	base, err := url.Parse(p.base())
 	if err != nil || !strings.EqualFold(r.Host, base.Host) { // another name could belong to another's page (DNS rebinding)
