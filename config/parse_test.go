@@ -437,9 +437,13 @@ url = "http://x"
 			[]string{
 				`consort.toml:2:6: serve.http: the clients are identified by certificates, which HTTP does not request: set ` +
 					`http_tls.client_ca, give one of them a token, or serve only gRPC`,
-				`consort.toml:3:6: serve.grpc: without a token, anyone who can reach this address can call the tools: set token, clients or oidc, ` +
-					`listen at 127.0.0.1 only, or allow it with open = true`,
+				`consort.toml:3:6: serve.grpc: the clients are identified by certificates, which gRPC does not request: set ` +
+					`grpc_tls.client_ca, give one of them a token, or serve only HTTP`,
 				`consort.toml:5:11: serve.clients[0].certificate: the server does not request client certificates; set client_ca of http_tls or grpc_tls`}},
+		{"certificates over HTTP only", "[serve]\nhttp='127.0.0.1:0'\ngrpc='127.0.0.1:0'\nhttp_tls={certificate='c', key='k', client_ca='a'}\n" +
+			"clients=[{certificate='a'}]\n", []string{
+			`consort.toml:3:6: serve.grpc: the clients are identified by certificates, which gRPC does not request: set ` +
+				`grpc_tls.client_ca, give one of them a token, or serve only HTTP`}},
 		{"TLS of nothing", "[serve]\nhttp='127.0.0.1:0'\ngrpc_tls={key='k'}\n", []string{
 			`consort.toml:3:1: serve.grpc_tls.certificate: missing: expected the file of this server's certificate, such as certificate = "server.pem"`,
 			`consort.toml:3:1: serve.grpc_tls: only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`}},

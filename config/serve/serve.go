@@ -83,9 +83,11 @@ func (s *Options) MayListen(address string) error {
 	return s.mayListen(address, s.TakesTokens() || certified)
 }
 
-// MayListenGRPC is like [Options.MayListen] for gRPC, where clients can also have
-// certificates.
+// MayListenGRPC is like [Options.MayListen] for gRPC.
 func (s *Options) MayListenGRPC(address string) error {
+	if len(s.Clients) > 0 && !s.TakesTokens() && !s.TakesCertificates() {
+		return errors.New("the clients are identified by certificates, which gRPC does not request: set grpc_tls.client_ca, give one of them a token, or serve only HTTP")
+	}
 	return s.mayListen(address, s.TakesTokens() || s.TakesCertificates())
 }
 
