@@ -28,3 +28,15 @@ func LockOnly(t *testing.T, r Records, name string) (store func(after string) bo
 		return stored
 	}
 }
+
+// FailAfterLostBeat locks a record, stores a beat that the holder does not know of, and unlocks the record.
+func FailAfterLostBeat(t *testing.T, r Records, name string) {
+	h, err := r.lock(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := h.exec(t.Context(), "UPDATE @.logins SET holder = $2 WHERE name = $1", name, h.id+"/1"); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	h.release(t.Context())
+}

@@ -50,21 +50,34 @@ func (r Records) Update(ctx context.Context, name string, change func([]byte) ([
 		if err != nil {
 			return err
 		}
-		stopped := held.beat()
-		after, err := change(held.before)
-		stopped()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-		if err != nil {
-			held.release(ctx)
-			cancel()
-			return err
-		}
-		stored, err := held.store(ctx, after)
-		cancel()
-		if err != nil || stored {
+		if stored, err := held.update(ctx, change); err != nil || stored {
 			return err
 		}
 	}
+}
+
+// update calls change and stores its result, and unlocks the record. It returns false if another
+// process has changed the record.
+func (h *hold) update(ctx context.Context, change func([]byte) ([]byte, error)) (stored bool, err error) {
+	stop := h.beat()
+	isDone := false
+	defer func() { // also if change panics: a holder that beats is never taken for dead
+		stop()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		if !isDone {
+			h.release(ctx)
+		}
+	}()
+	after, err := change(h.before)
+	if err != nil {
+		return false, err
+	}
+	stop()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	isDone = true
+	return h.store(ctx, after)
 }
 
 // hold is a lock on a record.
@@ -166,11 +179,8 @@ func (h *hold) beat() (stop func()) {
 			case <-ctx.Done():
 				return
 			}
-			before := h.holder()
 			h.beats++
-			if n, err := h.exec(ctx, "UPDATE @.logins SET holder = $3 WHERE name = $1 AND holder = $2", h.name, before, h.holder()); err != nil || n == 0 {
-				h.beats-- // the next one tries again, and store notices what has changed
-			}
+			_, _ = h.exec(ctx, "UPDATE @.logins SET holder = $3 WHERE name = $1 AND holder LIKE $2", h.name, h.id+"/%", h.holder()) // the next one tries again, and store notices what has changed
 		}
 	}()
 	return func() {
@@ -192,7 +202,7 @@ func (h *hold) store(ctx context.Context, after []byte) (bool, error) {
 // release unlocks the record without a change. If it fails, others wait until the lock is
 // stale.
 func (h *hold) release(ctx context.Context) {
-	_, _ = h.exec(ctx, "UPDATE @.logins SET holder = '' WHERE name = $1 AND holder = $2", h.name, h.holder())
+	_, _ = h.exec(ctx, "UPDATE @.logins SET holder = '' WHERE name = $1 AND holder LIKE $2", h.name, h.id+"/%") // a beat may have been stored whose answer was lost
 }
 
 // exec runs a statement in a transaction of its own, and returns the number of rows that it

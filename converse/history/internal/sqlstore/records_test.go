@@ -172,3 +172,27 @@ func TestRecordsWaitNotForEver(t *testing.T) {
 		}
 	})
 }
+
+// TestRecordAfterAPanic: a change that panics, and one that fails after a beat whose answer was lost, unlock the record.
+func TestRecordAfterAPanic(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, one, other records.Table) {
+		put(t, one, "a", "1")
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			_ = one.Update(t.Context(), "a", func([]byte) ([]byte, error) { panic("boom") })
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // a dead process is waited for longer
+		defer cancel()
+		if err := other.Update(ctx, "a", func(before []byte) ([]byte, error) { return append(before, '2'), nil }); err != nil || all(t, one) != "a=12" {
+			t.Errorf("after a panic: %v, %s", err, all(t, one))
+		}
+		sqlstore.FailAfterLostBeat(t, one.(sqlstore.Records), "a")
+		if err := other.Update(ctx, "a", func(before []byte) ([]byte, error) { return append(before, '3'), nil }); err != nil || all(t, one) != "a=123" {
+			t.Errorf("after a lost beat: %v, %s", err, all(t, one))
+		}
+	})
+}
