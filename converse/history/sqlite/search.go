@@ -101,11 +101,12 @@ func (q *lookup) early(ctx context.Context) (found []sqlstore.Match, isDone bool
 	}
 	candidates, err := q.list(ctx, maxRead)
 	for read, i := 0, 0; i < len(candidates) && read < maxRead && err == nil; i++ {
-		info, ok := candidates[i].Info, false
-		ok, err = q.filter.MatchText(info.Title, q.store.common.Read(ctx, info.ID, 0))
+		info := candidates[i].Info
+		ok, damaged := q.filter.MatchText(info.Title, q.store.common.Read(ctx, info.ID, 0))
 		switch {
-		case errors.Is(err, history.ErrNotFound):
-			err = nil // deleted meanwhile
+		case errors.Is(damaged, history.ErrNotFound): // deleted meanwhile
+		case damaged != nil:
+			return nil, false, ctx.Err() // the index tells of it
 		case ok:
 			found = append(found, sqlstore.Match{Info: info})
 		}

@@ -93,3 +93,13 @@ func listed(t *testing.T, s *Store, filter history.Filter) (ids []string) {
 	}
 	return ids
 }
+
+// A conversation that is damaged does not hide the others from a search for a frequent word.
+func TestFrequentWordNextToDamage(t *testing.T) {
+	s := crowded(t, 2*maxKeys+200)
+	everything := listed(t, s, history.Filter{Text: "often"})
+	harm(t, s, "UPDATE canisters SET line = 'x' WHERE conversation = (SELECT key FROM conversations WHERE id = '"+everything[3]+"')")
+	if got := listed(t, s, history.Filter{Text: "often", Limit: 10}); !slices.Equal(got, everything[:10]) {
+		t.Errorf("found %q, want %q", got, everything[:10])
+	}
+}
