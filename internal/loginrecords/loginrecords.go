@@ -108,10 +108,7 @@ func (s *Store) Update(ctx context.Context, of login.Key, change func(*login.Log
 	}
 	name := loginkey.Name(of.Issuer, of.Resource, of.Identity)
 	return table.Update(ctx, name, func(sealed []byte) ([]byte, error) {
-		before, err := read(key, name, sealed)
-		if err != nil {
-			return nil, err
-		}
+		before, _ := read(key, name, sealed) // what cannot be read is replaced
 		after, err := change(before)
 		if after == nil || err != nil {
 			return nil, err

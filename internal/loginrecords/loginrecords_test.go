@@ -5,6 +5,7 @@ package loginrecords_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/loginrecords"
 	"github.com/consort-go/consort/internal/records"
 	"github.com/consort-go/consort/internal/testing/authserver"
@@ -70,6 +72,22 @@ func update(t *testing.T, store login.Store, l *login.Login, now *login.Login) {
 	}
 }
 
+// logIn lets a person log in.
+func logIn(t *testing.T, c *login.Client) *login.Login {
+	t.Helper()
+	l, err := c.Login(t.Context(), &login.Prompt{Visit: func(_ context.Context, address string) error {
+		response, err := http.Get(authserver.Redirect(t, http.DefaultTransport, address).String())
+		if err == nil {
+			response.Body.Close()
+		}
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // TestMachinesShareLogins: a login at one machine is used by the others, and 8 processes with an
 // expired token make one refresh and ask the person once.
 func TestMachinesShareLogins(t *testing.T) {
@@ -80,16 +98,7 @@ func TestMachinesShareLogins(t *testing.T) {
 			at := place()
 			s, server := authserver.Start(t, authserver.Behaviour{}, http.NotFoundHandler())
 			store := open(t, at, "k")
-			l, err := clientOf(t, server, store).Login(t.Context(), &login.Prompt{Visit: func(_ context.Context, address string) error {
-				response, err := http.Get(authserver.Redirect(t, http.DefaultTransport, address).String())
-				if err == nil {
-					response.Body.Close()
-				}
-				return err
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := logIn(t, clientOf(t, server, store))
 			if token, err := clientOf(t, server, open(t, at, "k")).Token(t.Context()); err != nil || token != string(l.AccessToken) {
 				t.Errorf("another machine: %v", err)
 			}
@@ -175,5 +184,42 @@ func TestAnotherKey(t *testing.T) {
 	}
 	if all, err := ours.List(t.Context()); err == nil || len(all) != 1 {
 		t.Errorf("with the login of another identity in its place: %d logins, %v", len(all), err)
+	}
+}
+
+// TestDamagedLogin: a login that is damaged is replaced by the next one, and others log in beside it.
+func TestDamagedLogin(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "talks.db")
+	_, server := authserver.Start(t, authserver.Behaviour{}, http.NotFoundHandler())
+	store := open(t, at, "k")
+	logIn(t, clientOf(t, server, store))
+	in := table(t, at)
+	stored, err := in.All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range stored {
+		if name != "key" {
+			if err := in.Update(t.Context(), name, func([]byte) ([]byte, error) { return []byte("damaged"), nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, identity := range []string{"ben", "ada"} { // ada has the damaged one
+		c, err := login.New(&login.Options{URL: server, Identity: identity, Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Token(t.Context()); !errors.Is(err, ensemble.ErrNeedsLogin) {
+			t.Errorf("%s is told %v", identity, err)
+		}
+		l := logIn(t, c)
+		if token, err := c.Token(t.Context()); err != nil || token != string(l.AccessToken) {
+			t.Errorf("after the login of %s: %v", identity, err)
+		}
+	}
+	if all, err := store.List(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("at the end there are %d logins, %v", len(all), err)
 	}
 }

@@ -73,6 +73,9 @@ func (c *Client) replace(ctx context.Context, l *Login) error {
 	c.hold(l)
 	c.mu.Unlock()
 	all, err := store.List(ctx)
+	if isDamaged(err) { // it is not this login, which was written
+		err = nil
+	}
 	for _, other := range all {
 		if other.Resource == l.Resource && other.Identity == l.Identity && other.Key != l.Key {
 			err = errors.Join(err, store.Update(ctx, other.Key, func(*Login) (*Login, error) { return nil, nil }))

@@ -77,7 +77,10 @@ func (c *Client) renew(r *renewal, rejected Secret) {
 // fromStore returns the stored login, renewed if necessary.
 func (c *Client) fromStore(ctx context.Context, rejected Secret) (*Login, error) {
 	l, err := find(ctx, c.options.Store, c.key)
-	if err != nil {
+	switch {
+	case isDamaged(err): // of this identity, or of another one
+		return nil, c.needed("a stored login cannot be read: " + err.Error())
+	case err != nil:
 		return nil, fmt.Errorf("reading the stored login: %w", err)
 	}
 	c.mu.Lock()

@@ -4,8 +4,11 @@ package login
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+
+	"github.com/consort-go/consort/internal/loginkey"
 )
 
 // Store keeps logins. Its methods may be called concurrently. [NewFiles] and [NewMemory]
@@ -76,6 +79,11 @@ func (m *Memory) Update(ctx context.Context, key Key, change func(*Login) (*Logi
 		m.logins[key] = after
 	}
 	return nil
+}
+
+// isDamaged reports whether an error of Store.List says that a login cannot be decrypted.
+func isDamaged(err error) bool {
+	return errors.Is(err, loginkey.ErrSealed) || errors.Is(err, loginkey.ErrForeign)
 }
 
 // find returns the newest login for a resource and an identity, with any issuer if issuer
