@@ -77,10 +77,7 @@ func (c *Client) renew(r *renewal, rejected Secret) {
 // fromStore returns the stored login, renewed if necessary.
 func (c *Client) fromStore(ctx context.Context, rejected Secret) (*Login, error) {
 	l, err := find(ctx, c.options.Store, c.key)
-	switch {
-	case isDamaged(err): // of this identity, or of another one
-		return nil, c.needed("a stored login cannot be read: " + err.Error())
-	case err != nil:
+	if err != nil && !isDamaged(err) {
 		return nil, fmt.Errorf("reading the stored login: %w", err)
 	}
 	c.mu.Lock()
