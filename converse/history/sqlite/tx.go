@@ -69,16 +69,27 @@ type statements struct {
 // prepare returns the statement with a text, which must be one of a few. The caller must
 // not hold a connection: the first one may have to wait for one.
 func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if statement := s.of[text]; statement != nil {
+	if statement := s.known(text); statement != nil {
 		return statement, nil
 	}
-	statement, err := s.db.PrepareContext(ctx, text)
-	if err == nil {
-		s.of[text] = statement
+	statement, err := s.db.PrepareContext(ctx, text) // without the lock, for which others would wait longer than their contexts
+	if err != nil {
+		return nil, err
 	}
-	return statement, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if earlier := s.of[text]; earlier != nil {
+		_ = statement.Close() // nobody has used it
+		return earlier, nil
+	}
+	s.of[text] = statement
+	return statement, nil
+}
+
+func (s *statements) known(text string) *sql.Stmt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of[text]
 }
 
 // Balances implements [sqlstore.Queryer].

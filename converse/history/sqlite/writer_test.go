@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -278,4 +279,59 @@ func harm(t testing.TB, s *Store, statement string, args ...any) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// While one statement waits for a connection to be prepared, neither a known one nor a caller
+// whose context ends waits with it.
+func TestStatementsWaitAlone(t *testing.T) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "a.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	s := &statements{db: db, of: map[string]*sql.Stmt{}}
+	known, err := s.prepare(t.Context(), "SELECT 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waiting sync.WaitGroup
+	for range 2 {
+		waiting.Go(func() {
+			statement, err := s.prepare(t.Context(), "SELECT 2")
+			if err == nil {
+				_, err = statement.ExecContext(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for db.Stats().WaitCount == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if again, err := s.prepare(t.Context(), "SELECT 1"); err != nil || again != known {
+			t.Errorf("a known statement: %v, %v", again, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := s.prepare(ctx, "SELECT 3"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("another statement: %v", err)
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("they wait")
+	}
+	busy.Close()
+	waiting.Wait()
+	<-ended
 }
