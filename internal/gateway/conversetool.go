@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -153,11 +154,11 @@ func lastMessage(ctx context.Context, store history.Log, id string) (last canist
 // follow reports progress until the turn ends.
 func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 	// The conversation has a canister by now: without one it has been deleted.
-	for happened, err := range t.tool.feed.Events(ctx, t.id, httpapi.Cursor{Position: max(t.after, 1)}) {
+	for happened, err := range t.events(ctx, max(t.after, 1)) {
 		if err != nil {
 			return engine.Ended{}, err
 		}
-		switch e := happened.Event.(type) {
+		switch e := happened.(type) {
 		case engine.Added:
 			t.add(e.Canister)
 		case engine.Delta:
@@ -182,6 +183,22 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 		}
 	}
 	return engine.Ended{}, engine.ErrClosed
+}
+
+// events yields the events after a position. Those of a message of an earlier call come from the
+// engine, which says how the turn stands now: the feed also has its ends before an answer of
+// a person.
+func (t *servedTurn) events(ctx context.Context, after int) iter.Seq2[engine.Event, error] {
+	if t.waitsOnly {
+		return t.tool.engine.Watch(ctx, t.id, after)
+	}
+	return func(yield func(engine.Event, error) bool) {
+		for event, err := range t.tool.feed.Events(ctx, t.id, httpapi.Cursor{Position: after}) {
+			if !yield(event.Event, err) {
+				return
+			}
+		}
+	}
 }
 
 // errFailed says that a turn failed; the log has the reason.
