@@ -223,7 +223,7 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 
 // identityOf returns the identity that the browser of a request has proved; empty for none.
 func (p *Pages) identityOf(r *http.Request) string {
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := r.Cookie(p.cookie(cookieName))
 	if err != nil {
 		return ""
 	}
@@ -247,9 +247,28 @@ func (p *Pages) remember(w http.ResponseWriter, identity string) {
 		}
 	}
 	p.sessions[sha256.Sum256([]byte(secret))] = session{identity, now.Add(sessionLifetime)}
+	p.setCookie(w, cookieName, secret, Path, sessionLifetime)
+}
+
+// cookie returns the name of a cookie. Over TLS only this host can set it (RFC 6265bis, section
+// 4.1.3.2): otherwise another host of the domain could plant the cookie of its own login.
+func (p *Pages) cookie(name string) string {
+	if strings.HasPrefix(p.base(), "https://") {
+		return "__Host-" + name
+	}
+	return name
+}
+
+// setCookie gives the browser a cookie for the paths below path; over TLS for all of this host,
+// as its name wants.
+func (p *Pages) setCookie(w http.ResponseWriter, name, value, path string, lifetime time.Duration) {
+	isSecure := strings.HasPrefix(p.base(), "https://")
+	if isSecure {
+		path = "/"
+	}
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: secret, Path: Path, MaxAge: int(sessionLifetime.Seconds()), HttpOnly: true,
+		Name: p.cookie(name), Value: value, Path: path, MaxAge: int(lifetime.Seconds()), HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, // strict would hide it from the redirect
-		Secure:   strings.HasPrefix(p.base(), "https://"),
+		Secure:   isSecure,
 	})
 }

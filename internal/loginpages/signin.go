@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/mcpadapter/login"
@@ -37,10 +36,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, a *attempt) {
 	a.mu.Lock()
 	a.proof = &signIn{redirect, sha256.Sum256([]byte(secret))} // an earlier one is void: its state is not known any more
 	a.mu.Unlock()
-	http.SetCookie(w, &http.Cookie{
-		Name: signInCookie, Value: secret, Path: signInPath, MaxAge: int(attemptLifetime.Seconds()), HttpOnly: true,
-		SameSite: http.SameSiteLaxMode, Secure: strings.HasPrefix(p.base(), "https://"),
-	})
+	p.setCookie(w, signInCookie, secret, signInPath, attemptLifetime)
 	http.Redirect(w, r, redirect.URL, http.StatusSeeOther)
 }
 
@@ -58,7 +54,7 @@ func (p *Pages) signedIn(w http.ResponseWriter, r *http.Request) {
 		p.show(w, status, notice{Title: title, Text: text})
 	}
 	proof := a.signsInWith(query)
-	cookie, err := r.Cookie(signInCookie)
+	cookie, err := r.Cookie(p.cookie(signInCookie))
 	if proof == nil || err != nil || sha256.Sum256([]byte(cookie.Value)) != proof.browser {
 		refuse(http.StatusForbidden, "Another browser", "The login was begun in another browser, so it was not completed. If you did not begin it, close this page.",
 			errors.New("the redirect came from the browser of another person"))
