@@ -219,7 +219,7 @@ func (s *Store) order(ctx context.Context) error {
 	return err
 }
 
-// orderedFrom is the number of conversations from which on lists need an index.
+// orderedFrom is the smallest number of conversations for which lists need an index.
 const orderedFrom = 2000
 
 // number returns how many canisters have a word; it stops at maxKeys.

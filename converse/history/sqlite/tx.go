@@ -72,14 +72,14 @@ func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error
 	if statement := s.known(text); statement != nil {
 		return statement, nil
 	}
-	statement, err := s.db.PrepareContext(ctx, text) // without the lock, for which others would wait longer than their contexts
+	statement, err := s.db.PrepareContext(ctx, text) // may wait, so without the lock
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if earlier := s.of[text]; earlier != nil {
-		_ = statement.Close() // nobody has used it
+		_ = statement.Close() // it is unused
 		return earlier, nil
 	}
 	s.of[text] = statement
