@@ -35,8 +35,9 @@ func TestSwitchesOverClosedSetsAreExhaustive(t *testing.T) {
 	exports, packages := compiled(t)
 	read := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
 	checked := make(map[string]bool)
+	files := token.NewFileSet()
+	settings := &types.Config{Importer: importer.ForCompiler(files, "gc", read)} // reads each package once
 	for _, p := range packages {
-		files := token.NewFileSet()
 		var parsed []*ast.File
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
@@ -46,7 +47,6 @@ func TestSwitchesOverClosedSetsAreExhaustive(t *testing.T) {
 			parsed = append(parsed, file)
 		}
 		info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}
-		settings := &types.Config{Importer: importer.ForCompiler(files, "gc", read)}
 		if _, err := settings.Check(p.ImportPath, files, parsed, info); err != nil {
 			t.Fatal(err)
 		}
