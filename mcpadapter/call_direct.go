@@ -62,7 +62,8 @@ func (c *connection) sendDirectly(ctx context.Context, x *exchange, params *mcp.
 	return err
 }
 
-// encodeCall encodes the parameters of tools/call, with _meta first.
+// encodeCall encodes the parameters of tools/call, with _meta first. The arguments are a JSON
+// object, as [invoker.Raw] passes them on; shared is the result of callMetaOf.
 func encodeCall(params *mcp.CallToolParams, shared []byte) (json.RawMessage, error) {
 	meta, err := json.Marshal(params.Meta)
 	if err != nil {

@@ -32,7 +32,7 @@ func (l *lifetime) isClosed() bool {
 	return l.closed
 }
 
-// close makes start refuse work. It does not end what is running.
+// close makes start and during refuse work. Running work continues.
 func (l *lifetime) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

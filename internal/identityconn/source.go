@@ -19,15 +19,15 @@ type Options struct {
 	// Server is the name of the server, for errors.
 	Server string
 	// Identity returns the identity that work is done for. Empty means the program's own
-	// user, who uses the shared connection. If ok is false, nobody knows whose work it is,
-	// and it is refused.
+	// user, who uses the shared connection. If ok is false, the identity is unknown, and the
+	// work is refused.
 	Identity func(ctx context.Context) (identity string, ok bool)
 	// Open returns the source of the connections of an identity. It is called for each
 	// connection, and free, which may be nil, after its end.
 	Open func(ctx context.Context, identity string) (source ensemble.Source, free func(), err error)
 	// Login lets the person behind a call log in, after the call was refused with cause
 	// because of a missing login. The call is repeated if the error is nil, and otherwise
-	// fails with it. call may be nil. Nil lets nobody log in.
+	// fails with it. call may be nil. If Login is nil, a missing login is an error.
 	Login func(ctx context.Context, identity string, call *invoker.Call, cause error) error
 	// Idle is how long a connection without calls stays open; default 10 minutes. Limit is
 	// how many connections are open at most; default 1000.
@@ -117,7 +117,7 @@ func (c *connection) Get(ctx context.Context, name string, arguments map[string]
 	return messages, err
 }
 
-// Complete implements [ensemble.Library]. It asks nobody to log in.
+// Complete implements [ensemble.Library]. It does not ask for a login.
 func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionRequest) (found *ensemble.Completion, err error) {
 	err = c.pool.with(ctx, nil, c.Server, func(s *opened) error {
 		found, err = s.server.Complete(ctx, request)

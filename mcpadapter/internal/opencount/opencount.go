@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package opencount counts what is open, and waits for its end.
+// Package opencount counts open items and waits until all are closed.
 package opencount
 
 import (
@@ -14,7 +14,7 @@ type Count struct {
 	mu     sync.Mutex
 	count  int
 	closed bool
-	none   chan struct{} // closed when nothing is open and Count is closed
+	none   chan struct{} // closed once Count is closed and has no open items
 }
 
 // Init makes o ready to use.
@@ -52,7 +52,7 @@ func (o *Count) Close() {
 	}
 }
 
-// Wait waits until Count is closed and nothing is open, at most for limit.
+// Wait waits until Count is closed and has no open items, at most for limit.
 func (o *Count) Wait(limit time.Duration) {
 	bound := time.NewTimer(limit)
 	defer bound.Stop()
