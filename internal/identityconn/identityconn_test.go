@@ -183,6 +183,20 @@ func TestEachIdentityHasItsConnection(t *testing.T) {
 	}
 }
 
+// TestOneLoginIsEnough: the call after a login opens a connection of its own, however soon
+// after the one that failed it comes.
+func TestOneLoginIsEnough(t *testing.T) {
+	w := newWorld()
+	c, tool := opened(t, w.source(identityconn.Options{}))
+	defer c.Close(t.Context())
+	for i := range 1000 {
+		identity := fmt.Sprint("user", i)
+		if got, err := call(t, tool, identity); got != identity+" 1" || err != nil {
+			t.Fatalf("%s: %q, %v", identity, got, err)
+		}
+	}
+}
+
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -222,12 +222,13 @@ func (p *pool) evict() bool {
 func (p *pool) keep(ctx context.Context, identity string, e *entry) {
 	var free func()
 	e.opened, free, e.err = p.open(ctx, identity)
-	close(e.ready)
 	defer free()
 	if e.err != nil {
-		p.remove(identity, e)
+		p.remove(identity, e) // before those who wait try again
+		close(e.ready)
 		return
 	}
+	close(e.ready)
 	select {
 	case <-e.server.Lost():
 	case <-e.drop:
