@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/listpage"
 )
 
 // The bounds of one page of a list.
@@ -44,56 +45,46 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	query := r.URL.Query()
 	filter := history.Filter{Owner: owner, Text: query.Get("text"), Tags: query["tag"]}
-	var after page
+	var after listpage.Place
 	if text := query.Get("after"); text != "" {
-		if after, err = readPage(text); err != nil {
+		if after, err = readPlace(text); err != nil {
 			return err
 		}
-		filter.Until = after.changed.Add(time.Nanosecond)
 	}
 	answer := struct {
 		Conversations []info `json:"conversations"`
 		Next          string `json:"next,omitzero"`
 	}{Conversations: []info{}}
-	for found, err := range h.store.List(r.Context(), filter) {
-		if err != nil {
-			return err
-		}
-		if found.Owner != owner || after.id != "" && found.Changed.Equal(after.changed) && found.ID <= after.id {
-			continue
-		}
-		if len(answer.Conversations) == max(limit, 1) {
-			last := answer.Conversations[len(answer.Conversations)-1]
-			answer.Next = page{last.Changed, last.ID}.String()
-			break
-		}
-		answer.Conversations = append(answer.Conversations, infoOf(found))
+	found, isLast, err := listpage.Read(r.Context(), h.store, filter, after, max(limit, 1), func(i history.Info) bool { return i.Owner == owner })
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		answer.Conversations = append(answer.Conversations, infoOf(one))
+	}
+	if !isLast {
+		answer.Next = placeText(listpage.After(found[len(found)-1]))
 	}
 	writeJSON(w, http.StatusOK, answer)
 	return nil
 }
 
-// page is the last conversation of a page of the list.
-type page struct {
-	changed time.Time
-	id      string
+// placeText returns the form of a place in addresses.
+func placeText(at listpage.Place) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(at.Changed.UTC().Format(time.RFC3339Nano) + " " + at.ID))
 }
 
-func (p page) String() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(p.changed.UTC().Format(time.RFC3339Nano) + " " + p.id))
-}
-
-func readPage(text string) (p page, err error) {
+func readPlace(text string) (at listpage.Place, err error) {
 	decoded, err := base64.RawURLEncoding.DecodeString(text)
 	changed, id, hasID := strings.Cut(string(decoded), " ")
 	if err == nil && hasID {
-		p.id = id
-		p.changed, err = time.Parse(time.RFC3339Nano, changed)
+		at.ID = id
+		at.Changed, err = time.Parse(time.RFC3339Nano, changed)
 	}
 	if err != nil || !hasID {
-		return p, invalid("after", "It is not the next of a list.", "Send the next of the page before, or leave it out.")
+		return at, invalid("after", "It is not the next of a list.", "Send the next of the page before, or leave it out.")
 	}
-	return p, nil
+	return at, nil
 }
 
 // history writes canisters of a conversation.

@@ -30,8 +30,8 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 		when(f.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(f.err)))),
 		when(len(items) == 0 && c.console.Store != nil, el("p", text("No conversation matches."))),
 		el("ol", group(class("list"), group(items...))),
-		when(f.cut, el("p", class("faint"), text("The search stopped to keep the page quick. It went back to "), moment(f.next.changed), text("."))),
-		when(!f.next.isZero(), el("p", el("a", href(more.address()), text(map[bool]string{true: "Search further", false: "Older conversations"}[f.cut])))),
+		when(f.cut, el("p", class("faint"), text("The search stopped to keep the page quick. It went back to "), moment(f.next.Changed), text("."))),
+		when(!f.next.IsZero(), el("p", el("a", href(more.address()), text(map[bool]string{true: "Search further", false: "Older conversations"}[f.cut])))),
 		when(c.console.Engine != nil && p.Role >= Answer, c.beginForm(p)))
 }
 

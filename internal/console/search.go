@@ -4,7 +4,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/listpage"
 )
 
 // Bounds of a list of conversations. A search that needs more time continues on another page.
@@ -27,26 +27,11 @@ const (
 	hitsShown = 2                      // of each conversation
 )
 
-// place is a place in the order of lists: after a conversation. Zero is the beginning.
-type place struct {
-	changed time.Time
-	id      string
-}
-
-func placeOf(info history.Info) place { return place{info.Changed, info.ID} }
-
-func (at place) isZero() bool { return at.changed.IsZero() }
-
-// precedes reports whether a conversation comes after the place.
-func (at place) precedes(info history.Info) bool {
-	return at.isZero() || history.Info{ID: at.id, Changed: at.changed}.Compare(info) < 0
-}
-
 // query says which conversations a list has.
 type query struct {
 	text, owner, tag, tool, cost string
 	failed, open                 bool
-	before                       place
+	before                       listpage.Place
 	further                      bool   // the search was cut off before
 	wrong                        string // what is wrong with a field
 	least                        budget.Money
@@ -56,8 +41,8 @@ func queryOf(r *http.Request) query {
 	v := r.URL.Query()
 	q := query{text: v.Get("q"), owner: v.Get("owner"), tag: v.Get("tag"), tool: v.Get("tool"), cost: v.Get("cost"),
 		failed: v.Get("failed") != "", open: v.Get("open") != "", further: v.Get("further") != ""}
-	q.before.changed, _ = time.Parse(time.RFC3339Nano, v.Get("before")) // an invalid one is like none
-	q.before.id = v.Get("after")
+	q.before.Changed, _ = time.Parse(time.RFC3339Nano, v.Get("before")) // an invalid one is like none
+	q.before.ID = v.Get("after")
 	if q.cost != "" {
 		var err error
 		if q.least, err = budget.ParseMoney(q.cost); err != nil {
@@ -70,7 +55,7 @@ func queryOf(r *http.Request) query {
 // address returns the path of the list.
 func (q query) address() string {
 	v := url.Values{}
-	for name, value := range map[string]string{"q": q.text, "owner": q.owner, "tag": q.tag, "tool": q.tool, "cost": q.cost, "after": q.before.id} {
+	for name, value := range map[string]string{"q": q.text, "owner": q.owner, "tag": q.tag, "tool": q.tool, "cost": q.cost, "after": q.before.ID} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -80,8 +65,8 @@ func (q query) address() string {
 			v.Set(name, "1")
 		}
 	}
-	if !q.before.isZero() {
-		v.Set("before", q.before.changed.UTC().Format(time.RFC3339Nano))
+	if !q.before.IsZero() {
+		v.Set("before", q.before.Changed.UTC().Format(time.RFC3339Nano))
 	}
 	return Prefix + "/conversations?" + v.Encode()
 }
@@ -98,9 +83,9 @@ type listed struct {
 // found is a part of a list.
 type found struct {
 	list []listed
-	next place // where the list continues; zero at its end
-	cut  bool  // the time was up before the page was full
-	err  error // about conversations that cannot be read
+	next listpage.Place // where the list continues; zero at its end
+	cut  bool           // the time was up before the page was full
+	err  error          // about conversations that cannot be read
 }
 
 // find returns the conversations of a query that a person may see.
@@ -128,9 +113,9 @@ func (c conversationPages) find(ctx context.Context, p *person, q query) (f foun
 			if ok {
 				f.list = append(f.list, listed{info, hits})
 			}
-			if f.next = placeOf(info); len(f.list) == pageSize {
+			if f.next = listpage.After(info); len(f.list) == pageSize {
 				if s.isDone && i == len(batch)-1 {
-					f.next = place{}
+					f.next = listpage.Place{}
 				}
 				c.addPassages(ctx, f.list, (history.Filter{Text: q.text}).Words())
 				return f
@@ -147,7 +132,7 @@ func (c conversationPages) find(ctx context.Context, p *person, q query) (f foun
 		}
 	}
 	if f.err = s.err; s.isDone && !f.cut {
-		f.next = place{}
+		f.next = listpage.Place{}
 	}
 	c.addPassages(ctx, f.list, (history.Filter{Text: q.text}).Words())
 	return f
@@ -157,7 +142,7 @@ func (c conversationPages) find(ctx context.Context, p *person, q query) (f foun
 type search struct {
 	console   *Console
 	filter    history.Filter
-	at        place
+	at        listpage.Place
 	inBatches bool // the words are looked for in some conversations at a time
 	isDone    bool
 	err       error
@@ -168,7 +153,7 @@ type search struct {
 func (s *search) next(ctx context.Context) []history.Info {
 	if !s.inBatches {
 		bounded, cancel := context.WithTimeout(ctx, wordTime)
-		list, isLast, err := s.read(bounded, s.filter, pageSize)
+		list, isLast, err := listpage.Read(bounded, s.console.Store, s.filter, s.at, pageSize, nil)
 		cancel()
 		if bounded.Err() == nil {
 			s.move(list, isLast, err)
@@ -182,7 +167,7 @@ func (s *search) next(ctx context.Context) []history.Info {
 	if s.filter.Text == "" {
 		size = pageSize
 	}
-	batch, isLast, err := s.read(ctx, filter, size)
+	batch, isLast, err := listpage.Read(ctx, s.console.Store, filter, s.at, size, nil)
 	list := batch
 	if s.filter.Text != "" && len(batch) > 0 {
 		list = s.having(ctx, batch)
@@ -197,7 +182,7 @@ func (s *search) move(list []history.Info, isLast bool, err error) {
 		s.err = err
 	}
 	if s.isDone = isLast; len(list) > 0 {
-		s.at = placeOf(list[len(list)-1])
+		s.at = listpage.After(list[len(list)-1])
 	}
 }
 
@@ -218,33 +203,6 @@ func (s *search) having(ctx context.Context, batch []history.Info) (list []histo
 		}
 		if all < filter.Limit || len(list) == len(batch) || ctx.Err() != nil {
 			return list
-		}
-	}
-}
-
-// read returns at most n conversations after the place. Several can have changed at the same
-// time as the last one of the page before.
-func (s *search) read(ctx context.Context, filter history.Filter, n int) (list []history.Info, isLast bool, err error) {
-	if !s.at.isZero() {
-		filter.Until = s.at.changed.Add(1) // it is exclusive
-	}
-	for filter.Limit = n + 2; ; filter.Limit *= 4 {
-		all := 0
-		list, err = nil, nil
-		for info, failed := range s.console.Store.List(ctx, filter) {
-			if failed != nil {
-				err = errors.Join(err, failed)
-				continue
-			}
-			if all++; s.at.precedes(info) {
-				list = append(list, info)
-			}
-			if len(list) > n {
-				return list[:n], false, err
-			}
-		}
-		if all < filter.Limit {
-			return list, true, err
 		}
 	}
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package listpage reads the list of conversations of a store in pages, so that a page reads
+// about as much as it shows.
+package listpage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/consort-go/consort/converse/history"
+)
+
+// Place is a place in the order of lists: after a conversation. Zero is the beginning.
+type Place struct {
+	Changed time.Time
+	ID      string
+}
+
+// After returns the place after a conversation.
+func After(info history.Info) Place { return Place{info.Changed, info.ID} }
+
+// IsZero reports whether the place is the beginning.
+func (at Place) IsZero() bool { return at.Changed.IsZero() }
+
+// precedes reports whether a conversation comes after the place.
+func (at Place) precedes(info history.Info) bool {
+	return at.IsZero() || history.Info{ID: at.ID, Changed: at.Changed}.Compare(info) < 0
+}
+
+// Read returns at most n conversations after a place for which shows is true; nil means all.
+// isLast is true if there are no others. The error is about conversations that cannot be read,
+// or about the whole list. Limit and Until of the filter are ignored.
+func Read(ctx context.Context, store history.Store, filter history.Filter, at Place, n int, shows func(history.Info) bool) (list []history.Info, isLast bool, err error) {
+	filter.Until = time.Time{}
+	if !at.IsZero() {
+		filter.Until = at.Changed.Add(1) // it is exclusive; several can have changed at the same time
+	}
+	for filter.Limit = n + 2; ; filter.Limit *= 4 {
+		all := 0
+		list, err = nil, nil
+		for info, failed := range store.List(ctx, filter) {
+			if failed != nil {
+				err = errors.Join(err, failed)
+				continue
+			}
+			if all++; at.precedes(info) && (shows == nil || shows(info)) {
+				list = append(list, info)
+			}
+			if len(list) > n {
+				return list[:n], false, err
+			}
+		}
+		if all < filter.Limit {
+			return list, true, err
+		}
+	}
+}
