@@ -7,12 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/reload"
@@ -61,30 +57,8 @@ func runReload(ctx context.Context, p *program) error {
 		case o.Error != "":
 			err = errors.Join(err, exit.Usagef("process %d keeps its configuration: %s", o.Process, o.Error))
 		case !p.json:
-			p.screen.Print(outcomeText(o))
+			p.screen.Print(o.Text())
 		}
 	}
 	return err
-}
-
-// outcomeText describes a successful reload for people.
-func outcomeText(o reload.Outcome) string {
-	var b strings.Builder
-	line := func(what string, names ...string) {
-		if len(names) > 0 {
-			fmt.Fprintf(&b, "  %-14s%s\n", what, display.Line(strings.Join(names, ", ")))
-		}
-	}
-	line("added", o.Added...)
-	line("removed", o.Removed...)
-	line("changed", o.Changed...)
-	for _, name := range slices.Sorted(maps.Keys(o.Away)) {
-		line("away", name+": "+o.Away[name])
-	}
-	line("keys", o.Keys...)
-	line("needs restart", o.NeedsRestart...)
-	if b.Len() == 0 {
-		return fmt.Sprintf("Process %d: nothing has changed.\n", o.Process)
-	}
-	return fmt.Sprintf("Process %d has the new configuration:\n%s", o.Process, &b)
 }
