@@ -29,8 +29,12 @@ func TestResources(t *testing.T) {
 		for _, via := range []transport{overStdio, overHTTP} {
 			t.Run(fmt.Sprintf("%s/%s", fault, via), func(t *testing.T) {
 				t.Parallel()
+				limit := bound
+				if want == invoker.Timeout {
+					limit = 3 * time.Second
+				}
 				roster, err := ensemble.NewRoster(ensemble.New("faulty", faulty(t, via, Rule{Fault: fault, At: "read"}),
-					&ensemble.Options{CallTimeout: 3 * time.Second}))
+					&ensemble.Options{CallTimeout: limit}))
 				if err != nil {
 					t.Fatal(err)
 				}
