@@ -106,6 +106,13 @@ func (e *Ensemble) Disconnect(ctx context.Context) error {
 	return e.leave(ctx, Idle, errDisconnected)
 }
 
+// Park does the same as [Ensemble.Disconnect], and then no use connects again until
+// [Ensemble.Connect] is called: the state is [Parked], and uses fail at once with the reason,
+// a text such as "parked by ada".
+func (e *Ensemble) Park(ctx context.Context, reason string) error {
+	return e.leave(ctx, Parked, fmt.Errorf("ensemble %q: %s (%w, %w; Ensemble.Connect revives it)", e.name, reason, errDisconnected, errParked))
+}
+
 // Close does the same as [Ensemble.Disconnect] and is final: later uses fail with
 // [ErrClosed]. Close may be called again, and then waits for what remains.
 func (e *Ensemble) Close(ctx context.Context) error {

@@ -43,9 +43,9 @@ const (
 	// Snapshot.LastError has the reason. The next use tries again, or the ensemble does
 	// by itself.
 	Lost State = "lost"
-	// Parked: lost, and given up; Snapshot.LastError includes the number of failures.
-	// No use tries again; [Ensemble.Connect] does, and [Ensemble.Disconnect] makes the
-	// state Idle.
+	// Parked: lost, and given up; Snapshot.LastError includes the number of failures. Or
+	// [Ensemble.Park] was called. No use tries again; [Ensemble.Connect] does, and
+	// [Ensemble.Disconnect] makes the state Idle.
 	Parked State = "parked"
 	// NeedsLogin: lost, because a person must log in first; Snapshot.LastError says what
 	// to do. The next use tries again at once. It is never parked for this reason.

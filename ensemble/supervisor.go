@@ -267,6 +267,9 @@ func (v *supervisor) leave(state State, cause error) []*session {
 		v.enter(state)
 		v.resetBackoff()
 		v.asleep = false
+		if state == Parked {
+			v.parked, v.lastErr = cause, cause
+		}
 	}
 	return slices.Compact(sessions)
 }

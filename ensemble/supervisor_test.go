@@ -138,6 +138,39 @@ func TestParked(t *testing.T) {
 	}
 }
 
+// TestPark: after Park no use connects, neither by itself, and Connect revives.
+func TestPark(t *testing.T) {
+	inBubble(t, &ensemble.Options{Restart: ensemble.Restart{Policy: ensemble.RestartAlways}}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		tool := toolOf(t, e, "a")
+		for range 2 { // also if it is parked already
+			if err := e.Park(t.Context(), "parked by ada"); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		wantState(t, e, ensemble.Parked)
+		_, failure := invoke(t.Context(), tool)
+		wantFailure(t, failure, invoker.Unavailable, false)
+		if !strings.Contains(failure.Message, "parked by ada") || !strings.Contains(e.Snapshot().LastError.Error(), "parked by ada") {
+			t.Errorf("the reason is missing: %s", failure.Message)
+		}
+		if got := source.Count(ensembletest.Open); got != 1 {
+			t.Errorf("%d connections were opened", got)
+		}
+		if err := e.Connect(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if text, failure := invoke(t.Context(), tool); text != "answer" {
+			t.Errorf("revived: %v", failure)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = e.Park(t.Context(), "too late")
+		wantState(t, e, ensemble.Closed)
+	})
+}
+
 // TestWindow: failures that are long ago do not park, and by default a use
 // never does.
 func TestWindow(t *testing.T) {
