@@ -32,6 +32,14 @@ func (o *AssembleOptions) perIdentity(shared ensemble.Source, open openFunc, opt
 		own.Identity, own.Hint = identity, ""
 		return login.New(&own)
 	}
+	begin := func(ctx context.Context, identity, callback string) (*login.Redirect, error) {
+		client, err := clientFor(identity)
+		if err != nil {
+			return nil, err
+		}
+		return client.Begin(ctx, callback)
+	}
+	o.loginPages.Add(options.Server, loginpages.Own, begin)
 	return identityconn.Source(shared, &identityconn.Options{
 		Server: options.Server, Identity: o.identityOf,
 		Open: func(_ context.Context, identity string) (ensemble.Source, func(), error) {
@@ -45,11 +53,7 @@ func (o *AssembleOptions) perIdentity(shared ensemble.Source, open openFunc, opt
 			return o.loginPages.Login(ctx, loginpages.Request{
 				Server: options.Server, Client: access.NameFrom(ctx), Identity: identity, Call: call,
 				Begin: func(ctx context.Context, callback string) (*login.Redirect, error) {
-					client, err := clientFor(identity)
-					if err != nil {
-						return nil, err
-					}
-					return client.Begin(ctx, callback)
+					return begin(ctx, identity, callback)
 				},
 			})
 		},

@@ -7,12 +7,12 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/consort-go/consort/config/internal/grammar"
-	"github.com/consort-go/consort/config/values"
-
 	"github.com/consort-go/consort/config/internal/clean"
 	"github.com/consort-go/consort/config/internal/document"
+	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/login"
 )
@@ -206,6 +206,11 @@ func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, 
 		return nil, grammar.About("oauth", err)
 	}
 	o.loggedIn(client.Server, logins)
+	if s.OAuth.StoresLogins() {
+		o.loginPages.Add(client.Server, loginpages.Shared, func(ctx context.Context, _, callback string) (*login.Redirect, error) {
+			return logins.Begin(ctx, callback)
+		})
+	}
 	shared := withLogin(open, options, with.URL, logins)
 	switch {
 	case s.OAuth.Per == perIdentity:

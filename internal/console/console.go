@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -16,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
@@ -76,7 +78,11 @@ type Options struct {
 	Shown func(*ensemble.Catalog) (shown []*ensemble.Tool, aside []ensemble.Aside)
 	// Pins returns the files of pinned tools.
 	Pins func() []*pins.File
-	// LoginCommand returns the command with which a person logs in at an ensemble.
+	// Login returns whose login an ensemble has, and OpenLogin begins one for the person of a
+	// request: it returns the path of the page where it goes on. Both may be nil. LoginCommand
+	// returns the command with which a person logs the program in at an ensemble.
+	Login        func(ensemble string) loginpages.Kind
+	OpenLogin    func(w http.ResponseWriter, r *http.Request, ensemble string) (path string, err error)
 	LoginCommand func(ensemble string) string
 	// Reload reads the configuration again and says what changed; nil if it cannot.
 	Reload func(context.Context) (string, error)
@@ -102,6 +108,10 @@ type Console struct {
 	foreign  *http.CrossOriginProtection
 	asset    map[string]asset
 	others   *httpapi.Feed // the conversations that the engine does not run
+
+	latencies latencies
+	done      chan struct{} // closed by Close
+	watching  sync.WaitGroup
 }
 
 // The pages, by what they are about.
@@ -129,11 +139,19 @@ func New(options Options) *Console {
 	c.sessions = newSessions(c.Now)
 	c.others = httpapi.NewFeed(onlyLog{c.Store}, c.Store)
 	c.routes()
+	if c.done = make(chan struct{}); c.Roster != nil {
+		c.watching.Go(func() { c.latencies.watch(c.Roster, c.done) })
+	}
 	return c
 }
 
-// Close ends the streams of conversations that the engine does not run.
-func (c *Console) Close() { c.others.Close() }
+// Close ends the streams of conversations that the engine does not run, and what the console
+// does in the background. It must be called once.
+func (c *Console) Close() {
+	close(c.done)
+	c.watching.Wait()
+	c.others.Close()
+}
 
 func (c *Console) routes() {
 	conversations, waiting, servers, tools, records := conversationPages{c}, waitPages{c}, serverPages{c}, toolPages{c}, recordPages{c}
@@ -143,6 +161,7 @@ func (c *Console) routes() {
 	c.mux.HandleFunc("GET "+Prefix+"/link", c.followLink)
 	c.handle("POST /logout", Read, c.logout)
 	c.handle("GET /{$}", Read, servers.nowPage)
+	c.handle("POST /ensembles/{name}/login", Answer, servers.openLogin)
 	c.handle("POST /ensembles/{name}/{what}", Operate, servers.changeEnsemble)
 	c.handle("POST /reload", Operate, servers.reload)
 	c.handle("GET /conversations", Read, conversations.historyPage)

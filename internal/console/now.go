@@ -9,37 +9,81 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/loginpages"
 	"golang.org/x/net/html"
 )
 
 // changeTime bounds how long a change of an ensemble may take.
 const changeTime = 20 * time.Second
 
+// nowPage shows what waits and what runs, the state of each server, and the budgets.
 func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) {
 	all, err := waitPages(c).unfinishedOf(r.Context(), p)
-	waiting := 0
-	var rows []part
-	for _, one := range all {
-		state := "running or interrupted"
-		if len(one.open) > 0 {
-			state = "waits"
-			waiting += len(one.open)
+	var waiting, running []part
+	for i := range all {
+		one := &all[i]
+		for _, wait := range one.open {
+			waiting = append(waiting, c.waitLine(p, one, wait))
 		}
-		rows = append(rows, row(el("a", href(pathOf(one.ID)), text(c.console.Redact(cmp.Or(one.Title, one.ID)))), text(state), moment(one.Changed), text(strconv.Itoa(one.Length))))
+		if len(one.open) == 0 {
+			running = append(running, el("li", el("p", class("title"), c.link(one.Info)),
+				el("p", class("faint"), text(fmt.Sprintf("%s; last changed ", lastStep(one))), moment(one.Changed), text(fmt.Sprintf(" · %d canisters", one.Length)))))
+		}
+	}
+	list := func(title, none string, items []part) part {
+		return el("section", el("h2", text(title)), when(len(items) == 0, el("p", text(none))), when(len(items) > 0, el("ol", group(class("list"), group(items...)))))
 	}
 	c.console.showCurrent(w, p, "Now",
 		el("h1", text("Now")),
-		when(waiting > 0, el("p", class("notice"), el("a", href(Prefix+"/waiting"), text(fmt.Sprintf("%d waiting for an answer", waiting))))),
 		when(err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(err)))),
-		el("section", el("h2", text("Turns")), when(len(rows) == 0, el("p", text("No turn is under way."))),
-			when(len(rows) > 0, table("Unfinished turns", []string{"Conversation", "State", "Changed", "Canisters"}, rows...))),
+		list("Waiting for an answer", "Nothing waits for an answer.", waiting),
+		list("Running", "No turn is running.", running),
 		c.ensembles(p), c.budgets(r.Context()),
 		when(p.Role >= Operate && c.console.Reload != nil, c.console.form(p, "/reload", el("button", text("Reload the configuration")))))
+}
+
+// link returns a link to a conversation.
+func (c serverPages) link(info history.Info) part {
+	return el("a", href(pathOf(info.ID)), text(c.console.Redact(cmp.Or(info.Title, info.ID))))
+}
+
+// waitLine returns what waits in a conversation, with a link to where it is answered.
+func (c serverPages) waitLine(p *person, of *unfinished, wait canister.Wait) part {
+	title := waitTitles[wait.For]
+	if call, ok := callOf(wait, of.canisters); ok {
+		title += " " + call.Name
+	}
+	who := "You may answer"
+	if why := mayAnswer(p, of.Info, wait); why != "" {
+		who = strings.TrimSuffix(why, ".")
+	}
+	return el("li", class("asks"), el("p", class("title"), el("a", href(Prefix+"/waiting#"+waitAnchor(of.ID, wait)), text(c.console.Redact(title)))),
+		el("p", class("faint"), text(who+" · until "), moment(wait.Deadline), text(" · "), c.link(of.Info)))
+}
+
+// lastStep says what the last canister of a conversation is, for people.
+func lastStep(of *unfinished) string {
+	switch of.Last {
+	case canister.KindInvocation, canister.KindIntent:
+		for _, one := range slices.Backward(of.canisters) {
+			if call, ok := one.(canister.Invocation); ok {
+				return "calls " + call.Name
+			}
+		}
+		return "calls tools"
+	case canister.KindWait:
+		return "has a wait whose time is over"
+	}
+	return "the model is asked"
 }
 
 // ensembles returns the state of each ensemble. Only an operator sees errors, which can
@@ -48,24 +92,47 @@ func (c serverPages) ensembles(p *person) part {
 	if c.console.Roster == nil {
 		return nil
 	}
-	heads := []string{"Server", "State", "Since", "Calls", "Failed", "Restarts", "p50", "p99", "Tools"}
-	operates := p.Role >= Operate
-	if operates {
-		heads = append(heads, "Last error", "Change")
-	}
-	var rows []part
+	var cards []part
 	for _, e := range c.console.Roster.Health().Ensembles {
-		cells := []part{
-			text(e.Name), el("span", class("state "+stateClass(e.State)), text(string(e.State))), moment(e.Since), text(fmt.Sprintf("%d, %d running", e.Calls, e.InFlight)),
-			text(strconv.Itoa(e.Failures)), text(strconv.Itoa(e.Restarts)), text(short(e.Latency.P50)), text(short(e.Latency.P99)), text(strconv.Itoa(e.Tools)),
-		}
-		if operates {
-			cells = append(cells, when(e.LastError != "", details(false, text("Error"), pre(e.LastError))), c.ensembleForms(p, e))
-		}
-		rows = append(rows, row(cells...))
+		operates := p.Role >= Operate
+		cards = append(cards, el("li", class("card"),
+			el("h3", text(e.Name+" "), el("span", class("state "+stateClass(e.State)), text(string(e.State)))),
+			el("p", class("faint"), text("since "), moment(e.Since)),
+			el("p", text(callsOf(&e))),
+			sparkline(e.Name, c.console.latencies.of(e.Name)),
+			when(operates && e.LastError != "", details(stateClass(e.State) == "bad", text("Last error"), pre(c.console.Redact(e.LastError)))),
+			when(operates, c.ensembleForms(p, e)), c.loginForm(p, &e)))
 	}
-	return el("section", el("h2", text("Servers")), when(len(rows) == 0, el("p", text("No server is configured."))),
-		when(len(rows) > 0, table("State of the servers", heads, rows...)))
+	return el("section", el("h2", text("Servers")), when(len(cards) == 0, el("p", text("No server is configured."))),
+		when(len(cards) > 0, el("ul", group(class("cards"), group(cards...)))))
+}
+
+// callsOf returns the numbers of an ensemble in words.
+func callsOf(e *ensemble.EnsembleHealth) string {
+	of := []string{counted(e.Tools, "tool"), counted(e.Calls, "call")}
+	for _, one := range []struct {
+		n    int
+		what string
+	}{{e.InFlight, "running"}, {e.Failures, "failed"}} {
+		if one.n > 0 {
+			of = append(of, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	if e.Restarts > 0 {
+		of = append(of, counted(e.Restarts, "restart"))
+	}
+	if e.Calls > 0 {
+		of = append(of, fmt.Sprintf("p50 %s, p99 %s", short(e.Latency.P50), short(e.Latency.P99)))
+	}
+	return strings.Join(of, " · ")
+}
+
+// counted returns a number of things, such as 3 calls.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func stateClass(s ensemble.State) string {
@@ -78,21 +145,77 @@ func stateClass(s ensemble.State) string {
 	return ""
 }
 
+// ensembleButton is a button that changes an ensemble.
+type ensembleButton struct{ what, title string }
+
+// ensembleForms returns the buttons for what can be done to an ensemble in its state.
 func (c serverPages) ensembleForms(p *person, e ensemble.EnsembleHealth) part {
-	button := func(what, title string) part {
-		return c.console.form(p, "/ensembles/"+url.PathEscape(e.Name)+"/"+what, class("inline"), el("button", attr("aria-label", title+" "+e.Name), text(title)))
+	var forms []part
+	for _, b := range buttonsOf(e.State) {
+		forms = append(forms, c.console.form(p, "/ensembles/"+url.PathEscape(e.Name)+"/"+b.what, class("inline"),
+			el("button", class("plain"), attr("aria-label", b.title+" "+e.Name), text(b.title))))
 	}
-	var login part
-	if e.State == ensemble.NeedsLogin && c.console.LoginCommand != nil {
-		login = el("p", text("To log in: "), el("code", text(c.console.LoginCommand(e.Name))))
-	}
-	if e.State == ensemble.Ready {
-		return group(button("restart", "Restart"), button("refresh", "List again"), button("disconnect", "Disconnect"), login)
-	}
-	return group(button("connect", "Connect"), login)
+	return el("div", forms...)
 }
 
-// changeEnsemble connects, disconnects, restarts or lists an ensemble.
+func buttonsOf(s ensemble.State) []ensembleButton {
+	switch s {
+	case ensemble.Ready:
+		return []ensembleButton{{"restart", "Restart"}, {"refresh", "List the tools again"}, {"disconnect", "Disconnect"}, {"park", "Park"}}
+	case ensemble.Parked:
+		return []ensembleButton{{"connect", "Revive"}}
+	case ensemble.Closed:
+		return nil
+	}
+	return []ensembleButton{{"connect", "Connect"}, {"park", "Park"}}
+}
+
+// mayLogin reports whether a person may log in at an ensemble: for the own calls, or as an
+// operator for the program.
+func (c serverPages) mayLogin(p *person, name string) bool {
+	if c.console.Login == nil || c.console.OpenLogin == nil {
+		return false
+	}
+	kind := c.console.Login(name)
+	return kind == loginpages.Own && p.Role >= Answer || kind == loginpages.Shared && p.Role >= Operate
+}
+
+// loginForm returns the button that leads to the login at an ensemble, if there is something
+// to log in for.
+func (c serverPages) loginForm(p *person, e *ensemble.EnsembleHealth) part {
+	needed, may := e.State == ensemble.NeedsLogin, c.mayLogin(p, e.Name)
+	title := "Log in"
+	if may && c.console.Login(e.Name) == loginpages.Own {
+		needed, title = true, "Log in for your calls"
+	}
+	if !needed || p.Role < Answer {
+		return nil
+	}
+	var command part
+	if c.console.LoginCommand != nil && p.Role >= Operate && e.State == ensemble.NeedsLogin {
+		command = el("p", class("faint"), text("In a terminal: "), el("code", text(c.console.LoginCommand(e.Name))))
+	}
+	return group(command, when(may, c.console.form(p, "/ensembles/"+url.PathEscape(e.Name)+"/login", class("inline"),
+		el("button", attr("aria-label", title+" at "+e.Name), text(title)))))
+}
+
+// openLogin leads to the page where a person logs in at an ensemble.
+func (c serverPages) openLogin(w http.ResponseWriter, r *http.Request, p *person) {
+	name := r.PathValue("name")
+	if !c.mayLogin(p, name) {
+		c.console.refuse(w, r, http.StatusForbidden, "You cannot log in at this server here.")
+		return
+	}
+	path, err := c.console.OpenLogin(w, r, name)
+	c.console.record(r, p, "open_login", "", err, "ensemble", name)
+	if err != nil {
+		c.console.back(w, r, p, "/", "", err)
+		return
+	}
+	http.Redirect(w, r, path, http.StatusSeeOther)
+}
+
+// changeEnsemble connects, disconnects, restarts, parks or lists an ensemble.
 func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *person) {
 	name, what := r.PathValue("name"), r.PathValue("what")
 	if c.console.Roster == nil {
@@ -114,6 +237,8 @@ func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *p
 		err = e.Refresh(ctx)
 	case "disconnect":
 		err = e.Disconnect(ctx)
+	case "park":
+		err = e.Park(ctx, "parked by "+cmp.Or(p.Name, "an operator")+" at the console")
 	case "restart":
 		err = errors.Join(e.Disconnect(ctx), e.Connect(ctx))
 	default:
@@ -121,7 +246,12 @@ func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *p
 		return
 	}
 	c.console.record(r, p, what, "", err, "ensemble", name)
-	c.console.back(w, r, p, "/", name+": "+what+" is done.", err)
+	c.console.back(w, r, p, "/", changed[what]+" "+name+".", err)
+}
+
+// changed are the actions as a page says that they are done.
+var changed = map[string]string{
+	"connect": "Connected", "refresh": "Listed the tools of", "disconnect": "Disconnected", "restart": "Restarted", "park": "Parked",
 }
 
 func (c serverPages) reload(w http.ResponseWriter, r *http.Request, p *person) {

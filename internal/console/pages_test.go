@@ -344,3 +344,35 @@ func TestProgramsInTheConsole(t *testing.T) {
 		t.Errorf("after the calls of the program:\n%s", rest)
 	}
 }
+
+// An operator parks a server, whose calls fail then with the reason, and revives it.
+func TestParkInTheConsole(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	ops := s.Login(t, consolestage.Ops)
+	calls := func() string {
+		return ops.Post("/tools/local__weather", "form", "fields", "v-city", "Oslo").Text
+	}
+	if reply := s.Login(t, consolestage.Ada).Post("/ensembles/local/park"); reply.StatusCode != http.StatusForbidden {
+		t.Errorf("a client parks a server: %s", reply.Status)
+	}
+	if text := calls(); !strings.Contains(text, "Snow in Oslo.") {
+		t.Fatal(text)
+	}
+	ops.Post("/ensembles/local/park")
+	now := ops.Get("/").Text
+	for _, want := range []string{"Parked local.", "parked by ops at the console", "Revive local"} {
+		if !strings.Contains(now, want) {
+			t.Errorf("the page lacks %q:\n%s", want, now)
+		}
+	}
+	if strings.Contains(s.Login(t, consolestage.Ben).Get("/").Text, "parked by") {
+		t.Error("a reader sees the error of a server")
+	}
+	if text := calls(); strings.Contains(text, "Snow in Oslo.") || !strings.Contains(text, "parked by ops at the console") {
+		t.Errorf("a call of a parked server:\n%s", text)
+	}
+	ops.Post("/ensembles/local/connect")
+	if text := calls(); !strings.Contains(text, "Snow in Oslo.") {
+		t.Errorf("a call after the revival:\n%s", text)
+	}
+}

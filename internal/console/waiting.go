@@ -5,6 +5,8 @@ package console
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,13 +112,19 @@ func (c waitPages) waitItem(ctx context.Context, p *person, info history.Info, w
 		answer = c.answerForms(p, info, wait, call)
 	}
 	name := cmp.Or(info.Title, info.ID)
-	return el("article", class("wait"),
+	return el("article", class("wait"), id(waitAnchor(info.ID, wait)),
 		el("h2", text(c.console.Redact(title))),
 		el("ul", class("remarks"),
 			el("li", el("a", href(pathOf(info.ID)), text(c.console.Redact(name)))),
 			el("li", text("since "), moment(wait.Time)), el("li", text("until "), moment(wait.Deadline)),
 			el("li", text(cmp.Or(wait.Who, "anyone with the right")+" may answer"))),
 		c.waitDetails(ctx, wait, call), answer, when(why != "", el("p", class("faint"), text(why))))
+}
+
+// waitAnchor returns the ID of the element of a wait, which has letters and digits only.
+func waitAnchor(conversation string, wait canister.Wait) string {
+	sum := sha256.Sum256([]byte(conversation + "\x00" + wait.ID))
+	return "w" + hex.EncodeToString(sum[:8])
 }
 
 // callOf returns the invocation that a wait is about.

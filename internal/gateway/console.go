@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net/http"
 	"os/user"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ import (
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/console"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
@@ -74,6 +76,7 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 		Identify: p.servers.mcp.Identify, Tokens: func() bool { return p.of.Console == nil }, Caller: p.caller,
 		Engine: p.of.engine, Runs: p.runs, Begin: p.begin,
 		Roster: p.of.Assembly.Roster, Select: p.selection, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
+		Login: func(name string) loginpages.Kind { return p.of.logins.Kind(name) }, OpenLogin: p.openLogin,
 		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
 		Budget:       func() *budget.Policy { return p.servers.assembly.Load().Options.Budget },
 		Audit:        p.of.Assembly.Audit, Records: p.records, Redact: p.of.Assembly.Redact, Logger: p.of.Assembly.Logger,
@@ -101,6 +104,23 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 	}
 	return o, p.openPins()
 }
+
+// openLogin begins the login of a person at a server.
+func (p *consoleParts) openLogin(w http.ResponseWriter, r *http.Request, name string) (path string, err error) {
+	return p.of.logins.Open(w, r, loginpages.Visit{
+		Server: name, Client: access.NameFrom(r.Context()), Back: console.Prefix + "/",
+		Done: func(ctx context.Context) {
+			if e, ok := p.of.Assembly.Roster.Ensemble(name); ok {
+				ctx, cancel := context.WithTimeout(ctx, connectTime)
+				defer cancel()
+				_ = e.Connect(ctx) // the console shows what happened
+			}
+		},
+	})
+}
+
+// connectTime bounds how long a page waits for the connection after a login.
+const connectTime = 10 * time.Second
 
 // openPins opens each file of pinned tools once.
 func (p *consoleParts) openPins() error {

@@ -25,6 +25,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/internal/reload"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -59,6 +60,7 @@ type server struct {
 	end      context.CancelFunc
 	hangUp   context.CancelFunc // ends serving, as a signal does
 	web      *http.ServeMux     // next to MCP over HTTP
+	logins   *loginpages.Pages  // at which people log in at servers; nil before HTTP is served
 
 	// Of stored conversations; nil without them.
 	engine engine.Engine

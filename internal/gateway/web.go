@@ -35,5 +35,7 @@ func (s *server) offerLogins(at net.Addr, srv *mcpserver.Server) {
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() { // others cannot be named from here
 		address = s.originOf(at)
 	}
-	s.web.Handle(loginpages.Path, s.Assembly.LoginPages(address, srv.Identify))
+	pages := s.Assembly.LoginPages(address, srv.Identify)
+	s.logins, _ = pages.(*loginpages.Pages)
+	s.web.Handle(loginpages.Path, pages)
 }

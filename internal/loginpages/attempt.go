@@ -35,6 +35,8 @@ type Request struct {
 	Begin func(ctx context.Context, callback string) (*login.Redirect, error)
 	// Call is the call that waits; nil if no person can be asked.
 	Call *invoker.Call
+
+	visit *Visit // nil if a call needs the login
 }
 
 // attempt is one link: all calls of an identity to a server share it.

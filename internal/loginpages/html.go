@@ -36,16 +36,24 @@ func filled(page string, texts ...string) string {
 	return page
 }
 
-// notice is a page with a text.
-type notice struct{ Title, Text string }
+// notice is a page with a text, and a link if Back is a path.
+type notice struct{ Title, Text, Back string }
 
 func (n notice) title() string { return n.Title }
-func (n notice) body() string  { return filled("<p>%s</p>", n.Text) }
+func (n notice) body() string {
+	body := filled("<p>%s</p>", n.Text)
+	if n.Back != "" {
+		body += filled(`<p><a href="%s">Go back</a></p>`, n.Back)
+	}
+	return body
+}
 
 // question is the page of a link.
 type question struct {
 	Server, Client string
 	Known          bool   // the browser belongs to the client
+	Asked          bool   // a call needs the login; otherwise the person began it
+	Shared         bool   // the gateway is logged in, for all clients
 	SignsIn        bool   // the person can log in at the issuer of the client's token
 	Problem        string // with the last answer
 }
@@ -54,8 +62,15 @@ func (q question) title() string { return "Log in at " + q.Server }
 
 func (q question) body() string {
 	var b strings.Builder
-	b.WriteString(filled(`<p>A call of the client <strong>%s</strong> of this gateway needs a login at the server <strong>%s</strong>. If you go on, you log in there, and this gateway calls that server with your rights whenever that client asks it to. Nobody else gets your login.</p><p>If you did not make that call, close this page.</p>`,
-		cmp.Or(q.Client, "without a name"), q.Server))
+	switch {
+	case q.Shared:
+		b.WriteString(filled(`<p>If you go on, you log in at the server <strong>%s</strong>, and this gateway calls that server with your rights, for all of its clients.</p>`, q.Server))
+	case !q.Asked:
+		b.WriteString(filled(`<p>If you go on, you log in at the server <strong>%s</strong>, and this gateway calls that server with your rights whenever your client <strong>%s</strong> asks it to. Nobody else gets your login.</p>`, q.Server, cmp.Or(q.Client, "without a name")))
+	default:
+		b.WriteString(filled(`<p>A call of the client <strong>%s</strong> of this gateway needs a login at the server <strong>%s</strong>. If you go on, you log in there, and this gateway calls that server with your rights whenever that client asks it to. Nobody else gets your login.</p><p>If you did not make that call, close this page.</p>`,
+			cmp.Or(q.Client, "without a name"), q.Server))
+	}
 	if q.Problem != "" {
 		b.WriteString(filled(`<p class="problem" role="alert">It was refused: %s.</p>`, q.Problem))
 	}

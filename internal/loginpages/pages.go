@@ -56,6 +56,7 @@ type Pages struct {
 	log     *zap.Logger
 
 	mu       sync.Mutex
+	servers  map[string]known // by their names
 	attempts map[string]*attempt
 	sessions map[[sha256.Size]byte]session // by the hash of the cookie
 }
@@ -145,7 +146,9 @@ func (p *Pages) signsIn() bool { return p.options.SignsIn != nil && p.options.Si
 
 // question returns the page of a link.
 func (p *Pages) question(a *attempt, known bool, problem string) question {
-	return question{Server: a.request.Server, Client: a.request.Client, Known: known, SignsIn: p.signsIn(), Problem: problem}
+	q := question{Server: a.request.Server, Client: a.request.Client, Known: known, SignsIn: p.signsIn(), Problem: problem}
+	q.Asked, q.Shared = a.request.visit == nil, a.request.Identity == gateway
+	return q
 }
 
 // prove checks that the token of a form belongs to the identity of an attempt.
@@ -218,7 +221,19 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 		p.show(w, http.StatusBadGateway, notice{Title: "It did not work", Text: "The login at " + a.request.Server + " failed: " + err.Error() + ". Open the link again to try once more."})
 		return
 	}
-	p.show(w, http.StatusOK, notice{Title: "Logged in", Text: "You are logged in at " + a.request.Server + ". The call goes on. You can close this page."})
+	p.show(w, http.StatusOK, p.completed(r.Context(), a))
+}
+
+// completed returns the page after a login.
+func (p *Pages) completed(ctx context.Context, a *attempt) notice {
+	n := notice{Title: "Logged in", Text: "You are logged in at " + a.request.Server + ". The call goes on. You can close this page."}
+	if v := a.request.visit; v != nil {
+		if v.Done != nil {
+			v.Done(ctx)
+		}
+		n.Text, n.Back = "You are logged in at "+a.request.Server+".", v.Back
+	}
+	return n
 }
 
 // identityOf returns the identity that the browser of a request has proved; empty for none.

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/testing/authserver"
+	"github.com/consort-go/consort/internal/testing/mcptest"
+)
+
+var formFields = regexp.MustCompile(`name="form_token" value="([A-Z0-9]+)"`)
+
+// intoConsole logs a visitor into the console of a service, and returns its address and the
+// token of its forms.
+func (p *visitor) intoConsole(s *service, token string) (console, form string) {
+	p.t.Helper()
+	console = strings.TrimSuffix(s.url, "/mcp") + "/console"
+	status, text := p.read(p.browser.PostForm(console+"/login", url.Values{"token": {token}}))
+	found := formFields.FindStringSubmatch(text)
+	if status != http.StatusOK || found == nil {
+		p.t.Fatalf("the console: %d %s", status, text)
+	}
+	return console, found[1]
+}
+
+// TestLoginFromTheConsole: an operator logs the gateway in at a server that needs it, from the
+// console, and the server is connected then; another client cannot.
+func TestLoginFromTheConsole(t *testing.T) {
+	_, resource := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
+	g := serve(t, true, "--config", file(t, "[mcp.notes]\nurl = \""+resource+"\"\n[mcp.notes.oauth]\n", `
+[serve]
+http = "127.0.0.1:0"
+watch = false
+[[serve.clients]]
+name = "ada"
+token = "`+adasToken+`"
+console = "operate"
+[[serve.clients]]
+name = "ben"
+token = "`+bensToken+`"
+console = "answer"
+`))
+	ada, ben := newVisitor(t), newVisitor(t)
+	console, form := ben.intoConsole(g, bensToken)
+	status, text := ben.read(ben.browser.PostForm(console+"/ensembles/notes/login", url.Values{"form_token": {form}}))
+	if status != http.StatusForbidden {
+		t.Errorf("a client logs the gateway in: %d %s", status, text)
+	}
+	_, form = ada.intoConsole(g, adasToken)
+	waitFor(t, "the need of a login", func() bool {
+		_, text := ada.read(ada.browser.Get(console + "/"))
+		return strings.Contains(text, "needs login") && strings.Contains(text, "Log in at notes")
+	})
+	response, err := ada.browser.PostForm(console+"/ensembles/notes/login", url.Values{"form_token": {form}})
+	page := response.Request.URL
+	if status, text = ada.read(response, err); status != http.StatusOK || !strings.Contains(text, "for all of its clients") || strings.Contains(text, "token") {
+		t.Fatalf("the page of the login: %d %s", status, text)
+	}
+	if status, text := ben.read(ben.browser.PostForm(page.String(), url.Values{"token": {bensToken}})); status != http.StatusForbidden {
+		t.Errorf("another client at the page: %d %s", status, text)
+	}
+	status, text = ada.read(ada.browser.PostForm(page.String(), nil))
+	if status != http.StatusOK || !strings.Contains(text, `href="/console/"`) {
+		t.Errorf("after the login: %d %s", status, text)
+	}
+	if _, text = ada.read(ada.browser.Get(console + "/")); !strings.Contains(text, `<span class="state good">ready</span>`) {
+		t.Errorf("the server is not connected: %s", text)
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}
+
+// TestOwnLoginFromTheConsole: a client of a server with a login for each client logs in from
+// the console, without a call, and its calls have this login.
+func TestOwnLoginFromTheConsole(t *testing.T) {
+	_, path := ownLogins(t)
+	logIn(t, path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = file(t, strings.Replace(string(text), "[serve]", "[serve]\nconsole = \"answer\"", 1))
+	g := serve(t, true, "--config", path)
+	ada := newVisitor(t)
+	console, form := ada.intoConsole(g, adasToken)
+	response, err := ada.browser.PostForm(console+"/ensembles/notes/login", url.Values{"form_token": {form}})
+	page := response.Request.URL
+	if status, text := ada.read(response, err); status != http.StatusOK || !strings.Contains(text, "Nobody else gets your login") {
+		t.Fatalf("the page of the login: %d %s", status, text)
+	}
+	if status, text := ada.read(ada.browser.PostForm(page.String(), nil)); status != http.StatusOK || !strings.Contains(text, `href="/console/"`) {
+		t.Errorf("after the login: %d %s", status, text)
+	}
+	if said := called(t, g.connect(adasToken), "notes__write", "{}"); !strings.HasPrefix(said, "login ") {
+		t.Errorf("a call: %s", said)
+	}
+	if said := called(t, g.connect(bensToken), "notes__write", "{}"); !strings.HasPrefix(said, "UNAUTHORIZED: ") {
+		t.Errorf("a call of another client: %s", said)
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}

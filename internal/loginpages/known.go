@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loginpages
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/login"
+)
+
+// Kind says whose login a server has.
+type Kind int
+
+// The kinds of servers.
+const (
+	NoLogin Kind = iota // nobody logs in
+	Shared              // the gateway is logged in, for all clients
+	Own                 // each client logs in
+)
+
+// gateway is the identity for which a person logs the gateway in. No client has it: it is not
+// the text of a hash.
+const gateway = "the gateway itself"
+
+// known is a server at which people log in.
+type known struct {
+	kind  Kind
+	begin func(ctx context.Context, identity, callback string) (*login.Redirect, error)
+}
+
+// Add tells the pages about a server. begin begins a login for an identity, which is empty for
+// a server of the kind [Shared]. It replaces what was known about the server.
+func (p *Pages) Add(server string, kind Kind, begin func(ctx context.Context, identity, callback string) (*login.Redirect, error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.servers == nil {
+		p.servers = map[string]known{}
+	}
+	p.servers[server] = known{kind, begin}
+}
+
+// Kind returns whose login a server has.
+func (p *Pages) Kind(server string) Kind {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.servers[server].kind
+}
+
+// Visit is a login that a person begins who is known already, by a session of another page.
+type Visit struct {
+	Server, Client string // as in [Request]
+	Back           string // the path of the page to go back to
+	// Done is called when the login was stored; may be nil.
+	Done func(context.Context)
+}
+
+// Open begins the login of the person whose request it is, and returns the path of its page.
+// The response makes their browser known. For a server of the kind [Shared], the caller must
+// check before that the person may log the gateway in.
+func (p *Pages) Open(w http.ResponseWriter, r *http.Request, v Visit) (path string, err error) {
+	p.mu.Lock()
+	server := p.servers[v.Server]
+	p.mu.Unlock()
+	base, err := url.Parse(p.base())
+	switch {
+	case server.kind == NoLogin:
+		return "", invoker.Failf(invoker.NotFound, "The server %q has no login of people.", v.Server)
+	case err != nil || base.Host == "":
+		return "", invoker.Failf(invoker.Unauthorized, "There is no page to log in at, because the gateway does not know its own address: set serve.resource_metadata.resource.")
+	case !strings.EqualFold(r.Host, base.Host):
+		return "", invoker.Failf(invoker.Unauthorized, "The pages to log in are at %s: open this page there.", base.Scheme+"://"+base.Host)
+	}
+	identity, own := gateway, ""
+	if server.kind == Own {
+		id, ok := p.options.Identity(r.Context())
+		if !ok {
+			return "", invoker.Failf(invoker.Unauthorized, "The server %q has a login for each client, and this request has no client.", v.Server)
+		}
+		if own = id; id != "" { // it is empty for the user of the program, who needs a name for the cookie
+			identity = id
+		}
+	}
+	a, err := p.attempt(&Request{Server: v.Server, Client: v.Client, Identity: identity, visit: &v, Begin: func(ctx context.Context, callback string) (*login.Redirect, error) {
+		return server.begin(ctx, own, callback)
+	}})
+	if err != nil {
+		return "", err
+	}
+	p.remember(w, identity)
+	return Path + a.id, nil
+}
