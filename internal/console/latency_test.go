@@ -33,7 +33,9 @@ func TestSparklines(t *testing.T) {
 		}
 		c := console.New(console.Options{
 			Identify: func(next http.Handler) http.Handler { return next }, Tokens: func() bool { return false }, Roster: roster,
-			Caller: func(context.Context) (console.Caller, error) { return console.Caller{Name: "ops", Role: console.Operate}, nil },
+			Caller: func(context.Context) (console.Caller, error) {
+				return console.Caller{Name: "ops", Role: console.Operate}, nil
+			},
 		})
 		defer func() {
 			c.Close()
