@@ -22,9 +22,6 @@ import (
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
-// exchanges is how many exchanges a conversation has whose requests only grow.
-const exchanges = 1000
-
 // TestRequestsOnlyGrow: over a thousand exchanges with calls, images, files, failures and
 // reasoning, the messages of each request begin with the bytes of the previous one, and
 // the bytes after the messages are always the same. That holds in each process that
