@@ -4,6 +4,7 @@ package login_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -62,6 +63,41 @@ func TestStores(t *testing.T) {
 			}
 			if all, err := store.List(t.Context()); len(all) != 1 || all[0].Key != two.Key || err != nil {
 				t.Errorf("the store has %v, %v", all, err)
+			}
+		})
+	}
+}
+
+// TestStoresSurviveAPanic: an update that panics changes nothing, and the one that waits for it
+// goes on.
+func TestStoresSurviveAPanic(t *testing.T) {
+	for name, store := range map[string]login.Store{"memory": login.NewMemory(), "files": login.NewFiles(t.TempDir(), nil)} {
+		t.Run(name, func(t *testing.T) {
+			one := example(resource)
+			put(t, store, one)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			waited := make(chan error, 1)
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("the panic was hidden")
+					}
+				}()
+				_ = store.Update(ctx, one.Key, func(*login.Login) (*login.Login, error) {
+					go func() {
+						waited <- store.Update(ctx, one.Key, func(l *login.Login) (*login.Login, error) {
+							if l == nil || l.AccessToken != one.AccessToken {
+								t.Errorf("after the panic the store has %+v", l)
+							}
+							return nil, nil
+						})
+					}()
+					panic("in change")
+				})
+			}()
+			if err := <-waited; err != nil {
+				t.Errorf("the next update: %v", err)
 			}
 		})
 	}

@@ -64,21 +64,24 @@ func (m *Memory) Update(ctx context.Context, key Key, change func(*Login) (*Logi
 	before := m.logins[key]
 	m.mu.Unlock()
 
+	stored := false
+	var after *Login
+	defer func() { // also if change panics
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.busy, key)
+		close(done)
+		switch {
+		case !stored:
+		case after == nil:
+			delete(m.logins, key)
+		default:
+			m.logins[key] = after
+		}
+	}()
 	after, err := change(before)
-
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.busy, key)
-	close(done)
-	switch {
-	case err != nil:
-		return err
-	case after == nil:
-		delete(m.logins, key)
-	default:
-		m.logins[key] = after
-	}
-	return nil
+	stored = err == nil
+	return err
 }
 
 // isDamaged reports whether an error of Store.List says that a login cannot be decrypted.
