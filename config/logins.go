@@ -17,6 +17,9 @@ type Logins struct {
 	// [history] table, which several machines can share. Empty means history with PostgreSQL,
 	// and files otherwise. [Assemble] ignores it too.
 	Store string
+	// Scope separates the logins from those of configurations with another scope. [Assemble]
+	// ignores it too.
+	Scope string
 }
 
 const loginsInHistory = "history" // Logins.Store
@@ -25,6 +28,7 @@ func (l *Logins) fields() []grammar.Field {
 	return []grammar.Field{
 		grammar.Key("key", grammar.Choice(&l.Key, "file", "keyring", "auto")),
 		grammar.Key("store", grammar.Choice(&l.Store, "files", loginsInHistory)),
+		grammar.Key("scope", grammar.Text(&l.Scope)),
 	}
 }
 

@@ -11,19 +11,30 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
 // TestServeLoginsOfTwoMachines: of two gateways with one database, one uses the login that a
-// person made at the other one. A machine with another key does not start.
+// person made at the other one. A machine with another key does not start, and a gateway with
+// another scope has other logins.
 func TestServeLoginsOfTwoMachines(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) {
+		loginsOfTwoMachines(t, "[history]\npath = \""+filepath.Join(t.TempDir(), "talks.db")+"\"\n[logins]\nstore = \"history\"\n")
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Setenv("DATABASE_URL", pgtest.DSN(t))
+		loginsOfTwoMachines(t, "[history]\nstore = \"postgres\"\ndsn = \"env:DATABASE_URL\"\n[logins]\n")
+	})
+}
+
+func loginsOfTwoMachines(t *testing.T, tables string) {
 	t.Setenv("CONSORT_LOGIN_KEY", strings.Repeat("k", 32))
 	asked, path := ownLogins(t)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	database := filepath.Join(t.TempDir(), "talks.db")
-	path = file(t, string(text)+"[history]\npath = \""+database+"\"\n[logins]\nstore = \"history\"\n")
+	path = file(t, string(text)+tables)
 	logIn(t, path)
 	one := serveWith(t, run{env: []string{"XDG_STATE_HOME=" + t.TempDir()}}, true, "--config", path)
 	other := serveWith(t, run{env: []string{"XDG_STATE_HOME=" + t.TempDir()}}, true, "--config", path)
@@ -52,6 +63,10 @@ func TestServeLoginsOfTwoMachines(t *testing.T) {
 	one.ends(exit.Done)
 	if list := consort(t, "logins", "--config", path).expect(t, exit.Done); !strings.Contains(list.stdout, "notes") {
 		t.Error(list.stdout)
+	}
+	apart := file(t, string(text)+tables+"scope = \"another gateway\"\n")
+	if list := consort(t, "logins", "--config", apart).expect(t, exit.Done); !strings.Contains(list.stdout, "needs login") {
+		t.Errorf("with another scope: %s", list.stdout)
 	}
 	t.Setenv("CONSORT_LOGIN_KEY", strings.Repeat("x", 32))
 	refused := consort(t, "serve", "--config", path).expect(t, exit.Usage)

@@ -45,7 +45,7 @@ const (
 
 // atStart lists the keys, and the tables, that are read only when the process starts.
 var atStart = []string{
-	"audit", "concurrent_starts", "conversation.identity", "conversation.spill", "history", "log.format", "logins.store", "public_variables", "trusted",
+	"audit", "concurrent_starts", "conversation.identity", "conversation.spill", "history", "log.format", "logins.scope", "logins.store", "public_variables", "trusted",
 	"serve.access_log", "serve.converse", "serve.grpc", "serve.grpc_tls", "serve.health", "serve.http", "serve.http_tls", "serve.instructions", "serve.max_bodies", "serve.max_body",
 	"serve.max_connections", "serve.max_connections_per_address", "serve.name", "serve.own_names", "serve.page_size", "serve.search", "serve.shutdown_timeout",
 	"serve.stateless", "serve.title", "serve.watch",

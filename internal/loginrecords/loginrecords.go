@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/consort-go/consort/internal/loginkey"
@@ -18,8 +19,9 @@ import (
 
 // Store is a [login.Store] in a table.
 type Store struct {
-	open func(context.Context) (records.Table, error)
-	key  func() ([]byte, error)
+	open  func(context.Context) (records.Table, error)
+	key   func() ([]byte, error)
+	scope string // begins the names of its logins
 
 	mu        sync.Mutex
 	isChecked bool // the key is that of the other machines
@@ -29,10 +31,18 @@ var _ login.Store = (*Store)(nil)
 
 // New returns the store in the table that open returns, which is called at each use. key returns
 // the 32 bytes that encrypt the logins, which must be the same in each process that uses the
-// table. Both may be called concurrently.
-func New(open func(context.Context) (records.Table, error), key func() ([]byte, error)) *Store {
-	return &Store{open: open, key: key}
+// table. Both may be called concurrently. Stores with different scopes do not see each other's
+// logins; an empty scope is one of them.
+func New(open func(context.Context) (records.Table, error), key func() ([]byte, error), scope string) *Store {
+	s := &Store{open: open, key: key}
+	if scope != "" {
+		s.scope = loginkey.Name(scope) + scopeEnd
+	}
+	return s
 }
+
+// scopeEnd ends the scope in the name of a record. Names without a scope do not have it.
+const scopeEnd = "-"
 
 // keyRecord is the record by which a process notices that it has another key; it has a
 // constant text.
@@ -88,7 +98,7 @@ func (s *Store) List(ctx context.Context) ([]*login.Login, error) {
 	stored, err := table.All(ctx)
 	var all []*login.Login
 	for name, sealed := range stored {
-		if name == keyRecord {
+		if rest, ours := strings.CutPrefix(name, s.scope); !ours || name == keyRecord || strings.Contains(rest, scopeEnd) {
 			continue
 		}
 		l, wrong := read(key, name, sealed)
@@ -106,7 +116,7 @@ func (s *Store) Update(ctx context.Context, of login.Key, change func(*login.Log
 	if err != nil {
 		return err
 	}
-	name := loginkey.Name(of.Issuer, of.Resource, of.Identity)
+	name := s.scope + loginkey.Name(of.Issuer, of.Resource, of.Identity)
 	return table.Update(ctx, name, func(sealed []byte) ([]byte, error) {
 		before, _ := read(key, name, sealed) // what cannot be read is replaced
 		after, err := change(before)

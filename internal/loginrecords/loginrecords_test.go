@@ -5,6 +5,7 @@ package loginrecords_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -49,9 +50,13 @@ func table(t *testing.T, place string) records.Table {
 // open returns the logins in a database with the key of a text.
 func open(t *testing.T, place, text string) *loginrecords.Store {
 	t.Helper()
-	in := table(t, place)
+	return scoped(table(t, place), text, "")
+}
+
+// scoped returns the logins of a scope.
+func scoped(in records.Table, text, scope string) *loginrecords.Store {
 	return loginrecords.New(func(context.Context) (records.Table, error) { return in, nil },
-		func() ([]byte, error) { return login.KeyFromText(strings.Repeat(text, 32)) })
+		func() ([]byte, error) { return login.KeyFromText(strings.Repeat(text, 32)) }, scope)
 }
 
 // clientOf returns a client of a server with the logins of a store.
@@ -184,6 +189,81 @@ func TestAnotherKey(t *testing.T) {
 	}
 	if all, err := ours.List(t.Context()); err == nil || len(all) != 1 {
 		t.Errorf("with the login of another identity in its place: %d logins, %v", len(all), err)
+	}
+}
+
+// TestScopes: configurations with different scopes have different logins in one table with one
+// key, and one that is copied to the place of another is refused.
+func TestScopes(t *testing.T) {
+	in := table(t, filepath.Join(t.TempDir(), "talks.db"))
+	key := login.Key{Issuer: "https://i", Resource: "https://r", Identity: "ada"}
+	stores := map[string]*loginrecords.Store{}
+	for _, scope := range []string{"", "team-a", "team-b"} {
+		stores[scope] = scoped(in, "k", scope)
+		update(t, stores[scope], &login.Login{Key: key}, &login.Login{Key: key, AccessToken: login.Secret("of " + scope)})
+	}
+	for scope, store := range stores {
+		all, err := store.List(t.Context())
+		if err != nil || len(all) != 1 || all[0].AccessToken != login.Secret("of "+scope) {
+			t.Errorf("%q lists %+v, %v", scope, all, err)
+		}
+		if again, err := scoped(in, "k", scope).List(t.Context()); err != nil || len(again) != 1 {
+			t.Errorf("another machine of %q lists %+v, %v", scope, again, err)
+		}
+	}
+	other := login.Key{Issuer: "https://i", Resource: "https://r", Identity: "ben"}
+	update(t, stores["team-b"], &login.Login{Key: other}, nil)
+	update(t, stores["team-a"], &login.Login{Key: key}, nil)
+	if all, err := stores["team-b"].List(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("after a logout in another scope: %+v, %v", all, err)
+	}
+	stored, err := in.All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, sealed := range stored { // that of team-b, which replaces that without a scope
+		if _, rest, found := strings.Cut(name, "-"); found {
+			if err := in.Update(t.Context(), rest, func([]byte) ([]byte, error) { return sealed, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if strings.Contains(name, "team") {
+			t.Errorf("the name of the scope is in the name of a record, %s", name)
+		}
+	}
+	if all, err := stores[""].List(t.Context()); err == nil || len(all) != 0 {
+		t.Errorf("the login of another scope is read: %+v, %v", all, err)
+	}
+}
+
+// TestFormerLogins: logins of the first version, which knew no scopes, are read without a scope.
+func TestFormerLogins(t *testing.T) {
+	in := table(t, filepath.Join(t.TempDir(), "talks.db"))
+	text, err := os.ReadFile(filepath.Join("testdata", "version1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var former map[string][]byte
+	if err := json.Unmarshal(text, &former); err != nil {
+		t.Fatal(err)
+	}
+	for name, sealed := range former {
+		if err := in.Update(t.Context(), name, func([]byte) ([]byte, error) { return sealed, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := scoped(in, "k", "")
+	if all, err := store.List(t.Context()); err != nil || len(all) != 1 || all[0].Identity != "ada" || all[0].RefreshToken != "refresh" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	err = store.Update(t.Context(), login.Key{Issuer: "https://i", Resource: "https://r", Identity: "ada"}, func(l *login.Login) (*login.Login, error) {
+		if l == nil || l.AccessToken != "access" {
+			t.Errorf("updated is %+v", l)
+		}
+		return l, nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

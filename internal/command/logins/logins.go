@@ -81,7 +81,10 @@ func (l *Logins) Open() (login.Store, error) {
 		return nil, err
 	}
 	if l.inHistory() {
-		return loginrecords.New(l.table, key), nil
+		return loginrecords.New(l.table, key, l.Config.Logins.Scope), nil
+	}
+	if scope := l.Config.Logins.Scope; scope != "" { // the key is that of all scopes
+		folder = filepath.Join(folder, loginkey.Name(scope))
 	}
 	return login.NewFiles(folder, key), nil
 }
