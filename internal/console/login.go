@@ -3,8 +3,11 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/consort-go/consort/internal/openstreams"
 )
 
 // identified calls serve for the request of a person who is logged in. It checks the token of
@@ -17,14 +20,17 @@ func (c *Console) identified(w http.ResponseWriter, r *http.Request, serve handl
 		return
 	}
 	ok := c.withToken(w, r, s.token, func(w http.ResponseWriter, r *http.Request) {
-		caller, err := c.Caller(r.Context())
-		if s.operates {
-			caller.Role = Operate
-		}
-		if err != nil || caller.Role == Nothing {
+		caller, ok := c.callerOf(r, s)
+		if !ok {
 			c.refuse(w, r, http.StatusForbidden, "You have no access to the console.")
 			return
 		}
+		openstreams.Require(r.Context(), func() error {
+			if now, ok := c.callerOf(r, s); !ok || now != caller || !c.sessions.isOpen(r, s) {
+				return errSessionEnded
+			}
+			return nil
+		})
 		serve(w, r, &person{Caller: caller, session: s})
 	})
 	if !ok {
@@ -32,6 +38,17 @@ func (c *Console) identified(w http.ResponseWriter, r *http.Request, serve handl
 		setCookie(w, r, "")
 		c.toLogin(w, r)
 	}
+}
+
+var errSessionEnded = errors.New("you are logged out, or your rights have changed")
+
+// callerOf returns the person of a session. ok is false if the person may see nothing.
+func (c *Console) callerOf(r *http.Request, s *session) (caller Caller, ok bool) {
+	caller, err := c.Caller(r.Context())
+	if s.operates {
+		caller.Role = Operate
+	}
+	return caller, err == nil && caller.Role != Nothing
 }
 
 // withToken calls next for a request with a bearer token. If the token is not valid it

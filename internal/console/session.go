@@ -119,6 +119,17 @@ func (s *sessions) find(r *http.Request) *session {
 	return found
 }
 
+// isOpen reports whether the session of a request has not ended. It does not count as a use.
+func (s *sessions) isOpen(r *http.Request, one *session) bool {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[sha256.Sum256([]byte(cookie.Value))] == one && s.now().Sub(one.began) <= maxAge
+}
+
 // end ends the session of a request.
 func (s *sessions) end(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName); err == nil {

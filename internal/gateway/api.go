@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/conversetool"
+	"github.com/consort-go/consort/internal/openstreams"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
@@ -43,7 +44,9 @@ func (a *api) mount(web *http.ServeMux, mcp *mcpserver.Server) {
 		},
 	})
 	allowed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := mcp.Perform(r.Context(), conversetool.Name, nil, nil); err != nil {
+		mayUse := func() error { return mcp.Perform(r.Context(), conversetool.Name, nil, nil) }
+		openstreams.Require(r.Context(), mayUse)
+		if err := mayUse(); err != nil {
 			httpapi.WriteError(w, err)
 			return
 		}

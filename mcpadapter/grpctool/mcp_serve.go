@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -56,8 +57,12 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 	arrive := func() time.Duration { return h.server.clients.Arrive(from.client) }
 	in := newFrameReader(stream, arrive, h.server.closed)
 	in.peer = clientOf(ctx)
-	defer h.server.addStream(in, from)()
+	of, remove := h.server.addStream(from.ctx, in, from)
+	defer remove()
 	err = h.mcp.Serve(ctx, in, &frameWriter{stream: stream})
+	if why, ok := openstreams.Reason(of); ok {
+		return status.Error(codes.Unauthenticated, why)
+	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		logevent.Log(ctx, h.server.log, zapcore.InfoLevel, "a stream of MCP ended", logevent.ServeStreamFailed, zap.Error(err))
 		return status.Error(codes.Aborted, "the session ended")

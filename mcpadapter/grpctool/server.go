@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -161,17 +162,17 @@ type Server struct {
 	tools    atomic.Pointer[toolset]
 	guard    atomic.Pointer[guard]
 	clients  *access.Clients
+	waiting  openstreams.Set // streams of MCP
 
 	life context.Context // of the calls
 	end  context.CancelCauseFunc
 
 	mu       sync.Mutex
 	isClosed bool
-	streams  map[*frameReader]*caller // of MCP
-	running  sync.WaitGroup           // requests
-	serving  sync.WaitGroup           // Serve
-	closed   chan struct{}            // closed when isClosed is set
-	over     chan struct{}            // closed when no call is left, or all were cancelled
+	running  sync.WaitGroup // requests
+	serving  sync.WaitGroup // Serve
+	closed   chan struct{}  // closed when isClosed is set
+	over     chan struct{}  // closed when no call is left, or all were cancelled
 	ending   sync.Once
 	notReady sync.Once // guards the log entry about its panic
 }
@@ -198,7 +199,6 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	}))
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.guard.Store(newGuard(&s.options))
-	s.streams = make(map[*frameReader]*caller)
 	s.clients = access.New(access.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.closed, s.over = make(chan struct{}), make(chan struct{})
 	s.own = ensemble.New("grpctool", ensemble.LocalSource(s.options.Tools...), &ensemble.Options{

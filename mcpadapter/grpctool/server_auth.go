@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 
@@ -58,41 +57,37 @@ func newGuard(o *ServerOptions) *guard {
 // Tokens, Certificate, Trusted, Select, Invoke, Rate, Burst and Parallel of the options, and
 // ignores the rest. The next request is checked with them. Requests under way continue, with the
 // values that they have. A stream of MCP whose credentials are not valid any longer, or
-// belong to another caller, takes no further messages, and ends when its calls are
-// answered. Whether connections need a certificate does not change.
+// belong to another caller, takes no further messages, and ends with UNAUTHENTICATED when its
+// calls are answered. Whether connections need a certificate does not change.
 func (s *Server) SetAccess(options *ServerOptions) {
 	full := options.withDefaults()
 	g := newGuard(&full)
 	s.guard.Store(g)
 	s.clients.SetLimits(access.Limits{Rate: full.Rate, Burst: full.Burst, Parallel: full.Parallel})
-	s.mu.Lock()
-	streams := maps.Clone(s.streams)
-	s.mu.Unlock()
-	for in, from := range streams {
-		g.recheck(in, from)
-	}
+	s.waiting.Recheck()
 }
 
-// recheck stops reading from a stream of MCP unless the caller may still have it.
-func (g *guard) recheck(in *frameReader, from *caller) {
-	if v, err := g.authenticate(from.ctx); err != nil || v.identity != from.identity {
-		_ = in.Close()
-	}
-}
+var errNotValid = errors.New("the credentials are not valid any longer")
 
-// addStream adds a stream of MCP until remove is called.
-func (s *Server) addStream(in *frameReader, from *caller) (remove func()) {
-	s.mu.Lock()
-	s.streams[in] = from
-	s.mu.Unlock()
-	if g := s.guard.Load(); g != from.by { // SetAccess has not seen the stream
-		g.recheck(in, from)
+// addStream adds a stream of MCP until remove is called. It stops reading from the stream when
+// the caller may not have it any longer.
+func (s *Server) addStream(ctx context.Context, in *frameReader, from *caller) (of context.Context, remove func()) {
+	of, remove = s.waiting.Open(ctx, func() error {
+		v, err := s.guard.Load().authenticate(from.ctx)
+		away, isFailure := errors.AsType[*invoker.Failure](err)
+		switch {
+		case isFailure && away.Code == invoker.Unavailable:
+			return err
+		case err != nil || v.identity != from.identity:
+			return errNotValid
+		}
+		return nil
+	})
+	context.AfterFunc(of, func() { _ = in.Close() })
+	if s.guard.Load() != from.by { // SetAccess has not seen the stream
+		s.waiting.Recheck()
 	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.streams, in)
-	}
+	return of, remove
 }
 
 // identify returns the caller of a request. The error is a status that does not reveal

@@ -5,13 +5,12 @@ package server
 import (
 	"context"
 	"errors"
-	"maps"
+	"fmt"
 	"net/http"
-	"slices"
-	"sync"
-	"time"
+	"strings"
 
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -22,18 +21,13 @@ import (
 // change. Requests under way continue, with the values that they have, and
 // clients are notified of lists that are no longer the same for them. A stream that waits
 // for notifications ends if its token is not valid any longer, or belongs to another
-// caller, or its profile is gone.
+// caller, or its profile is gone; a comment in the stream tells the client.
 func (s *Server) SetAccess(options *Options) {
 	full := options.withDefaults()
 	auth := newAuthentication(&full, s.refusals)
 	before := s.auth.Swap(auth)
 	s.clients.SetLimits(access.Limits{Rate: full.Rate, Burst: full.Burst, Parallel: full.Parallel})
-	for _, w := range s.waiting.list() {
-		w.recheck(auth)
-		if !s.selects.reaches(auth, w.from) {
-			w.end()
-		}
-	}
+	s.waiting.Recheck()
 	if before.isSelective() || auth.isSelective() {
 		s.listeners.recompare(toolList, resourceList, promptList)
 	}
@@ -58,77 +52,40 @@ func (h *handler) stillIdentified(w http.ResponseWriter, r *http.Request, from *
 
 var errAnotherCaller = errors.New("the token belongs to another caller now")
 
-// wait adds a stream until remove is called.
-func (h *handler) wait(w *waitingStream) (remove func()) {
-	forget := h.waiting.add(w)
-	if auth := h.auth.Load(); auth != w.from.by { // SetAccess has not seen the stream
-		w.recheck(auth)
+// open adds a stream. Its context ends when its client may not have it any longer, and when the
+// caller calls end, which tells the client why.
+func (h *handler) open(ctx context.Context, w http.ResponseWriter, r *http.Request, from *caller) (of context.Context, end func()) {
+	of, remove := h.waiting.Open(ctx, func() error { return h.mayContinue(r, from) })
+	if h.auth.Load() != from.by { // SetAccess has not seen the stream
+		h.waiting.Recheck()
 	}
-	if !w.from.by.isRequired() {
-		return forget
-	}
-	checks, over := time.NewTicker(recheckEvery), make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-checks.C:
-				w.recheck(h.auth.Load())
-			case <-over:
-				return
-			}
+	return of, func() {
+		if why, ok := openstreams.Reason(of); ok && strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+			_, _ = fmt.Fprintf(w, ": this stream ends: %s\n\n", why) // a comment
 		}
-	}()
-	return func() {
-		checks.Stop()
-		close(over)
-		forget()
+		remove()
 	}
 }
 
-// recheckEvery is how often the token of a waiting stream is checked again: it may have
-// expired.
-const recheckEvery = 30 * time.Second
+var (
+	errNotValid   = errors.New("the token is not valid any longer")
+	errOutOfReach = errors.New("its path is no longer served to this client")
+)
 
-// waitingStreams are the HTTP streams that wait for notifications.
-type waitingStreams struct {
-	mu sync.Mutex
-	of map[*waitingStream]struct{}
-}
-
-// waitingStream is one stream.
-type waitingStream struct {
-	request *http.Request
-	from    *caller
-	end     context.CancelFunc
-}
-
-// recheck ends the stream unless the caller may still have it.
-func (w *waitingStream) recheck(auth *authentication) {
-	_, _, identity, err := auth.check(w.request)
-	if away, ok := errors.AsType[*invoker.Failure](err); ok && away.Code == invoker.Unavailable {
-		return // the token cannot be checked now
+// mayContinue returns an error if the client of a stream may not have it any longer.
+func (h *handler) mayContinue(r *http.Request, from *caller) error {
+	auth := h.auth.Load()
+	_, _, identity, err := auth.check(r)
+	away, isFailure := errors.AsType[*invoker.Failure](err)
+	switch {
+	case isFailure && away.Code == invoker.Unavailable:
+		return err
+	case err != nil:
+		return errNotValid
+	case identity != from.identity:
+		return errAnotherCaller
+	case !h.selects.reaches(auth, from):
+		return errOutOfReach
 	}
-	if err != nil || identity != w.from.identity {
-		w.end()
-	}
-}
-
-func (s *waitingStreams) add(w *waitingStream) (remove func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = make(map[*waitingStream]struct{})
-	}
-	s.of[w] = struct{}{}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.of, w)
-	}
-}
-
-func (s *waitingStreams) list() []*waitingStream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.of))
+	return nil
 }

@@ -3,55 +3,102 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
-	"go.uber.org/zap"
 )
 
-// A stream that waits ends soon after its token has expired, and not while the token cannot be
-// checked.
-func TestStreamEndsWithItsToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
-		s := &Server{}
-		auth := newAuthentication(&Options{Authenticate: func(context.Context, string, *http.Request) (string, []invoker.Value, error) {
-			switch passed := time.Since(begun); {
-			case passed > 3*time.Minute:
-				return "", nil, errors.New("the token has expired")
-			case passed > time.Minute:
-				return "", nil, invoker.Failf(invoker.Unavailable, "The issuer is away.")
+// A stream ends soon after its token has expired, and not while the token cannot be checked: of
+// MCP, and of a handler next to it, whatever the request accepts. The client is told why.
+func TestStreamsEndWithTheirToken(t *testing.T) {
+	var phase atomic.Int32 // the token is good, cannot be checked, has expired
+	checked := make(chan struct{}, 1)
+	authenticate := func(context.Context, string, *http.Request) (string, []invoker.Value, error) {
+		switch phase.Load() {
+		case 1:
+			select {
+			case checked <- struct{}{}:
+			default:
 			}
-			return "ada", nil, nil
-		}}, zap.NewNop())
-		s.auth.Store(auth)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/mcp", nil)
+			return "", nil, invoker.Failf(invoker.Unavailable, "The issuer is away.")
+		case 2:
+			return "", nil, errors.New("the token of ada has expired, a secret text")
+		}
+		return "ada", nil, nil
+	}
+	roster, err := ensemble.NewRoster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := New(roster, &Options{Authenticate: authenticate, Stateless: true})
+	t.Cleanup(func() {
+		_ = srv.Close(context.WithoutCancel(t.Context()))
+		_ = roster.Close(context.WithoutCancel(t.Context()))
+	})
+	srv.waiting.Every = time.Millisecond
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", srv.Handler())
+	mux.Handle("/events", srv.Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: begun\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})))
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	listen := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for name, open := range map[string]func() (*http.Request, error){
+		"MCP": func() (*http.Request, error) {
+			return http.NewRequest(http.MethodPost, web.URL+"/mcp", strings.NewReader(listen))
+		},
+		"events":            func() (*http.Request, error) { return http.NewRequest(http.MethodGet, web.URL+"/events", nil) },
+		"events for anyone": func() (*http.Request, error) { return http.NewRequest(http.MethodGet, web.URL+"/events", nil) },
+	} {
+		phase.Store(0)
+		request, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}
 		request.Header.Set("Authorization", "Bearer token")
-		_, _, identity, err := auth.check(request)
+		request.Header.Set("Content-Type", "application/json")
+		if request.Header.Set("Accept", "application/json, text/event-stream"); name == "events for anyone" {
+			request.Header.Set("Accept", "*/*")
+		}
+		if name == "MCP" {
+			request.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+			request.Header.Set("Mcp-Method", "subscriptions/listen")
+		}
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		remove := (&handler{Server: s}).wait(&waitingStream{request, &caller{by: auth, identity: identity}, cancel})
-		time.Sleep(3*time.Minute - time.Second)
-		synctest.Wait()
-		if ctx.Err() != nil {
-			t.Error("it ended before its token")
+		t.Cleanup(func() { response.Body.Close() })
+		body := bufio.NewReader(response.Body)
+		if first, err := body.ReadString('\n'); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %q, %v", name, response.Status, first, err)
 		}
-		time.Sleep(recheckEvery + 2*time.Second)
-		synctest.Wait()
-		if ctx.Err() == nil {
-			t.Error("it goes on after the end of its token")
+		phase.Store(1)
+		<-checked
+		<-checked
+		phase.Store(2)
+		rest, err := io.ReadAll(body)
+		if err != nil || !strings.HasSuffix(string(rest), "\n: this stream ends: the token is not valid any longer\n\n") {
+			t.Errorf("%s ends with %q, %v", name, rest, err)
 		}
-		remove()
-	})
+		select {
+		case <-checked:
+		default:
+		}
+	}
 }

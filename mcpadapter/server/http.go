@@ -48,7 +48,7 @@ const (
 // the client (429 with Retry-After), time to arrive (408), memory of all requests (429,
 // 503), size (413), valid message (400), shutdown (503), concurrent requests of the
 // client (429), session (404). Refusing a request before it has arrived closes the
-// connection. A stream that waits for notifications ends within 30 s after its token
+// connection. A stream that waits for notifications ends within 10 s after its token
 // has expired, and after an hour in any case; clients then open a new one.
 //
 // The handler sets deadlines for the body of a request and for each write of a
@@ -208,7 +208,6 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	} else {
 		defer context.AfterFunc(h.streaming, cancel)()
 		defer time.AfterFunc(streamTimeout, cancel).Stop()
-		defer h.wait(&waitingStream{r, from, cancel})()
 	}
 	r = r.WithContext(ctx)
 	r.Header = r.Header.Clone()
@@ -217,10 +216,13 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	h.requests.Store(key, from)
 	defer h.requests.Delete(key)
 	deadlined := &deadlineWriter{ResponseWriter: w, control: control, timeout: writeTimeout}
+	defer deadlined.start() // for the rest of the response
 	if isStream {
 		deadlined.timeout = notificationTimeout
+		open, end := h.open(ctx, deadlined, r, from)
+		defer end()
+		r = r.WithContext(open)
 	}
-	defer deadlined.start() // for the rest of the response
 	if isModern {
 		h.stateless.ServeHTTP(deadlined, r)
 	} else {

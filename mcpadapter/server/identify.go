@@ -18,7 +18,7 @@ import (
 // [Server.Handler] does: Host and Origin (403), token (401, 403), rate of the client (429),
 // shutdown (503) and concurrent requests (429); a request that accepts text/event-stream
 // counts as a stream, and its context ends after an hour, at shutdown, or when its token is
-// not valid any longer. The context of a request to next has the trusted values of its caller. If no token is configured, each caller is known.
+// not valid any longer; the latter holds for each GET. The context of a request to next has the trusted values of its caller. If no token is configured, each caller is known.
 //
 // The handler sets no limit to the body and the duration of a request, and next has to.
 func (s *Server) Identify(next http.Handler) http.Handler {
@@ -70,15 +70,18 @@ func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.H
 	_ = control.SetWriteDeadline(time.Time{}) // not every connection supports it
 	deadlined := &deadlineWriter{ResponseWriter: w, control: control, timeout: writeTimeout}
 	defer deadlined.start() // for the rest of the response
-	if kind != access.Stream {
+	if kind != access.Stream && r.Method != http.MethodGet {
 		next.ServeHTTP(deadlined, r.WithContext(from.ctx))
 		return
 	}
-	_ = control.SetReadDeadline(time.Time{})
 	ctx, cancel := context.WithCancel(from.ctx)
 	defer cancel()
-	defer context.AfterFunc(h.streaming, cancel)()
+	if kind == access.Stream {
+		_ = control.SetReadDeadline(time.Time{})
+		defer context.AfterFunc(h.streaming, cancel)()
+	}
 	defer time.AfterFunc(streamTimeout, cancel).Stop()
-	defer h.wait(&waitingStream{r, from, cancel})()
-	next.ServeHTTP(deadlined, r.WithContext(ctx))
+	open, leave := h.open(ctx, deadlined, r, from) // a GET can be a stream whatever it accepts
+	defer leave()
+	next.ServeHTTP(deadlined, r.WithContext(open))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
+	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -39,7 +40,7 @@ type Server struct {
 	requests   sync.Map // HTTP requests under way: their key -> *caller
 	serial     atomic.Uint64
 	auth       atomic.Pointer[authentication]
-	waiting    waitingStreams
+	waiting    openstreams.Set
 	clients    *access.Clients
 	sessions   *sessions
 	parked     *parked
