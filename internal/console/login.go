@@ -134,7 +134,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		c.sessions.end(r)
-		setCookie(w, r, c.sessions.begin(token, false))
+		setCookie(w, r, c.sessions.begin(r, token, false))
 		c.record(r, &person{Caller: caller}, "login", "", nil)
 		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
 	})
@@ -153,7 +153,7 @@ func (c *Console) followLink(w http.ResponseWriter, r *http.Request) {
 	}
 	known := c.withToken(w, r, token, func(w http.ResponseWriter, r *http.Request) {
 		c.sessions.end(r)
-		setCookie(w, r, c.sessions.begin(token, true))
+		setCookie(w, r, c.sessions.begin(r, token, true))
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		c.write(w, http.StatusOK, &page{title: "Logged in", forward: Prefix + "/", content: group(
 			el("h1", text("You are logged in")),

@@ -60,9 +60,28 @@ func TestLogin(t *testing.T) {
 	if stranger.Get("/", "Cookie", "consort_console=CHOSENBYANOTHERPERSON").StatusCode != http.StatusSeeOther {
 		t.Error("an ID that another person chose is a session")
 	}
-	secure := s.Stranger(t).Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}, "X-Forwarded-Proto", "https")
-	if !secure.Cookies()[0].Secure {
-		t.Error("the cookie is not secure behind TLS")
+}
+
+// Over TLS, another host of the domain cannot plant the cookie of its own session.
+func TestCookieOverTLS(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	behind := []string{"X-Forwarded-Proto", "https"}
+	cookie := s.Stranger(t).Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}, behind...).Cookies()[0]
+	if !cookie.Secure || !strings.HasPrefix(cookie.Name, "__Host-") || cookie.Path != "/" || cookie.Domain != "" {
+		t.Errorf("the cookie is %v", cookie)
+	}
+	plain, _ := strings.CutPrefix(cookie.Name, "__Host-")
+	for planted, want := range map[string]int{
+		cookie.Name + "=" + cookie.Value:                           http.StatusOK,
+		plain + "=" + cookie.Value:                                 http.StatusSeeOther,
+		plain + "=x; " + cookie.Name + "=" + cookie.Value:          http.StatusOK,
+		plain + "=" + cookie.Value + "; " + cookie.Name + "=WRONG": http.StatusSeeOther,
+	} {
+		for _, headers := range [][]string{nil, behind} { // a proxy may not say that it ended TLS
+			if reply := s.Stranger(t).Get("/", append([]string{"Cookie", planted}, headers...)...); reply.StatusCode != want {
+				t.Errorf("%q %q: %s", planted, headers, reply.Status)
+			}
+		}
 	}
 }
 

@@ -20,8 +20,10 @@ const (
 	linkLife    = 24 * time.Hour
 )
 
-// cookieName is the name of the cookie with the ID of a session.
-const cookieName = "consort_console"
+// cookieName is the name of the cookie with the ID of a session. Over TLS it has a prefix, with
+// which a browser takes it from this host only (RFC 6265bis, § 4.1.3.2): otherwise another host of
+// the domain could plant the cookie of its own login.
+const cookieName, hostPrefix = "consort_console", "__Host-"
 
 // formField is the field of each form with the token of its session.
 const formField = "form_token"
@@ -30,6 +32,7 @@ const formField = "form_token"
 type session struct {
 	token     string // sent as the header Authorization with each request; empty for none
 	operates  bool   // began with a link, which only the operator of the process has
+	isSecure  bool   // began over TLS
 	form      string // proves that a form belongs to this session
 	began     time.Time
 	seen      time.Time // guarded by sessions.mu
@@ -63,8 +66,8 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, open: map[digest]*session{}, links: map[digest]*link{}}
 }
 
-// begin begins a session and returns its ID, which is always a new one.
-func (s *sessions) begin(token string, operates bool) (id string) {
+// begin begins a session for a request and returns its ID, which is always a new one.
+func (s *sessions) begin(r *http.Request, token string, operates bool) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -77,7 +80,7 @@ func (s *sessions) begin(token string, operates bool) (id string) {
 		s.dropOldest()
 	}
 	id = rand.Text()
-	s.open[sha256.Sum256([]byte(id))] = &session{token: token, operates: operates, form: rand.Text(), began: now, seen: now}
+	s.open[sha256.Sum256([]byte(id))] = &session{token: token, operates: operates, isSecure: isSecure(r), form: rand.Text(), began: now, seen: now}
 	return id
 }
 
@@ -97,17 +100,29 @@ func isOver(s *session, now time.Time) bool {
 	return now.Sub(s.seen) > maxIdle || now.Sub(s.began) > maxAge
 }
 
+// key returns the key of the session of a request. isHost reports whether no other host can have
+// set its cookie. ok is false without one.
+func (s *sessions) key(r *http.Request) (key digest, isHost, ok bool) {
+	cookie, err := r.Cookie(hostPrefix + cookieName)
+	if isHost = err == nil; !isHost {
+		cookie, err = r.Cookie(cookieName)
+	}
+	if err != nil {
+		return key, false, false
+	}
+	return sha256.Sum256([]byte(cookie.Value)), isHost, true
+}
+
 // find returns the session of a request, or nil.
 func (s *sessions) find(r *http.Request) *session {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
+	key, isHost, ok := s.key(r)
+	if !ok {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := sha256.Sum256([]byte(cookie.Value))
 	found := s.open[key]
-	if found == nil {
+	if found == nil || found.isSecure != isHost {
 		return nil
 	}
 	now := s.now()
@@ -121,21 +136,18 @@ func (s *sessions) find(r *http.Request) *session {
 
 // isOpen reports whether the session of a request has not ended. It does not count as a use.
 func (s *sessions) isOpen(r *http.Request, one *session) bool {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
-		return false
-	}
+	key, _, _ := s.key(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open[sha256.Sum256([]byte(cookie.Value))] == one && s.now().Sub(one.began) <= maxAge
+	return s.open[key] == one && s.now().Sub(one.began) <= maxAge
 }
 
 // end ends the session of a request.
 func (s *sessions) end(r *http.Request) {
-	if cookie, err := r.Cookie(cookieName); err == nil {
+	if key, _, ok := s.key(r); ok {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.open, sha256.Sum256([]byte(cookie.Value)))
+		delete(s.open, key)
 	}
 }
 
@@ -180,11 +192,16 @@ func (s *sessions) follow(code string) (token string, ok bool) {
 	return found.token, true
 }
 
+// isSecure reports whether a request came to this host over TLS, which a proxy may have ended.
+func isSecure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" || strings.HasPrefix(r.Header.Get("Origin"), "https://")
+}
+
 // setCookie sends the ID of a session; an empty one removes the cookie.
 func setCookie(w http.ResponseWriter, r *http.Request, id string) {
-	cookie := &http.Cookie{
-		Name: cookieName, Value: id, Path: Prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" || strings.HasPrefix(r.Header.Get("Origin"), "https://"),
+	cookie := &http.Cookie{Name: cookieName, Value: id, Path: Prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: isSecure(r)}
+	if cookie.Secure {
+		cookie.Name, cookie.Path = hostPrefix+cookieName, "/" // as the prefix wants
 	}
 	if id == "" {
 		cookie.MaxAge = -1
