@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/internal/exit"
 )
@@ -100,6 +101,7 @@ func (s *service) opensStream(client, path string) io.Reader {
 func (s *service) isStream(response *http.Response) io.Reader {
 	s.t.Helper()
 	s.t.Cleanup(func() { response.Body.Close() })
+	time.AfterFunc(2*time.Minute, func() { response.Body.Close() }) // a stream that does not end fails the test
 	if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 		s.t.Fatalf("%s: %s", response.Request.URL, response.Status)
 	}
