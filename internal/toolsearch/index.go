@@ -56,8 +56,10 @@ const (
 	saturation = 0.8 // how much a second occurrence of a word adds: k1 of BM25
 	synonym    = 0.5 // the share of a synonym of a word
 	part       = 0.9 // the share of a word if the query has a part of it
+	ofPhrase   = 0.6 // the share of a word of tools for a phrase
 	ofName     = 0.5 // by how much an entry counts more if the query has its whole name
 	ofNamed    = 2.5 // by how much a tool counts more if the query has the name of its server
+	ofWriter   = 0.7 // by how much a tool that changes something counts less if the query is a question
 	shortest   = 3   // characters of the shortest part of a word that finds it
 
 	shortestMisspelled = 5 // bytes of the shortest word that finds words that are written like it
@@ -75,6 +77,7 @@ type Index struct {
 	sorted   func() []string  // the words of all entries; made by the first search of a word that no entry has
 	termOf   map[string]int32 // from a word
 	postings [][]posting      // of each term
+	writing  func() []bool    // of each entry: whether it changes something; made by the first search
 }
 
 // server is a server that a query may name.
@@ -108,6 +111,7 @@ func New(entries []Entry) *Index {
 		x.of = append(x.of, place)
 		x.names = append(x.names, x.servers[place].spelled+spelled(entries[i].Name))
 	}
+	x.writing = sync.OnceValue(x.writers)
 	x.sorted = sync.OnceValue(x.vocabulary)
 	return x
 }

@@ -11,7 +11,9 @@ import (
 // search is one search of an index.
 type search struct {
 	index  *Index
-	words  []string        // that are searched for, each stem once
+	words  []queryWord // that are searched for, each stem once
+	places map[string]int
+	stems  []string        // of all words of the query, in their order
 	said   map[string]bool // all words of the query
 	exact  map[int32]bool  // the terms of the words themselves
 	scores []float32       // of each entry
@@ -20,62 +22,81 @@ type search struct {
 	found  []int32         // the entries in best
 }
 
+// queryWord is a word that is searched for.
+type queryWord struct {
+	word, stem string
+	weight     float32
+}
+
 func (x *Index) newSearch(query string) *search {
 	s := &search{
-		index: x, said: map[string]bool{}, exact: map[int32]bool{},
+		index: x, places: map[string]int{}, said: map[string]bool{}, exact: map[int32]bool{},
 		scores: make([]float32, len(x.names)), inName: make([]float32, len(x.names)), best: make([]posting, len(x.names)),
 	}
-	stems := map[string]bool{}
 	before := ""
-	add := func(word string) {
-		if term, known := x.termOf[word]; known && term == noTerm {
-			return
+	pieces(query, func(text string, kind kindOfPiece) {
+		if kind == link {
+			s.word(linkWord, stem(linkWord), synonym)
 		}
-		stemmed := stem(word)
-		if stems[stemmed] {
-			return
-		}
-		stems[stemmed] = true
-		s.words = append(s.words, word)
-		if term, known := x.terms[stemmed]; known {
-			s.exact[term] = true
-		}
-	}
-	words(query, func(word string) {
-		s.said[word] = true
-		add(word)
-		if _, known := x.termOf[before+word]; known && before != "" {
-			s.said[before+word] = true
-			add(before + word)
-		}
-		before = word
+		words(text, func(word string) {
+			stemmed := stem(word)
+			s.said[word] = true
+			s.stems = append(s.stems, stemmed)
+			for long := range strings.FieldsSeq(abbreviations[word]) {
+				s.word(long, stem(long), 1)
+			}
+			s.word(word, stemmed, weightOf[kind])
+			if _, known := x.termOf[before+word]; known && before != "" {
+				s.said[before+word] = true
+				s.word(before+word, stem(before+word), 1)
+			}
+			before = word
+		})
 	})
 	return s
 }
 
+// word adds a word to those that are searched for. A word that is there already counts with the
+// greater weight.
+func (s *search) word(word, stem string, weight float32) {
+	if term, known := s.index.termOf[word]; known && term == noTerm {
+		return
+	}
+	if at, known := s.places[stem]; known {
+		s.words[at].weight = max(s.words[at].weight, weight)
+		return
+	}
+	s.places[stem] = len(s.words)
+	s.words = append(s.words, queryWord{word, stem, weight})
+	if term, known := s.index.terms[stem]; known {
+		s.exact[term] = true
+	}
+}
+
 // count adds a word of the query to the scores of the entries that have it, or
-// a synonym of it, or a word that begins like it. An entry that has several of these has the
-// one that counts most.
-func (s *search) count(word string) {
-	x, stemmed := s.index, stem(word)
-	term, known := x.terms[stemmed]
+// a synonym of it, or a word that begins like it.
+func (s *search) count(q queryWord) {
+	x := s.index
+	term, known := x.terms[q.stem]
 	if known {
-		s.add(term, 1)
+		s.add(term, q.weight)
 	}
-	for _, other := range synonyms[stemmed] {
-		if term, ok := x.terms[other]; ok && !s.exact[term] {
-			s.add(term, synonym)
-		}
-	}
-	if !known && len(word) >= shortest {
-		terms := x.beginningWith(word)
+	s.addSynonyms(loadThesaurus().synonyms[q.stem], synonym*q.weight)
+	if !known && len(q.word) >= shortest {
+		terms := x.beginningWith(q.word)
 		if len(terms) == 0 {
-			terms = x.misspelled(word)
+			terms = x.misspelled(q.word)
 		}
 		for _, term := range terms {
-			s.add(term, part)
+			s.add(term, part*q.weight)
 		}
 	}
+	s.sum()
+}
+
+// sum adds what has been found to the scores. An entry that has several of the words that were
+// added since the last sum has the one that counts most.
+func (s *search) sum() {
 	for _, entry := range s.found {
 		one := &s.best[entry]
 		s.scores[entry] += one.score
@@ -83,6 +104,15 @@ func (s *search) count(word string) {
 		*one = posting{}
 	}
 	s.found = s.found[:0]
+}
+
+// addSynonyms adds the words that the query itself does not have.
+func (s *search) addSynonyms(stems []string, factor float32) {
+	for _, stem := range stems {
+		if term, known := s.index.terms[stem]; known && !s.exact[term] {
+			s.add(term, factor)
+		}
+	}
 }
 
 func (s *search) add(term int32, factor float32) {
@@ -103,10 +133,23 @@ func (x *Index) Search(query string, n int) []Found {
 	for _, word := range s.words {
 		s.count(word)
 	}
-	named, exact := x.named(s.said), spelled(query)
+	for _, p := range loadThesaurus().phrasesIn(s.stems) {
+		s.addSynonyms(p.synonyms, ofPhrase)
+		s.sum()
+	}
+	return best(s.all(query), n)
+}
+
+// all returns the entries that have been found.
+func (s *search) all(query string) []Found {
+	x, asked := s.index, asks(query)
+	named, exact, writers := x.named(s.said), spelled(query), x.writing()
 	var found []Found
 	for i := range s.scores {
 		score := float64(s.scores[i]) * (1 + ofName*float64(s.inName[i]))
+		if asked && writers[i] {
+			score *= ofWriter
+		}
 		switch {
 		case exact != "" && (exact == x.names[i] || exact == x.names[i][len(x.servers[x.of[i]].spelled):]):
 			found = append(found, Found{i, score + exactly})
@@ -116,7 +159,7 @@ func (x *Index) Search(query string, n int) []Found {
 			found = append(found, Found{i, score})
 		}
 	}
-	return best(found, n)
+	return found
 }
 
 // beginningWith returns the terms of the shortest words that begin with a word, and of the
@@ -184,7 +227,7 @@ func oneMistake(a, b string) bool {
 func (x *Index) named(said map[string]bool) []bool {
 	named := make([]bool, len(x.servers))
 	for i, s := range x.servers {
-		named[i] = len(s.words) > 0 && !slices.ContainsFunc(s.words, func(word string) bool { return !said[word] })
+		named[i] = len(s.words) > 0 && !slices.ContainsFunc(s.words, func(word string) bool { return !names(said, word) })
 	}
 	return named
 }
