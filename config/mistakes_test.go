@@ -37,6 +37,7 @@ var mistakes = []mistake{
 	{"[log]\nlvl = 'info'\n", nil, "2:1", "log.lvl", `did you mean "level"?`},
 	{"[histroy]\npath = 'x'\n", nil, "1:2", "histroy", `did you mean "history"?`},
 	{"[serve]\nhttp = '127.0.0.1:0'\ntokens = 'x'\n", nil, "3:1", "serve.tokens", `did you mean "token"?`},
+	{"[serve]\nhttp = '127.0.0.1:0'\ntrace_url = 'https://x/trace'\n", nil, "3:13", "serve.trace_url", "expected {trace_id}"},
 	// Habits from other hosts.
 	{"[mcpServers.a]\ncommand = 'npx'\n", nil, "1:2", "mcpServers", "[mcp.NAME]"},
 	{"[mcp_servers.a]\ncommand = 'npx'\n", nil, "1:2", "mcp_servers", "[mcp.NAME]"},

@@ -132,11 +132,16 @@ func (t *turn) noteAdded(message canister.Assistant) canister.Assistant {
 	noted := addedIn(t.conv.history[max(0, t.conv.offeredAt):])
 	fresh := slices.DeleteFunc(slices.Clone(t.tools.added), func(name string) bool { return slices.Contains(noted, name) })
 	if len(fresh) > 0 {
-		message.Metadata = maps.Clone(message.Metadata)
-		if message.Metadata == nil {
-			message.Metadata = canister.Fields{}
-		}
-		message.Metadata[addedKey], _ = json.Marshal(fresh) // strings have a JSON form
+		message.Metadata = withMember(message.Metadata, addedKey, fresh)
 	}
 	return message
+}
+
+// withMember returns a copy of metadata with one more member, of strings.
+func withMember(metadata canister.Fields, key string, value any) canister.Fields {
+	if metadata = maps.Clone(metadata); metadata == nil {
+		metadata = canister.Fields{}
+	}
+	metadata[key], _ = json.Marshal(value) // strings have a JSON form
+	return metadata
 }

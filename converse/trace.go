@@ -31,6 +31,18 @@ func (t *turn) endTrace() {
 	t.agent.End(result)
 }
 
+// traceKey is the member of an assistant's metadata with the ID of the trace that its exchange
+// belongs to, in 32 hexadecimal digits.
+const traceKey = "io.github.consort-go/trace"
+
+// noteTrace records the trace of an exchange in the message's metadata, if there is one.
+func noteTrace(ctx context.Context, message canister.Assistant) canister.Assistant {
+	if id := telemetry.TraceID(ctx); id != "" {
+		message.Metadata = withMember(message.Metadata, traceKey, id)
+	}
+	return message
+}
+
 // exchangeSpan is an exchange with the model for the traces. A chain of models has a span
 // for each model that it asks.
 type exchangeSpan struct {

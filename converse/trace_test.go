@@ -271,6 +271,8 @@ func TestTraceOfATurn(t *testing.T) {
 	}
 	equal(t, "the model's contexts", modelSees, []map[string]string{of(s.find(t, "chat script", 0)), of(s.find(t, "chat script", 1))})
 	equal(t, "the tool's context", toolSees, []map[string]string{of(s.find(t, "execute_tool local__look", 0))})
+	said := talk.History()[1].Header().Metadata["io.github.consort-go/trace"]
+	equal(t, "the trace in the log", string(said), `"`+agent.SpanContext().TraceID().String()+`"`)
 	names := s.measuredNames(t, "gen_ai.execute_tool.duration", "gen_ai.tool.name")
 	equal(t, "the names that are measured", names, map[string]bool{"local__look": true, "local__break": true, "_OTHER": true})
 }

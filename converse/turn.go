@@ -361,7 +361,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	if added == nil {
 		return
 	}
-	added[0] = t.noteAdded(reply.Message)
+	added[0] = noteTrace(ctx, t.noteAdded(reply.Message))
 	if !t.append(added...) {
 		return
 	}

@@ -87,6 +87,10 @@ type Options struct {
 	// Reload reads the configuration again and says what changed; nil if it cannot.
 	Reload func(context.Context) (string, error)
 
+	// TraceURL returns the address of the page of a trace, with {trace_id} and
+	// {conversation_id} in the places of the IDs; "" for none. It may be nil.
+	TraceURL func() string
+
 	// Budget is what conversations may spend; nil means no bounds. Its prices count the cost
 	// of exchanges.
 	Budget func() *budget.Policy

@@ -87,7 +87,7 @@ func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Reque
 }
 
 func (c conversationPages) timeline(p *person, info history.Info, shown window) part {
-	return group(c.items(p, info, entries(shown.from, shown.canisters))...)
+	return group(c.items(p, info, entries(shown.from, shown.canisters), "")...)
 }
 
 // facts returns the times of a conversation, its origin, and the sum of what the canisters of
@@ -103,13 +103,14 @@ func (c conversationPages) facts(p *person, info history.Info, shown window) par
 			spent, priced = spent+money, priced || ok
 		}
 	}
+	traces := c.console.traceLink(info, "", "traces")
 	return el("dl", class("facts"),
 		el("dt", text("Identity")), el("dd", el("code", text(info.ID))),
 		when(info.Owner != "" && p.Role >= Operate, el("dt", text("Owner")), el("dd", text(info.Owner))),
 		el("dt", text("Created")), el("dd", moment(info.Created)),
 		el("dt", text("Changed")), el("dd", moment(info.Changed)),
 		el("dt", text("Canisters")), el("dd", text(fmt.Sprintf("%d to %d of %d", min(shown.from+1, shown.to), shown.to, info.Length)), text(" · "),
-			el("a", href(pathOf(info.ID)+"/raw"), text("raw JSON"))),
+			el("a", href(pathOf(info.ID)+"/raw"), text("raw JSON")), when(traces != nil, text(" · "), traces)),
 		when(info.Parent != "", el("dt", text("Forked from")), el("dd", el("a", href(pathOf(info.Parent)), text(info.Parent)), text(fmt.Sprintf(" at %d", info.ParentLength)))),
 		when(usage.Total() > 0, el("dt", text("Tokens")), el("dd", text(fmt.Sprintf("%d in, %d out", usage.Input, usage.Output)))),
 		when(priced, el("dt", text("Cost")), el("dd", text(c.console.money(spent)))))

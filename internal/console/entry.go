@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -33,26 +34,42 @@ var labels = map[canister.Kind]string{
 // entryID returns the ID of the element of an entry.
 func entryID(e transcript.Entry) string { return fmt.Sprintf("c%d", e.Number) }
 
-// items returns the items of a timeline.
-func (c conversationPages) items(p *person, info history.Info, all []transcript.Entry) []part {
+// items returns the items of a timeline. model is that of the messages before them; "" if it is
+// not known.
+func (c conversationPages) items(p *person, info history.Info, all []transcript.Entry, model string) []part {
 	together := spansOf(all)
 	var items []part
 	for _, e := range all {
-		items = append(items, c.entry(p, info, e, together[e.Number]))
+		shown := extra{bar: together[e.Number]}
+		if a, ok := e.Canister.(canister.Assistant); ok {
+			if trace := c.console.traceLink(info, traceOf(a), "trace"); trace != nil {
+				shown.facts = append(shown.facts, el("li", trace))
+			}
+			if a.Model != "" && model != "" && a.Model != model {
+				shown.facts = append(shown.facts, el("li", class("changed"), text(c.console.Redact("the model changed: before, it was "+model))))
+			}
+			model = cmp.Or(a.Model, model)
+		}
+		items = append(items, c.entry(p, info, e, shown))
 	}
 	return items
 }
 
-// entry returns an item of a timeline: a message, or a call with its result. bar shows when
-// the call ran, and may be nil.
-func (c conversationPages) entry(p *person, info history.Info, e transcript.Entry, bar part) part {
+// extra is what an item has that its canisters do not tell.
+type extra struct {
+	bar   part // when a call ran; may be nil
+	facts []part
+}
+
+// entry returns an item of a timeline: a message, or a call with its result.
+func (c conversationPages) entry(p *person, info history.Info, e transcript.Entry, shown extra) part {
 	kind, content, remarks := string(e.Kind()), part(nil), []string(nil)
 	title := labels[e.Kind()]
 	switch one := e.Canister.(type) {
 	case canister.Invocation:
 		title = "Call of " + one.Name
 		content, remarks = c.call(p, info, e, one)
-		content = group(bar, content)
+		content = group(shown.bar, content)
 		if result, ok := e.Result.Canister.(canister.Result); ok && result.Failed() {
 			kind += " failed"
 		}
@@ -75,6 +92,7 @@ func (c conversationPages) entry(p *person, info history.Info, e transcript.Entr
 	for _, remark := range remarks {
 		facts = append(facts, el("li", text(c.console.Redact(remark))))
 	}
+	facts = append(facts, shown.facts...)
 	number := strconv.Itoa(e.Number)
 	return el("li", id(entryID(e)), class("entry "+kind),
 		el("h2", el("a", attr("href", "#"+entryID(e)), class("number"), attr("aria-label", "Canister "+number), text(number)), text(" "+c.console.Redact(title))),
@@ -130,7 +148,7 @@ func (c conversationPages) call(p *person, info history.Info, e transcript.Entry
 		when(changed != "", details(true, text("Called with"), pre(changed))),
 		when(len(notes) > 0, details(false, text(fmt.Sprintf("Intents, waits and answers (%d)", len(notes))), el("ol", group(class("notes"), group(notes...))))),
 	}
-	inner := c.items(p, info, e.Calls)
+	inner := c.items(p, info, e.Calls, "")
 	parts = append(parts, when(len(inner) > 0, details(false, text(fmt.Sprintf("Calls of this program (%d)", len(inner))), el("ol", class("timeline"), group(inner...)))))
 	result, ok := e.Result.Canister.(canister.Result)
 	if !ok {

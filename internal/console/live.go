@@ -55,8 +55,9 @@ type stream struct {
 	position int
 	// turn are the canisters since the latest message of the model, and sent the HTML of
 	// their entries that the reader has.
-	turn []canister.Canister
-	sent map[string]string
+	turn  []canister.Canister
+	model string // of the messages before them
+	sent  map[string]string
 
 	mu      sync.Mutex // guards the response
 	w       http.ResponseWriter
@@ -81,6 +82,11 @@ func (s *stream) preload(ctx context.Context) error {
 // hold adds a canister to the turn; a message of the model begins it anew.
 func (s *stream) hold(one canister.Canister) {
 	if kind := one.Kind(); kind == canister.KindAssistant || kind == canister.KindUser {
+		for _, before := range s.turn {
+			if a, ok := before.(canister.Assistant); ok {
+				s.model = cmp.Or(a.Model, s.model)
+			}
+		}
 		s.turn, s.sent = nil, map[string]string{}
 	}
 	s.turn = append(s.turn, one)
@@ -144,7 +150,7 @@ func (s *stream) event(event httpapi.Event) error {
 func (s *stream) entries(at httpapi.Cursor) error {
 	var changed []map[string]string
 	all := entries(s.position-len(s.turn), s.turn)
-	for i, item := range s.pages.items(s.person, s.info, all) {
+	for i, item := range s.pages.items(s.person, s.info, all, s.model) {
 		key, markup := entryID(all[i]), fragment(item)
 		if s.sent[key] != markup {
 			s.sent[key] = markup

@@ -376,3 +376,36 @@ func TestParkInTheConsole(t *testing.T) {
 		t.Errorf("a call after the revival:\n%s", text)
 	}
 }
+
+// A message has a link to its trace, and says if another model wrote it; the stream says the
+// same.
+func TestTraceAndModel(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Trace: "https://traces.example/{trace_id}?of={conversation_id}"})
+	head := func(id string) canister.Head { return canister.Head{ID: id} }
+	traced := head("b")
+	traced.Metadata = canister.Fields{"io.github.consort-go/trace": json.RawMessage(`"0123456789abcdef0123456789abcdef"`)}
+	stored(t, s.Store, "two models", "owner-ada", canister.User{Head: head("u"), Content: canister.Texts("One?")},
+		canister.Assistant{Head: head("a"), Model: "small", Content: canister.Texts("1"), Finish: canister.FinishStop},
+		canister.User{Head: head("v"), Content: canister.Texts("Two?")},
+		canister.Assistant{Head: traced, Model: "large", Content: canister.Texts("2"), Finish: canister.FinishStop})
+	ada := s.Login(t, consolestage.Ada)
+	page := ada.Get("/conversations/two%20models").Text
+	for want, n := range map[string]int{
+		`href="https://traces.example/0123456789abcdef0123456789abcdef?of=two+models"`: 1, "the model changed: before, it was small": 1, ">trace<": 1,
+	} {
+		if strings.Count(page, want) != n {
+			t.Errorf("the page has %q not %d times:\n%s", want, n, page)
+		}
+	}
+	response := ada.Open(http.MethodGet, "/conversations/two%20models/live?after=3", nil, "Accept", "text/event-stream")
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), `"c4"`) {
+			if !strings.Contains(lines.Text(), "before, it was small") {
+				t.Errorf("the stream has %s", lines.Text())
+			}
+			return
+		}
+	}
+	t.Error("the stream ends")
+}

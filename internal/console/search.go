@@ -21,7 +21,7 @@ import (
 const (
 	pageSize  = 50
 	batchSize = 300                    // conversations that are searched at a time
-	wordTime  = 60 * time.Millisecond  // for all conversations, before they are searched in batches
+	wordTime  = 400 * time.Millisecond // for all conversations, before they are searched in batches: most searches end before
 	scanTime  = 60 * time.Millisecond  // for batches, and then for passages
 	lookTime  = 400 * time.Millisecond // for looking into conversations for calls and costs
 	hitsShown = 2                      // of each conversation

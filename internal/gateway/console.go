@@ -78,6 +78,7 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 		Roster: p.of.Assembly.Roster, Select: p.selection, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
 		Login: func(name string) loginpages.Kind { return p.of.logins.Kind(name) }, OpenLogin: p.openLogin,
 		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
+		TraceURL:     func() string { return p.servers.settings.Load().TraceURL.Reveal() },
 		Budget:       func() *budget.Policy { return p.servers.assembly.Load().Options.Budget },
 		Audit:        p.of.Assembly.Audit, Records: p.records, Redact: p.of.Assembly.Redact, Logger: p.of.Assembly.Logger,
 	}

@@ -315,7 +315,7 @@ func withRunning(loaded, running *config.Config) *config.Config {
 		from = &serve.Options{}
 	}
 	served.Token, served.Clients, served.Open = from.Token, from.Clients, from.Open
-	served.Console = from.Console
+	served.Console, served.TraceURL = from.Console, from.TraceURL
 	served.OIDC, served.ResourceMetadata = from.OIDC, from.ResourceMetadata
 	served.Rules, served.Profiles, served.Budgets = from.Rules, from.Profiles, from.Budgets
 	served.Hosts, served.Origins, served.Rate, served.Burst, served.Parallel = from.Hosts, from.Origins, from.Rate, from.Burst, from.Parallel

@@ -19,7 +19,7 @@ func TestKeysAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := []string{"token", "clients", "profiles", "rules", "budgets", "oidc", "open", "hosts", "origins", "rate", "burst", "parallel",
-		"resource_metadata", "console"}
+		"resource_metadata", "console", "trace_url"}
 	var fixed []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `serve\\.([a-z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		if !slices.Contains(later, row[1]) {

@@ -42,6 +42,7 @@ func (s offer) fields() []grammar.Field {
 		grammar.Key("watch", grammar.Not(&s.NoWatch)),
 		grammar.Key("access_log", grammar.Not(&s.NoAccessLog)),
 		grammar.Key("console", grammar.Choice(&s.Console, consoleRoles...)),
+		grammar.Key("trace_url", traceAddress(&s.TraceURL)),
 		grammar.Key("token", bearer(&s.Token)),
 		grammar.Key("clients", grammar.Each(&s.Clients, func(c *serve.Client) grammar.Kind {
 			return grammar.Table(clientFields(c), func(r *grammar.Reader, n *document.Node) { checkClient(c, r, n) })
@@ -94,6 +95,19 @@ func clientFields(c *serve.Client) []grammar.Field {
 
 // consoleRoles say what a client may do in the console; each includes the ones before it.
 var consoleRoles = []string{"off", "read", "answer", "operate"}
+
+// traceAddress is the address of the page of a trace.
+func traceAddress(to *values.Value) grammar.Kind {
+	kind := grammar.Address(to)
+	read := kind.Read
+	kind.Read = func(r *grammar.Reader, n *document.Node) {
+		read(r, n)
+		if text := to.Reveal(); text != "" && !strings.Contains(text, "{trace_id}") && !strings.Contains(text, "{conversation_id}") {
+			r.Wrong(n, "expected {trace_id} or {conversation_id} in it, such as https://jaeger.example.com/trace/{trace_id}")
+		}
+	}
+	return kind
+}
 
 func checkClient(c *serve.Client, r *grammar.Reader, n *document.Node) {
 	emptyLists(r, n, "allow", "deny")

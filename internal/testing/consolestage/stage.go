@@ -52,6 +52,7 @@ type Options struct {
 	Lines  []conversetest.Line // of the model
 	Now    func() time.Time
 	Budget *budget.Policy
+	Trace  string // the address of the page of a trace
 }
 
 // Stage is a console over HTTP. Its parts end with the test.
@@ -108,10 +109,11 @@ func Start(t testing.TB, o Options) *Stage {
 		Call: func(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (invoker.Output, error) {
 			return tool.Invoke(ctx, &invoker.Call{Arguments: arguments})
 		},
-		Budget: func() *budget.Policy { return o.Budget },
-		Pins:   func() []*pins.File { return []*pins.File{s.Pins} },
-		Reload: func(context.Context) (string, error) { return "The configuration was read.", nil },
-		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret]") },
+		TraceURL: func() string { return o.Trace },
+		Budget:   func() *budget.Policy { return o.Budget },
+		Pins:     func() []*pins.File { return []*pins.File{s.Pins} },
+		Reload:   func(context.Context) (string, error) { return "The configuration was read.", nil },
+		Redact:   func(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret]") },
 	})
 	web := httptest.NewServer(s.Console)
 	s.URL = web.URL + console.Prefix
