@@ -5,18 +5,14 @@ package command
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -69,11 +65,11 @@ func approvedElsewhere(t *testing.T, r run, store string, rounds int) {
 		return h.Conversation
 	}
 	first, approver := start("--converse"), start()
-	ben := approver.console(benToken)
+	ben := (&consolestage.Stage{URL: strings.TrimSuffix(approver.url, "/mcp") + "/console"}).Login(t, benToken)
 	approved := func(conversation string) {
 		t.Helper()
-		ben.allow(conversation)
-		waitFor(t, "the end of the turn in the console", func() bool { return strings.Contains(ben.get("/conversations/"+conversation), "Paid: ") })
+		ben.Allow(conversation)
+		waitFor(t, "the end of the turn in the console", func() bool { return strings.Contains(ben.Get("/conversations/"+conversation).Text, "Paid: ") })
 		if wants++; count() != wants {
 			t.Errorf("%d effects, want %d", count(), wants)
 		}
@@ -106,57 +102,4 @@ func approvedElsewhere(t *testing.T, r run, store string, rounds int) {
 	if count() != wants {
 		t.Errorf("%d effects in the end, want %d", count(), wants)
 	}
-}
-
-// operator is a person who is logged in at the console of a process.
-type operator struct {
-	t      *testing.T
-	base   string
-	client *http.Client
-}
-
-// console returns the person with a token.
-func (s *service) console(token string) *operator {
-	s.t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	o := &operator{s.t, strings.TrimSuffix(s.url, "/mcp") + "/console", &http.Client{Jar: jar}}
-	o.page(o.client.PostForm(o.base+"/login", url.Values{"token": {token}}))
-	return o
-}
-
-func (o *operator) page(response *http.Response, err error) string {
-	o.t.Helper()
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		o.t.Fatalf("%s, %v: %s", response.Status, err, text)
-	}
-	return string(text)
-}
-
-func (o *operator) get(path string) string {
-	o.t.Helper()
-	return o.page(o.client.Get(o.base + path))
-}
-
-var (
-	answerPath = regexp.MustCompile(`action="/console(/waiting/[^"]+)"`)
-	formValue  = regexp.MustCompile(`name="form_token" value="([A-Z0-9]+)"`)
-)
-
-// allow allows the only call that a conversation waits for.
-func (o *operator) allow(conversation string) {
-	o.t.Helper()
-	page := o.get("/conversations/" + conversation)
-	at, token := answerPath.FindStringSubmatch(page), formValue.FindStringSubmatch(page)
-	if at == nil || token == nil {
-		o.t.Fatalf("nothing waits: %s", page)
-	}
-	o.page(o.client.PostForm(o.base+at[1], url.Values{"form_token": {token[1]}, "verdict": {"allow"}}))
 }

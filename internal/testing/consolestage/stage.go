@@ -233,7 +233,8 @@ func (s *Stage) Stranger(t testing.TB) *Person { return &Person{t: t, stage: s} 
 
 var formToken = regexp.MustCompile(`name="form_token" value="([A-Z0-9]+)"`)
 
-// Login returns a person who has logged in with a token.
+// Login returns a person who has logged in with a token. Of the stage it uses only the URL,
+// which may be that of any console.
 func (s *Stage) Login(t testing.TB, token string) *Person {
 	t.Helper()
 	p := s.Stranger(t)
@@ -272,6 +273,21 @@ func (p *Person) Post(path string, fields ...string) Reply {
 		form.Set(fields[i], fields[i+1])
 	}
 	return p.Do(http.MethodPost, path, form)
+}
+
+var waitPath = regexp.MustCompile(`action="/console(/waiting/[^"]+)"`)
+
+// Allow allows the call that a conversation waits for.
+func (p *Person) Allow(conversation string) {
+	p.t.Helper()
+	page := p.Get("/conversations/" + conversation)
+	at := waitPath.FindStringSubmatch(page.Text)
+	if at == nil {
+		p.t.Fatalf("%s does not wait: %s", conversation, page.Text)
+	}
+	if reply := p.Post(at[1], "verdict", string(canister.VerdictAllow)); reply.StatusCode != http.StatusSeeOther {
+		p.t.Fatalf("allow: %s\n%s", reply.Status, reply.Text)
+	}
 }
 
 // Do sends a request and follows no redirect.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/temporal/internal/devserver"
+	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 )
@@ -111,6 +113,64 @@ func TestServeAndWorker(t *testing.T) {
 	}
 }
 
+// One process asks for an approval and is killed with its worker, the console of a second one
+// answers it, and the worker of a third one makes the call: there is one effect.
+func TestApprovalAcrossMachines(t *testing.T) {
+	address, ledger := devserver.Start(t), t.TempDir()
+	world, err := faultserver.StartHTTP(faultserver.Script{Dir: ledger}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { world.Close() })
+	model, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
+		{Reply: openaiserver.Message{Calls: []openaiserver.Call{{Name: "world__effect", Arguments: `{"key":"bill"}`}}}},
+		{Reply: openaiserver.Message{Text: "It is paid."}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	count := func() int {
+		book, err := faultserver.ReadLedger(ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(book.Effects())
+	}
+	const token = "0123456789abcdef0123"
+	path := write(t, "consort.toml",
+		"[model]\nname = \"scripted\"\nbase_url = %q\n[mcp.world]\ntransport = \"http\"\nurl = %q\n[approval]\ndefault = \"defer\"\n"+
+			"[history]\nstore = \"postgres\"\ndsn = %q\n[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\n"+
+			"clients = [{name = \"ada\", token = %q, trusted = {user = \"ada\"}, console = \"operate\"}]\n",
+		model.URL(), world.URL(), pgtest.DSN(t), token)
+	work := []string{"worker", "--temporal", address, "--config", path, "--log-level", "info"}
+	serve := []string{"serve", "--engine", "temporal", "--temporal", address, "--config", path}
+	worker, _ := start(t, `working for temporal`, work...)
+	asking, match := start(t, `serving at (http://\S+/mcp)`, serve...)
+	_, other := start(t, `serving at (http://\S+)/mcp`, serve...)
+	host := write(t, "host.toml", "[mcp.served]\ntransport = \"http\"\nurl = %q\nheaders = {Authorization = \"Bearer %s\"}\n", match[1], token)
+	conversation := say(t, host, `{"message":"Pay."}`).Conversation
+	for _, cmd := range []*exec.Cmd{asking, worker} {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count(); n != 0 {
+		t.Fatalf("%d effects before the approval", n)
+	}
+	person := (&consolestage.Stage{URL: other[1] + "/console"}).Login(t, token)
+	person.Allow(conversation)
+	start(t, `working for temporal`, work...)
+	for until := time.Now().Add(time.Minute); !strings.Contains(person.Get("/conversations/"+conversation).Text, "It is paid."); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("the turn does not end; %d effects", count())
+		}
+	}
+	if n := count(); n != 1 {
+		t.Errorf("%d effects, want 1", n)
+	}
+}
+
 type answer struct{ Conversation, Answer string }
 
 // say calls the tool of the server.
@@ -123,8 +183,8 @@ func say(t *testing.T, host, arguments string) (a answer) {
 	if err != nil {
 		t.Fatalf("%v: %s%s", err, out, &stderr)
 	}
-	found := regexp.MustCompile(`\{[^{}]*"answer"[^{}]*\}`).Find(out)
-	if err := json.Unmarshal(found, &a); err != nil {
+	_, found, _ := bytes.Cut(out, []byte(`"type":"structured","json":`))
+	if err := json.NewDecoder(bytes.NewReader(found)).Decode(&a); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
 	return a
