@@ -78,7 +78,7 @@ func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Reque
 	c.console.show(w, p, c.console.Redact(title),
 		el("h1", text(c.console.Redact(title)), badges(info)),
 		c.facts(p, info, shown),
-		when(shown.from > 0, el("p", el("a", href(fmt.Sprintf("%s?to=%d", at, shown.from)), text("Earlier canisters")))),
+		when(shown.from > 0, el("p", el("a", id("earlier"), href(fmt.Sprintf("%s?to=%d", at, shown.from)), text("Earlier canisters")))),
 		el("ol", id("timeline"), class("timeline"), when(ended, attr("data-live", fmt.Sprintf("%s/live?after=%d", at, shown.to))), c.timeline(p, info, shown)),
 		when(!ended, el("p", el("a", href(fmt.Sprintf("%s?to=%d", at, min(shown.to+windowSize, info.Length))), text("Later canisters")))),
 		el("p", id("live-status"), class("faint"), attr("role", "status")),

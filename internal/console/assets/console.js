@@ -130,6 +130,50 @@ class Stream {
   }
 }
 
+// extend makes the link to the earlier canisters put them in front of the timeline. After the
+// first click, they come whenever the reader scrolls near the link. They are in lists of 40, each
+// of which the browser skips as a whole while it is out of sight.
+function extend(link) {
+  let first = document.getElementById("timeline");
+  const load = async () => {
+    near.disconnect();
+    const response = await fetch(link.href, { headers: { Accept: "text/html" } });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const list = page.getElementById("timeline"), next = page.getElementById("earlier");
+    if (!response.ok || !list) {
+      location.assign(link.href);
+      return;
+    }
+    const old = first, top = old.getBoundingClientRect().top;
+    localize(list);
+    while (list.lastElementChild) {
+      const part = document.createElement("ol");
+      part.className = "timeline part";
+      part.append(...[...list.children].slice(-40));
+      first.before(part);
+      first = part;
+    }
+    scrollBy({ top: old.getBoundingClientRect().top - top, behavior: "instant" });
+    if (next) {
+      link.href = next.href;
+      near.observe(link);
+    } else {
+      link.remove();
+    }
+  };
+  const near = new IntersectionObserver((seen) => {
+    if (seen.some((each) => each.isIntersecting)) {
+      load().catch(() => {}); // the server is away: the link still works
+    }
+  }, { rootMargin: "3000px 0px" });
+  link.addEventListener("click", (event) => {
+    if (!event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      load().catch(() => location.assign(link.href));
+    }
+  });
+}
+
 const main = document.getElementById("main");
 localize(document);
 if (main?.hasAttribute("data-refresh")) {
@@ -138,4 +182,8 @@ if (main?.hasAttribute("data-refresh")) {
 const timeline = document.querySelector("[data-live]");
 if (timeline) {
   new Stream(timeline);
+}
+const earlier = document.getElementById("earlier");
+if (earlier) {
+  extend(earlier);
 }

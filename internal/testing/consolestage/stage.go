@@ -50,6 +50,7 @@ type Options struct {
 	Store  history.Store // default a new one in memory
 	Tools  []invoker.Invoker
 	Lines  []conversetest.Line // of the model
+	Model  converse.Model      // default one that plays Lines
 	Now    func() time.Time
 	Budget *budget.Policy
 	Trace  string // the address of the page of a trace
@@ -85,9 +86,11 @@ func Start(t testing.TB, o Options) *Stage {
 		s.Store = history.NewMemory()
 	}
 	roster := s.roster(t, o)
-	script := conversetest.NewScript(o.Lines...)
+	if o.Model == nil {
+		o.Model = conversetest.NewScript(o.Lines...)
+	}
 	open := func(_ context.Context, id string) (*converse.Conversation, error) {
-		return converse.New(script, roster, &converse.Options{ID: id, Log: s.Store, Budget: o.Budget, Approve: approve, Ask: later}), nil
+		return converse.New(o.Model, roster, &converse.Options{ID: id, Log: s.Store, Budget: o.Budget, Approve: approve, Ask: later}), nil
 	}
 	var err error
 	if s.Engine, err = engine.NewLocal(s.Store, open, &engine.Options{Retries: -1}); err != nil {
