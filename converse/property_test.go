@@ -454,10 +454,11 @@ type order struct {
 	*world
 	last    string
 	started map[string]bool
+	stated  map[string]bool // a person has said that the call took effect
 	over    map[string]bool
 }
 
-func newOrder(w *world) *order { return &order{w, "", map[string]bool{}, map[string]bool{}} }
+func newOrder(w *world) *order { return &order{w, "", map[string]bool{}, map[string]bool{}, map[string]bool{}} }
 
 func (o *order) see(event converse.Event, err error) {
 	o.Helper()
@@ -474,6 +475,8 @@ func (o *order) see(event converse.Event, err error) {
 	}
 	o.last = name
 	switch event := event.(type) {
+	case converse.WaitEnded:
+		o.stated[event.Wait.Invocation] = event.Answer.Verdict == canister.VerdictDone
 	case converse.InvocationStarted:
 		o.started[event.Invocation.ID] = true
 	case converse.InvocationProgressed:
@@ -482,7 +485,7 @@ func (o *order) see(event converse.Event, err error) {
 		}
 	case converse.InvocationCompleted:
 		id := event.Invocation.ID
-		if o.over[id] || event.Result.Code == "" && !o.started[id] {
+		if o.over[id] || event.Result.Code == "" && !o.started[id] && !o.stated[id] {
 			o.Errorf("completed %s: started %t, over %t", id, o.started[id], o.over[id])
 		}
 		o.over[id] = true
