@@ -458,7 +458,9 @@ type order struct {
 	over    map[string]bool
 }
 
-func newOrder(w *world) *order { return &order{w, "", map[string]bool{}, map[string]bool{}, map[string]bool{}} }
+func newOrder(w *world) *order {
+	return &order{w, "", map[string]bool{}, map[string]bool{}, map[string]bool{}}
+}
 
 func (o *order) see(event converse.Event, err error) {
 	o.Helper()
