@@ -31,6 +31,7 @@ var rows = []struct{ title, work, unit string }{
 	{"8 parallel calls, CPU, streamed, µs", "parallel-streamed", "cpu"},
 	{"CPU of an exchange with 100 tools, µs", "tools", "cpu"},
 	{"time of an exchange near the 490th, µs", "long", "time"},
+	{"CPU of an exchange near the 490th, µs", "long", "cpu"},
 	{"2,000 conversations at once, CPU of each, µs", "many", "cpu"},
 	{"2,000 conversations at once, memory of each, B", "many", "memory"},
 	{"10,000 conversations at once, memory of each, B", "most", "memory"},

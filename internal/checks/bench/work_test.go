@@ -168,25 +168,28 @@ func turns(parts, times int) func(testing.TB, *working) figures {
 	}
 }
 
-// lateExchanges is the time of an exchange near the 490th of a turn.
+// lateExchanges is what an exchange near the 490th of a turn costs.
 func lateExchanges(tb testing.TB, w *working) figures {
 	const first, last = 480, 499
-	n, began, took := 0, time.Time{}, time.Duration(0)
+	n, before, after := 0, cost{}, cost{}
 	_, err := w.turn(tb.Context(), "Go.", func(text string) {
 		if !strings.HasPrefix(text, "I") { // of each message
 			return
 		}
 		switch n++; n {
 		case first:
-			began = time.Now()
+			before = used()
 		case last:
-			took = time.Since(began)
+			after = used()
 		}
 	})
-	if err != nil || took == 0 {
+	if err != nil || n < last {
 		tb.Fatalf("%v after %d messages", err, n)
 	}
-	return figures{"time": float64(took.Microseconds()) / (last - first)}
+	return figures{
+		"time": float64((after.time - before.time).Microseconds()) / (last - first), "cpu": float64((after.cpu - before.cpu).Microseconds()) / (last - first),
+		"allocs": float64(after.mallocs-before.mallocs) / (last - first), "bytes": float64(after.bytes-before.bytes) / (last - first),
+	}
 }
 
 // atOnce runs conversations side by side and returns what each costs: its CPU, and its part of

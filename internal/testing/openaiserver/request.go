@@ -181,14 +181,21 @@ func parseRequest(body []byte, header http.Header) (*Request, *Failure) {
 // patterns cannot occur in the text of a message. Each answer in a request to Responses
 // must have a text, since its other items have no role.
 func skimRequest(kind api, body []byte, header http.Header) *Request {
-	return &Request{
-		api:          kind,
-		Model:        "scripted",
-		Stream:       bytes.Contains(body, []byte(`"stream":true`)),
-		Position:     bytes.Count(body, []byte(`"role":"assistant"`)),
-		Header:       header,
-		Body:         body,
-		includeUsage: bytes.Contains(body, []byte(`"include_usage":true`)),
+	r := &Request{api: kind, Model: "scripted", Header: header, Body: body}
+	for rest := body; ; rest = rest[1:] { // bytes.Count takes several times as long
+		i := bytes.IndexByte(rest, '"')
+		if i < 0 {
+			return r
+		}
+		rest = rest[i:]
+		switch {
+		case bytes.HasPrefix(rest, []byte(`"role":"assistant"`)):
+			r.Position++
+		case bytes.HasPrefix(rest, []byte(`"stream":true`)):
+			r.Stream = true
+		case bytes.HasPrefix(rest, []byte(`"include_usage":true`)):
+			r.includeUsage = true
+		}
 	}
 }
 
