@@ -134,7 +134,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 			claimed:    make(chan claim, 1),
 		}
 	}
-	state := readTurn(t.conv.history, t.opts.Limits)
+	state := t.state()
 	b.budget = allowance{limits: t.opts.Limits, exchanges: state.exchanges, usage: state.usage}
 	defer b.close()
 	b.announce()

@@ -50,14 +50,20 @@ func (Await) command()    {}
 func (Done) command()     {}
 
 // Next returns the next step of a conversation from its history, which must pass
-// [sequence.Check], and the policy alone. It is a pure function: the loop calls it
-// before every step, and a program with the same history gets the same answer.
+// [sequence.Check], and the policy alone. It is a pure function: the loop takes the step
+// that it returns, and a program with the same history gets the same answer.
 //
 // A turn begins with the last User canister of the history. Now is used for Limits.Time
 // and the deadlines of waits.
 func Next(history []canister.Canister, policy Policy, now time.Time) Command {
-	limits := policy.Limits.withDefaults()
-	t := readTurn(history, limits)
+	policy.Limits = policy.Limits.withDefaults()
+	t := readTurn(history, policy.Limits)
+	return policy.next(history, &t, now)
+}
+
+// next is Next for a history whose last turn was read. Limits have their defaults.
+func (policy Policy) next(history []canister.Canister, t *turnState, now time.Time) Command {
+	limits := policy.Limits
 	pending, waits := calls.Open(policy.Conversation, policy.Identity, history, now)
 	switch {
 	case len(pending) > 0:
@@ -113,21 +119,29 @@ type turnState struct {
 	answered    bool               // last calls no tool
 	reached     Reason             // the limit that allows no further exchange
 	final       Reason             // the limit that was reached before last, a final answer
+	length      int                // of the history that was read
 }
 
 // readTurn reads the last turn of a history. Limits have their defaults.
 func readTurn(history []canister.Canister, limits Limits) turnState {
-	var t turnState
-	for t.begin = len(history) - 1; t.begin >= 0; t.begin-- {
-		if user, ok := history[t.begin].(canister.User); ok {
-			t.begun, t.start = true, user.Time
+	t := turnState{begin: -1}
+	t.extend(history, limits)
+	return t
+}
+
+// extend reads the canisters after those that were read before.
+func (t *turnState) extend(history []canister.Canister, limits Limits) {
+	for i := len(history) - 1; i >= t.length; i-- {
+		if user, ok := history[i].(canister.User); ok {
+			*t = turnState{begun: true, begin: i, start: user.Time, length: i + 1}
 			break
 		}
 	}
-	if !t.begun {
-		return t
+	unread := history[t.length:]
+	if t.length = len(history); !t.begun {
+		return
 	}
-	for _, c := range history[t.begin+1:] {
+	for _, c := range unread {
 		switch c := c.(type) {
 		case canister.Assistant:
 			if limits.FinalAnswer {
@@ -157,7 +171,6 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 		case canister.User, canister.Supervisor, canister.Intent, canister.Answer: // they cost nothing
 		}
 	}
-	return t
 }
 
 // turn summarises the state for a [TurnCompleted].

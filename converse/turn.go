@@ -37,6 +37,7 @@ type turn struct {
 	// identity returns the identity that the work is done for; see identityOf.
 	identity func() (string, error)
 
+	read     turnState // see state
 	progress progress
 	loop     loop
 	guard    *guard
@@ -64,6 +65,7 @@ func newTurn(ctx context.Context, c *Conversation, piece *work, yield func(Event
 		ctx:      ctx,
 		cancel:   piece.cancel,
 		identity: sync.OnceValues(func() (string, error) { return identityOf(ctx, opts) }),
+		read:     turnState{begin: -1},
 		loop:     loop{yield: yield},
 		guard:    guard,
 		recorder: &recorder{conv: c, opts: opts, guard: guard},
@@ -228,7 +230,7 @@ func (t *turn) step(n int) {
 	if t.over() {
 		return
 	}
-	state := readTurn(t.conv.history, t.opts.Limits)
+	state := t.state()
 	ctx, cancel := t.limitTime(state)
 	defer cancel()
 	switch t.next().(type) {
@@ -292,7 +294,7 @@ func (t *turn) suspends(command Command) bool {
 
 // complete ends the work, with nothing left to do now.
 func (t *turn) complete(reason Reason, waits []canister.Wait) {
-	state := readTurn(t.conv.history, t.opts.Limits)
+	state := t.state()
 	summary := state.turn(reason)
 	summary.Waits = waits
 	summary.Spent, summary.Reached = t.account.total(), t.account.reached
@@ -307,10 +309,16 @@ func (t *turn) policy() Policy {
 	return policy
 }
 
-// next calls Next and adds the limits that have stopped the work, which Next does not
-// know.
+// state returns the state of the turn. It reads what was appended since the last call.
+func (t *turn) state() *turnState {
+	t.read.extend(t.conv.history, t.opts.Limits)
+	return &t.read
+}
+
+// next returns the step of [Next], and adds the limits that have stopped the work, which Next
+// does not know.
 func (t *turn) next() Command {
-	command := Next(t.conv.history, t.policy(), t.opts.Now())
+	command := t.policy().next(t.conv.history, t.state(), t.opts.Now())
 	switch command.(type) {
 	case Exchange, Compact:
 		if t.progress.stop != "" {
@@ -321,7 +329,7 @@ func (t *turn) next() Command {
 }
 
 // limitTime returns the context of the work, which ends when the turn's time is up.
-func (t *turn) limitTime(state turnState) (context.Context, context.CancelFunc) {
+func (t *turn) limitTime(state *turnState) (context.Context, context.CancelFunc) {
 	limit := t.opts.Limits.Time
 	if limit <= 0 || !state.begun {
 		return t.ctx, func() {}
