@@ -31,7 +31,7 @@ type auditor struct {
 }
 
 // recordUnstarted is [auditor.record] for a call that this work did not make.
-func (a *auditor) recordUnstarted(ctx context.Context, o outcome, failure *invoker.Failure) {
+func (a *auditor) recordUnstarted(ctx context.Context, o *outcome, failure *invoker.Failure) {
 	ctx, span := a.spans.start(ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
 	endTool(span, &o.result, failure)
 	a.record(ctx, o, failure)
@@ -39,7 +39,7 @@ func (a *auditor) recordUnstarted(ctx context.Context, o outcome, failure *invok
 
 // record writes the outcome of a call to the audit and to the log. It is called once
 // for each result. Ctx is the context of the call.
-func (a *auditor) record(ctx context.Context, o outcome, failure *invoker.Failure) {
+func (a *auditor) record(ctx context.Context, o *outcome, failure *invoker.Failure) {
 	if o.call.recorded.Swap(true) {
 		return // a call that was left behind has returned
 	}
@@ -55,7 +55,7 @@ func (a *auditor) record(ctx context.Context, o outcome, failure *invoker.Failur
 }
 
 // keep passes the record of a call to the audit.
-func (a *auditor) keep(ctx context.Context, o outcome, failure *invoker.Failure) {
+func (a *auditor) keep(ctx context.Context, o *outcome, failure *invoker.Failure) {
 	invocation := o.call.invocation
 	record := audit.Record{
 		Time:         invocation.Time,

@@ -21,9 +21,9 @@ import (
 )
 
 // run takes one call to its result, or to a wait, on its own goroutine.
-func (b *batch) run(c *call) outcome {
+func (b *batch) run(c *call) *outcome {
 	r := b.gate.decide(c)
-	o := outcome{call: c, by: r.by}
+	o := &outcome{call: c, by: r.by}
 	switch {
 	case r.postponed || r.failure != nil && r.failure.Code == invoker.Canceled && b.postpones():
 		o.postponed = true
@@ -52,14 +52,14 @@ func (b *batch) run(c *call) outcome {
 }
 
 // unmade returns the outcome of a call that this work does not make.
-func (b *batch) unmade(o outcome, output invoker.Output, failure *invoker.Failure) outcome {
+func (b *batch) unmade(o *outcome, output invoker.Output, failure *invoker.Failure) *outcome {
 	o.result = b.result(o.call, output, failure)
 	b.turn.auditor.recordUnstarted(b.ctx, o, failure)
 	return o
 }
 
 // make makes a call.
-func (b *batch) make(c *call, r callDecision, o outcome) outcome {
+func (b *batch) make(c *call, r callDecision, o *outcome) *outcome {
 	if r.changed {
 		o.approved = r.arguments
 	}
@@ -74,7 +74,7 @@ func (b *batch) make(c *call, r callDecision, o outcome) outcome {
 	c.spent = asked.spent
 	c.stage.Store(stageReturned)
 	if len(asked.calls) > 0 {
-		if failure = b.requests(c, &o, asked); failure == nil {
+		if failure = b.requests(c, o, asked); failure == nil {
 			b.turn.auditor.spans.keep(c.invocation.ID, span)
 			return o
 		}

@@ -49,8 +49,8 @@ type batch struct {
 
 	claims   chan *call
 	claiming []*call // calls that wait for their intents
-	progress chan report
-	done     chan outcome
+	progress chan *report
+	done     chan *outcome
 }
 
 // call is one invocation on its way to a result.
@@ -73,6 +73,9 @@ type call struct {
 	stored     bool             // the result is in the history, or this work adds none
 	reported   bool             // its last event has been, or is being, yielded
 }
+
+// untried is the state of calls about which the history says nothing.
+var untried = &calls.State{}
 
 // report is a progress report of a call.
 type report struct {
@@ -118,8 +121,8 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		clean:    redaction.Func(redact.Trusted(ctx, t.opts.Redact)),
 		gone:     make(chan struct{}),
 		claims:   make(chan *call),
-		progress: make(chan report, progressBuffer),
-		done:     make(chan outcome, len(command.Pending)),
+		progress: make(chan *report, progressBuffer),
+		done:     make(chan *outcome, len(command.Pending)),
 	}
 	b.gate = &gate{batch: b, opts: t.opts, before: slices.Clip(t.conv.history), refused: command.Refused}
 	known := calls.Read(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
@@ -129,7 +132,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 			place:      i,
 			invocation: invocation,
 			tool:       t.tools.tool(invocation.Name),
-			state:      cmp.Or(known[invocation.ID], &calls.State{}),
+			state:      cmp.Or(known[invocation.ID], untried),
 			key:        calls.Key(t.conv.givenID, invocation.ID),
 			claimed:    make(chan claim, 1),
 		}
@@ -235,7 +238,7 @@ func (b *batch) startMore() {
 }
 
 // complete processes the outcome of a call.
-func (b *batch) complete(o outcome) {
+func (b *batch) complete(o *outcome) {
 	if o.call.ended {
 		return // it was left behind
 	}
@@ -324,7 +327,7 @@ func (b *batch) drainProgress() {
 }
 
 // emitProgress yields a report, unless it comes after the result.
-func (b *batch) emitProgress(r report) {
+func (b *batch) emitProgress(r *report) {
 	if !r.call.reported {
 		b.emit(InvocationProgressed{Invocation: r.call.invocation, Progress: r.progress})
 	}
@@ -333,7 +336,7 @@ func (b *batch) emitProgress(r report) {
 // report queues a progress report of a call; it may be called from any goroutine.
 func (b *batch) report(c *call, p invoker.Progress) {
 	select {
-	case b.progress <- report{c, p}:
+	case b.progress <- &report{c, p}:
 	default:
 	}
 }

@@ -93,7 +93,7 @@ func (l *loop) deliver(event Event, err error) (more bool) {
 // start runs a call to its outcome on its own goroutine. A panic of the program's code
 // becomes its result.
 func (b *batch) start(c *call) {
-	var o outcome
+	var o *outcome
 	returned := false
 	defer func() {
 		if !returned {
@@ -107,11 +107,11 @@ func (b *batch) start(c *call) {
 
 // crashed returns the outcome of a call during which a function of the program
 // panicked.
-func (b *batch) crashed(c *call, value any) outcome {
+func (b *batch) crashed(c *call, value any) *outcome {
 	err := foreign.Crashed("a function of the program", value)
 	b.turn.guard.logCrash(b.ctx, err)
 	if b.postpones() && c.stage.Load() == stageUnmade { // other work may make it
-		return outcome{call: c, postponed: true}
+		return &outcome{call: c, postponed: true}
 	}
 	return b.failed(c, invoker.Internal, "failed", err, c.spent)
 }
@@ -129,7 +129,7 @@ func (b *batch) leaveCalls() {
 
 // leftBehind returns the outcome of a call that has not returned. The call may have
 // been made; if not, it no longer will, since the work is over.
-func (b *batch) leftBehind(c *call) outcome {
+func (b *batch) leftBehind(c *call) *outcome {
 	if i := slices.Index(b.claiming, c); i >= 0 { // it waits only for its claim
 		b.claiming = slices.Delete(b.claiming, i, i+1)
 		c.claimed <- claimPostponed
@@ -139,14 +139,14 @@ func (b *batch) leftBehind(c *call) outcome {
 	b.turn.guard.leave(b.ctx, err)
 	unmade := c.stage.CompareAndSwap(stageUnmade, stageLeft)
 	if b.turn.cutOff() || unmade && b.postpones() { // other work may make it
-		return outcome{call: c, postponed: true}
+		return &outcome{call: c, postponed: true}
 	}
 	return b.failed(c, invoker.OutcomeUnknown, "got no answer from one of its functions", err, calls.Sampled{})
 }
 
 // failed returns the outcome of a call that ended because of the program. Its text says
 // whether the call may have taken effect.
-func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spent calls.Sampled) outcome {
+func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spent calls.Sampled) *outcome {
 	failure := &invoker.Failure{Code: code, Cause: cause}
 	switch c.stage.Load() {
 	case stageUnmade, stageLeft:
@@ -160,7 +160,7 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 	if stage := c.stage.Load(); c.state.Doubt && (stage == stageUnmade || stage == stageLeft) {
 		failure = c.state.Unknown("It was not repeated: the program that makes the calls " + how + ".")
 	}
-	o := outcome{call: c, result: canister.Result{
+	o := &outcome{call: c, result: canister.Result{
 		Parent:     c.invocation.Parent,
 		Head:       b.anyHead(),
 		Invocation: c.invocation.ID,

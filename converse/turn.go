@@ -201,7 +201,7 @@ func (t *turn) answerPending(why string, mayWait bool) {
 			Content:    canister.Texts(failure.Message),
 		}
 		if t.append(result) {
-			t.auditor.recordUnstarted(t.ctx, outcome{call: &call{invocation: invocation, tool: t.tools.tool(invocation.Name)}, result: result}, failure)
+			t.auditor.recordUnstarted(t.ctx, &outcome{call: &call{invocation: invocation, tool: t.tools.tool(invocation.Name)}, result: result}, failure)
 		}
 	}
 }
