@@ -32,7 +32,7 @@ type batch struct {
 	turn      *turn
 	opts      *Options        // of the conversation
 	ctx       context.Context // of the calls, whose functions call back
-	gate      *gate
+	gate      gate
 	clean     redaction.Func // for the goroutines of calls; a call is left behind if it hangs
 	budget    allowance      // of the exchanges that the tools ask for
 	calls     []call
@@ -124,7 +124,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		progress: make(chan *report, progressBuffer),
 		done:     make(chan *outcome, len(command.Pending)),
 	}
-	b.gate = &gate{batch: b, opts: t.opts, before: slices.Clip(t.conv.history), refused: command.Refused}
+	b.gate = gate{batch: b, opts: t.opts, before: slices.Clip(t.conv.history), refused: command.Refused}
 	known := calls.Read(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
 	b.calls = make([]call, len(command.Pending))
 	for i, invocation := range command.Pending {

@@ -192,6 +192,9 @@ func WithTrusted(ctx context.Context, values ...Value) context.Context {
 // TrustedFrom returns the trusted values that ctx carries, sorted by name.
 func TrustedFrom(ctx context.Context) []Value {
 	all, _ := ctx.Value(trustedKey{}).(map[string]Value)
+	if len(all) == 0 {
+		return nil
+	}
 	values := make([]Value, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		values = append(values, all[name])

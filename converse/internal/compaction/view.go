@@ -31,7 +31,7 @@ func (v *View) Of(history []canister.Canister) []canister.Canister {
 			break
 		}
 	}
-	var added []canister.Canister
+	added := make([]canister.Canister, 0, len(history)-v.seen)
 	for i, c := range history[v.seen:] {
 		if i == 0 && IsInstructions(c) { // they may be placed before the last message of the view
 			if last := len(v.told) - 1; last >= 0 && v.told[last].Kind() == canister.KindUser {

@@ -28,8 +28,8 @@ type Background struct {
 }
 
 // Run calls a function of the program on its own goroutine. The channel is closed when
-// it has returned; after that failed may be read, which is a panic or nil.
-func (b *Background) Run(what string, do func()) (done <-chan struct{}, failed *error) {
+// it has returned; after that the error may be read, which is a panic or nil.
+func (b *Background) Run(what string, do func()) (done <-chan struct{}, failure *error) {
 	b.mu.Lock()
 	if b.running == nil {
 		b.running = map[string]int{}
