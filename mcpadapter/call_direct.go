@@ -3,12 +3,12 @@
 package mcpadapter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,22 +65,30 @@ func (c *connection) sendDirectly(ctx context.Context, x *exchange, params *mcp.
 // encodeCall encodes the parameters of tools/call, with _meta first. The arguments are a JSON
 // object, as [invoker.Raw] passes them on; shared is the result of callMetaOf.
 func encodeCall(params *mcp.CallToolParams, shared []byte) (json.RawMessage, error) {
-	meta, err := json.Marshal(params.Meta)
-	if err != nil {
-		return nil, err
-	}
-	name, err := json.Marshal(params.Name)
-	if err != nil {
-		return nil, err
-	}
 	arguments, _ := params.Arguments.(json.RawMessage)
-	if len(params.Meta) == 0 {
-		shared = bytes.TrimSuffix(shared, []byte(","))
+	text := make([]byte, 0, 200+len(shared)+len(params.Name)+len(arguments)) // 200 for an ID and a token
+	text = append(append(text, `{"_meta":{`...), shared...)
+	names := make([]string, 0, 4)
+	for name := range params.Meta {
+		names = append(names, name)
 	}
-	return slices.Concat([]byte(`{"_meta":{`), shared, meta[1:], []byte(`,"name":`), name, []byte(`,"arguments":`), arguments, []byte("}")), nil
+	slices.Sort(names)
+	for _, name := range names {
+		if value, ok := params.Meta[name].(string); ok {
+			text = jsontext.AppendMember(text, name, value)
+			continue
+		}
+		value, err := json.Marshal(params.Meta[name])
+		if err != nil {
+			return nil, err
+		}
+		text = append(jsontext.AppendName(text, name), value...)
+	}
+	text = jsontext.AppendMember(append(text, '}'), "name", params.Name)
+	return append(append(jsontext.AppendName(text, "arguments"), arguments...), '}'), nil
 }
 
-// callMetaOf returns the members of _meta that are the same in all calls, and a comma: in the newest
+// callMetaOf returns the members of _meta that are the same in all calls: in the newest
 // protocol, each request describes the client (SEP-2575).
 func callMetaOf(requestMeta map[string]json.RawMessage, sampleCalls bool) []byte {
 	shared := maps.Clone(requestMeta)
@@ -91,5 +99,5 @@ func callMetaOf(requestMeta map[string]json.RawMessage, sampleCalls bool) []byte
 	if err != nil || len(shared) == 0 {
 		return nil // cannot fail: the SDK has encoded it
 	}
-	return append(text[1:len(text)-1], ',')
+	return text[1 : len(text)-1]
 }

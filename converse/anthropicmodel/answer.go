@@ -11,8 +11,8 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/tidwall/gjson"
 )
 

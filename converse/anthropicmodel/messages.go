@@ -15,8 +15,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // messages is one request to Messages.

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/internal/dedupe"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // messageWriter writes canisters as messages of the API. The output depends only on the

@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/toolschema"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // responses is one request to Responses. The server keeps nothing: each request has the

@@ -8,9 +8,9 @@ import (
 	"fmt"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/internal/dedupe"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // inputWriter writes canisters as input items of Responses. The output depends only on the

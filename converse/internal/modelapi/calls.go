@@ -12,7 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/tidwall/gjson"

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/tidwall/gjson"
 )
 

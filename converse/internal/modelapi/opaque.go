@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // opaque is data of a server in the metadata of a canister.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"

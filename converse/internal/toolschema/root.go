@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // LongNote replaces the conditions of a schema that are too long.

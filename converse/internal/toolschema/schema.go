@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 )
 

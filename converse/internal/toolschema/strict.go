@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"regexp"
 
-	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // strictKeywords are the keywords of schemas that OpenAI can enforce (Structured Outputs,
