@@ -49,12 +49,22 @@ func (c conversationPages) searchForm(p *person, q query) part {
 			el("label", attr("for", "f-"+name), text(label)))
 	}
 	return el("form", attr("method", "get"), action(Prefix+"/conversations"), class("search"), attr("role", "search"),
-		field("q", "Words", q.text, attr("type", "search")),
-		field("tool", "Tool", q.tool), field("tag", "Tag", q.tag),
-		when(p.Role >= Operate, field("owner", "Owner", q.owner)),
-		when(c.console.isPriced(), field("cost", "Cost at least", q.cost, attr("inputmode", "decimal"))),
-		check("failed", "With a failed call", q.failed), check("open", "Unfinished", q.open),
-		el("button", text("Search")))
+		field("q", "Words", q.text, attr("type", "search")), el("button", text("Search")),
+		details(q.tool+q.tag+q.owner+q.cost != "" || q.failed || q.open, text("More conditions"), el("div", class("search"),
+			field("tool", "Tool", q.tool), field("tag", "Tag", q.tag),
+			when(p.Role >= Operate, field("owner", "Owner", q.owner)),
+			when(c.console.isPriced(), field("cost", "Cost at least", q.cost, attr("inputmode", "decimal"))),
+			check("failed", "With a failed call", q.failed), check("open", "Unfinished", q.open))))
+}
+
+// ownerLink returns a link to the conversations of an owner, whose name can be a long digest.
+func ownerLink(owner string) part {
+	const most = 20
+	name := owner
+	if runes := []rune(owner); len(runes) > most {
+		name = string(runes[:most-1]) + "…"
+	}
+	return el("a", href(query{owner: owner}.address()), text(name))
 }
 
 func (c conversationPages) listItem(p *person, one listed) part {
@@ -76,7 +86,7 @@ func (c conversationPages) listItem(p *person, one listed) part {
 	return el("li",
 		el("p", class("title"), el("a", href(at), text(c.console.Redact(title))), badges(info)),
 		el("p", class("faint"), moment(info.Changed), text(fmt.Sprintf(" · %d canisters", info.Length)),
-			when(p.Role >= Operate && info.Owner != "", text(" · "+info.Owner))),
+			when(p.Role >= Operate && info.Owner != "", text(" · "), ownerLink(info.Owner))),
 		when(len(hits) > 0, el("ul", group(class("hits"), group(hits...)))))
 }
 

@@ -83,12 +83,12 @@ func everywhere(said string) []canister.Canister {
 
 // elements are those that a page may have.
 var elements = strings.Fields(`html head meta title link script body a header p nav ul ol li div span form input button main h1 h2 h3 h4 h5 h6 section table caption
-	thead tbody tr th td details summary pre code ins del mark article dl dt dd time label textarea select option meter img strong em blockquote br hr svg rect text`)
+	thead tbody tr th td details summary pre code ins del mark article dl dt dd time label textarea select option meter img strong em blockquote br hr svg rect polyline text`)
 
 // attributes are those that an element may have.
 var attributes = strings.Fields(`lang charset name content http-equiv rel href src defer class id tabindex method action type value aria-label aria-current role scope
 	datetime for open checked selected required rows min max high optimum data-refresh data-live data-live alt loading title width height x y viewbox text-anchor
-	maxlength autocomplete spellcheck inputmode start align disabled`)
+	data-head points target maxlength autocomplete spellcheck inputmode start align disabled`)
 
 func checkPage(t *testing.T, path, page string) {
 	t.Helper()

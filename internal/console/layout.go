@@ -197,7 +197,23 @@ func table(caption string, heads []string, rows ...part) part {
 		cells = append(cells, el("th", attr("scope", "col"), text(head)))
 	}
 	return el("div", class("scroll"), attr("tabindex", "0"), attr("role", "region"), attr("aria-label", caption),
-		el("table", el("caption", text(caption)), el("thead", el("tr", cells...)), el("tbody", rows...)))
+		el("table", el("caption", text(caption)), el("thead", el("tr", cells...)), named(heads, el("tbody", rows...))))
+}
+
+// named adds the heads to the cells of a body, for screens on which each cell is a line.
+func named(heads []string, body part) part {
+	return func(parent *html.Node) {
+		body(parent)
+		for tr := range parent.LastChild.ChildNodes() {
+			i := 0
+			for td := range tr.ChildNodes() {
+				if i < len(heads) {
+					attr("data-head", heads[i])(td)
+				}
+				i++
+			}
+		}
+	}
 }
 
 func row(cells ...part) part {

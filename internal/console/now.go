@@ -48,7 +48,7 @@ func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) 
 		list("Waiting for an answer", "Nothing waits for an answer.", waiting),
 		list("Running", "No turn is running.", running),
 		c.ensembles(p), c.budgets(r.Context()),
-		when(p.Role >= Operate && c.console.Reload != nil, c.console.form(p, "/reload", el("button", text("Reload the configuration")))))
+		when(p.Role >= Operate && c.console.Reload != nil, c.console.form(p, "/reload", el("button", class("plain"), text("Reload the configuration")))))
 }
 
 // link returns a link to a conversation.
@@ -285,14 +285,17 @@ func (c serverPages) budgets(ctx context.Context) part {
 			spent, held, of int64
 			text            func(int64) string
 		}{
-			{"tokens", s.Spent.Tokens, s.Reserved.Tokens, s.Cap.Tokens, func(n int64) string { return strconv.FormatInt(n, 10) }},
-			{"money", int64(s.Spent.Money), int64(s.Reserved.Money), int64(s.Cap.Money), func(n int64) string { return c.console.money(budget.Money(n)) }},
-			{"time", int64(s.Spent.Time), int64(s.Reserved.Time), int64(s.Cap.Time), func(n int64) string { return short(time.Duration(n)) }},
+			{"Tokens", s.Spent.Tokens, s.Reserved.Tokens, s.Cap.Tokens, func(n int64) string { return strconv.FormatInt(n, 10) }},
+			{"Money", int64(s.Spent.Money), int64(s.Reserved.Money), int64(s.Cap.Money), func(n int64) string { return c.console.money(budget.Money(n)) }},
+			{"Time", int64(s.Spent.Time), int64(s.Reserved.Time), int64(s.Cap.Time), func(n int64) string { return short(time.Duration(n)) }},
 		} {
 			if unit.of <= 0 {
 				continue
 			}
-			label := fmt.Sprintf("%s, %s: %s of %s (%s reserved)", unit.name, cmp.Or(string(s.Cap.Window), "in all"), unit.text(unit.spent), unit.text(unit.of), unit.text(unit.held))
+			label := fmt.Sprintf("%s, %s: %s of %s", unit.name, windowText(s.Cap.Window), unit.text(unit.spent), unit.text(unit.of))
+			if unit.held > 0 {
+				label += fmt.Sprintf(", and %s reserved for what runs", unit.text(unit.held))
+			}
 			items = append(items, el("li", el("span", text(label)), meter(unit.spent+unit.held, unit.of, label)))
 		}
 	}
@@ -300,6 +303,14 @@ func (c serverPages) budgets(ctx context.Context) part {
 		return nil
 	}
 	return el("section", el("h2", text("Budgets")), el("ul", group(class("budgets"), group(items...))))
+}
+
+// windowText says for how long a cap counts.
+func windowText(w budget.Window) string {
+	if w == "" {
+		return "in all"
+	}
+	return "this " + string(w)
 }
 
 // meter returns a bar for a part of a whole.

@@ -112,9 +112,13 @@ func (c recordPages) spendPage(w http.ResponseWriter, r *http.Request, p *person
 	for day := since; !day.After(now); day = day.AddDate(0, 0, 1) {
 		addTo(s.days, day.Format(time.DateOnly), 0, 0, 0)
 	}
+	what := "Tokens"
+	if c.console.isPriced() {
+		what = "Tokens and money"
+	}
 	c.console.show(w, p, "Spend",
 		el("h1", text("Spend")),
-		el("p", text(fmt.Sprintf("Tokens and money of the last %d days, in %d conversations that changed.", spendDays, s.conversations))),
+		el("p", text(fmt.Sprintf("%s of the last %d days, in %d conversations that changed.", what, spendDays, s.conversations))),
 		when(!s.cut.IsZero(), el("p", class("notice"), text("There are too many conversations to read at once. The sums have those that changed after "), moment(s.cut), text("."))),
 		when(s.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(s.err)))),
 		el("section", el("h2", text("By day")), chart(s.days), details(false, text("As a table"), c.sums("Day", s.days, true))),
@@ -136,8 +140,12 @@ func (c recordPages) sums(head string, sums map[string]*amount, byName bool) par
 	}
 	isCalls := head == "Tool"
 	heads := []string{head, "Tokens", "Money"}
-	if isCalls {
+	isPriced := c.console.isPriced()
+	switch {
+	case isCalls:
 		heads = []string{head, "Calls"}
+	case !isPriced:
+		heads = []string{head, "Tokens"}
 	}
 	var rows []part
 	for _, name := range names {
@@ -146,7 +154,11 @@ func (c recordPages) sums(head string, sums map[string]*amount, byName bool) par
 			rows = append(rows, row(text(c.console.Redact(name)), text(strconv.FormatInt(sum.calls, 10))))
 			continue
 		}
-		rows = append(rows, row(text(c.console.Redact(name)), text(strconv.FormatInt(sum.tokens, 10)), text(c.console.money(sum.money))))
+		cells := []part{text(c.console.Redact(name)), text(strconv.FormatInt(sum.tokens, 10))}
+		if isPriced {
+			cells = append(cells, text(c.console.money(sum.money)))
+		}
+		rows = append(rows, row(cells...))
 	}
 	return table("Spending by "+head, heads, rows...)
 }

@@ -191,7 +191,8 @@ func (c waitPages) answerForms(p *person, info history.Info, wait canister.Wait,
 	switch wait.For {
 	case canister.WaitApproval:
 		return el("div", class("answers"), form(canister.VerdictAllow, named("Allow this call")),
-			details(false, text("Deny"), form(canister.VerdictDeny, labelled("reason", wait.ID, "Reason, which the model reads", ""), el("button", class("danger"), text("Deny this call")))),
+			form(canister.VerdictDeny, el("button", class("danger"), text("Deny this call")),
+				details(false, text("Reason of the denial"), labelled("reason", wait.ID, "Reason, which the model reads", ""))),
 			details(false, text("Allow with other arguments"), form(canister.VerdictChange, labelled("arguments", wait.ID, "Arguments as JSON", arguments), named("Allow with these arguments"))))
 	case canister.WaitOutcome:
 		return el("div", class("answers"),

@@ -57,9 +57,11 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 	s.web.Handle(console.Prefix, pages)
 	s.web.Handle(console.Prefix+"/", pages)
 	return func(address string) {
-		if s.Console != nil {
-			s.Console.Open(address + pages.Link(s.Console.Token))
+		if s.Console == nil {
+			s.Screen.Note("console at %s%s/, for people with a token", address, console.Prefix)
+			return
 		}
+		s.Console.Open(address + pages.Link(s.Console.Token))
 	}, pages.Close, nil
 }
 
