@@ -241,7 +241,8 @@ url = "http://x"
 				`consort.toml:7:21: trusted.f.value: expected a string that is not empty, but the variable is: set it`,
 				`consort.toml:7:41: trusted.f.secret: expected true or false, found a string`,
 				`consort.toml:8:1: trusted."": expected a name for the trusted value, not an empty one`,
-				`consort.toml:9:3: trusted.g: expected a string with variables, an integer or a boolean, found a list`,
+				`consort.toml:9:3: trusted.g: expected a string with variables, an integer or a boolean, found a list: ` +
+					`write it as JSON, such as {value = '["a", "b"]', json = true}`,
 				`consort.toml:10:10: trusted.h.value: the environment variable is not set: ABSENT; set it, or give a default with ${ABSENT:-default}`}},
 		{"passing",
 			"[mcp.a]\ncommand=['x']\ntrusted={arguments={id='user', ''='x'}, headers={X-User='user'}}\n[mcp.b]\nurl='http://x'\n" +

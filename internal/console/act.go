@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/histories"
 )
 
@@ -100,6 +101,8 @@ func (c conversationPages) act(w http.ResponseWriter, r *http.Request, p *person
 	what, to, done := r.PathValue("what"), local(info.ID), ""
 	var err error
 	switch {
+	case clientcalls.IsApproval(info):
+		err = errors.New("this is the approval of a client's call, which is answered, and nothing else")
 	case what == "fork":
 		to, err = c.fork(ctx, info, r.PostForm.Get("at"))
 		done = "This is a fork of " + info.ID + "."

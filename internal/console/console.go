@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -261,7 +262,7 @@ func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (histo
 	name := r.PathValue("id")
 	if c.Store != nil && history.CheckID(name) == nil {
 		info, err := c.Store.Info(r.Context(), name)
-		if err == nil && p.sees(info) {
+		if err == nil && (p.sees(info) || c.waitsFor(r.Context(), p, info)) {
 			return info, true
 		}
 		if err != nil && r.Context().Err() != nil {
@@ -270,6 +271,12 @@ func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (histo
 	}
 	c.refuse(w, r, http.StatusNotFound, "There is no such conversation.")
 	return history.Info{}, false
+}
+
+// waitsFor reports whether the call of a client waits for a person.
+func (c *Console) waitsFor(ctx context.Context, p *person, info history.Info) bool {
+	one := unfinished{Info: info}
+	return p.decides() && clientcalls.IsApproval(info) && c.readEnd(ctx, &one) == nil && one.names(p)
 }
 
 // cost returns the cost of an exchange, if the model has a price.

@@ -35,34 +35,57 @@ type unfinished struct {
 	open      []canister.Wait
 }
 
-// unfinishedOf returns the conversations of a person whose turn is not over, the latest first.
+// unfinishedOf returns the conversations of a person whose turn is not over, the latest first,
+// and before them the calls of others that wait for this person.
 func (c waitPages) unfinishedOf(ctx context.Context, p *person) (all []unfinished, err error) {
-	if c.console.Store == nil || p.Role < Operate && p.Owner == "" {
+	if c.console.Store == nil {
 		return nil, nil
 	}
-	filter := history.Filter{Open: true, Limit: maxWaiting}
-	if p.Role < Operate {
-		filter.Owner = p.Owner
-	}
 	ends := c.console.Now().Add(scanTime)
-	for info, failed := range c.console.Store.List(ctx, filter) {
-		if failed != nil {
-			err = failed
-			continue
+	scan := func(owner string, keep func(*unfinished) bool) {
+		for info, failed := range c.console.Store.List(ctx, history.Filter{Open: true, Limit: maxWaiting, Owner: owner}) {
+			one := unfinished{Info: info}
+			if failed == nil && keep(&one) {
+				if failed = c.console.readEnd(ctx, &one); failed == nil && (p.sees(info) || one.names(p)) {
+					all = append(all, one)
+				}
+			}
+			err = cmp.Or(failed, err)
+			if c.console.Now().After(ends) {
+				break
+			}
 		}
-		_, canisters, failed := history.Tail(ctx, c.console.Store, info.ID, func(_ int, end []canister.Canister) bool {
-			return slices.ContainsFunc(end, func(one canister.Canister) bool { return one.Kind() == canister.KindAssistant })
-		})
-		if failed != nil {
-			err = failed
-			continue
-		}
-		all = append(all, unfinished{info, canisters, waits.Open(info.ID, canisters, c.console.Now())})
-		if c.console.Now().After(ends) {
-			break
-		}
+	}
+	anyone := func(*unfinished) bool { return true }
+	if p.Role >= Operate {
+		scan("", anyone)
+		return all, err
+	}
+	if p.decides() {
+		scan("", func(one *unfinished) bool { return clientcalls.IsApproval(one.Info) })
+	}
+	if p.Owner != "" {
+		scan(p.Owner, anyone)
 	}
 	return all, err
+}
+
+// readEnd reads the end of a conversation.
+func (c *Console) readEnd(ctx context.Context, one *unfinished) error {
+	_, canisters, err := history.Tail(ctx, c.Store, one.ID, func(_ int, end []canister.Canister) bool {
+		return slices.ContainsFunc(end, func(one canister.Canister) bool { return one.Kind() == canister.KindAssistant })
+	})
+	one.canisters, one.open = canisters, waits.Open(one.ID, canisters, c.Now())
+	return err
+}
+
+// decides reports whether a rule can name the person as the one who decides about calls of
+// others.
+func (p *person) decides() bool { return p.Role >= Answer && p.Name != "" }
+
+// names reports whether a person is named to decide about the call of a client.
+func (u *unfinished) names(p *person) bool {
+	return p.decides() && clientcalls.IsApproval(u.Info) && slices.ContainsFunc(u.open, func(wait canister.Wait) bool { return wait.Who == p.Name })
 }
 
 func (c waitPages) waitingPage(w http.ResponseWriter, r *http.Request, p *person) {

@@ -80,6 +80,8 @@ func scalar(to *values.Trusted) Kind {
 			to.JSON, to.Value = true, values.New(strconv.FormatInt(v, 10), hiddenText, nil)
 		case bool:
 			to.JSON, to.Value = true, values.New(strconv.FormatBool(v), hiddenText, nil)
+		case document.List:
+			r.Wrong(n, `expected %s, found %s: write it as JSON, such as {value = '["a", "b"]', json = true}`, kind, n.Kind())
 		default:
 			r.WrongKind(n, kind)
 		}
