@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -196,5 +197,31 @@ func TestPaste(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 		})
+	}
+}
+
+// TestRepeatedTokens: a response with two values of a parameter is refused, because programs on
+// the way could have read the other one.
+func TestRepeatedTokens(t *testing.T) {
+	for more, refused := range map[string]bool{
+		`,"access_token":"injected"`: true, `,"Access_Token":"injected"`: true, `,"refresh_token":"a","refresh_token":"b"`: true,
+		`,"scope":"a","scope":"a b"`: true, `,"TOKEN_TYPE":"Bearer"`: true, `,"other":1,"other":2`: false, `,"nested":{"scope":"a","access_token":1}`: false,
+	} {
+		_, network := world(authserver.Behaviour{})
+		honest := network["auth.example"]
+		network["auth.example"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/token" {
+				honest.ServeHTTP(w, r)
+				return
+			}
+			answer := httptest.NewRecorder()
+			honest.ServeHTTP(answer, r)
+			_, _ = w.Write([]byte(strings.TrimSuffix(strings.TrimSpace(answer.Body.String()), "}") + more + "}"))
+		})
+		c := newClient(t, network, login.Options{})
+		_, err := c.Login(within(t), agree(t, network))
+		if found, _ := c.Stored(within(t)); (found == nil) != refused || (err == nil) == refused || refused && !strings.Contains(err.Error(), "more than once") {
+			t.Errorf("%s: %v", more, err)
+		}
 	}
 }

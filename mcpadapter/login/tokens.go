@@ -3,6 +3,7 @@
 package login
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,6 +123,8 @@ func parseTokens(raw []byte) (*tokens, error) {
 	switch err := json.Unmarshal(raw, &r); {
 	case err != nil:
 		return nil, errors.New("the authorization server did not answer with tokens as JSON")
+	case repeated(raw) != "":
+		return nil, fmt.Errorf("the authorization server answered with the parameter %s more than once", repeated(raw))
 	case r.Access == "":
 		return nil, errors.New("the authorization server answered without an access token")
 	case r.Type != "" && !strings.EqualFold(r.Type, "bearer"):
@@ -134,6 +137,29 @@ func parseTokens(raw []byte) (*tokens, error) {
 		t.expiry = t.at.Add(lasts)
 	}
 	return t, nil
+}
+
+// repeated returns the name of a parameter that a response has more than once (RFC 6749, section
+// 3.2), in any case of letters, as [json.Unmarshal] reads it. Parameters without a meaning may be.
+func repeated(raw []byte) string {
+	seen, decoder := map[string]bool{}, json.NewDecoder(bytes.NewReader(raw))
+	_, _ = decoder.Token() // it is a JSON object
+	for decoder.More() {
+		token, err := decoder.Token()
+		name, isName := token.(string)
+		var value json.RawMessage
+		if err != nil || !isName || decoder.Decode(&value) != nil {
+			return ""
+		}
+		switch name = strings.ToLower(name); name {
+		case "access_token", "refresh_token", "token_type", "expires_in", "scope":
+			if seen[name] {
+				return name
+			}
+			seen[name] = true
+		}
+	}
+	return ""
 }
 
 // parseSeconds returns 0 for anything that is not a positive number.

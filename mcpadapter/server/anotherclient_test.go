@@ -103,3 +103,26 @@ func TestCallsOfAnotherClient(t *testing.T) {
 		t.Errorf("ada's call: %s", got)
 	}
 }
+
+// There are no tasks (MCP 2025-11-25, basic/utilities/tasks): their methods are unknown for any
+// task, of whatever client, in a session and without one.
+func TestTasksAreUnknown(t *testing.T) {
+	v := newVictim(t, nil)
+	session := v.open(t, bob)
+	ask := func(method string) string {
+		in := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"taskId":"1"}}`, method)
+		first, _, inSession := v.post(t, in, func(r *http.Request) { old(session)(r); bearer(bob)(r) })
+		without := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"taskId":"1"}}`, method, meta)
+		second, _, alone := v.post(t, without, func(r *http.Request) { bearer(bob)(r); r.Header.Set("Mcp-Method", method) })
+		return strings.ReplaceAll(fmt.Sprintln(first, inSession, second, alone), method, "METHOD")
+	}
+	unknown := ask("nothing/like")
+	if !strings.Contains(unknown, "unsupported") || !strings.Contains(unknown, "-32601") {
+		t.Errorf("an unknown method: %s", unknown)
+	}
+	for _, method := range []string{"tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "tasks/update"} {
+		if got := ask(method); got != unknown {
+			t.Errorf("%s: %s", method, got)
+		}
+	}
+}

@@ -194,6 +194,14 @@ func describe(err error) error {
 
 // checkClaims checks the claims that package oidc leaves out.
 func checkClaims(claims map[string]json.RawMessage) error {
+	for name := range claims { // package oidc takes them in any case of letters
+		switch exact := strings.ToLower(name); exact {
+		case "iss", "sub", "aud", "exp", "nbf", "iat", "cnf":
+			if name != exact {
+				return fmt.Errorf("the token has a claim %s, which could be taken for %s", name, exact)
+			}
+		}
+	}
 	for _, name := range []string{"nbf", "iat"} {
 		raw, ok := claims[name]
 		if !ok {

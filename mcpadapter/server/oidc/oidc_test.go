@@ -124,13 +124,18 @@ func TestAttacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace(t, nil)
 		rs := &authserver.Key{ID: "rs", Algorithm: "RS256", RSA: rsaKey()}
+		weak, err := rsa.GenerateKey(rand.Reader, 1024)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small := &authserver.Key{ID: "small", Algorithm: "RS256", RSA: weak}
 		_, private, err := ed25519.GenerateKey(rand.Reader)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ed := &authserver.Key{ID: "ed", Algorithm: "EdDSA", Ed: private}
 		secret := &authserver.Key{ID: "hs", Algorithm: "HS256", HMAC: []byte("0123456789abcdef0123456789abcdef")}
-		p.Change(func(s *authserver.IssuerState) { s.Keys = []*authserver.Key{p.key, rs, ed, secret} })
+		p.Change(func(s *authserver.IssuerState) { s.Keys = []*authserver.Key{p.key, rs, ed, secret, small} })
 		now := time.Now().Unix()
 		with := func(name string, value any) string { return p.token(map[string]any{name: value}) }
 		headed := func(key *authserver.Key, header map[string]any) string {
@@ -185,6 +190,10 @@ func TestAttacks(t *testing.T) {
 			"aud wrong":                     with("aud", "https://other.example/mcp"),
 			"aud a prefix":                  with("aud", "https://tools.example"),
 			"aud empty":                     with("aud", []string{}),
+			"aud in another case":           p.token(map[string]any{"aud": nil, "Aud": audience}),
+			"exp in another case":           p.token(map[string]any{"exp": nil, "EXP": now + 600}),
+			"iss in another case":           p.token(map[string]any{"iss": nil, "Iss": issuer}),
+			"RSA with 1024 bits":            headed(small, nil),
 			"aud of another kind":           with("aud", map[string]any{audience: true}),
 			"iss missing":                   with("iss", nil),
 			"iss wrong":                     with("iss", "https://evil.example"),
