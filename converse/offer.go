@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/converse/internal/foreign"
+	"github.com/consort-go/consort/converse/internal/notes"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
@@ -46,7 +47,7 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 		case err != nil:
 			return
 		case before == nil || before.catalog != catalog || before.added != nil:
-			t.conv.offered = offerOf(catalog, t.conv.origin, t.opts.Limits.Tools).withLast(addedIn(t.conv.history[max(0, begin):]))
+			t.conv.offered = offerOf(catalog, t.conv.origin, t.opts.Limits.Tools).withLast(notes.Tools(t.conv.history[max(0, begin):]))
 		}
 		t.conv.offeredAt = begin
 	}

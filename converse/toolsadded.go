@@ -4,11 +4,11 @@ package converse
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/notes"
 	"github.com/consort-go/consort/ensemble"
 )
 
@@ -16,12 +16,6 @@ import (
 // runs is offered from the next exchange on. Earlier tools keep their definitions and
 // their order, so that the prompt stays cached; a call of a tool that was removed
 // fails.
-
-// addedKey is the member of an assistant's metadata that lists the tools that were
-// added to the turn before this exchange, in the order of the offer. It lets another
-// process that carries the turn on offer them in the same order. That process gets
-// their current definitions from the servers.
-const addedKey = "io.github.consort-go/tools-added"
 
 // growTools offers the tools that were added since the last exchange.
 func (t *turn) growTools(ctx context.Context) {
@@ -104,44 +98,12 @@ func (o *offer) withLast(names []string) *offer {
 	return &moved
 }
 
-// addedIn returns the tools that were added to a turn, in order.
-func addedIn(turn []canister.Canister) []string {
-	var names []string
-	for _, c := range turn {
-		said, ok := c.(canister.Assistant)
-		if !ok || said.Metadata[addedKey] == nil {
-			continue
-		}
-		var more []string
-		_ = json.Unmarshal(said.Metadata[addedKey], &more)
-		for _, name := range more {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
 // noteAdded records in the message's metadata the tools that were added to the turn and
 // are not recorded yet.
 func (t *turn) noteAdded(message canister.Assistant) canister.Assistant {
 	if len(t.tools.added) == 0 {
 		return message
 	}
-	noted := addedIn(t.conv.history[max(0, t.conv.offeredAt):])
-	fresh := slices.DeleteFunc(slices.Clone(t.tools.added), func(name string) bool { return slices.Contains(noted, name) })
-	if len(fresh) > 0 {
-		message.Metadata = withMember(message.Metadata, addedKey, fresh)
-	}
+	message.Metadata = notes.WithTools(message.Metadata, t.tools.added, notes.Tools(t.conv.history[max(0, t.conv.offeredAt):]))
 	return message
-}
-
-// withMember returns a copy of metadata with one more member, of strings.
-func withMember(metadata canister.Fields, key string, value any) canister.Fields {
-	if metadata = maps.Clone(metadata); metadata == nil {
-		metadata = canister.Fields{}
-	}
-	metadata[key], _ = json.Marshal(value) // strings have a JSON form
-	return metadata
 }

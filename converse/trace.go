@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/notes"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -38,7 +39,7 @@ const traceKey = "io.github.consort-go/trace"
 // noteTrace records the trace of an exchange in the message's metadata, if there is one.
 func noteTrace(ctx context.Context, message canister.Assistant) canister.Assistant {
 	if id := telemetry.TraceID(ctx); id != "" {
-		message.Metadata = withMember(message.Metadata, traceKey, id)
+		message.Metadata = notes.With(message.Metadata, traceKey, id)
 	}
 	return message
 }

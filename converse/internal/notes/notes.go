@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package notes writes into the metadata of messages what other processes need that carry the
+// conversation on.
+package notes
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// toolsKey is the member of an assistant's metadata that lists the tools that were
+// added to the turn before this exchange, in the order of the offer. It lets another
+// process that carries the turn on offer them in the same order. That process gets
+// their current definitions from the servers.
+const toolsKey = "io.github.consort-go/tools-added"
+
+// Tools returns the tools that were added to a turn, in order.
+func Tools(turn []canister.Canister) []string {
+	var names []string
+	for _, c := range turn {
+		said, ok := c.(canister.Assistant)
+		if !ok || said.Metadata[toolsKey] == nil {
+			continue
+		}
+		var more []string
+		_ = json.Unmarshal(said.Metadata[toolsKey], &more)
+		for _, name := range more {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// WithTools returns a message's metadata with the added tools that are not noted yet.
+func WithTools(metadata canister.Fields, added, noted []string) canister.Fields {
+	fresh := slices.DeleteFunc(slices.Clone(added), func(name string) bool { return slices.Contains(noted, name) })
+	if len(fresh) == 0 {
+		return metadata
+	}
+	return With(metadata, toolsKey, fresh)
+}
+
+// With returns a copy of metadata with one more member, of strings.
+func With(metadata canister.Fields, key string, value any) canister.Fields {
+	if metadata = maps.Clone(metadata); metadata == nil {
+		metadata = canister.Fields{}
+	}
+	metadata[key], _ = json.Marshal(value) // strings have a JSON form
+	return metadata
+}
