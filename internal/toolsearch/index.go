@@ -113,6 +113,7 @@ func New(entries []Entry) *Index {
 	}
 	x.writing = sync.OnceValue(x.writers)
 	x.sorted = sync.OnceValue(x.vocabulary)
+	loadThesaurus() // so that the first search does not wait for it
 	return x
 }
 

@@ -4,6 +4,8 @@ package toolsearch_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -120,6 +122,73 @@ func TestJoinedWords(t *testing.T) {
 	}
 }
 
+// What people say finds the words of tools: phrases, other names of products, abbreviations.
+func TestWhatPeopleSay(t *testing.T) {
+	list := []toolsearch.Entry{
+		{Server: "files", Name: "delete_file"}, {Server: "files", Name: "move_file"}, {Server: "site", Name: "logout"},
+		{Server: "notes", Name: "mongo_lookup"}, {Server: "mongodb", Name: "lookup"},
+		{Server: "android", Name: "screenshot"}, {Server: "ios", Name: "screenshot"},
+		{Server: "code", Name: "merge_pull_request"}, {Server: "code", Name: "pull_branch"},
+		{Server: "shop", Name: "ready_order", Description: "Cooks a cake."}, {Server: "chat", Name: "post_text"},
+		{Server: "box", Name: "set_label"}, {Server: "box", Name: "label_page"}, {Server: "web", Name: "url_reader"},
+	}
+	index := toolsearch.New(list)
+	for query, want := range map[string]string{
+		"get rid of the old file":                      "files/delete_file",
+		"sign me out":                                  "site/logout",
+		"sign the other one there out":                 "site/logout", // other words in between
+		"sign the one that you and I and they had out": "",
+		"lookup in Mongo":                              "mongodb/lookup", // the beginning of the name of a server
+		"screenshot of the iPhone":                     "ios/screenshot",
+		"the PR":                                       "code/merge_pull_request",
+		"https://example.com/order":                    "web/url_reader",
+		`post the text "ready order, cook the cake"`:   "chat/post_text", // a value
+		"post the text “ready order, cook the cake”":   "chat/post_text",
+		`ready order, cook the "cake`:                  "shop/ready_order",
+		"label 3":                                      "box/set_label",
+		"label 3?":                                     "box/label_page", // a question
+		"what is label 3":                              "box/label_page",
+	} {
+		got := ""
+		if found := index.Search(query, 1); len(found) > 0 {
+			got = list[found[0].Entry].Server + "/" + list[found[0].Entry].Name
+		}
+		if got != want {
+			t.Errorf("%q finds %q first, not %q", query, got, want)
+		}
+	}
+}
+
+// The thesaurus has words that a search can have, each once in a line.
+func TestThesaurus(t *testing.T) {
+	text, err := os.ReadFile("thesaurus.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, before := regexp.MustCompile(`^[a-z0-9]+( [a-z0-9]+)*$`), ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		word, said, directed := strings.Cut(line, ": ")
+		list := strings.Split(said, ", ")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			continue
+		case !directed:
+			list = strings.Split(line, " ")
+		case word <= before:
+			t.Errorf("%q stands after %q", word, before)
+		default:
+			before = word
+			list = append(list, word)
+		}
+		slices.Sort(list)
+		odd := slices.ContainsFunc(list, func(s string) bool { return !words.MatchString(s) })
+		if n := len(list); odd || n < 2 || len(slices.Compact(list)) != n {
+			t.Errorf("%q has too few words, one twice, or something that is no word", line)
+		}
+	}
+}
+
 // The order of the words and their number do not matter, and each entry is found by its
 // own name and its own description.
 func TestFindsItself(t *testing.T) {
@@ -192,6 +261,13 @@ func BenchmarkNew(b *testing.B) {
 	list := many(b, 5000)
 	for b.Loop() {
 		toolsearch.New(list)
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	index, asked := toolsearch.New(many(b, 5000)), questions(b, "questions.tsv")
+	for i := 0; b.Loop(); i++ {
+		index.Search(asked[i%len(asked)].request, 5)
 	}
 }
 
