@@ -100,6 +100,10 @@ type Options struct {
 	Audit   *audit.Trail
 	Records func() string
 
+	// Patience bounds each part of a page that reads conversations, such as a search. The default is
+	// less than half a second for most; the sums of the spending may take 3 s.
+	Patience time.Duration
+
 	Redact func(string) string
 	Logger *zap.Logger
 	Now    func() time.Time // default time.Now

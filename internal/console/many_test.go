@@ -56,8 +56,9 @@ func filled(t *testing.T, store history.Store, n int) {
 func TestManyConversations(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("CONSORT_TEST_CONVERSATIONS"))
 	gate := err == nil
+	patience := time.Duration(-1) // as in a program
 	if !gate {
-		n = 60
+		n, patience = 60, 0
 	}
 	for name, open := range map[string]func() (history.Store, error){
 		"sqlite":   func() (history.Store, error) { return sqlite.Open(filepath.Join(t.TempDir(), "many.db"), nil) },
@@ -75,7 +76,7 @@ func TestManyConversations(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ops := consolestage.Start(t, consolestage.Options{Store: store}).Login(t, consolestage.Ops)
+			ops := consolestage.Start(t, consolestage.Options{Store: store, Patience: patience}).Login(t, consolestage.Ops)
 			for path, want := range map[string]string{
 				"": "c0", "?q=common": "<mark>common</mark>", "?q=common+number": "<mark>", "?q=answer+common": "<mark>", "?q=seldom": "",
 				"?q=absent": "", "?tool=tool_3": "<mark>tool_3</mark>",

@@ -409,3 +409,32 @@ func TestTraceAndModel(t *testing.T) {
 	}
 	t.Error("the stream ends")
 }
+
+// A search that takes too long stops, says how far it came, and a link continues it.
+func TestSearchFurther(t *testing.T) {
+	store := history.NewMemory()
+	for i := range 700 {
+		said := "often"
+		if i == 0 {
+			said = "seldom"
+		}
+		stored(t, store, fmt.Sprintf("c%03d", i), "owner-ada", canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts(said)})
+	}
+	ops := consolestage.Start(t, consolestage.Options{Store: store, Patience: time.Nanosecond}).Login(t, consolestage.Ops)
+	path, pages := "/conversations?q=seldom", 0
+	for ; pages < 20; pages++ {
+		page := ops.Get(path).Text
+		if strings.Contains(page, "/conversations/c000") {
+			break
+		}
+		_, rest, found := strings.Cut(page, `href="/console/conversations?`)
+		if !found || !strings.Contains(page, "Search further") {
+			t.Fatalf("a search that did not end has no link:\n%s", page)
+		}
+		query, _, _ := strings.Cut(rest, `"`)
+		path = "/conversations?" + strings.ReplaceAll(query, "&amp;", "&")
+	}
+	if pages == 0 || pages == 20 {
+		t.Errorf("it is found on page %d", pages)
+	}
+}

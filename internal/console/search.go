@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -20,12 +21,19 @@ import (
 // Bounds of a list of conversations. A search that needs more time continues on another page.
 const (
 	pageSize  = 50
-	batchSize = 300                    // conversations that are searched at a time
-	wordTime  = 400 * time.Millisecond // for all conversations, before they are searched in batches: most searches end before
-	scanTime  = 60 * time.Millisecond  // for batches, and then for passages
-	lookTime  = 400 * time.Millisecond // for looking into conversations for calls and costs
-	hitsShown = 2                      // of each conversation
+	batchSize = 300 // conversations that are searched at a time
+	hitsShown = 2   // of each conversation
 )
+
+// The time that the parts of a page may take, unless [Options].Patience is set: most searches
+// end before.
+const (
+	wordTime = 400 * time.Millisecond // for words in all conversations, and then for looking into some
+	scanTime = 60 * time.Millisecond  // for batches, and then for passages
+)
+
+// within returns the time that a part of a page may take.
+func (c *Console) within(usual time.Duration) time.Duration { return cmp.Or(c.Patience, usual) }
 
 // query says which conversations a list has.
 type query struct {
@@ -102,9 +110,9 @@ func (c conversationPages) find(ctx context.Context, p *person, q query) (f foun
 	}
 	filter.Text = strings.TrimSpace(filter.Text + " " + q.tool) // of calls
 	s := &search{console: c.console, filter: filter, at: q.before, inBatches: q.further || filter.Text == ""}
-	ends := c.console.Now().Add(scanTime)
+	ends := c.console.Now().Add(c.console.within(scanTime))
 	if q.looks() {
-		ends = c.console.Now().Add(lookTime)
+		ends = c.console.Now().Add(c.console.within(wordTime))
 	}
 	for !s.isDone && ctx.Err() == nil {
 		batch := s.next(ctx)
@@ -152,7 +160,7 @@ type search struct {
 // for in all conversations at first, for as long as that is quick.
 func (s *search) next(ctx context.Context) []history.Info {
 	if !s.inBatches {
-		bounded, cancel := context.WithTimeout(ctx, wordTime)
+		bounded, cancel := context.WithTimeout(ctx, s.console.within(wordTime))
 		list, isLast, err := listpage.Read(bounded, s.console.Store, s.filter, s.at, pageSize, nil)
 		cancel()
 		if bounded.Err() == nil {
@@ -258,7 +266,7 @@ func (c conversationPages) addPassages(ctx context.Context, list []listed, words
 	if len(words) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, scanTime)
+	ctx, cancel := context.WithTimeout(ctx, c.console.within(scanTime))
 	defer cancel()
 	for i := range list {
 		if f, err := histories.Passages(ctx, c.console.Store, list[i].Info, words, hitsShown, c.console.Redact); err == nil {

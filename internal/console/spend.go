@@ -60,7 +60,7 @@ func (c recordPages) spent(ctx context.Context, p *person, since time.Time) *spe
 	if p.Role < Operate {
 		filter.Owner = p.Owner
 	}
-	ends := c.console.Now().Add(spendTime)
+	ends := c.console.Now().Add(c.console.within(spendTime))
 	for info, err := range c.console.Store.List(ctx, filter) {
 		if err != nil {
 			s.err = err

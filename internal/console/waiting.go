@@ -41,7 +41,7 @@ func (c waitPages) unfinishedOf(ctx context.Context, p *person) (all []unfinishe
 	if c.console.Store == nil {
 		return nil, nil
 	}
-	ends := c.console.Now().Add(scanTime)
+	ends := c.console.Now().Add(c.console.within(scanTime))
 	scan := func(owner string, keep func(*unfinished) bool) {
 		for info, failed := range c.console.Store.List(ctx, history.Filter{Open: true, Limit: maxWaiting, Owner: owner}) {
 			one := unfinished{Info: info}

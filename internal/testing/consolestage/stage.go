@@ -5,6 +5,7 @@
 package consolestage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,6 +55,9 @@ type Options struct {
 	Now    func() time.Time
 	Budget *budget.Policy
 	Trace  string // the address of the page of a trace
+	// Patience bounds the parts of pages; default a minute, so that no page depends on the load of
+	// the machine, and negative means that of a program.
+	Patience time.Duration
 }
 
 // Stage is a console over HTTP. Its parts end with the test.
@@ -113,6 +117,7 @@ func Start(t testing.TB, o Options) *Stage {
 			return tool.Invoke(ctx, &invoker.Call{Arguments: arguments})
 		},
 		TraceURL: func() string { return o.Trace },
+		Patience: max(0, cmp.Or(o.Patience, time.Minute)),
 		Budget:   func() *budget.Policy { return o.Budget },
 		Pins:     func() []*pins.File { return []*pins.File{s.Pins} },
 		Reload:   func(context.Context) (string, error) { return "The configuration was read.", nil },
