@@ -28,7 +28,8 @@ import (
 // streamed is one server-sent event.
 type streamed struct{ id, name, data string }
 
-// readStream passes the events of a stream until do returns false.
+// readStream passes the events of a stream until do returns false, and checks that they are as
+// described.
 func readStream(response *http.Response, do func(streamed) bool) error {
 	defer response.Body.Close()
 	var event streamed
@@ -44,7 +45,13 @@ func readStream(response *http.Response, do func(streamed) bool) error {
 		case "data":
 			event.data = value
 		case "":
-			if event.data != "" && !do(event) {
+			if event.data == "" {
+				break
+			}
+			if err := checkEvent(response.Request, event); err != nil {
+				return err
+			}
+			if !do(event) {
 				return nil
 			}
 			event = streamed{}

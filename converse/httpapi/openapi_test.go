@@ -3,6 +3,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -71,19 +72,49 @@ var compiling sync.Mutex
 // checkSchema checks a form against the schema at a JSON pointer of the description.
 func checkSchema(t *testing.T, pointer, text string) {
 	t.Helper()
+	if err := asDescribed(pointer, text); err != nil {
+		t.Error(err)
+	}
+}
+
+// asDescribed returns why a form is not as the schema at a JSON pointer of the description says.
+func asDescribed(pointer, text string) error {
 	compiling.Lock()
 	schema, err := compiler().Compile("https://example.com/openapi.json#" + pointer)
 	compiling.Unlock()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	form, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err == nil {
 		err = schema.Validate(form)
 	}
 	if err != nil {
-		t.Errorf("%s is not as described: %v\n%s", pointer, err, text)
+		return fmt.Errorf("%s is not as described: %w\n%s", pointer, err, text)
 	}
+	return nil
+}
+
+// escape escapes a key in a JSON pointer.
+var escape = strings.NewReplacer("~", "~0", "/", "~1").Replace
+
+// checkEvent returns why an event of the stream that answers a request is not as described: x-events
+// of the description has the schemas of the data by the names of the events, "message" if an event
+// has none, and "*" for all.
+func checkEvent(r *http.Request, e streamed) error {
+	method, path := strings.ToLower(r.Method), pathOf(r.URL.Path)
+	schemas, _ := member(described(), "paths", path, method, "responses", "200", "content", "text/event-stream", "x-events").(map[string]any)
+	name := cmp.Or(e.name, "message")
+	if schemas["*"] != nil {
+		name = "*"
+	}
+	if path == "/v1/chat/completions" && e.data == "[DONE]" {
+		return nil
+	}
+	if schemas[name] == nil {
+		return fmt.Errorf("%s %s: the event %q is not described", r.Method, path, name)
+	}
+	return asDescribed(fmt.Sprintf("/paths/%s/%s/responses/200/content/text~1event-stream/x-events/%s", escape(path), method, name), e.data)
 }
 
 // seen are the operations and statuses that tests have received.
@@ -105,8 +136,7 @@ func checkResponse(t *testing.T, method, target string, a answer) {
 		return
 	}
 	seen.Store(method+" "+path, true)
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	pointer := fmt.Sprintf("/paths/%s/%s/responses/%s", escape.Replace(path), strings.ToLower(method), status)
+	pointer := fmt.Sprintf("/paths/%s/%s/responses/%s", escape(path), strings.ToLower(method), status)
 	if reference, is := response["$ref"].(string); is {
 		pointer, response = strings.TrimPrefix(reference, "#"), member(responses, status).(map[string]any)
 	}
