@@ -85,7 +85,7 @@ func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error)
 	case input.Run == "":
 		return input, invalid("runId", "It is missing.", "Send one.")
 	case !isNothing(input.Tools):
-		return input, unsupported("tools", "The tools of this server are called by the server.")
+		return input, unsupported("tools", adviceOnTools)
 	}
 	return input, nil
 }

@@ -84,6 +84,19 @@ func (m members) only(name string, values ...string) error {
 	return unsupported(name, "Leave it out, or use one of "+strings.Join(values, ", ")+".")
 }
 
+// noTools refuses tools of the client: a turn is stored and can continue elsewhere, where the
+// client is not, so that only the server calls tools.
+func (m members) noTools(name string) error {
+	if m.only(name, "[]") == nil {
+		return nil
+	}
+	return unsupported(name, adviceOnTools)
+}
+
+// adviceOnTools is what a client with tools of its own can do.
+const adviceOnTools = "This server calls the tools of its own configuration, and a client's are not called. Leave it out. " +
+	"To add a tool, offer it over MCP and name that server in the configuration, [mcp.NAME]."
+
 // openAI serves the requests of OpenAI's clients.
 type openAI struct{ h *handler }
 

@@ -297,3 +297,22 @@ func TestUnsupported(t *testing.T) {
 	s.want(http.StatusOK, "GET", "/v1/models/consort", nil)
 	s.want(http.StatusBadRequest, "POST", "/v1/responses", "[]")
 }
+
+// TestToolsOfClients: a front end with tools of its own learns that they are not called, and what
+// to do.
+func TestToolsOfClients(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	tools := []object{{"type": "function", "name": "alert", "function": object{"name": "alert"}}}
+	for path, body := range map[string]object{
+		"/v1/chat/completions": {"messages": []object{user("hello")}, "tools": tools},
+		"/v1/responses":        {"input": "hello", "tools": tools},
+		"/agui":                {"threadId": "t", "runId": "r", "messages": []object{{"id": "m", "role": "user", "content": "hello"}}, "tools": tools},
+	} {
+		refused := s.want(http.StatusBadRequest, "POST", path, body)
+		for _, want := range []string{`"unsupported_parameter"`, `"param":"tools"`, "a client's are not called", "[mcp.NAME]"} {
+			if !strings.Contains(refused.text, want) {
+				t.Errorf("%s lacks %s: %s", path, want, refused.text)
+			}
+		}
+	}
+}

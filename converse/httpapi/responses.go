@@ -49,7 +49,7 @@ func (o openAI) readResponse(w http.ResponseWriter, r *http.Request) (q response
 		func() error { return m.read("instructions", &instructions) },
 		func() error { return m.read("previous_response_id", &q.previous) },
 		func() error { return m.read("conversation", &conversation) },
-		func() error { return m.only("tools", "[]") },
+		func() error { return m.noTools("tools") },
 		func() error { return m.only("top_logprobs", "0") },
 		func() error { return m.only("text", "{}", `{"format":{"type":"text"}}`) },
 	} {
