@@ -59,7 +59,7 @@ const (
 	ofPhrase   = 0.6 // the share of a word of tools for a phrase
 	ofName     = 0.5 // by how much an entry counts more if the query has its whole name
 	ofNamed    = 2.5 // by how much a tool counts more if the query has the name of its server
-	ofWriter   = 0.7 // by how much a tool that changes something counts less if the query is a question
+	ofWriter   = 0.7 // the factor of a tool that changes something if the query is a question
 	shortest   = 3   // characters of the shortest part of a word that finds it
 
 	shortestMisspelled = 5 // bytes of the shortest word that finds words that are written like it
@@ -77,7 +77,7 @@ type Index struct {
 	sorted   func() []string  // the words of all entries; made by the first search of a word that no entry has
 	termOf   map[string]int32 // from a word
 	postings [][]posting      // of each term
-	writing  func() []bool    // of each entry: whether it changes something; made by the first search
+	writing  func() []bool    // reports of each entry whether it changes something; made by the first search
 }
 
 // server is a server that a query may name.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// kindOfPiece is what a piece of a query is.
+// kindOfPiece is the kind of a piece of a query.
 type kindOfPiece int
 
 const (
@@ -18,13 +18,13 @@ const (
 	link               // a URL
 )
 
-// weightOf is what the words of a piece count: values are seldom in the definition of a tool.
+// weightOf has the weights of the words of a piece: values are seldom in the definition of a tool.
 var weightOf = [...]float32{plain: 1, quoted: 0.3, number: 0.3, link: 0.3}
 
 // linkWord is a word of tools for a URL.
 const linkWord = "url"
 
-// quotes has the mark that ends a quotation, by the mark that begins it.
+// quotes maps opening to closing quotation marks.
 var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '`': '`'}
 
 // pieces yields the parts of a query that are separated by spaces or quotation marks.
@@ -78,7 +78,7 @@ func asks(query string) bool {
 	return strings.HasSuffix(query, "?") || questions[strings.ToLower(strings.TrimSuffix(first, "'s"))]
 }
 
-// The verbs in the names of tools that change something, and of those that do not.
+// Verbs in the names of tools that change something, and of tools that only read.
 var (
 	writing = set("add apply approve archive assign attach broadcast cancel click close configure convert copy create delete deploy disable drag " +
 		"drop duplicate edit enable execute fill hover import insert install kill link lock make mark merge move patch play post press promote " +
@@ -108,17 +108,16 @@ func (x *Index) writers() []bool {
 	return writers
 }
 
-// abbreviations have the words that they stand for.
+// abbreviations maps abbreviations to their words.
 var abbreviations = map[string]string{"mr": "merge request", "mrs": "merge request", "pr": "pull request", "prs": "pull request"}
 
-// products have other names.
+// products maps words in the names of products to their synonyms.
 var products = map[string][]string{
 	"excel": {"xls", "xlsx"}, "ios": {"ipad", "iphone"}, "kubernetes": {"k8s", "kubectl"},
 	"postgres": {"postgresql", "psql"}, "reddit": {"redditor", "subreddit"},
 }
 
-// The shortest beginning of a product's name that stands for it, and how much of the name may
-// be missing, in bytes: "mongo" is mongodb.
+// A query may abbreviate the name of a product: "mongo" is mongodb. The limits are in bytes.
 const (
 	shortestOfName = 5
 	missingOfName  = 2

@@ -11,7 +11,7 @@ import (
 // search is one search of an index.
 type search struct {
 	index  *Index
-	words  []queryWord // that are searched for, each stem once
+	words  []queryWord // to search for, each stem once
 	places map[string]int
 	stems  []string        // of all words of the query, in their order
 	said   map[string]bool // all words of the query
@@ -56,8 +56,7 @@ func (x *Index) newSearch(query string) *search {
 	return s
 }
 
-// word adds a word to those that are searched for. A word that is there already counts with the
-// greater weight.
+// word adds a word to search for. A word that is added twice has the greater weight.
 func (s *search) word(word, stem string, weight float32) {
 	if term, known := s.index.termOf[word]; known && term == noTerm {
 		return
@@ -94,8 +93,7 @@ func (s *search) count(q queryWord) {
 	s.sum()
 }
 
-// sum adds what has been found to the scores. An entry that has several of the words that were
-// added since the last sum has the one that counts most.
+// sum adds the scores in best to the scores of the entries, and clears best.
 func (s *search) sum() {
 	for _, entry := range s.found {
 		one := &s.best[entry]
@@ -106,7 +104,7 @@ func (s *search) sum() {
 	s.found = s.found[:0]
 }
 
-// addSynonyms adds the words that the query itself does not have.
+// addSynonyms adds terms that are not words of the query.
 func (s *search) addSynonyms(stems []string, factor float32) {
 	for _, stem := range stems {
 		if term, known := s.index.terms[stem]; known && !s.exact[term] {
@@ -140,7 +138,7 @@ func (x *Index) Search(query string, n int) []Found {
 	return best(s.all(query), n)
 }
 
-// all returns the entries that have been found.
+// all returns the entries with a score, in the order of the index.
 func (s *search) all(query string) []Found {
 	x, asked := s.index, asks(query)
 	named, exact, writers := x.named(s.said), spelled(query), x.writing()

@@ -9,26 +9,26 @@ import (
 	"sync"
 )
 
-// farthest is how many other words may stand before a word of a phrase.
+// farthest is the number of other words that may precede a word of a phrase.
 const farthest = 5
 
 //go:embed thesaurus.txt
 var thesaurusText string
 
-// thesaurus has the words of tools for what people say. All words in it are stems.
+// thesaurus maps words and phrases of people to words of tools. All words are stems.
 type thesaurus struct {
-	synonyms map[string][]string // the words for a word
-	phrases  map[string][]phrase // by their first words
+	synonyms map[string][]string
+	phrases  map[string][]*phrase // by their first words
 }
 
-// phrase is words that follow each other in this order, and the words of tools for them.
+// phrase is a sequence of words with its synonyms.
 type phrase struct {
 	words, synonyms []string
 }
 
 // loadThesaurus returns the thesaurus. The first call parses it.
 var loadThesaurus = sync.OnceValue(func() *thesaurus {
-	t := &thesaurus{synonyms: map[string][]string{}, phrases: map[string][]phrase{}}
+	t := &thesaurus{synonyms: map[string][]string{}, phrases: map[string][]*phrase{}}
 	stems := map[string]string{}
 	stemOf := func(word string) string {
 		if _, known := stems[word]; !known {
@@ -56,8 +56,8 @@ var loadThesaurus = sync.OnceValue(func() *thesaurus {
 	return t
 })
 
-// add adds a word of tools for words that people say. A word that says nothing about a tool by
-// itself, such as "who", is a phrase.
+// add adds a word of tools as a synonym of a word or a phrase. A word of the set empty, such
+// as "who", is a phrase.
 func (t *thesaurus) add(said []string, word string, stemOf func(string) string) {
 	first, single := stemOf(said[0]), len(said) == 1 && !empty[said[0]]
 	if single && first != word && !slices.Contains(t.synonyms[first], word) {
@@ -70,20 +70,22 @@ func (t *thesaurus) add(said []string, word string, stemOf func(string) string) 
 	for i := range said {
 		words[i] = stemOf(said[i])
 	}
-	same := func(p phrase) bool { return slices.Equal(p.words, words) }
+	same := func(p *phrase) bool { return slices.Equal(p.words, words) }
 	if at := slices.IndexFunc(t.phrases[first], same); at >= 0 {
-		p := &t.phrases[first][at]
+		p := t.phrases[first][at]
 		p.synonyms = append(p.synonyms, word)
 		return
 	}
-	t.phrases[first] = append(t.phrases[first], phrase{words, []string{word}})
+	t.phrases[first] = append(t.phrases[first], &phrase{words, []string{word}})
 }
 
-// phrasesIn returns the phrases that a query has.
-func (t *thesaurus) phrasesIn(stems []string) (found []phrase) {
+// phrasesIn returns the phrases of a query, each once.
+func (t *thesaurus) phrasesIn(stems []string) (found []*phrase) {
+	known := map[*phrase]bool{}
 	for i, first := range stems {
 		for _, p := range t.phrases[first] {
-			if follow(stems[i+1:], p.words[1:]) {
+			if !known[p] && follow(stems[i+1:], p.words[1:]) {
+				known[p] = true
 				found = append(found, p)
 			}
 		}
@@ -91,7 +93,7 @@ func (t *thesaurus) phrasesIn(stems []string) (found []phrase) {
 	return found
 }
 
-// follow reports whether a text has words in their order, none too far from the one before.
+// follow reports whether a text has words in their order, with at most farthest others before each.
 func follow(text, words []string) bool {
 	for _, word := range words {
 		at := slices.Index(text[:min(len(text), farthest+1)], word)
