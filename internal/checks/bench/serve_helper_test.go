@@ -67,7 +67,7 @@ func consortHandler() http.Handler {
 // serveHTTP serves on a free port, prints it, and ends with its standard input.
 func serveHTTP(handler http.Handler) {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", handler)
+	mux.Handle("/", handler)
 	mux.HandleFunc("/cpu", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, int64(used().cpu)) })
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 		serveHTTP(sdkHandler())
 	case "consort":
 		serveHTTP(consortHandler())
+	case "watched":
+		serveHTTP(watchedHandler())
 	default:
 		os.Exit(m.Run())
 	}
