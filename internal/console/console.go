@@ -118,6 +118,8 @@ type Console struct {
 	asset    map[string]asset
 	others   *httpapi.Feed // the conversations that the engine does not run
 
+	renderings *renderings
+
 	latencies latencies
 	done      chan struct{} // closed by Close
 	watching  sync.WaitGroup
@@ -135,7 +137,7 @@ type (
 // New returns a console. It serves the paths that begin with [Prefix]. The caller must call
 // Close.
 func New(options Options) *Console {
-	c := &Console{Options: options, mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(), asset: assets()}
+	c := &Console{Options: options, mux: http.NewServeMux(), renderings: newRenderings(), foreign: http.NewCrossOriginProtection(), asset: assets()}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

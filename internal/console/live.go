@@ -36,7 +36,7 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 		c.console.refuse(w, r, http.StatusBadRequest, "The conversation has no such position.")
 		return
 	}
-	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after.Position, sent: map[string]string{}}
+	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after.Position, sent: map[string][]byte{}}
 	if err := s.preload(r.Context()); err != nil {
 		c.console.fail(w, r, err)
 		return
@@ -53,11 +53,11 @@ type stream struct {
 	person   *person
 	info     history.Info
 	position int
-	// turn are the canisters since the latest message of the model, and sent the HTML of
-	// their entries that the reader has.
+	// turn are the canisters since the latest message of the model, and sent their entries
+	// that the reader has.
 	turn  []canister.Canister
 	model string // of the messages before them
-	sent  map[string]string
+	sent  map[string][]byte
 
 	mu      sync.Mutex // guards the response
 	w       http.ResponseWriter
@@ -87,7 +87,7 @@ func (s *stream) hold(one canister.Canister) {
 				s.model = cmp.Or(a.Model, s.model)
 			}
 		}
-		s.turn, s.sent = nil, map[string]string{}
+		s.turn, s.sent = nil, map[string][]byte{}
 	}
 	s.turn = append(s.turn, one)
 }
@@ -148,13 +148,11 @@ func (s *stream) event(event httpapi.Event) error {
 // entries sends the entries of the turn that are new or have changed. The last one has the
 // ID: a reader that is cut off before gets all of them again.
 func (s *stream) entries(at httpapi.Cursor) error {
-	var changed []map[string]string
-	all := entries(s.position-len(s.turn), s.turn)
-	for i, item := range s.pages.items(s.person, s.info, all, s.model) {
-		key, markup := entryID(all[i]), fragment(item)
-		if s.sent[key] != markup {
-			s.sent[key] = markup
-			changed = append(changed, map[string]string{"id": key, "html": markup})
+	var changed []liveEntry
+	for _, one := range s.rendered() {
+		if !bytes.Equal(s.sent[one.key], one.data) {
+			s.sent[one.key] = one.data
+			changed = append(changed, one)
 		}
 	}
 	for i, one := range changed {
@@ -162,7 +160,7 @@ func (s *stream) entries(at httpapi.Cursor) error {
 		if i == len(changed)-1 {
 			id = at.String()
 		}
-		if err := s.send(id, "entry", one); err != nil {
+		if err := s.send(id, "entry", s.pages.console.renderings.own(one, s.person.session)); err != nil {
 			return err
 		}
 	}
@@ -180,11 +178,14 @@ func (s *stream) delta(at httpapi.Cursor, d engine.Delta) error {
 	return s.send(at.String(), "delta", said)
 }
 
-// send writes an event; id may be empty.
+// send writes an event with a value, or its JSON form in one line. id may be empty.
 func (s *stream) send(id, name string, form any) error {
-	data, err := json.Marshal(form) // one line
-	if err != nil {
-		return err
+	data, isForm := form.(json.RawMessage)
+	if !isForm {
+		var err error
+		if data, err = json.Marshal(form); err != nil { // one line
+			return err
+		}
 	}
 	var b bytes.Buffer
 	if id != "" {
