@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +30,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/hostile"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+var update = flag.Bool("update", false, "write the golden files, and the README's pictures")
 
 // limit bounds each test.
 const limit = 2 * time.Minute
@@ -164,7 +165,12 @@ func TestPages(t *testing.T) {
 			if wide := value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")); wide > width {
 				t.Errorf("%s is %d wide on a screen of %d", name, wide, width)
 			}
-			picture(t, ctx, fmt.Sprintf("%s-%d", name, width))
+			picture(t, ctx, outside, fmt.Sprintf("%s-%d", name, width))
+			if *update && slices.Contains(inReadme, name) && width == widths[1] {
+				run(t, ctx, chromedp.EmulateViewport(width, 640), chromedp.Evaluate[chromedp.Void](
+					`void document.getElementById("timeline")?.scrollIntoView({behavior: "instant"})`))
+				picture(t, ctx, filepath.Join("docs", "images"), "console-"+name)
+			}
 		}
 	}
 }
@@ -234,10 +240,16 @@ func golden(t *testing.T, ctx context.Context, name string) {
 	}
 }
 
-// picture stores a screenshot below .ci/out.
-func picture(t *testing.T, ctx context.Context, name string) {
+// outside is the folder of screenshots that are not in the repository.
+var outside = filepath.Join(".ci", "out", "console")
+
+// inReadme are the pages that the README shows.
+var inReadme = []string{"conversation", "waiting"}
+
+// picture stores a screenshot in a folder of the repository.
+func picture(t *testing.T, ctx context.Context, folder, name string) {
 	t.Helper()
-	folder := filepath.Join("..", "..", "..", "..", ".ci", "out", "console")
+	folder = filepath.Join("..", "..", "..", "..", folder)
 	shot := value(t, ctx, chromedp.CaptureScreenshot())
 	err := os.MkdirAll(folder, 0o755)
 	if err == nil {
