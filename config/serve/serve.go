@@ -59,8 +59,8 @@ type Options struct {
 	// served next to HTTP if tokens are required: "off", "read", "answer" or "operate". Empty
 	// means "read".
 	Console string
-	// TraceURL is the address of the page of a trace, to which the console links: {trace_id}
-	// and {conversation_id} in it are replaced. Empty means no links.
+	// TraceURL is the address of the page of a trace: the console replaces {trace_id} and
+	// {conversation_id} in it and links there. Empty means no links.
 	TraceURL values.Value
 	// NoAccessLog turns off the log entry of each request over HTTP and GRPC.
 	NoAccessLog bool

@@ -93,7 +93,7 @@ func (m members) noTools(name string) error {
 	return unsupported(name, adviceOnTools)
 }
 
-// adviceOnTools is what a client with tools of its own can do.
+// adviceOnTools tells a client with tools of its own how to offer them.
 const adviceOnTools = "This server calls the tools of its own configuration, and a client's are not called. Leave it out. " +
 	"To add a tool, offer it over MCP and name that server in the configuration, [mcp.NAME]."
 

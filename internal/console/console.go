@@ -81,7 +81,7 @@ type Options struct {
 	Pins func() []*pins.File
 	// Login returns whose login an ensemble has, and OpenLogin begins one for the person of a
 	// request: it returns the path of the page where it goes on. Both may be nil. LoginCommand
-	// returns the command with which a person logs the program in at an ensemble.
+	// returns the command that logs the program in at an ensemble.
 	Login        func(ensemble string) loginpages.Kind
 	OpenLogin    func(w http.ResponseWriter, r *http.Request, ensemble string) (path string, err error)
 	LoginCommand func(ensemble string) string
@@ -156,8 +156,8 @@ func New(options Options) *Console {
 	return c
 }
 
-// Close ends the streams of conversations that the engine does not run, and what the console
-// does in the background. It must be called once.
+// Close ends the streams of conversations that the engine does not run, and the samples of
+// latencies. It must be called once.
 func (c *Console) Close() {
 	close(c.done)
 	c.watching.Wait()

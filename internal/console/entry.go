@@ -34,8 +34,8 @@ var labels = map[canister.Kind]string{
 // entryID returns the ID of the element of an entry.
 func entryID(e transcript.Entry) string { return fmt.Sprintf("c%d", e.Number) }
 
-// items returns the items of a timeline. model is that of the messages before them; "" if it is
-// not known.
+// items returns the items of a timeline. model wrote the messages before them; "" if it is not
+// known.
 func (c conversationPages) items(p *person, info history.Info, all []transcript.Entry, model string) []part {
 	together := spansOf(all)
 	var items []part

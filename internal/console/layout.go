@@ -200,7 +200,7 @@ func table(caption string, heads []string, rows ...part) part {
 		el("table", el("caption", text(caption)), el("thead", el("tr", cells...)), named(heads, el("tbody", rows...))))
 }
 
-// named adds the heads to the cells of a body, for screens on which each cell is a line.
+// named adds the heads to the cells of a body, for narrow screens, where each cell is a line.
 func named(heads []string, body part) part {
 	return func(parent *html.Node) {
 		body(parent)

@@ -70,7 +70,7 @@ func (c serverPages) waitLine(p *person, of *unfinished, wait canister.Wait) par
 		el("p", class("faint"), text(who+" · until "), moment(wait.Deadline), text(" · "), c.link(of.Info)))
 }
 
-// lastStep says what the last canister of a conversation is, for people.
+// lastStep describes the last canister of a conversation for people.
 func lastStep(of *unfinished) string {
 	switch of.Last {
 	case canister.KindInvocation, canister.KindIntent:

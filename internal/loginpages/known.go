@@ -22,18 +22,18 @@ const (
 	Own                 // each client logs in
 )
 
-// gateway is the identity for which a person logs the gateway in. No client has it: it is not
+// gateway is the identity of a login of the gateway itself. No client has it: it is not
 // the text of a hash.
 const gateway = "the gateway itself"
 
-// known is a server at which people log in.
+// known is a server with a login of people.
 type known struct {
 	kind  Kind
 	begin func(ctx context.Context, identity, callback string) (*login.Redirect, error)
 }
 
 // Add tells the pages about a server. begin begins a login for an identity, which is empty for
-// a server of the kind [Shared]. It replaces what was known about the server.
+// a server of the kind [Shared]. It replaces an earlier call for the same server.
 func (p *Pages) Add(server string, kind Kind, begin func(ctx context.Context, identity, callback string) (*login.Redirect, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

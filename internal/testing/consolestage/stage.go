@@ -56,7 +56,7 @@ type Options struct {
 	Budget *budget.Policy
 	Trace  string // the address of the page of a trace
 	// Patience bounds the parts of pages; default a minute, so that no page depends on the load of
-	// the machine, and negative means that of a program.
+	// the machine, and negative means the default of the console.
 	Patience time.Duration
 }
 
