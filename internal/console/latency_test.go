@@ -16,8 +16,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// The page has the latencies of a server's calls as lines, for half an hour and no longer, and
-// those of another server of its name are not among them.
+// The page has the latencies of calls of a server as lines, for half an hour and no longer.
 func TestSparklines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, err := invoker.New("slow", "Take a second.", func(context.Context, struct{}) (string, error) {
