@@ -79,7 +79,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 			request.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 			request.Header.Set("Mcp-Method", "subscriptions/listen")
 		}
-		response, err := http.DefaultClient.Do(request)
+		response, err := (&http.Client{Timeout: time.Minute}).Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
