@@ -271,9 +271,16 @@ func TestTeam(t *testing.T) {
 		}
 		logins[m.login] = m.name
 	}
+	w.gateway.signal(os.Interrupt)
+	w.gateway.ends(exit.Done)
+	w.gateway = serve(t, true, "--config", w.path)
 	refused := w.people[1]
 	w.approves(refused.name)
 	w.everyone(func(m *member) {
+		m.session = w.gateway.connect(m.token)
+		if m.made["s0 read"]++; called(t, m.session, "s0__read", "{}") != m.login {
+			t.Errorf("after a restart %s has another login", m.name)
+		}
 		said := called(t, m.session, "s2__write", `{"of":"`+m.name+`"}`)
 		if m == refused && !strings.Contains(said, "not today") || m != refused && said != "server 2" {
 			t.Errorf("%s writes after the answer: %s", m.name, said)
