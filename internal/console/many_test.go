@@ -58,7 +58,7 @@ func TestManyConversations(t *testing.T) {
 	gate := err == nil
 	patience := time.Duration(-1) // as in a program
 	if !gate {
-		n, patience = 60, 0
+		n, patience = 12, 0
 	}
 	for name, open := range map[string]func() (history.Store, error){
 		"sqlite":   func() (history.Store, error) { return sqlite.Open(filepath.Join(t.TempDir(), "many.db"), nil) },

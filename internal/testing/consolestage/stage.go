@@ -44,7 +44,7 @@ const (
 )
 
 // patience bounds the end of the parts.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // Options choose the parts of a stage.
 type Options struct {
