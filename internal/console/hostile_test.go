@@ -4,6 +4,7 @@ package console_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -70,6 +71,13 @@ func everywhere(said string) []canister.Canister {
 	wait := func(id, call string) canister.Wait {
 		return canister.Wait{Head: head(id), For: canister.WaitApproval, Invocation: call, Deadline: now.Add(time.Hour), Conversation: "plan", Arguments: `{"a":"x"}`}
 	}
+	asks := func(id, call, address string) canister.Wait {
+		w := wait(id, call)
+		w.For, w.Arguments = canister.WaitElicitation, ""
+		w.Question, _ = json.Marshal(map[string]any{"server": valid, "message": valid, "url": address, "schema": map[string]any{"type": "object",
+			"properties": map[string]any{valid: map[string]any{"type": "string", "title": valid, "description": valid, "default": valid}}}}) // texts have a form
+		return w
+	}
 	return []canister.Canister{
 		canister.Supervisor{Head: head("s"), Content: contents}, canister.Document{Head: head("d"), Title: said, URI: said, Content: contents},
 		canister.User{Head: head("u"), Content: contents},
@@ -78,6 +86,8 @@ func everywhere(said string) []canister.Canister {
 		canister.Intent{Head: head("n"), Invocation: "i", Attempt: 1, Arguments: said},
 		canister.Result{Head: head("r"), Invocation: "i", Content: contents, Code: said},
 		canister.Invocation{Head: head("j"), Message: "a", CallID: "j", Name: said, Arguments: `{"old_text":` + quoted + `}`}, wait("w", "j"),
+		canister.Invocation{Head: head("k"), Message: "a", CallID: "k", Name: said, Arguments: `{}`}, asks("x", "k", "javascript:alert(1)//"+valid),
+		canister.Invocation{Head: head("l"), Message: "a", CallID: "l", Name: said, Arguments: `{}`}, asks("y", "l", valid),
 	}
 }
 
