@@ -83,11 +83,12 @@ func everywhere(said string) []canister.Canister {
 		canister.User{Head: head("u"), Content: contents},
 		canister.Assistant{Head: head("a"), Content: contents, Model: said, Finish: canister.FinishInvocations},
 		canister.Invocation{Head: head("i"), Message: "a", CallID: said, Name: said, Arguments: said},
+		canister.Invocation{Head: head("j"), Message: "a", CallID: "j", Name: said, Arguments: `{"old_text":` + quoted + `}`},
+		canister.Invocation{Head: head("k"), Message: "a", CallID: "k", Name: said, Arguments: `{}`},
+		canister.Invocation{Head: head("l"), Message: "a", CallID: "l", Name: said, Arguments: `{}`},
 		canister.Intent{Head: head("n"), Invocation: "i", Attempt: 1, Arguments: said},
 		canister.Result{Head: head("r"), Invocation: "i", Content: contents, Code: said},
-		canister.Invocation{Head: head("j"), Message: "a", CallID: "j", Name: said, Arguments: `{"old_text":` + quoted + `}`}, wait("w", "j"),
-		canister.Invocation{Head: head("k"), Message: "a", CallID: "k", Name: said, Arguments: `{}`}, asks("x", "k", "javascript:alert(1)//"+valid),
-		canister.Invocation{Head: head("l"), Message: "a", CallID: "l", Name: said, Arguments: `{}`}, asks("y", "l", valid),
+		wait("w", "j"), asks("x", "k", "javascript:alert(1)//"+valid), asks("y", "l", valid),
 	}
 }
 
