@@ -124,6 +124,7 @@ var waitTitles = map[canister.WaitFor]string{
 
 // waitItem returns a wait with its call and the form that answers it.
 func (c waitPages) waitItem(ctx context.Context, p *person, info history.Info, wait canister.Wait, canisters []canister.Canister) part {
+	wait.Question = json.RawMessage(c.console.Redact(string(wait.Question)))
 	call, _ := callOf(wait, canisters)
 	title := waitTitles[wait.For]
 	if call.Name != "" {
