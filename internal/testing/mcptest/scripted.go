@@ -19,7 +19,7 @@ import (
 )
 
 // Patience bounds each wait of these tests; none waits for it to pass.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Message is a message that a scripted server received.
 type Message struct {
