@@ -5,6 +5,7 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -276,6 +277,40 @@ func TestRoles(t *testing.T) {
 			}
 			if allowed(reply) != want {
 				t.Errorf("%s %s by %s: %s", c.method, path, name, reply.Status)
+			}
+		}
+	}
+}
+
+// A wait that names a person is answered by that person alone, and other people have no
+// form for it. A person whose role is to read answers nothing.
+func TestWhoMayAnswer(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	for who, answers := range map[string]string{"": "ada ops", "ada": "ada", "ops": "ops", "ben": "", "somebody": ""} {
+		for _, name := range []string{"ada", "ben", "ops"} {
+			id := "for-" + who + "-by-" + name
+			head := func(id string) canister.Head { return canister.Head{ID: id, Time: time.Now()} }
+			stored(t, s.Store, id, "owner-"+strings.ReplaceAll(name, "ops", "ada"),
+				canister.User{Head: head("u"), Content: canister.Texts("Do it.")},
+				canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations},
+				canister.Invocation{Head: head("i"), Message: "a", CallID: "1", Name: "local__weather", Arguments: `{}`},
+				canister.Wait{Head: head("w"), For: canister.WaitApproval, Invocation: "i", Deadline: time.Now().Add(time.Hour), Who: who,
+					Conversation: id, Arguments: `{}`})
+			person := s.Login(t, map[string]string{"ada": consolestage.Ada, "ben": consolestage.Ben, "ops": consolestage.Ops}[name])
+			may := slices.Contains(strings.Fields(answers), name)
+			if has := strings.Contains(person.Get("/conversations/"+id).Text, `action="/console/waiting/`); has != may {
+				t.Errorf("who %q: %s has a form: %t", who, name, has)
+			}
+			person.Post("/waiting/"+id+"/w", "verdict", "allow")
+			answered := false
+			for c, err := range s.Store.Read(t.Context(), id, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				answered = answered || c.Kind() == canister.KindAnswer
+			}
+			if answered != may {
+				t.Errorf("who %q: the answer of %s is in the log: %t", who, name, answered)
 			}
 		}
 	}
