@@ -232,6 +232,7 @@ func (p *Process) pipes() {
 func (p *Process) StandsStill() {
 	p.tb.Helper()
 	if line, err := p.stdout.ReadString('\n'); err != nil || line != here {
+		p.Kill() // then stderr is complete
 		p.tb.Fatalf("the child says %q, %v: %s", line, err, p.stderr.String())
 	}
 	p.Signal(syscall.SIGSTOP)
