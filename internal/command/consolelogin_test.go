@@ -30,6 +30,17 @@ func (p *visitor) intoConsole(s *service, token string) (console, form string) {
 	return console, found[1]
 }
 
+// opensLogin begins the login at the server notes from the console, and returns the address of
+// its page.
+func (p *visitor) opensLogin(console, form string) (page string) {
+	p.t.Helper()
+	response, err := p.browser.PostForm(console+"/ensembles/notes/login", url.Values{"form_token": {form}})
+	if status, text := p.read(response, err); status != http.StatusOK {
+		p.t.Fatalf("the page of the login: %d %s", status, text)
+	}
+	return response.Request.URL.String()
+}
+
 // TestLoginFromTheConsole: an operator logs the gateway in at a server that needs it, from the
 // console, and the server is connected then; another client cannot.
 func TestLoginFromTheConsole(t *testing.T) {
@@ -103,6 +114,35 @@ func TestOwnLoginFromTheConsole(t *testing.T) {
 	}
 	if said := called(t, g.connect(bensToken), "notes__write", "{}"); !strings.HasPrefix(said, "UNAUTHORIZED: ") {
 		t.Errorf("a call of another client: %s", said)
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}
+
+// TestOwnLoginRevivesNothing: a client that may not connect servers logs in for its own calls
+// at a server that an operator has parked, and the server stays parked.
+func TestOwnLoginRevivesNothing(t *testing.T) {
+	_, path := ownLogins(t)
+	logIn(t, path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := strings.Replace(string(text), "[serve]", "[serve]\nconsole = \"answer\"", 1)
+	settings = strings.Replace(settings, `name = "ben"`, "name = \"ben\"\nconsole = \"operate\"", 1)
+	g := serve(t, true, "--config", file(t, settings))
+	ada, ben := newVisitor(t), newVisitor(t)
+	console, form := ben.intoConsole(g, bensToken)
+	status, page := ben.read(ben.browser.PostForm(console+"/ensembles/notes/park", url.Values{"form_token": {form}}))
+	if status != http.StatusOK || !strings.Contains(page, ">parked<") {
+		t.Fatalf("the operator parks: %d %s", status, page)
+	}
+	_, form = ada.intoConsole(g, adasToken)
+	if status, text := ada.read(ada.browser.PostForm(ada.opensLogin(console, form), nil)); status != http.StatusOK {
+		t.Errorf("after the login: %d %s", status, text)
+	}
+	if _, text := ben.read(ben.browser.Get(console + "/")); !strings.Contains(text, ">parked<") {
+		t.Error("the login of a client has revived the server that an operator parked")
 	}
 	g.signal(os.Interrupt)
 	g.ends(exit.Done)

@@ -110,16 +110,23 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 
 // openLogin begins the login of a person at a server.
 func (p *consoleParts) openLogin(w http.ResponseWriter, r *http.Request, name string) (path string, err error) {
-	return p.of.logins.Open(w, r, loginpages.Visit{
-		Server: name, Client: access.NameFrom(r.Context()), Back: console.Prefix + "/",
-		Done: func(ctx context.Context) {
-			if e, ok := p.of.Assembly.Roster.Ensemble(name); ok {
-				ctx, cancel := context.WithTimeout(ctx, connectTime)
-				defer cancel()
-				_ = e.Connect(ctx) // the console shows what happened
-			}
-		},
-	})
+	visit := loginpages.Visit{Server: name, Client: access.NameFrom(r.Context()), Back: console.Prefix + "/"}
+	if p.of.Console != nil || p.of.logins.Kind(name) == loginpages.Shared { // not after the login of one client
+		visit.Done = func(ctx context.Context) { p.connectAfterLogin(ctx, name) }
+	}
+	return p.of.logins.Open(w, r, visit)
+}
+
+// connectAfterLogin connects a server that waits for the login of the gateway. It does not
+// revive one that an operator has parked.
+func (p *consoleParts) connectAfterLogin(ctx context.Context, name string) {
+	e, ok := p.of.Assembly.Roster.Ensemble(name)
+	if !ok || e.Snapshot().State != ensemble.NeedsLogin {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	_ = e.Connect(ctx) // the console shows what happened
 }
 
 // connectTime bounds how long a page waits for the connection after a login.
