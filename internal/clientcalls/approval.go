@@ -80,7 +80,7 @@ func (g *Gate) newApproval(ctx context.Context, rules *Rules, demand Demand, cal
 		a.store = history.NewMemory()
 	}
 	identity := access.IdentityFrom(ctx)
-	a.owner = OwnerPrefix + cmp.Or(identity, "anyone")
+	a.owner = ownerOf(identity)
 	a.bound = digest(identity, a.client, call.Item.Ensemble, address, def.Name)
 	sum := sha256.Sum256([]byte(digest(a.bound, a.sealed, string(arguments))))
 	a.id = "ask-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:20])

@@ -3,6 +3,7 @@
 package clientcalls
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strings"
@@ -113,5 +114,18 @@ const OwnerPrefix = "approval-"
 func IsApproval(info history.Info) bool {
 	return strings.HasPrefix(info.Owner, OwnerPrefix) || info.Owner == "" && approvalID.MatchString(info.ID)
 }
+
+// MayBeOwn reports whether a client made the call of an approval, by its identity or its name
+// ([access.IdentityFrom], [access.NameFrom]), or whether nobody knows who made it: a client has
+// several identities if it comes with and without a certificate, or with other claims.
+func MayBeOwn(info history.Info, identity, name string) bool {
+	return info.Owner == "" || info.Owner == ownerOf(identity) || name != "" && strings.HasPrefix(info.Title, callsOf(name))
+}
+
+// ownerOf returns the owner of the approvals of a client.
+func ownerOf(identity string) string { return OwnerPrefix + cmp.Or(identity, "anyone") }
+
+// callsOf begins the titles of the approvals of a client.
+func callsOf(name string) string { return cmp.Or(name, "a client") + " calls " }
 
 var approvalID = regexp.MustCompile("^ask-[a-z2-7]{20}$")

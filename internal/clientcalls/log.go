@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -127,7 +126,7 @@ func (a *approval) propose(ctx context.Context, s *state, ended []canister.Canis
 }
 
 func (a *approval) title() string {
-	return fmt.Sprintf("%s calls %s", cmp.Or(a.client, "a client"), approvals.Name(a.ask))
+	return callsOf(a.client) + approvals.Name(a.ask)
 }
 
 // describe sets the owner and the title of the approval, again if the process that proposed

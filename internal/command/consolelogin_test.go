@@ -3,6 +3,7 @@
 package command
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -143,6 +144,40 @@ func TestOwnLoginRevivesNothing(t *testing.T) {
 	}
 	if _, text := ben.read(ben.browser.Get(console + "/")); !strings.Contains(text, ">parked<") {
 		t.Error("the login of a client has revived the server that an operator parked")
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}
+
+// TestNoOwnApproval: a client that a rule names does not approve its own call with its one token.
+func TestNoOwnApproval(t *testing.T) {
+	g := serve(t, true, "--config", file(t, fmt.Sprintf("[mcp.s2]\nurl = %q\n", echoing(t, 2))+historyTable+`
+[serve]
+http = "127.0.0.1:0"
+watch = false
+console = "answer"
+[[serve.clients]]
+name = "ada"
+token = "`+adasToken+`"
+[[serve.rules]]
+action = "ask"
+ensembles = ["s2"]
+read_only = false
+who = "ada"
+`))
+	said := called(t, g.connect(adasToken), "s2__write", "{}")
+	approval := regexp.MustCompile("ask-[a-z2-7]{20}").FindString(said)
+	if !strings.HasPrefix(said, "CONFLICT") || approval == "" {
+		t.Fatal(said)
+	}
+	ada := newVisitor(t)
+	console, _ := ada.intoConsole(g, adasToken)
+	_, text := ada.read(ada.browser.Get(console + "/waiting"))
+	if !strings.Contains(text, approval) || !strings.Contains(text, "A client does not approve its own calls.") || strings.Contains(text, `name="verdict"`) {
+		t.Errorf("the page of what waits:\n%s", text)
+	}
+	if said := called(t, g.connect(adasToken), "s2__write", "{}"); !strings.HasPrefix(said, "CONFLICT") {
+		t.Errorf("the call was made: %s", said)
 	}
 	g.signal(os.Interrupt)
 	g.ends(exit.Done)

@@ -46,6 +46,8 @@ type Caller struct {
 	Name  string // for the audit, and as the author of answers
 	Owner string // of the person's conversations, as the store names it
 	Role  Role
+	// Identity is that of the person as a client: whose calls are the own ones.
+	Identity string
 }
 
 // Options are the parts of a program that a console shows. Functions may be called
@@ -282,7 +284,7 @@ func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (histo
 // waitsFor reports whether the call of a client waits for a person.
 func (c *Console) waitsFor(ctx context.Context, p *person, info history.Info) bool {
 	one := unfinished{Info: info}
-	return p.decides() && clientcalls.IsApproval(info) && c.readEnd(ctx, &one) == nil && one.names(p)
+	return p.canBeNamed() && clientcalls.IsApproval(info) && c.readEnd(ctx, &one) == nil && p.isNamed(&one)
 }
 
 // cost returns the cost of an exchange, if the model has a price.

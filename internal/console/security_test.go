@@ -315,3 +315,49 @@ func TestWhoMayAnswer(t *testing.T) {
 		}
 	}
 }
+
+// asking returns the canisters of a call with a number that waits until somebody answers.
+func asking(conversation, who, number, arguments string) []canister.Canister {
+	head := func(id string) canister.Head { return canister.Head{ID: id + number, Time: time.Now()} }
+	return []canister.Canister{
+		canister.User{Head: head("u"), Content: canister.Texts("Do it.")},
+		canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations},
+		canister.Invocation{Head: head("i"), Message: "a" + number, CallID: "1", Name: "local__edit_file", Arguments: arguments},
+		canister.Wait{Head: head("w"), For: canister.WaitApproval, Invocation: "i" + number, Deadline: time.Now().Add(time.Hour), Who: who,
+			Conversation: conversation, Arguments: arguments},
+	}
+}
+
+// Nobody below an operator approves a call of their own, even if the rule names them, and also if
+// the call came with another identity of theirs or nobody knows whose it is.
+func TestOwnCalls(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	ada, ops := s.Login(t, consolestage.Ada), s.Login(t, consolestage.Ops)
+	for id, c := range map[string]struct {
+		owner, title string
+		by           *consolestage.Person
+		who          string
+		may          bool
+	}{
+		"ask-of-zoe":               {"approval-zoe", "zoe calls local__edit_file", ada, "ada", true},
+		"ask-own":                  {"approval-ada", "", ada, "ada", false},
+		"ask-another-identity":     {"approval-ada-by-certificate", "ada calls local__edit_file", ada, "ada", false},
+		"ask-aaaaaaaaaaaaaaaaaaaa": {"", "", ada, "ada", false},
+		"ask-of-ops":               {"approval-ops", "ops calls local__edit_file", ops, "ops", true},
+	} {
+		stored(t, s.Store, id, c.owner, asking(id, c.who, "1", "{}")...)
+		if err := s.Store.Describe(t.Context(), id, history.Change{Title: &c.title}); err != nil {
+			t.Fatal(err)
+		}
+		const why = "A client does not approve its own calls."
+		page := c.by.Get("/conversations/" + id).Text
+		if strings.Contains(page, `action="/console/waiting/`) != c.may || strings.Contains(page, why) == c.may {
+			t.Errorf("%s: has a form: %t", id, !c.may)
+		}
+		c.by.Post("/waiting/"+id+"/w1", "verdict", "allow")
+		info, err := s.Store.Info(t.Context(), id)
+		if err != nil || (info.Length > 4) != c.may {
+			t.Errorf("%s: the log has %d canisters after the answer, %v", id, info.Length, err)
+		}
+	}
+}

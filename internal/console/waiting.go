@@ -46,7 +46,7 @@ func (c waitPages) unfinishedOf(ctx context.Context, p *person) (all []unfinishe
 		for info, failed := range c.console.Store.List(ctx, history.Filter{Open: true, Limit: maxWaiting, Owner: owner}) {
 			one := unfinished{Info: info}
 			if failed == nil && keep(&one) {
-				if failed = c.console.readEnd(ctx, &one); failed == nil && (p.sees(info) || one.names(p)) {
+				if failed = c.console.readEnd(ctx, &one); failed == nil && (p.sees(info) || p.isNamed(&one)) {
 					all = append(all, one)
 				}
 			}
@@ -61,7 +61,7 @@ func (c waitPages) unfinishedOf(ctx context.Context, p *person) (all []unfinishe
 		scan("", anyone)
 		return all, err
 	}
-	if p.decides() {
+	if p.canBeNamed() {
 		scan("", func(one *unfinished) bool { return clientcalls.IsApproval(one.Info) })
 	}
 	if p.Owner != "" {
@@ -79,13 +79,14 @@ func (c *Console) readEnd(ctx context.Context, one *unfinished) error {
 	return err
 }
 
-// decides reports whether a rule can name the person as the one who decides about calls of
-// others.
-func (p *person) decides() bool { return p.Role >= Answer && p.Name != "" }
+// canBeNamed reports whether a rule can name the person as the one who decides about calls of
+// clients.
+func (p *person) canBeNamed() bool { return p.Role >= Answer && p.Name != "" }
 
-// names reports whether a person is named to decide about the call of a client.
-func (u *unfinished) names(p *person) bool {
-	return p.decides() && clientcalls.IsApproval(u.Info) && slices.ContainsFunc(u.open, func(wait canister.Wait) bool { return wait.Who == p.Name })
+// isNamed reports whether the person is named to decide about the call of a client. That can be
+// an own call, which the person sees and may not answer.
+func (p *person) isNamed(by *unfinished) bool {
+	return p.canBeNamed() && clientcalls.IsApproval(by.Info) && slices.ContainsFunc(by.open, func(wait canister.Wait) bool { return wait.Who == p.Name })
 }
 
 func (c waitPages) waitingPage(w http.ResponseWriter, r *http.Request, p *person) {
@@ -110,8 +111,12 @@ func mayAnswer(p *person, info history.Info, wait canister.Wait) string {
 		return "Your role does not permit answers."
 	case wait.Who != "" && wait.Who != p.Name:
 		return "Only " + wait.Who + " may answer."
-	case clientcalls.IsApproval(info) && p.Role < Operate && wait.Who == "":
+	case !clientcalls.IsApproval(info) || p.Role >= Operate:
+		return ""
+	case wait.Who == "":
 		return "An operator answers: a client does not approve its own calls."
+	case clientcalls.MayBeOwn(info, p.Identity, p.Name):
+		return "A client does not approve its own calls. The rule that asks has to name somebody else."
 	}
 	return ""
 }

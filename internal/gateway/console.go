@@ -159,7 +159,7 @@ func (p *consoleParts) caller(ctx context.Context) (who console.Caller, err erro
 		}
 		return who, nil
 	}
-	who = console.Caller{Name: access.NameFrom(ctx), Role: roleOf(p.servers.settings.Load(), access.MeasuredFrom(ctx))}
+	who = console.Caller{Name: access.NameFrom(ctx), Role: roleOf(p.servers.settings.Load(), access.MeasuredFrom(ctx)), Identity: access.IdentityFrom(ctx)}
 	if p.of.store == nil {
 		return who, nil
 	}

@@ -219,7 +219,7 @@ func later(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, erro
 
 func caller(ctx context.Context) (console.Caller, error) {
 	name := access.MeasuredFrom(ctx)
-	return console.Caller{Name: name, Owner: "owner-" + name, Role: roles[name]}, nil
+	return console.Caller{Name: name, Owner: "owner-" + name, Role: roles[name], Identity: name}, nil
 }
 
 // Person is someone with a browser that runs no scripts.
