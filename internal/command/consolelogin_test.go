@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
@@ -115,6 +116,62 @@ func TestOwnLoginFromTheConsole(t *testing.T) {
 	}
 	if said := called(t, g.connect(bensToken), "notes__write", "{}"); !strings.HasPrefix(said, "UNAUTHORIZED: ") {
 		t.Errorf("a call of another client: %s", said)
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}
+
+// sharedLogin is a configuration of the server notes, with more in its table oauth, where the
+// gateway logs in, and of the client ada with a role at the console.
+func sharedLogin(resource, more, role string) string {
+	return "[mcp.notes]\nurl = \"" + resource + "\"\n[mcp.notes.oauth]\n" + more + `
+[serve]
+http = "127.0.0.1:0"
+watch = false
+[[serve.clients]]
+name = "ada"
+token = "` + adasToken + `"
+console = "` + role + `"
+`
+}
+
+// rewrite replaces the text of a file.
+func rewrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLoginOfAFormerOperator: an operator who may not use the console any more cannot go on with
+// a login of the gateway.
+func TestLoginOfAFormerOperator(t *testing.T) {
+	asked, resource := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
+	path := file(t, sharedLogin(resource, "", "operate"))
+	g := serve(t, true, "--config", path)
+	ada := newVisitor(t)
+	console, form := ada.intoConsole(g, adasToken)
+	page, callback := ada.opensLogin(console, form), ""
+	ada.browser.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if r.URL.Path == "/login/callback" {
+			callback = r.URL.String()
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	ada.read(ada.browser.PostForm(page, nil))
+	rewrite(t, path, sharedLogin(resource, "", "off"))
+	g.signal(syscall.SIGHUP)
+	waitFor(t, "the demotion", func() bool {
+		status, _ := ada.read(ada.browser.PostForm(console+"/ensembles/notes/login", url.Values{"form_token": {form}}))
+		return status == http.StatusForbidden
+	})
+	if status, text := ada.read(ada.browser.Get(callback)); status != http.StatusForbidden || asked.Count("/token authorization_code") != 0 {
+		t.Errorf("a former operator after the login: %d %s", status, text)
+	}
+	status, text := ada.read(ada.browser.PostForm(page, nil))
+	if status != http.StatusForbidden || !strings.Contains(text, "your rights have changed") {
+		t.Errorf("a former operator at the page of the login: %d %s", status, text)
 	}
 	g.signal(os.Interrupt)
 	g.ends(exit.Done)

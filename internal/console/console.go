@@ -82,10 +82,11 @@ type Options struct {
 	// Pins returns the files of pinned tools.
 	Pins func() []*pins.File
 	// Login returns whose login an ensemble has, and OpenLogin begins one for the person of a
-	// request: it returns the path of the page where it goes on. Both may be nil. LoginCommand
-	// returns the command that logs the program in at an ensemble.
+	// request: it returns the path of the page where it goes on. That page calls may, whose
+	// error says that the person may not log in any more. Both may be nil. LoginCommand returns
+	// the command that logs the program in at an ensemble.
 	Login        func(ensemble string) loginpages.Kind
-	OpenLogin    func(w http.ResponseWriter, r *http.Request, ensemble string) (path string, err error)
+	OpenLogin    func(w http.ResponseWriter, r *http.Request, ensemble string, may func() error) (path string, err error)
 	LoginCommand func(ensemble string) string
 	// Reload reads the configuration again and says what changed; nil if it cannot.
 	Reload func(context.Context) (string, error)

@@ -206,7 +206,7 @@ func (c serverPages) openLogin(w http.ResponseWriter, r *http.Request, p *person
 		c.console.refuse(w, r, http.StatusForbidden, "You cannot log in at this server here.")
 		return
 	}
-	path, err := c.console.OpenLogin(w, r, name)
+	path, err := c.console.OpenLogin(w, r, name, c.stillMayLogin(r, p, name))
 	c.console.record(r, p, "open_login", "", err, "ensemble", name)
 	if err != nil {
 		c.console.back(w, r, p, "/", "", err)
@@ -214,6 +214,34 @@ func (c serverPages) openLogin(w http.ResponseWriter, r *http.Request, p *person
 	}
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
+
+// stillMayLogin returns a function that checks the token, the session and the rights of a person
+// again, for a login at an ensemble that the request began.
+func (c serverPages) stillMayLogin(r *http.Request, p *person, name string) func() error {
+	r = r.Clone(context.WithoutCancel(r.Context()))
+	r.Method, r.Body, r.ContentLength = http.MethodGet, http.NoBody, 0
+	return func() error {
+		checked, may := false, false
+		valid := c.console.withToken(discarded{}, r, p.session.token, func(_ http.ResponseWriter, r *http.Request) {
+			caller, ok := c.console.callerOf(r, p.session)
+			checked, may = true, ok && c.console.sessions.isOpen(r, p.session) && c.mayLogin(&person{Caller: caller}, name)
+		})
+		switch {
+		case valid && !checked:
+			return errors.New("your rights cannot be checked at the moment")
+		case !may:
+			return errSessionEnded
+		}
+		return nil
+	}
+}
+
+// discarded is a response that nobody reads.
+type discarded struct{}
+
+func (discarded) Header() http.Header         { return http.Header{} }
+func (discarded) Write(b []byte) (int, error) { return len(b), nil }
+func (discarded) WriteHeader(int)             {}
 
 // changeEnsemble connects, disconnects, restarts, parks or lists an ensemble.
 func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *person) {

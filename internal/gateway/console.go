@@ -108,9 +108,9 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 	return o, p.openPins()
 }
 
-// openLogin begins the login of a person at a server.
-func (p *consoleParts) openLogin(w http.ResponseWriter, r *http.Request, name string) (path string, err error) {
-	visit := loginpages.Visit{Server: name, Client: access.NameFrom(r.Context()), Back: console.Prefix + "/"}
+// openLogin begins the login of a person at a server, who goes on as long as may returns nil.
+func (p *consoleParts) openLogin(w http.ResponseWriter, r *http.Request, name string, may func() error) (path string, err error) {
+	visit := loginpages.Visit{Server: name, Client: access.NameFrom(r.Context()), Back: console.Prefix + "/", May: may}
 	if p.of.Console != nil || p.of.logins.Kind(name) == loginpages.Shared { // not after the login of one client
 		visit.Done = func(ctx context.Context) { p.connectAfterLogin(ctx, name) }
 	}

@@ -54,13 +54,16 @@ func (p *Pages) Kind(server string) Kind {
 type Visit struct {
 	Server, Client string // as in [Request]
 	Back           string // the path of the page to go back to
+	// May returns an error if the person may not log in there any more. It is called before the
+	// login begins and before it is stored; may be nil.
+	May func() error
 	// Done is called when the login was stored; may be nil.
 	Done func(context.Context)
 }
 
 // Open begins the login of the person whose request it is, and returns the path of its page.
-// The response makes their browser known. For a server of the kind [Shared], the caller must
-// check before that the person may log the gateway in.
+// The response makes their browser known. The caller must check before that the
+// person may do so, and give Visit.May for later.
 func (p *Pages) Open(w http.ResponseWriter, r *http.Request, v Visit) (path string, err error) {
 	p.mu.Lock()
 	server := p.servers[v.Server]

@@ -133,6 +133,9 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, a *attempt) {
 		}
 		p.remember(w, a.request.Identity)
 	}
+	if !p.may(w, a) {
+		return
+	}
 	redirect, err := p.begin(r.Context(), a)
 	if err != nil {
 		p.log.Warn("a login could not begin", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.Error(err))
@@ -216,12 +219,29 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 		p.show(w, http.StatusForbidden, notice{Title: "Another browser", Text: "The login was begun in another browser, so it was not completed. If you did not begin it, close this page."})
 		return
 	}
+	if !p.may(w, a) {
+		return
+	}
 	if err := p.finish(r.Context(), a, query); err != nil {
 		p.log.Warn("a login failed", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.Error(err))
 		p.show(w, http.StatusBadGateway, notice{Title: "It did not work", Text: "The login at " + a.request.Server + " failed: " + err.Error() + ". Open the link again to try once more."})
 		return
 	}
 	p.show(w, http.StatusOK, p.completed(r.Context(), a))
+}
+
+// may reports whether the person of an attempt still may log in, and otherwise says so.
+func (p *Pages) may(w http.ResponseWriter, a *attempt) bool {
+	v := a.request.visit
+	if v == nil || v.May == nil {
+		return true
+	}
+	err := v.May()
+	if err != nil {
+		p.log.Warn("a login was refused", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.Error(err))
+		p.show(w, http.StatusForbidden, notice{Title: "Refused", Text: "You cannot log in at " + a.request.Server + " here: " + err.Error() + ".", Back: v.Back})
+	}
+	return err == nil
 }
 
 // completed returns the page after a login.
