@@ -149,3 +149,70 @@ func TestListsReadLittle(t *testing.T) {
 		}
 	}
 }
+
+// timed is a store whose clock goes on by a millisecond for each conversation that is read.
+type timed struct {
+	history.Store
+	begin time.Time
+	reads atomic.Int64
+}
+
+func (s *timed) now() time.Time { return s.begin.Add(time.Duration(s.reads.Load()) * time.Millisecond) }
+
+func (s *timed) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
+	s.reads.Add(1)
+	return s.Store.Read(ctx, conversation, after)
+}
+
+const notComplete = "This list is not complete"
+
+// Approvals that others decide about do not hide what waits for a person.
+func TestApprovalsOfOthers(t *testing.T) {
+	store := &timed{Store: history.NewMemory(), begin: time.Now()}
+	ada := consolestage.Start(t, consolestage.Options{Store: store, Patience: -1, Now: store.now}).Login(t, consolestage.Ada)
+	for i := range 4 {
+		id := fmt.Sprintf("mine-%d", i)
+		stored(t, store, id, "owner-ada", asking(id, "", "1", "{}")...)
+	}
+	for _, path := range []string{"/waiting", "/"} {
+		if strings.Contains(ada.Get(path).Text, notComplete) {
+			t.Errorf("%s: four waits are too many", path)
+		}
+	}
+	for i := range 100 {
+		id := fmt.Sprintf("ask-%d", i)
+		stored(t, store, id, "approval-eve", asking(id, "zed", "1", "{}")...)
+	}
+	for _, path := range []string{"/waiting", "/"} {
+		page := ada.Get(path).Text
+		if n := strings.Count(page, `href="/console/conversations/mine-`); n != 4 || !strings.Contains(page, notComplete) {
+			t.Errorf("%s shows %d of the 4 conversations that wait, and says that there are more: %t", path, n, strings.Contains(page, notComplete))
+		}
+	}
+}
+
+// Unfinished conversations of one client do not hide approvals from those who decide, be they
+// named or operators.
+func TestApprovalsAmongMany(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	for id, who := range map[string]string{"ask-ada": "ada", "ask-any": ""} {
+		stored(t, s.Store, id, "approval-zoe", asking(id, who, "1", "{}")...)
+	}
+	for i := range 501 {
+		stored(t, s.Store, fmt.Sprintf("e-%d", i), "owner-eve", canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("x")})
+	}
+	for token, want := range map[string]struct {
+		ids string
+		cut bool
+	}{consolestage.Ada: {"ask-ada", false}, consolestage.Ops: {"ask-ada ask-any", true}} {
+		page := s.Login(t, token).Get("/waiting").Text
+		for _, id := range strings.Fields(want.ids) {
+			if !strings.Contains(page, "/console/conversations/"+id) {
+				t.Errorf("the page lacks %s, which waits for %s", id, token)
+			}
+		}
+		if strings.Contains(page, notComplete) != want.cut {
+			t.Errorf("to %s the page says that there are more: %t", token, !want.cut)
+		}
+	}
+}

@@ -27,10 +27,10 @@ const changeTime = 20 * time.Second
 
 // nowPage shows what waits and what runs, the state of each server, and the budgets.
 func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) {
-	all, err := waitPages(c).unfinishedOf(r.Context(), p)
+	found := waitPages(c).unfinishedOf(r.Context(), p)
 	var waiting, running []part
-	for i := range all {
-		one := &all[i]
+	for i := range found.all {
+		one := &found.all[i]
 		for _, wait := range one.open {
 			waiting = append(waiting, c.waitLine(p, one, wait))
 		}
@@ -40,11 +40,11 @@ func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) 
 		}
 	}
 	list := func(title, none string, items []part) part {
-		return el("section", el("h2", text(title)), when(len(items) == 0, el("p", text(none))), when(len(items) > 0, el("ol", group(class("list"), group(items...)))))
+		return el("section", el("h2", text(title)), when(len(items) == 0 && !found.cut, el("p", text(none))), when(len(items) > 0, el("ol", group(class("list"), group(items...)))))
 	}
 	c.console.showCurrent(w, p, "Now",
 		el("h1", text("Now")),
-		when(err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(err)))),
+		found.notices(),
 		list("Waiting for an answer", "Nothing waits for an answer.", waiting),
 		list("Running", "No turn is running.", running),
 		c.ensembles(p), c.budgets(r.Context()),

@@ -22,10 +22,12 @@ import (
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/forms"
+	"github.com/consort-go/consort/internal/listpage"
 	"github.com/consort-go/consort/internal/rendering"
 )
 
-// maxWaiting bounds how many unfinished conversations the page of waits looks at.
+// maxWaiting bounds how many unfinished conversations of a kind the page of waits looks at: the own
+// ones, the approvals, and those that only an operator sees.
 const maxWaiting = 500
 
 // unfinished is a conversation whose turn is not over, with its end.
@@ -35,39 +37,89 @@ type unfinished struct {
 	open      []canister.Wait
 }
 
-// unfinishedOf returns the conversations of a person whose turn is not over, the latest first,
-// and before them the calls of others that wait for this person.
-func (c waitPages) unfinishedOf(ctx context.Context, p *person) (all []unfinished, err error) {
+// unfinishedList has the conversations of a person whose turn is not over.
+type unfinishedList struct {
+	console *Console
+	person  *person
+	all     []unfinished
+	read    map[string]bool // IDs
+	cut     bool            // there are others, which were not read
+	err     error           // about conversations that cannot be read
+}
+
+// unfinishedOf returns the conversations that a person sees whose turn is not over: the approvals
+// of calls first, and the latest first. The own ones are read first. No kind takes the time or the
+// places of another.
+func (c waitPages) unfinishedOf(ctx context.Context, p *person) *unfinishedList {
+	list := &unfinishedList{console: c.console, person: p, read: map[string]bool{}}
 	if c.console.Store == nil {
-		return nil, nil
+		return list
 	}
-	ends := c.console.Now().Add(c.console.within(scanTime))
-	scan := func(owner string, keep func(*unfinished) bool) {
-		for info, failed := range c.console.Store.List(ctx, history.Filter{Open: true, Limit: maxWaiting, Owner: owner}) {
-			one := unfinished{Info: info}
-			if failed == nil && keep(&one) {
-				if failed = c.console.readEnd(ctx, &one); failed == nil && (p.sees(info) || p.isNamed(&one)) {
-					all = append(all, one)
-				}
+	anyone := func(history.Info) bool { return true }
+	if p.Owner != "" {
+		list.scan(ctx, p.Owner, anyone)
+	}
+	if p.Role >= Operate || p.canBeNamed() {
+		list.scan(ctx, "", clientcalls.IsApproval)
+	}
+	if p.Role >= Operate {
+		list.scan(ctx, "", anyone)
+	}
+	slices.SortFunc(list.all, func(a, b unfinished) int {
+		if first := clientcalls.IsApproval(a.Info); first != clientcalls.IsApproval(b.Info) {
+			return map[bool]int{true: -1, false: 1}[first]
+		}
+		return a.Compare(b.Info)
+	})
+	return list
+}
+
+// scan adds the unfinished conversations of an owner, or of all if it is empty, that keep accepts
+// and the person sees. It looks at one at least, and stops when its time is over.
+func (l *unfinishedList) scan(ctx context.Context, owner string, keep func(history.Info) bool) {
+	ends := l.console.Now().Add(l.console.within(scanTime))
+	isOver := func() bool { return l.console.Now().After(ends) }
+	at, isLast, n := listpage.Place{}, false, 0
+	for !isLast && ctx.Err() == nil {
+		var batch []history.Info
+		var err error
+		batch, isLast, err = listpage.Read(ctx, l.console.Store, history.Filter{Open: true, Owner: owner}, at, batchSize, nil)
+		l.err = cmp.Or(l.err, err)
+		for _, info := range batch {
+			at = listpage.After(info)
+			if l.read[info.ID] || !keep(info) {
+				continue
 			}
-			err = cmp.Or(failed, err)
-			if c.console.Now().After(ends) {
-				break
+			if n == maxWaiting || n > 0 && isOver() {
+				l.cut = true
+				return
 			}
+			n++
+			l.add(ctx, info)
+		}
+		if !isLast && isOver() {
+			l.cut = true
+			return
 		}
 	}
-	anyone := func(*unfinished) bool { return true }
-	if p.Role >= Operate {
-		scan("", anyone)
-		return all, err
+}
+
+// add reads the end of a conversation, and adds it if the person sees it.
+func (l *unfinishedList) add(ctx context.Context, info history.Info) {
+	l.read[info.ID] = true
+	one := unfinished{Info: info}
+	if err := l.console.readEnd(ctx, &one); err != nil {
+		l.err = cmp.Or(l.err, err)
+	} else if l.person.sees(info) || l.person.isNamed(&one) {
+		l.all = append(l.all, one)
 	}
-	if p.canBeNamed() {
-		scan("", func(one *unfinished) bool { return clientcalls.IsApproval(one.Info) })
-	}
-	if p.Owner != "" {
-		scan(p.Owner, anyone)
-	}
-	return all, err
+}
+
+// notices says what is missing in the list.
+func (l *unfinishedList) notices() part {
+	return group(
+		when(l.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+l.console.redacted(l.err)))),
+		when(l.cut, el("p", class("notice"), text("This list is not complete: there are more unfinished conversations than this page can read."))))
 }
 
 // readEnd reads the end of a conversation.
@@ -90,9 +142,9 @@ func (p *person) isNamed(by *unfinished) bool {
 }
 
 func (c waitPages) waitingPage(w http.ResponseWriter, r *http.Request, p *person) {
-	all, err := c.unfinishedOf(r.Context(), p)
+	list := c.unfinishedOf(r.Context(), p)
 	var items []part
-	for _, one := range all {
+	for _, one := range list.all {
 		for _, wait := range one.open {
 			items = append(items, c.waitItem(r.Context(), p, one.Info, wait, one.canisters))
 		}
@@ -100,8 +152,7 @@ func (c waitPages) waitingPage(w http.ResponseWriter, r *http.Request, p *person
 	c.console.showCurrent(w, p, "Waiting",
 		el("h1", text("Waiting")),
 		el("p", class("faint"), text("Calls that need an approval, questions of tools, and calls with an unknown outcome.")),
-		when(err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(err)))),
-		when(len(items) == 0, el("p", text("Nothing waits."))), group(items...))
+		list.notices(), when(len(items) == 0 && !list.cut, el("p", text("Nothing waits."))), group(items...))
 }
 
 // mayAnswer returns why a person may not answer a wait; empty if the person may.
