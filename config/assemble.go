@@ -83,6 +83,7 @@ type AssembleOptions struct {
 	// loggedIn is called with the login at each server.
 	loggedIn   func(server string, client *login.Client)
 	loginPages *loginpages.Pages
+	logsIn     map[string]loginpages.Server // where people log in; see [Assembly].logsIn
 }
 
 // Assembly holds the parts built from a configuration. Each part may be used without the
@@ -135,6 +136,8 @@ type Assembly struct {
 	servers   []named              // without the disabled ones
 	former    []named              // of the assembly before
 	shared    *shared
+
+	logsIn map[string]loginpages.Server // by name, of servers; not changed after the assembly is complete
 }
 
 // Assemble builds the model, the roster and the conversation options from a
@@ -232,6 +235,8 @@ func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) 
 func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	ensembles := slices.Clone(o.Ensembles)
 	o.pinned, o.loggedIn, o.loginPages = map[string]*pins.File{}, a.shared.loggedIn, a.shared.pages
+	a.logsIn = map[string]loginpages.Server{}
+	o.logsIn = a.logsIn
 	if o.Previous == nil && config.ConcurrentStarts > 0 {
 		a.shared.starts = &ensemble.Starts{Limit: config.ConcurrentStarts}
 	}
@@ -240,6 +245,8 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 		e, err := o.Previous.unchanged(server), error(nil)
 		if e == nil {
 			e, err = server.ensemble(o, a.shared.starts)
+		} else if with, ok := o.Previous.logsIn[e.Name()]; ok {
+			a.logsIn[e.Name()] = with
 		}
 		if err != nil {
 			errs = append(errs, &grammar.KeyError{Key: server.path(), Origin: server.origin(), Err: err})

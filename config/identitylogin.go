@@ -39,7 +39,7 @@ func (o *AssembleOptions) perIdentity(shared ensemble.Source, open openFunc, opt
 		}
 		return client.Begin(ctx, callback)
 	}
-	o.loginPages.Add(options.Server, loginpages.Own, begin)
+	o.logsIn[options.Server] = loginpages.Server{Kind: loginpages.Own, Begin: begin}
 	return identityconn.Source(shared, &identityconn.Options{
 		Server: options.Server, Identity: o.identityOf,
 		Open: func(_ context.Context, identity string) (ensemble.Source, func(), error) {
@@ -133,6 +133,12 @@ func (s *shared) newLoginPages(o *AssembleOptions) *loginpages.Pages {
 			s.loggingIn.Lock()
 			defer s.loggingIn.Unlock()
 			return s.pagesAt
+		},
+		Servers: func() map[string]loginpages.Server {
+			if newest := s.latest.Load(); newest != nil {
+				return newest.logsIn
+			}
+			return nil
 		},
 		SignsIn: func() bool { return s.latest.Load().signsIn() },
 		SignIn: func(ctx context.Context, callback string) (*login.Redirect, error) {

@@ -207,9 +207,10 @@ func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, 
 	}
 	o.loggedIn(client.Server, logins)
 	if s.OAuth.StoresLogins() {
-		o.loginPages.Add(client.Server, loginpages.Shared, func(ctx context.Context, _, callback string) (*login.Redirect, error) {
+		begin := func(ctx context.Context, _, callback string) (*login.Redirect, error) {
 			return logins.Begin(ctx, callback)
-		})
+		}
+		o.logsIn[client.Server] = loginpages.Server{Kind: loginpages.Shared, Begin: begin}
 	}
 	shared := withLogin(open, options, with.URL, logins)
 	switch {

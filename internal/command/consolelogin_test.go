@@ -177,6 +177,61 @@ func TestLoginOfAFormerOperator(t *testing.T) {
 	g.ends(exit.Done)
 }
 
+// TestLoginAfterRejectedReload: a configuration that is rejected as a whole does not lead logins
+// to its servers.
+func TestLoginAfterRejectedReload(t *testing.T) {
+	_, resource := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
+	other, rejected := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
+	path := file(t, sharedLogin(resource, "", "operate"))
+	g := serve(t, true, "--config", path)
+	ada := newVisitor(t)
+	console, form := ada.intoConsole(g, adasToken)
+	rewrite(t, path, sharedLogin(rejected, "[mcp.bad]\nurl = \""+resource+"\"\npin = \"/\"\n", "operate"))
+	status, text := ada.read(ada.browser.PostForm(console+"/reload", url.Values{"form_token": {form}}))
+	if !strings.Contains(text, "notice failed") {
+		t.Fatalf("the reload: %d %s", status, text)
+	}
+	status, text = ada.read(ada.browser.PostForm(ada.opensLogin(console, form), nil))
+	if status != http.StatusOK || other.Count("/authorize") != 0 {
+		t.Errorf("the login at the server of a rejected configuration: %d %s", status, text)
+	}
+	if _, text = ada.read(ada.browser.Get(console + "/")); !strings.Contains(text, `<span class="state good">ready</span>`) {
+		t.Errorf("the server is not connected: %s", text)
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}
+
+// TestLoginAfterReload: the console offers a login at a server that a reload has kept, and not
+// where it has removed the table oauth.
+func TestLoginAfterReload(t *testing.T) {
+	_, resource := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
+	before := sharedLogin(resource, "per = \"identity\"\n", "operate")
+	path := file(t, before)
+	g := serve(t, true, "--config", path)
+	ada := newVisitor(t)
+	console, form := ada.intoConsole(g, adasToken)
+	for _, change := range []struct {
+		config string
+		offers bool
+	}{
+		{strings.Replace(before, "watch = false", "watch = false\nparallel = 7", 1), true},
+		{strings.Replace(sharedLogin(resource, "", "operate"), "[mcp.notes.oauth]\n", "", 1), false},
+	} {
+		rewrite(t, path, change.config)
+		_, text := ada.read(ada.browser.PostForm(console+"/reload", url.Values{"form_token": {form}}))
+		if strings.Contains(text, "notice failed") {
+			t.Errorf("the reload: %s", text)
+		}
+		_, text = ada.read(ada.browser.Get(console + "/"))
+		if offers := strings.Contains(text, "Log in for your calls"); offers != change.offers {
+			t.Errorf("after a reload with %s\nthe console offers a login: %v", change.config, offers)
+		}
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}
+
 // TestOwnLoginRevivesNothing: a client that may not connect servers logs in for its own calls
 // at a server that an operator has parked, and the server stays parked.
 func TestOwnLoginRevivesNothing(t *testing.T) {

@@ -4,6 +4,7 @@ package loginpages
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,29 +27,23 @@ const (
 // the text of a hash.
 const gateway = "the gateway itself"
 
-// known is a server with a login of people.
-type known struct {
-	kind  Kind
-	begin func(ctx context.Context, identity, callback string) (*login.Redirect, error)
+// Server is a server with a login of people.
+type Server struct {
+	Kind Kind
+	// Begin begins a login for an identity, which is empty for a server of the kind [Shared];
+	// see [login.Client.Begin].
+	Begin func(ctx context.Context, identity, callback string) (*login.Redirect, error)
 }
 
-// Add tells the pages about a server. begin begins a login for an identity, which is empty for
-// a server of the kind [Shared]. It replaces an earlier call for the same server.
-func (p *Pages) Add(server string, kind Kind, begin func(ctx context.Context, identity, callback string) (*login.Redirect, error)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.servers == nil {
-		p.servers = map[string]known{}
+func (p *Pages) server(name string) Server {
+	if p.options.Servers == nil {
+		return Server{}
 	}
-	p.servers[server] = known{kind, begin}
+	return p.options.Servers()[name]
 }
 
 // Kind returns whose login a server has.
-func (p *Pages) Kind(server string) Kind {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.servers[server].kind
-}
+func (p *Pages) Kind(server string) Kind { return p.server(server).Kind }
 
 // Visit is a login that a person begins who is known already, by a session of another page.
 type Visit struct {
@@ -65,12 +60,10 @@ type Visit struct {
 // The response makes their browser known. The caller must check before that the
 // person may do so, and give Visit.May for later.
 func (p *Pages) Open(w http.ResponseWriter, r *http.Request, v Visit) (path string, err error) {
-	p.mu.Lock()
-	server := p.servers[v.Server]
-	p.mu.Unlock()
+	kind := p.Kind(v.Server)
 	base, err := url.Parse(p.base())
 	switch {
-	case server.kind == NoLogin:
+	case kind == NoLogin:
 		return "", invoker.Failf(invoker.NotFound, "The server %q has no login of people.", v.Server)
 	case err != nil || base.Host == "":
 		return "", invoker.Failf(invoker.Unauthorized, "There is no page to log in at, because the gateway does not know its own address: set serve.resource_metadata.resource.")
@@ -78,7 +71,7 @@ func (p *Pages) Open(w http.ResponseWriter, r *http.Request, v Visit) (path stri
 		return "", invoker.Failf(invoker.Unauthorized, "The pages to log in are at %s: open this page there.", base.Scheme+"://"+base.Host)
 	}
 	identity, own := gateway, ""
-	if server.kind == Own {
+	if kind == Own {
 		id, ok := p.options.Identity(r.Context())
 		if !ok {
 			return "", invoker.Failf(invoker.Unauthorized, "The server %q has a login for each client, and this request has no client.", v.Server)
@@ -88,7 +81,11 @@ func (p *Pages) Open(w http.ResponseWriter, r *http.Request, v Visit) (path stri
 		}
 	}
 	a, err := p.attempt(&Request{Server: v.Server, Client: v.Client, Identity: identity, visit: &v, Begin: func(ctx context.Context, callback string) (*login.Redirect, error) {
-		return server.begin(ctx, own, callback)
+		server := p.server(v.Server) // a reload may have changed it
+		if server.Kind != kind {
+			return nil, fmt.Errorf("the server %q has another kind of login now", v.Server)
+		}
+		return server.Begin(ctx, own, callback)
 	}})
 	if err != nil {
 		return "", err

@@ -45,6 +45,8 @@ type Options struct {
 	// nil.
 	SignsIn func() bool
 	SignIn  func(ctx context.Context, callback string) (*login.Redirect, error)
+	// Servers returns the servers with a login of people, by their names; may be nil.
+	Servers func() map[string]Server
 	// Logger logs logins; may be nil.
 	Logger *zap.Logger
 }
@@ -56,7 +58,6 @@ type Pages struct {
 	log     *zap.Logger
 
 	mu       sync.Mutex
-	servers  map[string]known // by their names
 	attempts map[string]*attempt
 	sessions map[[sha256.Size]byte]session // by the hash of the cookie
 }
