@@ -5,6 +5,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -268,18 +269,23 @@ func (p *person) sees(info history.Info) bool {
 // info returns a conversation that a person may see. Of any other, it writes that there is
 // none, whether or not it exists.
 func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (history.Info, bool) {
-	name := r.PathValue("id")
-	if c.Store != nil && history.CheckID(name) == nil {
-		info, err := c.Store.Info(r.Context(), name)
-		if err == nil && (p.sees(info) || c.waitsFor(r.Context(), p, info)) {
-			return info, true
-		}
-		if err != nil && r.Context().Err() != nil {
-			return info, false
-		}
+	info, err := c.visible(r.Context(), p, r.PathValue("id"))
+	if err != nil && (errors.Is(err, history.ErrNotFound) || r.Context().Err() == nil) {
+		c.refuse(w, r, http.StatusNotFound, "There is no such conversation.")
 	}
-	c.refuse(w, r, http.StatusNotFound, "There is no such conversation.")
-	return history.Info{}, false
+	return info, err == nil
+}
+
+// visible returns a conversation that a person may see. Of any other, the error is
+// [history.ErrNotFound].
+func (c *Console) visible(ctx context.Context, p *person, conversation string) (info history.Info, err error) {
+	if c.Store == nil || history.CheckID(conversation) != nil {
+		return info, history.ErrNotFound
+	}
+	if info, err = c.Store.Info(ctx, conversation); err == nil && !p.sees(info) && !c.waitsFor(ctx, p, info) {
+		return history.Info{}, history.ErrNotFound
+	}
+	return info, err
 }
 
 // waitsFor reports whether the call of a client waits for a person.

@@ -18,6 +18,9 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/openstreams"
+	"github.com/consort-go/consort/invoker"
 )
 
 // alive is how often a silent stream sends a comment, so that proxies keep it open.
@@ -41,6 +44,7 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 		c.console.fail(w, r, err)
 		return
 	}
+	openstreams.Require(r.Context(), func() error { return s.maySee(r.Context()) })
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
@@ -103,10 +107,25 @@ func (s *stream) run(ctx context.Context, after httpapi.Cursor) {
 		return
 	}
 	for event, err := range s.pages.console.feedOf(s.info).Events(ctx, s.info.ID, after) {
-		if err != nil || s.event(event) != nil {
+		if err != nil || clientcalls.IsApproval(s.info) && s.maySee(ctx) != nil || s.event(event) != nil {
 			return // the page connects again
 		}
 	}
+}
+
+// maySee returns why the person may not see the conversation any longer, as the page finds it out:
+// the approval of a call is visible to the person who is named only while it waits for that person.
+func (s *stream) maySee(ctx context.Context) error {
+	if s.person.Role >= Operate {
+		return nil
+	}
+	switch _, err := s.pages.console.visible(ctx, s.person, s.info.ID); {
+	case errors.Is(err, history.ErrNotFound):
+		return errSessionEnded
+	case err != nil:
+		return &invoker.Failure{Code: invoker.Unavailable, Message: "The conversation cannot be read now.", Cause: err, Retryable: true}
+	}
+	return nil
 }
 
 // beat sends a comment now and then until ctx ends. If that fails it cancels the stream.

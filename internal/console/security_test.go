@@ -3,10 +3,12 @@
 package console_test
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -360,4 +362,45 @@ func TestOwnCalls(t *testing.T) {
 			t.Errorf("%s: the log has %d canisters after the answer, %v", id, info.Length, err)
 		}
 	}
+}
+
+// The stream of an approval ends with the right to see it: with an answer, before what comes after
+// it, and with the time to answer.
+func TestStreamOfApproval(t *testing.T) {
+	var later atomic.Int64 // hours
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load()) * time.Hour) }
+	s := consolestage.Start(t, consolestage.Options{Now: now})
+	ada := s.Login(t, consolestage.Ada)
+	open := func(id string) *http.Response {
+		stored(t, s.Store, id, "approval-eve", asking(id, "ada", "1", "{}")...)
+		response := ada.Open(http.MethodGet, "/conversations/"+id+"/live?after=1", nil, "Accept", "text/event-stream")
+		if response.StatusCode != http.StatusOK {
+			t.Fatal(response.Status)
+		}
+		return response
+	}
+	ended := func(id string, response *http.Response) string {
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Errorf("the stream of %s did not end: %v", id, err)
+		}
+		if reply := ada.Get("/conversations/" + id); reply.StatusCode != http.StatusNotFound {
+			t.Errorf("the page of %s: %s", id, reply.Status)
+		}
+		return string(text)
+	}
+	answered, expired := open("ask-answered"), open("ask-expired")
+	next := append([]canister.Canister{canister.Answer{Head: canister.Head{ID: "n1"}, Wait: "w1", Verdict: canister.VerdictDeny, By: "ada"},
+		canister.Result{Head: canister.Head{ID: "r1"}, Invocation: "i1", Code: "DENIED", Content: canister.Texts("no")}},
+		asking("ask-answered", "ops", "2", `{"path":"only-for-ops"}`)...)
+	if err := s.Store.Append(t.Context(), "ask-answered", 4, next...); err != nil {
+		t.Fatal(err)
+	}
+	if text := ended("ask-answered", answered); strings.Contains(text, "only-for-ops") {
+		t.Errorf("the stream shows what another person may see:\n%s", text)
+	}
+	later.Store(2)
+	s.MCP.SetAccess(&server.Options{Tokens: consolestage.Tokens()}) // checks all streams
+	ended("ask-expired", expired)
 }
