@@ -232,6 +232,36 @@ func TestLoginAfterReload(t *testing.T) {
 	g.ends(exit.Done)
 }
 
+// TestOwnLoginWhileCallWaits: a login that a client begins at the console leads back to it, also
+// if a call waits for a login at the same server. The call goes on.
+func TestOwnLoginWhileCallWaits(t *testing.T) {
+	_, path := ownLogins(t)
+	logIn(t, path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := serve(t, true, "--config", file(t, strings.Replace(string(text), "[serve]", "[serve]\nconsole = \"answer\"", 1)))
+	visitor := newVisitor(t)
+	console, form := visitor.intoConsole(g, adasToken)
+	page := visitor.opensLogin(console, form)
+	ada := g.visiting(adasToken, func(link string) string {
+		if page == link {
+			t.Errorf("the console leads to the page of a call")
+		}
+		status, text := visitor.read(visitor.browser.PostForm(page, nil))
+		if status != http.StatusOK || !strings.Contains(text, `href="/console/"`) || strings.Contains(text, "The call goes on") {
+			t.Errorf("after the login: %d %s", status, text)
+		}
+		return "accept"
+	})
+	if said := called(t, ada, "notes__write", "{}"); !strings.HasPrefix(said, "login ") {
+		t.Errorf("the call: %s", said)
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
+}
+
 // TestOwnLoginRevivesNothing: a client that may not connect servers logs in for its own calls
 // at a server that an operator has parked, and the server stays parked.
 func TestOwnLoginRevivesNothing(t *testing.T) {

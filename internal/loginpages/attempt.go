@@ -35,19 +35,20 @@ type Request struct {
 	Begin func(ctx context.Context, callback string) (*login.Redirect, error)
 	// Call is the call that waits; nil if no person can be asked.
 	Call *invoker.Call
-
-	visit *Visit // nil if a call needs the login
 }
 
-// attempt is one link: all calls of an identity to a server share it.
+// attempt is one link: all calls of an identity to a server share it, and all visits.
 type attempt struct {
 	id      string
 	request Request
+	kind    Kind
+	isVisit bool // the person began it; otherwise a call needs the login
 	expires time.Time
 	done    chan struct{} // closed when the login was stored, or the link is void
 	err     error         // why it is void; set before done is closed
 
 	mu        sync.Mutex
+	visit     Visit           // the last one
 	redirect  *login.Redirect // nil before the person agreed
 	proof     *signIn         // nil unless the person shows who they are at the issuer
 	wrong     int
@@ -61,7 +62,7 @@ func (p *Pages) Login(ctx context.Context, r Request) error {
 	if base == "" {
 		return invoker.Failf(invoker.Unauthorized, "The server %q needs a login of the user. There is no page to log in at, because the gateway does not know its own address: set serve.resource_metadata.resource.", r.Server)
 	}
-	a, err := p.attempt(&r)
+	a, err := p.attempt(&r, Own, nil)
 	if err != nil {
 		return err
 	}
@@ -122,8 +123,9 @@ func (a *attempt) onCompletion(told func()) {
 	}
 }
 
-// attempt returns the open attempt of an identity and a server, or a new one.
-func (p *Pages) attempt(r *Request) (*attempt, error) {
+// attempt returns the open attempt of an identity and a server, or a new one, for a call or for
+// a visit.
+func (p *Pages) attempt(r *Request, kind Kind, v *Visit) (*attempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -131,17 +133,40 @@ func (p *Pages) attempt(r *Request) (*attempt, error) {
 		switch {
 		case now.After(a.expires):
 			delete(p.attempts, id)
-		case a.request.Identity == r.Identity && a.request.Server == r.Server && a.expires.Sub(now) > attemptLifetime/3:
+		case a.isOf(r, kind) && a.isVisit == (v != nil) && a.expires.Sub(now) > attemptLifetime/3:
+			a.visited(v)
 			return a, nil
 		}
 	}
 	if len(p.attempts) >= maxAttempts {
 		return nil, invoker.UnavailableFor(time.Minute, "Too many logins are under way. The call was not made.")
 	}
-	a := &attempt{id: rand.Text(), request: *r, expires: now.Add(attemptLifetime), done: make(chan struct{})}
+	a := &attempt{id: rand.Text(), request: *r, kind: kind, isVisit: v != nil, expires: now.Add(attemptLifetime), done: make(chan struct{})}
 	a.request.Call = nil
+	a.visited(v)
 	p.attempts[a.id] = a
 	return a, nil
+}
+
+// isOf reports whether an attempt leads to the login that a request needs.
+func (a *attempt) isOf(r *Request, kind Kind) bool {
+	return a.request.Identity == r.Identity && a.request.Server == r.Server && a.kind == kind
+}
+
+// visited remembers the last visit, whose session is still open when an earlier one has ended.
+func (a *attempt) visited(v *Visit) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v != nil {
+		a.visit = *v
+	}
+}
+
+// lastVisit returns the last visit; empty for an attempt of a call.
+func (a *attempt) lastVisit() Visit {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.visit
 }
 
 // find returns an open attempt, or nil.
@@ -210,5 +235,11 @@ func (p *Pages) finish(ctx context.Context, a *attempt, query url.Values) error 
 	}
 	p.log.Info("a person has logged in", logevent.LoginByPerson, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.String("issuer", l.Issuer))
 	p.end(a, nil)
+	if a.kind == Own { // calls may wait for the same login
+		same := func(other *attempt) bool { return !other.isVisit && other.isOf(&a.request, Own) }
+		for call := p.find(same); call != nil; call = p.find(same) {
+			p.end(call, nil)
+		}
+	}
 	return nil
 }

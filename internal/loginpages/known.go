@@ -3,6 +3,7 @@
 package loginpages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -23,9 +24,9 @@ const (
 	Own                 // each client logs in
 )
 
-// gateway is the identity of a login of the gateway itself. No client has it: it is not
-// the text of a hash.
-const gateway = "the gateway itself"
+// nobody is the identity of a person who has none, such as the user of the program, for the
+// cookie. No client has it: it is not the text of a hash.
+const nobody = "a person without an identity"
 
 // Server is a server with a login of people.
 type Server struct {
@@ -70,23 +71,21 @@ func (p *Pages) Open(w http.ResponseWriter, r *http.Request, v Visit) (path stri
 	case !strings.EqualFold(r.Host, base.Host):
 		return "", invoker.Failf(invoker.Unauthorized, "The pages to log in are at %s: open this page there.", base.Scheme+"://"+base.Host)
 	}
-	identity, own := gateway, ""
-	if kind == Own {
-		id, ok := p.options.Identity(r.Context())
-		if !ok {
-			return "", invoker.Failf(invoker.Unauthorized, "The server %q has a login for each client, and this request has no client.", v.Server)
-		}
-		if own = id; id != "" { // it is empty for the user of the program, who needs a name for the cookie
-			identity = id
-		}
+	own, ok := p.options.Identity(r.Context())
+	if !ok && kind == Own {
+		return "", invoker.Failf(invoker.Unauthorized, "The server %q has a login for each client, and this request has no client.", v.Server)
 	}
-	a, err := p.attempt(&Request{Server: v.Server, Client: v.Client, Identity: identity, visit: &v, Begin: func(ctx context.Context, callback string) (*login.Redirect, error) {
+	identity := cmp.Or(own, nobody)
+	if kind == Shared {
+		own = ""
+	}
+	a, err := p.attempt(&Request{Server: v.Server, Client: v.Client, Identity: identity, Begin: func(ctx context.Context, callback string) (*login.Redirect, error) {
 		server := p.server(v.Server) // a reload may have changed it
 		if server.Kind != kind {
 			return nil, fmt.Errorf("the server %q has another kind of login now", v.Server)
 		}
 		return server.Begin(ctx, own, callback)
-	}})
+	}}, kind, &v)
 	if err != nil {
 		return "", err
 	}

@@ -151,7 +151,7 @@ func (p *Pages) signsIn() bool { return p.options.SignsIn != nil && p.options.Si
 // question returns the page of a link.
 func (p *Pages) question(a *attempt, known bool, problem string) question {
 	q := question{Server: a.request.Server, Client: a.request.Client, Known: known, SignsIn: p.signsIn(), Problem: problem}
-	q.Asked, q.Shared = a.request.visit == nil, a.request.Identity == gateway
+	q.Asked, q.Shared = !a.isVisit, a.kind == Shared
 	return q
 }
 
@@ -233,8 +233,8 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 
 // may reports whether the person of an attempt still may log in, and otherwise says so.
 func (p *Pages) may(w http.ResponseWriter, a *attempt) bool {
-	v := a.request.visit
-	if v == nil || v.May == nil {
+	v := a.lastVisit()
+	if v.May == nil {
 		return true
 	}
 	err := v.May()
@@ -248,7 +248,8 @@ func (p *Pages) may(w http.ResponseWriter, a *attempt) bool {
 // completed returns the page after a login.
 func (p *Pages) completed(ctx context.Context, a *attempt) notice {
 	n := notice{Title: "Logged in", Text: "You are logged in at " + a.request.Server + ". The call goes on. You can close this page."}
-	if v := a.request.visit; v != nil {
+	if a.isVisit {
+		v := a.lastVisit()
 		if v.Done != nil {
 			v.Done(ctx)
 		}
