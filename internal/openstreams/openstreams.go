@@ -36,6 +36,8 @@ type stream struct {
 
 	mu       sync.Mutex
 	required []func() error
+	checking bool // a goroutine runs the checks
+	again    bool // and has to run them again
 }
 
 type streamKey struct{}
@@ -85,7 +87,8 @@ func (s *Set) start() {
 	s.timer = timer
 }
 
-// Recheck checks all streams now.
+// Recheck begins to check all streams now. It does not wait: a check may ask another server,
+// and one that hangs must not hold up those of other streams.
 func (s *Set) Recheck() {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.open))
@@ -95,15 +98,33 @@ func (s *Set) Recheck() {
 	}
 }
 
+// recheck begins to check the stream; if it is being checked, it is checked once more.
 func (s *stream) recheck() {
 	s.mu.Lock()
-	required := slices.Clone(s.required)
-	s.mu.Unlock()
-	for _, check := range required {
-		if err := check(); err != nil && !isUnavailable(err) {
-			s.end(&endedError{err})
-			return
+	defer s.mu.Unlock()
+	if s.again = s.checking; s.checking {
+		return
+	}
+	s.checking = true
+	go s.check()
+}
+
+// check runs the checks until none is due.
+func (s *stream) check() {
+	for more := true; more; {
+		s.mu.Lock()
+		required := slices.Clone(s.required)
+		s.mu.Unlock()
+		for _, check := range required {
+			if err := check(); err != nil && !isUnavailable(err) {
+				s.end(&endedError{err})
+				break
+			}
 		}
+		s.mu.Lock()
+		more = s.again
+		s.checking, s.again = more, false
+		s.mu.Unlock()
 	}
 }
 

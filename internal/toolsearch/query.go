@@ -5,7 +5,6 @@ package toolsearch
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // kindOfPiece is the kind of a piece of a query.
@@ -30,6 +29,13 @@ var quotes = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '`'
 // pieces yields the parts of a query that are separated by spaces or quotation marks.
 func pieces(query string, yield func(text string, kind kindOfPiece)) {
 	start, end, in := -1, rune(0), false
+	last := map[rune]int{} // of each closing mark, so that no mark is searched for twice
+	closes := func(after int, mark rune) bool {
+		if _, known := last[mark]; !known {
+			last[mark] = strings.LastIndex(query, string(mark))
+		}
+		return last[mark] > after
+	}
 	piece := func(to int) {
 		if start >= 0 {
 			yield(query[start:to], kindOfText(query[start:to], in))
@@ -42,7 +48,7 @@ func pieces(query string, yield func(text string, kind kindOfPiece)) {
 		case in && r == end:
 			piece(i)
 			in = false
-		case !in && opens && strings.ContainsRune(query[i+utf8.RuneLen(r):], closing):
+		case !in && opens && closes(i, closing):
 			piece(i)
 			in, end = true, closing
 		case unicode.IsSpace(r):
@@ -68,13 +74,19 @@ func kindOfText(text string, inQuotes bool) kindOfPiece {
 }
 
 // questions has the words with which people begin to ask for something that exists.
-var questions = set("what which who whom whose when where how why is are was were do does did has have show tell give")
+var questions = set("what which who whom whose when where how why is are was were do does did has have")
 
 // asks reports whether a query asks for something that exists, so that a tool that changes
 // something is less likely meant.
 func asks(query string) bool {
 	query = strings.TrimSpace(query)
 	first, _, _ := strings.Cut(query, " ")
+	lower := strings.ToLower(query)
+	for _, begins := range []string{"show ", "tell me ", "tell us ", "give me ", "give us "} {
+		if strings.HasPrefix(lower, begins) {
+			return true
+		}
+	}
 	return strings.HasSuffix(query, "?") || questions[strings.ToLower(strings.TrimSuffix(first, "'s"))]
 }
 

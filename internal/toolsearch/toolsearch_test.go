@@ -115,6 +115,28 @@ func TestSynonymsCountOnce(t *testing.T) {
 }
 
 // A product's name finds its server, whether it is written as one word or as two.
+// Who gives something away asks for a change, and who says "give me" for a list.
+func TestGive(t *testing.T) {
+	members := toolsearch.New([]toolsearch.Entry{
+		{Name: "add_collaborator", Description: "Adds a collaborator to a repository with a permission", Server: "github"},
+		{Name: "list_collaborators", Description: "Lists the collaborators of a repository and their permission", Server: "github"},
+	})
+	for query, want := range map[string]int{"give bob access to the repository as collaborator": 0, "give me the collaborators of the repository": 1} {
+		if found := members.Search(query, 1); len(found) == 0 || found[0].Entry != want {
+			t.Errorf("%q finds %v", query, found)
+		}
+	}
+}
+
+// Quotation marks that are not closed are passed over, however many there are: searching for the
+// end of each would take minutes here.
+func TestLongQuery(t *testing.T) {
+	x := toolsearch.New(entries)
+	if found := x.Search(strings.Repeat("“„«", 300_000)+" delete", 1); len(found) != 1 || entries[found[0].Entry].Name != "delete_file" {
+		t.Errorf("it finds %v", found)
+	}
+}
+
 func TestJoinedWords(t *testing.T) {
 	list := []toolsearch.Entry{{Server: "argocd", Name: "sync"}, {Server: "compactdisc", Name: "sync", Description: "Writes a CD."}}
 	if found := toolsearch.New(list).Search("sync with Argo CD", 1); len(found) == 0 || found[0].Entry != 0 {

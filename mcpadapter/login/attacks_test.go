@@ -204,8 +204,9 @@ func TestPaste(t *testing.T) {
 // the way could have read the other one.
 func TestRepeatedTokens(t *testing.T) {
 	for more, refused := range map[string]bool{
-		`,"access_token":"injected"`: true, `,"Access_Token":"injected"`: true, `,"refresh_token":"a","refresh_token":"b"`: true,
-		`,"scope":"a","scope":"a b"`: true, `,"TOKEN_TYPE":"Bearer"`: true, `,"other":1,"other":2`: false, `,"nested":{"scope":"a","access_token":1}`: false,
+		`,"access_token":"injected"`: true, `,"Access_Token":"injected"`: true, `,"acceſs_token":"injected"`: true,
+		`,"refresh_token":"a","refresh_token":"b"`: true,
+		`,"scope":"a","scope":"a b"`:               true, `,"TOKEN_TYPE":"Bearer"`: true, `,"other":1,"other":2`: false, `,"nested":{"scope":"a","access_token":1}`: false,
 	} {
 		_, network := world(authserver.Behaviour{})
 		honest := network["auth.example"]

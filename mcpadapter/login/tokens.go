@@ -151,12 +151,14 @@ func repeated(raw []byte) string {
 		if err != nil || !isName || decoder.Decode(&value) != nil {
 			return ""
 		}
-		switch name = strings.ToLower(name); name {
-		case "access_token", "refresh_token", "token_type", "expires_in", "scope":
-			if seen[name] {
-				return name
+		for _, known := range []string{"access_token", "refresh_token", "token_type", "expires_in", "scope"} {
+			if !strings.EqualFold(name, known) {
+				continue
 			}
-			seen[name] = true
+			if seen[known] {
+				return known
+			}
+			seen[known] = true
 		}
 	}
 	return ""

@@ -55,7 +55,8 @@ var errAnotherCaller = errors.New("the token belongs to another caller now")
 // open adds a stream. Its context ends when its client may not have it any longer, and when the
 // caller calls end, which tells the client why.
 func (h *handler) open(ctx context.Context, w http.ResponseWriter, r *http.Request, from *caller) (of context.Context, end func()) {
-	of, remove := h.waiting.Open(ctx, func() error { return h.mayContinue(r, from) })
+	asked := r.Clone(r.Context()) // a handler may change its header
+	of, remove := h.waiting.Open(ctx, func() error { return h.mayContinue(asked, from) })
 	if h.auth.Load() != from.by { // SetAccess has not seen the stream
 		h.waiting.Recheck()
 	}

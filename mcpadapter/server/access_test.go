@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/server"
 )
@@ -138,6 +139,73 @@ func TestSetAccessWhileABodyArrives(t *testing.T) {
 			defer response.Body.Close()
 			if response.StatusCode != test.want {
 				t.Errorf("%s", response.Status)
+			}
+		})
+	}
+}
+
+// A stream is checked again with the request as it came: with the values that a handler around
+// the server gave to its context, and with its header, whatever a handler makes of it.
+func TestStreamsAreCheckedAsTheyCame(t *testing.T) {
+	type key struct{}
+	user, asked := invoker.NewTrusted[string]("user_id"), make(chan string, 8)
+	options := &server.Options{Authenticate: func(ctx context.Context, token string, _ *http.Request) (string, []invoker.Value, error) {
+		value, _ := ctx.Value(key{}).(string)
+		asked <- token + " " + value
+		return "", []invoker.Value{user.Is(value)}, nil
+	}}
+	srv := newServer(t, options, adder(t))
+	for name, handler := range map[string]http.Handler{
+		"MCP": srv.Handler(),
+		"another": srv.Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("Authorization")
+			_, _ = io.WriteString(w, "begun")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				handler.ServeHTTP(w, r.WithContext(context.WithValue(invoker.WithTrusted(r.Context(), user.Is("ada")), key{}, "ada")))
+			}))
+			defer web.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			send := func(method, session, body string) *http.Response {
+				request, err := http.NewRequestWithContext(ctx, method, web.URL, strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, value := range map[string]string{"Accept": "application/json, text/event-stream", "Content-Type": "application/json",
+					"Authorization": "Bearer token", "Mcp-Session-Id": session} {
+					request.Header.Set(name, value)
+				}
+				response, err := http.DefaultClient.Do(request)
+				if err != nil || response.StatusCode != http.StatusOK {
+					t.Fatalf("%v, %v", response, err)
+				}
+				return response
+			}
+			session := ""
+			if name == "MCP" {
+				begun := send(http.MethodPost, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
+					`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+				defer begun.Body.Close()
+				session = begun.Header.Get("Mcp-Session-Id")
+			}
+			waiting := send(http.MethodGet, session, "")
+			defer waiting.Body.Close()
+			for len(asked) > 0 {
+				<-asked
+			}
+			srv.SetAccess(options)
+			select {
+			case got := <-asked:
+				if got != "token ada" {
+					t.Errorf("it is checked with %q", got)
+				}
+			case <-time.After(mcptest.Patience):
+				t.Error("it is not checked")
 			}
 		})
 	}

@@ -209,6 +209,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 		defer context.AfterFunc(h.streaming, cancel)()
 		defer time.AfterFunc(streamTimeout, cancel).Stop()
 	}
+	asked := r // with the values of the program
 	r = r.WithContext(ctx)
 	r.Header = r.Header.Clone()
 	key := strconv.FormatUint(h.serial.Add(1), 36)
@@ -219,7 +220,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	defer deadlined.start() // for the rest of the response
 	if isStream {
 		deadlined.timeout = notificationTimeout
-		open, end := h.open(ctx, deadlined, r, from)
+		open, end := h.open(ctx, deadlined, asked, from)
 		defer end()
 		r = r.WithContext(open)
 	}

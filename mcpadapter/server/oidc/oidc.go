@@ -194,10 +194,9 @@ func describe(err error) error {
 
 // checkClaims checks the claims that package oidc leaves out.
 func checkClaims(claims map[string]json.RawMessage) error {
-	for name := range claims { // package oidc takes them in any case of letters
-		switch exact := strings.ToLower(name); exact {
-		case "iss", "sub", "aud", "exp", "nbf", "iat", "cnf":
-			if name != exact {
+	for name := range claims { // package oidc takes them in any case of letters, as encoding/json does
+		for _, exact := range []string{"iss", "sub", "aud", "exp", "nbf", "iat", "cnf"} {
+			if name != exact && strings.EqualFold(name, exact) {
 				return fmt.Errorf("the token has a claim %s, which could be taken for %s", name, exact)
 			}
 		}

@@ -191,6 +191,7 @@ func TestAttacks(t *testing.T) {
 			"aud a prefix":                  with("aud", "https://tools.example"),
 			"aud empty":                     with("aud", []string{}),
 			"aud in another case":           p.token(map[string]any{"aud": nil, "Aud": audience}),
+			"iss with a long s":             p.token(map[string]any{"iss": "https://evil.example", "iſs": issuer}),
 			"exp in another case":           p.token(map[string]any{"exp": nil, "EXP": now + 600}),
 			"iss in another case":           p.token(map[string]any{"iss": nil, "Iss": issuer}),
 			"RSA with 1024 bits":            headed(small, nil),
