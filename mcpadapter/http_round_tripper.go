@@ -24,6 +24,7 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/dpop"
 	"github.com/consort-go/consort/mcpadapter/internal/opencount"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -209,7 +210,7 @@ func (t *roundTripper) authorize(req *http.Request, resp *http.Response) error {
 		return req.Context().Err()
 	}
 	probe := (&http.Request{Header: make(http.Header)}).WithContext(req.Context())
-	if t.addToken(probe) == nil && probe.Header.Get("Authorization") != req.Header.Get("Authorization") {
+	if _, err := t.addToken(probe); err == nil && probe.Header.Get("Authorization") != req.Header.Get("Authorization") {
 		resp.Body.Close()
 		return nil
 	}
@@ -241,7 +242,8 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	for name, value := range t.headers {
 		req.Header.Set(name, value)
 	}
-	if err := t.addToken(req); err != nil {
+	prover, err := t.addToken(req)
+	if err != nil {
 		closeBody(req)
 		return nil, &authError{err}
 	}
@@ -255,6 +257,9 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	// SEP-2243: the method is also sent in a header, even for notifications.
 	if out.method != "" && req.Header.Get("Mcp-Protocol-Version") >= wire.Modern {
 		req.Header.Set("Mcp-Method", out.method)
+	}
+	if prover != nil {
+		return prover.Send(req, t.base.RoundTrip)
 	}
 	return t.base.RoundTrip(req)
 }
@@ -270,38 +275,47 @@ func (t *roundTripper) contained(req *http.Request) (resp *http.Response, err er
 	return resp, contain.Error(err)
 }
 
-func (t *roundTripper) addToken(req *http.Request) error {
+// addToken adds the token to the header. It returns the prover of the key that the token is bound
+// to; nil for a bearer token.
+func (t *roundTripper) addToken(req *http.Request) (*dpop.Prover, error) {
 	if t.token != nil {
-		token, err := t.token(req.Context())
+		ctx, prover := dpop.Expect(req.Context())
+		token, err := t.token(ctx)
 		err = contain.Error(err)
-		if err == nil && token != "" {
-			t.authorizeWith(req, token)
+		if err != nil || token == "" {
+			return nil, err
 		}
-		return err
+		return t.authorizeWith(req, token, prover()), nil
 	}
 	if t.oauth == nil {
-		return nil
+		return nil, nil
 	}
-	tokens, err := t.oauth.TokenSource(t.life)
+	ctx, prover := dpop.Expect(t.life)
+	tokens, err := t.oauth.TokenSource(ctx)
 	if err != nil || tokens == nil {
-		return err
+		return nil, err
 	}
 	token, err := tokens.Token()
 	var rejected *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &rejected) && rejected.ErrorCode == "invalid_grant":
-		return nil // RFC 6749, § 5.2: the server will answer 401, and then a new token is requested
+		return nil, nil // RFC 6749, § 5.2: the server will answer 401, and then a new token is requested
 	case err != nil:
-		return err
+		return nil, err
 	case token != nil:
-		t.authorizeWith(req, token.AccessToken)
+		return t.authorizeWith(req, token.AccessToken, prover()), nil
 	}
-	return nil
+	return nil, nil
 }
 
-func (t *roundTripper) authorizeWith(req *http.Request, token string) {
+func (t *roundTripper) authorizeWith(req *http.Request, token string, prover *dpop.Prover) *dpop.Prover {
 	t.sent.Store(token)
-	req.Header.Set("Authorization", "Bearer "+token)
+	scheme := "Bearer"
+	if prover != nil {
+		scheme = dpop.Scheme // RFC 9449, section 7.1
+	}
+	req.Header.Set("Authorization", scheme+" "+token)
+	return prover
 }
 
 // negotiated records the negotiated protocol version.

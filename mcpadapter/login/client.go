@@ -18,6 +18,8 @@ import (
 
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/mcpadapter/internal/dpop"
+	"github.com/consort-go/consort/mcpadapter/internal/jwtsign"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"go.uber.org/zap"
@@ -134,7 +136,7 @@ func New(options *Options) (*Client, error) {
 	}
 	var signer crypto.Signer
 	if o.ClientKey != "" {
-		if signer, err = parseKey(o.ClientKey); err != nil {
+		if signer, err = jwtsign.ParseKey(string(o.ClientKey)); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +178,8 @@ func (c *Client) Redact(text string) string { return c.secrets.Text(text) }
 
 // Token returns an access token that is valid as far as is known, and renews it before if
 // necessary. Its error has [ensemble.ErrNeedsLogin] in its chain if a person must log in.
-// With Machine, it returns "" until the server has asked for a token.
+// With Machine, it returns "" until the server has asked for a token. If the token is bound to
+// a key (RFC 9449), only a connection of package mcpadapter can use it.
 func (c *Client) Token(ctx context.Context) (string, error) {
 	if c.options.Machine {
 		c.mu.Lock()
@@ -190,16 +193,22 @@ func (c *Client) Token(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return string(l.AccessToken), nil
+	return string(l.AccessToken), c.wire.bind(ctx, l)
 }
 
 // TokenSource implements [auth.OAuthHandler].
 func (c *Client) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
-	token, err := c.Token(ctx)
+	expecting, prover := dpop.Expect(ctx)
+	token, err := c.Token(expecting)
 	if err != nil || token == "" {
 		return nil, err
 	}
-	return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: "Bearer"}), nil
+	kind := "Bearer"
+	if p := prover(); p != nil {
+		kind = dpop.Scheme
+		dpop.Bind(ctx, p)
+	}
+	return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: kind}), nil
 }
 
 // Authorize implements [auth.OAuthHandler]: it renews a token that the server rejected.
@@ -222,7 +231,7 @@ func (c *Client) Authorize(ctx context.Context, req *http.Request, resp *http.Re
 // them.
 func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) error {
 	lacks := slices.ContainsFunc(challenges, func(challenge oauthex.Challenge) bool {
-		return challenge.Scheme == "bearer" && challenge.Params["error"] == "insufficient_scope"
+		return isToken(challenge) && challenge.Params["error"] == "insufficient_scope"
 	})
 	if !lacks {
 		return nil
@@ -262,5 +271,5 @@ func (c *Client) Stored(ctx context.Context) (*Login, error) {
 // hold remembers the newest login; c.mu is held.
 func (c *Client) hold(l *Login) {
 	c.held = l
-	c.secrets.Add(string(l.AccessToken), string(l.RefreshToken))
+	c.secrets.Add(string(l.AccessToken), string(l.RefreshToken), string(l.DPoPKey))
 }

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/mcpadapter/internal/tokenresponse"
 )
 
 // The defaults and limits of RFC 8628.
@@ -48,13 +50,13 @@ func (c *Client) byDevice(ctx context.Context, d *discovery, former *Login, ente
 	if c.wire.checkEndpoint(r.Complete) != nil {
 		r.Complete = ""
 	}
-	expiry := time.Now().Add(min(cmp.Or(parseSeconds(r.ExpiresIn), deviceLifetime), time.Hour))
+	expiry := time.Now().Add(min(cmp.Or(tokenresponse.Seconds(r.ExpiresIn), deviceLifetime), time.Hour))
 	ctx, cancel := context.WithDeadlineCause(ctx, expiry, errors.New("the code has expired"))
 	defer cancel()
 	if err := enter(ctx, Code{serverText(r.Address), serverText(r.UserCode), serverText(r.Complete), expiry}); err != nil {
 		return nil, err
 	}
-	return c.poll(ctx, l, scopes, r.DeviceCode, max(cmp.Or(parseSeconds(r.Interval), deviceInterval), time.Second))
+	return c.poll(ctx, l, scopes, r.DeviceCode, max(cmp.Or(tokenresponse.Seconds(r.Interval), deviceInterval), time.Second))
 }
 
 // poll asks for the tokens until the person has entered the code (RFC 8628, section 3.4).

@@ -20,6 +20,8 @@ type authServer struct {
 	oauthex.AuthServerMeta
 	// DeviceAuthorizationEndpoint is defined by RFC 8628, section 4.
 	DeviceAuthorizationEndpoint string `json:"device_authorization_endpoint"`
+	// DPoPAlgorithms is defined by RFC 9449, section 5.1.
+	DPoPAlgorithms []string `json:"dpop_signing_alg_values_supported"`
 }
 
 // discovery is what a server says about its authorization.
@@ -27,6 +29,7 @@ type discovery struct {
 	audience string   // the resource that tokens are for
 	scopes   []string // to request
 	server   *authServer
+	binding
 }
 
 // discover finds the authorization server (MCP 2025-11-25, basic/authorization §
@@ -66,6 +69,9 @@ func (c *Client) discover(ctx context.Context) (*discovery, error) {
 			TokenEndpoint:         issuer + "/token",
 			RegistrationEndpoint:  issuer + "/register",
 		}}
+	}
+	if err == nil {
+		d.binding, err = bindingFor(d.server, resource, challenges)
 	}
 	return d, err
 }
@@ -231,7 +237,7 @@ func (c *Client) checkServer(s *authServer, issuer string) error {
 // scopesOf returns the scopes that a challenge asks for; nil if it names none.
 func scopesOf(challenges []oauthex.Challenge) []string {
 	for _, challenge := range challenges {
-		if scopes := strings.Fields(challenge.Params["scope"]); challenge.Scheme == "bearer" && len(scopes) > 0 {
+		if scopes := strings.Fields(challenge.Params["scope"]); isToken(challenge) && len(scopes) > 0 {
 			return scopes
 		}
 	}

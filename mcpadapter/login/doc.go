@@ -26,6 +26,10 @@
 //     authorization server sends issuers (RFC 9207).
 //   - Tokens are requested for the server alone (RFC 8707), and are sent only to it. A
 //     refresh token is sent only to the token endpoint that issued it.
+//   - Tokens are bound to a key of the login (DPoP, RFC 9449) if the authorization server
+//     offers ES256 and the server says, in its metadata or its challenge, that it knows
+//     DPoP. Bearer tokens that come instead are used only in a new login at a server that
+//     takes them; a login that was bound stays bound.
 //   - Requests with secrets do not follow redirects. All endpoints use HTTPS, except on
 //     this machine.
 //

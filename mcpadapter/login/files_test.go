@@ -197,13 +197,13 @@ func TestKeyFromText(t *testing.T) {
 
 // TestProcessesShareARefresh: when the token of a login has expired, eight processes that
 // need it at the same time refresh it once. The authorization server ends a login whose
-// refresh token is used twice.
+// refresh token is used twice, or without the key that it is bound to.
 func TestProcessesShareARefresh(t *testing.T) {
 	if os.Getenv("LOGIN_FOLDER") != "" {
 		t.Skip("this is one of the processes")
 	}
 	folder := t.TempDir()
-	s, server := authserver.Start(t, authserver.Behaviour{}, http.NotFoundHandler())
+	s, server := authserver.Start(t, authserver.Behaviour{DPoP: es256, DPoPResource: "challenge"}, http.NotFoundHandler())
 	store := login.NewFiles(folder, nil)
 	c, err := login.New(&login.Options{URL: server, Store: store})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/internal/dpop"
 	"golang.org/x/oauth2"
 )
 
@@ -144,8 +145,12 @@ func (c *Client) redirect(ctx context.Context, d *discovery, former *Login, call
 		return nil, err
 	}
 	verifier, scopes := oauth2.GenerateVerifier(), d.wanted(c.options.Scopes, former)
+	address, err := authorizationURL(d, l, scopes, state, verifier, callback)
+	if err != nil {
+		return nil, err
+	}
 	return &Redirect{
-		URL: authorizationURL(d, l, scopes, state, verifier, callback), Issuer: d.server.Issuer, Scopes: scopes,
+		URL: address, Issuer: d.server.Issuer, Scopes: scopes,
 		client: c, server: d.server, login: l, state: state, verifier: verifier, callback: callback,
 	}, nil
 }
@@ -190,7 +195,7 @@ func (c *Client) finish(ctx context.Context, l *Login, scopes []string, form url
 		return nil, err
 	}
 	done := l.with(r)
-	done.Since = r.at
+	done.Since = r.At
 	if done.Scopes == nil { // RFC 6749, section 5.1: as requested
 		done.Scopes = scopes
 	}
@@ -198,7 +203,7 @@ func (c *Client) finish(ctx context.Context, l *Login, scopes []string, form url
 }
 
 // authorizationURL returns where the person logs in.
-func authorizationURL(d *discovery, l *Login, scopes []string, state, verifier, redirect string) string {
+func authorizationURL(d *discovery, l *Login, scopes []string, state, verifier, redirect string) (string, error) {
 	u, _ := url.Parse(d.server.AuthorizationEndpoint) // was checked
 	query := u.Query()
 	query.Set("response_type", "code")
@@ -211,8 +216,15 @@ func authorizationURL(d *discovery, l *Login, scopes []string, state, verifier, 
 	if len(scopes) > 0 {
 		query.Set("scope", strings.Join(scopes, " "))
 	}
+	if l.DPoPKey != "" { // RFC 9449, section 10: the code is of no use without the key
+		key, err := dpop.ParseKey(string(l.DPoPKey))
+		if err != nil {
+			return "", err
+		}
+		query.Set("dpop_jkt", key.Thumbprint())
+	}
 	u.RawQuery = query.Encode()
-	return u.String()
+	return u.String(), nil
 }
 
 // answer is what a redirect says.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/mcpadapter/internal/dpop"
 )
 
 const (
@@ -43,6 +44,7 @@ func refused(err error) bool {
 type wire struct {
 	transport http.RoundTripper
 	local     bool // the MCP server is on this machine: plain HTTP to this machine is allowed
+	nonces    dpop.Nonces
 }
 
 // newWire returns the wire of a client. If the program does not bring its own HTTP client

@@ -4,6 +4,8 @@ package login
 
 import (
 	"time"
+
+	"github.com/consort-go/consort/mcpadapter/internal/tokenresponse"
 )
 
 // Secret is a text that is not printed. Its JSON form is the text itself.
@@ -44,6 +46,10 @@ type Login struct {
 	// RFC 7591: none, client_secret_basic, client_secret_post or private_key_jwt.
 	AuthMethod string `json:"auth_method"`
 
+	// DPoPKey is the private key that the tokens are bound to (RFC 9449), as the member d of
+	// a JWK of P-256 has it; empty for bearer tokens.
+	DPoPKey Secret `json:"dpop_key,omitempty"`
+
 	TokenEndpoint      string `json:"token_endpoint"`
 	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
 
@@ -62,6 +68,8 @@ type Login struct {
 	// Ended is why the authorization server ended the login; empty while it lasts. An
 	// ended login has no tokens.
 	Ended string `json:"ended,omitempty"`
+
+	onlyType string // of tokens; empty if any can be used; not stored
 }
 
 // renewEarly is how long before its expiry an access token is renewed, at most.
@@ -82,14 +90,17 @@ func (l *Login) usable() bool {
 }
 
 // with returns a copy of the login with the tokens of a response.
-func (l *Login) with(r *tokens) *Login {
+func (l *Login) with(r *tokenresponse.Tokens) *Login {
 	fresh := *l
-	fresh.AccessToken, fresh.Obtained, fresh.Expiry = r.access, r.at, r.expiry
-	if r.refresh != "" { // RFC 6749, section 6: otherwise the old one stays valid
-		fresh.RefreshToken = r.refresh
+	fresh.AccessToken, fresh.Obtained, fresh.Expiry = Secret(r.Access), r.At, r.Expiry
+	if !r.Bound {
+		fresh.DPoPKey = ""
 	}
-	if r.scopes != nil {
-		fresh.Scopes = r.scopes
+	if r.Refresh != "" { // RFC 6749, section 6: otherwise the old one stays valid
+		fresh.RefreshToken = Secret(r.Refresh)
+	}
+	if r.Scopes != nil {
+		fresh.Scopes = r.Scopes
 	}
 	return &fresh
 }

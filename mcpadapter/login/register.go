@@ -29,6 +29,8 @@ func (c *Client) identify(ctx context.Context, d *discovery, grant, redirect str
 		AuthMethod:         authNone,
 		TokenEndpoint:      s.TokenEndpoint,
 		RevocationEndpoint: s.RevocationEndpoint,
+		DPoPKey:            d.key,
+		onlyType:           d.onlyType,
 	}
 	switch {
 	case c.options.ClientID != "":

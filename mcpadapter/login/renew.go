@@ -205,6 +205,8 @@ func (c *Client) byItself(ctx context.Context, rejected Secret) (*Login, error) 
 		ClientID:      c.options.ClientID,
 		AuthMethod:    c.authMethod(found.server),
 		TokenEndpoint: found.server.TokenEndpoint,
+		DPoPKey:       found.key,
+		onlyType:      found.onlyType,
 	}
 	scopes := c.options.Scopes
 	if len(scopes) == 0 {

@@ -40,7 +40,10 @@ type Behaviour struct {
 	Granted        string   // the scope of token responses; empty leaves it out
 	Device         bool     // there is a device flow
 	NoRevocation   bool
-	TokenRedirect  string // the token endpoint redirects here
+	DPoP           []string // dpop_signing_alg_values_supported; with it, tokens are bound to the key of a proof
+	DPoPResource   string   // what the guard says about DPoP: "challenge", "metadata", "required" or nothing
+	DPoPNonces     bool     // proofs need a nonce, which changes
+	TokenRedirect  string   // the token endpoint redirects here
 }
 
 // Server is an authorization server. The zero value of all fields but Issuer works.
@@ -64,9 +67,10 @@ type Server struct {
 	key       *Key                        // signs access tokens; nil for tokens without a meaning
 	user      string                      // the subject of signed tokens
 	keys      map[string]crypto.PublicKey // by client
+	proofs    proofs
 }
 
-type code struct{ challenge, redirect, client, resource string }
+type code struct{ challenge, redirect, client, resource, thumbprint string }
 
 // grant is a login, in the eyes of the server.
 type grant struct {
@@ -76,6 +80,7 @@ type grant struct {
 	revoked          bool
 	subject          string               // for whom a token was exchanged
 	expiry           map[string]time.Time // of its access tokens
+	thumbprint       string               // of the key that its tokens are bound to; empty for bearer tokens
 }
 
 // New returns a server.
@@ -188,7 +193,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, s.behaviour.TokenRedirect, http.StatusTemporaryRedirect)
 			return
 		}
-		s.token(w, r)
+		if thumbprint, ok := s.proven(w, r); ok {
+			s.token(w, r, thumbprint)
+		}
 	case "/revoke":
 		if g := s.refresh[r.PostForm.Get("token")]; g != nil {
 			g.revoked = true
@@ -209,6 +216,9 @@ func (s *Server) metadata() map[string]any {
 		"scopes_supported":                               b.Scopes,
 		"client_id_metadata_document_supported":          b.Documents,
 		"authorization_response_iss_parameter_supported": !b.NoIssSupport,
+	}
+	if b.DPoP != nil {
+		m["dpop_signing_alg_values_supported"] = b.DPoP
 	}
 	if b.Challenges != nil {
 		m["code_challenge_methods_supported"] = b.Challenges
@@ -252,7 +262,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	s.serial++
 	key := fmt.Sprint("code-", s.serial)
-	s.codes[key] = code{query.Get("code_challenge"), redirect, id, query.Get("resource")}
+	s.codes[key] = code{query.Get("code_challenge"), redirect, id, query.Get("resource"), query.Get("dpop_jkt")}
 	answer := url.Values{"code": {key}, "state": {query.Get("state")}}
 	if b := s.behaviour; !b.NoIss && !b.NoIssSupport || b.Iss != "" {
 		answer.Set("iss", cmp.Or(b.Iss, s.Issuer))
@@ -260,21 +270,23 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, redirect+"?"+answer.Encode(), http.StatusFound)
 }
 
-func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+// token answers a request of the token endpoint; thumbprint is that of the key of its proof.
+func (s *Server) token(w http.ResponseWriter, r *http.Request, thumbprint string) {
 	form := r.PostForm
 	switch form.Get("grant_type") {
 	case "authorization_code":
 		c, ok := s.codes[form.Get("code")]
 		delete(s.codes, form.Get("code"))
 		sum := sha256.Sum256([]byte(form.Get("code_verifier")))
-		if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != c.challenge || c.redirect != form.Get("redirect_uri") || c.resource != form.Get("resource") || c.client != form.Get("client_id") {
+		if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != c.challenge || c.redirect != form.Get("redirect_uri") || c.resource != form.Get("resource") || c.client != form.Get("client_id") ||
+			s.behaviour.DPoP != nil && c.thumbprint != "" && c.thumbprint != thumbprint {
 			refuse(w, "invalid_grant")
 			return
 		}
-		s.issue(w, &grant{client: c.client, resource: c.resource, expiry: map[string]time.Time{}})
+		s.issue(w, &grant{client: c.client, resource: c.resource, expiry: map[string]time.Time{}, thumbprint: thumbprint})
 	case "refresh_token":
 		g := s.refresh[form.Get("refresh_token")]
-		if g == nil || g.revoked || g.client != form.Get("client_id") || g.resource != form.Get("resource") {
+		if g == nil || g.revoked || g.client != form.Get("client_id") || g.resource != form.Get("resource") || g.thumbprint != thumbprint {
 			refuse(w, "invalid_grant")
 			return
 		}
@@ -289,7 +301,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse(w, "invalid_client")
 			return
 		}
-		s.issue(w, &grant{client: "machine", resource: form.Get("resource"), expiry: map[string]time.Time{}})
+		s.issue(w, &grant{client: "machine", resource: form.Get("resource"), expiry: map[string]time.Time{}, thumbprint: thumbprint})
 	case "urn:ietf:params:oauth:grant-type:token-exchange":
 		s.exchange(w, form)
 	case "urn:ietf:params:oauth:grant-type:jwt-bearer":
@@ -310,7 +322,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		case !entered:
 			refuse(w, "authorization_pending")
 		default:
-			s.issue(w, &grant{client: form.Get("client_id"), resource: form.Get("resource"), expiry: map[string]time.Time{}})
+			s.issue(w, &grant{client: form.Get("client_id"), resource: form.Get("resource"), expiry: map[string]time.Time{}, thumbprint: thumbprint})
 		}
 	default:
 		refuse(w, "unsupported_grant_type")
@@ -329,6 +341,9 @@ func (s *Server) issue(w http.ResponseWriter, g *grant) {
 		access = s.key.Sign(map[string]any{"iss": s.Issuer, "aud": g.resource, "sub": s.user, "iat": now, "exp": now + 3600, "jti": access}, nil)
 	}
 	answer := map[string]any{"access_token": access, "token_type": cmp.Or(b.TokenType, "Bearer")}
+	if g.thumbprint != "" && b.TokenType == "" {
+		answer["token_type"] = "DPoP"
+	}
 	lasts := json.RawMessage(cmp.Or(b.ExpiresIn, "3600"))
 	if string(lasts) != "-" {
 		answer["expires_in"] = lasts
@@ -373,11 +388,16 @@ func (s *Server) Guard(resource string, inner http.Handler) http.Handler {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch {
 		case r.URL.Path == place:
-			reply(w, http.StatusOK, map[string]any{"resource": resource, "authorization_servers": []string{s.Issuer}})
+			reply(w, http.StatusOK, s.resourceMetadata(resource))
 		case strings.HasPrefix(r.URL.Path, "/.well-known/"):
 			http.NotFound(w, r)
-		case !s.Accepts(token, resource):
-			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+u.Scheme+"://"+u.Host+place+`"`)
+		case isDPoP(r):
+			if s.provenFor(w, r, resource) {
+				inner.ServeHTTP(w, r)
+			}
+		case !s.Accepts(token, resource) || s.isBound(token):
+			s.challengeDPoP(w)
+			w.Header().Add("WWW-Authenticate", `Bearer resource_metadata="`+u.Scheme+"://"+u.Host+place+`"`)
 			w.WriteHeader(http.StatusUnauthorized)
 		default:
 			inner.ServeHTTP(w, r)
