@@ -19,9 +19,13 @@ function localize(within) {
 function keepFresh(main) {
   const every = 3000;
   let before = null;
+  main.addEventListener("click", (event) => { // what the page opened by itself is not being read
+    event.target.closest("summary")?.parentElement.setAttribute("data-used", "");
+  });
   const busy = () => {
     const active = document.activeElement;
-    return document.hidden || (active && active !== main && main.contains(active)) || main.querySelector("details[open]") || !getSelection().isCollapsed;
+    return document.hidden || (active && active !== main && main.contains(active)) || main.querySelector("details[open][data-used]") ||
+      !getSelection().isCollapsed;
   };
   const refresh = async () => {
     try {
@@ -135,8 +139,20 @@ class Stream {
 // of which the browser skips as a whole while it is out of sight.
 function extend(link) {
   let first = document.getElementById("timeline");
+  let loading = false;
   const load = async () => {
+    if (loading) {
+      return;
+    }
+    loading = true;
     near.disconnect();
+    try {
+      await more();
+    } finally {
+      loading = false;
+    }
+  };
+  const more = async () => {
     const response = await fetch(link.href, { headers: { Accept: "text/html" } });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const list = page.getElementById("timeline"), next = page.getElementById("earlier");
