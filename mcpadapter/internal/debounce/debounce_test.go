@@ -3,6 +3,7 @@
 package debounce
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,15 +11,15 @@ import (
 
 func TestChangesAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		passed := 0
-		d := New(func() { passed++ })
-		note := func(times, want int, when string) {
+		var passed atomic.Int64
+		d := New(func() { passed.Add(1) })
+		note := func(times int, want int64, when string) {
 			t.Helper()
 			for range times {
 				d.Note()
 			}
-			if synctest.Wait(); passed != want {
-				t.Fatalf("%s: %d were passed on, want %d", when, passed, want)
+			if synctest.Wait(); passed.Load() != want {
+				t.Fatalf("%s: %d were passed on, want %d", when, passed.Load(), want)
 			}
 		}
 		after := func(d time.Duration) { // the clock of the bubble
