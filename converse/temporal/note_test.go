@@ -162,6 +162,22 @@ func (w *world) events(kind enums.EventType, conversation string) (n int) {
 	return n
 }
 
+// idle waits until the workflow of a conversation waits for a message.
+func (w *world) idle(conversation string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		now, err := w.client.DescribeWorkflowExecution(ctx, defaultPrefix+conversation, "")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(now.GetPendingActivities()) == 0 && now.GetPendingWorkflowTask() == nil {
+			return
+		}
+	}
+}
+
 // Without a worker no update is accepted: the caller learns that, and that the message is
 // stored.
 func TestNobodyTakesNote(t *testing.T) {
@@ -263,6 +279,7 @@ func TestACancelIsNoted(t *testing.T) {
 	}
 	w.say("talk", "m2", 0)
 	w.answered("talk")
+	w.idle("talk") // the answer is in the log before the workflow knows that the turn is over
 	before := w.events(enums.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED, "talk")
 	if err := w.engine.Cancel(t.Context(), "talk"); err != nil {
 		t.Errorf("a cancel of nothing: %v", err)
