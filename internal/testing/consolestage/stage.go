@@ -125,25 +125,29 @@ func Start(t testing.TB, o Options) *Stage {
 	})
 	web := httptest.NewServer(s.Console)
 	s.URL = web.URL + console.Prefix
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := s.MCP.Close(ctx); err != nil {
+	t.Cleanup(func() { s.end(t, web, feed, roster, file) })
+	return s
+}
+
+// end closes everything, and reports what cannot be closed.
+func (s *Stage) end(t testing.TB, web *httptest.Server, feed *httpapi.Feed, roster *ensemble.Roster, trail io.Closer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.MCP.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	web.CloseClientConnections()
+	web.Close()
+	s.Console.Close()
+	feed.Close()
+	now, over := context.WithCancel(ctx)
+	over()
+	for _, err := range []error{s.Engine.Close(now), roster.Close(ctx), trail.Close()} {
+		if err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		web.CloseClientConnections()
-		web.Close()
-		s.Console.Close()
-		feed.Close()
-		now, over := context.WithCancel(ctx)
-		over()
-		for _, err := range []error{s.Engine.Close(now), roster.Close(ctx), file.Close()} {
-			if err != nil {
-				t.Errorf("Close: %v", err)
-			}
-		}
-	})
-	return s
+	}
 }
 
 // roster returns the tools, which are pinned.
