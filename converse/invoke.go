@@ -74,7 +74,7 @@ type call struct {
 	reported   bool             // its last event has been, or is being, yielded
 }
 
-// untried is the state of calls that the history does not mention.
+// untried is the state of all calls that the history does not mention. Nothing writes to it.
 var untried = &calls.State{}
 
 // report is a progress report of a call.

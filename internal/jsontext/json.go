@@ -66,7 +66,7 @@ func AppendMember(dst []byte, name, value string) []byte {
 }
 
 // AppendName appends the name of an object member, preceded by a comma unless it is the
-// first. Names are constants and need no escapes.
+// first. It writes the name as it is: use it only for names that need no escapes.
 func AppendName(dst []byte, name string) []byte {
 	if n := len(dst); n > 0 && dst[n-1] != '{' {
 		dst = append(dst, ',')
