@@ -42,6 +42,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // Without a person, only trusted reads run; the flag and the
 // configuration say otherwise.
 func TestWritesNeedApproval(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		args   string
 		tables string
@@ -87,6 +88,7 @@ func TestWritesNeedApproval(t *testing.T) {
 
 // What a server says of a tool counts if its hints are trusted.
 func TestReadsNeedNoApprovalIfTheyAreTrusted(t *testing.T) {
+	t.Parallel()
 	script := []openaiserver.Step{says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows.")}
 	for trust, want := range map[string]string{"reads": "✓ atlas__weather", "all": "✓ atlas__weather", "none": nobody} {
 		for _, args := range []string{"", "--approve reads"} {
@@ -105,6 +107,7 @@ func TestReadsNeedNoApprovalIfTheyAreTrusted(t *testing.T) {
 // The model is told what people are told, also with --json and in a chat over a pipe,
 // whose lines were written before the question.
 func TestNobodyIsThereToApprove(t *testing.T) {
+	t.Parallel()
 	step := says("I may not.")
 	step.Expect = openaiserver.Expect{Contains: []string{"This call needs approval, and nobody can be asked here. Allow it with --approve all|reads|RULE, such as --approve satchel__pack"}}
 	script := []openaiserver.Step{says("", calls("satchel__pack", `{"items":["hat"]}`)), step}
@@ -128,6 +131,7 @@ func TestNobodyIsThereToApprove(t *testing.T) {
 }
 
 func TestWrongApprovals(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t), satchel(0))
 	for value, want := range map[string]string{
 		"read": "--approve read: expected all, reads, or tools", "yes": "such as --approve 'files__*'", "": "expected all, reads",
@@ -148,6 +152,7 @@ func TestWrongApprovals(t *testing.T) {
 // On a terminal, run asks, and earlier input does not answer. Ctrl-C at the
 // question ends the command.
 func TestRunAsksOnATerminal(t *testing.T) {
+	t.Parallel()
 	for _, env := range []string{"TERM=xterm-256color", "TERM=dumb"} {
 		for answer, want := range map[string]string{
 			"y\r": packed, "c\r": packed, "\r": "DENIED", "y es\r": "The person said no: y es", "later\r": "The person said no: later",
@@ -175,6 +180,7 @@ func TestRunAsksOnATerminal(t *testing.T) {
 // "Always" lasts beyond the conversation and the process, until it is revoked, and needs
 // no person. The file of the user has neither arguments nor secrets.
 func TestAlways(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "consort.toml")
 	configure := func(tables ...string) {
@@ -234,6 +240,7 @@ func TestAlways(t *testing.T) {
 
 // A question that does not fit the screen is allowed after its last part only.
 func TestRunAsksInParts(t *testing.T) {
+	t.Parallel()
 	var items []string
 	for i := range 60 {
 		items = append(items, fmt.Sprintf("thing %d.", i))
@@ -264,6 +271,7 @@ func TestRunAsksInParts(t *testing.T) {
 
 // A damaged file allows nothing, says what to do, and can be removed.
 func TestDamagedApprovals(t *testing.T) {
+	t.Parallel()
 	file := func() string { return file(t, model(t, packs("hat")...), satchel(0)) }
 	path := filepath.Join(placeOf(t), "consort", "approvals.json")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -289,6 +297,7 @@ func TestDamagedApprovals(t *testing.T) {
 
 // Resume asks anew for a call whose question was open when the process was killed.
 func TestResumeNeedsApproval(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), says("Done."), says("", calls("world__effect", `{"key":"b"}`)), says("Done.")),
 		world, historyTable)
@@ -310,6 +319,7 @@ func TestResumeNeedsApproval(t *testing.T) {
 
 // A tool that changes while the question is open is not the one that was always allowed.
 func TestAToolThatChangesWhileItIsAsked(t *testing.T) {
+	t.Parallel()
 	folder, server := t.TempDir(), newChangingServer(t)
 	path := filepath.Join(folder, "consort.toml")
 	config := model(t, says("", calls("shop__pay", "{}")), says("Paid.")) +

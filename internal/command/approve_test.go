@@ -54,6 +54,7 @@ func waitsFor(t *testing.T, path, id string) []histories.WaitJSON {
 // TestAnApprovalThatWaits: the turn ends without an effect, and another process answers;
 // the name of the approver is stored.
 func TestAnApprovalThatWaits(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), world, historyTable, defers)
 	o := consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, exit.Waits)
@@ -114,6 +115,7 @@ func answers(t *testing.T, store history.Store, id string) (found []canister.Ans
 
 // TestAnswersToSeveral: each is answered by itself, and carried on with at the end.
 func TestAnswersToSeveral(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, model(t,
 		says("", calls("world__effect", `{"key":"one"}`), calls("world__effect", `{"key":"two"}`), calls("world__effect", `{"key":"three"}`)),
@@ -146,6 +148,7 @@ func TestAnswersToSeveral(t *testing.T) {
 
 // TestAnswersThatComeTooLate: nothing happens, and the error says why.
 func TestAnswersThatComeTooLate(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)),
 		expects("none was given before", "Nobody answered.")), world, historyTable, defers+"within = \"1ms\"\n")
@@ -171,6 +174,7 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 
 // TestARuleThatDeniesByNow: wins over an answer that was given under other rules.
 func TestARuleThatDeniesByNow(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	tables := []string{model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("Not on a Friday.", "It may not be.")), world, historyTable}
 	path := file(t, append(tables, defers)...)
@@ -201,6 +205,7 @@ func begun(t *testing.T, store history.Store, id string) {
 // TestDoubt: for a call that may have been made, a person gives its outcome or has it
 // repeated.
 func TestDoubt(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	asks := historyTable + "doubt = \"ask\"\n"
 	for _, test := range []struct {
@@ -229,6 +234,7 @@ func TestDoubt(t *testing.T) {
 
 // TestAQuestionIsAnswered: of a tool, which is asked for in a form.
 func TestAQuestionIsAnswered(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t), historyTable)
 	store := open(t, path)
 	err := store.Append(t.Context(), "ask", 0,
@@ -251,6 +257,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 
 // TestChatPutsOff: whoever is there is asked, and can answer later.
 func TestChatPutsOff(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, model(t,
 		says("", calls("world__effect", `{"key":"a"}`)), expects("a", "One."),
@@ -289,6 +296,7 @@ func TestChatPutsOff(t *testing.T) {
 // imported under another identity, is a different call for its server than the one of the
 // parent.
 func TestCopiesCarryKeysOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	server, err := faultserver.StartHTTP(faultserver.Script{Dir: dir}, nil)
 	if err != nil {
@@ -321,6 +329,7 @@ func TestCopiesCarryKeysOfTheirOwn(t *testing.T) {
 
 // TestAMessageGoesOn: a message instead of an answer prints which work is not finished.
 func TestAMessageGoesOn(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("Never mind", "All right.")), world, historyTable, defers)
 	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, exit.Waits)

@@ -11,6 +11,7 @@ import (
 // TestACapEndsTheTurn: with its name and the status of limits, also where another
 // process has spent what there was.
 func TestACapEndsTheTurn(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Hello."), says("Again.")), historyTable,
 		"[budgets]\nanswer_tokens = 16\ncaps = [{scope = \"roster\", tokens = 1000}]\n")
 	consort(t, "run", "hi", "--config", path).expect(t, exit.Done)
@@ -27,6 +28,7 @@ func TestACapEndsTheTurn(t *testing.T) {
 
 // TestACapThatLeavesNothing: the model is not asked.
 func TestACapThatLeavesNothing(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t), "[budgets]\ncaps = [{scope = \"conversation\", tokens = 1}]\n")
 	contains(t, "standard error", consort(t, "run", "hi", "--config", path).expect(t, exit.Limit).stderr, "cap of [budgets]", "conversation")
 }

@@ -19,6 +19,7 @@ import (
 // The image of a result takes its rows in the scrollback, and the rest of the screen stays
 // right.
 func TestChatShowsImages(t *testing.T) {
+	t.Parallel()
 	var data bytes.Buffer
 	if err := png.Encode(&data, image.NewGray(image.Rect(0, 0, 160, 160))); err != nil { // 20 columns and 10 rows
 		t.Fatal(err)

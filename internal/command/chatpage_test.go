@@ -16,6 +16,7 @@ import (
 
 // Chat shows that the server reports the interaction at a page as complete.
 func TestChatShowsThatAPageIsComplete(t *testing.T) {
+	t.Parallel()
 	server := mcp.NewServer(&mcp.Implementation{Name: "login", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "login", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -92,6 +92,7 @@ func (c conversation) ends(want exit.Status) {
 const askWrites = "[[approval.rules]]\naction = \"ask\"\nread_only = false\n"
 
 func TestChatAsksForApproval(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t,
 		says("I **pack**.", calls("satchel__pack", `{"items":["hat"]}`), calls("atlas__weather", `{"city":"Oslo"}`)),
 		says("Packed."),
@@ -128,6 +129,7 @@ func TestChatAsksForApproval(t *testing.T) {
 // What was typed or pasted before a question was shown does not answer it: neither an
 // approval nor a form. It stays in the input.
 func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t,
 		openaiserver.Step{Reply: openaiserver.Message{
 			Text: strings.Repeat("word ", 20), Delta: 5, Pace: 20 * time.Millisecond,
@@ -169,6 +171,7 @@ func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
 // Text that is typed or pasted while an answer streams stays in the input, and is sent as
 // one message when the person says so.
 func TestATextIsOneMessage(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, slowly(40), openaiserver.Step{
 		Expect: openaiserver.Expect{Contains: []string{"explain: one\nFile two\nthree\nand four"}}, Reply: openaiserver.Message{Text: "It was one."},
 	}), atlas(0))
@@ -193,6 +196,7 @@ func TestATextIsOneMessage(t *testing.T) {
 // A chat that starts at the top of a window leaves its text there once: tmux keeps copies of
 // what is erased from the first cell on. Rows of the view that are gone are nowhere.
 func TestNothingIsLeftInTheScrollback(t *testing.T) {
+	t.Parallel()
 	for _, cols := range []int{40, 80, 120} {
 		path := file(t, model(t, says("I **pack**.", calls("satchel__pack", `{"items":["hat"]}`)), says("Packed.")), satchel(0), askWrites)
 		x := run{}.chats(t, cols, 24, "--history", "none", "--config", path)
@@ -218,6 +222,7 @@ func TestNothingIsLeftInTheScrollback(t *testing.T) {
 }
 
 func TestCtrlCCancelsTheTurnAndTwiceLeaves(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, slowly(1000)), atlas(0))
 	x := run{}.chats(t, 80, 24, "--config", path)
 	x.says("Talk.")
@@ -233,6 +238,7 @@ func TestCtrlCCancelsTheTurnAndTwiceLeaves(t *testing.T) {
 }
 
 func TestCtrlCAnswersAQuestion(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(0), "[approval]\ndefault = \"ask\"\n")
 	x := run{}.chats(t, 80, 24, "--config", path)
 	x.says("Oslo?")
@@ -245,6 +251,7 @@ func TestCtrlCAnswersAQuestion(t *testing.T) {
 }
 
 func TestOffered(t *testing.T) {
+	t.Parallel()
 	for want, n := range map[string][2]int{
 		"No tools.": {0, 0}, "1 tool of 1 server.": {1, 1}, "2 tools of 1 server.": {2, 1}, "5 tools of 2 servers.": {5, 2},
 	} {
@@ -256,6 +263,7 @@ func TestOffered(t *testing.T) {
 
 // A server that cannot be connected has one line, however often it is tried.
 func TestChatTellsOnceWhichServerCannotBeConnected(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Hello."), says("Hello again.")), atlas(0), broken)
 	x := run{}.chats(t, 80, 24, "--config", path)
 	x.See("2 tools of 1 server.", "away: broken")
@@ -273,6 +281,7 @@ func TestChatTellsOnceWhichServerCannotBeConnected(t *testing.T) {
 
 // While an editor has the terminal, Ctrl-C is a key of the editor.
 func TestCtrlCInTheEditor(t *testing.T) {
+	t.Parallel()
 	editor := filepath.Join(t.TempDir(), "editor")
 	if err := os.WriteFile(editor, []byte("#!/bin/sh\ntrap 'echo caught' INT\necho editing\nuntil read line; do :; done\necho edited > \"$1\"\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -299,6 +308,7 @@ func TestCtrlCInTheEditor(t *testing.T) {
 
 // Ctrl-Z gives the terminal to the shell, which continues the chat below its own output.
 func TestCtrlZ(t *testing.T) {
+	t.Parallel()
 	cmd := run{}.command(t.Context(), t, "chat", "--config", file(t, model(t)))
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -320,6 +330,7 @@ func TestCtrlZ(t *testing.T) {
 
 // Ctrl-Z has no effect where no shell can continue the chat, such as in a window of its own.
 func TestCtrlZWithoutAShell(t *testing.T) {
+	t.Parallel()
 	x := run{}.chats(t, 80, 24, "--config", file(t, model(t, says("Hello."))))
 	x.prompt()
 	x.Type(screen.Ctrl('z'))
@@ -330,6 +341,7 @@ func TestCtrlZWithoutAShell(t *testing.T) {
 }
 
 func TestCtrlCAtThePrompt(t *testing.T) {
+	t.Parallel()
 	x := run{}.chats(t, 80, 24, "--config", file(t, model(t)))
 	x.prompt()
 	x.Type("half a mess" + screen.Ctrl('c'))
@@ -342,6 +354,7 @@ func TestCtrlCAtThePrompt(t *testing.T) {
 
 // The first cancels, the second leaves, whether or not the turn is over by then.
 func TestCtrlCTwiceLeavesDuringATurn(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(time.Minute))
 	x := run{}.chats(t, 80, 24, "--config", path)
 	x.says("Oslo?")
@@ -353,6 +366,7 @@ func TestCtrlCTwiceLeavesDuringATurn(t *testing.T) {
 }
 
 func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
+	t.Parallel()
 	fresh, other, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -376,6 +390,7 @@ func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
 }
 
 func TestChatAnswersAServersForm(t *testing.T) {
+	t.Parallel()
 	for _, size := range [][2]int{{40, 24}, {120, 40}} {
 		path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)),
 			says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t), allows)
@@ -412,6 +427,7 @@ func TestChatAnswersAServersForm(t *testing.T) {
 
 // A form can be answered line by line, too.
 func TestPlainChatAnswersAServersForm(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked.")), elicitor(t), allows)
 	o := run{stdin: "Book.\nzero\n7\n\n"}.consort(t, "chat", "--plain", "--config", path)
 	contains(t, "the questions", o.stderr, "The server elicitor asks: Which seat?", "row: ", "not a number", "window [y/n] default yes: ")
@@ -428,6 +444,7 @@ const maxMemory = 100
 // order; keys that are pressed meanwhile are not lost. The size of the process stays
 // bounded.
 func TestALongAnswerScrollsBy(t *testing.T) {
+	t.Parallel()
 	if raceFlag != nil {
 		t.Skip("the race detector needs memory of its own")
 	}

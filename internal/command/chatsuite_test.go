@@ -44,6 +44,7 @@ func (c conversation) sends(moment string) {
 
 // Whenever a text is pasted, it is one message, which Enter sends. It answers no question.
 func TestPasteAtEveryMoment(t *testing.T) {
+	t.Parallel()
 	pack := openaiserver.Message{Text: "I pack.", Calls: []openaiserver.Call{calls("satchel__pack", `{"items":["hat"]}`)}}
 	asked, open := make(chan struct{}), make(chan struct{})
 	waits := openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
@@ -122,6 +123,7 @@ func (c conversation) golden(name string) {
 
 // The screen of a conversation at three widths.
 func TestGoldenScreens(t *testing.T) {
+	t.Parallel()
 	const answer = "# Oslo\n\nIt **snows** in Oslo, and will do so for some time; take a warm hat and good boots with you.\n\n" +
 		"- a hat\n- boots, *warm* ones\n\n```go\nfmt.Println(\"a long line of code that does not fit on a narrow screen\")\n```\n\n| day | sky |\n|---|---|\n| Monday | snow |\n"
 	for _, cols := range []int{40, 80, 120} {

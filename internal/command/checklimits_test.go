@@ -11,6 +11,7 @@ import (
 // check reports the tools that the model's server does not accept, and those with
 // shortened descriptions.
 func TestCheckTellsOfTheLimitsOfTheModel(t *testing.T) {
+	t.Parallel()
 	table := model(t) + "max_tools = 1\nmax_description = 45\n"
 	o := consort(t, "--config", file(t, table, atlas(0)), "check", "--offline").expect(t, exit.Done)
 	contains(t, "the report", o.stdout, "is set aside: the model's API accepts 1 tools per request",

@@ -13,6 +13,7 @@ import (
 // The shell completes what is known: conversations, ensembles, tools, prompts, resources
 // and the values of flags.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	config := file(t, model(t, says("Hello.")), table)
 	store := filepath.Join(t.TempDir(), "history.db")

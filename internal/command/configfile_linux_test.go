@@ -14,6 +14,7 @@ import (
 // TestWhichFile: --config, the variable, the working directory and the user's own folder, in
 // this order, and never two of them.
 func TestWhichFile(t *testing.T) {
+	t.Parallel()
 	own, work := t.TempDir(), t.TempDir()
 	named := func(name string) string {
 		return "[model]\nname = \"" + name + "\"\nbase_url = \"http://127.0.0.1:1/v1\"\n"
@@ -40,6 +41,7 @@ func TestWhichFile(t *testing.T) {
 
 // TestNoConfiguration: the error names all places, and what to do.
 func TestNoConfiguration(t *testing.T) {
+	t.Parallel()
 	own := t.TempDir()
 	with := run{dir: t.TempDir(), env: []string{"XDG_CONFIG_HOME=" + own}}
 	contains(t, "the error", with.consort(t, "chat").expect(t, exit.Usage).stderr,
@@ -60,6 +62,7 @@ func TestNoConfiguration(t *testing.T) {
 // TestModelWithoutAFile: a model and a key are enough to talk, to continue and to look at
 // what was said.
 func TestModelWithoutAFile(t *testing.T) {
+	t.Parallel()
 	p := withProviders(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{says("Hello.")}},
 		map[string]string{atOpenAI: "sk-proj-4711", atAnthropic: "sk-ant-4712"})
 	with := run{stdin: "Hi\n", env: append(p.env, "OPENAI_API_KEY=sk-proj-4711", "ANTHROPIC_API_KEY=sk-ant-4712", "XDG_CONFIG_HOME="+t.TempDir())}
@@ -83,6 +86,7 @@ func TestModelWithoutAFile(t *testing.T) {
 // TestBaseURLTakesNoKeys: the key of the file and of the environment stay away from a server
 // that the command line names.
 func TestBaseURLTakesNoKeys(t *testing.T) {
+	t.Parallel()
 	server, err := openaiserver.Start(openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{says("Hello.")}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +106,7 @@ func TestBaseURLTakesNoKeys(t *testing.T) {
 
 // TestSettingsAreNotShown: the value of --set is in no output, and its errors name the flag.
 func TestSettingsAreNotShown(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Hello.")))
 	args := []string{"chat", "--config", path, "--set", "model.api_key=own-4715-secret", "--set", "log.level=debug"}
 	o := run{stdin: "Hi\n"}.consort(t, args...).expect(t, exit.Done)
@@ -120,6 +125,7 @@ func TestSettingsAreNotShown(t *testing.T) {
 
 // TestJSONFileOfAnotherHost: it works as a configuration, with the model of a flag.
 func TestJSONFileOfAnotherHost(t *testing.T) {
+	t.Parallel()
 	server, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
 		says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows."),
 	}}, nil)
@@ -140,6 +146,7 @@ func TestJSONFileOfAnotherHost(t *testing.T) {
 // TestCheckAsksTheModels: check shows the time of an answer, or why there is none, for each
 // model by itself.
 func TestCheckAsksTheModels(t *testing.T) {
+	t.Parallel()
 	up := strings.Replace(model(t, says("OK")), "[model]", "[[model.fallback]]", 1)
 	down := "[model]\nname = \"gone\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmax_retries = 0\n"
 	path := file(t, down, strings.Replace(up, `"scripted"`, `"second"`, 1))

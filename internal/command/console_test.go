@@ -18,6 +18,7 @@ import (
 // TestConsole: the command opens the browser with a link of this machine that works once, and
 // ends after a signal.
 func TestConsole(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	opened := filepath.Join(folder, "opened")
 	writeAt(t, "#!/bin/sh\necho \"$1\" > "+opened+".new && mv "+opened+".new "+opened+"\n", folder, "xdg-open")

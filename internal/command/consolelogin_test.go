@@ -46,6 +46,7 @@ func (p *visitor) opensLogin(console, form string) (page string) {
 // TestLoginFromTheConsole: an operator logs the gateway in at a server that needs it, from the
 // console, and the server is connected then; another client cannot.
 func TestLoginFromTheConsole(t *testing.T) {
+	t.Parallel()
 	_, resource := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
 	g := serve(t, true, "--config", file(t, "[mcp.notes]\nurl = \""+resource+"\"\n[mcp.notes.oauth]\n", `
 [serve]
@@ -93,6 +94,7 @@ console = "answer"
 // TestOwnLoginFromTheConsole: a client of a server with a login for each client logs in from
 // the console, without a call, and its calls have this login.
 func TestOwnLoginFromTheConsole(t *testing.T) {
+	t.Parallel()
 	_, path := ownLogins(t)
 	logIn(t, path)
 	text, err := os.ReadFile(path)
@@ -146,6 +148,7 @@ func rewrite(t *testing.T, path, text string) {
 // TestLoginOfAFormerOperator: an operator who may not use the console any more cannot go on with
 // a login of the gateway.
 func TestLoginOfAFormerOperator(t *testing.T) {
+	t.Parallel()
 	asked, resource := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
 	path := file(t, sharedLogin(resource, "", "operate"))
 	g := serve(t, true, "--config", path)
@@ -180,6 +183,7 @@ func TestLoginOfAFormerOperator(t *testing.T) {
 // TestLoginAfterRejectedReload: a configuration that is rejected as a whole does not lead logins
 // to its servers.
 func TestLoginAfterRejectedReload(t *testing.T) {
+	t.Parallel()
 	_, resource := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
 	other, rejected := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
 	path := file(t, sharedLogin(resource, "", "operate"))
@@ -205,6 +209,7 @@ func TestLoginAfterRejectedReload(t *testing.T) {
 // TestLoginAfterReload: the console offers a login at a server that a reload has kept, and not
 // where it has removed the table oauth.
 func TestLoginAfterReload(t *testing.T) {
+	t.Parallel()
 	_, resource := authserver.Start(t, authserver.Behaviour{}, mcptest.NewScripted(t, nil))
 	before := sharedLogin(resource, "per = \"identity\"\n", "operate")
 	path := file(t, before)
@@ -235,6 +240,7 @@ func TestLoginAfterReload(t *testing.T) {
 // TestOwnLoginWhileCallWaits: a login that a client begins at the console leads back to it, also
 // if a call waits for a login at the same server. The call goes on.
 func TestOwnLoginWhileCallWaits(t *testing.T) {
+	t.Parallel()
 	_, path := ownLogins(t)
 	logIn(t, path)
 	text, err := os.ReadFile(path)
@@ -265,6 +271,7 @@ func TestOwnLoginWhileCallWaits(t *testing.T) {
 // TestOwnLoginRevivesNothing: a client that may not connect servers logs in for its own calls
 // at a server that an operator has parked, and the server stays parked.
 func TestOwnLoginRevivesNothing(t *testing.T) {
+	t.Parallel()
 	_, path := ownLogins(t)
 	logIn(t, path)
 	text, err := os.ReadFile(path)
@@ -293,6 +300,7 @@ func TestOwnLoginRevivesNothing(t *testing.T) {
 
 // TestNoOwnApproval: a client that a rule names does not approve its own call with its one token.
 func TestNoOwnApproval(t *testing.T) {
+	t.Parallel()
 	g := serve(t, true, "--config", file(t, fmt.Sprintf("[mcp.s2]\nurl = %q\n", echoing(t, 2))+historyTable+`
 [serve]
 http = "127.0.0.1:0"

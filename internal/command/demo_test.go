@@ -76,6 +76,7 @@ func overlapping(list []happening) []string {
 }
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	o := run{env: []string{"TMPDIR=" + folder}}.consort(t, "demo", "--json").expect(t, exit.Done)
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
@@ -115,6 +116,7 @@ func TestDemo(t *testing.T) {
 
 // TestDemoOnEachAPI: the conversation is the same with each API.
 func TestDemoOnEachAPI(t *testing.T) {
+	t.Parallel()
 	var said []string
 	for _, api := range []string{"chat", "responses", "messages"} {
 		o := consort(t, "demo", "--json", "--api", api).expect(t, exit.Done)
@@ -132,6 +134,7 @@ func TestDemoOnEachAPI(t *testing.T) {
 }
 
 func TestDemoTellsItsStory(t *testing.T) {
+	t.Parallel()
 	o := consort(t, "demo").expect(t, exit.Done)
 	contains(t, "the screen", o.stdout,
 		"a script, not a real model", "[mcp.ada]", "[mcp.ben]", "You: What do Ada and Ben",
@@ -141,6 +144,7 @@ func TestDemoTellsItsStory(t *testing.T) {
 }
 
 func TestDemoWithARealModel(t *testing.T) {
+	t.Parallel()
 	server, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
 		{
 			Expect: openaiserver.Expect{Model: "real", Offers: []string{"ada__list_tasks", "ben__add_task"}},
@@ -160,6 +164,7 @@ func TestDemoWithARealModel(t *testing.T) {
 }
 
 func TestDemoRefusesFlagsThatDoNotFit(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"--base-url", "http://127.0.0.1:1/v1"},
 		{"--api-key", "env:KEY"},

@@ -72,6 +72,7 @@ func below(of reflect.Type, prefix string) []string {
 }
 
 func TestTheDocumentsAreDocumented(t *testing.T) {
+	t.Parallel()
 	for heading, of := range map[string]reflect.Type{
 		"### `tools --json`":                                   reflect.TypeFor[reports.ToolList](),
 		"### `resources --json`":                               reflect.TypeFor[reports.ResourceList](),
@@ -95,6 +96,7 @@ func TestTheDocumentsAreDocumented(t *testing.T) {
 }
 
 func TestTheStatusesAreDocumented(t *testing.T) {
+	t.Parallel()
 	documented, _ := rows(t, "## Exit status")
 	if !slices.Equal(documented, []string{"0", "1", "2", "3", "4", "5", "141"}) {
 		t.Errorf("documented are %q", documented)
@@ -102,6 +104,7 @@ func TestTheStatusesAreDocumented(t *testing.T) {
 }
 
 func TestTheFlagsAreDocumented(t *testing.T) {
+	t.Parallel()
 	documented, commands := rows(t, "## Flags")
 	root := rootCommand(newProgram(os.Stdin, os.Stdout, os.Stderr))
 	for _, cmd := range everyCommand(root) {

@@ -14,6 +14,7 @@ import (
 // A model that is shown no tools of servers finds one and calls it. The call is asked about,
 // logged and shown under the name of the tool.
 func TestAToolIsFoundAndCalled(t *testing.T) {
+	t.Parallel()
 	echo := calls("tools__call_tool", `{"name":"library__echo","arguments":{"text":"found"}}`)
 	script := openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{
 		says("", calls("tools__find_tools", `{"query":"echo a text"}`)),

@@ -301,6 +301,7 @@ func (c *silent) leave() {
 // Clients that send half of a request and stop, in ten variants, delay no other client,
 // leave nothing behind, and do not delay the shutdown.
 func TestHalfSentRequests(t *testing.T) {
+	t.Parallel()
 	n, _ := strconv.Atoi(os.Getenv(halfSentVar))
 	isLarge := n > 500
 	if !isLarge {

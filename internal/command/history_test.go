@@ -77,6 +77,7 @@ func listed(t *testing.T, o outcome) string {
 }
 
 func TestHistoryListsAndSearches(t *testing.T) {
+	t.Parallel()
 	path, _ := shelved(t)
 	for args, want := range map[string]string{
 		"list": "open talk", "list --open": "open", "list --tag travel": "talk", "list --tag travel --tag x": "",
@@ -94,6 +95,7 @@ func TestHistoryListsAndSearches(t *testing.T) {
 }
 
 func TestHistoryChanges(t *testing.T) {
+	t.Parallel()
 	path, store := shelved(t)
 	does := func(want exit.Status, args ...string) outcome {
 		t.Helper()
@@ -133,6 +135,7 @@ func TestHistoryChanges(t *testing.T) {
 
 // A damaged conversation can be deleted: nothing else can remove it.
 func TestHistoryDeletesWhatIsDamaged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path, place := filepath.Join(dir, "consort.toml"), filepath.Join(dir, "talks")
 	if err := os.WriteFile(path, []byte("[history]\nstore = \"files\"\npath = \"talks\"\n"), 0o600); err != nil {
@@ -156,6 +159,7 @@ func TestHistoryDeletesWhatIsDamaged(t *testing.T) {
 }
 
 func TestHistoryShows(t *testing.T) {
+	t.Parallel()
 	path, _ := shelved(t)
 	o := consort(t, "history", "show", "talk", "--config", path).expect(t, exit.Done)
 	contains(t, "the conversation", o.stdout, "1 user", "3 invocation atlas__weather", `"city": "<b>Oslo"`,
@@ -172,6 +176,7 @@ func TestHistoryShows(t *testing.T) {
 
 // No message reaches a terminal as more than text.
 func TestHistoryIsSafeOnATerminal(t *testing.T) {
+	t.Parallel()
 	path, _ := shelved(t)
 	for _, args := range []string{
 		"list", "list --json", "search oslo", "search oslo --json", "search execution", "show talk", "show talk --full", "show talk --json", "export talk", "export talk --format markdown", "export talk --format html",
@@ -185,6 +190,7 @@ func TestHistoryIsSafeOnATerminal(t *testing.T) {
 
 // The two forms to read render what people and models wrote, and nothing else.
 func TestHistoryIsExportedToRead(t *testing.T) {
+	t.Parallel()
 	path, _ := shelved(t)
 	page := filepath.Join(t.TempDir(), "page.html")
 	consort(t, "history", "export", "talk", "--format", "html", "-o", page, "--config", path).expect(t, exit.Done)
@@ -216,6 +222,7 @@ func TestHistoryIsExportedToRead(t *testing.T) {
 
 // What was exported is taken up by another store, as it was.
 func TestHistoryIsImported(t *testing.T) {
+	t.Parallel()
 	path, store := shelved(t)
 	bundle := filepath.Join(t.TempDir(), "talk.jsonl")
 	consort(t, "history", "export", "talk", "--output", bundle, "--config", path).expect(t, exit.Done)
@@ -253,6 +260,7 @@ func TestHistoryIsImported(t *testing.T) {
 
 // Several conversations are imported together; existing ones stay unchanged.
 func TestHistoryMoves(t *testing.T) {
+	t.Parallel()
 	path, _ := shelved(t)
 	dir := t.TempDir()
 	all := filepath.Join(dir, "all.jsonl")
@@ -274,6 +282,7 @@ func TestHistoryMoves(t *testing.T) {
 // TestHistoryPrunes: the configuration decides what is kept, and --dry-run deletes
 // nothing.
 func TestHistoryPrunes(t *testing.T) {
+	t.Parallel()
 	path, store := shelved(t)
 	contains(t, "standard error", consort(t, "history", "prune", "--config", path).expect(t, exit.Usage).stderr, "--keep DURATION", "history.keep")
 	consort(t, "history", "prune", "--keep", "-1h", "--config", path).expect(t, exit.Usage)
@@ -315,6 +324,7 @@ func TestHistoryPrunes(t *testing.T) {
 
 // Listing creates no store, and shows no secrets.
 func TestHistoryOnlyLooks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o := run{dir: dir}.consort(t, "history", "list", "--history", "none.db").expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "no none.db yet")
@@ -342,6 +352,7 @@ func TestHistoryOnlyLooks(t *testing.T) {
 }
 
 func TestCheckOpensTheStore(t *testing.T) {
+	t.Parallel()
 	path := file(t, historyTable)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "talks.db"), []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
@@ -352,6 +363,7 @@ func TestCheckOpensTheStore(t *testing.T) {
 
 // One conversation that cannot be read hides no other.
 func TestADamagedConversationHidesNoOther(t *testing.T) {
+	t.Parallel()
 	path := file(t, "[history]\nstore = \"files\"\npath = \"talks\"\n")
 	folder := filepath.Join(filepath.Dir(path), "talks")
 	store, err := files.Open(folder, nil)
@@ -377,6 +389,7 @@ func TestADamagedConversationHidesNoOther(t *testing.T) {
 // One that is damaged in the middle is left out of an export as a whole, which is
 // told when the others are written.
 func TestExportLeavesOutWhatIsDamaged(t *testing.T) {
+	t.Parallel()
 	path := file(t, "[history]\nstore = \"files\"\npath = \"talks\"\n")
 	folder := filepath.Join(filepath.Dir(path), "talks")
 	store, err := files.Open(folder, nil)
@@ -412,6 +425,7 @@ func TestExportLeavesOutWhatIsDamaged(t *testing.T) {
 
 // Deleting or pruning a conversation also deletes its spilled results.
 func TestDeleteAndPruneRemoveWhatWasSpilled(t *testing.T) {
+	t.Parallel()
 	for _, store := range []string{"sqlite", "files"} {
 		folder := t.TempDir()
 		path := filepath.Join(folder, "consort.toml")
@@ -443,6 +457,7 @@ func TestDeleteAndPruneRemoveWhatWasSpilled(t *testing.T) {
 // A list tells of damage at the end of a conversation; damage in the middle of one
 // is found by an export of all, wherever that goes.
 func TestAListAndAnExportFindDamage(t *testing.T) {
+	t.Parallel()
 	path := file(t, "[history]\nstore = \"files\"\npath = \"talks\"\n")
 	folder := filepath.Join(filepath.Dir(path), "talks")
 	store, err := files.Open(folder, nil)

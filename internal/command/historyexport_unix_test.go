@@ -19,6 +19,7 @@ import (
 // An export goes through a symbolic link, a pipe and the path of standard output,
 // and replaces none of them.
 func TestExportReplacesNeitherLinkNorPipe(t *testing.T) {
+	t.Parallel()
 	path, _ := shelved(t)
 	folder := t.TempDir()
 	real, link, pipe := filepath.Join(folder, "real"), filepath.Join(folder, "link"), filepath.Join(folder, "pipe")

@@ -41,6 +41,7 @@ func climate(t *testing.T, store history.Store) {
 
 // A search shows where the words are, in each store.
 func TestSearchShowsThePlaces(t *testing.T) {
+	t.Parallel()
 	sqlite := file(t, historyTable)
 	climate(t, open(t, sqlite))
 	folder := file(t, "[history]\nstore = \"files\"\npath = \"talks\"\n")
@@ -56,6 +57,7 @@ func TestSearchShowsThePlaces(t *testing.T) {
 }
 
 func TestSearchShowsThePlacesOnAServer(t *testing.T) {
+	t.Parallel()
 	table, r, store := onServer(t)
 	climate(t, store)
 	searchClimate(t, r, file(t, table))
@@ -103,6 +105,7 @@ func searchClimate(t *testing.T, r run, path string) {
 
 // On a terminal the words are marked, and no line is longer than the terminal is wide.
 func TestSearchFitsTheTerminal(t *testing.T) {
+	t.Parallel()
 	path := file(t, historyTable)
 	climate(t, open(t, path))
 	for _, wide := range []int{40, 80} {
@@ -121,6 +124,7 @@ func TestSearchFitsTheTerminal(t *testing.T) {
 
 // A secret is not found, and a place that is cut within one shows no part of it.
 func TestSearchShowsNoSecrets(t *testing.T) {
+	t.Parallel()
 	path := file(t, historyTable, "[trusted]\nkey = {value = \"hunter2-4711\", secret = true}\n")
 	said := canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("snow " + strings.Repeat("hunter2-4711", 40))}
 	if err := open(t, path).Append(t.Context(), "a", 0, said); err != nil {
@@ -134,6 +138,7 @@ func TestSearchShowsNoSecrets(t *testing.T) {
 
 // Times are those of the zone that TZ or the flag names.
 func TestHistoryHasLocalTimes(t *testing.T) {
+	t.Parallel()
 	path := file(t, historyTable)
 	climate(t, open(t, path))
 	for _, args := range []string{"show climate", "export climate --format markdown", "export climate --format html"} {
@@ -151,6 +156,7 @@ func TestHistoryHasLocalTimes(t *testing.T) {
 // On a terminal, Markdown of people and models is rendered; for programs and in results it is
 // as it was written.
 func TestShowRendersMarkdown(t *testing.T) {
+	t.Parallel()
 	path := file(t, historyTable)
 	if err := open(t, path).Append(t.Context(), "a", 0,
 		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Is it **cold**?")},

@@ -46,6 +46,7 @@ func (r run) wrote(t *testing.T, path string) string {
 }
 
 func TestInitForScripts(t *testing.T) {
+	t.Parallel()
 	r := newcomer(t)
 	o := r.consort(t, "init", "--yes").expect(t, exit.Done)
 	contains(
@@ -85,6 +86,7 @@ func TestInitForScripts(t *testing.T) {
 
 // TestInitAsks: the forms take defaults, and the file applies in every folder.
 func TestInitAsks(t *testing.T) {
+	t.Parallel()
 	r := newcomer(t)
 	x := r.onTerminal(t, "init")
 	for _, question := range []string{"Who runs the model?", "The name of the model", "The environment variable", "configured in other programs", "Where shall"} {
@@ -100,6 +102,7 @@ func TestInitAsks(t *testing.T) {
 
 // TestInitAborts: Ctrl-C writes nothing.
 func TestInitAborts(t *testing.T) {
+	t.Parallel()
 	r := newcomer(t)
 	x := r.onTerminal(t, "init", "--output", "consort.toml")
 	x.expect("Who runs the model?")
@@ -113,6 +116,7 @@ func TestInitAborts(t *testing.T) {
 
 // TestInitPlainly: without forms, the questions are lines of text.
 func TestInitPlainly(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"--plain": {"init", "--plain"}, "TERM=dumb": {"init"}} {
 		r := newcomer(t)
 		if name == "TERM=dumb" {

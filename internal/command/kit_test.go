@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(beWorker(path))
 	}
 	flag.Parse()
+	_ = flag.Set("test.parallel", "4") // the tests wait for processes more than they work
 	if flag.Lookup("test.fuzzworker").Value.String() == "true" {
 		os.Exit(m.Run()) // of a process that has made all that already
 	}
@@ -175,7 +176,7 @@ func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cm
 		}
 	}
 	cmd.Env = append(
-		append(cmd.Env, "TERM=xterm-256color", "LC_ALL=C.UTF-8", "GORACE="+raceOptions, "XDG_STATE_HOME="+placeOf(t), "XDG_CONFIG_HOME="),
+		append(cmd.Env, "TERM=xterm-256color", "LC_ALL=C.UTF-8", markOf(t), "GORACE="+raceOptions, "XDG_STATE_HOME="+placeOf(t), "XDG_CONFIG_HOME="),
 		r.env...,
 	)
 	return cmd
@@ -187,15 +188,19 @@ func consort(t *testing.T, args ...string) outcome {
 	return run{}.consort(t, args...)
 }
 
-// processes returns the processes that run the command, itself or as a server, and those
-// that run this test binary as a server.
-func processes() []string {
+// markOf is a variable that the processes of a test have. Servers inherit the variables of
+// the locale, so they have it too.
+func markOf(t *testing.T) string { return "LC_TEST=" + t.Name() }
+
+// processes returns the processes of a test that run the command, itself or as a server, and
+// those that run this test binary as a server.
+func processes(t *testing.T) []string {
 	var found []string
 	self, _ := os.Readlink("/proc/self/exe")
 	own := fmt.Sprintf("/proc/%d/exe", os.Getpid())
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && (target == binary || target == self && link != own) {
+		if target, err := os.Readlink(link); err == nil && (target == binary || target == self && link != own) && marked(link, markOf(t)) {
 			arguments, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
 			found = append(found, string(bytes.ReplaceAll(arguments, []byte{0}, []byte{' '})))
 		}
@@ -203,11 +208,22 @@ func processes() []string {
 	return found
 }
 
+// marked reports whether a process has the mark of a test or of one of its subtests.
+func marked(link, mark string) bool {
+	environment, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "environ"))
+	for entry := range bytes.SplitSeq(environment, []byte{0}) {
+		if string(entry) == mark || bytes.HasPrefix(entry, []byte(mark+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
 // noProcessLeft fails if the command has left a server behind. It checks systems with a
 // /proc.
 func noProcessLeft(t *testing.T) {
 	t.Helper()
-	if left := processes(); len(left) > 0 {
+	if left := processes(t); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }

@@ -113,6 +113,7 @@ func logIn(t *testing.T, file string) {
 const linkPattern = `^http://127\.0\.0\.1:\S+/authorize\?\S+`
 
 func TestLoginCommand(t *testing.T) {
+	t.Parallel()
 	s, file := guardedConfig(t, authserver.Behaviour{})
 
 	report := consort(t, "check", "--offline", "--config", file).expect(t, exit.Tool)
@@ -146,6 +147,7 @@ func TestLoginCommand(t *testing.T) {
 }
 
 func TestLoginWithACode(t *testing.T) {
+	t.Parallel()
 	s, file := guardedConfig(t, authserver.Behaviour{Device: true})
 	k := startTalk(t, "login", "notes", "--no-browser", "--config", file)
 	if line := k.until(`.*enter the code ABCD-EFGH`); !strings.Contains(line, s.Issuer+"/enter") {
@@ -156,6 +158,7 @@ func TestLoginWithACode(t *testing.T) {
 }
 
 func TestLoginByPasting(t *testing.T) {
+	t.Parallel()
 	_, file := guardedConfig(t, authserver.Behaviour{})
 	k := startTalk(t, "login", "notes", "--no-browser", "--config", file)
 	to := authserver.Redirect(t, http.DefaultTransport, k.until(linkPattern))
@@ -203,6 +206,7 @@ func TestLoginWithoutKeyring(t *testing.T) {
 }
 
 func TestLoginErrors(t *testing.T) {
+	t.Parallel()
 	other := file(t, atlas(0))
 	s, file := guardedConfig(t, authserver.Behaviour{Challenges: []string{"plain"}})
 	contains(t, "an unknown server", consort(t, "login", "other", "--config", file).expect(t, exit.Usage).stderr, `"other"`, "notes")

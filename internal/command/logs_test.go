@@ -13,6 +13,7 @@ import (
 
 // With JSON each line of standard error is an object, whoever writes it.
 func TestLogsInJSON(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	fileSays := file(t, table, broken, "[log]\nformat = \"json\"\nlevel = \"debug\"\n")
 	flagSays := []string{"--log-format", "json"}
@@ -51,6 +52,7 @@ func TestLogsInJSON(t *testing.T) {
 }
 
 func TestConfigOfACommandThatReadsNone(t *testing.T) {
+	t.Parallel()
 	for _, command := range []string{"demo", "version"} {
 		o := consort(t, command, "--config", "other.toml").expect(t, exit.Usage)
 		contains(t, "standard error", o.stderr, "--config", "consort "+command, "omit the flag")

@@ -16,6 +16,7 @@ const packing = "# Packing\n\nTake a **warm** hat, and see [the forecast](https:
 
 // On a terminal an answer is rendered; elsewhere it stays as the model wrote it.
 func TestRunRendersMarkdown(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says(packing)), atlas(0))
 	raw := run{}.onTerminal(t, "run", "Oslo?", "--config", path).ends(exit.Done)
 	if !strings.Contains(raw, "\x1b[1mwarm\x1b[0m") {
@@ -36,6 +37,7 @@ func TestRunRendersMarkdown(t *testing.T) {
 // An answer that is longer than the screen is there once and whole, however often its end
 // was drawn.
 func TestALongAnswerIsThereOnce(t *testing.T) {
+	t.Parallel()
 	var answer, want strings.Builder
 	for i := range 120 {
 		fmt.Fprintf(&answer, "- item %d with *words*\n", i)

@@ -17,6 +17,7 @@ import (
 
 // The reader of standard output may close it: that is not an error.
 func TestAClosedPipeIsNoError(t *testing.T) {
+	t.Parallel()
 	path, _ := shelved(t)
 	for _, args := range []string{"history show talk", "history list --json", "history export --all", "version", "tools"} {
 		r, w, err := os.Pipe()
@@ -43,6 +44,7 @@ func TestAClosedPipeIsNoError(t *testing.T) {
 
 // Commands that ask no person report the question, and where it can be answered.
 func TestADeclinedQuestionIsTold(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Not booked.")), elicitor(t), allows)
 	for _, args := range [][]string{{"call", "elicitor", "book"}, {"run", "Book."}} {
 		o := consort(t, append(args, "--config", path)...).expect(t, exit.Done)
@@ -63,6 +65,7 @@ read d; echo "KeyError: no key" >&2; exit 3
 
 // How a server ended stands once, on the line below the call that failed.
 func TestTheEndOfAServerIsTold(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("", calls("mortal__die", `{}`)), says("It died.")), mortal, allows)
 	o := consort(t, "call", "mortal", "die", "--config", path).expect(t, exit.Tool)
 	contains(t, "standard error of call", o.stderr, "OUTCOME_UNKNOWN", "exit status 3", "KeyError: no key")
@@ -74,6 +77,7 @@ func TestTheEndOfAServerIsTold(t *testing.T) {
 }
 
 func TestCheckOfflineSaysThatTheModelWasNotAsked(t *testing.T) {
+	t.Parallel()
 	path := file(t, "[model]\nname = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"k-4711\"\n",
 		"[[model.fallback]]\nname = \"claude-x\"\napi_key = \"k-4712\"\n", "[[model.fallback]]\nname = \"n\"\nbase_url = \"http://127.0.0.1:2/v1\"\n")
 	contains(t, "the report", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout,
@@ -92,6 +96,7 @@ func TestCheckOfflineSaysThatTheModelWasNotAsked(t *testing.T) {
 // When the model is down, run says so in a line, goes on with the fallback, and shows
 // nothing of it on standard output.
 func TestRunMovesToTheFallback(t *testing.T) {
+	t.Parallel()
 	down := model(t, openaiserver.Step{Reply: openaiserver.Failure{Status: 529, Message: "Overloaded"}})
 	up := strings.Replace(model(t, says("Hello.")), "[model]", "[[model.fallback]]", 1)
 	path := file(t, down, strings.Replace(up, `"scripted"`, `"second"`, 1))
@@ -107,6 +112,7 @@ func TestRunMovesToTheFallback(t *testing.T) {
 
 // A prompt from a pipe has no line break at its end.
 func TestAPipedPromptHasNoLastLineBreak(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Read.")), historyTable)
 	run{stdin: "one\ntwo\n"}.consort(t, "run", "--conversation", "c", "--config", path).expect(t, exit.Done)
 	contains(t, "the history", consort(t, "history", "show", "c", "--json", "--config", path).expect(t, exit.Done).stdout, `"one\ntwo"`)
@@ -114,6 +120,7 @@ func TestAPipedPromptHasNoLastLineBreak(t *testing.T) {
 
 // A turn that broke off is carried on, and that is said.
 func TestContinueSaysThatTheModelIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("It snows.")), historyTable)
 	s := open(t, path)
 	if err := s.Append(t.Context(), "c", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}); err != nil {
@@ -124,5 +131,6 @@ func TestContinueSaysThatTheModelIsAskedAgain(t *testing.T) {
 }
 
 func TestHelpNamesCompletion(t *testing.T) {
+	t.Parallel()
 	contains(t, "the help", consort(t, "--help").expect(t, exit.Done).stdout, "completion ")
 }

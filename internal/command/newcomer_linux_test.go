@@ -140,6 +140,7 @@ func readmeConfig(t *testing.T, model string) string {
 // TestNameAndKey: with the name of a model, a key in the environment and nothing else in
 // [model], everything in the README works. The servers are strict.
 func TestNameAndKey(t *testing.T) {
+	t.Parallel()
 	weather := openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{
 		says("", calls("atlas__weather", `{"city":"Oslo"}`)),
 		{Expect: openaiserver.Expect{Contains: []string{"snow"}}, Reply: openaiserver.Message{Text: "It snows."}},
@@ -173,6 +174,7 @@ func TestNameAndKey(t *testing.T) {
 
 // TestDemoWithAName: the README's demonstration with a real model needs its name and a key.
 func TestDemoWithAName(t *testing.T) {
+	t.Parallel()
 	keys := map[string]string{atOpenAI: "sk-proj-4711", atAnthropic: "sk-ant-4712"}
 	p := withProviders(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{says("Done.")}}, keys)
 	with := run{env: append(p.env, "ANTHROPIC_API_KEY="+keys[atAnthropic])}
@@ -212,6 +214,7 @@ func (p *providers) asked(t *testing.T, host, path string, least int) {
 // TestWrongCombinations: a configuration that cannot work gets an error with the line to
 // change, from the file alone or from the refusal of the server.
 func TestWrongCombinations(t *testing.T) {
+	t.Parallel()
 	refusal := func(status int, message, param, code string) openaiserver.Reply {
 		return openaiserver.Failure{Status: status, Message: message, Param: param, Code: code}
 	}

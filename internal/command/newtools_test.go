@@ -18,6 +18,7 @@ import (
 // A server of the official SDK adds tools while a turn runs: they are called in the next
 // exchange, and come after the earlier ones in each request.
 func TestAToolAddedDuringARunIsCalled(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	script, err := filepath.Abs(filepath.Join("testdata", "grow.mjs"))
 	if err != nil {

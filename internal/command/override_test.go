@@ -11,6 +11,7 @@ import (
 
 // A tool with another name has it everywhere, and only its server is called with its own name.
 func TestToolsWithOtherNames(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "allow = [\"repeat\", \"wait\"]\n")
 	path := file(t, table, "[mcp.library.tools.echo]\nname = \"repeat\"\ndescription = \"Say it again.\"\n"+
 		"[mcp.library.tools.wait]\ndescription = \"Do nothing for a while.\"\n[mcp.library.tools.gone]\nname = \"x\"\n[audit]\nlog = true\n[log]\nlevel = \"info\"\n")

@@ -40,6 +40,7 @@ func openOwn(t *testing.T) *sqlite.Store {
 // TestChatIsKept: without a word about it in the configuration, for its user
 // alone, and every command finds it.
 func TestChatIsKept(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")))
 	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "Conversations are stored in "+ownOf(t)+"; --history none turns this off.")
@@ -63,6 +64,7 @@ func TestChatIsKept(t *testing.T) {
 
 // TestChatIsNotKept: on request.
 func TestChatIsNotKept(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		table string
 		args  []string
@@ -83,6 +85,7 @@ func TestChatIsNotKept(t *testing.T) {
 
 // TestNothingIsMadeInPassing: commands that only read, or fail, create no files.
 func TestNothingIsMadeInPassing(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Never said.")))
 	for args, want := range map[string]exit.Status{
 		"history list": exit.Done, "history prune --keep 1h": exit.Done, "check --offline": exit.Done, "tools": exit.Done, "history show a": exit.Usage,
@@ -105,6 +108,7 @@ func TestNothingIsMadeInPassing(t *testing.T) {
 // TestAPlaceThatCannotBe: a chat goes on without it, and says so; who asks for
 // the store is told. A file is in the way, which stops root too.
 func TestAPlaceThatCannotBe(t *testing.T) {
+	t.Parallel()
 	inTheWay := filepath.Join(t.TempDir(), "file")
 	touch(inTheWay)
 	damaged := t.TempDir()
@@ -139,6 +143,7 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 
 // TestCheckLooksAtTheOwnStore: chat and serve would go on without it, and say so.
 func TestCheckLooksAtTheOwnStore(t *testing.T) {
+	t.Parallel()
 	path, own := file(t, model(t)), ownOf(t)
 	contains(t, "none yet", consort(t, "check", "--offline", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are stored in ")
 	if isThere(placeOf(t)) {
@@ -164,6 +169,7 @@ func TestCheckLooksAtTheOwnStore(t *testing.T) {
 
 // TestAReadOnlyPlace: the file is there, and cannot be written.
 func TestAReadOnlyPlace(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("the superuser may write everywhere")
 	}
@@ -180,6 +186,7 @@ func TestAReadOnlyPlace(t *testing.T) {
 
 // TestAKilledChatIsCarriedOn: killed in its first turn, which has a title.
 func TestAKilledChatIsCarriedOn(t *testing.T) {
+	t.Parallel()
 	asked := make(chan struct{}, 1)
 	hold := make(chan struct{})
 	path := file(t, model(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
@@ -208,6 +215,7 @@ func TestAKilledChatIsCarriedOn(t *testing.T) {
 // TestServedIsKept: also without a word about it, under titles, and it goes on
 // after a restart, for the same configuration alone.
 func TestServedIsKept(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, expects("I am Ada", "Hello."), expects("Who am I", "Ada.")), people)
 	s := serve(t, true, "--config", path)
 	first, failure := s.says(adaToken, "I am Ada, and I have a question.", "")
@@ -247,6 +255,7 @@ func TestServedIsKept(t *testing.T) {
 // TestWhatIsUnfinishedIsForItsConfiguration: another one that is served starts,
 // and leaves it alone.
 func TestWhatIsUnfinishedIsForItsConfiguration(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("It is done."), says("Now too.")), people)
 	s := serve(t, true, "--config", path)
 	h, failure := s.says(adaToken, "Go.", "")
@@ -277,6 +286,7 @@ func TestWhatIsUnfinishedIsForItsConfiguration(t *testing.T) {
 // TestTitlesOfAll: the default title is the user's first words, wherever a title is
 // shown.
 func TestTitlesOfAll(t *testing.T) {
+	t.Parallel()
 	path := file(t, historyTable)
 	store := open(t, path)
 	first := []canister.Canister{
@@ -307,6 +317,7 @@ func TestTitlesOfAll(t *testing.T) {
 
 // TestChatTellsAll: /history also shows messages that are no longer sent to the model.
 func TestChatTellsAll(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Never said.")), historyTable)
 	store := open(t, path)
 	old := []canister.Canister{canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("What was long ago.")}}

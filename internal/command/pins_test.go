@@ -37,6 +37,7 @@ const (
 
 // TestPinsOfARealServer: a tool that changes is away until it is accepted.
 func TestPinsOfARealServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	configure := func(tables ...string) {
 		t.Helper()
@@ -86,6 +87,7 @@ func TestPinsOfARealServer(t *testing.T) {
 }
 
 func TestPinsAreAskedForWrongly(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "consort.toml")
 	if err := os.WriteFile(path, []byte(pinnedFiles("files", readTool, "")), 0o600); err != nil {

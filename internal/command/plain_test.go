@@ -24,6 +24,7 @@ var plainly = map[string]struct {
 // Plain lines say in words what goes on, and contain no control sequence. A paste is one
 // message, and what was typed before a question does not answer it.
 func TestPlainChat(t *testing.T) {
+	t.Parallel()
 	for name, way := range plainly {
 		t.Run(name, func(t *testing.T) {
 			asked, typed := make(chan struct{}), make(chan struct{})
@@ -72,6 +73,7 @@ func TestPlainChat(t *testing.T) {
 
 // A line that the terminal has cut is not sent.
 func TestPlainChatSendsNoCutLine(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Heard.")))
 	x := run{}.onScreen(t, 80, 24, "chat", "--plain", "--config", path)
 	x.See(">")
@@ -85,6 +87,7 @@ func TestPlainChatSendsNoCutLine(t *testing.T) {
 
 // A run says in words what goes on.
 func TestPlainRun(t *testing.T) {
+	t.Parallel()
 	script := []openaiserver.Step{says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows.")}
 	for name, way := range plainly {
 		x := run{env: way.env}.onScreen(t, 80, 24, append([]string{"run", "Oslo?", "--config", file(t, model(t, script...), atlas(0))}, way.args...)...)

@@ -31,6 +31,7 @@ func onServer(t *testing.T) (table string, r run, store history.Store) {
 // TestConversationsOnAServer: every command that keeps conversations, or looks
 // after them, does so on a PostgreSQL server.
 func TestConversationsOnAServer(t *testing.T) {
+	t.Parallel()
 	table, r, store := onServer(t)
 	path := file(t, model(t, expects("I am Ada", "Hello."), expects("Who am I", "Ada."), says("", calls("nobody__none", "{}")),
 		openaiserver.Step{Reply: openaiserver.Message{Text: "Bye."}}),
@@ -74,6 +75,7 @@ func TestConversationsOnAServer(t *testing.T) {
 // TestTheServerOfConversationsIsNotTold: neither where it is nor its password,
 // whatever goes wrong.
 func TestTheServerOfConversationsIsNotTold(t *testing.T) {
+	t.Parallel()
 	table, r, _ := onServer(t)
 	right, err := url.Parse(strings.TrimPrefix(r.env[0], "TEST_DATABASE="))
 	if err != nil {

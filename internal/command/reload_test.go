@@ -94,6 +94,7 @@ const clientAda, clientBen = `clients = [{token = "ada-0123456789abcdef"}]`, `cl
 // Servers that stay keep their process, those that go finish their calls, and clients are
 // told; tokens change at once; a wrong file is refused with its line.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	table, folder := library(t, "")
 	r := serveReloading(t, "false", clientAda, table, atlas(0))
 	changed := make(chan struct{}, 10)
@@ -186,6 +187,7 @@ func TestReload(t *testing.T) {
 
 // SIGHUP reloads, also one that comes during the start, and ends nothing during the drain.
 func TestReloadOnSIGHUP(t *testing.T) {
+	t.Parallel()
 	table, folder := library(t, "")
 	r := serveReloading(t, "false", table)
 	host := r.connect("")
@@ -223,6 +225,7 @@ func TestReloadOnSIGHUP(t *testing.T) {
 // A server that connects keeps neither the end of a removed server nor the next reload
 // waiting.
 func TestReloadDoesNotWaitForServers(t *testing.T) {
+	t.Parallel()
 	for _, watch := range []string{"false", "true"} {
 		folder := t.TempDir()
 		slow := fmt.Sprintf("[mcp.slow]\nconnect_timeout = \"10m\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\", \"slow\"]\n"+
@@ -251,6 +254,7 @@ func TestReloadDoesNotWaitForServers(t *testing.T) {
 // While the new process of a changed server starts, the former one takes the calls, also
 // when newer reloads come; a new process that was never offered ends.
 func TestReloadKeepsServersThatWork(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	slow := fmt.Sprintf("[mcp.atlas]\nconnect_timeout = \"10m\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\", \"slow\"]\n"+
 		"environment = {GORACE = %q}\n", folder, binary, raceOptions)
@@ -297,6 +301,7 @@ func TestReloadKeepsServersThatWork(t *testing.T) {
 // A file that is empty, or identifies nobody any longer, is refused; open = true allows the
 // latter.
 func TestReloadRefusesToOpen(t *testing.T) {
+	t.Parallel()
 	r := serveReloading(t, "false", clientAda, atlas(0))
 	r.write("false", "", atlas(0))
 	contains(t, "without clients", r.reload(exit.Usage), "clients would no longer be identified: restart the process")
@@ -321,6 +326,7 @@ func TestReloadRefusesToOpen(t *testing.T) {
 // Without a configuration file, SIGHUP is answered too: it reads nothing, and ends the
 // process if the terminal is gone.
 func TestHangUpWithoutAFile(t *testing.T) {
+	t.Parallel()
 	s := serve(t, true, "--http", "127.0.0.1:0", "--set", "mcp.none.command=['x']", "--set", "mcp.none.enabled=false")
 	s.signal(syscall.SIGHUP)
 	waitFor(t, "a refusal", func() bool {
@@ -333,6 +339,7 @@ func TestHangUpWithoutAFile(t *testing.T) {
 // A file that changes is read, also one that is reached through the links of a ConfigMap
 // of Kubernetes; one that is wrong changes nothing.
 func TestReloadOfChangedFiles(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	version := func(name string, tables ...string) {
 		t.Helper()
@@ -375,6 +382,7 @@ const editsVar = "CONSORT_TEST_EDITS"
 // While the configuration changes at random, each call gets its result, the server that
 // stays keeps its process, and nothing is left behind.
 func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
 	edits := 30
 	if given, err := strconv.Atoi(os.Getenv(editsVar)); err == nil {
 		edits = given

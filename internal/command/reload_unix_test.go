@@ -19,6 +19,7 @@ import (
 
 // A configuration that is a pipe is read once, and that is said.
 func TestServeFromAPipe(t *testing.T) {
+	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "consort.toml")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -41,6 +42,7 @@ func TestServeFromAPipe(t *testing.T) {
 // Imported files are watched whatever names them, and one that becomes a pipe keeps neither
 // a reload nor the end of the process waiting.
 func TestReloadOfImports(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"a file with a byte order mark", "a flag", "a flag alone"} {
 		folder := t.TempDir()
 		host := writeAt(t, `{"mcpServers": {}}`, folder, "host.json")

@@ -14,6 +14,7 @@ import (
 )
 
 func TestResourcesAreListedAndRead(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	path := file(t, table, atlas(0), broken)
 	o := consort(t, "resources", "--config", path).expect(t, exit.Done)
@@ -54,6 +55,7 @@ func TestResourcesAreListedAndRead(t *testing.T) {
 }
 
 func TestPromptsAreListedAndGot(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	path := file(t, table)
 	o := consort(t, "prompts", "--config", path).expect(t, exit.Done)
@@ -87,6 +89,7 @@ func expecting(reply string, contains ...string) openaiserver.Step {
 }
 
 func TestConversationsBeginWithDocumentsAndPrompts(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	o := consort(t, "run", "And?", "--document", "note:///welcome", "--document", "note:///secret",
 		"--config", file(t, table, model(t, expecting("Fine.", "You are welcome at note", "The password is [secret].", "And?")))).expect(t, exit.Done)
@@ -112,6 +115,7 @@ func TestConversationsBeginWithDocumentsAndPrompts(t *testing.T) {
 
 // Ctrl-C does not wait for a document that does not come.
 func TestCtrlCEndsAnOpening(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	for _, command := range [][]string{{"chat"}, {"run", "hi"}} {
 		x := run{}.onTerminal(t, append(command, "--document", "note:///by/sloth", "--config", file(t, table, model(t)))...)
@@ -122,6 +126,7 @@ func TestCtrlCEndsAnOpening(t *testing.T) {
 }
 
 func TestOpeningsThatCannotBe(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	path := file(t, table, model(t))
 	for _, test := range []struct {

@@ -14,6 +14,7 @@ import (
 // A model that is shown no tools of servers writes a program that calls one. The call is
 // approved by the name of the tool, and the model sees only the program and its value.
 func TestAProgramCallsATool(t *testing.T) {
+	t.Parallel()
 	program := calls("code__run_code", `{"program":"texts = [library__echo(text=t) for t in [\"in\", \"ner\"]]\nreturn len(texts)"}`)
 	script := openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{
 		says("", program),

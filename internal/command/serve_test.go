@@ -195,6 +195,7 @@ const forPerson = "trusted = {arguments = {user_id = \"user\"}}\n"
 // the trusted values of the file and of the command line, and nothing on
 // standard output but the protocol.
 func TestServeOverStdio(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, forPerson+"deny = [\"wait\"]\n")
 	s := serve(t, false, "--config", file(t, "[trusted]\nuser = \"ada\"\n[log]\nlevel = \"debug\"\n", table, broken), "--trust", "user=grace")
 	host := s.connect("")
@@ -328,6 +329,7 @@ func (s *service) readyz(status int) string {
 // The process is not ready before the required servers are connected, and when no server
 // is left.
 func TestServeIsNotReady(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\n"+
 		"command = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\"]\n"+
@@ -349,6 +351,7 @@ func TestServeIsNotReady(t *testing.T) {
 
 // A signal lets the calls under way finish, over either transport.
 func TestServeFinishesItsCalls(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"http": {"--http", "127.0.0.1:0"}, "stdio": {"--stdio"}, "grpc": {"--grpc", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			table, folder := library(t, "")
@@ -373,6 +376,7 @@ func TestServeFinishesItsCalls(t *testing.T) {
 
 // A second signal waits for nothing.
 func TestASecondSignalEndsServing(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"http": {"--http", "127.0.0.1:0"}, "stdio": nil, "grpc": {"--grpc", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			table, folder := library(t, "")
@@ -399,6 +403,7 @@ func TestASecondSignalEndsServing(t *testing.T) {
 // The tool converse holds conversations with the model of the file, which act
 // for whoever calls.
 func TestServeTheConverser(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, forPerson)
 	s := serve(t, true, "--converse", "--http", "127.0.0.1:0", "--config", file(t, table, model(t,
 		says("", calls("library__echo", `{"text":"x"}`)), expecting("You are ada.", `"user_id":"ada"`), expecting("Still.", "And now?")),
@@ -432,6 +437,7 @@ func TestServeTheConverser(t *testing.T) {
 
 // With rules of approval, serve prints that they do not apply to clients.
 func TestServeSaysWhomApprovalIsFor(t *testing.T) {
+	t.Parallel()
 	for rules, want := range map[string]bool{
 		"": false, "[approval]\ndefault = 'deny'\n": true, "[[approval.rules]]\naction = 'deny'\ntools = ['delete_*']\n": true,
 	} {
@@ -445,6 +451,7 @@ func TestServeSaysWhomApprovalIsFor(t *testing.T) {
 }
 
 func TestServingThatCannotBe(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	plain, served := file(t, table), file(t, table, "[serve]\nhttp = \"127.0.0.1:0\"\ntoken = \"0123456789abcdef\"\n")
 	for _, test := range []struct {
@@ -499,6 +506,7 @@ func consortBeside(t *testing.T, args ...string) outcome {
 
 // On a terminal, serve prints that it waits for a host.
 func TestServingOnATerminal(t *testing.T) {
+	t.Parallel()
 	x := run{}.onTerminal(t, "serve", "--config", file(t, ""))
 	x.expect("serving over standard input and output, for an MCP host")
 	x.types("\x03")
@@ -507,6 +515,7 @@ func TestServingOnATerminal(t *testing.T) {
 
 // What the README tells other hosts to start is a server.
 func TestTheReadmesServerServes(t *testing.T) {
+	t.Parallel()
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
@@ -530,6 +539,7 @@ func TestTheReadmesServerServes(t *testing.T) {
 // Of several servers there is one with our names, and one that is down takes
 // nothing from the others.
 func TestServeIsAGateway(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "allow = [\"ec*\", \"l*\"]\ndeny = [\"leak\"]\n")
 	s := serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config",
 		file(t, table, atlas(0), broken, "[serve]\nname = \"gate\"\ntitle = \"A gate\"\ninstructions = \"Knock.\"\npage_size = 1\n"))

@@ -42,6 +42,7 @@ func waiting(t *testing.T, path string) []histories.WaitList {
 // TestServeApprove: the call of a client waits until the person that a rule names allows it,
 // over a death of the gateway, and is made once. Other clients are not asked about.
 func TestServeApprove(t *testing.T) {
+	t.Parallel()
 	const ada, ben = "ada-0123456789abcdef", "ben-0123456789abcdef"
 	world, count := effects(t)
 	trail := filepath.Join(t.TempDir(), "trail.jsonl")
@@ -132,6 +133,7 @@ func beside(t *testing.T, args ...string) (exit.Status, string) {
 
 // TestServeAsksTheUser: of the client, where it can be asked.
 func TestServeAsksTheUser(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	s := serve(t, true, "--config", file(t, world, historyTable, strings.Replace(guests, "name = \"ada\"\n", "name = \"ada\"\napprove = \"ask\"\n", 1)))
 	for _, test := range []struct {
@@ -166,6 +168,7 @@ func TestServeAsksTheUser(t *testing.T) {
 // TestServeBudget: a client that has made its calls is told when the next ones are possible,
 // also by another gateway with the same store. Other clients are not affected.
 func TestServeBudget(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, world, historyTable, guests, "[[serve.budgets]]\nclients = [\"ada\"]\nwindow = \"month\"\ncalls = 2\n")
 	for i, want := range []string{"done: a", "UNAVAILABLE: This client may make 2 calls per month, and has made them. The next ones are possible from "} {

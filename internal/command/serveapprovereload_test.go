@@ -13,6 +13,7 @@ import (
 // TestServeApproveAcrossReloads: an approval lasts over a reload that leaves its server alone, and
 // allows one call; it is void when the settings of its server have changed.
 func TestServeApproveAcrossReloads(t *testing.T) {
+	t.Parallel()
 	const ada = "ada-0123456789abcdef"
 	world, count := effects(t)
 	path := file(t, world, asked)

@@ -57,6 +57,7 @@ func asks(t *testing.T, s *service, path, folder string) *asking {
 // TestAServedConversationIsDeleted: whoever waits for the answer is told, while the
 // tool is still at work, and nothing brings the conversation back.
 func TestAServedConversationIsDeleted(t *testing.T) {
+	t.Parallel()
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
 			table, folder := library(t, "")
@@ -83,6 +84,7 @@ func TestAServedConversationIsDeleted(t *testing.T) {
 // TestAServedConversationIsContinuedElsewhere: whoever waits for the answer is told
 // that another process went on, and can have the answer to what that said.
 func TestAServedConversationIsContinuedElsewhere(t *testing.T) {
+	t.Parallel()
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
 			table, folder := library(t, "")
@@ -106,6 +108,7 @@ func TestAServedConversationIsContinuedElsewhere(t *testing.T) {
 // TestAMessageIsAnsweredElsewhere: where another process says something before the
 // model has answered, its turn answers both messages, and whoever waits has that.
 func TestAMessageIsAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan struct{})
 	first := openaiserver.Step{Reply: openaiserver.Respond(func(r *openaiserver.Request) openaiserver.Reply {
 		if !strings.Contains(string(r.Body), "Say hello.") {

@@ -66,6 +66,7 @@ func (s *service) says(token, message, conversation string) (heard, string) {
 // TestServedConversationsLast: they continue after a restart, belong to the caller that
 // started them, and not to the user who runs the program.
 func TestServedConversationsLast(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, forPerson)
 	path := file(t, table, model(t, says("", calls("library__echo", `{"text":"x"}`)),
 		expecting("You are ada.", `"user_id":"ada"`), expecting("Still.", "And now?")),
@@ -108,6 +109,7 @@ func TestServedConversationsLast(t *testing.T) {
 // next, which carries it on for the same person, by itself, and leaves alone what
 // others keep in the same store.
 func TestServedConversationsOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	table, folder := library(t, forPerson)
 	path := file(t, table, model(t, says("", calls("library__wait", "{}"), calls("library__echo", `{"text":"x"}`)),
 		expecting("It is done.", `"user_id":"ada"`), expecting("Yes.", "Sure?")), historyTable, people)
@@ -158,6 +160,7 @@ func TestServedConversationsOutliveTheServer(t *testing.T) {
 // TestServedConversationsWait: for an approval that comes from another process, and
 // go on then.
 func TestServedConversationsWait(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, world, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), historyTable, people, defers)
 	s := serve(t, true, "--config", path)
@@ -185,6 +188,7 @@ func TestServedConversationsWait(t *testing.T) {
 // TestOnlyItsClientCarriesAServedConversationOn: no other command uses an approval that
 // was given for a client, or suggests to.
 func TestOnlyItsClientCarriesAServedConversationOn(t *testing.T) {
+	t.Parallel()
 	world, count := effects(t)
 	path := file(t, world, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), historyTable, people, defers)
 	s := serve(t, true, "--config", path)
@@ -215,6 +219,7 @@ func TestOnlyItsClientCarriesAServedConversationOn(t *testing.T) {
 
 // TestACallThatIsGivenUp: its turn is cancelled, and the conversation goes on.
 func TestACallThatIsGivenUp(t *testing.T) {
+	t.Parallel()
 	table, folder := library(t, forPerson)
 	path := file(t, table, model(t, says("", calls("library__wait", "{}"))), historyTable, people)
 	s := serve(t, true, "--config", path)
@@ -237,6 +242,7 @@ func TestACallThatIsGivenUp(t *testing.T) {
 
 // TestEnginesThatAreNotThere: how to get one is told.
 func TestEnginesThatAreNotThere(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t), historyTable, people)
 	unkept := file(t, model(t), people)
 	for args, want := range map[string]string{
@@ -253,6 +259,7 @@ func TestEnginesThatAreNotThere(t *testing.T) {
 
 // TestServePrunes: what need not be kept goes while the server stays.
 func TestServePrunes(t *testing.T) {
+	t.Parallel()
 	path, store := shelved(t)
 	text, err := os.ReadFile(path)
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 // At /mcp/search clients find tools by words, of those that they may use. The two tools of the
 // model are offered to nobody.
 func TestServeSearch(t *testing.T) {
+	t.Parallel()
 	const ada, ben = "ada-0123456789abcdef", "ben-0123456789abcdef"
 	table, _ := library(t, "")
 	path := file(t, "[tools]\nmode = \"search\"\npinned = [\"*__wait\"]\n", table, guests+`deny = ["*__leak", "*__wait"]
@@ -80,6 +81,7 @@ search = true
 
 // With --search a client over standard input and output finds tools too.
 func TestServeSearchOverStdio(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	s := serve(t, false, "--search", "--config", file(t, table))
 	session := s.connect("")

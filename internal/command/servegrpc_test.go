@@ -83,6 +83,7 @@ func (s *service) tellsGRPC(token, tool, arguments string) string {
 // The same clients are served over gRPC and over HTTP at the same time: by the tool
 // service and by MCP, each with the identity of its token, and every call is recorded.
 func TestServeOverGRPCBesideHTTP(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, forPerson)
 	trail := filepath.Join(t.TempDir(), "trail.jsonl")
 	const ada, bob = "ada-0123456789abcdef", "bob-0123456789abcdef"
@@ -134,6 +135,7 @@ clients = [{token = "`+ada+`", trusted = {user = "ada"}}, {token = "`+bob+`", tr
 
 // A program's server over gRPC is another one's [grpc.NAME].
 func TestAConfiguredServerOverGRPC(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "allow = [\"echo\"]\n")
 	s := serve(t, false, "--config", file(t, table, "[serve]\ngrpc = \"127.0.0.1:0\"\nown_names = true\ntoken = \"0123456789abcdef\"\n"))
 	for _, service := range []string{"tools", "mcp"} {

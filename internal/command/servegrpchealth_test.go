@@ -56,6 +56,7 @@ func (s *service) watchGRPC(name string) func(want healthpb.HealthCheckResponse_
 // Over gRPC too, the process is not ready before the required servers are connected,
 // during shutdown, and when no server is left.
 func TestServeIsNotReadyOverGRPC(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"", grpctool.Service} {
 		t.Run("service "+name, func(t *testing.T) {
 			table, folder := library(t, "")
@@ -85,6 +86,7 @@ func TestServeIsNotReadyOverGRPC(t *testing.T) {
 
 // When no server is left, the process is not ready either.
 func TestServeOverGRPCWithoutServers(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	only := fmt.Sprintf("[mcp.only]\ncommand = [\"sh\", \"-c\", \"test -e %[1]s/broken && exit 1; echo $$ > %[1]s/process; exec %[2]s "+
 		"demo-server atlas\"]\nenvironment = {GORACE = %[3]q}\n", folder, binary, raceOptions)

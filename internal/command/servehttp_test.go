@@ -85,6 +85,7 @@ func (s *service) reads(client, id, after string) (ids, names []string) {
 // TestConversationsOverHTTP: they belong to clients, count as calls of the tool converse, and
 // are continued by the next process, at the same place of their events.
 func TestConversationsOverHTTP(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	path := file(t, table, model(t, says("Good morning."), says("Good night.")), historyTable, frontDoors)
 	s := serve(t, true, "--config", path)
@@ -140,6 +141,7 @@ func TestConversationsOverHTTP(t *testing.T) {
 // TestClientsLeaveAtShutdown: a turn that is under way when the process ends is continued by
 // the next one, and its stream ends.
 func TestClientsLeaveAtShutdown(t *testing.T) {
+	t.Parallel()
 	slow := says(strings.Repeat("slowly ", 400))
 	path := file(t, model(t, slow), historyTable, "[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nshutdown_timeout = \"1s\"\n")
 	s := serve(t, true, "--config", path)

@@ -67,6 +67,7 @@ func (s *service) whoOverHTTPS(client *http.Client) string {
 // certificate, with one of another authority, with one that has expired, and with one whose
 // names no client has.
 func TestServeHTTPWithCertificates(t *testing.T) {
+	t.Parallel()
 	const token = "0123456789abcdef"
 	ours, theirs, other := newAuthority(t), newAuthority(t), newAuthority(t)
 	ours.server()
@@ -129,6 +130,7 @@ func TestServeHTTPWithCertificates(t *testing.T) {
 // The session of a client with a certificate is not found with the certificate of another one,
 // and it is found after a renewal.
 func TestSessionOfAnotherCertificate(t *testing.T) {
+	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
 	ours.server()
 	theirs.client("ada", "")

@@ -128,6 +128,7 @@ func (s *service) visiting(token string, open func(link string) (action string))
 // TestServeOwnLogins: each client gets the link of a page, its person logs in there, the call
 // goes on, and each call is made with the login of its client, also after a restart.
 func TestServeOwnLogins(t *testing.T) {
+	t.Parallel()
 	_, path := ownLogins(t)
 	logIn(t, path)
 	s := serve(t, true, "--config", path)
@@ -177,6 +178,7 @@ func TestServeOwnLogins(t *testing.T) {
 // TestServeOwnLoginsRefused: a client that cannot be asked gets the link as a text, a declined
 // one nothing; and a link is of no use to others.
 func TestServeOwnLoginsRefused(t *testing.T) {
+	t.Parallel()
 	s, path := ownLogins(t)
 	logIn(t, path)
 	g := serve(t, true, "--config", path)
@@ -238,6 +240,7 @@ func TestServeOwnLoginsRefused(t *testing.T) {
 
 // TestServeTokenExchange: each call has a token that was exchanged for that of its client.
 func TestServeTokenExchange(t *testing.T) {
+	t.Parallel()
 	var s *authserver.Server
 	scripted := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if m.Method == "tools/call" {

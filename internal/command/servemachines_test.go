@@ -21,6 +21,7 @@ import (
 // is one effect. The same when the first one lives, and two processes may continue.
 // CONSORT_TEST_APPROVALS is the number of approvals with each.
 func TestApprovalAcrossMachines(t *testing.T) {
+	t.Parallel()
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("CONSORT_TEST_APPROVALS"), "1"))
 	if err != nil {
 		t.Fatal(err)

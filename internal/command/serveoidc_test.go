@@ -16,6 +16,7 @@ import (
 
 // People with tokens of an issuer see what the rules about them allow, over HTTP and gRPC.
 func TestServeOIDC(t *testing.T) {
+	t.Parallel()
 	key := authserver.NewKey(t, "k1")
 	issuer := authserver.NewIssuer("", key)
 	web := httptest.NewServer(issuer)
@@ -82,6 +83,7 @@ tools = ["wait"]
 
 // The conversations of people with tokens of an issuer belong to them, over the HTTP API too.
 func TestConversationsOfOIDC(t *testing.T) {
+	t.Parallel()
 	key := authserver.NewKey(t, "k1")
 	issuer := authserver.NewIssuer("", key)
 	web := httptest.NewServer(issuer)

@@ -46,6 +46,7 @@ func (s *service) namesGRPC(token string) (names []string) {
 // What a client may not use does not exist for it, over each transport, and a change of the
 // rules holds at once for sessions that are open.
 func TestServeRules(t *testing.T) {
+	t.Parallel()
 	const ada, ben = "ada-0123456789abcdef", "ben-0123456789abcdef"
 	table, _ := library(t, "")
 	rules := guests + `allow = ["library__*", "note:///*"]
@@ -110,6 +111,7 @@ prompts = ["over"]
 
 // consort serve --explain says which line of the file decides about a client.
 func TestServeExplain(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	path := file(t, guests+`allow = ["library__e*", "note:*"]
 profile = "part"

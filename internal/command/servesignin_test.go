@@ -101,6 +101,7 @@ func (w *issued) answer(p *visitor, link, user string) string {
 // person who opens the link; a browser that gets the answer of another one's login; an answer
 // that was used, or has another state or issuer.
 func TestServeSignIn(t *testing.T) {
+	t.Parallel()
 	w := newIssued(t)
 	link := w.link("ada")
 	ada, eve := newVisitor(t), newVisitor(t)

@@ -20,6 +20,7 @@ import (
 // TestReloadEndsStreams: a reload that takes a right or a token from a client ends the open streams
 // that need it, of the API, the console and MCP, and tells the client why. Others stay open.
 func TestReloadEndsStreams(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, "")
 	const clients = `
 [serve]

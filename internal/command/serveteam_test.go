@@ -256,6 +256,7 @@ func (w *team) reads() (made map[string]map[string]int, by map[string]string) {
 // TestTeam: one gateway in front of servers for people with their own logins and rights. The audit
 // has who did what, and with whose approval. CONSORT_TEST_TEAM=20x50 is the team of a company.
 func TestTeam(t *testing.T) {
+	t.Parallel()
 	servers, people := 4, 6
 	if size := os.Getenv("CONSORT_TEST_TEAM"); size != "" {
 		if _, err := fmt.Sscanf(size, "%dx%d", &servers, &people); err != nil {

@@ -169,6 +169,7 @@ func (s *service) overTLS() string {
 // Over TLS a client knows the server, and by its certificate or its token the
 // server knows the client.
 func TestServeGRPCOverTLS(t *testing.T) {
+	t.Parallel()
 	const token = "0123456789abcdef"
 	ours, theirs, other := newAuthority(t), newAuthority(t), newAuthority(t)
 	ours.server()
@@ -226,6 +227,7 @@ func TestServeGRPCOverTLS(t *testing.T) {
 // Files that are wrong end the command before it serves, and check names them;
 // commands that do not serve do without them.
 func TestServeGRPCWithWrongFiles(t *testing.T) {
+	t.Parallel()
 	ours, other := newAuthority(t), newAuthority(t)
 	ours.server()
 	other.server()

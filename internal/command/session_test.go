@@ -67,6 +67,7 @@ func expects(text, answer string) openaiserver.Step {
 // The second step of the script is only answered where the first is in the
 // history.
 func TestRunCarriesOnWithAConversation(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")), historyTable)
 	consort(t, "run", "--conversation", "ada", "My name is Ada, and I ask about many things that no title has the room for.",
 		"--config", path).expect(t, exit.Done)
@@ -83,6 +84,7 @@ func TestRunCarriesOnWithAConversation(t *testing.T) {
 }
 
 func TestATitleThatSomebodyGaveStays(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("One."), says("Two.")), historyTable)
 	consort(t, "run", "--conversation", "a", "first", "--config", path).expect(t, exit.Done)
 	title := "Mine"
@@ -98,6 +100,7 @@ func TestATitleThatSomebodyGaveStays(t *testing.T) {
 // A single turn without a name is stored only on request; the flag names a file of this
 // directory.
 func TestNothingOfARunIsKeptUnlessAsked(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Hello.")))
 	consort(t, "run", "hi", "--config", path).expect(t, exit.Done)
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 || isThere(placeOf(t)) {
@@ -121,6 +124,7 @@ func TestNothingOfARunIsKeptUnlessAsked(t *testing.T) {
 }
 
 func TestChatContinues(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")), historyTable)
 	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
 	id := regexp.MustCompile(`consort chat --conversation (\S+)`).FindStringSubmatch(o.stderr)
@@ -165,6 +169,7 @@ func TestChatContinues(t *testing.T) {
 
 // A chat without a message leaves nothing behind.
 func TestAChatOfNothingIsNotKept(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Hello.")), historyTable, "[conversation]\ninstructions = \"Be short.\"\n")
 	o := run{stdin: "/quit\n"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
 	lacks(t, "standard error", o.stderr, "conversation")
@@ -176,6 +181,7 @@ func TestAChatOfNothingIsNotKept(t *testing.T) {
 
 // What was left open is carried on with, once.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t,
 		says("", calls("atlas__weather", `{"city":"Oslo"}`)),
 		openaiserver.Step{Expect: openaiserver.Expect{ToolMessages: 1, Contains: []string{"snow"}}, Reply: openaiserver.Message{Text: "It snows."}},
@@ -210,6 +216,7 @@ func TestResume(t *testing.T) {
 
 // A turn that fails says how to carry on with it.
 func TestAFailedTurnIsResumed(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, openaiserver.Step{
 		Before: []openaiserver.Reply{openaiserver.Failure{Status: 400, Message: "not today"}}, Reply: openaiserver.Message{Text: "Hello."},
 	}), historyTable)
@@ -223,6 +230,7 @@ func TestAFailedTurnIsResumed(t *testing.T) {
 
 // Somebody else goes on with the conversation while the model answers.
 func TestSomebodyElseWasFaster(t *testing.T) {
+	t.Parallel()
 	talks := filepath.Join(t.TempDir(), "consort.toml")
 	store := open(t, talks)
 	path := file(t, model(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
@@ -255,6 +263,7 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 
 // Somebody deletes the conversation while the model answers.
 func TestSomebodyDeletedIt(t *testing.T) {
+	t.Parallel()
 	talks := filepath.Join(t.TempDir(), "consort.toml")
 	store := open(t, talks)
 	path := file(t, model(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
@@ -270,6 +279,7 @@ func TestSomebodyDeletedIt(t *testing.T) {
 
 // Suggested commands repeat the store that the user named.
 func TestAdviceNamesThePlace(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Hello.")))
 	talks := filepath.Join(filepath.Dir(path), "my talks.db")
 	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", talks, "--config", path).expect(t, exit.Done)
@@ -283,6 +293,7 @@ func TestAdviceNamesThePlace(t *testing.T) {
 
 // With too few or too many arguments, the error lists the expected ones.
 func TestArgumentsThatDoNotFit(t *testing.T) {
+	t.Parallel()
 	for line, args := range map[string][]string{
 		"resume ID":            {"resume"},
 		"approve [ID [WAIT]]":  {"approve", "a", "b", "c"},
@@ -297,6 +308,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 
 // The most recently changed conversation belongs to another user, and is not continued.
 func TestChatContinuesNobodyElses(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Hello.")), historyTable)
 	store, owner := open(t, path), "ben"
 	for _, id := range []string{"mine", "bens"} {
@@ -314,6 +326,7 @@ func TestChatContinuesNobodyElses(t *testing.T) {
 // A name that is empty is a variable of a shell that is not set, and a URL in
 // the place of a file may have a password.
 func TestNamesThatAreNone(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Never said.")), historyTable)
 	for _, args := range []string{
 		"run hello --conversation", "chat --conversation", "approve some --as", "history fork some --id", "history list --history",
@@ -335,6 +348,7 @@ func TestNamesThatAreNone(t *testing.T) {
 // TestJSONNamesTheConversation: the first event says where the conversation is kept, so
 // that a program can carry it on; without a store there is nothing to name.
 func TestJSONNamesTheConversation(t *testing.T) {
+	t.Parallel()
 	store := filepath.Join(t.TempDir(), "history.db")
 	path := file(t, model(t, says("One."), says("Two."), says("Three.")))
 	started := func(args ...string) (id string, named bool) {
@@ -362,6 +376,7 @@ func TestJSONNamesTheConversation(t *testing.T) {
 // chat says what it does about a turn that broke off: it asks the model again, or leaves the
 // calls until the next message.
 func TestChatSaysHowItContinuesABrokenTurn(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("It snows.")), historyTable)
 	asked := canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}
 	if err := open(t, path).Append(t.Context(), "broken", 0, asked); err != nil {

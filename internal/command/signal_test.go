@@ -87,6 +87,7 @@ func (s *started) ends(want exit.Status) {
 }
 
 func TestSignalsEndWhatIsGoingOn(t *testing.T) {
+	t.Parallel()
 	slow := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`), calls("satchel__pack", `{"items":["hat"]}`))),
 		atlas(time.Minute), satchel(time.Minute), allows)
 	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -104,13 +105,14 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 	})
 	t.Run("call", func(t *testing.T) {
 		s := start(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", slow, "--log-level", "debug")
-		waitFor(t, "a server", func() bool { return len(processes()) > 1 })
+		waitFor(t, "a server", func() bool { return len(processes(t)) > 1 })
 		s.signal(syscall.SIGINT, exit.Failed)
 	})
 }
 
 // What a server has started is ended with it.
 func TestAServersChildrenAreEnded(t *testing.T) {
+	t.Parallel()
 	script := fmt.Sprintf(`tail -f /dev/null | %[1]q demo-server atlas >/dev/null & exec %[1]q demo-server atlas`, binary)
 	path := file(t, fmt.Sprintf("[mcp.parent]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script)))
 	consort(t, "call", "parent", "weather", `{"city":"Oslo"}`, "--config", path).expect(t, exit.Done)
@@ -130,6 +132,7 @@ func waitFor(t *testing.T, what string, is func() bool) {
 
 // A reader that has enough ends the command as an error does: nothing is left.
 func TestABrokenPipeEndsTheRun(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`)), slowly(1000)), atlas(0))
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -153,6 +156,7 @@ func TestABrokenPipeEndsTheRun(t *testing.T) {
 }
 
 func TestChatOverPipes(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t,
 		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"first"}}, Reply: openaiserver.Message{Text: "One."}},
 		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"second"}}, Reply: openaiserver.Message{Text: "Two."}},
@@ -166,6 +170,7 @@ func TestChatOverPipes(t *testing.T) {
 }
 
 func TestInterruptOverPipes(t *testing.T) {
+	t.Parallel()
 	s := start(t, "chat", "--config", file(t, model(t, slowly(1000)), atlas(0)))
 	io.WriteString(s.stdin, "Talk.\n")
 	s.until("word word")

@@ -68,6 +68,7 @@ func atPrompt(e *screen.Emulator) bool {
 
 // Each command does what its help says when it is typed.
 func TestSlashCommands(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	path := file(t, echo(t), atlas(0), historyTable, "[[model.fallback]]\nname = \"second\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
 		"[compaction]\nkeep = 1\n", "[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"conversation\", tokens = 100000}]\n",
@@ -166,6 +167,7 @@ func kindsOf(entries []canister.Canister) string {
 
 // What is not stored can be copied too, and /save stores it.
 func TestSlashCommandsWithoutStore(t *testing.T) {
+	t.Parallel()
 	r := run{stdin: strings.Join([]string{"one", "/retry", "/edit two", "/fork 1", "/resume", "/resume", "/save Kept after all", "three", "/resume"}, "\n")}
 	o := r.consort(t, "chat", "--history", "none", "--config", file(t, echo(t))).expect(t, exit.Failed)
 	contains(t, "standard output", o.stdout, "heard <one> after 0.", "heard <two> after 0.", "heard <three> after 2.")
@@ -189,6 +191,7 @@ func TestSlashCommandsWithoutStore(t *testing.T) {
 
 // A turn that broke off is continued with /resume, without leaving the chat.
 func TestResumeInChat(t *testing.T) {
+	t.Parallel()
 	path := file(t, echo(t), atlas(0), historyTable)
 	store := open(t, path)
 	for _, entry := range []canister.Canister{
@@ -208,6 +211,7 @@ func TestResumeInChat(t *testing.T) {
 
 // The guide and the help list all commands, with the same words.
 func TestGuideHasTheCommands(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/guides/chat.md")
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestExitStatusAndWhatIsSaid(t *testing.T) {
+	t.Parallel()
 	good := file(t, model(t, says("Hello.")), atlas(0))
 	unreachable := "[model]\nname = \"gone\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmax_retries = 0\n"
 	for name, test := range map[string]struct {
@@ -84,6 +85,7 @@ func TestExitStatusAndWhatIsSaid(t *testing.T) {
 }
 
 func TestRunKeepsTheAnswerApart(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t,
 		says("", calls("atlas__weather", `{"city":"Oslo"}`), calls("satchel__pack", `{"items":["hat"]}`)),
 		says("It snows; take the hat."),
@@ -97,6 +99,7 @@ func TestRunKeepsTheAnswerApart(t *testing.T) {
 }
 
 func TestRunReadsItsPromptFromStandardInput(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, openaiserver.Step{
 		Expect: openaiserver.Expect{Contains: []string{"from the pipe"}}, Reply: openaiserver.Message{Text: "Read."},
 	}))
@@ -107,6 +110,7 @@ func TestRunReadsItsPromptFromStandardInput(t *testing.T) {
 }
 
 func TestRunAsksNobody(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t,
 		says("", calls("satchel__pack", `{"items":["hat"]}`)),
 		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"approval"}}, Reply: openaiserver.Message{Text: "Not allowed."}},
@@ -117,6 +121,7 @@ func TestRunAsksNobody(t *testing.T) {
 }
 
 func TestCallPrintsWhatTheToolSaid(t *testing.T) {
+	t.Parallel()
 	path := file(t, atlas(0))
 	o := consort(t, "call", "atlas", "weather", `{"city":"Quito"}`, "--config", path).expect(t, exit.Done)
 	if o.stdout != "Quito: 14 °C, showers\n" || o.stderr != "" {
@@ -136,6 +141,7 @@ func TestCallPrintsWhatTheToolSaid(t *testing.T) {
 
 // The record of a call has the size of the printed text, also for a failure.
 func TestCallIsAudited(t *testing.T) {
+	t.Parallel()
 	trail := filepath.Join(t.TempDir(), "audit.jsonl")
 	path := file(t, atlas(0), "[audit]\nfile = "+quoted(trail)+"\n")
 	for _, arguments := range []string{`{"city":"Quito"}`, `{"city":"Qito"}`, `{"town":"Quito"}`} {
@@ -165,6 +171,7 @@ func TestCallIsAudited(t *testing.T) {
 }
 
 func TestCheckTellsOfEachServer(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t), atlas(0)+"deny = [\"local_*\"]\n", broken, satchel(0))
 	o := consort(t, "check", "--offline", "--config", path).expect(t, exit.Tool)
 	contains(t, "the report", o.stdout, "atlas    ready  MCP 20", "satchel 1.0.0", "broken   lost", "no licence",
@@ -189,6 +196,7 @@ func TestCheckTellsOfEachServer(t *testing.T) {
 
 // Whether the audit trail can be kept shows only when it is opened.
 func TestCheckOpensTheAuditFile(t *testing.T) {
+	t.Parallel()
 	table := "[audit]\nfile = %q\n[model]\nname = 'm'\nbase_url = 'http://127.0.0.1:1'\n"
 	folder := t.TempDir()
 	path := file(t, fmt.Sprintf(table, filepath.Join(folder, "none", "audit.jsonl")))
@@ -199,6 +207,7 @@ func TestCheckOpensTheAuditFile(t *testing.T) {
 }
 
 func TestCheckListsAllProblems(t *testing.T) {
+	t.Parallel()
 	path := file(t, "[modle]\n[mcp.x]\ntransport = \"stdoi\"\n")
 	o := consort(t, "check", "--offline", "--config", path, "--json").expect(t, exit.Usage)
 	var r reports.Check
@@ -211,6 +220,7 @@ func TestCheckListsAllProblems(t *testing.T) {
 }
 
 func TestToolsListsWhatIsOffered(t *testing.T) {
+	t.Parallel()
 	path := file(t, atlas(0), broken, satchel(0)+"allow = [\"*pack\"]\n")
 	o := consort(t, "tools", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "atlas__weather", "satchel__unpack", "weigh set aside")
@@ -228,6 +238,7 @@ func TestToolsListsWhatIsOffered(t *testing.T) {
 
 // A tool that the model cannot take is set aside by check and tools too.
 func TestTheModelHasASay(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t), "[mcp.odd]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", "+quoted(oddServer)+"]\nprotocol = \"2025-11-25\"\n")
 	o := consort(t, "check", "--offline", "--config", path).expect(t, exit.Done)
 	contains(t, "the report", o.stdout, "list is set aside", "servers of models do not support")
@@ -244,6 +255,7 @@ cat >/dev/null
 `
 
 func TestLogsGoToStandardError(t *testing.T) {
+	t.Parallel()
 	o := consort(t, "tools", "--config", file(t, atlas(0)), "--log-level", "debug").expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "DEBUG", `"ensemble": "atlas"`)
 	lacks(t, "standard output", o.stdout, "DEBUG")
@@ -251,6 +263,7 @@ func TestLogsGoToStandardError(t *testing.T) {
 
 // What a server says of the secrets that it was given is not shown.
 func TestSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
 	path := file(t, "[mcp.leaky]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", \"echo $PASSWORD >&2; exit 3\"]\n"+
 		"environment = {PASSWORD = \"env:CONSORT_TEST_PASSWORD\"}\n")
 	for _, args := range [][]string{{"call", "leaky", "x"}, {"check"}, {"check", "--json"}, {"tools"}} {

@@ -27,6 +27,7 @@ func weatherTurn(t *testing.T) string {
 
 // A turn arrives at a collector: its spans, whose they are, and its metrics.
 func TestExport(t *testing.T) {
+	t.Parallel()
 	for _, over := range []string{"http/protobuf", "grpc"} {
 		t.Run(over, func(t *testing.T) {
 			c := newCollector(t)
@@ -80,6 +81,7 @@ func TestExport(t *testing.T) {
 // What messages hold is exported on request, without secrets, and one signal can
 // be had without the other.
 func TestExportedContent(t *testing.T) {
+	t.Parallel()
 	c := newCollector(t)
 	table, _ := library(t, "")
 	run{env: []string{
@@ -94,6 +96,7 @@ func TestExportedContent(t *testing.T) {
 
 // All commands that do work export, each in its own trace.
 func TestWhoExports(t *testing.T) {
+	t.Parallel()
 	config := weatherTurn(t)
 	for name, test := range map[string]struct {
 		r    run
@@ -125,6 +128,7 @@ func TestWhoExports(t *testing.T) {
 // The metrics of ensembles are exported by commands that end before the first interval
 // has passed, including those recorded when the ensembles are closed.
 func TestMetricsOfEnsemblesAreExported(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"run":  {"run", "hi", "--config", weatherTurn(t)},
 		"call": {"call", "atlas", "weather", `{"city":"Oslo"}`, "--config", file(t, atlas(0))},
@@ -147,6 +151,7 @@ func TestMetricsOfEnsemblesAreExported(t *testing.T) {
 
 // A served call is in the caller's trace, and its metrics are available to Prometheus.
 func TestServeIsSeen(t *testing.T) {
+	t.Parallel()
 	c := newCollector(t)
 	table, _ := library(t, "")
 	s := serveWith(t, run{env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.grpc, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}}, true,
@@ -232,6 +237,7 @@ func scrape(t *testing.T, base string) map[string]*dto.MetricFamily {
 
 // Nothing is made, and nothing said, without a variable or with all disabled.
 func TestNothingIsExportedUnasked(t *testing.T) {
+	t.Parallel()
 	c := newCollector(t)
 	for _, env := range [][]string{
 		nil,
@@ -252,6 +258,7 @@ func TestNothingIsExportedUnasked(t *testing.T) {
 // Variables that are wrong are told of once each, show no secret, and change
 // nothing else.
 func TestWrongVariables(t *testing.T) {
+	t.Parallel()
 	const secret = "hunter2-hunter2"
 	o := run{env: []string{
 		"OTEL_TRACES_EXPORTER=otlp", "OTEL_METRICS_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1",
@@ -274,6 +281,7 @@ func TestWrongVariables(t *testing.T) {
 // A collector that is away, that refuses, or that never answers is a line of the
 // log, and does not keep the command from ending.
 func TestCollectorsThatAreAway(t *testing.T) {
+	t.Parallel()
 	config := file(t, atlas(0))
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -125,6 +125,7 @@ func (x *window) ends(want exit.Status) string {
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func TestATerminalIsPleasant(t *testing.T) {
+	t.Parallel()
 	script := []openaiserver.Step{says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows.")}
 	shown := run{}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(200*time.Millisecond))).ends(exit.Done)
 	erased := regexp.QuoteMeta("\x1b[1F" + terminal.EraseBelow)
@@ -143,6 +144,7 @@ func TestATerminalIsPleasant(t *testing.T) {
 
 // What a server says cannot take over the terminal.
 func TestATerminalIsSafe(t *testing.T) {
+	t.Parallel()
 	path := file(t, model(t, says("Title: \x1b]0;owned\a."),
 		says("done")), atlas(0))
 	shown := run{}.onTerminal(t, "run", "hi", "--config", path).ends(exit.Done)
@@ -151,6 +153,7 @@ func TestATerminalIsSafe(t *testing.T) {
 
 // What cannot be seen is made visible wherever people read or approve.
 func TestATerminalShowsWhatCannotBeSeen(t *testing.T) {
+	t.Parallel()
 	arguments, _ := json.Marshal(map[string]any{"items": []string{"hat" + hostile}})
 	script := func() string {
 		return file(t, model(t, says("I pack. "+hostile, calls("satchel__pack", string(arguments))), says("Packed. "+hostile)), satchel(0))
@@ -222,6 +225,7 @@ func elicitor(t *testing.T) string {
 // The terminal sends Ctrl-C to all processes of the group; who ends is decided
 // here all the same.
 func TestCtrlCEndsTheDemonstration(t *testing.T) {
+	t.Parallel()
 	x := run{}.onTerminal(t, "demo")
 	x.expect("I'll look at both lists")
 	x.types("\x03")

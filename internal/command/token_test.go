@@ -14,6 +14,7 @@ import (
 
 // What consort token new prints is what the configuration needs.
 func TestTokenNew(t *testing.T) {
+	t.Parallel()
 	out := consort(t, "token", "new", "ada", "--expires", "90d").expect(t, exit.Done).stdout
 	_, lines, ok := strings.Cut(out, "consort serve:\n\n")
 	if !ok {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestToolsAreFound(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, forPerson)
 	path := file(t, table)
 	all := consort(t, "tools", "--config", path).expect(t, exit.Done).stdout
@@ -36,6 +37,7 @@ func TestToolsAreFound(t *testing.T) {
 }
 
 func TestTokensOfTools(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, forPerson)
 	o := consort(t, "tools", "--tokens", "--config", file(t, table)).expect(t, exit.Done)
 	contains(t, "the cost", o.stdout, "library__echo", " tools: about ", " tokens of each request\n")

@@ -23,6 +23,7 @@ func normal(text string) string {
 // The trees of a turn, and of a call, as they really come out. With
 // CONSORT_WRITE_GOLDEN=1 the files are written.
 func TestTraceFlag(t *testing.T) {
+	t.Parallel()
 	weather := []string{"call", "atlas", "weather", `{"city":"Oslo"}`}
 	c := newCollector(t)
 	for name, test := range map[string]struct {
@@ -64,6 +65,7 @@ func TestTraceFlag(t *testing.T) {
 
 // A turn that fails shows where.
 func TestTraceOfAFailure(t *testing.T) {
+	t.Parallel()
 	o := consort(t, "run", "hi", "--trace", "--config",
 		file(t, fmt.Sprintf("[model]\nname = \"gone\"\nbase_url = %q\nmax_retries = 0\n", "http://127.0.0.1:1/v1")))
 	contains(t, "standard error", o.expect(t, exit.Failed).stderr, "invoke_agent", "UNAVAILABLE", "consort: ")

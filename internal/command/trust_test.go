@@ -75,6 +75,7 @@ func TestTrustedSecretsShowNowhere(t *testing.T) {
 
 // In a conversation the trusted values go with every call of the model.
 func TestConversationsCarryTrustedValues(t *testing.T) {
+	t.Parallel()
 	table, _ := library(t, forPerson)
 	for command, args := range map[string][]string{"run": {"Who am I?"}, "chat": nil} {
 		path := file(t, table, model(t, says("", calls("library__echo", `{}`)), expecting("Grace.", `"user_id":"grace"`)), allows)

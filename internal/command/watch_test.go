@@ -18,6 +18,7 @@ import (
 
 // A server that dies while check watches is seen to go and to come back.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	script := fmt.Sprintf(`echo $$ > %q; exec %q demo-server atlas`, pidFile, binary)
 	s := start(t, "check", "--watch", "--config", file(t,

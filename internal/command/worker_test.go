@@ -33,6 +33,7 @@ func beWorker(path string) int {
 // SIGHUP, and for consort reload. A configuration that is wrong, or without a model, changes
 // nothing.
 func TestWorkerReloads(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "consort.toml")
 	write := func(tables ...string) {
