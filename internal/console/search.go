@@ -30,6 +30,7 @@ const (
 const (
 	wordTime = 400 * time.Millisecond // for words in all conversations, and then for looking into some
 	scanTime = 60 * time.Millisecond  // for batches, and then for passages
+	openTime = time.Second            // for unfinished conversations: a busy machine must not hide what waits
 )
 
 // within returns the time that a part of a page may take.

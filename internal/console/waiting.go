@@ -77,7 +77,7 @@ func (c waitPages) unfinishedOf(ctx context.Context, p *person) *unfinishedList 
 // scan adds the unfinished conversations of an owner, or of all if it is empty, that keep accepts
 // and the person sees. It looks at one at least, and stops when its time is over.
 func (l *unfinishedList) scan(ctx context.Context, owner string, keep func(history.Info) bool) {
-	ends := l.console.Now().Add(l.console.within(scanTime))
+	ends := l.console.Now().Add(l.console.within(openTime))
 	isOver := func() bool { return l.console.Now().After(ends) }
 	at, isLast, n := listpage.Place{}, false, 0
 	for !isLast && ctx.Err() == nil {
