@@ -150,14 +150,14 @@ func TestListsReadLittle(t *testing.T) {
 	}
 }
 
-// timed is a store whose clock goes on by a millisecond for each conversation that is read.
+// timed is a store whose clock goes on by 20 ms for each conversation that is read.
 type timed struct {
 	history.Store
 	begin time.Time
 	reads atomic.Int64
 }
 
-func (s *timed) now() time.Time { return s.begin.Add(time.Duration(s.reads.Load()) * time.Millisecond) }
+func (s *timed) now() time.Time { return s.begin.Add(time.Duration(s.reads.Load()) * 20 * time.Millisecond) }
 
 func (s *timed) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	s.reads.Add(1)
