@@ -65,9 +65,11 @@ type client struct {
 	last    string // id
 	seen    map[string]int
 	texts   []string // of the canisters
-	partial string   // text of the message that is being written
-	attempt string
+	partial []string // pieces of the message that is being written, with gaps between them
+	attempt int64
+	next    int // index of the delta that follows
 	ended   bool
+	moved   bool // to another server, which may have begun to listen later
 }
 
 // take takes an event. It returns an error if the stream breaks its promises.
@@ -97,24 +99,41 @@ func (c *client) take(e streamed) error {
 		for _, piece := range form.Canister.Content {
 			text += piece.Text
 		}
-		if form.Canister.Kind == canister.KindAssistant && !strings.Contains(text, c.partial) {
-			return fmt.Errorf("the deltas %q are not of the message %q", c.partial, text)
+		for _, piece := range c.partial {
+			if form.Canister.Kind == canister.KindAssistant && !strings.Contains(text, piece) {
+				return fmt.Errorf("the deltas %q are not of the message %q", c.partial, text)
+			}
 		}
-		c.texts, c.partial, c.attempt, c.ended = append(c.texts, text), "", "", false
+		c.texts, c.partial, c.attempt, c.next, c.ended = append(c.texts, text), nil, 0, 0, false
 	case "delta":
 		var form engine.Delta
 		if err := json.Unmarshal([]byte(e.data), &form); err != nil {
 			return err
 		}
-		if attempt := fmt.Sprint(form.Attempt); attempt != c.attempt {
-			c.attempt, c.partial = attempt, ""
-		}
-		c.partial += form.Text()
+		return c.delta(form)
 	case "ended":
 		c.ended = true
 	case "error":
 		return errors.New(e.data)
 	}
+	return nil
+}
+
+// delta takes a piece of a message. Deltas may be lost, but not unnoticed: see engine.Delta.
+func (c *client) delta(d engine.Delta) error {
+	if d.Attempt != c.attempt {
+		c.attempt, c.next, c.partial = d.Attempt, 0, nil
+	}
+	switch {
+	case d.Index < c.next:
+		return fmt.Errorf("delta %d after %d", d.Index, c.next-1)
+	case d.Index != c.next+d.Missed && !c.moved:
+		return fmt.Errorf("delta %d, where %d is next and %d are missed", d.Index, c.next, d.Missed)
+	case d.Index != c.next || len(c.partial) == 0:
+		c.partial = append(c.partial, "")
+	}
+	c.partial[len(c.partial)-1] += d.Text()
+	c.next, c.moved = d.Index+1, false
 	return nil
 }
 
@@ -128,7 +147,11 @@ func TestCutStreams(t *testing.T) {
 	}
 	store := history.NewMemory()
 	slow := func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
-		say(request, strings.Repeat(lastText(request)+" ", 50), func(e converse.ModelEvent, err error) bool {
+		words := lastText(request)
+		for n := range 50 { // no two parts of it are equal
+			words += fmt.Sprintf(" %d", n)
+		}
+		say(request, words, func(e converse.ModelEvent, err error) bool {
 			<-time.After(200 * time.Microsecond) // a model takes time between two words
 			return yield(e, err)
 		})
@@ -160,7 +183,7 @@ func TestCutStreams(t *testing.T) {
 
 // cutClient reads a conversation of some length, with cuts, and compares it with the log.
 func cutClient(t *testing.T, servers []*served, id string, length int, random *rand.Rand) {
-	c := &client{seen: map[string]int{}}
+	c, before := &client{seen: map[string]int{}}, (*served)(nil)
 	deadline := time.Now().Add(5 * time.Minute)
 	for len(c.texts) < length || !c.ended {
 		if time.Now().After(deadline) {
@@ -168,25 +191,26 @@ func cutClient(t *testing.T, servers []*served, id string, length int, random *r
 			return
 		}
 		s := servers[random.IntN(len(servers))]
+		c.moved, before = c.moved || s != before, s
 		cut := 1 + random.IntN(40)
+		var broken error
 		err := readStream(s.request("GET", "/api/conversations/"+id+"/events", nil, "Last-Event-ID", c.last), func(e streamed) bool {
-			if err := c.take(e); err != nil {
-				t.Errorf("%v", err)
-				c.texts = make([]string, length)
-				c.ended = true
-				return false
-			}
+			broken = c.take(e)
 			cut--
-			return cut > 0 && (len(c.texts) < length || !c.ended)
+			return broken == nil && cut > 0 && (len(c.texts) < length || !c.ended)
 		})
-		if err != nil {
-			t.Errorf("the stream: %v", err)
+		if err = cmp.Or(broken, err); err != nil {
+			t.Errorf("the stream after %q: %v", c.last, err)
 			return
 		}
 	}
 	log, err := history.From(context.Background(), servers[0].store, id, 0)
 	if err != nil {
 		t.Error(err)
+		return
+	}
+	if len(log) != len(c.texts) {
+		t.Errorf("%d canisters came, of %d", len(c.texts), len(log))
 		return
 	}
 	for i, text := range c.texts {
