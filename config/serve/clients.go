@@ -36,7 +36,7 @@ type Client struct {
 	// it changes nothing and its ensemble is trusted in that; it needs a Name. Otherwise
 	// calls need one only where a rule says so.
 	Approve bool
-	// Console is what the client may do in the console: "off", "read", "answer" or "operate";
+	// Console is what the client may do in the console: "off", "read", "answer", "audit" or "operate";
 	// it needs a Name. Empty means [Options].Console.
 	Console string
 }

@@ -56,7 +56,7 @@ type Options struct {
 	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
 	// Console is what clients without a Console of their own may do in the console, which is
-	// served next to HTTP if tokens are required: "off", "read", "answer" or "operate". Empty
+	// served next to HTTP if tokens are required: "off", "read", "answer", "audit" or "operate". Empty
 	// means "read".
 	Console string
 	// TraceURL is the address of the page of a trace: the console replaces {trace_id} and

@@ -33,7 +33,7 @@ func (c *Console) runs(info history.Info) bool {
 
 // actions returns the forms for a message and for the end of the turn.
 func (c conversationPages) actions(p *person, info history.Info) part {
-	if p.Role < Answer {
+	if !p.Role.May(Answer) {
 		return nil
 	}
 	if !c.console.runs(info) {

@@ -28,19 +28,23 @@ import (
 // Prefix begins the path of each page.
 const Prefix = "/console"
 
-// Role is what a person may do. Each role includes the ones before it.
-type Role int
+// Role is what a person may do: a set of rights.
+type Role uint8
 
 // The roles.
 const (
-	Nothing Role = iota // has no access
-	Read                // sees the own conversations
-	Answer              // sends messages, answers waits, cancels and forks in them, calls tools
-	Operate             // sees and changes everything
+	Nothing Role = 0                  // has no access
+	Read    Role = 1                  // sees the own conversations
+	Answer  Role = Read | 2           // sends messages, answers waits, cancels and forks in them, calls tools
+	Audit   Role = Read | 4           // sees everything, and changes nothing
+	Operate Role = Answer | Audit | 8 // sees and changes everything
 )
 
 // Roles are the names of the roles in a configuration.
-var Roles = map[string]Role{"off": Nothing, "read": Read, "answer": Answer, "operate": Operate}
+var Roles = map[string]Role{"off": Nothing, "read": Read, "answer": Answer, "audit": Audit, "operate": Operate}
+
+// May reports whether a role includes another one.
+func (r Role) May(what Role) bool { return r&what == what }
 
 // Caller is the person that a token belongs to.
 type Caller struct {
@@ -191,12 +195,12 @@ func (c *Console) routes() {
 	c.handle("GET /tools", Read, tools.toolsPage)
 	c.handle("GET /tools/{name}", Read, tools.toolPage)
 	c.handle("POST /tools/{name}", Answer, tools.callTool)
-	c.handle("GET /pins", Operate, tools.pinsPage)
+	c.handle("GET /pins", Audit, tools.pinsPage)
 	c.handle("POST /pins", Operate, tools.acceptPin)
 	c.handle("GET /library", Read, servers.libraryPage)
 	c.handle("GET /spend", Read, records.spendPage)
-	c.handle("GET /audit", Operate, records.auditPage)
-	c.handle("GET /audit.jsonl", Operate, records.auditExport)
+	c.handle("GET /audit", Audit, records.auditPage)
+	c.handle("GET /audit.jsonl", Audit, records.auditExport)
 	c.mux.HandleFunc("GET "+Prefix, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
 	})
@@ -235,7 +239,7 @@ func (c *Console) handle(pattern string, least Role, serve handler) {
 	method, path, _ := strings.Cut(pattern, " ")
 	c.mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
 		c.identified(w, r, func(w http.ResponseWriter, r *http.Request, p *person) {
-			if p.Role < least {
+			if !p.Role.May(least) {
 				c.refuse(w, r, http.StatusForbidden, "Your role does not permit this.")
 				return
 			}
@@ -263,7 +267,7 @@ type person struct {
 
 // sees reports whether a person may see a conversation.
 func (p *person) sees(info history.Info) bool {
-	return p.Role >= Operate || p.Owner != "" && info.Owner == p.Owner
+	return p.Role.May(Audit) || p.Owner != "" && info.Owner == p.Owner
 }
 
 // info returns a conversation that a person may see. Of any other, it writes that there is

@@ -235,7 +235,7 @@ func contentAt(one canister.Canister, err error, index int) []byte {
 
 // forkForm returns the button that forks a conversation after an entry.
 func (c conversationPages) forkForm(p *person, info history.Info, e transcript.Entry) part {
-	if p.Role < Answer || e.Kind() != canister.KindUser && e.Kind() != canister.KindAssistant {
+	if !p.Role.May(Answer) || e.Kind() != canister.KindUser && e.Kind() != canister.KindAssistant {
 		return nil
 	}
 	at := e.Number

@@ -32,7 +32,7 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 		el("ol", group(class("list"), group(items...))),
 		when(f.cut, el("p", class("faint"), text("The search stopped to keep the page quick. It went back to "), moment(f.next.Changed), text("."))),
 		when(!f.next.IsZero(), el("p", el("a", href(more.address()), text(map[bool]string{true: "Search further", false: "Older conversations"}[f.cut])))),
-		when(c.console.Engine != nil && p.Role >= Answer, c.beginForm(p)))
+		when(c.console.Engine != nil && p.Role.May(Answer), c.beginForm(p)))
 }
 
 // redacted returns the text of an error without secrets; empty without an error.
@@ -52,7 +52,7 @@ func (c conversationPages) searchForm(p *person, q query) part {
 		field("q", "Words", q.text, attr("type", "search")), el("button", text("Search")),
 		details(q.tool+q.tag+q.owner+q.cost != "" || q.failed || q.open, text("More conditions"), el("div", class("search"),
 			field("tool", "Tool", q.tool), field("tag", "Tag", q.tag),
-			when(p.Role >= Operate, field("owner", "Owner", q.owner)),
+			when(p.Role.May(Audit), field("owner", "Owner", q.owner)),
 			when(c.console.isPriced(), field("cost", "Cost at least", q.cost, attr("inputmode", "decimal"))),
 			check("failed", "With a failed call", q.failed), check("open", "Unfinished", q.open))))
 }
@@ -86,7 +86,7 @@ func (c conversationPages) listItem(p *person, one listed) part {
 	return el("li",
 		el("p", class("title"), el("a", href(at), text(c.console.Redact(title))), badges(info)),
 		el("p", class("faint"), moment(info.Changed), text(fmt.Sprintf(" · %d canisters", info.Length)),
-			when(p.Role >= Operate && info.Owner != "", text(" · "), ownerLink(info.Owner))),
+			when(p.Role.May(Audit) && info.Owner != "", text(" · "), ownerLink(info.Owner))),
 		when(len(hits) > 0, el("ul", group(class("hits"), group(hits...)))))
 }
 

@@ -68,8 +68,8 @@ var sections = []struct {
 	{"Conversations", "/conversations", Read},
 	{"Tools", "/tools", Read},
 	{"Spend", "/spend", Read},
-	{"Pins", "/pins", Operate},
-	{"Audit", "/audit", Operate},
+	{"Pins", "/pins", Audit},
+	{"Audit", "/audit", Audit},
 }
 
 // show writes a page for a person.
@@ -125,7 +125,7 @@ func (c *Console) header(pg *page) part {
 	}
 	var links []part
 	for _, s := range sections {
-		if pg.person.Role >= s.least {
+		if pg.person.Role.May(s.least) {
 			current := s.title == pg.title
 			links = append(links, el("li", el("a", href(Prefix+s.path), when(current, attr("aria-current", "page")), text(s.title))))
 		}

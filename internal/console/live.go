@@ -116,9 +116,6 @@ func (s *stream) run(ctx context.Context, after httpapi.Cursor) {
 // maySee returns why the person may not see the conversation any longer, as the page finds it out:
 // the approval of a call is visible to the person who is named only while it waits for that person.
 func (s *stream) maySee(ctx context.Context) error {
-	if s.person.Role >= Operate {
-		return nil
-	}
 	switch _, err := s.pages.console.visible(ctx, s.person, s.info.ID); {
 	case errors.Is(err, history.ErrNotFound):
 		return errSessionEnded

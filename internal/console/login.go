@@ -26,7 +26,7 @@ func (c *Console) identified(w http.ResponseWriter, r *http.Request, serve handl
 			return
 		}
 		openstreams.Require(r.Context(), func() error {
-			if now, ok := c.callerOf(r, s); !ok || now != caller || !c.sessions.isOpen(r, s) {
+			if now, ok := c.callerOf(r, s); !ok || now != caller || !c.sessions.isOpen(s) {
 				return errSessionEnded
 			}
 			return nil

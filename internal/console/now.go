@@ -48,7 +48,7 @@ func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) 
 		list("Waiting for an answer", "Nothing waits for an answer.", waiting),
 		list("Running", "No turn is running.", running),
 		c.ensembles(p), c.budgets(r.Context()),
-		when(p.Role >= Operate && c.console.Reload != nil, c.console.form(p, "/reload", el("button", class("plain"), text("Reload the configuration")))))
+		when(p.Role.May(Operate) && c.console.Reload != nil, c.console.form(p, "/reload", el("button", class("plain"), text("Reload the configuration")))))
 }
 
 // link returns a link to a conversation.
@@ -86,22 +86,21 @@ func lastStep(of *unfinished) string {
 	return "the model is asked"
 }
 
-// ensembles returns the state of each ensemble. Only an operator sees errors, which can
-// contain the output of a process, and has the buttons.
+// ensembles returns the state of each ensemble. Only operators and auditors see errors, which can
+// contain the output of a process, and only operators have the buttons.
 func (c serverPages) ensembles(p *person) part {
 	if c.console.Roster == nil {
 		return nil
 	}
 	var cards []part
 	for _, e := range c.console.Roster.Health().Ensembles {
-		operates := p.Role >= Operate
 		cards = append(cards, el("li", class("card"),
 			el("h3", text(e.Name+" "), el("span", class("state "+stateClass(e.State)), text(string(e.State)))),
 			el("p", class("faint"), text("since "), moment(e.Since)),
 			el("p", text(callsOf(&e))),
 			sparkline(e.Name, c.console.latencies.of(e.Name)),
-			when(operates && e.LastError != "", details(stateClass(e.State) == "bad", text("Last error"), pre(c.console.Redact(e.LastError)))),
-			when(operates, c.ensembleForms(p, e)), c.loginForm(p, &e)))
+			when(p.Role.May(Audit) && e.LastError != "", details(stateClass(e.State) == "bad", text("Last error"), pre(c.console.Redact(e.LastError)))),
+			when(p.Role.May(Operate), c.ensembleForms(p, e)), c.loginForm(p, &e)))
 	}
 	return el("section", el("h2", text("Servers")), when(len(cards) == 0, el("p", text("No server is configured."))),
 		when(len(cards) > 0, el("ul", group(class("cards"), group(cards...)))))
@@ -177,7 +176,7 @@ func (c serverPages) mayLogin(p *person, name string) bool {
 		return false
 	}
 	kind := c.console.Login(name)
-	return kind == loginpages.Own && p.Role >= Answer || kind == loginpages.Shared && p.Role >= Operate
+	return kind == loginpages.Own && p.Role.May(Answer) || kind == loginpages.Shared && p.Role.May(Operate)
 }
 
 // loginForm returns the button that leads to the login at an ensemble, if there is something
@@ -188,11 +187,11 @@ func (c serverPages) loginForm(p *person, e *ensemble.EnsembleHealth) part {
 	if may && c.console.Login(e.Name) == loginpages.Own {
 		needed, title = true, "Log in for your calls"
 	}
-	if !needed || p.Role < Answer {
+	if !needed || !p.Role.May(Answer) {
 		return nil
 	}
 	var command part
-	if c.console.LoginCommand != nil && p.Role >= Operate && e.State == ensemble.NeedsLogin {
+	if c.console.LoginCommand != nil && p.Role.May(Operate) && e.State == ensemble.NeedsLogin {
 		command = el("p", class("faint"), text("In a terminal: "), el("code", text(c.console.LoginCommand(e.Name))))
 	}
 	return group(command, when(may, c.console.form(p, "/ensembles/"+url.PathEscape(e.Name)+"/login", class("inline"),
@@ -224,7 +223,7 @@ func (c serverPages) stillMayLogin(r *http.Request, p *person, name string) func
 		checked, may := false, false
 		valid := c.console.withToken(discarded{}, r, p.session.token, func(_ http.ResponseWriter, r *http.Request) {
 			caller, ok := c.console.callerOf(r, p.session)
-			checked, may = true, ok && c.console.sessions.isOpen(r, p.session) && c.mayLogin(&person{Caller: caller}, name)
+			checked, may = true, ok && c.console.sessions.isOpen(p.session) && c.mayLogin(&person{Caller: caller}, name)
 		})
 		switch {
 		case valid && !checked:

@@ -103,10 +103,10 @@ func (c conversationPages) find(ctx context.Context, p *person, q query) (f foun
 	if q.tag != "" {
 		filter.Tags = []string{q.tag}
 	}
-	if p.Role < Operate {
+	if !p.Role.May(Audit) {
 		filter.Owner = p.Owner
 	}
-	if c.console.Store == nil || q.wrong != "" || p.Role < Operate && p.Owner == "" {
+	if c.console.Store == nil || q.wrong != "" || !p.Role.May(Audit) && p.Owner == "" {
 		return f
 	}
 	filter.Text = strings.TrimSpace(filter.Text + " " + q.tool) // of calls

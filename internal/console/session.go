@@ -33,6 +33,7 @@ type session struct {
 	token     string // sent as the header Authorization with each request; empty for none
 	operates  bool   // began with a link, which only the operator of the process has
 	isSecure  bool   // began over TLS
+	key       digest // of the ID
 	form      string // proves that a form belongs to this session
 	began     time.Time
 	seen      time.Time // guarded by sessions.mu
@@ -80,7 +81,8 @@ func (s *sessions) begin(r *http.Request, token string, operates bool) (id strin
 		s.dropOldest()
 	}
 	id = rand.Text()
-	s.open[sha256.Sum256([]byte(id))] = &session{token: token, operates: operates, isSecure: isSecure(r), form: rand.Text(), began: now, seen: now}
+	key := sha256.Sum256([]byte(id))
+	s.open[key] = &session{token: token, operates: operates, isSecure: isSecure(r), key: key, form: rand.Text(), began: now, seen: now}
 	return id
 }
 
@@ -100,54 +102,52 @@ func isOver(s *session, now time.Time) bool {
 	return now.Sub(s.seen) > maxIdle || now.Sub(s.began) > maxAge
 }
 
-// key returns the key of the session of a request. isHost reports whether no other host can have
-// set its cookie. ok is false without one.
-func (s *sessions) key(r *http.Request) (key digest, isHost, ok bool) {
-	cookie, err := r.Cookie(hostPrefix + cookieName)
-	if isHost = err == nil; !isHost {
-		cookie, err = r.Cookie(cookieName)
-	}
-	if err != nil {
-		return key, false, false
-	}
-	return sha256.Sum256([]byte(cookie.Value)), isHost, true
-}
-
-// find returns the session of a request, or nil.
+// find returns the session of a request, or nil. A cookie that only this host can have set comes
+// first. Over plain HTTP it may be a leftover: browsers send it to a server on the same machine too.
 func (s *sessions) find(r *http.Request) *session {
-	key, isHost, ok := s.key(r)
-	if !ok {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.open[key]
-	if found == nil || found.isSecure != isHost {
-		return nil
+	found := s.named(r, hostPrefix+cookieName, true)
+	if _, err := r.Cookie(hostPrefix + cookieName); found == nil && (err != nil || !isSecure(r)) {
+		found = s.named(r, cookieName, false)
 	}
-	now := s.now()
-	if isOver(found, now) {
-		delete(s.open, key)
-		return nil
+	if found != nil {
+		found.seen = s.now()
 	}
-	found.seen = now
 	return found
 }
 
-// isOpen reports whether the session of a request has not ended. It does not count as a use.
-func (s *sessions) isOpen(r *http.Request, one *session) bool {
-	key, _, _ := s.key(r)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open[key] == one && s.now().Sub(one.began) <= maxAge
+// named returns the session of a cookie of a request, or nil; isSecure says how it must have begun.
+// The caller must hold s.mu.
+func (s *sessions) named(r *http.Request, cookie string, isSecure bool) *session {
+	sent, err := r.Cookie(cookie)
+	if err != nil {
+		return nil
+	}
+	found := s.open[sha256.Sum256([]byte(sent.Value))]
+	switch {
+	case found == nil || found.isSecure != isSecure:
+		return nil
+	case isOver(found, s.now()):
+		delete(s.open, found.key)
+		return nil
+	}
+	return found
 }
 
-// end ends the session of a request.
+// isOpen reports whether a session has not ended. It does not count as a use.
+func (s *sessions) isOpen(one *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[one.key] == one && s.now().Sub(one.began) <= maxAge
+}
+
+// end ends the session of a request, if it has one.
 func (s *sessions) end(r *http.Request) {
-	if key, _, ok := s.key(r); ok {
+	if found := s.find(r); found != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.open, key)
+		delete(s.open, found.key)
 	}
 }
 

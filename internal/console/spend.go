@@ -53,11 +53,11 @@ func addTo(sums map[string]*amount, key string, tokens, calls int64, money budge
 // spent adds up what conversations have spent since a time.
 func (c recordPages) spent(ctx context.Context, p *person, since time.Time) *spending {
 	s := &spending{days: map[string]*amount{}, owners: map[string]*amount{}, models: map[string]*amount{}, tools: map[string]*amount{}}
-	if c.console.Store == nil || p.Role < Operate && p.Owner == "" {
+	if c.console.Store == nil || !p.Role.May(Audit) && p.Owner == "" {
 		return s
 	}
 	filter := history.Filter{Since: since, Limit: maxSpent}
-	if p.Role < Operate {
+	if !p.Role.May(Audit) {
 		filter.Owner = p.Owner
 	}
 	ends := c.console.Now().Add(c.console.within(spendTime))
@@ -122,7 +122,7 @@ func (c recordPages) spendPage(w http.ResponseWriter, r *http.Request, p *person
 		when(!s.cut.IsZero(), el("p", class("notice"), text("There are too many conversations to read at once. The sums have those that changed after "), moment(s.cut), text("."))),
 		when(s.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(s.err)))),
 		el("section", el("h2", text("By day")), chart(s.days), details(false, text("As a table"), c.sums("Day", s.days, true))),
-		when(p.Role >= Operate, el("section", el("h2", text("By identity")), c.sums("Owner", s.owners, false))),
+		when(p.Role.May(Audit), el("section", el("h2", text("By identity")), c.sums("Owner", s.owners, false))),
 		el("section", el("h2", text("By model")), c.sums("Model", s.models, false)),
 		el("section", el("h2", text("By tool")), c.sums("Tool", s.tools, false)))
 }

@@ -88,7 +88,7 @@ func (c toolPages) toolsPage(w http.ResponseWriter, r *http.Request, p *person) 
 		el("form", attr("method", "get"), action(Prefix+"/tools"), class("search"), attr("role", "search"), field("q", "Words", r.URL.Query().Get("q"), attr("type", "search")), el("button", text("Search"))),
 		el("p", text(fmt.Sprintf("%d tools, about %d tokens of each request. ", len(rows), sum)), el("a", href(Prefix+"/library"), text("Resources and prompts"))),
 		when(len(rows) > 0, table("Tools that a model is offered", []string{"Name", "Server", "Description", "Hints", "Tokens"}, rows...)),
-		when(p.Role >= Operate, c.asides(o)))
+		when(p.Role.May(Audit), c.asides(o)))
 }
 
 // asides returns the tools that are not offered, and the servers that are away.
@@ -167,7 +167,7 @@ func (c toolPages) showTool(w http.ResponseWriter, p *person, tool *ensemble.Too
 		el("h2", text("What the model reads")), pre(c.console.Redact(d.Description)),
 		details(false, text("Arguments, as JSON Schema"), pre(c.console.Redact(display.JSON(d.InputSchema)))),
 		when(len(d.OutputSchema) > 0, details(false, text("Result, as JSON Schema"), pre(c.console.Redact(display.JSON(d.OutputSchema))))),
-		when(p.Role >= Answer && c.console.Call != nil, c.callForms(p, tool, values)))
+		when(p.Role.May(Answer) && c.console.Call != nil, c.callForms(p, tool, values)))
 }
 
 // callForms returns the forms that call a tool: one with a field for each argument, if the

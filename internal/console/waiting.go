@@ -59,10 +59,10 @@ func (c waitPages) unfinishedOf(ctx context.Context, p *person) *unfinishedList 
 	if p.Owner != "" {
 		list.scan(ctx, p.Owner, anyone)
 	}
-	if p.Role >= Operate || p.canBeNamed() {
+	if p.Role.May(Audit) || p.canBeNamed() {
 		list.scan(ctx, "", clientcalls.IsApproval)
 	}
-	if p.Role >= Operate {
+	if p.Role.May(Audit) {
 		list.scan(ctx, "", anyone)
 	}
 	slices.SortFunc(list.all, func(a, b unfinished) int {
@@ -133,7 +133,7 @@ func (c *Console) readEnd(ctx context.Context, one *unfinished) error {
 
 // canBeNamed reports whether a rule can name the person as the one who decides about calls of
 // clients.
-func (p *person) canBeNamed() bool { return p.Role >= Answer && p.Name != "" }
+func (p *person) canBeNamed() bool { return p.Role.May(Answer) && p.Name != "" }
 
 // isNamed reports whether the person is named to decide about the call of a client. That can be
 // an own call, which the person sees and may not answer.
@@ -158,11 +158,11 @@ func (c waitPages) waitingPage(w http.ResponseWriter, r *http.Request, p *person
 // mayAnswer returns why a person may not answer a wait; empty if the person may.
 func mayAnswer(p *person, info history.Info, wait canister.Wait) string {
 	switch {
-	case p.Role < Answer:
+	case !p.Role.May(Answer):
 		return "Your role does not permit answers."
 	case wait.Who != "" && wait.Who != p.Name:
 		return "Only " + wait.Who + " may answer."
-	case !clientcalls.IsApproval(info) || p.Role >= Operate:
+	case !clientcalls.IsApproval(info) || p.Role.May(Operate):
 		return ""
 	case wait.Who == "":
 		return "An operator answers: a client does not approve its own calls."

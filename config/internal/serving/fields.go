@@ -93,8 +93,8 @@ func clientFields(c *serve.Client) []grammar.Field {
 	}
 }
 
-// consoleRoles say what a client may do in the console; each includes the ones before it.
-var consoleRoles = []string{"off", "read", "answer", "operate"}
+// consoleRoles say what a client may do in the console.
+var consoleRoles = []string{"off", "read", "answer", "audit", "operate"}
 
 // traceAddress is the address of the page of a trace.
 func traceAddress(to *values.Value) grammar.Kind {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package consolestage serves a console over HTTP for tests, with three people, an engine, a
+// Package consolestage serves a console over HTTP for tests, with a few people, an engine, a
 // scripted model and a few tools.
 package consolestage
 
@@ -35,8 +35,9 @@ import (
 	"github.com/consort-go/consort/mcpadapter/server"
 )
 
-// The tokens of the people: Ada answers, Ben reads, Ops operates, and Off has no access.
+// The tokens of the people: Ada answers, Ben reads, Aud audits, Ops operates, and Off has no access.
 const (
+	Aud = "token-of-aud-0123456789"
 	Ada = "token-of-ada-0123456789"
 	Ben = "token-of-ben-0123456789"
 	Ops = "token-of-ops-0123456789"
@@ -74,13 +75,13 @@ type Stage struct {
 // Tokens are the tokens of the people.
 func Tokens() []server.BearerToken {
 	var all []server.BearerToken
-	for token, name := range map[string]string{Ada: "ada", Ben: "ben", Ops: "ops", Off: "off"} {
+	for token, name := range map[string]string{Ada: "ada", Ben: "ben", Aud: "aud", Ops: "ops", Off: "off"} {
 		all = append(all, server.BearerToken{Token: token, Name: name})
 	}
 	return all
 }
 
-var roles = map[string]console.Role{"ada": console.Answer, "ben": console.Read, "ops": console.Operate}
+var roles = map[string]console.Role{"ada": console.Answer, "ben": console.Read, "aud": console.Audit, "ops": console.Operate}
 
 // Start starts a stage.
 func Start(t testing.TB, o Options) *Stage {
