@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/converse/internal/foreign"
-	"github.com/consort-go/consort/converse/internal/notes"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/notes"
 	"github.com/consort-go/consort/invoker"
 )
 

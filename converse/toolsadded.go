@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/internal/notes"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/notes"
 )
 
 // The offer of a turn only grows at its end: a tool that a server adds while the turn

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/internal/notes"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/notes"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -32,14 +32,10 @@ func (t *turn) endTrace() {
 	t.agent.End(result)
 }
 
-// traceKey is the member of an assistant's metadata with the ID of the trace that its exchange
-// belongs to, in 32 hexadecimal digits.
-const traceKey = "io.github.consort-go/trace"
-
 // noteTrace records the trace of an exchange in the message's metadata, if there is one.
 func noteTrace(ctx context.Context, message canister.Assistant) canister.Assistant {
 	if id := telemetry.TraceID(ctx); id != "" {
-		message.Metadata = notes.With(message.Metadata, traceKey, id)
+		message.Metadata = notes.WithTrace(message.Metadata, id)
 	}
 	return message
 }

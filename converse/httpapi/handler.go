@@ -22,6 +22,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/openstreams"
 	"go.uber.org/zap"
 )
 
@@ -77,10 +78,9 @@ type Entry struct {
 
 // The defaults of [Options].
 const (
-	defaultBody    = 4 << 20
-	defaultBodies  = 64 << 20
-	defaultStreams = 64
-	defaultModel   = "consort"
+	defaultBody   = 4 << 20
+	defaultBodies = 64 << 20
+	defaultModel  = "consort"
 
 	bodyTimeout = 30 * time.Second // for the whole body of a request
 )
@@ -88,14 +88,14 @@ const (
 // handler serves the requests.
 type handler struct {
 	Options
-	feed   *Feed
-	engine engine.Engine
-	store  history.Store
-	routes *http.ServeMux
+	feed    *Feed
+	engine  engine.Engine
+	store   history.Store
+	routes  *http.ServeMux
+	streams openstreams.PerOwner
 
 	mu      sync.Mutex
 	bodies  int64           // size of those under way
-	streams map[string]int  // open streams, by owner
 	claimed map[string]bool // chats that a request continues now
 }
 
@@ -103,13 +103,14 @@ type handler struct {
 // starts nothing of its own: it can be dropped when its requests have ended. It serves the
 // paths under /api/, /v1/ and /agui, which [http.StripPrefix] can put elsewhere.
 func New(feed *Feed, options *Options) http.Handler {
-	h := &handler{feed: feed, engine: feed.engine, store: feed.store, streams: make(map[string]int), claimed: make(map[string]bool)}
+	h := &handler{feed: feed, engine: feed.engine, store: feed.store, claimed: make(map[string]bool)}
 	if options != nil {
 		h.Options = *options
 	}
 	h.MaxBody = cmp.Or(h.MaxBody, defaultBody)
 	h.MaxBodies = cmp.Or(h.MaxBodies, max(defaultBodies, 4*h.MaxBody))
-	h.MaxStreams = cmp.Or(h.MaxStreams, defaultStreams)
+	h.MaxStreams = cmp.Or(h.MaxStreams, openstreams.DefaultPerOwner)
+	h.streams.Most = h.MaxStreams
 	h.Heartbeat = cmp.Or(h.Heartbeat, defaultHeartbeat)
 	h.Logger = logevent.Logger(h.Logger)
 	if len(h.Models) == 0 {
@@ -317,19 +318,11 @@ func unreadable(err error) error {
 
 // openStream counts a stream of the caller; the caller must call end.
 func (h *handler) openStream(owner string) (end func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.streams[owner] >= h.MaxStreams {
+	end, ok := h.streams.Open(owner)
+	if !ok {
 		e := failure(http.StatusTooManyRequests, "too_many_streams", fmt.Sprintf("You have %d open streams, which is the limit.", h.MaxStreams), "Close some of them.")
 		e.retryAfter = 1
 		return nil, e
 	}
-	h.streams[owner]++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.streams[owner]--; h.streams[owner] == 0 {
-			delete(h.streams, owner)
-		}
-	}, nil
+	return end, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/loginpages"
+	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
@@ -127,6 +128,7 @@ type Console struct {
 	others   *httpapi.Feed // the conversations that the engine does not run
 
 	renderings *renderings
+	streams    openstreams.PerOwner // of conversations
 
 	latencies latencies
 	done      chan struct{} // closed by Close

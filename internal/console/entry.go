@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/notes"
 	"github.com/consort-go/consort/internal/readable"
 	"github.com/consort-go/consort/internal/transcript"
 )
@@ -42,7 +43,7 @@ func (c conversationPages) items(p *person, info history.Info, all []transcript.
 	for _, e := range all {
 		shown := extra{bar: together[e.Number]}
 		if a, ok := e.Canister.(canister.Assistant); ok {
-			if trace := c.console.traceLink(info, traceOf(a), "trace"); trace != nil {
+			if trace := c.console.traceLink(info, notes.Trace(a), "trace"); trace != nil {
 				shown.facts = append(shown.facts, el("li", trace))
 			}
 			if a.Model != "" && model != "" && a.Model != model {

@@ -39,6 +39,12 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 		c.console.refuse(w, r, http.StatusBadRequest, "The conversation has no such position.")
 		return
 	}
+	end, ok := c.console.streams.Open(cmp.Or(p.Identity, p.Name))
+	if !ok {
+		c.console.refuse(w, r, http.StatusTooManyRequests, fmt.Sprintf("You have %d pages of conversations open, which is the limit. Close some of them.", openstreams.DefaultPerOwner))
+		return
+	}
+	defer end()
 	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after.Position, sent: map[string][]byte{}}
 	if err := s.preload(r.Context()); err != nil {
 		c.console.fail(w, r, err)
@@ -107,7 +113,7 @@ func (s *stream) run(ctx context.Context, after httpapi.Cursor) {
 		return
 	}
 	for event, err := range s.pages.console.feedOf(s.info).Events(ctx, s.info.ID, after) {
-		if err != nil || clientcalls.IsApproval(s.info) && s.maySee(ctx) != nil || s.event(event) != nil {
+		if err != nil || clientcalls.IsApproval(s.info) && openstreams.Check(ctx) != nil || s.event(event) != nil {
 			return // the page connects again
 		}
 	}

@@ -3,6 +3,7 @@
 package console_test
 
 import (
+	"bufio"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/console"
+	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/mcpadapter/server"
 )
@@ -377,6 +380,64 @@ func TestOwnCalls(t *testing.T) {
 			t.Errorf("%s: the log has %d canisters after the answer, %v", id, info.Length, err)
 		}
 	}
+}
+
+// The stream of a person ends with a change of the rights, because its entries have the forms of the
+// earlier ones; those of others stay.
+func TestStreamEndsWithItsRole(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "plan", "owner-ada")
+	live := func(token string) *http.Response {
+		return s.Login(t, token).Open(http.MethodGet, "/conversations/plan/live?after=1", nil, "Accept", "text/event-stream")
+	}
+	of, other := live(consolestage.Ada), live(consolestage.Ops)
+	defer of.Body.Close()
+	defer other.Body.Close()
+	s.SetRole("ada", console.Read)
+	if text, err := io.ReadAll(of.Body); err != nil || !strings.Contains(string(text), "your rights have changed") {
+		t.Errorf("%v after %q", err, text)
+	}
+	if err := s.Store.Append(t.Context(), "plan", 2, canister.User{Head: canister.Head{ID: "v"}, Content: canister.Texts("one more")}); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(other.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), "one more") {
+			return
+		}
+	}
+	t.Error("the stream of another person ended too")
+}
+
+// A person may have as many open streams as a client of the API.
+func TestManyStreams(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "plan", "owner-ada")
+	ada, open := s.Login(t, consolestage.Ada), []*http.Response(nil)
+	live := func(p *consolestage.Person) *http.Response {
+		return p.Open(http.MethodGet, "/conversations/plan/live?after=1", nil, "Accept", "text/event-stream")
+	}
+	for range openstreams.DefaultPerOwner {
+		open = append(open, live(ada))
+		if status := open[len(open)-1].Status; status != "200 OK" {
+			t.Errorf("stream %d: %s", len(open), status)
+		}
+	}
+	for p, want := range map[*consolestage.Person]int{ada: http.StatusTooManyRequests, s.Login(t, consolestage.Ada): http.StatusTooManyRequests,
+		s.Login(t, consolestage.Ops): http.StatusOK} {
+		reply := live(p)
+		if reply.Body.Close(); reply.StatusCode != want {
+			t.Errorf("one more: %s, want %d", reply.Status, want)
+		}
+	}
+	for _, one := range open {
+		one.Body.Close()
+	}
+	for ends := time.Now().Add(time.Minute); time.Now().Before(ends); { // the server notices it soon
+		if reply := live(ada); reply.Body.Close() == nil && reply.StatusCode == http.StatusOK {
+			return
+		}
+	}
+	t.Error("closed streams count")
 }
 
 // The stream of an approval ends with the right to see it: with an answer, before what comes after

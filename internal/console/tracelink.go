@@ -3,32 +3,17 @@
 package console
 
 import (
-	"encoding/json"
 	"net/url"
 	"strings"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 )
-
-// traceKey is the metadata of a message of the model with the ID of its trace; see
-// docs/canisters.md.
-const traceKey = "io.github.consort-go/trace"
 
 // Placeholders of [Options].TraceURL.
 const (
 	traceHolder        = "{trace_id}"
 	conversationHolder = "{conversation_id}"
 )
-
-// traceOf returns the ID of the trace of a message, or "".
-func traceOf(a canister.Assistant) string {
-	var id string
-	if json.Unmarshal(a.Metadata[traceKey], &id) != nil {
-		return ""
-	}
-	return id
-}
 
 // traceLink returns a link to a trace of a conversation, or nil without an address. Of one whose
 // address has no trace, the ID is empty.

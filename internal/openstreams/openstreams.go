@@ -143,6 +143,24 @@ func Require(ctx context.Context, check func() error) {
 	}
 }
 
+// Check runs the checks of the stream of ctx now, and returns the error of the first that fails, also
+// one that says that it cannot be checked. It is nil if ctx is not that of a stream.
+func Check(ctx context.Context) error {
+	s, ok := ctx.Value(streamKey{}).(*stream)
+	if !ok {
+		return nil
+	}
+	s.mu.Lock()
+	required := slices.Clone(s.required)
+	s.mu.Unlock()
+	for _, check := range required {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // endedError is the cause of the end of a stream.
 type endedError struct{ because error }
 

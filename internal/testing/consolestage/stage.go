@@ -10,12 +10,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,6 +72,9 @@ type Stage struct {
 	MCP     *server.Server
 	Pins    *pins.File
 	Audit   string // the file of records
+
+	mu    sync.Mutex
+	roles map[string]console.Role
 }
 
 // Tokens are the tokens of the people.
@@ -81,12 +86,12 @@ func Tokens() []server.BearerToken {
 	return all
 }
 
-var roles = map[string]console.Role{"ada": console.Answer, "ben": console.Read, "aud": console.Audit, "ops": console.Operate}
+var firstRoles = map[string]console.Role{"ada": console.Answer, "ben": console.Read, "aud": console.Audit, "ops": console.Operate}
 
 // Start starts a stage.
 func Start(t testing.TB, o Options) *Stage {
 	t.Helper()
-	s := &Stage{Store: o.Store, Audit: filepath.Join(t.TempDir(), "audit.jsonl")}
+	s := &Stage{Store: o.Store, Audit: filepath.Join(t.TempDir(), "audit.jsonl"), roles: maps.Clone(firstRoles)}
 	if s.Store == nil {
 		s.Store = history.NewMemory()
 	}
@@ -109,7 +114,7 @@ func Start(t testing.TB, o Options) *Stage {
 	s.MCP = server.New(roster, &server.Options{Tokens: Tokens(), Audit: trail})
 	feed := httpapi.NewFeed(s.Engine, s.Store)
 	s.Console = console.New(console.Options{
-		Identify: s.MCP.Identify, Tokens: func() bool { return true }, Caller: caller,
+		Identify: s.MCP.Identify, Tokens: func() bool { return true }, Caller: s.caller,
 		Store: s.Store, Engine: s.Engine, Feed: feed, Roster: roster, Audit: trail, Records: func() string { return s.Audit }, Now: o.Now,
 		Begin: func(ctx context.Context, id string, said canister.User) error {
 			return engine.Post(ctx, s.Store, open, id, said, time.Now())
@@ -222,9 +227,19 @@ func later(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, erro
 	return nil, converse.Later(time.Hour, "")
 }
 
-func caller(ctx context.Context) (console.Caller, error) {
+func (s *Stage) caller(ctx context.Context) (console.Caller, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	name := access.MeasuredFrom(ctx)
-	return console.Caller{Name: name, Owner: "owner-" + name, Role: roles[name], Identity: name}, nil
+	return console.Caller{Name: name, Owner: "owner-" + name, Role: s.roles[name], Identity: name}, nil
+}
+
+// SetRole changes the role of a person, and checks the open streams.
+func (s *Stage) SetRole(name string, role console.Role) {
+	s.mu.Lock()
+	s.roles[name] = role
+	s.mu.Unlock()
+	s.MCP.SetAccess(&server.Options{Tokens: Tokens()})
 }
 
 // Person is someone with a browser that runs no scripts.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notes writes into the metadata of messages what other processes need that carry the
-// conversation on.
+// Package notes writes into the metadata of messages what other processes need: those that carry
+// the conversation on, and the console.
 package notes
 
 import (
@@ -17,6 +17,23 @@ import (
 // process that carries the turn on offer them in the same order. That process gets
 // their current definitions from the servers.
 const toolsKey = "io.github.consort-go/tools-added"
+
+// traceKey is the member of an assistant's metadata with the ID of the trace that its exchange
+// belongs to, in 32 hexadecimal digits; see docs/canisters.md.
+const traceKey = "io.github.consort-go/trace"
+
+// Trace returns the ID of the trace of a message, or "".
+func Trace(message canister.Assistant) (id string) {
+	if json.Unmarshal(message.Metadata[traceKey], &id) != nil {
+		return ""
+	}
+	return id
+}
+
+// WithTrace returns a message's metadata with the ID of a trace.
+func WithTrace(metadata canister.Fields, id string) canister.Fields {
+	return with(metadata, traceKey, id)
+}
 
 // Tools returns the tools that were added to a turn, in order.
 func Tools(turn []canister.Canister) []string {
@@ -43,11 +60,11 @@ func WithTools(metadata canister.Fields, added, noted []string) canister.Fields 
 	if len(fresh) == 0 {
 		return metadata
 	}
-	return With(metadata, toolsKey, fresh)
+	return with(metadata, toolsKey, fresh)
 }
 
-// With returns a copy of metadata with one more member, of strings.
-func With(metadata canister.Fields, key string, value any) canister.Fields {
+// with returns a copy of metadata with one more member, of strings.
+func with(metadata canister.Fields, key string, value any) canister.Fields {
 	if metadata = maps.Clone(metadata); metadata == nil {
 		metadata = canister.Fields{}
 	}
