@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
@@ -69,7 +70,9 @@ func (a *auditor) keep(ctx context.Context, o *outcome, failure *invoker.Failure
 		By:           o.by,
 		Duration:     o.duration,
 	}
-	if tool := o.call.tool; tool != nil {
+	if o.call.client != nil {
+		record.Ensemble = clienttools.Ensemble
+	} else if tool := o.call.tool; tool != nil {
 		record.Ensemble, record.Tool = tool.Ensemble().Name(), tool.Definition().Name
 	}
 	if failure == nil {

@@ -122,7 +122,7 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 	defer cancel(nil)
 	sampling := newSampling(ctx, b)
 	asking := &questions{batch: b, opts: b.opts, call: c, ctx: ctx, giveUp: cancel}
-	requested := inner.New(c.invocation, c.state, b.turn.tools.set.Definitions)
+	requested := inner.New(c.invocation, c.state, b.turn.tools.withoutClient())
 	asks := &invoker.Call{
 		ID:         c.key,
 		Arguments:  arguments,
@@ -157,7 +157,7 @@ func (g *gate) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 		return nil, c.state.Barred("no further tool calls are allowed in this turn")
 	case g.batch.turn.account.reached != nil:
 		return nil, c.state.Barred(g.batch.turn.account.reached.Error())
-	case c.tool == nil:
+	case c.tool == nil && c.client == nil:
 		return nil, g.batch.turn.tools.missing(c.invocation.Name)
 	case text == "":
 		return json.RawMessage("{}"), nil

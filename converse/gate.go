@@ -4,8 +4,6 @@ package converse
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
-	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/logevent"
@@ -82,6 +79,8 @@ func approvalOf(c *call, arguments json.RawMessage) Approval {
 func (g *gate) decideFromHistory(c *call) callDecision {
 	s := c.state
 	switch {
+	case c.client != nil:
+		return g.forward(c)
 	case len(s.Made) > 0:
 		return g.repeat(c, s.Intent.Approved)
 	case s.Doubt:
@@ -111,7 +110,7 @@ func (g *gate) applyApproval(c *call, arguments json.RawMessage) callDecision {
 		return g.approveAnew(c, arguments)
 	case answer.ID == "":
 		return denied("The call was not started: it needs an approval, and none was given before %s.", wait.Deadline.UTC().Format(time.RFC3339))
-	case !g.stillBound(c, wait) || wait.Arguments != string(arguments) || g.usedUp(c, wait):
+	case !g.stillBound(c, wait) || wait.Arguments != string(arguments) || calls.UsedUp(g.before, wait, c.invocation.ID):
 		return g.approveAnew(c, arguments)
 	case answer.Verdict != canister.VerdictDeny && g.expired(calls.Expiry(wait, answer)):
 		return g.approveAnew(c, arguments)
@@ -146,16 +145,6 @@ func (g *gate) stillBound(c *call, wait canister.Wait) bool {
 // expired reports whether the time of an approval is over.
 func (g *gate) expired(until time.Time) bool { return g.opts.Now().After(until) }
 
-// usedUp reports whether another call was made with the answer to a wait.
-func (g *gate) usedUp(c *call, wait canister.Wait) bool {
-	for _, other := range calls.Tail(g.before) {
-		if intent, ok := other.(canister.Intent); ok && intent.Wait == wait.ID && intent.Invocation != c.invocation.ID {
-			return true
-		}
-	}
-	return false
-}
-
 // newWait makes a wait for an answer about a call.
 func (g *gate) newWait(c *call, what canister.WaitFor, d deferral, arguments string) (*canister.Wait, *invoker.Failure) {
 	identity, err := g.batch.turn.identity()
@@ -173,18 +162,6 @@ func (g *gate) newWait(c *call, what canister.WaitFor, d deferral, arguments str
 		Deadline: now.Add(d.within), Who: d.who,
 		Identity: identity, Fingerprint: fingerprintOf(c), Arguments: arguments,
 	}, nil
-}
-
-// identityOf returns a digest of the trusted values of ctx, which work is done for. It
-// differs between conversations, so that it does not reveal that two are for the same
-// person.
-func identityOf(ctx context.Context, o *Options) (string, error) {
-	who, err := owner.Of(ctx, o.Identity)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(append([]byte(o.ID+"\x00"), who[:]...))
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
 // fingerprintOf returns the fingerprint of the tool's definition, or "" without a tool.

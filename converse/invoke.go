@@ -57,21 +57,22 @@ type batch struct {
 type call struct {
 	place      int // its index in the batch
 	invocation canister.Invocation
-	tool       *ensemble.Tool   // nil if no tool has the name
-	state      *calls.State     // its state in the history
-	key        string           // the same for every attempt
-	arguments  json.RawMessage  // set when the call is to be made
-	intent     canister.Intent  // set with arguments
-	claimed    chan claim       // receives whether the call may be made
-	decided    bool             // it is decided whether the call is to be made
-	stage      atomic.Int32     // how far its goroutine has come; a stage
-	at         atomic.Value     // the function of the program that it is in, a string
-	recorded   atomic.Bool      // its outcome is in the audit
-	ended      bool             // complete has processed its outcome
-	spent      calls.Sampled    // the exchanges that the tool asked for, set when it has returned
-	result     *canister.Result // nil until it is complete
-	stored     bool             // the result is in the history, or this work adds none
-	reported   bool             // its last event has been, or is being, yielded
+	tool       *ensemble.Tool      // nil if no tool has the name, and for one of the client
+	client     *invoker.Definition // of the client's tool, or nil
+	state      *calls.State        // its state in the history
+	key        string              // the same for every attempt
+	arguments  json.RawMessage     // set when the call is to be made
+	intent     canister.Intent     // set with arguments
+	claimed    chan claim          // receives whether the call may be made
+	decided    bool                // it is decided whether the call is to be made
+	stage      atomic.Int32        // how far its goroutine has come; a stage
+	at         atomic.Value        // the function of the program that it is in, a string
+	recorded   atomic.Bool         // its outcome is in the audit
+	ended      bool                // complete has processed its outcome
+	spent      calls.Sampled       // the exchanges that the tool asked for, set when it has returned
+	result     *canister.Result    // nil until it is complete
+	stored     bool                // the result is in the history, or this work adds none
+	reported   bool                // its last event has been, or is being, yielded
 }
 
 // untried is the state of all calls that the history does not mention. Nothing writes to it.
@@ -132,6 +133,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 			place:      i,
 			invocation: invocation,
 			tool:       t.tools.tool(invocation.Name),
+			client:     t.tools.clientTool(invocation),
 			state:      cmp.Or(known[invocation.ID], untried),
 			key:        calls.Key(t.conv.givenID, invocation.ID),
 			claimed:    make(chan claim, 1),

@@ -4,7 +4,6 @@ package converse
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
@@ -47,20 +46,6 @@ type Screener interface {
 	// the definition alone.
 	Screen(definition *invoker.Definition) error
 }
-
-// screen returns why a model cannot be offered a tool, as [Screener] does: the tool is
-// not for models, or screener, which may be nil, rejects it.
-func screen(definition *invoker.Definition, screener Screener) error {
-	if !definition.IsForModels() {
-		return errNotForModels
-	}
-	if screener == nil {
-		return nil
-	}
-	return screened(screener, definition)
-}
-
-var errNotForModels = errors.New("it is only for its app, not for models (_meta.ui.visibility); it can still be called by hand")
 
 // Limiter is a [Model] whose API limits the tools of a request.
 type Limiter interface {

@@ -4,16 +4,13 @@ package converse
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/consort-go/consort/converse/internal/foreign"
+	"github.com/consort-go/consort/converse/internal/toolchoice"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/notes"
 	"github.com/consort-go/consort/invoker"
 )
@@ -28,12 +25,13 @@ type offer struct {
 	refused map[string]string         // why the model cannot take a tool, by name
 	aside   []ensemble.Aside
 	added   []string // the last tools of the set, added during the turn
+	client  clientOffer
 }
 
 // openTools fixes the tools for the turn that begins at an index of the history, unless
 // it has done so, and reports the changes.
 func (t *turn) openTools(ctx context.Context, begin int) {
-	before := t.conv.offered
+	before, client := t.conv.offered, t.clientTools(begin)
 	if before == nil || t.conv.offeredAt != begin {
 		catalog, err := t.conv.catalog(ctx)
 		switch {
@@ -46,8 +44,8 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 			return
 		case err != nil:
 			return
-		case before == nil || before.catalog != catalog || before.added != nil:
-			t.conv.offered = offerOf(catalog, t.conv.origin, t.opts.Limits.Tools).withLast(notes.Tools(t.conv.history[max(0, begin):]))
+		case before == nil || before.catalog != catalog || before.added != nil || before.client != nil || client != nil:
+			t.conv.offered = offerWith(catalog, client, t.conv.origin, t.opts.Limits.Tools).withLast(notes.Tools(t.conv.history[max(0, begin):]))
 		}
 		t.conv.offeredAt = begin
 	}
@@ -56,8 +54,9 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 	if t.tools.catalog != nil {
 		started.Away = redactAway(t.guard.clean, t.tools.catalog.Away())
 	}
-	if before != nil {
-		started.Added, started.Removed = difference(before.set, t.tools.set)
+	if before != nil && before.set != t.tools.set {
+		now, then := t.tools.set.Definitions, before.set.Definitions
+		started.Added, started.Removed = toolchoice.Without(now, then), toolchoice.Without(then, now)
 	}
 	t.emit(started)
 }
@@ -121,8 +120,8 @@ func newOffer(catalog *ensemble.Catalog, model Model, limit int) *offer {
 		refused: map[string]string{},
 		aside:   slices.Clone(catalog.Aside()),
 	}
-	choice := chooserFor(model, limit)
-	share, taken := fairShare(catalog.Tools(), choice.limit), map[*ensemble.Ensemble]int{}
+	choice := toolchoice.For(model, limit)
+	share, taken := toolchoice.FairShare(catalog.Tools(), choice.Limit), map[*ensemble.Ensemble]int{}
 	for _, tool := range catalog.Tools() {
 		if o.add(tool, choice, taken[tool.Ensemble()] < share) {
 			taken[tool.Ensemble()]++
@@ -131,43 +130,19 @@ func newOffer(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	return o
 }
 
-// chooser decides which tools a model is offered.
-type chooser struct {
-	screener Screener // nil if the model takes every tool
-	limit    int      // the maximum number; negative means no limit
-	why      string   // the reason for setting the others aside
-}
-
-func chooserFor(model Model, limit int) chooser {
-	c := chooser{limit: limit, why: fmt.Sprintf("a model is offered at most %d tools", limit)}
-	c.screener, _ = model.(Screener)
-	if limiter, ok := model.(Limiter); ok {
-		most, err := maxTools(limiter)
-		switch {
-		case err != nil:
-			c.limit, c.why = 0, err.Error()
-		case most > 0 && (limit < 0 || most < limit):
-			c.limit, c.why = most, fmt.Sprintf("the model's API accepts %d tools per request", most)
-		}
-	}
-	return c
-}
-
-// maxTools calls MaxTools. A panic is an error, and then all tools are set aside, as
-// after a panic of Model.Screen.
-func maxTools(limiter Limiter) (most int, err error) {
-	defer foreign.Caught("Model.MaxTools", &err)
-	return limiter.MaxTools(), nil
-}
-
 // add offers one more tool, if its ensemble may have one more and the model can take
 // it, and otherwise sets it aside. It reports whether the tool is offered.
-func (o *offer) add(tool *ensemble.Tool, choice chooser, may bool) bool {
+func (o *offer) add(tool *ensemble.Tool, choice toolchoice.Choice, may bool) bool {
 	definition := *tool.Definition()
 	definition.Name = tool.Name()
-	err := screen(&definition, choice.screener)
-	if err == nil && choice.limit >= 0 && (!may || len(o.set.Definitions) >= choice.limit) {
-		err = errors.New(choice.why)
+	err := choice.Screen(&definition)
+	switch {
+	case o.client[tool.Name()] != nil:
+		err = errClientHasName
+	case err == nil && may:
+		err = choice.Place(len(o.set.Definitions))
+	case err == nil:
+		err = choice.Place(choice.Limit)
 	}
 	if err != nil {
 		o.refused[tool.Name()] = err.Error()
@@ -183,31 +158,6 @@ func (o *offer) add(tool *ensemble.Tool, choice chooser, may bool) bool {
 	return true
 }
 
-// screened calls the model's screener, which may panic.
-func screened(screener Screener, definition *invoker.Definition) (err error) {
-	defer foreign.Caught("Model.Screen", &err)
-	return contain.Error(screener.Screen(definition))
-}
-
-// fairShare returns how many tools each ensemble may have on offer, so that together
-// they do not exceed limit: ensembles with few tools keep all, and those with many
-// share the rest. It is at least 1.
-func fairShare(tools []*ensemble.Tool, limit int) int {
-	counts := map[*ensemble.Ensemble]int{}
-	for _, tool := range tools {
-		counts[tool.Ensemble()]++
-	}
-	left := limit
-	for i, count := range slices.Sorted(maps.Values(counts)) {
-		share := left / (len(counts) - i)
-		if count > share {
-			return max(1, share)
-		}
-		left -= count
-	}
-	return max(1, limit)
-}
-
 // tool returns the tool for a name that the model used, or nil.
 func (o *offer) tool(name string) *ensemble.Tool {
 	if o == nil {
@@ -221,7 +171,10 @@ func (o *offer) missing(name string) *invoker.Failure {
 	if reason := o.refused[name]; reason != "" {
 		return invoker.Failf(invoker.ToolNotFound, "There is no tool %q: it was set aside: %s.", name, reason)
 	}
-	if o.catalog == nil || len(o.set.Definitions) == 0 && len(o.catalog.Away()) == 0 {
+	switch {
+	case o.catalog == nil && len(o.client) > 0:
+		return invoker.Failf(invoker.ToolNotFound, "There is no tool %q.", name)
+	case o.catalog == nil || len(o.set.Definitions) == 0 && len(o.catalog.Away()) == 0:
 		return invoker.Failf(invoker.ToolNotFound, "There is no tool %q; there are no tools in this conversation.", name)
 	}
 	message := fmt.Sprintf("There is no tool %q.", name)
@@ -233,28 +186,4 @@ func (o *offer) missing(name string) *invoker.Failure {
 		message += fmt.Sprintf(" The tools of %q are not available at the moment.", away.Ensemble)
 	}
 	return invoker.Failf(invoker.ToolNotFound, "%s", message)
-}
-
-// difference returns the names that are only in after and the names that are only in
-// before.
-func difference(before, after *Toolset) (added, removed []string) {
-	if before == after {
-		return nil, nil
-	}
-	return namesWithout(after, before), namesWithout(before, after)
-}
-
-// namesWithout returns the names of a that b lacks.
-func namesWithout(a, b *Toolset) []string {
-	known := make(map[string]bool, len(b.Definitions))
-	for _, definition := range b.Definitions {
-		known[definition.Name] = true
-	}
-	var names []string
-	for _, definition := range a.Definitions {
-		if !known[definition.Name] {
-			names = append(names, definition.Name)
-		}
-	}
-	return names
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/sample"
+	"github.com/consort-go/consort/converse/internal/toolchoice"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
@@ -16,9 +17,9 @@ import (
 // conversation does not run them. It returns an error if the model cannot be offered one
 // of them. None is left out, because the requester would not notice.
 func (s *sampling) tools(request *invoker.SampleRequest) (*Toolset, sample.Names, error) {
-	choice := chooserFor(s.batch.turn.conv.origin, s.opts.Limits.Tools)
-	if choice.limit >= 0 && len(request.Tools) > choice.limit {
-		return nil, nil, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered %d tools: %s.", len(request.Tools), choice.why)
+	choice := toolchoice.For(s.batch.turn.conv.origin, s.opts.Limits.Tools)
+	if err := choice.Place(len(request.Tools) - 1); err != nil {
+		return nil, nil, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered %d tools: %w.", len(request.Tools), err)
 	}
 	set, names := &Toolset{}, sample.Names{}
 	for _, tool := range request.Tools {
@@ -26,7 +27,7 @@ func (s *sampling) tools(request *invoker.SampleRequest) (*Toolset, sample.Names
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := screen(definition, choice.screener); err != nil {
+		if err := choice.Screen(definition); err != nil {
 			return nil, nil, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered the tool %q: %w.", textcut.Bytes(tool.Name, bounds.MaxQuoted), err)
 		}
 		set.Definitions = append(set.Definitions, definition)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/toolchoice"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/notes"
 )
@@ -31,7 +32,7 @@ func (t *turn) growTools(ctx context.Context) {
 	t.conv.offered = t.tools
 	event := ToolsAdded{
 		Tools: len(t.tools.set.Definitions),
-		Added: namesWithout(t.tools.set, before.set),
+		Added: toolchoice.Without(t.tools.set.Definitions, before.set.Definitions),
 		Aside: t.guard.clean.Asides(slices.DeleteFunc(slices.Clone(t.tools.aside), func(a ensemble.Aside) bool { return slices.Contains(before.aside, a) })),
 	}
 	if len(event.Added)+len(event.Aside) > 0 {
@@ -49,7 +50,7 @@ type growKey struct {
 // once for all conversations that have the same offer.
 func (o *offer) growInto(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	grow := func() any {
-		grown, choice := o.copy(catalog), chooserFor(model, limit)
+		grown, choice := o.copy(catalog), toolchoice.For(model, limit)
 		for _, tool := range catalog.Tools() {
 			if grown.tools[tool.Name()] == nil && grown.add(tool, choice, true) {
 				grown.added = append(grown.added, tool.Name())
@@ -58,7 +59,7 @@ func (o *offer) growInto(catalog *ensemble.Catalog, model Model, limit int) *off
 		return grown
 	}
 	key, ok := offerKeyOf(model, limit)
-	if !ok {
+	if !ok || o.client != nil {
 		return grow().(*offer)
 	}
 	return catalog.Derive(growKey{o, key}, grow).(*offer)
@@ -66,14 +67,18 @@ func (o *offer) growInto(catalog *ensemble.Catalog, model Model, limit int) *off
 
 // copy returns a copy of the offer, ready for the additional tools of a newer catalog.
 func (o *offer) copy(catalog *ensemble.Catalog) *offer {
-	return &offer{
+	copied := &offer{
 		catalog: catalog,
 		set:     &Toolset{Definitions: slices.Clone(o.set.Definitions)},
 		tools:   maps.Clone(o.tools),
 		refused: map[string]string{},
-		aside:   catalog.Aside(),
 		added:   slices.Clone(o.added),
+		client:  o.client,
 	}
+	if catalog != nil {
+		copied.aside = catalog.Aside()
+	}
+	return copied
 }
 
 // withLast returns the offer with the named tools at its end, in this order.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 
 	"github.com/consort-go/consort/converse/internal/tally"
@@ -14,7 +13,9 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/converse/internal/replies"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -34,7 +35,7 @@ type turn struct {
 	piece  *work
 	ctx    context.Context // of the work; a step that the time limit may end has another one
 	cancel context.CancelCauseFunc
-	// identity returns the identity that the work is done for; see identityOf.
+	// identity returns the identity that the work is done for; see [owner.Digest].
 	identity func() (string, error)
 
 	read     turnState // see state
@@ -64,7 +65,7 @@ func newTurn(ctx context.Context, c *Conversation, piece *work, yield func(Event
 		piece:    piece,
 		ctx:      ctx,
 		cancel:   piece.cancel,
-		identity: sync.OnceValues(func() (string, error) { return identityOf(ctx, opts) }),
+		identity: sync.OnceValues(func() (string, error) { return owner.Digest(ctx, opts.ID, opts.Identity) }),
 		read:     turnState{begin: -1},
 		loop:     loop{yield: yield},
 		guard:    guard,
@@ -170,7 +171,7 @@ func (t *turn) add(canisters []canister.Canister) {
 				return
 			}
 		}
-		whole = append(whole, unmarked(c))
+		whole = append(whole, compaction.Unmarked(c))
 	}
 	for _, problem := range sequence.Check(whole) {
 		if problem.Rule != sequence.RuleOpen && problem.Rule != sequence.RuleMissingID {
@@ -214,6 +215,8 @@ func (t *turn) abandoned(s *calls.State, why string) *invoker.Failure {
 		return s.Unknown("")
 	case s != nil && len(s.Made) > 0:
 		return invoker.Failf(invoker.Canceled, "The call was stopped: %s. It had called tools %d times; those calls are not undone.", why, len(s.Made))
+	case s != nil && clienttools.IsCall(s.Wait):
+		return clienttools.Unreturned(why + ".")
 	case s != nil && s.Wait.For == canister.WaitElicitation:
 		return invoker.Failf(invoker.Canceled, "The call was stopped, to be repeated with the answer of a person, but it was not repeated: %s.", why)
 	case s != nil && (s.Attempts > 0 || s.Wait.ID != "") || t.progress.reached == phaseAsked || t.opts.Log != nil:
@@ -477,18 +480,4 @@ func (t *turn) failExchange(ctx context.Context, err error) error {
 	}
 	t.progress.fail(err)
 	return err
-}
-
-// unmarked returns a canister without the metadata that only a compaction may set: a
-// canister from outside must not replace messages or instructions.
-func unmarked(c canister.Canister) canister.Canister {
-	document, ok := c.(canister.Document)
-	if !ok || document.Metadata[compaction.Key] == nil && document.Metadata[calls.SampledKey] == nil && document.Metadata[compaction.InstructionsKey] == nil {
-		return c
-	}
-	document.Metadata = maps.Clone(document.Metadata) // it is the caller's
-	delete(document.Metadata, compaction.Key)
-	delete(document.Metadata, calls.SampledKey)
-	delete(document.Metadata, compaction.InstructionsKey)
-	return document
 }

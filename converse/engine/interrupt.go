@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -44,18 +45,24 @@ func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister 
 	if _, done := converse.Next(canisters, converse.Policy{}, now).(converse.Done); done {
 		return nil
 	}
-	begun := map[string]bool{}
+	begun, forwarded := map[string]bool{}, map[string]bool{}
 	for _, c := range canisters {
-		if intent, ok := c.(canister.Intent); ok {
-			begun[intent.Invocation] = true
+		switch c := c.(type) {
+		case canister.Intent:
+			begun[c.Invocation] = true
+		case canister.Wait:
+			forwarded[c.Invocation] = clienttools.IsCall(c)
 		}
 	}
 	head := func() canister.Head { return canister.Head{ID: rand.Text(), Time: now} }
 	var ending []canister.Canister
 	for _, invocation := range canister.Pending(canisters) {
 		code, text := invoker.Canceled, "The call was not started: the turn was cancelled first."
-		if begun[invocation.ID] {
+		switch {
+		case begun[invocation.ID]:
 			code, text = invoker.OutcomeUnknown, "The call was interrupted before it had a result, because the turn was cancelled. It may or may not have taken effect."
+		case forwarded[invocation.ID]:
+			text = clienttools.Unreturned("the turn was cancelled.").Message
 		}
 		ending = append(ending, canister.Result{
 			Head: head(), Invocation: invocation.ID, Parent: invocation.Parent, Code: string(code), Content: canister.Texts(text),

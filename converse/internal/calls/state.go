@@ -279,3 +279,12 @@ type Question struct {
 	Schema  json.RawMessage `json:"schema,omitempty"`
 	URL     string          `json:"url,omitzero"`
 }
+
+// UsedUp reports whether a call other than the one of an invocation was made with the answer to
+// a wait.
+func UsedUp(history []canister.Canister, wait canister.Wait, invocation string) bool {
+	return slices.ContainsFunc(Tail(history), func(c canister.Canister) bool {
+		intent, ok := c.(canister.Intent)
+		return ok && intent.Wait == wait.ID && intent.Invocation != invocation
+	})
+}

@@ -4,10 +4,12 @@ package compaction
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/calls"
 )
 
 // Key is the member of a document's metadata that says that the document
@@ -180,4 +182,18 @@ func trimmed(result canister.Result, bytes int) canister.Result {
 	result.Content = append(bounds.Contents(result.Content, bytes, nil),
 		canister.Text("[This old result was cut. Call the tool again if the omitted part matters.]"))
 	return result
+}
+
+// Unmarked returns a canister without the metadata that only a compaction may set: a
+// canister from outside must not replace messages or instructions.
+func Unmarked(c canister.Canister) canister.Canister {
+	document, ok := c.(canister.Document)
+	if !ok || document.Metadata[Key] == nil && document.Metadata[calls.SampledKey] == nil && document.Metadata[InstructionsKey] == nil {
+		return c
+	}
+	document.Metadata = maps.Clone(document.Metadata) // it is the caller's
+	delete(document.Metadata, Key)
+	delete(document.Metadata, calls.SampledKey)
+	delete(document.Metadata, InstructionsKey)
+	return document
 }

@@ -6,6 +6,7 @@ package owner
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -37,4 +38,16 @@ func Of(ctx context.Context, names []string) (ID, error) {
 	}
 	whole, err := json.Marshal(facts) // distinct lists have distinct forms
 	return sha256.Sum256(whole), err
+}
+
+// Digest returns a digest of the trusted values that work on a conversation is done for, as Of
+// does. It differs between conversations, so that it does not reveal that two are for the same
+// person.
+func Digest(ctx context.Context, conversation string, names []string) (string, error) {
+	who, err := Of(ctx, names)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append([]byte(conversation+"\x00"), who[:]...))
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
