@@ -201,6 +201,8 @@ func (c *Console) routes() {
 	c.handle("POST /pins", Operate, tools.acceptPin)
 	c.handle("GET /library", Read, servers.libraryPage)
 	c.handle("GET /spend", Read, records.spendPage)
+	c.handle("GET /spend.csv", Read, records.spendCSV)
+	c.handle("GET /spend.json", Read, records.spendJSON)
 	c.handle("GET /audit", Audit, records.auditPage)
 	c.handle("GET /audit.jsonl", Audit, records.auditExport)
 	c.mux.HandleFunc("GET "+Prefix, func(w http.ResponseWriter, r *http.Request) {

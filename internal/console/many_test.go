@@ -157,7 +157,9 @@ type timed struct {
 	reads atomic.Int64
 }
 
-func (s *timed) now() time.Time { return s.begin.Add(time.Duration(s.reads.Load()) * 20 * time.Millisecond) }
+func (s *timed) now() time.Time {
+	return s.begin.Add(time.Duration(s.reads.Load()) * 20 * time.Millisecond)
+}
 
 func (s *timed) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	s.reads.Add(1)

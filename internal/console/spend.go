@@ -6,197 +6,312 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
-	"golang.org/x/net/html"
 )
 
-// spendDays is how many days the page of spending looks back.
-const spendDays = 30
+// Bounds of the page of spending.
+const (
+	spendDays  = 30              // by default
+	maxDays    = 366             // of a range
+	spendTime  = 3 * time.Second // for looking into conversations
+	exportTime = time.Minute     // the same, for an export
+	maxSpent   = 5000            // conversations whose costs are added up
+	sumsShown  = 100             // of each table
+)
 
-// spendTime bounds how long it may look into conversations.
-const spendTime = 3 * time.Second
+// unowned is shown in place of the owner of a conversation that has none.
+const unowned = "without an owner"
 
-// maxSpent bounds the conversations whose costs are added up.
-const maxSpent = 5000
+// account is what spending is added up by. An exchange with a model has no tool, and a call has one.
+type account struct{ day, owner, model, tool string }
 
-// amount is a sum of tokens, money and calls.
+// amount is a sum of exchanges, their tokens and money, and calls.
 type amount struct {
-	tokens, calls int64
-	money         budget.Money
+	exchanges, calls      int64
+	input, cached, output int64 // tokens
+	money                 budget.Money
+}
+
+func (a *amount) tokens() int64 { return a.input + a.output }
+
+func (a *amount) add(b amount) {
+	a.exchanges += b.exchanges
+	a.calls += b.calls
+	a.input += b.input
+	a.cached += b.cached
+	a.output += b.output
+	a.money += b.money
+}
+
+// spendQuery says what spending is shown. Names are parts of names, in any case.
+type spendQuery struct {
+	from, to         time.Time // days in UTC; both count
+	who, model, tool string
+	wrong            string // what is wrong with a field
+}
+
+func (c recordPages) spendQueryOf(v url.Values) spendQuery {
+	q := spendQuery{to: c.console.Now().UTC().Truncate(24 * time.Hour), who: v.Get("who"), model: v.Get("model"), tool: v.Get("tool")}
+	day := func(name string, to *time.Time) {
+		if text := v.Get(name); text != "" {
+			at, err := time.Parse(time.DateOnly, text)
+			if err != nil {
+				q.wrong = "A day is written as 2026-03-01."
+				return
+			}
+			*to = at
+		}
+	}
+	day("to", &q.to)
+	q.from = q.to.AddDate(0, 0, 1-spendDays)
+	day("from", &q.from)
+	switch days := q.to.Sub(q.from).Hours()/24 + 1; {
+	case q.wrong != "":
+	case days < 1:
+		q.wrong = "The first day is after the last one."
+	case days > maxDays:
+		q.wrong = fmt.Sprintf("These are %.0f days, and %d at most can be shown. Choose a shorter range.", days, maxDays)
+	}
+	return q
+}
+
+// values returns the query of an address.
+func (q spendQuery) values() url.Values {
+	v := url.Values{"from": {q.from.Format(time.DateOnly)}, "to": {q.to.Format(time.DateOnly)}}
+	for name, value := range map[string]string{"who": q.who, "model": q.model, "tool": q.tool} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// address returns the path of a page with the query.
+func (q spendQuery) address(page string) string { return Prefix + page + "?" + q.values().Encode() }
+
+func matches(name, part string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 }
 
 // spending are sums over the conversations that a person sees.
 type spending struct {
-	days, owners, models, tools map[string]*amount
-	conversations               int
-	cut                         time.Time // how far back the sums go, if the time was up
-	err                         error
+	query         spendQuery
+	sums          map[account]*amount
+	conversations int
+	cut           time.Time // how far back the sums go, if the time was up
+	err           error
 }
 
-func addTo(sums map[string]*amount, key string, tokens, calls int64, money budget.Money) {
-	if sums[key] == nil {
-		sums[key] = &amount{}
+func (s *spending) add(to account, sum amount) {
+	if s.sums[to] == nil {
+		s.sums[to] = &amount{}
 	}
-	sums[key].tokens += tokens
-	sums[key].calls += calls
-	sums[key].money += money
+	s.sums[to].add(sum)
 }
 
-// spent adds up what conversations have spent since a time.
-func (c recordPages) spent(ctx context.Context, p *person, since time.Time) *spending {
-	s := &spending{days: map[string]*amount{}, owners: map[string]*amount{}, models: map[string]*amount{}, tools: map[string]*amount{}}
-	if c.console.Store == nil || !p.Role.May(Audit) && p.Owner == "" {
+// spent adds up what conversations have spent, for as long as there is time.
+func (c recordPages) spent(ctx context.Context, p *person, q spendQuery, atMost time.Duration) *spending {
+	s := &spending{query: q, sums: map[account]*amount{}}
+	if c.console.Store == nil || !p.Role.May(Audit) && p.Owner == "" || q.wrong != "" {
 		return s
 	}
-	filter := history.Filter{Since: since, Limit: maxSpent}
+	filter := history.Filter{Since: q.from, Limit: maxSpent + 1}
 	if !p.Role.May(Audit) {
-		filter.Owner = p.Owner
+		filter.Owner, s.query.who = p.Owner, ""
 	}
-	ends := c.console.Now().Add(c.console.within(spendTime))
+	ends, read := c.console.Now().Add(c.console.within(atMost)), 0
 	for info, err := range c.console.Store.List(ctx, filter) {
 		if err != nil {
-			s.err = err
+			s.err = cmp.Or(s.err, err)
 			continue
 		}
-		if c.console.Now().After(ends) {
+		if read == maxSpent || c.console.Now().After(ends) {
 			s.cut = info.Changed
 			break
 		}
-		s.conversations++
-		if err := c.add(ctx, s, info, since); err != nil {
-			s.err = err
+		if read++; !matches(cmp.Or(info.Owner, unowned), s.query.who) {
+			continue
 		}
+		s.conversations++
+		s.err = cmp.Or(s.err, c.add(ctx, s, info))
 	}
 	return s
 }
 
-func (c recordPages) add(ctx context.Context, s *spending, info history.Info, since time.Time) error {
+// exchange is a message of a model with the calls that it asked for.
+type exchange struct {
+	message canister.Assistant
+	at      time.Time
+	tools   []string
+}
+
+// add adds up the exchanges of a conversation.
+func (c recordPages) add(ctx context.Context, s *spending, info history.Info) error {
+	one := exchange{}
 	// A fork has the canisters of its parent, which spent them.
-	for one, err := range c.console.Store.Read(ctx, info.ID, info.ParentLength) {
+	for next, err := range c.console.Store.Read(ctx, info.ID, info.ParentLength) {
 		if err != nil {
 			return err
 		}
-		at := one.Header().Time
-		if at.Before(since) {
-			continue
-		}
-		switch e := one.(type) {
+		switch e := next.(type) {
 		case canister.Assistant:
-			money, _ := c.console.cost(e)
-			var tokens int64
-			if e.Usage != nil {
-				tokens = e.Usage.Total()
-			}
-			addTo(s.days, at.UTC().Format(time.DateOnly), tokens, 0, money)
-			addTo(s.owners, cmp.Or(info.Owner, "without an owner"), tokens, 0, money)
-			addTo(s.models, cmp.Or(e.Model, "unknown"), tokens, 0, money)
+			c.book(s, info.Owner, &one)
+			one = exchange{message: e, at: e.Time}
 		case canister.Invocation:
-			addTo(s.tools, e.Name, 0, 1, 0)
+			one.at = cmp.Or(one.at, e.Time)
+			one.tools = append(one.tools, e.Name)
 		}
 	}
+	c.book(s, info.Owner, &one)
 	return nil
 }
 
-func (c recordPages) spendPage(w http.ResponseWriter, r *http.Request, p *person) {
-	now := c.console.Now().UTC()
-	since := now.Truncate(24*time.Hour).AddDate(0, 0, -spendDays+1)
-	s := c.spent(r.Context(), p, since)
-	for day := since; !day.After(now); day = day.AddDate(0, 0, 1) {
-		addTo(s.days, day.Format(time.DateOnly), 0, 0, 0)
+// book adds an exchange to the sums if the query matches it: with a tool, an exchange that called
+// the tool.
+func (c recordPages) book(s *spending, owner string, one *exchange) {
+	q, name := &s.query, cmp.Or(one.message.Model, "unknown")
+	tools := slices.DeleteFunc(one.tools, func(tool string) bool { return !matches(tool, q.tool) })
+	if one.at.Before(q.from) || !one.at.Before(q.to.AddDate(0, 0, 1)) || !matches(name, q.model) || q.tool != "" && len(tools) == 0 {
+		return
 	}
-	what := "Tokens"
+	to := account{day: one.at.UTC().Format(time.DateOnly), owner: owner, model: name}
+	if one.message.ID != "" {
+		money, _ := c.console.cost(one.message)
+		sum := amount{exchanges: 1, money: money}
+		if u := one.message.Usage; u != nil {
+			sum.input, sum.cached, sum.output = u.Input, u.Cached, u.Output
+		}
+		s.add(to, sum)
+	}
+	for _, to.tool = range tools {
+		s.add(to, amount{calls: 1})
+	}
+}
+
+// total is a row of a table of spending.
+type total struct {
+	name string
+	amount
+}
+
+// by adds up by a part of the accounts, the largest first. Accounts with an empty part do not count.
+func (s *spending) by(part func(account) string) []total {
+	sums := map[string]*amount{}
+	for of, sum := range s.sums {
+		if name := part(of); name != "" {
+			if sums[name] == nil {
+				sums[name] = &amount{}
+			}
+			sums[name].add(*sum)
+		}
+	}
+	all := make([]total, 0, len(sums))
+	for name, sum := range sums {
+		all = append(all, total{name, *sum})
+	}
+	slices.SortFunc(all, func(a, b total) int {
+		return cmp.Or(cmp.Compare(b.money, a.money), cmp.Compare(b.tokens(), a.tokens()), cmp.Compare(b.calls, a.calls), cmp.Compare(a.name, b.name))
+	})
+	return all
+}
+
+// days returns the sum of each day of the range.
+func (s *spending) days() []total {
+	sums := map[string]amount{}
+	for _, one := range s.by(func(of account) string { return of.day }) {
+		sums[one.name] = one.amount
+	}
+	var all []total
+	for day := s.query.from; !day.After(s.query.to); day = day.AddDate(0, 0, 1) {
+		name := day.Format(time.DateOnly)
+		all = append(all, total{name, sums[name]})
+	}
+	return all
+}
+
+func (c recordPages) spendPage(w http.ResponseWriter, r *http.Request, p *person) {
+	q := c.spendQueryOf(r.URL.Query())
+	content := el("p", class("notice failed"), attr("role", "alert"), text(q.wrong))
+	if q.wrong == "" {
+		content = c.spendTables(p, c.spent(r.Context(), p, q, spendTime))
+	}
+	c.console.show(w, p, "Spend", el("h1", text("Spend")), c.spendForm(p, q), content)
+}
+
+// spendForm returns the filter.
+func (c recordPages) spendForm(p *person, q spendQuery) part {
+	v := q.values()
+	return el("form", attr("method", "get"), action(Prefix+"/spend"), class("search"), attr("role", "search"),
+		field("from", "From (UTC)", v.Get("from"), attr("type", "date")), field("to", "To", v.Get("to"), attr("type", "date")),
+		when(p.Role.May(Audit), field("who", "Identity", q.who)), field("model", "Model", q.model), field("tool", "Called tool", q.tool),
+		el("button", text("Filter")))
+}
+
+func (c recordPages) spendTables(p *person, s *spending) part {
+	q, what := s.query, "Tokens"
 	if c.console.isPriced() {
 		what = "Tokens and money"
 	}
-	c.console.show(w, p, "Spend",
-		el("h1", text("Spend")),
-		el("p", text(fmt.Sprintf("%s of the last %d days, in %d conversations that changed.", what, spendDays, s.conversations))),
+	days := s.days()
+	narrowed := func(change func(*spendQuery, string)) func(string) part {
+		return func(name string) part {
+			one := q
+			change(&one, name)
+			return el("a", href(one.address("/spend")), text(c.console.Redact(name)))
+		}
+	}
+	plain := func(name string) part { return text(name) }
+	return group(
+		el("p", text(fmt.Sprintf("%s of %s, in %d conversations. ", what, counted(len(days), "day"), s.conversations)),
+			el("a", href(q.address("/spend.csv")), text("Export as CSV")), text(" · "), el("a", href(q.address("/spend.json")), text("Export as JSON"))),
+		when(q.tool != "", el("p", class("faint"), text("Only exchanges that called the tool count."))),
 		when(!s.cut.IsZero(), el("p", class("notice"), text("There are too many conversations to read at once. The sums have those that changed after "), moment(s.cut), text("."))),
 		when(s.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(s.err)))),
-		el("section", el("h2", text("By day")), chart(s.days), details(false, text("As a table"), c.sums("Day", s.days, true))),
-		when(p.Role.May(Audit), el("section", el("h2", text("By identity")), c.sums("Owner", s.owners, false))),
-		el("section", el("h2", text("By model")), c.sums("Model", s.models, false)),
-		el("section", el("h2", text("By tool")), c.sums("Tool", s.tools, false)))
+		el("section", el("h2", text("By day")), chart(days), details(false, text("As a table"), c.sums("Day", days, plain))),
+		when(p.Role.May(Audit), el("section", el("h2", text("By identity")),
+			c.sums("Owner", s.by(func(of account) string { return cmp.Or(of.owner, unowned) }), narrowed(func(q *spendQuery, name string) { q.who = name })))),
+		el("section", el("h2", text("By model")),
+			c.sums("Model", s.by(func(of account) string { return of.model }), narrowed(func(q *spendQuery, name string) { q.model = name }))),
+		el("section", el("h2", text("By tool")),
+			c.sums("Tool", s.by(func(of account) string { return of.tool }), narrowed(func(q *spendQuery, name string) { q.tool = name }))))
 }
 
-// sums returns sums as a table: by name, or the largest first.
-func (c recordPages) sums(head string, sums map[string]*amount, byName bool) part {
-	names := slices.Sorted(maps.Keys(sums))
-	if !byName {
-		slices.SortStableFunc(names, func(a, b string) int {
-			return cmp.Or(cmp.Compare(sums[b].money, sums[a].money), cmp.Compare(sums[b].tokens, sums[a].tokens), cmp.Compare(sums[b].calls, sums[a].calls))
-		})
-	}
-	if len(names) == 0 {
+// sums returns a table of sums. shown returns the first cell of a row.
+func (c recordPages) sums(head string, all []total, shown func(name string) part) part {
+	if len(all) == 0 {
 		return el("p", text("Nothing was spent."))
 	}
-	isCalls := head == "Tool"
+	isCalls, isPriced := head == "Tool", c.console.isPriced()
 	heads := []string{head, "Tokens", "Money"}
-	isPriced := c.console.isPriced()
 	switch {
 	case isCalls:
 		heads = []string{head, "Calls"}
 	case !isPriced:
 		heads = []string{head, "Tokens"}
 	}
+	left := 0
+	if head != "Day" && len(all) > sumsShown {
+		left, all = len(all)-sumsShown, all[:sumsShown]
+	}
 	var rows []part
-	for _, name := range names {
-		sum := sums[name]
+	for i := range all {
+		cells := []part{shown(all[i].name), text(strconv.FormatInt(all[i].tokens(), 10))}
 		if isCalls {
-			rows = append(rows, row(text(c.console.Redact(name)), text(strconv.FormatInt(sum.calls, 10))))
-			continue
-		}
-		cells := []part{text(c.console.Redact(name)), text(strconv.FormatInt(sum.tokens, 10))}
-		if isPriced {
-			cells = append(cells, text(c.console.money(sum.money)))
+			cells[1] = text(strconv.FormatInt(all[i].calls, 10))
+		} else if isPriced {
+			cells = append(cells, text(c.console.money(all[i].money)))
 		}
 		rows = append(rows, row(cells...))
 	}
-	return table("Spending by "+head, heads, rows...)
-}
-
-// The size of a chart, in units of its view box.
-const (
-	chartHeight = 120
-	barWidth    = 20
-)
-
-// svg returns an element of an image.
-func svg(tag string, parts ...part) part {
-	return func(parent *html.Node) {
-		node := &html.Node{Type: html.ElementNode, Data: tag, Namespace: "svg"}
-		group(parts...)(node)
-		parent.AppendChild(node)
-	}
-}
-
-// chart returns the tokens of each day as bars.
-func chart(days map[string]*amount) part {
-	names := slices.Sorted(maps.Keys(days))
-	var most int64 = 1
-	for _, day := range days {
-		most = max(most, day.tokens)
-	}
-	var bars []part
-	for i, name := range names {
-		height := int(days[name].tokens * chartHeight / most)
-		bars = append(bars, svg("rect", attr("x", strconv.Itoa(i*barWidth+2)), attr("y", strconv.Itoa(chartHeight-height)),
-			attr("width", strconv.Itoa(barWidth-4)), attr("height", strconv.Itoa(height)), class("bar"),
-			svg("title", text(fmt.Sprintf("%s: %d tokens", name, days[name].tokens)))))
-	}
-	if len(names) > 0 {
-		at := strconv.Itoa(chartHeight + 16)
-		bars = append(bars, svg("text", attr("x", "0"), attr("y", at), text(names[0])),
-			svg("text", attr("x", strconv.Itoa(len(names)*barWidth)), attr("y", at), attr("text-anchor", "end"), text(names[len(names)-1])))
-	}
-	return svg("svg", attr("viewBox", fmt.Sprintf("0 0 %d %d", max(1, len(names))*barWidth, chartHeight+20)), attr("role", "img"),
-		attr("aria-label", fmt.Sprintf("Tokens by day; at most %d in a day", most)), class("chart"), group(bars...))
+	return group(table("Spending by "+head, heads, rows...),
+		when(left > 0, el("p", class("faint"), text(fmt.Sprintf("%d more are in the exports.", left)))))
 }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/consort-go/consort/internal/display"
+)
+
+// spendRow is a row of an export: the exchanges with a model on a day, or the calls of a tool that
+// these asked for. Each number is in one row only, so that any sum of rows is right. Its JSON form
+// is documented in docs/guides/console.md.
+type spendRow struct {
+	Day       string `json:"day"`
+	Identity  string `json:"identity"`
+	Model     string `json:"model"`
+	Tool      string `json:"tool"`
+	Exchanges int64  `json:"exchanges"`
+	Input     int64  `json:"input"`
+	Cached    int64  `json:"cached"`
+	Output    int64  `json:"output"`
+	Money     string `json:"money,omitempty"`
+	Currency  string `json:"currency,omitempty"`
+	Calls     int64  `json:"calls"`
+}
+
+// rows returns the rows of an export by day, and without secrets.
+func (c recordPages) rows(s *spending) []spendRow {
+	accounts := slices.SortedFunc(maps.Keys(s.sums), func(a, b account) int {
+		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.owner, b.owner), cmp.Compare(a.model, b.model), cmp.Compare(a.tool, b.tool))
+	})
+	all := make([]spendRow, 0, len(accounts))
+	for _, of := range accounts {
+		sum := s.sums[of]
+		one := spendRow{Day: of.day, Identity: c.shown(of.owner), Model: c.shown(of.model), Tool: c.shown(of.tool),
+			Exchanges: sum.exchanges, Input: sum.input, Cached: sum.cached, Output: sum.output, Calls: sum.calls}
+		if c.console.isPriced() && of.tool == "" {
+			one.Money, one.Currency = sum.money.String(), c.console.policy().Currency
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// shown returns a name without secrets and invisible characters.
+func (c recordPages) shown(name string) string {
+	return display.Text(strings.ToValidUTF8(c.console.Redact(name), "\uFFFD"))
+}
+
+// export returns the rows for a request, or writes why there are none: an export is complete.
+func (c recordPages) export(w http.ResponseWriter, r *http.Request, p *person, kind string) (rows []spendRow, ok bool) {
+	q := c.spendQueryOf(r.URL.Query())
+	if q.wrong != "" {
+		c.console.refuse(w, r, http.StatusBadRequest, q.wrong)
+		return nil, false
+	}
+	s := c.spent(r.Context(), p, q, exportTime)
+	err := s.err
+	if err == nil && !s.cut.IsZero() {
+		err = errors.New("there are too many conversations for one export: choose fewer days or one identity")
+	}
+	c.console.record(r, p, "export_spend", "", err, "from", q.values().Get("from"), "to", q.values().Get("to"), "format", kind)
+	if err != nil {
+		c.console.fail(w, r, err)
+		return nil, false
+	}
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="spend-%s-%s.%s"`, q.values().Get("from"), q.values().Get("to"), kind))
+	return c.rows(s), true
+}
+
+// spendJSON sends the sums as an array of objects.
+func (c recordPages) spendJSON(w http.ResponseWriter, r *http.Request, p *person) {
+	if rows, ok := c.export(w, r, p, "json"); ok {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		form := json.NewEncoder(w)
+		form.SetIndent("", "  ")
+		_ = form.Encode(rows) // the reader may have left
+	}
+}
+
+// spendCSV sends the same as comma-separated values (RFC 4180), with the names of the members as the
+// first line.
+func (c recordPages) spendCSV(w http.ResponseWriter, r *http.Request, p *person) {
+	rows, ok := c.export(w, r, p, "csv")
+	if !ok {
+		return
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	out := csv.NewWriter(w)
+	out.UseCRLF = true
+	_ = out.Write([]string{"day", "identity", "model", "tool", "exchanges", "input", "cached", "output", "money", "currency", "calls"})
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for i := range rows {
+		one := &rows[i]
+		_ = out.Write([]string{one.Day, cell(one.Identity), cell(one.Model), cell(one.Tool), number(one.Exchanges), number(one.Input),
+			number(one.Cached), number(one.Output), one.Money, one.Currency, number(one.Calls)})
+	}
+	out.Flush() // the reader may have left
+}
+
+// cell returns a name that spreadsheets do not take for a formula.
+func cell(name string) string {
+	if strings.HasPrefix(strings.TrimLeft(name, " \t\r\n'\""), "=") || strings.ContainsAny(name[:min(1, len(name))], "=+-@\t\r") {
+		return "'" + name
+	}
+	return name
+}
