@@ -80,6 +80,9 @@ type Options struct {
 	// Roster has the ensembles, and Select the part that a caller may use; nil means all.
 	Roster *ensemble.Roster
 	Select func(context.Context) *ensemble.Selection
+	// Trust returns a context with the trusted values of the person that it is of, for resources and
+	// prompts; nil means that it has them.
+	Trust func(context.Context) context.Context
 	// Call calls a tool for a caller, by the rules for clients.
 	Call func(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (invoker.Output, error)
 	// Shown returns the definitions of a catalog as a model receives them, and the tools that
@@ -141,6 +144,7 @@ type (
 	waitPages         struct{ console *Console } // approvals, questions, unknown outcomes
 	serverPages       struct{ console *Console } // what is connected, and what it may cost
 	toolPages         struct{ console *Console }
+	libraryPages      struct{ console *Console } // resources and prompts
 	recordPages       struct{ console *Console } // spending and the audit
 )
 
@@ -175,7 +179,7 @@ func (c *Console) Close() {
 }
 
 func (c *Console) routes() {
-	conversations, waiting, servers, tools, records := conversationPages{c}, waitPages{c}, serverPages{c}, toolPages{c}, recordPages{c}
+	conversations, waiting, servers, tools, library, records := conversationPages{c}, waitPages{c}, serverPages{c}, toolPages{c}, libraryPages{c}, recordPages{c}
 	c.mux.HandleFunc("GET "+Prefix+"/static/{name}", c.serveAsset)
 	c.mux.HandleFunc("GET "+Prefix+"/login", c.loginPage)
 	c.mux.HandleFunc("POST "+Prefix+"/login", c.login)
@@ -199,7 +203,11 @@ func (c *Console) routes() {
 	c.handle("POST /tools/{name}", Answer, tools.callTool)
 	c.handle("GET /pins", Audit, tools.pinsPage)
 	c.handle("POST /pins", Operate, tools.acceptPin)
-	c.handle("GET /library", Read, servers.libraryPage)
+	c.handle("GET /library", Read, library.withLibrary(library.libraryPage))
+	c.handle("GET "+resourcePath, Read, library.withLibrary(library.resourcePage))
+	c.handle("POST "+resourcePath, Answer, library.withLibrary(library.readResource))
+	c.handle("GET "+promptPath+"{name}", Read, library.withLibrary(library.promptPage))
+	c.handle("POST "+promptPath+"{name}", Answer, library.withLibrary(library.getPrompt))
 	c.handle("GET /spend", Read, records.spendPage)
 	c.handle("GET /spend.csv", Read, records.spendCSV)
 	c.handle("GET /spend.json", Read, records.spendJSON)

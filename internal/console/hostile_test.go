@@ -24,7 +24,7 @@ import (
 // pages are the paths of a stage with a conversation named plan.
 var pages = []string{"/", "/waiting", "/conversations?q=x&tag=x", "/conversations", "/conversations/plan", "/conversations/plan?to=3",
 	"/tools", "/tools/local__weather",
-	"/library", "/spend", "/pins", "/audit", "/login", "/none"}
+	"/library", "/library/resource?uri=note%3A%2F%2Fpacking", "/library/prompts/local__greet", "/spend", "/pins", "/audit", "/login", "/none"}
 
 // Whatever users, models and tools write, a page has no script, handler, style, frame or
 // address of another kind, and refers only to the console and, with links, to the web.

@@ -229,7 +229,7 @@ func pre(s string) part {
 	const most = 256 << 10
 	if len(s) > most {
 		cut := strings.ToValidUTF8(s[:most], "")
-		return group(el("pre", attr("tabindex", "0"), text(cut)), el("p", class("faint"), text("The rest is left out here; the raw JSON has all of it.")))
+		return group(el("pre", attr("tabindex", "0"), text(cut)), el("p", class("faint"), text("The rest is left out here; the raw JSON or the download has all of it.")))
 	}
 	return el("pre", attr("tabindex", "0"), text(strings.ToValidUTF8(s, "\uFFFD")))
 }

@@ -70,6 +70,14 @@ func when(holds bool, parts ...part) part {
 // addresses, such as those with the scheme javascript, lead nowhere.
 func href(address string) part { return attr("href", safeAddress(address)) }
 
+// linked returns a name as a link to an address that contains it, or as a text if it has a secret.
+func (c *Console) linked(address, name string) part {
+	if clean := c.Redact(name); clean != name {
+		return text(clean)
+	}
+	return el("a", href(address), text(name))
+}
+
 // action returns the address of a form, a path of the console.
 func action(path string) part { return attr("action", safeAddress(path)) }
 

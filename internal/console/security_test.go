@@ -187,7 +187,7 @@ func TestForgedForms(t *testing.T) {
 		},
 	} {
 		for _, path := range []string{"/conversations", "/conversations/plan/send", "/conversations/plan/cancel", "/conversations/plan/fork", "/waiting/plan/w",
-			"/tools/local__weather", "/pins", "/reload", "/ensembles/local/disconnect", "/logout"} {
+			"/tools/local__weather", "/library/resource", "/library/prompts/local__greet", "/pins", "/reload", "/ensembles/local/disconnect", "/logout"} {
 			if reply := forge(path); reply.StatusCode != http.StatusForbidden {
 				t.Errorf("%s, %s: %s", path, name, reply.Status)
 			}
@@ -208,7 +208,7 @@ func TestHeaders(t *testing.T) {
 	stored(t, s.Store, "plan", "owner-ada")
 	ops := s.Login(t, consolestage.Ops)
 	for _, path := range []string{"/", "/login", "/waiting", "/conversations", "/conversations/plan", "/conversations/plan/raw", "/conversations/none", "/tools",
-		"/tools/local__weather", "/library", "/spend", "/pins", "/audit", "/audit.jsonl", "/static/console.css", "/static/console.js", "/none", "/link?code=x"} {
+		"/tools/local__weather", "/library", "/library/resource", "/library/prompts/local__greet", "/spend", "/pins", "/audit", "/audit.jsonl", "/static/console.css", "/static/console.js", "/none", "/link?code=x"} {
 		reply := ops.Get(path)
 		policy := reply.Header.Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
@@ -278,8 +278,8 @@ func TestRoles(t *testing.T) {
 	for request, may := range map[string]string{
 		"GET /": "of-ada of-ben aud ops", "GET /tools": "of-ada of-ben aud ops", "GET /conversations/OWN": "of-ada of-ben aud ops",
 		"GET /conversations/of-ada": "of-ada aud ops", "GET /conversations/of-ben/raw": "of-ben aud ops",
-		"GET /audit": "aud ops", "GET /audit.jsonl": "aud ops", "GET /pins": "aud ops",
-		"POST /conversations/OWN/fork": "of-ada ops", "POST /tools/local__weather": "of-ada ops", "POST /conversations": "of-ada ops",
+		"GET /library": "of-ada of-ben aud ops", "GET /spend.csv": "of-ada of-ben aud ops", "GET /audit": "aud ops", "GET /audit.jsonl": "aud ops", "GET /pins": "aud ops",
+		"POST /conversations/OWN/fork": "of-ada ops", "POST /tools/local__weather": "of-ada ops", "POST /conversations": "of-ada ops", "POST /library/resource": "of-ada ops", "POST /library/prompts/local__greet": "of-ada ops",
 		"POST /reload": "ops", "POST /pins": "ops", "POST /ensembles/local/refresh": "ops",
 	} {
 		for name, person := range people {

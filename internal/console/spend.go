@@ -266,7 +266,7 @@ func (c recordPages) spendTables(p *person, s *spending) part {
 		return func(name string) part {
 			one := q
 			change(&one, name)
-			return el("a", href(one.address("/spend")), text(c.console.Redact(name)))
+			return c.console.linked(one.address("/spend"), name)
 		}
 	}
 	plain := func(name string) part { return text(name) }

@@ -88,20 +88,20 @@ func (c toolPages) toolsPage(w http.ResponseWriter, r *http.Request, p *person) 
 		el("form", attr("method", "get"), action(Prefix+"/tools"), class("search"), attr("role", "search"), field("q", "Words", r.URL.Query().Get("q"), attr("type", "search")), el("button", text("Search"))),
 		el("p", text(fmt.Sprintf("%d tools, about %d tokens of each request. ", len(rows), sum)), el("a", href(Prefix+"/library"), text("Resources and prompts"))),
 		when(len(rows) > 0, table("Tools that a model is offered", []string{"Name", "Server", "Description", "Hints", "Tokens"}, rows...)),
-		when(p.Role.May(Audit), c.asides(o)))
+		when(p.Role.May(Audit), asides(c.console, o)))
 }
 
-// asides returns the tools that are not offered, and the servers that are away.
-func (c toolPages) asides(o offer) part {
+// asides returns what is not offered, and the servers that are away.
+func asides(c *Console, o offer) part {
 	var aside, away []part
 	for _, a := range o.aside {
-		aside = append(aside, row(text(a.Ensemble), text(a.Tool), text(c.console.Redact(a.Reason))))
+		aside = append(aside, row(text(a.Ensemble), text(a.Tool), text(c.Redact(a.Reason))))
 	}
 	for _, a := range o.away {
-		away = append(away, row(text(a.Ensemble), text(c.console.redacted(a.Err))))
+		away = append(away, row(text(a.Ensemble), text(c.redacted(a.Err))))
 	}
 	return group(
-		when(len(aside) > 0, el("section", el("h2", text("Set aside")), table("Tools that are set aside", []string{"Server", "Tool", "Reason"}, aside...))),
+		when(len(aside) > 0, el("section", el("h2", text("Set aside")), table("What is set aside", []string{"Server", "Name", "Reason"}, aside...))),
 		when(len(away) > 0, el("section", el("h2", text("Away")), table("Servers that could not be reached", []string{"Server", "Error"}, away...))))
 }
 

@@ -77,7 +77,7 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 	o = console.Options{
 		Identify: p.servers.mcp.Identify, Tokens: func() bool { return p.of.Console == nil }, Caller: p.caller,
 		Engine: p.of.engine, Runs: p.runs, Begin: p.begin,
-		Roster: p.of.Assembly.Roster, Select: p.selection, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
+		Roster: p.of.Assembly.Roster, Select: p.selection, Trust: p.trust, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
 		Login: func(name string) loginpages.Kind { return p.of.logins.Kind(name) }, OpenLogin: p.openLogin,
 		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
 		TraceURL:     func() string { return p.servers.settings.Load().TraceURL.Reveal() },
@@ -203,12 +203,18 @@ func (p *consoleParts) records() string {
 	return p.of.Config.Audit.File.Reveal()
 }
 
+// trust adds the trusted values of the person who started the process; clients have their own.
+func (p *consoleParts) trust(ctx context.Context) context.Context {
+	if p.of.Console != nil {
+		ctx = invoker.WithTrusted(ctx, p.servers.assembly.Load().Trusted...)
+	}
+	return ctx
+}
+
 // call calls a tool as the server does for a client.
 func (p *consoleParts) call(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (invoker.Output, error) {
 	assembly, definition := p.servers.assembly.Load(), tool.Definition()
-	if p.of.Console != nil {
-		ctx = invoker.WithTrusted(ctx, assembly.Trusted...)
-	}
+	ctx = p.trust(ctx)
 	record := audit.Record{Time: time.Now(), Asker: "console", ClientName: access.NameFrom(ctx), Ensemble: tool.Ensemble().Name(), Tool: definition.Name, Arguments: arguments}
 	call := &mcpserver.ToolCall{
 		Tool: tool, Call: &invoker.Call{ID: rand.Text(), Arguments: arguments}, Record: &record,

@@ -29,6 +29,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/console"
@@ -51,13 +52,15 @@ const patience = 30 * time.Second
 
 // Options choose the parts of a stage.
 type Options struct {
-	Store  history.Store // default a new one in memory
-	Tools  []invoker.Invoker
-	Lines  []conversetest.Line // of the model
-	Model  converse.Model      // default one that plays Lines
-	Now    func() time.Time
-	Budget *budget.Policy
-	Trace  string // the address of the page of a trace
+	Store history.Store // default a new one in memory
+	Tools []invoker.Invoker
+	// Library is what the server has besides its tools; default a few resources and a prompt.
+	Library *local.Library
+	Lines   []conversetest.Line // of the model
+	Model   converse.Model      // default one that plays Lines
+	Now     func() time.Time
+	Budget  *budget.Policy
+	Trace   string // the address of the page of a trace
 	// Patience bounds the parts of pages; default a minute, so that no page depends on the load of
 	// the machine, and negative means the default of the console.
 	Patience time.Duration
@@ -94,6 +97,9 @@ func Start(t testing.TB, o Options) *Stage {
 	s := &Stage{Store: o.Store, Audit: filepath.Join(t.TempDir(), "audit.jsonl"), roles: maps.Clone(firstRoles)}
 	if s.Store == nil {
 		s.Store = history.NewMemory()
+	}
+	if o.Library == nil {
+		o.Library = material()
 	}
 	roster := s.roster(t, o)
 	if o.Model == nil {
@@ -164,7 +170,7 @@ func (s *Stage) roster(t testing.TB, o Options) *ensemble.Roster {
 		t.Fatal(err)
 	}
 	options := &ensemble.Options{Trust: ensemble.TrustAll, Screen: s.Pins.Screen("local", pins.Warn, nil)}
-	roster, err := ensemble.NewRoster(ensemble.New("local", ensemble.LocalSource(append(tools(t), o.Tools...)...), options))
+	roster, err := ensemble.NewRoster(ensemble.New("local", o.Library.Source(append(tools(t), o.Tools...)...), options))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,6 +218,38 @@ func tools(t testing.TB) []invoker.Invoker {
 		t.Fatal(err)
 	}
 	return []invoker.Invoker{weather, edit, ask}
+}
+
+// material returns a note, a picture, the forecasts of cities, and a prompt.
+func material() *local.Library {
+	return &local.Library{
+		Resources: []local.Resource{{
+			Resource: ensemble.Resource{URI: "note://packing", Name: "packing", Title: "Packing list", Description: "What to take along.", MIME: "text/markdown"},
+			Read: func(context.Context) ([]canister.ResourceContent, error) {
+				return []canister.ResourceContent{{Text: "# Packing\n\n- a warm coat"}}, nil
+			},
+		}, {
+			Resource: ensemble.Resource{URI: "note://map.svg", Name: "map", Description: "The way to the harbour.", MIME: "image/svg+xml"},
+			Read: func(context.Context) ([]canister.ResourceContent, error) {
+				return []canister.ResourceContent{{Blob: []byte("<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>")}}, nil
+			},
+		}},
+		Templates: []local.Template{{
+			Template: ensemble.Template{URI: "forecast://{city}", Name: "forecast", Description: "The forecast for a city."},
+			Read: func(_ context.Context, _ string, variables map[string]string) ([]canister.ResourceContent, error) {
+				return []canister.ResourceContent{{Text: "Snow in " + variables["city"] + "."}}, nil
+			},
+		}},
+		Prompts: []local.Prompt{{
+			Prompt: ensemble.Prompt{Name: "greet", Title: "Greeting", Description: "Greet a guest.", Arguments: []ensemble.PromptArgument{
+				{Name: "guest", Title: "Guest", Description: "Name of the guest.", Required: true}, {Name: "tone"}}},
+			Get: func(_ context.Context, arguments map[string]string) (*ensemble.Messages, error) {
+				return &ensemble.Messages{Description: "A greeting.", Messages: []ensemble.PromptMessage{
+					{Role: "user", Content: canister.Texts("Greet " + arguments["guest"] + " in a " + cmp.Or(arguments["tone"], "warm") + " tone.")},
+					{Role: "assistant", Content: []canister.Content{canister.ImageContent{MIME: "image/png", Data: []byte("12345")}}}}}, nil
+			},
+		}},
+	}
 }
 
 // approve postpones the calls of edit_file.
