@@ -108,8 +108,9 @@ func TestAccessLogOverHTTP(t *testing.T) {
 // The requests of a stream have their lines too, also those that get no answer.
 func TestAccessLogOverStreams(t *testing.T) {
 	core, logged := observer.New(zap.InfoLevel)
-	begun := make(chan struct{})
+	begun, ended := make(chan struct{}), make(chan struct{})
 	waits := rawTool(t, invoker.Definition{Name: "waits"}, func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+		defer close(ended)
 		close(begun)
 		<-ctx.Done()
 		return invoker.Output{}, ctx.Err()
@@ -128,6 +129,7 @@ func TestAccessLogOverStreams(t *testing.T) {
 	mcptest.Await(t, "the call", begun)
 	cancel()
 	<-called
+	mcptest.Await(t, "the end of the call", ended) // the SDK's client may send the cancellation after CallTool
 	_ = session.Close()
 	if err := srv.Close(mcptest.Within(t)); err != nil {
 		t.Fatal(err)

@@ -23,19 +23,39 @@ import (
 // a process of its own for each key. There, test must run the suite over an
 // implementation that breaks the rule whose key is in the environment variable.
 func Finds[B any](t *testing.T, test, variable string, breaks map[string]B) {
-	for _, name := range slices.Sorted(maps.Keys(breaks)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	places := make(chan struct{}, processes)
+	outcomes := make(map[string]chan outcome)
+	for name := range breaks {
+		done := make(chan outcome, 1)
+		outcomes[name] = done
+		go func() {
+			places <- struct{}{}
+			defer func() { <-places }()
 			rule, _, _ := strings.Cut(name, " ")
 			pattern := "^" + test + "$/^" + strings.ReplaceAll(regexp.QuoteMeta(rule), "/", "$/^") + "$"
 			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v")
 			command.Env = append(os.Environ(), variable+"="+name)
 			output, err := command.CombinedOutput()
-			if err == nil || !strings.Contains(string(output), "the rule: ") {
-				t.Errorf("the case did not find it: %v\n%s", err, output)
+			done <- outcome{output, err}
+		}()
+	}
+	for _, name := range slices.Sorted(maps.Keys(breaks)) {
+		t.Run(name, func(t *testing.T) {
+			found := <-outcomes[name]
+			if found.err == nil || !strings.Contains(string(found.output), "the rule: ") {
+				t.Errorf("the case did not find it: %v\n%s", found.err, found.output)
 			}
 		})
 	}
+}
+
+// processes are how many Finds runs at once: most of them wait for what does not come.
+const processes = 8
+
+// outcome is that of a process.
+type outcome struct {
+	output []byte
+	err    error
 }
 
 // BrokenRule returns the key of the rule to break, in a process that [Finds] started. In
