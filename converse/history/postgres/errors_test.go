@@ -294,7 +294,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	}
 	storetest.Add(t, s, "talk", 1, "others go on")
 	row := must(sqlstore.RowOf(1, storetest.Says("late", "late"), []byte(`{"kind":"user","id":"late"}`)))
-	if err = sleeper.Insert(t.Context(), key, []sqlstore.Row{row}); err == nil {
+	if err = sleeper.Insert(t.Context(), sqlstore.Extent{Key: key}, []sqlstore.Row{row}); err == nil {
 		err = sleeper.Commit(t.Context())
 	}
 	err = s.explain(t.Context(), "talk", err)

@@ -12,14 +12,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Known implements [sqlstore.Tx]: the statement that locks a conversation also begins the transaction.
+func (w *writer) Known(string) (e sqlstore.Extent, ok bool) { return e, false }
+
+// Forget implements [sqlstore.Tx].
+func (w *writer) Forget(string) {}
+
 // Insert implements [sqlstore.Tx].
-func (w *writer) Insert(ctx context.Context, conversation int64, rows []sqlstore.Row) error {
+func (w *writer) Insert(ctx context.Context, e sqlstore.Extent, rows []sqlstore.Row) error {
 	contents, err := w.keepContents(ctx, rows)
 	if err != nil {
 		return err
 	}
 	for chunk := range chunks(rows) {
-		w.insert(conversation, chunk, contents)
+		w.insert(e.Key, chunk, contents)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ var _ history.Store = (*Store)(nil)
 
 // Options configure [Open].
 type Options struct {
-	// Group is the maximum number of appends committed in one transaction; 0 means 64.
+	// Group is the maximum number of appends committed in one transaction; 0 means 256.
 	// With 1, each append has its own transaction.
 	Group int
 }
@@ -70,7 +70,7 @@ func Open(path string, options *Options) (*Store, error) {
 		return nil, fmt.Errorf("history/sqlite: Options.Group is %d; it must not be negative", options.Group)
 	}
 	s := &Store{
-		group: cmp.Or(options.Group, 64), clock: time.Now,
+		group: cmp.Or(options.Group, 256), clock: time.Now,
 		jobs: make(chan *job), ended: make(chan struct{}),
 	}
 	var err error

@@ -134,56 +134,26 @@ type failed struct{ err error }
 
 func (f failed) Scan(...any) error { return f.err }
 
-// prepared returns a statement of the writer. It is closed with the writer.
-func (w *writer) prepared(text string) (*sql.Stmt, error) {
-	if statement := w.statements[text]; statement != nil {
-		return statement, nil
-	}
-	statement, err := w.conn.PrepareContext(background, translate(text))
-	if err == nil {
-		w.statements[text] = statement
-	}
-	return statement, err
-}
-
-// withNow adds the argument @now if the statement has it.
-func (w *writer) withNow(statement string, args []any) []any {
-	if strings.Contains(statement, "@now") {
-		args = append(args, sql.Named("now", w.store.clock().UnixNano()))
-	}
-	return args
-}
-
 // Row implements [sqlstore.Queryer].
 func (w *writer) Row(_ context.Context, statement string, args ...any) sqlstore.Scanner {
-	prepared, err := w.prepared(statement)
+	prepared, err := w.query(statement)
 	if err != nil {
 		return failed{err}
 	}
-	return prepared.QueryRowContext(background, w.withNow(statement, args)...)
+	if strings.Contains(statement, "@now") {
+		args = append(args, sql.Named("now", w.now()))
+	}
+	return prepared.QueryRowContext(background, args...)
 }
 
 // Each implements [sqlstore.Queryer].
 func (w *writer) Each(_ context.Context, dest []any, do func() error, statement string, args ...any) error {
-	prepared, err := w.prepared(statement)
+	prepared, err := w.query(statement)
 	if err != nil {
 		return err
 	}
 	rows, err := prepared.QueryContext(background, args...)
 	return each(rows, err, dest, do)
-}
-
-// Exec implements [sqlstore.Tx].
-func (w *writer) Exec(_ context.Context, statement string, args ...any) (int64, error) {
-	prepared, err := w.prepared(statement)
-	if err != nil {
-		return 0, err
-	}
-	done, err := prepared.ExecContext(background, w.withNow(statement, args)...)
-	if err != nil {
-		return 0, err
-	}
-	return done.RowsAffected()
 }
 
 // Queue implements [sqlstore.Tx]. It runs the statement.
@@ -214,10 +184,10 @@ func (w *writer) Balances(ctx context.Context, accounts []string) (map[string]bu
 }
 
 // Insert implements [sqlstore.Tx].
-func (w *writer) Insert(ctx context.Context, conversation int64, rows []sqlstore.Row) error {
+func (w *writer) Insert(ctx context.Context, e sqlstore.Extent, rows []sqlstore.Row) error {
 	for _, r := range rows {
-		if err := w.Queue(ctx, "INSERT INTO canisters (conversation, position, id, kind, line, parts, size, sum) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-			conversation, r.Position, r.ID, string(r.Kind), string(r.Line), len(r.Parts), r.Size, r.Sum); err != nil {
+		if err := w.Queue(ctx, "INSERT INTO canisters (conversation, position, id, kind, line, parts, size, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			e.Key, r.Position, r.ID, string(r.Kind), string(r.Line), len(r.Parts), r.Size, r.Sum); err != nil {
 			return err
 		}
 		for _, p := range r.Parts {
@@ -225,11 +195,13 @@ func (w *writer) Insert(ctx context.Context, conversation int64, rows []sqlstore
 			if err != nil {
 				return err
 			}
-			if err := w.Queue(ctx, "INSERT INTO parts (conversation, position, place, content) VALUES ($1, $2, $3, $4)", conversation, r.Position, p.Index, content); err != nil {
+			if err := w.Queue(ctx, "INSERT INTO parts (conversation, position, place, content) VALUES ($1, $2, $3, $4)", e.Key, r.Position, p.Index, content); err != nil {
 				return err
 			}
 		}
 	}
+	e.Length += len(rows)
+	w.extents.add(e)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"runtime"
 	"slices"
@@ -49,7 +50,10 @@ type writer struct {
 	store *Store
 	conn  *sql.Conn
 
-	statements map[string]*sql.Stmt // by text; see prepared
+	commands map[string]*command // by text, as queries
+	queries  map[string]*sql.Stmt
+	args     []driver.NamedValue // of the command that runs
+	extents  extents
 }
 
 // background is the context of statements that must not be interrupted.
@@ -60,9 +64,13 @@ func newWriter(ctx context.Context, s *Store) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{store: s, conn: conn, statements: map[string]*sql.Stmt{}}
-	for _, statement := range columns {
-		if _, err := w.prepared(statement); err != nil {
+	w := &writer{store: s, conn: conn, commands: map[string]*command{}, queries: map[string]*sql.Stmt{}, extents: extents{byID: map[string]sqlstore.Extent{}}}
+	for _, text := range columns {
+		statement, err := conn.PrepareContext(ctx, text)
+		if err == nil {
+			err = statement.Close() // open, it would hold memory that SQLite reserves for those in use
+		}
+		if err != nil {
 			return nil, errors.Join(err, w.close())
 		}
 	}
@@ -81,8 +89,8 @@ var columns = []string{
 // close releases the connection. A statement left open would keep SQLite from closing
 // the file and from emptying the write-ahead log.
 func (w *writer) close() error {
-	var err error
-	for _, statement := range w.statements {
+	err := w.closeCommands()
+	for _, statement := range w.queries {
 		err = errors.Join(err, statement.Close())
 	}
 	return errors.Join(err, w.conn.Close())
@@ -153,6 +161,9 @@ func (w *writer) serve(jobs []*job) {
 func (w *writer) lock(jobs []*job) error {
 	for slices.ContainsFunc(jobs, func(j *job) bool { return j.ctx.Err() == nil }) {
 		_, err := w.Exec(background, "BEGIN IMMEDIATE")
+		if err == nil {
+			return w.begun()
+		}
 		if !isBusy(err) {
 			return err
 		}
@@ -161,6 +172,17 @@ func (w *writer) lock(jobs []*job) error {
 		}
 	}
 	return context.Canceled
+}
+
+// begun notices that another connection has changed the database since the last transaction.
+func (w *writer) begun() error {
+	var version int64
+	err := w.Row(background, "PRAGMA data_version").Scan(&version)
+	if err != nil {
+		return w.end(err)
+	}
+	w.extents.begin(version)
+	return nil
 }
 
 // transact runs the jobs, ends the transaction and returns their verdicts.
@@ -183,6 +205,7 @@ func (w *writer) end(err error) error {
 		_, err = w.Exec(background, "COMMIT")
 	}
 	if err != nil {
+		clear(w.extents.byID)
 		_, _ = w.Exec(background, "ROLLBACK") // fails if SQLite has already rolled back
 	}
 	return err

@@ -143,7 +143,7 @@ func TestAFailureInAGroup(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, w.Insert(background, key, []sqlstore.Row{r})
+		return nil, w.Insert(background, sqlstore.Extent{Key: key}, []sqlstore.Row{r})
 	})
 	w.serve(jobs)
 	for i, j := range jobs {

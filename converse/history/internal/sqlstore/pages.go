@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Extent is the state of a conversation when a loop over it begins.
+// Extent is the state of a conversation when a loop over it, or an append to it, begins.
 type Extent struct {
 	ID     string
 	Key    int64 // in its table

@@ -53,9 +53,13 @@ type Tx interface {
 	Exec(ctx context.Context, statement string, args ...any) (int64, error)
 	// Queue runs a statement, now or in Commit.
 	Queue(ctx context.Context, statement string, args ...any) error
+	// Known returns the extent of a conversation if the transaction has begun and knows it without a statement.
+	Known(conversation string) (e Extent, ok bool)
+	// Forget is called before a conversation is deleted: Known does not know it afterwards.
+	Forget(conversation string)
 	// Insert runs or queues the statements that add rows to the tables canisters,
-	// contents and parts.
-	Insert(ctx context.Context, conversation int64, rows []Row) error
+	// contents and parts, for a conversation with the extent e before.
+	Insert(ctx context.Context, e Extent, rows []Row) error
 	// Commit runs the queued statements and commits.
 	Commit(ctx context.Context) error
 }

@@ -20,35 +20,38 @@ func (s *Store) Append(ctx context.Context, conversation string, expected int, c
 		return false, err
 	}
 	return write(ctx, s.DB, conversation, func(ctx context.Context, tx Tx) (grown bool, verdict, err error) {
-		key, length, err := lock(ctx, tx, conversation, "FOR NO KEY UPDATE")
-		if err != nil {
-			return false, nil, err
+		e, ok := tx.Known(conversation)
+		if !ok {
+			if e, err = lock(ctx, tx, conversation, "FOR NO KEY UPDATE"); err != nil {
+				return false, nil, err
+			}
 		}
 		var existing map[int]string // identities, queried once
-		todo, verdict := history.CheckAppend(conversation, length, expected, canisters, func(index int) (id string, _ error) {
+		todo, verdict := history.CheckAppend(conversation, e.Length, expected, canisters, func(index int) (id string, _ error) {
 			if existing == nil {
-				existing, err = identities(ctx, tx, key, expected, len(canisters))
+				existing, err = identities(ctx, tx, e.Key, expected, len(canisters))
 			}
 			if err == nil && len(existing) != len(canisters) {
-				return "", s.Corrupt(conversation, fmt.Errorf("of %d rows from position %d, only %d exist", len(canisters), expected, len(existing)), "table canisters, conversation %d", key)
+				return "", s.Corrupt(conversation, fmt.Errorf("of %d rows from position %d, only %d exist", len(canisters), expected, len(existing)), "table canisters, conversation %d", e.Key)
 			}
 			return existing[index], err
 		})
 		if !todo || err != nil {
 			return false, verdict, err
 		}
-		return true, nil, s.add(ctx, tx, conversation, key, expected, rows)
+		return true, nil, s.add(ctx, tx, e, rows)
 	})
 }
 
-// lock begins a transaction that locks a conversation, and returns its key and length,
-// or 0 and 0 if it does not exist.
-func lock(ctx context.Context, tx Tx, conversation, mode string) (key int64, length int, err error) {
-	err = tx.Begin(ctx, func(row Scanner) error { return row.Scan(&key, &length) }, "SELECT key, length FROM @.conversations WHERE id = $1 "+mode, conversation)
+// lock begins a transaction that locks a conversation, and returns its extent; the key
+// is 0 if it does not exist.
+func lock(ctx context.Context, tx Tx, conversation, mode string) (Extent, error) {
+	e := Extent{ID: conversation}
+	err := tx.Begin(ctx, func(row Scanner) error { return row.Scan(&e.Key, &e.Length) }, "SELECT key, length FROM @.conversations WHERE id = $1 "+mode, conversation)
 	if notFound(err) {
-		return 0, 0, nil
+		return e, nil
 	}
-	return key, length, err
+	return e, err
 }
 
 // identities returns the identities at n indexes of a conversation, starting at first.
@@ -61,21 +64,20 @@ func identities(ctx context.Context, tx Tx, key int64, first, n int) (map[int]st
 	return all, err
 }
 
-// add adds rows to the conversation with the given key, or creates the conversation if
-// key is 0, and commits.
-func (s *Store) add(ctx context.Context, tx Tx, conversation string, key int64, length int, rows []Row) (err error) {
+// add adds rows to a conversation, or creates it if its key is 0, and commits.
+func (s *Store) add(ctx context.Context, tx Tx, e Extent, rows []Row) (err error) {
 	last := string(rows[len(rows)-1].Kind)
-	if key == 0 {
+	if e.Key == 0 {
 		err = tx.Row(ctx, `INSERT INTO @.conversations (id, title, folded, tags, owner, created, changed, length, last, parent, parent_length)
-			VALUES ($1, '', '', $2, '', @now, @now, $3, $4, '', 0) ON CONFLICT (id) DO NOTHING RETURNING key`, conversation, s.DB.Tags(nil), len(rows), last).Scan(&key)
+			VALUES ($1, '', '', $2, '', @now, @now, $3, $4, '', 0) ON CONFLICT (id) DO NOTHING RETURNING key`, e.ID, s.DB.Tags(nil), len(rows), last).Scan(&e.Key)
 		if notFound(err) {
 			err = ErrRace
 		}
 	} else {
-		err = tx.Queue(ctx, "UPDATE @.conversations SET length = $2, last = $3, changed = @now WHERE key = $1", key, length+len(rows), last)
+		err = tx.Queue(ctx, "UPDATE @.conversations SET length = $2, last = $3, changed = @now WHERE key = $1", e.Key, e.Length+len(rows), last)
 	}
 	if err == nil {
-		err = tx.Insert(ctx, key, rows)
+		err = tx.Insert(ctx, e, rows)
 	}
 	if err != nil {
 		return err
@@ -164,16 +166,17 @@ var deletions = []string{
 // Delete implements [history.Store.Delete].
 func (s *Store) Delete(ctx context.Context, conversation string, expected int) error {
 	return named(s.DB.Write(ctx, conversation, func(ctx context.Context, tx Tx) (verdict, err error) {
-		key, have, err := lock(ctx, tx, conversation, "FOR UPDATE")
-		if err != nil || key == 0 {
+		tx.Forget(conversation)
+		e, err := lock(ctx, tx, conversation, "FOR UPDATE")
+		if err != nil || e.Key == 0 {
 			return nil, err
 		}
-		if conflict := history.CheckDelete(conversation, have, expected); conflict != nil {
+		if conflict := history.CheckDelete(conversation, e.Length, expected); conflict != nil {
 			return conflict, nil
 		}
 		for _, statements := range [][]string{s.BeforeDelete, deletions} {
 			for _, statement := range statements {
-				if err := tx.Queue(ctx, statement, key); err != nil {
+				if err := tx.Queue(ctx, statement, e.Key); err != nil {
 					return nil, err
 				}
 			}
