@@ -38,8 +38,12 @@ func Writable(c Canister) error {
 // isPlain reports whether c has texts and short metadata, as most
 // canisters do.
 func isPlain(c Canister) bool {
-	switch c.(type) {
+	switch c := c.(type) {
 	case User, Assistant, Supervisor, Document, Invocation, Result:
+	case Intent:
+		if !c.Approved.IsZero() {
+			return false
+		}
 	default:
 		return false
 	}

@@ -27,6 +27,8 @@ func TestWritable(t *testing.T) {
 	contents = append(contents, nil, &canister.TextContent{}, canister.StructuredContent{JSON: json.RawMessage("no")}, canister.StructuredContent{})
 	canisters := []canister.Canister{
 		nil, &canister.User{}, canister.User{Head: canister.Head{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}}, canister.Intent{},
+		canister.Intent{Approved: time.Unix(1, 0)}, canister.Intent{Approved: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		canister.Intent{Head: canister.Head{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}}, canister.Intent{Head: canister.Head{Extra: extras[4]}},
 	}
 	for _, content := range contents {
 		canisters = append(canisters, canister.User{Content: []canister.Content{content}},

@@ -14,9 +14,9 @@ import (
 // turn. They are a tenth above those of .ci/bench, which do not depend on the load of the
 // machine. Lower them when a store needs less.
 var durableLimits = map[string]struct{ allocs, bytes float64 }{
-	"memory": {80, 11_500},
-	"sqlite": {600, 31_000},
-	"files":  {325, 31_500},
+	"memory": {68, 9_600},
+	"sqlite": {370, 21_000},
+	"files":  {305, 27_500},
 }
 
 // TestDurableTurnsStayCheap compares turns with and without a store.
