@@ -434,7 +434,7 @@ func TestPlainChatAnswersAServersForm(t *testing.T) {
 	contains(t, "the answer", o.stdout, "Booked.")
 }
 
-// streamVar is the size of the answer of TestALongAnswerScrollsBy, in MB; 1 if it is not set.
+// streamVar is the size of the answer of TestALongAnswerScrollsBy, in MB; a quarter if it is not set.
 const streamVar = "CONSORT_TEST_STREAM_MB"
 
 // maxMemory bounds the memory of a chat while a long answer scrolls by, in MB.
@@ -448,11 +448,11 @@ func TestALongAnswerScrollsBy(t *testing.T) {
 	if raceFlag != nil {
 		t.Skip("the race detector needs memory of its own")
 	}
-	megabytes, err := strconv.Atoi(cmp.Or(os.Getenv(streamVar), "1"))
+	megabytes, err := strconv.ParseFloat(cmp.Or(os.Getenv(streamVar), "0.25"), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := megabytes << 20
+	size := int(megabytes * (1 << 20))
 	var answer strings.Builder
 	sections := 0
 	for ; answer.Len() < size; sections++ {
@@ -476,7 +476,7 @@ func TestALongAnswerScrollsBy(t *testing.T) {
 		for line := range strings.Lines(string(status)) {
 			var kB int
 			if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kB); n == 1 {
-				if t.Logf("%d MB of text: the process needed %d MB", megabytes, kB>>10); kB>>10 > maxMemory {
+				if t.Logf("%g MB of text: the process needed %d MB", megabytes, kB>>10); kB>>10 > maxMemory {
 					t.Errorf("it should need at most %d MB", maxMemory)
 				}
 			}

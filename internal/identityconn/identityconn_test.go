@@ -3,10 +3,13 @@
 package identityconn_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -223,10 +226,15 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 
 // TestTokensOfOthers: in random interleavings of calls, lost connections, ended logins, idle
 // times and few places for connections, no call is made with the token of another identity.
+// CONSORT_HISTORIES is how many interleavings, 2,000 if it is not set.
 func TestTokensOfOthers(t *testing.T) {
-	const interleavings, identities = 10_000, 4
+	const identities = 4
+	interleavings, err := strconv.ParseUint(cmp.Or(os.Getenv("CONSORT_HISTORIES"), "2000"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var calls atomic.Int64
-	for seed := range uint64(interleavings) {
+	for seed := range interleavings {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 26))
 			w := newWorld()
