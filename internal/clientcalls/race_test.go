@@ -3,9 +3,12 @@
 package clientcalls_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,10 +27,14 @@ const (
 	targets = 2
 )
 
-// In 10,000 random races of clients that repeat their calls in several processes, people who
+// In random races of clients that repeat their calls in several processes, people who
 // answer, answers that expire, and processes that die at each step, no call is made without
-// an approval, and each approval is used at most once.
+// an approval, and each approval is used at most once. CONSORT_HISTORIES is how many, 1,000 if it is not set.
 func TestRaces(t *testing.T) {
+	races, err := strconv.Atoi(cmp.Or(os.Getenv("CONSORT_HISTORIES"), "1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	total := 0
 	for first := 0; first < races; first += atOnce {
 		synctest.Test(t, func(t *testing.T) {
