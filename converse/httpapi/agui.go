@@ -15,15 +15,16 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
 // runInput is the RunAgentInput of AG-UI 1.0 (https://docs.ag-ui.com).
 type runInput struct {
-	Thread   string          `json:"threadId"`
-	Run      string          `json:"runId"`
-	State    json.RawMessage `json:"state"`
-	Messages []aguiMessage   `json:"messages"`
-	Tools    json.RawMessage `json:"tools"`
+	Thread   string             `json:"threadId"`
+	Run      string             `json:"runId"`
+	State    json.RawMessage    `json:"state"`
+	Messages []aguiMessage      `json:"messages"`
+	Tools    []clienttools.Tool `json:"tools"`
 	Context  []struct {
 		Description string `json:"description"`
 		Value       string `json:"value"`
@@ -34,7 +35,9 @@ type runInput struct {
 // aguiMessage is a message of AG-UI.
 type aguiMessage struct {
 	said
-	ID string `json:"id"`
+	ID     string `json:"id"`
+	CallID string `json:"toolCallId"`
+	Error  string `json:"error"`
 }
 
 // resumeEntry is the answer to an interrupt.
@@ -84,10 +87,8 @@ func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error)
 		return input, invalid("threadId", fmt.Sprintf("It is empty, or has more than %d bytes.", maxKey), "Send a shorter one.")
 	case input.Run == "":
 		return input, invalid("runId", "It is missing.", "Send one.")
-	case !isNothing(input.Tools):
-		return input, unsupported("tools", adviceOnTools)
 	}
-	return input, nil
+	return input, checkTools("tools", input.Tools)
 }
 
 // startRun sends the message, or the answers, of a run.
@@ -100,13 +101,16 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 	case !isNew && found.Owner != owner:
 		return nil, noConversation()
 	}
-	if len(input.Resume) > 0 {
-		if isNew {
-			return nil, invalid("resume", "The thread has no interrupt.", "Send a message.")
-		}
-		return h.resume(ctx, found, input.Resume)
+	if len(input.Resume) > 0 && isNew {
+		return nil, invalid("resume", "The thread has no interrupt.", "Send a message.")
 	}
 	earlier, user, err := input.split()
+	if !isNew {
+		t, failed := h.resume(ctx, found, input)
+		if failed != nil || t != nil && (len(input.Resume) > 0 || err != nil) {
+			return t, failed
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +121,7 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 		}
 		return &turn{h: h, conversation: id, id: user.ID, after: h.before(ctx, id, user.ID, 0), sent: true}, nil
 	}
-	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return h.post(ctx, id, user) }); err != nil {
+	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return h.say(ctx, id, user) }); err != nil {
 		return nil, err
 	}
 	at := h.before(ctx, id, user.ID, found.Length)
@@ -154,6 +158,7 @@ func (input *runInput) split() (earlier []canister.Canister, user canister.User,
 	if len(user.Content) == 0 {
 		return nil, user, invalid("messages", "The last message is not one of the user.", "Send a message, or answer the interrupts with resume.")
 	}
+	user.Metadata = clienttools.With(nil, input.Tools)
 	if user.ID == "" || len(user.ID) > maxMessageID {
 		user.ID = newID()
 	}
@@ -163,15 +168,38 @@ func (input *runInput) split() (earlier []canister.Canister, user canister.User,
 	return earlier, user, nil
 }
 
-// resume answers the interrupts of a run.
-func (h *handler) resume(ctx context.Context, found history.Info, entries []resumeEntry) (*turn, error) {
+// results returns the results of the client's tools among the messages.
+func (input *runInput) results() (all []returned, err error) {
+	for i, m := range input.Messages {
+		if m.Role != "tool" {
+			continue
+		}
+		at := fmt.Sprintf("messages[%d]", i)
+		content, err := partsOf(at+".content", m.Content)
+		if err != nil {
+			return nil, err
+		}
+		if m.Error != "" {
+			content = canister.Texts(m.Error)
+		}
+		all = append(all, returned{at: at, call: m.CallID, content: content, failed: m.Error != ""})
+	}
+	return all, nil
+}
+
+// resume answers the interrupts of a run, and the calls of the client's tools that have results
+// among the messages. The turn is nil if there is nothing to answer.
+func (h *handler) resume(ctx context.Context, found history.Info, input runInput) (*turn, error) {
 	_, open, err := h.state(ctx, found.ID)
 	if err != nil {
 		return nil, err
 	}
-	s := start{conversation: found.ID}
-	for i, entry := range entries {
-		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == entry.Interrupt })
+	s := start{conversation: found.ID, someReturned: true, callID: func(invocation string) string { return invocation }}
+	if s.returned, err = input.results(); err != nil {
+		return nil, err
+	}
+	for i, entry := range input.Resume {
+		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == entry.Interrupt && !wait.Client })
 		if j < 0 {
 			return nil, invalid(fmt.Sprintf("resume[%d].interruptId", i), "No such interrupt is open.", "Answer the interrupts of the last run.")
 		}
@@ -181,7 +209,11 @@ func (h *handler) resume(ctx context.Context, found history.Info, entries []resu
 		}
 		s.answers = append(s.answers, given)
 	}
-	return h.start(ctx, s)
+	t, err := h.goOn(ctx, found, s)
+	if err != nil || len(s.answers)+len(t.returned) > 0 {
+		return t, err
+	}
+	return nil, nil
 }
 
 // answer returns the answer to a wait. It is not ok if the member approved is missing, which
@@ -310,7 +342,7 @@ func (a *aguiRun) add(position int, c canister.Canister) error {
 				a.event("TOOL_CALL_ARGS", "toolCallId", c.ID, "delta", cmp.Or(c.Arguments, "{}")), a.event("TOOL_CALL_END", "toolCallId", c.ID))
 		}
 	case canister.Result:
-		if c.Parent == "" {
+		if c.Parent == "" && !a.turn.returned[c.Invocation] {
 			err = a.event("TOOL_CALL_RESULT", "messageId", "result-"+c.Invocation, "toolCallId", c.Invocation, "content", resultText(c), "role", "tool")
 		}
 	}
@@ -323,10 +355,13 @@ func (a *aguiRun) end(ended engine.Ended) {
 	switch ended.Reason {
 	case converse.ReasonWaiting:
 		interrupts := []map[string]any{}
-		for _, wait := range a.turn.waits() {
+		_, others := clientCalls(a.turn.waits())
+		for _, wait := range others {
 			interrupts = append(interrupts, interruptOf(wait))
 		}
-		status, outcome = stateWaiting, map[string]any{"type": "interrupt", "interrupts": interrupts}
+		if status = stateWaiting; len(others) > 0 { // the others are calls that the client makes
+			outcome = map[string]any{"type": "interrupt", "interrupts": interrupts}
+		}
 	case converse.ReasonCancelled:
 		outcome = map[string]any{"type": "cancelled"}
 	}

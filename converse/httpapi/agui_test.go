@@ -109,7 +109,7 @@ func TestHostileRuns(t *testing.T) {
 		{"runId": "r", "messages": []object{}},
 		{"threadId": "t", "messages": []object{}},
 		{"threadId": "t", "runId": "r", "messages": []object{}},
-		{"threadId": "t", "runId": "r", "messages": []object{{"role": "user", "content": "x"}}, "tools": []object{{"name": "x"}}},
+		{"threadId": "t", "runId": "r", "messages": []object{{"role": "user", "content": "x"}}, "tools": []object{{"name": "x y"}}},
 		{"threadId": "t", "runId": "r", "messages": 1},
 		{"threadId": "t", "runId": "r", "resume": []object{{"interruptId": "x"}}},
 	} {

@@ -15,17 +15,18 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
 // The members of a Chat Completions request. chatMembers have an effect; tuning
 // only says how a model writes, which the configuration of the server decides.
 var (
 	chatMembers = []string{
-		"model", "messages", "stream", "stream_options", "n", "tools", "functions", "response_format", "modalities", "logprobs", "stop",
+		"model", "messages", "stream", "stream_options", "n", "tools", "tool_choice", "functions", "response_format", "modalities", "logprobs", "stop",
 	}
 	tuning = []string{
 		"temperature", "top_p", "max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "seed", "user", "metadata", "store",
-		"reasoning_effort", "parallel_tool_calls", "tool_choice", "function_call", "service_tier", "safety_identifier", "prompt_cache_key",
+		"reasoning_effort", "parallel_tool_calls", "function_call", "service_tier", "safety_identifier", "prompt_cache_key",
 		"prompt_cache_retention", "verbosity", "logit_bias", "top_k", "min_p", "repetition_penalty",
 	}
 )
@@ -36,6 +37,7 @@ type chatRequest struct {
 	stream   bool
 	usage    bool // the stream has the usage at its end
 	messages []said
+	tools    []clienttools.Tool
 }
 
 // readChat reads a request.
@@ -53,8 +55,8 @@ func (o openAI) readChat(w http.ResponseWriter, r *http.Request) (c chatRequest,
 		func() error { return m.read("stream_options", &options) },
 		func() error { return m.read("messages", &c.messages) },
 		func() error { return m.only("n", "1") },
-		func() error { return m.noTools("tools") },
-		func() error { return m.noTools("functions") },
+		func() (err error) { c.tools, err = m.functions(true); return err },
+		func() error { return m.only("functions", "[]") },
 		func() error { return m.only("response_format", `{"type":"text"}`) },
 		func() error { return m.only("modalities", `["text"]`) },
 		func() error { return m.only("logprobs", "false") },
@@ -64,8 +66,13 @@ func (o openAI) readChat(w http.ResponseWriter, r *http.Request) (c chatRequest,
 			return c, err
 		}
 	}
-	if len(c.messages) == 0 || c.messages[len(c.messages)-1].Role != "user" {
-		return c, invalid("messages", "The last message is not one of the user.", `Send a list whose last message has the role "user".`)
+	if n := len(c.messages); n == 0 || c.messages[n-1].Role != "user" && c.messages[n-1].Role != "tool" {
+		return c, invalid("messages", "The last message is not one of the user, or the result of a tool.", `Send a list whose last message has the role "user" or "tool".`)
+	}
+	for i := range c.messages {
+		if err := c.messages[i].readCalls(fmt.Sprintf("messages[%d]", i)); err != nil {
+			return c, err
+		}
 	}
 	c.usage = options.Usage
 	return c, nil
@@ -87,6 +94,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
+	s.tools = request.tools
 	t, err := o.h.start(r.Context(), s)
 	if err != nil {
 		return err
@@ -110,7 +118,9 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	o.remember(r.Context(), owner, t.conversation, append(request.messages, assistantSaid(a.text)))
 	if !request.stream {
 		writeJSON(w, http.StatusOK, a.whole())
+		return nil
 	}
+	_ = a.end() // it fails only if the client has gone
 	return nil
 }
 
@@ -142,21 +152,25 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []said) (s 
 			last = i + 1
 		}
 	}
-	var all []canister.Canister
-	for i, m := range messages {
-		c, err := m.canister(fmt.Sprintf("messages[%d]", i))
-		if err != nil {
+	all := newPast()
+	unfit, err := s.readMessages(messages, last, all)
+	if err != nil {
+		return s, release, err
+	}
+	if last > 0 {
+		if done, err := o.findCalls(ctx, messages[last-1].calls, &s); done || err != nil {
 			return s, release, err
 		}
-		if user, is := c.(canister.User); is && i >= last {
-			s.message = append(s.message, user.Content...)
-		} else {
-			all = append(all, c)
-		}
 	}
-	if len(s.message) == 0 {
+	switch {
+	case unfit != nil:
+		return s, release, unfit
+	case len(s.returned) > 0 && len(s.message) == 0:
+		return s, release, noCall(s.returned[0].at)
+	case len(s.message) == 0:
 		return s, release, invalid("messages", "The last message is empty.", "Send a text.")
 	}
+	s.returned = nil // they belong to the past
 	if tag := chatTag(owner, messages[:last]); last > 0 {
 		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m said) bool { return m.Role != "user" })
 		if found, is := o.tagged(ctx, owner, tag); is && isOnlyUser && o.claim(tag) {
@@ -164,11 +178,73 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []said) (s 
 			if s.answers, err = o.spoken(ctx, found, canister.TextOf(s.message)); err != nil {
 				o.release(tag)
 			}
+			if len(s.answers) > 0 {
+				s.message = nil
+			}
 			return s, func() { o.release(tag) }, err
 		}
 	}
-	s.earlier = all
+	s.earlier = all.canisters
 	return s, release, nil
+}
+
+// readMessages reads the messages of a request: those after the last answer into s, and the
+// others, with the results, into the past of a new conversation. It returns why they cannot be
+// its past.
+func (s *start) readMessages(messages []said, last int, all *past) (unfit, err error) {
+	for i := range messages {
+		m, at := &messages[i], fmt.Sprintf("messages[%d]", i)
+		switch {
+		case i >= last && m.Role == "user":
+			c, err := m.canister(at)
+			if err != nil {
+				return nil, err
+			}
+			s.message = append(s.message, canister.ContentOf(c)...)
+			continue
+		case i >= last && m.Role == "tool":
+			content, err := partsOf(at+".content", m.Content)
+			if err != nil {
+				return nil, err
+			}
+			s.returned = append(s.returned, returned{at: at + ".tool_call_id", call: m.ToolCallID, content: content})
+		}
+		if err := all.add(m, at); err != nil && unfit == nil {
+			unfit = err
+		}
+	}
+	all.close()
+	return unfit, nil
+}
+
+// findCalls sets the conversation whose last answer has calls of the client, and reports whether
+// there is one that the request continues.
+func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *start) (bool, error) {
+	if len(calls) == 0 {
+		return false, nil
+	}
+	found, isOwn := o.h.callOwned(ctx, calls[0].ID)
+	if !isOwn {
+		return false, nil
+	}
+	_, open, err := o.h.state(ctx, found.ID)
+	if err != nil {
+		return false, err
+	}
+	waiting, others := clientCalls(open)
+	isOpen := slices.ContainsFunc(waiting, func(wait openWait) bool {
+		id := callID(found.ID, wait.Invocation)
+		return slices.ContainsFunc(calls, func(call toolCall) bool { return call.ID == id })
+	})
+	if !isOpen && len(s.message) > 0 {
+		return false, nil // the conversation has gone on
+	}
+	s.conversation = found.ID
+	if len(s.message) > 0 && len(others) > 0 {
+		s.answers, err = spoken(found.ID, others, canister.TextOf(s.message))
+		s.message = nil
+	}
+	return true, err
 }
 
 // tagged returns the conversation with a tag, if it ends with an answer or a wait.
@@ -210,9 +286,15 @@ func (o openAI) remember(ctx context.Context, owner, conversation string, messag
 // programs have no other way to answer. Other messages are refused while it waits.
 func (o openAI) spoken(ctx context.Context, of history.Info, text string) ([]canister.Answer, error) {
 	_, open, err := o.h.state(ctx, of.ID)
-	if err != nil || len(open) == 0 {
+	if err != nil {
 		return nil, err
 	}
+	_, others := clientCalls(open)
+	return spoken(of.ID, others, text)
+}
+
+// spoken returns the answers that a message gives to open waits.
+func spoken(conversation string, open []openWait, text string) ([]canister.Answer, error) {
 	word, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
 	var all []canister.Answer
 	for _, wait := range open {
@@ -225,7 +307,7 @@ func (o openAI) spoken(ctx context.Context, of history.Info, text string) ([]can
 		}
 		if verdict == "" {
 			return nil, failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer, and the message is none.",
-				"Send the message /allow or /deny REASON, or POST /api/conversations/"+of.ID+"/waits/"+wait.ID+".")
+				"Send the message /allow or /deny REASON, or POST /api/conversations/"+conversation+"/waits/"+wait.ID+".")
 		}
 		all = append(all, canister.Answer{Wait: wait.ID, Verdict: verdict, Reason: strings.TrimSpace(reason)})
 	}
@@ -247,7 +329,8 @@ type chatAnswer struct {
 	created int64
 
 	text   string
-	reason string // finish_reason
+	calls  []toolCall // of the client's tools, which wait
+	reason string     // finish_reason
 }
 
 // separator stands between the messages of the model in a turn.
@@ -287,14 +370,20 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if ended.Reason == converse.ReasonWaiting {
-		isFirst = true
-		if err := pieces.send(waitText(a.turn.waits())); err != nil {
-			return err
-		}
-	}
 	a.reason = finishOf(ended.Reason)
-	return a.end()
+	if ended.Reason != converse.ReasonWaiting {
+		return nil
+	}
+	waiting, others := clientCalls(a.turn.waits())
+	if len(waiting) == 0 {
+		isFirst = true
+		return pieces.send(waitText(others))
+	}
+	a.reason = "tool_calls" // the others are asked for when these have results
+	for _, wait := range waiting {
+		a.calls = append(a.calls, callForm(a.turn.conversation, wait))
+	}
+	return nil
 }
 
 // waitText lists the waits of the conversation for the user of a chat program.
@@ -351,8 +440,11 @@ func (a *chatAnswer) write(form map[string]any) error {
 
 // end ends the stream of an answer.
 func (a *chatAnswer) end() error {
-	if a.stream == nil {
-		return nil
+	for i, call := range a.calls {
+		delta := map[string]any{"index": i, "id": call.ID, "type": call.Type, "function": call.Function}
+		if err := a.chunk(map[string]any{"tool_calls": []any{delta}}, nil); err != nil {
+			return err
+		}
 	}
 	if err := a.chunk(map[string]any{}, a.reason); err != nil {
 		return err
@@ -370,9 +462,14 @@ func (a *chatAnswer) end() error {
 }
 
 func (a *chatAnswer) whole() map[string]any {
-	form := a.form("chat.completion", map[string]any{
-		"message": map[string]any{"role": "assistant", "content": a.text, "refusal": nil}, "finish_reason": a.reason,
-	})
+	message := map[string]any{"role": "assistant", "content": a.text, "refusal": nil}
+	if len(a.calls) > 0 {
+		message["tool_calls"] = a.calls
+		if a.text == "" {
+			message["content"] = nil
+		}
+	}
+	form := a.form("chat.completion", map[string]any{"message": message, "finish_reason": a.reason})
 	form["usage"] = a.usage()
 	return form
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
 // members are the members of a request of OpenAI's API.
@@ -84,19 +85,6 @@ func (m members) only(name string, values ...string) error {
 	return unsupported(name, "Leave it out, or use one of "+strings.Join(values, ", ")+".")
 }
 
-// noTools refuses tools of the client: a turn is stored and can continue elsewhere, where the
-// client is not, so that only the server calls tools.
-func (m members) noTools(name string) error {
-	if m.only(name, "[]") == nil {
-		return nil
-	}
-	return unsupported(name, adviceOnTools)
-}
-
-// adviceOnTools tells a client with tools of its own how to offer them.
-const adviceOnTools = "This server calls the tools of its own configuration, and a client's are not called. Leave it out. " +
-	"To add a tool, offer it over MCP and name that server in the configuration, [mcp.NAME]."
-
 // openAI serves the requests of OpenAI's clients.
 type openAI struct{ h *handler }
 
@@ -156,8 +144,17 @@ type said struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	// The others are refused, or belong to one of the APIs.
-	ToolCalls json.RawMessage `json:"tool_calls"`
-	Audio     json.RawMessage `json:"audio"`
+	Audio json.RawMessage `json:"audio"`
+	// ToolCalls are the calls of a message, and ToolCallID that of the result of one.
+	ToolCalls  json.RawMessage `json:"tool_calls"`
+	ToolCallID string          `json:"tool_call_id"`
+	calls      []toolCall      // of ToolCalls
+	// CallID and Output belong to a function_call_output, CallID, Name and Arguments to a
+	// function_call.
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
 	// ApprovalRequest, Approve and Reason belong to an mcp_approval_response.
 	ApprovalRequest string `json:"approval_request_id"`
 	Approve         *bool  `json:"approve"`
@@ -166,9 +163,6 @@ type said struct {
 
 // canister returns a message as a canister. at names it in errors.
 func (s *said) canister(at string) (canister.Canister, error) {
-	if !isNothing(s.ToolCalls) {
-		return nil, unsupported(at+".tool_calls", "The tools of this server are called by the server.")
-	}
 	if !isNothing(s.Audio) {
 		return nil, unsupported(at+".audio", "Send text.")
 	}
@@ -184,7 +178,7 @@ func (s *said) canister(at string) (canister.Canister, error) {
 	case "assistant":
 		return canister.Assistant{Content: content, Finish: canister.FinishStop}, nil
 	}
-	return nil, unsupported(at+".role", `Use "system", "developer", "user" or "assistant".`)
+	return nil, unsupported(at+".role", `Use "system", "developer", "user", "assistant" or "tool".`)
 }
 
 func isNothing(value json.RawMessage) bool { return len(value) == 0 || isEmpty(value) }
@@ -285,7 +279,11 @@ type start struct {
 	conversation string // empty begins one
 	earlier      []canister.Canister
 	message      []canister.Content
-	answers      []canister.Answer // instead of a message
+	answers      []canister.Answer
+	tools        []clienttools.Tool
+	returned     []returned
+	someReturned bool                           // results that do not belong to a call that waits are ignored
+	callID       func(invocation string) string // the client's ID of a call; nil means callID
 }
 
 // start sends the message, or the answers, of a request.
@@ -301,28 +299,28 @@ func (h *handler) start(ctx context.Context, s start) (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.answers) > 0 {
-		t, err := h.continued(ctx, found)
-		for _, given := range s.answers {
-			if err == nil {
-				err = h.settle(ctx, found, given)
-			}
+	if len(s.answers)+len(s.returned) > 0 {
+		if t, err := h.goOn(ctx, found, s); err != nil || len(s.message) == 0 {
+			return t, err
 		}
-		if err == nil {
-			t.sent = true
-		}
-		return t, err
 	}
-	user := canister.User{Head: canister.Head{ID: newID(), Time: time.Now()}, Content: s.message}
-	if err := h.Admit(ctx, Entry{found.ID, user}, func(ctx context.Context) error { return h.post(ctx, found.ID, user) }); err != nil {
+	user := s.user()
+	if err := h.Admit(ctx, Entry{found.ID, user}, func(ctx context.Context) error { return h.say(ctx, found.ID, user) }); err != nil {
 		return nil, err
 	}
 	return &turn{h: h, conversation: found.ID, id: user.ID, after: h.before(ctx, found.ID, user.ID, found.Length), sent: true}, nil
 }
 
+// user returns the message of a request, with the tools of its client.
+func (s *start) user() canister.User {
+	user := canister.User{Head: canister.Head{ID: newID(), Time: time.Now()}, Content: s.message}
+	user.Metadata = clienttools.With(nil, s.tools)
+	return user
+}
+
 // startNew begins a conversation.
 func (h *handler) startNew(ctx context.Context, owner string, s start) (*turn, error) {
-	user := canister.User{Head: canister.Head{ID: newID(), Time: time.Now()}, Content: s.message}
+	user := s.user()
 	b := beginning{id: newID(), owner: owner, title: titleOf(user), earlier: s.earlier, message: user}
 	if err := h.Admit(ctx, Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) }); err != nil {
 		return nil, err

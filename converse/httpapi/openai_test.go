@@ -262,7 +262,10 @@ func TestUnsupported(t *testing.T) {
 		body  any
 		param string
 	}{
-		{"chat/completions", chat("tools", []object{{"type": "function"}}), "tools"},
+		{"chat/completions", chat("tools", []object{{"type": "function"}}), "tools[0]"},
+		{"chat/completions", chat("tools", 1), "tools"},
+		{"chat/completions", chat("tool_choice", "required"), "tool_choice"},
+		{"chat/completions", chat("functions", []object{{"name": "f"}}), "functions"},
 		{"chat/completions", chat("n", 2), "n"},
 		{"chat/completions", chat("logprobs", true), "logprobs"},
 		{"chat/completions", chat("response_format", object{"type": "json_object"}), "response_format"},
@@ -272,13 +275,14 @@ func TestUnsupported(t *testing.T) {
 		{"chat/completions", object{"messages": []object{}}, "messages"},
 		{"chat/completions", object{"messages": []object{user("")}}, "messages"},
 		{"chat/completions", object{"messages": []object{assistant("x")}}, "messages"},
-		{"chat/completions", object{"messages": []object{{"role": "tool", "content": "x"}, user("x")}}, "messages[0].role"},
+		{"chat/completions", object{"messages": []object{{"role": "tool", "content": "x"}, user("x")}}, "messages[0].tool_call_id"},
 		{"chat/completions", parts(object{"type": "file"}), "messages[0].content[0].type"},
 		{"chat/completions", parts(object{"type": "image_url", "image_url": object{"url": "http://x"}}), "messages[0].content[0].image_url"},
-		{"responses", response("tools", []object{{"type": "web_search"}}), "tools"},
+		{"responses", response("tools", []object{{"type": "web_search"}}), "tools[0].type"},
+		{"responses", response("tool_choice", object{"type": "function", "name": "f"}), "tool_choice"},
 		{"responses", response("text", object{"format": object{"type": "json_schema"}}), "text"},
 		{"responses", response("prompt", object{"id": "x"}), "prompt"},
-		{"responses", object{"input": []object{{"type": "function_call_output"}}}, "input[0].type"},
+		{"responses", object{"input": []object{{"type": "function_call_output"}}}, "input[0].call_id"},
 		{"responses", object{"input": []object{}}, "input"},
 		{"responses", response("conversation", 1), "conversation"},
 		{"responses", object{"input": "x", "conversation": "a", "previous_response_id": "b"}, "conversation"},
@@ -296,23 +300,4 @@ func TestUnsupported(t *testing.T) {
 	}
 	s.want(http.StatusOK, "GET", "/v1/models/consort", nil)
 	s.want(http.StatusBadRequest, "POST", "/v1/responses", "[]")
-}
-
-// TestToolsOfClients: a front end with tools of its own learns that they are not called, and what
-// to do.
-func TestToolsOfClients(t *testing.T) {
-	s := serve(t, echo, nil, nil)
-	tools := []object{{"type": "function", "name": "alert", "function": object{"name": "alert"}}}
-	for path, body := range map[string]object{
-		"/v1/chat/completions": {"messages": []object{user("hello")}, "tools": tools},
-		"/v1/responses":        {"input": "hello", "tools": tools},
-		"/agui":                {"threadId": "t", "runId": "r", "messages": []object{{"id": "m", "role": "user", "content": "hello"}}, "tools": tools},
-	} {
-		refused := s.want(http.StatusBadRequest, "POST", path, body)
-		for _, want := range []string{`"unsupported_parameter"`, `"param":"tools"`, "a client's are not called", "[mcp.NAME]"} {
-			if !strings.Contains(refused.text, want) {
-				t.Errorf("%s lacks %s: %s", path, want, refused.text)
-			}
-		}
-	}
 }

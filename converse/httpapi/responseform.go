@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
 // responseAnswer is a response: of the turn that a request follows, or from the log.
@@ -39,7 +41,7 @@ type responseAnswer struct {
 // finish sets the status of a response that has ended.
 func (a *responseAnswer) finish(ended engine.Ended, err error) {
 	if a.stream == nil {
-		a.items = items(a.turn.earlier, a.turn.canisters)
+		a.items = a.toItems(a.turn.earlier, a.turn.canisters)
 	}
 	if err != nil {
 		a.status, a.failed = "failed", asError(err)
@@ -97,9 +99,9 @@ func (a *responseAnswer) output() []map[string]any {
 	return a.items
 }
 
-// items returns the output items of canisters; earlier are those before them in the turn.
+// toItems returns the output items of canisters; earlier are those before them in the turn.
 // A call becomes an item when it begins, not while it waits for an approval.
-func items(earlier, canisters []canister.Canister) []map[string]any {
+func (a *responseAnswer) toItems(earlier, canisters []canister.Canister) []map[string]any {
 	var all []map[string]any
 	calls := map[string]map[string]any{}
 	turn := append(slices.Clone(earlier), canisters...)
@@ -120,13 +122,33 @@ func items(earlier, canisters []canister.Canister) []map[string]any {
 			if !isInner(turn, c.Invocation) {
 				begin(c.Invocation)
 			}
+		case canister.Wait:
+			if clienttools.IsCall(c) {
+				all = append(all, a.functionItem(turn, c))
+			}
 		case canister.Result:
-			if c.Parent == "" {
+			if c.Parent == "" && !a.turn.isPassed(c.Invocation) {
 				completeCall(begin(c.Invocation), c)
 			}
 		}
 	}
 	return all
+}
+
+// functionItem returns the item of a call of the client's tool.
+func (a *responseAnswer) functionItem(turn []canister.Canister, wait canister.Wait) map[string]any {
+	name := ""
+	for _, c := range turn {
+		if invocation, is := c.(canister.Invocation); is && invocation.ID == wait.Invocation {
+			name = invocation.Name
+		}
+	}
+	return functionItem(a.turn.conversation, openWait{Invocation: wait.Invocation, Tool: name, Arguments: wait.Arguments})
+}
+
+func functionItem(conversation string, wait openWait) map[string]any {
+	id := callID(conversation, wait.Invocation)
+	return map[string]any{"id": "fc" + strings.TrimPrefix(id, "call"), "type": "function_call", "status": "completed", "call_id": id, "name": wait.Tool, "arguments": wait.Arguments}
 }
 
 // isInner reports whether a call was made by another call.
@@ -228,11 +250,26 @@ func approvalItem(wait openWait) map[string]any {
 }
 
 func (a *responseAnswer) addWaits(open []openWait) {
+	a.items = append(a.items, a.waitItems(open)...)
+}
+
+// waitItems returns the items of open waits that have none yet.
+func (a *responseAnswer) waitItems(open []openWait) (all []map[string]any) {
 	for _, wait := range open {
-		if wait.For != canister.WaitTimer {
-			a.items = append(a.items, approvalItem(wait))
+		switch {
+		case wait.Client && !a.announced(wait.Invocation):
+			all = append(all, functionItem(a.turn.conversation, wait))
+		case !wait.Client && wait.For != canister.WaitTimer:
+			all = append(all, approvalItem(wait))
 		}
 	}
+	return all
+}
+
+// announced reports whether the response has the call of a client's tool.
+func (a *responseAnswer) announced(invocation string) bool {
+	id := callID(a.turn.conversation, invocation)
+	return slices.ContainsFunc(a.items, func(item map[string]any) bool { return item["call_id"] == id })
 }
 
 // streamTo streams the response.
@@ -250,8 +287,8 @@ func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
 		return nil
 	}
 	if err == nil && ended.Reason == converse.ReasonWaiting {
-		for _, wait := range a.turn.waits() {
-			err = errors.Join(err, a.whole(approvalItem(wait)))
+		for _, item := range a.waitItems(a.turn.waits()) {
+			err = errors.Join(err, a.whole(item))
 		}
 	}
 	a.finish(ended, err)
@@ -302,8 +339,14 @@ func (a *responseAnswer) add(c canister.Canister) error {
 			_, err := a.beginCall(c.Invocation)
 			return err
 		}
+	case canister.Wait:
+		if clienttools.IsCall(c) {
+			return a.whole(a.functionItem(append(slices.Clone(a.turn.earlier), a.turn.canisters...), c))
+		}
 	case canister.Result:
-		return a.endCall(c)
+		if !a.turn.isPassed(c.Invocation) {
+			return a.endCall(c)
+		}
 	}
 	return nil
 }
@@ -355,5 +398,16 @@ func (a *responseAnswer) endCall(result canister.Result) error {
 func (a *responseAnswer) whole(item map[string]any) error {
 	at := len(a.items)
 	a.items = append(a.items, item)
-	return errors.Join(a.event("response.output_item.added", "output_index", at, "item", item), a.event("response.output_item.done", "output_index", at, "item", item))
+	begun := item
+	if item["type"] == "function_call" {
+		begun = maps.Clone(item)
+		begun["status"], begun["arguments"] = "in_progress", ""
+	}
+	err := a.event("response.output_item.added", "output_index", at, "item", begun)
+	if item["type"] == "function_call" {
+		err = errors.Join(err,
+			a.event("response.function_call_arguments.delta", "item_id", item["id"], "output_index", at, "delta", item["arguments"]),
+			a.event("response.function_call_arguments.done", "item_id", item["id"], "output_index", at, "name", item["name"], "arguments", item["arguments"]))
+	}
+	return errors.Join(err, a.event("response.output_item.done", "output_index", at, "item", item))
 }

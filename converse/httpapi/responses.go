@@ -22,7 +22,7 @@ import (
 // The members of a request to the Responses API, in addition to tuning.
 var (
 	responseMembers = []string{
-		"model", "input", "instructions", "previous_response_id", "conversation", "stream", "background", "tools", "text", "stream_options", "top_logprobs",
+		"model", "input", "instructions", "previous_response_id", "conversation", "stream", "background", "tools", "tool_choice", "text", "stream_options", "top_logprobs",
 	}
 	responseTuning = append([]string{"max_output_tokens", "max_tool_calls", "reasoning", "include", "truncation"}, tuning...)
 )
@@ -49,7 +49,7 @@ func (o openAI) readResponse(w http.ResponseWriter, r *http.Request) (q response
 		func() error { return m.read("instructions", &instructions) },
 		func() error { return m.read("previous_response_id", &q.previous) },
 		func() error { return m.read("conversation", &conversation) },
-		func() error { return m.noTools("tools") },
+		func() (err error) { q.start.tools, err = m.functions(false); return err },
 		func() error { return m.only("top_logprobs", "0") },
 		func() error { return m.only("text", "{}", `{"format":{"type":"text"}}`) },
 	} {
@@ -87,7 +87,7 @@ func conversationID(value json.RawMessage) (id string, err error) {
 	return id, nil
 }
 
-// readInput reads the input: a text, messages, or answers to approval requests.
+// readInput reads the input: a text, messages, answers to approval requests, or results of calls.
 func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
 	var text string
 	var items []said
@@ -97,37 +97,99 @@ func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
 	} else if json.Unmarshal(value, &items) != nil {
 		return invalid("input", "It is neither a text nor a list of items.", "See OpenAI's API reference.")
 	}
+	last := 0 // after the last item of the model
 	for i, item := range items {
-		at := fmt.Sprintf("input[%d]", i)
-		switch item.Type {
-		case "", "message":
-			c, err := item.canister(at)
-			if err != nil {
-				return err
-			}
-			user, isUser := c.(canister.User)
-			switch {
-			case isUser && !slices.ContainsFunc(items[i:], func(later said) bool { return later.Role == "assistant" }):
-				q.start.message = append(q.start.message, user.Content...)
-			case isNew:
-				q.start.earlier = append(q.start.earlier, c)
-			default:
-				return unsupported(at+".role", "The server has the earlier messages of the conversation: send only those of the user.")
-			}
-		case "mcp_approval_response":
-			if item.Approve == nil || item.ApprovalRequest == "" {
-				return invalid(at, "It has no approval_request_id or no approve.", "Send both.")
-			}
-			q.start.answers = append(q.start.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdictOf(*item.Approve), Reason: item.Reason})
-		default:
-			return unsupported(at+".type", "Send messages and mcp_approval_responses; previous_response_id stands for everything earlier.")
+		if item.Role == "assistant" || item.Type == "function_call" {
+			last = i + 1
 		}
 	}
+	all := newPast()
+	for i := range items {
+		if err := q.readItem(&items[i], fmt.Sprintf("input[%d]", i), i >= last, isNew, all); err != nil {
+			return err
+		}
+	}
+	all.close()
+	q.start.earlier = append(q.start.earlier, all.canisters...)
+	n := len(q.start.answers) + len(q.start.returned)
 	switch {
 	case len(q.start.answers) > 0 && (isNew || len(q.start.message) > 0):
 		return invalid("input", "Approvals need previous_response_id or conversation, and stand alone.", "Send the message after the answer.")
-	case len(q.start.answers) == 0 && len(q.start.message) == 0:
+	case n == 0 && len(q.start.message) == 0:
 		return invalid("input", "It has no message of the user.", "Send one.")
+	}
+	return nil
+}
+
+// readItem reads an item of the input. isLast is set after the last one of the model, and isNew
+// if no conversation is named, so that earlier items are the past of a new one.
+func (q *responseRequest) readItem(item *said, at string, isLast, isNew bool, all *past) error {
+	switch item.Type {
+	case "", "message":
+		item.ToolCalls, item.ToolCallID = nil, ""
+		c, err := item.canister(at)
+		switch {
+		case err != nil:
+			return err
+		case item.Role == "user" && isLast:
+			q.start.message = append(q.start.message, canister.ContentOf(c)...)
+		case isNew:
+			return all.add(item, at)
+		default:
+			return unsupported(at+".role", "The server has the earlier messages of the conversation: send only those of the user.")
+		}
+	case "mcp_approval_response":
+		if item.Approve == nil || item.ApprovalRequest == "" {
+			return invalid(at, "It has no approval_request_id or no approve.", "Send both.")
+		}
+		q.start.answers = append(q.start.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdictOf(*item.Approve), Reason: item.Reason})
+	case "function_call":
+		if !isNew {
+			return nil // the server has it in the log
+		}
+		call := toolCall{ID: item.CallID}
+		call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
+		return all.add(&said{Role: "assistant", calls: []toolCall{call}}, at)
+	case "function_call_output":
+		content, err := partsOf(at+".output", item.Output)
+		switch {
+		case err != nil:
+			return err
+		case isLast:
+			q.start.returned = append(q.start.returned, returned{at: at + ".call_id", call: item.CallID, content: content})
+		}
+		if isNew && all.open[item.CallID] != "" {
+			return all.add(&said{Role: "tool", ToolCallID: item.CallID, Content: item.Output}, at)
+		}
+	default:
+		return unsupported(at+".type", "Send messages, mcp_approval_responses and function_call_outputs; previous_response_id stands for everything earlier.")
+	}
+	return nil
+}
+
+// findCall sets the conversation of a request that names none, if it brings the result of a call
+// that waits there. Otherwise the results belong to the past of a new conversation.
+func (o openAI) findCall(ctx context.Context, s *start) error {
+	if s.conversation != "" || len(s.returned) == 0 {
+		return nil
+	}
+	first := s.returned[0]
+	found, isOwn := o.h.callOwned(ctx, first.call)
+	isWaiting := false
+	if isOwn {
+		_, open, err := o.h.state(ctx, found.ID)
+		if err != nil {
+			return err
+		}
+		isWaiting = slices.ContainsFunc(open, func(wait openWait) bool { return wait.Client && callID(found.ID, wait.Invocation) == first.call })
+	}
+	switch {
+	case isOwn && (isWaiting || len(s.message) == 0):
+		s.conversation, s.earlier = found.ID, nil
+	case len(s.message) == 0:
+		return noCall(first.at)
+	default:
+		s.returned = nil
 	}
 	return nil
 }
@@ -180,16 +242,22 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 		return nil, found, err
 	}
 	t := &turn{h: o.h, conversation: id.conversation, after: id.after}
-	isBegun := false
+	isBegun, asked := false, map[string]bool{}
 	for c, err := range o.h.store.Read(ctx, id.conversation, id.after) {
 		if err != nil {
 			return nil, found, err
 		}
-		isInput := c.Kind() == canister.KindUser || c.Kind() == canister.KindAnswer
+		isInput := c.Kind() == canister.KindUser
+		switch c := c.(type) {
+		case canister.Wait:
+			asked[c.ID] = true
+		case canister.Answer: // one request can have several, which answer older waits
+			isInput = asked[c.Wait]
+		}
 		if isInput && isBegun {
 			break
 		}
-		isBegun = isBegun || !isInput
+		isBegun = isBegun || c.Kind() != canister.KindUser && c.Kind() != canister.KindAnswer
 		t.canisters = append(t.canisters, c)
 	}
 	if first := t.canisters[0].Kind(); first != canister.KindUser && first != canister.KindAnswer {
@@ -203,7 +271,7 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 		}
 		t.earlier = t.earlier[:min(id.after-from, len(t.earlier))]
 	}
-	a.items = items(t.earlier, t.canisters)
+	a.items = a.toItems(t.earlier, t.canisters)
 	return a, found, nil
 }
 
@@ -224,6 +292,9 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 		if err := o.continueResponse(r.Context(), &q); err != nil {
 			return err
 		}
+	}
+	if err := o.findCall(r.Context(), &q.start); err != nil {
+		return err
 	}
 	if len(q.start.answers) > 0 {
 		if err := o.refine(r.Context(), &q.start); err != nil {
@@ -266,7 +337,7 @@ func (o openAI) continueResponse(ctx context.Context, q *responseRequest) error 
 		return err
 	}
 	end := previous.turn.after + len(previous.turn.canisters)
-	if q.start.conversation = found.ID; end == found.Length || len(q.start.answers) > 0 {
+	if q.start.conversation = found.ID; end == found.Length || len(q.start.answers)+len(q.start.returned) > 0 {
 		return nil
 	}
 	if state, _, err := o.stateAt(ctx, found.ID, end); err != nil || state != stateDone {

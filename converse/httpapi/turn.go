@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
 // turn is a turn of a conversation, or the part after an answer, as one request
@@ -28,7 +29,8 @@ type turn struct {
 	earlier   []canister.Canister // of the turn, before them
 	canisters []canister.Canister // that were added after them
 	attempt   int64
-	sent      bool // this request has put its message or answer into the log
+	sent      bool            // this request has put its message or answer into the log
+	returned  map[string]bool // invocations whose results the request brought
 }
 
 // sink receives what happens in a turn. An error ends the turn for the request; nil functions
@@ -137,6 +139,15 @@ func (t *turn) waits() []openWait {
 	return slices.DeleteFunc(open, func(wait openWait) bool { return wait.For == canister.WaitTimer })
 }
 
+// isPassed reports whether a call was passed on to the client.
+func (t *turn) isPassed(invocation string) bool {
+	is := func(c canister.Canister) bool {
+		wait, is := c.(canister.Wait)
+		return is && wait.Invocation == invocation && clienttools.IsCall(wait)
+	}
+	return slices.ContainsFunc(t.canisters, is) || slices.ContainsFunc(t.earlier, is)
+}
+
 // abandon cancels the turn if its client has gone and the server has not: then the next
 // process continues it.
 func (t *turn) abandon(ctx context.Context) {
@@ -163,14 +174,15 @@ func (t *turn) usage() (sum canister.Usage) {
 
 // continued returns the turn of a conversation that continues after an answer.
 func (h *handler) continued(ctx context.Context, of history.Info) (*turn, error) {
-	_, canisters, err := engine.LastTurn(ctx, h.store, of.ID, time.Now())
+	before, canisters, err := engine.LastTurn(ctx, h.store, of.ID, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{h: h, conversation: of.ID, after: of.Length, earlier: canisters}
-	for _, c := range canisters {
+	t := &turn{h: h, conversation: of.ID, after: before + len(canisters), earlier: canisters}
+	for i, c := range slices.Backward(canisters) { // there may be earlier turns
 		if c.Kind() == canister.KindUser {
-			t.id = c.Header().ID
+			t.id, t.earlier = c.Header().ID, canisters[i:]
+			break
 		}
 	}
 	return t, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/waits"
 )
 
@@ -29,6 +30,9 @@ type openWait struct {
 	Arguments  string             `json:"arguments,omitzero"` // as the model wrote them
 	Question   json.RawMessage    `json:"question,omitempty"`
 	Verdicts   []canister.Verdict `json:"verdicts"`
+	Client     bool               `json:"client,omitzero"` // a call of a tool of the client
+
+	place int // of the invocation
 }
 
 // openWaits returns the open waits at the end of a conversation.
@@ -37,11 +41,11 @@ func openWaits(id string, canisters []canister.Canister, now time.Time) []openWa
 	for _, wait := range waits.Open(id, canisters, now) {
 		form := openWait{
 			ID: wait.ID, For: wait.For, Deadline: wait.Deadline.UTC(), Who: wait.Who, Invocation: wait.Invocation,
-			Arguments: wait.Arguments, Question: wait.Question, Verdicts: wait.For.Answers(),
+			Arguments: wait.Arguments, Question: wait.Question, Verdicts: wait.For.Answers(), Client: clienttools.IsCall(wait),
 		}
-		for _, c := range canisters {
+		for i, c := range canisters {
 			if invocation, is := c.(canister.Invocation); is && invocation.ID == wait.Invocation {
-				form.Tool, form.Arguments = invocation.Name, cmp.Or(wait.Arguments, invocation.Arguments)
+				form.Tool, form.Arguments, form.place = invocation.Name, cmp.Or(wait.Arguments, invocation.Arguments), i
 			}
 		}
 		all = append(all, form)

@@ -54,7 +54,8 @@ func Check(tools []Tool) (index int, err error) {
 		size += len(tool.Name) + len(tool.Description) + len(tool.Parameters)
 		switch {
 		case !isName(tool.Name):
-			return i, fmt.Errorf("the name %.80q may not be used: a name has 1 to %d letters, digits, '-' and '_', and no two '_' in a row, which the names of the server's tools have", tool.Name, maxName)
+			return i, fmt.Errorf("the name %.80q may not be used: a name has 1 to %d letters, digits, '-' and '_', "+
+				"and no two '_' in a row, which the names of the server's tools have", tool.Name, maxName)
 		case seen[tool.Name]:
 			return i, fmt.Errorf("two tools have the name %q", tool.Name)
 		case size > maxSize:

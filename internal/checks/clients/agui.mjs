@@ -12,11 +12,11 @@ const agent = new HttpAgent({ url: task.url + "/agui", headers, threadId: "threa
 const saw = { events: [], runs: [] };
 
 async function run(parameters) {
-  const result = { text: "", tools: [], results: [] };
+  const result = { text: "", tools: [], results: [], ids: [] };
   await agent.runAgent(parameters, {
     onEvent: ({ event }) => { if (saw.events.at(-1) !== event.type) saw.events.push(event.type); },
     onTextMessageContentEvent: ({ event }) => { result.text += event.delta; },
-    onToolCallEndEvent: ({ toolCallName }) => { result.tools.push(toolCallName); },
+    onToolCallEndEvent: ({ event, toolCallName }) => { result.tools.push(toolCallName); result.ids.push(event.toolCallId); },
     onToolCallResultEvent: ({ event }) => { result.results.push(event.content); },
     onRunFinishedEvent: ({ event }) => { result.outcome = event.outcome; },
     onRunErrorEvent: ({ event }) => { result.error = event.message; },
@@ -36,6 +36,17 @@ const waiting = await run();
 const interrupts = waiting.outcome.interrupts;
 saw.interrupt = interrupts[0];
 await run({ resume: interrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: { approved: true } })) });
+
+agent.addMessage({ id: "m4", role: "user", content: "sum" });
+const denied = await run();
+await run({ resume: denied.outcome.interrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: { approved: false, reason: "too dear" } })) });
+
+// A tool of the page: the run ends with its call, and the next one has the result.
+const tools = [{ name: "paint", description: "Paints.", parameters: { type: "object", properties: { colour: { type: "string" } } } }];
+agent.addMessage({ id: "m5", role: "user", content: "paint" });
+const calling = await run({ tools });
+agent.addMessage({ id: "r5", role: "tool", toolCallId: calling.ids.at(-1), content: "dry" });
+await run({ tools });
 
 const wrong = new HttpAgent({ url: task.url + "/agui", headers: { Authorization: "Bearer wrong" }, threadId: "thread-1" });
 wrong.addMessage({ id: "m1", role: "user", content: "hello" });

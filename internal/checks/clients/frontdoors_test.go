@@ -31,6 +31,8 @@ func scripted(r *openaiserver.Request) openaiserver.Reply {
 		return openaiserver.Message{Text: "I ask.", Calls: []openaiserver.Call{{Name: "everything__echo", Arguments: string(form)}}}
 	case text == "sum":
 		return openaiserver.Message{Calls: []openaiserver.Call{{Name: "everything__get-sum", Arguments: `{"a":1,"b":2}`}}}
+	case text == "paint":
+		return openaiserver.Message{Calls: []openaiserver.Call{{Name: "paint", Arguments: `{"colour":"green"}`}}}
 	case text == "slow":
 		return openaiserver.Message{Text: strings.Repeat("slowly ", 1000), Pace: 20 * time.Millisecond}
 	case text == "fail":
@@ -97,6 +99,7 @@ func TestOpenAIForJavaScript(t *testing.T) {
 		ChunkUsage                                               int
 		First, Third, Answered                                   items
 		Again, Second, Delta, Final, Background, Cancelled, Left string
+		Calling, Painted, Ran, Colours, Called, Listed           string
 		Events                                                   []string
 		Request                                                  struct{ Label, Name, Arguments string }
 		Unsupported, NoModel, NoToken, Foreign, Failed           refusedRequest
@@ -130,13 +133,17 @@ func TestOpenAIForJavaScript(t *testing.T) {
 	if len(saw.Answered.Kinds) != 2 || !strings.HasPrefix(saw.Answered.Kinds[0], "mcp_call everything.get-sum completed") {
 		t.Errorf("answered: %+v", saw.Answered)
 	}
+	equal(t, "calls of a chat", saw.Calling, `tool_calls paint{"colour":"green"}`)
+	equal(t, "result in a chat", saw.Painted, "The tool says: dry")
+	equal(t, "helper that runs tools", saw.Ran+", "+saw.Colours, "The tool says: green paint, green")
+	equal(t, "output of a response, and in a list", saw.Called+", "+saw.Listed, "The tool says: paint done, The tool says: paint done")
 	equal(t, "background", saw.Background+" "+saw.Cancelled+" "+saw.Left, "in_progress cancelled cancelled")
 	for name, c := range map[string]struct {
 		got    refusedRequest
 		status int
 		part   string
 	}{
-		"tools":  {saw.Unsupported, http.StatusBadRequest, "tools"},
+		"choice": {saw.Unsupported, http.StatusBadRequest, "tool_choice"},
 		"model":  {saw.NoModel, http.StatusNotFound, "gpt-9"},
 		"token":  {saw.NoToken, http.StatusUnauthorized, "token"},
 		"other":  {saw.Foreign, http.StatusNotFound, "no such response"},
@@ -182,6 +189,7 @@ func TestOpenAIForGo(t *testing.T) {
 	if err != nil || len(answered.Output) != 2 || answered.Output[0].Status != "failed" {
 		t.Fatalf("denied: %v, %v", answered, err)
 	}
+	goTools(t, client)
 	events := client.Responses.NewStreaming(t.Context(), responses.ResponseNewParams{
 		Model: "scripted", PreviousResponseID: openai.String(answered.ID),
 		Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("streamed")},
@@ -200,6 +208,68 @@ func TestOpenAIForGo(t *testing.T) {
 	refused := new(openai.Error)
 	if !errors.As(err, &refused) || refused.StatusCode != http.StatusNotFound || refused.Code != "model_not_found" {
 		t.Errorf("another model: %v", err)
+	}
+}
+
+// goTools lets an approval be given, and calls a tool of the program in a streamed response and in a
+// chat.
+func goTools(t *testing.T, client openai.Client) {
+	t.Helper()
+	ask := func(text, previous string, items ...responses.ResponseInputItemUnionParam) responses.ResponseNewParams {
+		paint := responses.ToolParamOfFunction("paint", map[string]any{"type": "object"}, false)
+		p := responses.ResponseNewParams{Model: "scripted", Tools: []responses.ToolUnionParam{paint}}
+		if p.Input.OfInputItemList = items; text != "" {
+			p.Input.OfString = openai.String(text)
+		}
+		if previous != "" {
+			p.PreviousResponseID = openai.String(previous)
+		}
+		return p
+	}
+	waiting, err := client.Responses.New(t.Context(), ask("sum", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := responses.ResponseInputItemParamOfMcpApprovalResponse(waiting.Output[0].ID, true)
+	allowed, err := client.Responses.New(t.Context(), ask("", waiting.ID, given))
+	if err != nil || allowed.OutputText() != "The tool says: The sum of 1 and 2 is 3." {
+		t.Errorf("allowed: %v, %v", allowed, err)
+	}
+	var last responses.ResponseStreamEventUnion
+	arguments := ""
+	for events := client.Responses.NewStreaming(t.Context(), ask("paint", allowed.ID)); events.Next(); {
+		if last = events.Current(); last.Type == "response.function_call_arguments.done" {
+			arguments = last.Arguments
+		}
+	}
+	if len(last.Response.Output) != 1 || last.Response.Output[0].Name != "paint" || arguments != `{"colour":"green"}` {
+		t.Fatalf("the stream ended with %s", last.RawJSON())
+	}
+	output := responses.ResponseInputItemParamOfFunctionCallOutput("dry")
+	output.OfFunctionCallOutput.CallID = openai.String(last.Response.Output[0].CallID)
+	painted, err := client.Responses.New(t.Context(), ask("", last.Response.ID, output))
+	if err != nil || painted.OutputText() != "The tool says: dry" {
+		t.Errorf("painted: %v, %v", painted, err)
+	}
+	var hosted responses.ResponseStreamEventUnion
+	for events := client.Responses.NewStreaming(t.Context(), ask("echo: streamed", "")); events.Next(); {
+		hosted = events.Current()
+	}
+	if out := hosted.Response.Output; len(out) != 3 || out[1].Type != "mcp_call" || out[1].Output.OfString != "Echo: streamed" {
+		t.Errorf("the stream with a tool ended with %s", hosted.RawJSON())
+	}
+	tool := openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{Name: "paint"})
+	chat := openai.ChatCompletionNewParams{Model: "scripted", Tools: []openai.ChatCompletionToolUnionParam{tool}}
+	chat.Messages = []openai.ChatCompletionMessageParamUnion{openai.UserMessage("paint")}
+	asked, err := client.Chat.Completions.New(t.Context(), chat)
+	if err != nil || len(asked.Choices[0].Message.ToolCalls) != 1 {
+		t.Fatalf("asked: %v, %v", asked, err)
+	}
+	result := openai.ToolMessage("dry", asked.Choices[0].Message.ToolCalls[0].ID)
+	chat.Messages = append(chat.Messages, asked.Choices[0].Message.ToParam(), result)
+	said, err := client.Chat.Completions.New(t.Context(), chat)
+	if err != nil || said.Choices[0].Message.Content != "The tool says: dry" {
+		t.Errorf("said: %v, %v", said, err)
 	}
 }
 
@@ -225,12 +295,13 @@ func TestAGUI(t *testing.T) {
 		Refused   string
 	}
 	decode(t, runScript(t, servers, "agui.mjs", map[string]any{"modules": servers.Modules(), "url": url, "token": annToken}), &saw)
-	if len(saw.Runs) != 4 {
+	if len(saw.Runs) != 8 {
 		t.Fatalf("%+v", saw)
 	}
 	for i, want := range []string{
 		"I ask.The tool says: Echo: to AG-UI success done", "You said: hello again success done", " interrupt waiting",
-		"The tool says: The sum of 1 and 2 is 3. success done",
+		"The tool says: The sum of 1 and 2 is 3. success done", " interrupt waiting",
+		"The tool says: The call was denied by ann and not started: too dear success done", " success waiting", "The tool says: dry success done",
 	} {
 		run := saw.Runs[i]
 		equal(t, fmt.Sprint("run ", i), run.Text+" "+run.Outcome.Type+" "+run.State.Consort.Status, want)
@@ -239,6 +310,9 @@ func TestAGUI(t *testing.T) {
 		}
 	}
 	equal(t, "tools", fmt.Sprint(saw.Runs[0].Tools, saw.Runs[0].Results), "[everything__echo] [Echo: to AG-UI]")
+	calling, called := saw.Runs[6], saw.Runs[7]
+	equal(t, "tools of the page", fmt.Sprint(calling.Tools, calling.Results, called.Tools, called.Results), "[paint] [] [] []")
+	equal(t, "messages of the page", strings.Join(saw.Runs[7].Messages[len(saw.Runs[7].Messages)-4:], " "), "user assistant tool assistant")
 	equal(t, "messages", strings.Join(saw.Runs[0].Messages, " "), "user assistant assistant tool assistant")
 	equal(t, "interrupt", saw.Interrupt.Reason, "tool_call")
 	isNamed := strings.Contains(saw.Interrupt.Message, "everything__get-sum") && saw.Interrupt.ToolCallID != ""

@@ -66,6 +66,29 @@ const answered = await client.responses.create({
 });
 saw.answered = { text: answered.output_text, kinds: kinds(answered) };
 
+// Tools of this program: in a chat, whole and streamed, and with the helper that runs them.
+const parameters = { type: "object", properties: { colour: { type: "string" } } };
+const tools = [{ type: "function", function: { name: "paint", parameters } }];
+const painting = [user("paint")];
+const calling = (await client.chat.completions.create({ model, messages: painting, tools })).choices[0];
+saw.calling = `${calling.finish_reason} ${calling.message.tool_calls.map((call) => call.function.name + call.function.arguments)}`;
+painting.push(calling.message, ...calling.message.tool_calls.map((call) => ({ role: "tool", tool_call_id: call.id, content: "dry" })));
+const painted = client.chat.completions.stream({ model, messages: painting, tools });
+saw.painted = await painted.finalContent();
+const ran = [];
+const paint = { type: "function", function: { name: "paint", parameters, parse: JSON.parse, function: ({ colour }) => { ran.push(colour); return `${colour} paint`; } } };
+saw.ran = await client.chat.completions.runTools({ model, messages: [user("paint")], tools: [paint], stream: true }).finalContent();
+saw.colours = ran.join(" ");
+
+// The same with Responses, by ID and with the whole list.
+const flat = [{ type: "function", name: "paint", parameters, strict: false }];
+const outputs = (response) => response.output.filter((item) => item.type === "function_call")
+  .map((item) => ({ type: "function_call_output", call_id: item.call_id, output: `${item.name} done` }));
+const called = await client.responses.create({ model, input: "paint", tools: flat });
+saw.called = (await client.responses.create({ model, previous_response_id: called.id, input: outputs(called), tools: flat })).output_text;
+const calls = await client.responses.stream({ model, input: "paint", tools: flat }).finalResponse();
+saw.listed = (await client.responses.create({ model, input: [user("paint"), ...calls.output, ...outputs(calls)], tools: flat })).output_text;
+
 // Cancel: in the background, and by leaving.
 const background = await client.responses.create({ model, input: "slow", background: true });
 saw.background = background.status;
@@ -84,7 +107,7 @@ for (saw.left = ""; saw.left !== "cancelled";) {
 }
 
 // Errors.
-saw.unsupported = await refused(client.chat.completions.create({ model, messages, tools: [{ type: "function", function: { name: "f" } }] }));
+saw.unsupported = await refused(client.chat.completions.create({ model, messages, tool_choice: "required" }));
 saw.noModel = await refused(client.responses.create({ model: "gpt-9", input: "x" }));
 saw.noToken = await refused(new OpenAI({ baseURL: task.url + "/v1", apiKey: "wrong" }).models.list());
 saw.foreign = await refused(new OpenAI({ baseURL: task.url + "/v1", apiKey: task.other }).responses.retrieve(first.id));

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/clienttools"
+	"github.com/consort-go/consort/converse/waits"
+)
+
+// returned is the result of a call of a client's tool, as a request brings it.
+type returned struct {
+	at      string // names it in errors
+	call    string // the ID that the client got for the call
+	content []canister.Content
+	failed  bool
+}
+
+// checkTools returns an error that names the first tool that cannot be offered. member is the
+// list of the request.
+func checkTools(member string, tools []clienttools.Tool) error {
+	if i, err := clienttools.Check(tools); err != nil {
+		return invalid(fmt.Sprintf("%s[%d]", member, i), strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".", "Change the tool, or leave it out.")
+	}
+	return nil
+}
+
+// functions reads the tools of a request of OpenAI's API. isNested is set if their members are
+// in a member function, as in Chat Completions. With the choice "none" they are not offered.
+func (m members) functions(isNested bool) ([]clienttools.Tool, error) {
+	var forms []struct {
+		Type string `json:"type"`
+		clienttools.Tool
+		Function clienttools.Tool `json:"function"`
+	}
+	if err := m.read("tools", &forms); err != nil {
+		return nil, err
+	}
+	var tools []clienttools.Tool
+	for i, form := range forms {
+		if form.Type != "function" {
+			return nil, unsupported(fmt.Sprintf("tools[%d].type", i), `Send tools of the type "function"; the server's own need not be sent.`)
+		}
+		if isNested {
+			form.Tool = form.Function
+		}
+		tools = append(tools, form.Tool)
+	}
+	if err := checkTools("tools", tools); err != nil {
+		return nil, err
+	}
+	if err := m.only("tool_choice", `"auto"`, `"none"`); err != nil || string(m["tool_choice"]) == `"none"` {
+		return nil, err
+	}
+	return tools, nil
+}
+
+// callID returns the ID under which a client of OpenAI's API gets a call. It has the ID of the
+// conversation, so that the result alone says where it belongs.
+func callID(conversation, invocation string) string {
+	return "call_" + conversation + "_" + derived("call", invocation)[:16]
+}
+
+// callOwned returns the conversation of a call, if it belongs to the caller.
+func (h *handler) callOwned(ctx context.Context, call string) (history.Info, bool) {
+	rest, isCall := strings.CutPrefix(call, "call_")
+	i := strings.LastIndexByte(rest, '_')
+	if !isCall || i < 1 {
+		return history.Info{}, false
+	}
+	found, err := h.ownedBy(ctx, rest[:i])
+	return found, err == nil
+}
+
+// clientCalls divides open waits into calls of the client's tools, in the order of the model,
+// and the others.
+func clientCalls(open []openWait) (calls, others []openWait) {
+	for _, wait := range open {
+		if wait.Client {
+			calls = append(calls, wait)
+		} else {
+			others = append(others, wait)
+		}
+	}
+	slices.SortStableFunc(calls, func(a, b openWait) int { return a.place - b.place })
+	return calls, others
+}
+
+// given are the answers that results are, to the waits of a turn.
+type given struct {
+	answers     []canister.Answer
+	invocations map[string]bool // with a result of this client
+	last        int             // index of the last answer that the log has already, or -1
+	unknown     []returned      // results of calls that are not the client's
+}
+
+// given returns the answers that results are. The turn is the last one of a conversation, and id
+// returns the ID that the client has for an invocation. A result that the log has already is not
+// answered again, so that a request can be repeated.
+func (h *handler) given(conversation string, turn []canister.Canister, all []returned, id func(invocation string) string) (g given, err error) {
+	g.invocations, g.last = map[string]bool{}, -1
+	asked, answered, over := map[string]canister.Wait{}, map[string]int{}, map[string]bool{}
+	for i, c := range turn {
+		switch c := c.(type) {
+		case canister.Wait:
+			if clienttools.IsCall(c) && (c.Conversation == "" || c.Conversation == conversation) {
+				asked[id(c.Invocation)] = c
+			}
+		case canister.Answer:
+			answered[c.ID], over[c.Wait] = i, true
+		case canister.Result:
+			over[c.Invocation] = true
+		}
+	}
+	for _, one := range all {
+		wait := asked[one.call]
+		answer, err := one.answer(wait)
+		i, isRepeated := answered[answer.ID]
+		switch {
+		case err != nil:
+			return g, err
+		case wait.ID == "" || !isRepeated && (over[wait.ID] || over[wait.Invocation]):
+			g.unknown = append(g.unknown, one)
+			continue
+		case g.invocations[wait.Invocation]:
+			return g, invalid(one.at, "The call has two results.", "Send one.")
+		case isRepeated:
+			g.last = max(g.last, i)
+		default:
+			g.answers = append(g.answers, answer)
+		}
+		g.invocations[wait.Invocation] = true
+	}
+	return g, nil
+}
+
+// answer returns the answer that a result is. The same result has the same ID.
+func (r *returned) answer(wait canister.Wait) (canister.Answer, error) {
+	answer := canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAccept, Content: r.content}
+	if r.failed {
+		answer.Verdict = canister.VerdictDecline
+	}
+	line, err := canister.Marshal(answer)
+	switch {
+	case err != nil:
+		return answer, invalid(r.at, "It cannot be stored.", "Send text in UTF-8.")
+	case len(line) > waits.MaxAnswer/2:
+		return answer, failure(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("%q: The result has more than %d bytes.", r.at, waits.MaxAnswer/2), "Return less.")
+	}
+	answer.ID = derived("result", string(line))
+	return answer, nil
+}
+
+// goOn answers waits of a conversation and returns the turn that goes on.
+func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn, error) {
+	t, err := h.continued(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	id := s.callID
+	if id == nil {
+		id = func(invocation string) string { return callID(found.ID, invocation) }
+	}
+	g, err := h.given(found.ID, t.earlier, s.returned, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(g.unknown) > 0 && !s.someReturned {
+		return nil, noCall(g.unknown[0].at)
+	}
+	if answers := append(s.answers, g.answers...); len(answers) > 0 {
+		for _, one := range answers {
+			if err := h.settle(ctx, found, one); err != nil {
+				return nil, err
+			}
+		}
+	} else if g.last >= 0 && len(s.message) == 0 { // the request is repeated
+		t.after -= len(t.earlier) - g.last
+		t.earlier = t.earlier[:g.last]
+	}
+	t.returned, t.sent = g.invocations, true
+	return t, nil
+}
+
+// noCall answers a result for which no call waits.
+func noCall(at string) error {
+	return invalid(at, "No call of a tool of yours with this ID waits for a result.", "Send the results of the calls in the last answer, or a message.")
+}
+
+// say sends a message. Calls of the client that still wait end: it has gone on without them.
+func (h *handler) say(ctx context.Context, id string, user canister.User) error {
+	for tries := 0; ; tries++ {
+		err := h.post(ctx, id, user)
+		if !errors.Is(err, engine.ErrWaiting) || tries == maxSays {
+			return err
+		}
+		_, open, unread := h.state(ctx, id)
+		if unread != nil {
+			return unread
+		}
+		if _, others := clientCalls(open); len(others) > 0 {
+			return err
+		}
+		if failed := h.engine.Cancel(ctx, id); failed != nil && !errors.Is(failed, engine.ErrKept) {
+			return failed
+		}
+	}
+}
+
+// maxSays is how often say cancels a turn that waits for the client again.
+const maxSays = 3
+
+// past collects the earlier messages of a new conversation, so that each call has one result.
+type past struct {
+	canisters []canister.Canister
+	message   int               // index of the message that calls belong to, or -1
+	open      map[string]string // invocations without a result, by the client's ID
+	order     []string          // the same, in order
+}
+
+func newPast() *past { return &past{message: -1, open: map[string]string{}} }
+
+// add adds a message, or the result of a call.
+func (p *past) add(m *said, at string) error {
+	if m.Role == "tool" {
+		content, err := partsOf(at+".content", m.Content)
+		invocation, isOpen := p.open[m.ToolCallID]
+		switch {
+		case err != nil:
+			return err
+		case !isOpen:
+			return invalid(at+".tool_call_id", "No call before it has this ID, or it has a result.", "Send the message with the call, and one result.")
+		}
+		p.end(m.ToolCallID, canister.Result{Invocation: invocation, Content: content})
+		p.message = -1
+		return nil
+	}
+	if len(m.calls) == 0 || p.message < 0 || !isNothing(m.Content) {
+		p.close()
+		c, err := m.canister(at)
+		if err != nil {
+			return err
+		}
+		p.canisters, p.message = append(p.canisters, canister.WithHead(c, canister.Head{ID: newID()})), -1
+		if c.Kind() == canister.KindAssistant {
+			p.message = len(p.canisters) - 1
+		}
+	}
+	for _, call := range m.calls {
+		message := p.canisters[p.message].(canister.Assistant)
+		message.Finish = canister.FinishInvocations
+		p.canisters[p.message] = message
+		if p.open[call.ID] != "" || call.ID == "" || call.Function.Name == "" {
+			return invalid(at+".tool_calls", "A call has no ID or name, or the ID of another one.", "Send the calls as they were.")
+		}
+		one := canister.Invocation{
+			Head: canister.Head{ID: newID()}, Message: message.ID, CallID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments,
+		}
+		p.canisters = append(p.canisters, one)
+		p.open[call.ID], p.order = one.ID, append(p.order, call.ID)
+	}
+	return nil
+}
+
+// end adds the result of an open call.
+func (p *past) end(call string, result canister.Result) {
+	result.ID = newID()
+	p.canisters = append(p.canisters, result)
+	delete(p.open, call)
+	p.order = slices.DeleteFunc(p.order, func(id string) bool { return id == call })
+}
+
+// close gives each open call a result.
+func (p *past) close() {
+	for _, call := range slices.Clone(p.order) {
+		none := canister.Result{Invocation: p.open[call], Code: "CANCELED", Content: canister.Texts("The call has no result.")}
+		p.end(call, none)
+	}
+	p.message = -1
+}
+
+// toolCall is a call of a function in a message of Chat Completions.
+type toolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// callForm returns the form of a call that waits for the client.
+func callForm(conversation string, wait openWait) toolCall {
+	call := toolCall{ID: callID(conversation, wait.Invocation), Type: "function"}
+	call.Function.Name, call.Function.Arguments = wait.Tool, wait.Arguments
+	return call
+}
+
+// readCalls reads the calls of a message.
+func (m *said) readCalls(at string) error {
+	if isNothing(m.ToolCalls) {
+		return nil
+	}
+	if m.Role != "assistant" || json.Unmarshal(m.ToolCalls, &m.calls) != nil {
+		return invalid(at+".tool_calls", "They are not the calls of a message of the assistant.", "See OpenAI's API reference.")
+	}
+	return nil
+}
