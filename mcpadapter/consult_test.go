@@ -97,6 +97,7 @@ func TestHold(t *testing.T) {
 // TestAnswerTimeout: a function that ignores its context holds up neither the
 // call nor Close, which says so.
 func TestAnswerTimeout(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {

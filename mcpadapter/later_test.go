@@ -70,6 +70,7 @@ func TestFormProcess(t *testing.T) {
 // conversation have ended; new processes repeat the call with the same key, and its
 // effect happens once.
 func TestQuestionOfARealServerIsAnsweredLater(t *testing.T) {
+	t.Parallel()
 	for _, sdk := range []struct {
 		name    string
 		command func(t *testing.T, ledger string) ([]string, map[string]string)

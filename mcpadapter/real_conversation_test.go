@@ -22,6 +22,7 @@ import (
 // TestRealConversation: a model asks three servers at once, two of them twice,
 // recovers from what went wrong, and answers.
 func TestRealConversation(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	dir := realDir(t)
 	note := quoted(filepath.Join(dir, "note.txt"))

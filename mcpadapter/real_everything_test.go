@@ -61,6 +61,7 @@ func (e *embedder) options(logger *zap.Logger) mcpadapter.ClientOptions {
 }
 
 func TestRealEverything(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
 		t.Run(over.name, func(t *testing.T) {
@@ -269,6 +270,7 @@ func everythingErrors(t *testing.T, r *realRoster) {
 
 // TestRealEverythingUnanswered: questions are declined if no person can answer them.
 func TestRealEverythingUnanswered(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
 		t.Run(over.name, func(t *testing.T) {
@@ -283,6 +285,7 @@ func TestRealEverythingUnanswered(t *testing.T) {
 // TestRealListChanged: the server adds tools right after the handshake and reports it;
 // over streamable HTTP it does so before a client can listen.
 func TestRealListChanged(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
 		if over.name == "http" {
@@ -301,6 +304,7 @@ func TestRealListChanged(t *testing.T) {
 
 // TestRealReader reads resources and prompts.
 func TestRealReader(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
 		t.Run(over.name, func(t *testing.T) {
@@ -316,6 +320,7 @@ func TestRealReader(t *testing.T) {
 
 // TestRealSubscription: the server reports updates of subscribed resources.
 func TestRealSubscription(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
 		t.Run(over.name, func(t *testing.T) {

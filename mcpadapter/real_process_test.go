@@ -45,6 +45,7 @@ func marked(t *testing.T, mark string) (pids []string) {
 // TestRealProcessesEnd: when Close returns, no process is left, not even under a wrapper
 // that passes no signals on, or right after connecting.
 func TestRealProcessesEnd(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	shell := func(argv []string) []string {
 		return []string{"/bin/sh", "-c", `"$@"; true`, "sh", argv[0], argv[1], argv[2]}

@@ -20,6 +20,7 @@ import (
 // If real servers return a result both as text and as structured content, the model
 // receives it once: at most 1.1 times the bytes of the larger form.
 func TestRealResultsAreSentOnce(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	dir := realDir(t)
 	text := strings.Repeat("A line with \"quotes\" and a tab\tin it.\n", 60)

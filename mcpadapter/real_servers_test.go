@@ -23,6 +23,7 @@ var filesystemTools = []string{
 }
 
 func TestRealFilesystem(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	dir := realDir(t)
 	r := newRealRoster(t, realEnsemble("files", stdioSource(servers.Filesystem(dir), mcpadapter.ClientOptions{}, nil)))
@@ -107,6 +108,7 @@ func filesystemErrors(t *testing.T, r *realRoster, in func(...string) string) {
 
 // TestRealFilesystemRoots: the roots of the client are where the server works.
 func TestRealFilesystemRoots(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	granted, other := realDir(t), realDir(t)
 	client := mcpadapter.ClientOptions{Roots: []mcpadapter.Root{{URI: "file://" + granted, Name: "granted"}}}
@@ -124,6 +126,7 @@ var memoryTools = []string{
 }
 
 func TestRealMemory(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	env := map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "graph.jsonl")}
 	memory := realEnsemble("memory", stdioSource(servers.Memory(), mcpadapter.ClientOptions{}, env))
@@ -154,6 +157,7 @@ func TestRealMemory(t *testing.T) {
 }
 
 func TestRealSequentialThinking(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	r := newRealRoster(t, realEnsemble("thinking", stdioSource(servers.SequentialThinking(), mcpadapter.ClientOptions{}, nil)))
 	r.offers(t, "sequentialthinking")

@@ -17,6 +17,7 @@ import (
 // TestRealTraced: a server without tracing is not disturbed by traces, and its questions
 // are still in the trace of the call.
 func TestRealTraced(t *testing.T) {
+	t.Parallel()
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
 		t.Run(over.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 // TestSources runs the suite of sources over every transport, with the newest
 // protocol where the server has it and with an older one.
 func TestSources(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"", "2025-11-25", "2024-11-05"} {
 		name := protocol
 		if name == "" {

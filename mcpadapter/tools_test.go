@@ -46,6 +46,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestEndlessPages(t *testing.T) {
+	t.Parallel()
 	loop := openScripted(t, mcptest.NewScripted(t, lists(map[string]string{
 		"":   `{"tools":[],"nextCursor":"p2"}`,
 		"p2": `{"tools":[],"nextCursor":"p3"}`,
