@@ -118,10 +118,16 @@ func skip(raw []byte, i int) int {
 	return i
 }
 
+// skipString returns the end of the string that begins at raw[i]: a quote after an even number of
+// backslashes. To look for quotes alone is faster than to look at each escape.
 func skipString(raw []byte, i int) int {
-	for i++; ; i += 2 { // skips the escaped character, which may be a quote
-		i += plain(raw[i:])
-		if raw[i] == '"' {
+	for i++; ; i++ {
+		i += bytes.IndexByte(raw[i:], '"')
+		escapes := 0
+		for raw[i-1-escapes] == '\\' { // ends at the first quote of the string
+			escapes++
+		}
+		if escapes%2 == 0 {
 			return i + 1
 		}
 	}
