@@ -6,12 +6,11 @@ import (
 	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 )
 
-// extents are the keys and lengths of the conversations to which the writer has appended lately,
-// so that the next append to one of them need not query them. They hold as long as no
-// other connection has committed anything; the writer asks SQLite for that at the start of each
-// transaction.
+// extents are the keys and lengths of conversations that the writer has appended to, so that
+// the next append does not query them. They are valid until another connection commits
+// something; the writer checks that at the start of each transaction.
 type extents struct {
-	version int64 // PRAGMA data_version, by which other connections' commits are noticed
+	version int64 // PRAGMA data_version; commits of other connections change it
 	byID    map[string]sqlstore.Extent
 }
 
