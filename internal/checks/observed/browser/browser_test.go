@@ -26,6 +26,8 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/internal/testing/hostile"
 )
@@ -137,7 +139,15 @@ func put(t *testing.T, store history.Store, id, title string, canisters ...canis
 // pages are the pages of the furnished stage, by the names of their golden files.
 var pages = map[string]string{
 	"now": "/", "waiting": "/waiting", "conversations": "/conversations?q=warm", "conversation": "/conversations/weather", "waiting-conversation": "/conversations/edit",
-	"tools": "/tools", "tool": "/tools/local__weather", "library": "/library", "spend": "/spend", "pins": "/pins", "audit": "/audit", "missing": "/none",
+	"tools": "/tools", "tool": "/tools/local__weather", "library": "/library", "resource": "/library/resource?uri=note%3A%2F%2Fpacking", "prompt": "/library/prompts/local__greet",
+	"spend": "/spend?from=2026-02-20&to=2026-03-05", "pins": "/pins", "audit": "/audit", "missing": "/none",
+}
+
+// submitted are pages whose form is filled in and sent.
+var submitted = []struct{ name, path, field, value string }{
+	{"resource-read", "/library/resource", "main input[name=uri]", "note://packing"},
+	{"bytes-read", "/library/resource", "main input[name=uri]", "note://map.svg"},
+	{"prompt-got", "/library/prompts/local__greet", "main input[name=v-guest]", "Eve"},
 }
 
 // widths are those of a phone, a tablet and a wide screen.
@@ -157,20 +167,31 @@ func TestPages(t *testing.T) {
 	visit(t, ctx, s.URL+"/tools") // connects the tools, whose state other pages show
 	for name, path := range pages {
 		visit(t, ctx, s.URL+path)
-		golden(t, ctx, name)
-		for i, width := range widths {
-			scheme := []string{"light", "dark", "light"}[i]
-			run(t, ctx, chromedp.EmulateViewport(width, 900), prefers(scheme))
-			accessible(t, ctx, fmt.Sprintf("%s at %d, %s", name, width, scheme), string(axe))
-			if wide := value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")); wide > width {
-				t.Errorf("%s is %d wide on a screen of %d", name, wide, width)
-			}
-			picture(t, ctx, outside, fmt.Sprintf("%s-%d", name, width))
-			if *update && slices.Contains(inReadme, name) && width == widths[1] {
-				run(t, ctx, chromedp.EmulateViewport(width, 640), chromedp.Evaluate[chromedp.Void](
-					`void document.getElementById("timeline")?.scrollIntoView({behavior: "instant"})`))
-				picture(t, ctx, filepath.Join("docs", "images"), "console-"+name)
-			}
+		looked(t, ctx, name, string(axe))
+	}
+	for _, one := range submitted {
+		visit(t, ctx, s.URL+one.path)
+		run(t, ctx, chromedp.SendKeys(chromedp.CSS(one.field), one.value), chromedp.Submit(chromedp.CSS(one.field)), chromedp.WaitVisible(chromedp.CSS(".outcome")))
+		looked(t, ctx, one.name, string(axe))
+	}
+}
+
+// looked compares the open page with its golden file, and looks at it at each width.
+func looked(t *testing.T, ctx context.Context, name, axe string) {
+	t.Helper()
+	golden(t, ctx, name)
+	for i, width := range widths {
+		scheme := []string{"light", "dark", "light"}[i]
+		run(t, ctx, chromedp.EmulateViewport(width, 900), prefers(scheme))
+		accessible(t, ctx, fmt.Sprintf("%s at %d, %s", name, width, scheme), axe)
+		if wide := value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")); wide > width {
+			t.Errorf("%s is %d wide on a screen of %d", name, wide, width)
+		}
+		picture(t, ctx, outside, fmt.Sprintf("%s-%d", name, width))
+		if *update && slices.Contains(inReadme, name) && width == widths[1] {
+			run(t, ctx, chromedp.EmulateViewport(width, 640), chromedp.Evaluate[chromedp.Void](
+				`void document.getElementById("timeline")?.scrollIntoView({behavior: "instant"})`))
+			picture(t, ctx, filepath.Join("docs", "images"), "console-"+name)
 		}
 	}
 }
@@ -260,34 +281,75 @@ func picture(t *testing.T, ctx context.Context, folder, name string) {
 	}
 }
 
-// Whatever users, models and tools write, no script of it runs, no dialog opens, and no
-// request leaves.
+// Whatever users, models and tools write, no script of it runs, no dialog opens, no request leaves,
+// and no page gets wider than a phone.
 func TestHostileTexts(t *testing.T) {
-	s, ctx := consolestage.Start(t, consolestage.Options{}), open(t)
+	s, ctx := consolestage.Start(t, consolestage.Options{Library: hostileLibrary()}), open(t)
 	requests, dialogs := listen(t, ctx)
 	entered(t, ctx, s)
+	run(t, ctx, chromedp.EmulateViewport(widths[0], 900))
+	narrow := func(what string) {
+		if !value(t, ctx, chromedp.Evaluate[bool](`document.documentElement.scrollWidth <= innerWidth`)) {
+			t.Errorf("%s is wider than the screen", what)
+		}
+	}
 	for i, said := range hostile.Texts {
 		said = strings.ReplaceAll(strings.ToValidUTF8(said, "?"), "\x00", "")
 		id, head := fmt.Sprintf("h%d", i), canister.Head{Time: at}
 		user, assistant, call, result := head, head, head, head
 		user.ID, assistant.ID, call.ID, result.ID = "u", "a", "i", "r"
 		put(t, s.Store, id, said, canister.User{Head: user, Content: canister.Texts(said)}, canister.Assistant{Head: assistant, Model: said,
-			Content: canister.Texts(said)},
+			Content: canister.Texts(said), Usage: &canister.Usage{Input: 1}},
 			canister.Invocation{Head: call, Message: "a", CallID: "i", Name: said, Arguments: said}, canister.Result{Head: result, Invocation: "i",
 				Content: canister.Texts(said), Code: said})
 		visit(t, ctx, s.URL+"/conversations/"+id)
+		narrow(fmt.Sprintf("a conversation with %.40q", said))
 	}
-	for _, path := range []string{"/conversations", "/", "/waiting", "/spend"} {
+	for _, path := range []string{"/conversations", "/", "/waiting", "/spend?from=2026-02-20&to=2026-03-05", "/tools", "/library", "/library/resource?uri=odd%3A%2F%2F0",
+		"/library/resource?uri=odd%3A%2F%2F100", "/library/prompts/local__odd0", "/library/prompts/local__odd100", "/audit"} {
 		visit(t, ctx, s.URL+path)
+		if strings.HasPrefix(path, "/library/") {
+			run(t, ctx, chromedp.Submit(chromedp.CSS("main form input:not([type=hidden])")), chromedp.WaitVisible(chromedp.CSS(".outcome")))
+		}
+		narrow(path)
 	}
 	for _, address := range requests() {
-		if !strings.HasPrefix(address, s.URL) {
+		if !strings.HasPrefix(address, s.URL) && !strings.HasPrefix(address, dateIcon) {
 			t.Errorf("a request to %s", address)
 		}
 	}
 	if said := dialogs(); len(said) > 0 {
 		t.Errorf("dialogs open: %q", said)
 	}
+}
+
+// dateIcon begins the address of the icon that the browser puts into a field for a day. No text of
+// the corpus begins so.
+const dateIcon = "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmci"
+
+// hostileLibrary has all texts in resources and prompts: as names, as parts and as messages.
+func hostileLibrary() *local.Library {
+	all := &local.Library{}
+	for first := 0; first < len(hostile.Texts); first += 100 {
+		texts := hostile.Texts[first:min(first+100, len(hostile.Texts))]
+		all.Resources = append(all.Resources, local.Resource{Resource: ensemble.Resource{URI: fmt.Sprintf("odd://%d", first), Name: texts[0], Description: texts[1]},
+			Read: func(context.Context) (parts []canister.ResourceContent, err error) {
+				for _, said := range texts {
+					parts = append(parts, canister.ResourceContent{URI: said, MIME: said, Text: said})
+				}
+				return parts, nil
+			}})
+		all.Prompts = append(all.Prompts, local.Prompt{Prompt: ensemble.Prompt{Name: fmt.Sprintf("odd%d", first), Title: texts[0], Description: texts[1],
+			Arguments: []ensemble.PromptArgument{{Name: "x", Title: texts[2], Description: texts[3]}}},
+			Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
+				messages := &ensemble.Messages{Description: texts[0]}
+				for _, said := range texts {
+					messages.Messages = append(messages.Messages, ensemble.PromptMessage{Role: said, Content: canister.Texts(said)})
+				}
+				return messages, nil
+			}})
+	}
+	return all
 }
 
 // listen collects the addresses of all requests from now on, and the texts of dialogs.
