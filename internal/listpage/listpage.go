@@ -33,19 +33,19 @@ func (at Place) precedes(info history.Info) bool {
 // isLast is true if there are no others. The error is about conversations that cannot be read,
 // or about the whole list. Limit and Until of the filter are ignored.
 func Read(ctx context.Context, store history.Store, filter history.Filter, at Place, n int, shows func(history.Info) bool) (list []history.Info, isLast bool, err error) {
-	filter.Until = time.Time{}
-	if !at.IsZero() {
-		filter.Until = at.Changed.Add(1) // it is exclusive; several can have changed at the same time
-	}
+	filter.Until = until(at)
 	for filter.Limit = n + 2; ; filter.Limit *= 4 {
-		all := 0
+		all, end := 0, at
 		list, err = nil, nil
 		for info, failed := range store.List(ctx, filter) {
-			if failed != nil {
+			if all++; failed != nil {
 				err = errors.Join(err, failed)
 				continue
 			}
-			if all++; at.precedes(info) && (shows == nil || shows(info)) {
+			if !at.precedes(info) {
+				continue
+			}
+			if end = After(info); shows == nil || shows(info) {
 				list = append(list, info)
 			}
 			if len(list) > n {
@@ -53,7 +53,29 @@ func Read(ctx context.Context, store history.Store, filter history.Filter, at Pl
 			}
 		}
 		if all < filter.Limit {
-			return list, true, err
+			return list, err != nil || filter.Text != "" || !hasMore(ctx, store, filter, end), err
 		}
 	}
+}
+
+// until returns the bound of a list that begins at a place. It is exclusive, and several can have
+// changed at the same time.
+func until(at Place) time.Time {
+	if at.IsZero() {
+		return time.Time{}
+	}
+	return at.Changed.Add(1)
+}
+
+// hasMore reports whether a list that was shorter than its limit goes on after its end: the store may
+// have left out conversations that were deleted while it listed them. A list with words is not asked
+// for twice: it takes long, and the limit is that of the conversations that have them.
+func hasMore(ctx context.Context, store history.Store, filter history.Filter, end Place) bool {
+	filter.Until = until(end)
+	for info, err := range store.List(ctx, filter) {
+		if err == nil && end.precedes(info) {
+			return true
+		}
+	}
+	return false
 }

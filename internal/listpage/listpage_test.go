@@ -96,3 +96,39 @@ func TestShows(t *testing.T) {
 		t.Errorf("got %v, %v, %v", page, isLast, err)
 	}
 }
+
+// deleting is a store in which somebody deletes two conversations while the first list is read.
+type deleting struct {
+	*listed
+	lists int
+}
+
+func (s *deleting) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	s.lists++
+	return func(yield func(history.Info, error) bool) {
+		for info, err := range s.listed.List(ctx, filter) {
+			if s.lists == 1 && (info.ID == "c0001" || info.ID == "c0003") {
+				continue
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// A page is not the last one because conversations were deleted while it was read.
+func TestDeletedMeanwhile(t *testing.T) {
+	s := &deleting{listed: &listed{}}
+	for i := range 9 {
+		s.all = append(s.all, history.Info{ID: fmt.Sprintf("c%04d", i), Changed: time.Unix(int64(-i/3), 0)})
+	}
+	page, isLast, err := listpage.Read(t.Context(), s, history.Filter{}, listpage.Place{}, 5, nil)
+	if len(page) != 5 || isLast || err != nil {
+		t.Errorf("got %v, %v, %v", page, isLast, err)
+	}
+	rest, isLast, err := listpage.Read(t.Context(), s, history.Filter{}, listpage.After(page[len(page)-1]), 5, nil)
+	if len(rest) != 2 || rest[1].ID != "c0008" || !isLast || err != nil {
+		t.Errorf("then %v, %v, %v", rest, isLast, err)
+	}
+}
