@@ -4,7 +4,9 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,21 +57,75 @@ func (d database) Matches(ctx context.Context, filter history.Filter) ([]sqlstor
 	return all, err
 }
 
+// newestFactor is how many conversations [conditions.since] looks at for each of the list, and
+// leastNewest how many at least.
+const newestFactor, leastNewest = 3, 1000
+
+// conditions are those of a statement, with their arguments. Only those that a filter has are
+// written: the database evaluates each for each row.
+type conditions struct {
+	text []string
+	args []any
+}
+
+// add adds a condition in which ? stands for an argument.
+func (c *conditions) add(text string, arg any) {
+	c.text = append(c.text, strings.ReplaceAll(text, "?", c.arg(arg)))
+}
+
+// arg adds an argument and returns its placeholder.
+func (c *conditions) arg(value any) string {
+	c.args = append(c.args, value)
+	return "$" + strconv.Itoa(len(c.args))
+}
+
+func (c *conditions) where() string {
+	if len(c.text) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(c.text, " AND ")
+}
+
+// since adds that a list of at most limit conversations does not need those that changed earlier
+// than as many that match, among the ones that were created last, which the primary key finds.
+// Nearly all rows are left out by this comparison instead of sorted: there is no index on the time
+// of the change, which each append would have to write.
+func (c *conditions) since(limit int) {
+	all := c.where()
+	c.text = append([]string{fmt.Sprintf(`changed >= coalesce((SELECT changed FROM (SELECT * FROM @.conversations ORDER BY key DESC LIMIT %s) AS newest%s
+		ORDER BY changed DESC OFFSET %s LIMIT 1), '-infinity')`, c.arg(max(newestFactor*limit, leastNewest)), all, c.arg(limit-1))}, c.text...)
+}
+
 // list returns the conversations that match the filter apart from its text, and their
 // keys. If among is not nil, it has the keys of those that can match.
 func (d database) list(ctx context.Context, filter history.Filter, among []int64, limit int) (all []sqlstore.Match, keys []int64, err error) {
-	s := d.store
-	var most *int
-	if limit > 0 {
-		most = &limit
+	s, c := d.store, &conditions{}
+	for _, one := range []struct {
+		isSet bool
+		text  string
+		arg   any
+	}{
+		{filter.Owner != "", "owner = ?", filter.Owner},
+		{filter.Open, "last NOT IN ('', ?)", string(canister.KindAssistant)},
+		{len(filter.Tags) > 0, "tags @> ?", d.Tags(filter.Tags)},
+		{!filter.Since.IsZero(), "changed >= ?", bound(filter.Since)},
+		{!filter.Until.IsZero(), "changed < ?", bound(filter.Until)},
+		{among != nil, "key = ANY (?)", among},
+	} {
+		if one.isSet {
+			c.add(one.text, one.arg)
+		}
 	}
+	end := " ORDER BY changed DESC, id"
+	if limit > 0 {
+		if among == nil {
+			c.since(limit)
+		}
+		end += " LIMIT " + c.arg(limit)
+	}
+	statement := s.sql("SELECT " + sqlstore.Columns + " FROM @.conversations" + c.where() + end)
 	err = s.query(ctx, "", func(ctx context.Context) error {
-		found, err := s.pool.Query(ctx, s.sql("SELECT "+sqlstore.Columns+` FROM @.conversations
-			WHERE ($1 = '' OR owner = $1) AND (NOT $2 OR last NOT IN ('', $3)) AND tags @> $4
-			AND ($5::timestamptz IS NULL OR changed >= $5) AND ($6::timestamptz IS NULL OR changed < $6)
-			AND ($7::bigint[] IS NULL OR key = ANY ($7)) ORDER BY changed DESC, id LIMIT $8`),
-			filter.Owner, filter.Open, string(canister.KindAssistant), d.Tags(filter.Tags),
-			bound(filter.Since), bound(filter.Until), among, most)
+		found, err := s.pool.Query(ctx, statement, c.args...)
 		if err != nil {
 			return err
 		}
@@ -85,14 +141,8 @@ func (d database) list(ctx context.Context, filter history.Filter, among []int64
 }
 
 // bound rounds a time up to the microseconds of the database, so that the comparisons
-// give the same result. Zero means unbounded.
-func bound(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
-	return &t
-}
+// give the same result.
+func bound(t time.Time) time.Time { return t.Add(time.Microsecond - 1).Truncate(time.Microsecond) }
 
 // literal escapes a word for LIKE.
 var literal = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
