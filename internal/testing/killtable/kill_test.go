@@ -18,6 +18,7 @@ func TestKilledPostgreSQL(t *testing.T) { killed(t, "PostgreSQL") }
 // killed does all columns of a store. The engine carries on whatever it finds, and
 // so has a store for each conversation; without one, all of them share one.
 func killed(t *testing.T, store string) {
+	t.Parallel()
 	if raced && store != "files" {
 		t.Skip("each process starts too slowly with the race detector; .ci/run has the whole table without it")
 	}
