@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 )
@@ -57,12 +58,28 @@ func (w *Writer) Key(name string) {
 }
 
 func (w *Writer) string(s string) {
+	if isPlain(s) {
+		w.Byte('"')
+		_, _ = w.WriteString(s)
+		w.Byte('"')
+		return
+	}
 	if w.strings == nil {
 		w.strings = json.NewEncoder(&w.Buffer)
 		w.strings.SetEscapeHTML(false)
 	}
 	_ = w.strings.Encode(s) // invalid UTF-8 is replaced
 	w.Truncate(w.Len() - 1) // removes the newline
+}
+
+// isPlain reports whether s is the same in JSON, between quotes.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *Writer) Raw(name string, value []byte) {
@@ -105,6 +122,9 @@ func (w *Writer) Base64(name string, data []byte) {
 // Fields writes the fields that have the prefix, without the prefix and sorted by name,
 // except those that are already written and those in not.
 func (w *Writer) Fields(fields canister.Fields, prefix string, not ...string) {
+	if len(fields) == 0 {
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if len(name) <= len(prefix) || name[:len(prefix)] != prefix || !json.Valid(fields[name]) {
 			continue
