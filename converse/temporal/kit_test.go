@@ -108,6 +108,7 @@ func (f workerForm) start(c client.Client, store history.Store, roster *ensemble
 	}
 	if f.Plain {
 		opts.Stream = NewStream(store.(*postgres.Store))
+		opts.Sweep = 0 // the default: the cost of a turn is measured
 	}
 	if f.Build != "" {
 		opts.Deployment, opts.Build = "consort", f.Build
