@@ -17,7 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// uses calls the tools that a message names after "use ", and then says what they returned.
+// uses calls the tools that a message names after "use ", and then repeats their results.
 func uses(_ context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
 	last := request.History[len(request.History)-1]
 	names, isUse := strings.CutPrefix(lastText(request), "use ")

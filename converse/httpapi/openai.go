@@ -145,7 +145,7 @@ type said struct {
 	Content json.RawMessage `json:"content"`
 	// The others are refused, or belong to one of the APIs.
 	Audio json.RawMessage `json:"audio"`
-	// ToolCalls are the calls of a message, and ToolCallID that of the result of one.
+	// ToolCalls are the calls of a message, and ToolCallID is the ID of the call that a result answers.
 	ToolCalls  json.RawMessage `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
 	calls      []toolCall      // of ToolCalls

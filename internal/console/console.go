@@ -29,7 +29,7 @@ import (
 // Prefix begins the path of each page.
 const Prefix = "/console"
 
-// Role is what a person may do: a set of rights.
+// Role is a set of rights: the things that a person may do.
 type Role uint8
 
 // The roles.

@@ -32,7 +32,7 @@ type library interface {
 
 // of returns the library of a person, and the context of its requests.
 func (c libraryPages) of(r *http.Request) (context.Context, library) {
-	ctx := invoker.WithCall(r.Context(), &invoker.Call{}) // nobody can be asked
+	ctx := invoker.WithCall(r.Context(), &invoker.Call{}) // without a person to ask
 	if c.console.Trust != nil {
 		ctx = c.console.Trust(ctx)
 	}
@@ -145,7 +145,7 @@ func (c libraryPages) readResource(w http.ResponseWriter, r *http.Request, p *pe
 	c.showResource(w, p, uri, group(when(len(parts) == 0, el("p", attr("role", "status"), text("The resource has no content."))), group(shown...), tooMany(len(parts))))
 }
 
-// failed returns what a person reads about a request that failed.
+// failed returns the message for a person about a request that failed.
 func (c libraryPages) failed(title string, err error) part {
 	failure := invoker.AsFailure(err)
 	return el("section", class("outcome failed"), attr("role", "alert"), el("h2", text(title+": "+string(failure.Code))), pre(c.console.Redact(failure.Message)))
@@ -155,7 +155,7 @@ func tooMany(n int) part {
 	return when(n > partsShown, el("p", class("faint"), text(fmt.Sprintf("%d more are left out here.", n-partsShown))))
 }
 
-// resourcePart returns a part of a resource: its text, or what its bytes are.
+// resourcePart returns a part of a resource: its text, or the kind and size of its bytes.
 func (c libraryPages) resourcePart(p *person, one *canister.ResourceContent, uri string, index int) part {
 	size, content := len(one.Text), pre(c.console.Redact(one.Text))
 	if one.Blob != nil {
@@ -169,7 +169,7 @@ func (c libraryPages) resourcePart(p *person, one *canister.ResourceContent, uri
 			el("button", class("plain"), attr("aria-label", fmt.Sprintf("Download part %d", index+1)), text("Download"))))
 }
 
-// kindOf returns the media type that the server announced, or what the bytes look like.
+// kindOf returns the media type that the server announced, or the one that the bytes look like.
 func kindOf(one *canister.ResourceContent) string {
 	if one.Blob != nil {
 		return cmp.Or(one.MIME, http.DetectContentType(one.Blob))

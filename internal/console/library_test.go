@@ -124,7 +124,7 @@ func TestHostileLibrary(t *testing.T) {
 	}
 }
 
-// Secrets are hidden in resources and prompts, and in what a failure says.
+// Secrets are hidden in resources and prompts, and in messages about failures.
 func TestSecretsInTheLibrary(t *testing.T) {
 	const said = "the password is hunter2."
 	s := consolestage.Start(t, consolestage.Options{Library: &local.Library{

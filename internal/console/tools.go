@@ -91,7 +91,7 @@ func (c toolPages) toolsPage(w http.ResponseWriter, r *http.Request, p *person) 
 		when(p.Role.May(Audit), asides(c.console, o)))
 }
 
-// asides returns what is not offered, and the servers that are away.
+// asides returns the tools that are not offered, and the servers that are away.
 func asides(c *Console, o offer) part {
 	var aside, away []part
 	for _, a := range o.aside {

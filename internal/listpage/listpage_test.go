@@ -97,7 +97,7 @@ func TestShows(t *testing.T) {
 	}
 }
 
-// deleting is a store in which somebody deletes two conversations while the first list is read.
+// deleting is a store that loses two conversations while the first list is read.
 type deleting struct {
 	*listed
 	lists int

@@ -144,7 +144,7 @@ func Require(ctx context.Context, check func() error) {
 }
 
 // Check runs the checks of the stream of ctx now, and returns the error of the first that fails, also
-// one that says that it cannot be checked. It is nil if ctx is not that of a stream.
+// one that says that it cannot be checked. It is nil if ctx does not belong to a stream.
 func Check(ctx context.Context) error {
 	s, ok := ctx.Value(streamKey{}).(*stream)
 	if !ok {

@@ -54,7 +54,7 @@ const patience = 30 * time.Second
 type Options struct {
 	Store history.Store // default a new one in memory
 	Tools []invoker.Invoker
-	// Library is what the server has besides its tools; default a few resources and a prompt.
+	// Library has the resources and prompts of the server; the default is a few resources and a prompt.
 	Library *local.Library
 	Lines   []conversetest.Line // of the model
 	Model   converse.Model      // default one that plays Lines

@@ -49,10 +49,10 @@ func Finds[B any](t *testing.T, test, variable string, breaks map[string]B) {
 	}
 }
 
-// processes are how many Finds runs at once: most of them wait for what does not come.
+// processes are how many Finds runs at once: most of them wait until a limit of time.
 const processes = 8
 
-// outcome is that of a process.
+// outcome is the outcome of a process.
 type outcome struct {
 	output []byte
 	err    error
