@@ -25,17 +25,20 @@ func TestReadResource(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{})
 	ada, ben := s.Login(t, consolestage.Ada), s.Login(t, consolestage.Ben)
 	list := ben.Get("/library").Text
-	for _, want := range []string{`href="/console/library/resource?uri=note%3A%2F%2Fpacking"`, "Packing list", "forecast://{city}", `href="/console/library/prompts/local__greet"`} {
+	for _, want := range []string{`href="/console/library/resource?uri=note%3A%2F%2Fpacking"`, "Packing list", "forecast://{city}",
+		`href="/console/library/prompts/local__greet"`} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list lacks %q:\n%s", want, list)
 		}
 	}
-	for uri, want := range map[string]string{"note://packing": "# Packing\n\n- a warm coat", "forecast://Oslo": "Snow in Oslo.", "note://map.svg": "image/svg+xml, 59 bytes",
-		"note://none": "NOT_FOUND", "": "NOT_FOUND"} {
+	for uri, want := range map[string]string{"note://packing": "# Packing\n\n- a warm coat", "forecast://Oslo": "Snow in Oslo.",
+		"note://map.svg": "image/svg+xml, 59 bytes",
+		"note://none":    "NOT_FOUND", "": "NOT_FOUND"} {
 		if page := ada.Get("/library/resource?" + url.Values{"uri": {uri}}.Encode()).Text; strings.Contains(page, want) {
 			t.Errorf("%s is read before it is asked for", uri)
 		}
-		if reply := ada.Post("/library/resource", "uri", uri); reply.StatusCode != http.StatusOK || !strings.Contains(reply.Text, want) || strings.Contains(reply.Text, "onload") {
+		if reply := ada.Post("/library/resource", "uri", uri); reply.StatusCode != http.StatusOK || !strings.Contains(reply.Text, want) ||
+			strings.Contains(reply.Text, "onload") {
 			t.Errorf("%s: %s, without %q:\n%s", uri, reply.Status, want, reply.Text)
 		}
 		if reply := ben.Post("/library/resource", "uri", uri); reply.StatusCode != http.StatusForbidden {
@@ -44,7 +47,8 @@ func TestReadResource(t *testing.T) {
 	}
 	file := ada.Post("/library/resource", "uri", "note://map.svg", "part", "0")
 	header := file.Header
-	if !strings.HasPrefix(file.Text, "<svg") || header.Get("Content-Type") != "application/octet-stream" || header.Get("X-Content-Type-Options") != "nosniff" ||
+	if !strings.HasPrefix(file.Text, "<svg") || header.Get("Content-Type") != "application/octet-stream" ||
+		header.Get("X-Content-Type-Options") != "nosniff" ||
 		header.Get("Content-Disposition") != "attachment; filename=map.svg" || !strings.Contains(header.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("the download has %v\n%s", header, file.Text)
 	}
@@ -52,7 +56,8 @@ func TestReadResource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"tool":"read_resource","arguments":{"uri":"note://packing"},"by":"ada","code":"OK"`, `"tool":"read_resource","arguments":{"uri":"note://none"},"by":"ada","code":"NOT_FOUND"`,
+	for _, want := range []string{`"tool":"read_resource","arguments":{"uri":"note://packing"},"by":"ada","code":"OK"`,
+		`"tool":"read_resource","arguments":{"uri":"note://none"},"by":"ada","code":"NOT_FOUND"`,
 		`"tool":"download_resource","arguments":{"uri":"note://map.svg"}`} {
 		if !strings.Contains(string(trail), want) {
 			t.Errorf("the audit lacks %s:\n%s", want, trail)
@@ -70,7 +75,8 @@ func TestGetPrompt(t *testing.T) {
 			t.Errorf("the form lacks %q:\n%s", want, page)
 		}
 	}
-	for fields, want := range map[string]string{"guest=Eve": "Greet Eve in a warm tone.", "guest=Eve&tone=cool": "Greet Eve in a cool tone.", "tone=cool": "INVALID_ARGUMENTS"} {
+	for fields, want := range map[string]string{"guest=Eve": "Greet Eve in a warm tone.",
+		"guest=Eve&tone=cool": "Greet Eve in a cool tone.", "tone=cool": "INVALID_ARGUMENTS"} {
 		v, _ := url.ParseQuery(fields)
 		send := []string{"v-tone", v.Get("tone")}
 		if v.Has("guest") {
@@ -86,7 +92,8 @@ func TestGetPrompt(t *testing.T) {
 	if reply := ada.Get("/library/prompts/nothing"); reply.StatusCode != http.StatusNotFound {
 		t.Errorf("an unknown prompt: %s", reply.Status)
 	}
-	if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail), `"tool":"get_prompt","arguments":{"argument guest":"Eve","argument tone":"cool","prompt":"local__greet"},"by":"ada","code":"OK"`) {
+	if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail),
+		`"tool":"get_prompt","arguments":{"argument guest":"Eve","argument tone":"cool","prompt":"local__greet"},"by":"ada","code":"OK"`) {
 		t.Errorf("%v; the audit has:\n%s", err, trail)
 	}
 }
@@ -107,7 +114,8 @@ func TestHostileLibrary(t *testing.T) {
 					Arguments: []ensemble.PromptArgument{{Name: "x", Title: said, Description: said}}},
 					Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
 						return &ensemble.Messages{Description: said, Messages: []ensemble.PromptMessage{{Role: said, Content: canister.Texts(said)},
-							{Role: "user", Content: []canister.Content{canister.LinkContent{URI: said, Name: said}, canister.ResourceContent{URI: said, MIME: said, Text: said}}}}}, nil
+							{Role: "user", Content: []canister.Content{canister.LinkContent{URI: said, Name: said},
+								canister.ResourceContent{URI: said, MIME: said, Text: said}}}}}, nil
 					}}},
 			}})
 			ada := s.Login(t, consolestage.Ada)
@@ -117,7 +125,8 @@ func TestHostileLibrary(t *testing.T) {
 				checkPage(t, page.Request.URL.Path, page.Text)
 			}
 			file := ada.Post("/library/resource", "uri", odd.URI, "part", "1")
-			if kind := file.Header.Get("Content-Type"); kind != "application/octet-stream" || !strings.HasPrefix(file.Header.Get("Content-Disposition"), "attachment; filename=") {
+			if kind := file.Header.Get("Content-Type"); kind != "application/octet-stream" ||
+				!strings.HasPrefix(file.Header.Get("Content-Disposition"), "attachment; filename=") {
 				t.Errorf("a download has %v", file.Header)
 			}
 		})
@@ -128,15 +137,18 @@ func TestHostileLibrary(t *testing.T) {
 func TestSecretsInTheLibrary(t *testing.T) {
 	const said = "the password is hunter2."
 	s := consolestage.Start(t, consolestage.Options{Library: &local.Library{
-		Resources: []local.Resource{{Resource: ensemble.Resource{URI: "a://b", Name: said, Description: said}, Read: func(context.Context) ([]canister.ResourceContent, error) {
-			return []canister.ResourceContent{{Text: said}}, nil
-		}}},
-		Prompts: []local.Prompt{{Prompt: ensemble.Prompt{Name: "odd", Description: said}, Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
+		Resources: []local.Resource{{Resource: ensemble.Resource{URI: "a://b", Name: said, Description: said},
+			Read: func(context.Context) ([]canister.ResourceContent, error) {
+				return []canister.ResourceContent{{Text: said}}, nil
+			}}},
+		Prompts: []local.Prompt{{Prompt: ensemble.Prompt{Name: "odd", Description: said}, Get: func(context.Context,
+			map[string]string) (*ensemble.Messages, error) {
 			return nil, invoker.Failf(invoker.NotFound, said)
 		}}},
 	}})
 	ada := s.Login(t, consolestage.Ada)
-	for _, page := range []consolestage.Reply{ada.Get("/library"), ada.Post("/library/resource", "uri", "a://b"), ada.Post("/library/resource", "uri", "a://b", "part", "0"),
+	for _, page := range []consolestage.Reply{ada.Get("/library"), ada.Post("/library/resource", "uri", "a://b"),
+		ada.Post("/library/resource", "uri", "a://b", "part", "0"),
 		ada.Get("/library/prompts/local__odd"), ada.Post("/library/prompts/local__odd")} {
 		if strings.Contains(page.Text, "hunter2") || !strings.Contains(page.Text, "[secret]") {
 			t.Errorf("%s shows\n%s", page.Request.URL, page.Text)

@@ -177,7 +177,8 @@ func TestForgedForms(t *testing.T) {
 			return ops.Do(http.MethodPost, path+"?form_token="+ops.Form, url.Values{"message": {"x"}, "at": {"1"}})
 		},
 		"foreign Origin": func(path string) consolestage.Reply {
-			return ops.Do(http.MethodPost, path, url.Values{"form_token": {ops.Form}, "message": {"x"}, "at": {"1"}}, "Origin", "https://evil.example")
+			return ops.Do(http.MethodPost, path, url.Values{"form_token": {ops.Form}, "message": {"x"}, "at": {"1"}}, "Origin",
+				"https://evil.example")
 		},
 		"Origin null": func(path string) consolestage.Reply {
 			return ops.Do(http.MethodPost, path, url.Values{"form_token": {ops.Form}, "message": {"x"}, "at": {"1"}}, "Origin", "null")
@@ -186,8 +187,10 @@ func TestForgedForms(t *testing.T) {
 			return ops.Do(http.MethodPost, path, url.Values{"form_token": {ops.Form}, "message": {"x"}, "at": {"1"}}, "Sec-Fetch-Site", "cross-site")
 		},
 	} {
-		for _, path := range []string{"/conversations", "/conversations/plan/send", "/conversations/plan/cancel", "/conversations/plan/fork", "/waiting/plan/w",
-			"/tools/local__weather", "/library/resource", "/library/prompts/local__greet", "/pins", "/reload", "/ensembles/local/disconnect", "/logout"} {
+		for _, path := range []string{"/conversations", "/conversations/plan/send", "/conversations/plan/cancel",
+			"/conversations/plan/fork", "/waiting/plan/w",
+			"/tools/local__weather", "/library/resource", "/library/prompts/local__greet", "/pins", "/reload",
+			"/ensembles/local/disconnect", "/logout"} {
 			if reply := forge(path); reply.StatusCode != http.StatusForbidden {
 				t.Errorf("%s, %s: %s", path, name, reply.Status)
 			}
@@ -207,8 +210,10 @@ func TestHeaders(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{})
 	stored(t, s.Store, "plan", "owner-ada")
 	ops := s.Login(t, consolestage.Ops)
-	for _, path := range []string{"/", "/login", "/waiting", "/conversations", "/conversations/plan", "/conversations/plan/raw", "/conversations/none", "/tools",
-		"/tools/local__weather", "/library", "/library/resource", "/library/prompts/local__greet", "/spend", "/pins", "/audit", "/audit.jsonl", "/static/console.css", "/static/console.js", "/none", "/link?code=x"} {
+	for _, path := range []string{"/", "/login", "/waiting", "/conversations", "/conversations/plan", "/conversations/plan/raw",
+		"/conversations/none", "/tools",
+		"/tools/local__weather", "/library", "/library/resource", "/library/prompts/local__greet", "/spend", "/pins", "/audit",
+		"/audit.jsonl", "/static/console.css", "/static/console.js", "/none", "/link?code=x"} {
 		reply := ops.Get(path)
 		policy := reply.Header.Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
@@ -253,7 +258,8 @@ func TestConversationsOfOthers(t *testing.T) {
 		}
 	}
 	for _, p := range []*consolestage.Person{ada, ops} {
-		if reply := p.Get("/conversations?q=secret"); !strings.Contains(reply.Text, "conversations/plan") || !strings.Contains(reply.Text, "<mark>secret</mark>") {
+		if reply := p.Get("/conversations?q=secret"); !strings.Contains(reply.Text, "conversations/plan") || !strings.Contains(reply.Text,
+			"<mark>secret</mark>") {
 			t.Errorf("the owner or the operator does not find it:\n%s", reply.Text)
 		}
 	}
@@ -278,8 +284,10 @@ func TestRoles(t *testing.T) {
 	for request, may := range map[string]string{
 		"GET /": "of-ada of-ben aud ops", "GET /tools": "of-ada of-ben aud ops", "GET /conversations/OWN": "of-ada of-ben aud ops",
 		"GET /conversations/of-ada": "of-ada aud ops", "GET /conversations/of-ben/raw": "of-ben aud ops",
-		"GET /library": "of-ada of-ben aud ops", "GET /spend.csv": "of-ada of-ben aud ops", "GET /audit": "aud ops", "GET /audit.jsonl": "aud ops", "GET /pins": "aud ops",
-		"POST /conversations/OWN/fork": "of-ada ops", "POST /tools/local__weather": "of-ada ops", "POST /conversations": "of-ada ops", "POST /library/resource": "of-ada ops", "POST /library/prompts/local__greet": "of-ada ops",
+		"GET /library": "of-ada of-ben aud ops", "GET /spend.csv": "of-ada of-ben aud ops", "GET /audit": "aud ops",
+		"GET /audit.jsonl": "aud ops", "GET /pins": "aud ops",
+		"POST /conversations/OWN/fork": "of-ada ops", "POST /tools/local__weather": "of-ada ops", "POST /conversations": "of-ada ops",
+		"POST /library/resource": "of-ada ops", "POST /library/prompts/local__greet": "of-ada ops",
 		"POST /reload": "ops", "POST /pins": "ops", "POST /ensembles/local/refresh": "ops",
 	} {
 		for name, person := range people {
@@ -315,7 +323,8 @@ func TestWhoMayAnswer(t *testing.T) {
 				canister.Invocation{Head: head("i"), Message: "a", CallID: "1", Name: "local__weather", Arguments: `{}`},
 				canister.Wait{Head: head("w"), For: canister.WaitApproval, Invocation: "i", Deadline: time.Now().Add(time.Hour), Who: who,
 					Conversation: id, Arguments: `{}`})
-			person := s.Login(t, map[string]string{"ada": consolestage.Ada, "ben": consolestage.Ben, "aud": consolestage.Aud, "ops": consolestage.Ops}[name])
+			person := s.Login(t, map[string]string{"ada": consolestage.Ada, "ben": consolestage.Ben, "aud": consolestage.Aud,
+				"ops": consolestage.Ops}[name])
 			may := slices.Contains(strings.Fields(answers), name)
 			if has := strings.Contains(person.Get("/conversations/"+id).Text, `action="/console/waiting/`); has != may {
 				t.Errorf("who %q: %s has a form: %t", who, name, has)

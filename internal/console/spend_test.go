@@ -29,7 +29,8 @@ func spent(t *testing.T, store history.Store, name, owner, model string, day int
 		return canister.Head{ID: id, Time: time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC)}
 	}
 	all := []canister.Canister{canister.User{Head: at("u"), Content: canister.Texts("x")},
-		canister.Assistant{Head: at("a"), Model: model, Usage: &canister.Usage{Input: input, Cached: 1, Output: 10}, Finish: canister.FinishInvocations}}
+		canister.Assistant{Head: at("a"), Model: model, Usage: &canister.Usage{Input: input, Cached: 1, Output: 10},
+			Finish: canister.FinishInvocations}}
 	for i, tool := range tools {
 		all = append(all, canister.Invocation{Head: at(fmt.Sprint("i", i)), Message: "a", CallID: fmt.Sprint(i), Name: tool, Arguments: "{}"})
 	}
@@ -65,7 +66,8 @@ func TestSpend(t *testing.T) {
 			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
-	for query, want := range map[string]string{"?from=2025-03-30": "367 days", "?from=2026-04-01": "after the last", "?from=x": "A day is", "?to=2026-02-30": "A day is"} {
+	for query, want := range map[string]string{"?from=2025-03-30": "367 days", "?from=2026-04-01": "after the last", "?from=x": "A day is",
+		"?to=2026-02-30": "A day is"} {
 		if page := ops.Get("/spend" + query).Text; !strings.Contains(page, want) || ops.Get("/spend.csv"+query).StatusCode != http.StatusBadRequest {
 			t.Errorf("%q lacks %q:\n%s", query, want, page)
 		}
@@ -81,7 +83,8 @@ func TestSpend(t *testing.T) {
 	if tokens, _, _ := exported(t, ada, "?from=2026-03-01&who=ben"); tokens != 3000020 || strings.Contains(ada.Get("/spend").Text, "owner-ben") {
 		t.Errorf("a person gets %d tokens", tokens)
 	}
-	if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail), `"tool":"export_spend","arguments":{"format":"csv","from":"2026-03-02","to":"2026-03-31"}`) {
+	if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail),
+		`"tool":"export_spend","arguments":{"format":"csv","from":"2026-03-02","to":"2026-03-31"}`) {
 		t.Errorf("%v; the audit lacks the export:\n%s", err, trail)
 	}
 }
@@ -93,7 +96,8 @@ func TestSpendExportIsComplete(t *testing.T) {
 		spent(t, s.Store, fmt.Sprint(i), "owner-ada", "small", 1, 1)
 	}
 	ops := s.Login(t, consolestage.Ops)
-	if reply := ops.Get("/spend.json?from=2026-03-01&to=2026-03-31"); reply.StatusCode != http.StatusInternalServerError || !strings.Contains(reply.Text, "choose fewer days") {
+	if reply := ops.Get("/spend.json?from=2026-03-01&to=2026-03-31"); reply.StatusCode != http.StatusInternalServerError ||
+		!strings.Contains(reply.Text, "choose fewer days") {
 		t.Errorf("%s\n%s", reply.Status, reply.Text)
 	}
 	if page := ops.Get("/spend?from=2026-03-01&to=2026-03-31").Text; !strings.Contains(page, "too many conversations") {
@@ -113,7 +117,8 @@ func TestHostileNamesInSpend(t *testing.T) {
 	checkPage(t, "/spend", ops.Get("/spend").Text)
 	for kind, want := range map[string]string{"csv": "text/csv; charset=utf-8; header=present", "json": "application/json; charset=utf-8"} {
 		reply := ops.Get("/spend." + kind)
-		if got := reply.Header.Get("Content-Type"); got != want || !strings.HasPrefix(reply.Header.Get("Content-Disposition"), "attachment") || strings.Contains(reply.Text, "hunter2") {
+		if got := reply.Header.Get("Content-Type"); got != want || !strings.HasPrefix(reply.Header.Get("Content-Disposition"),
+			"attachment") || strings.Contains(reply.Text, "hunter2") {
 			t.Errorf("%s: %s, %s", kind, got, reply.Header)
 		}
 		if strings.ContainsFunc(reply.Text, func(r rune) bool { return r != '\n' && r != '\r' && r != '\t' && display.IsInvisible(r) }) {
@@ -144,7 +149,8 @@ func exported(t *testing.T, p *consolestage.Person, query string) (tokens int64,
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(strings.NewReader(p.Get("/spend.csv" + query).Text)).ReadAll()
-	if err != nil || len(lines) != len(form)+1 || strings.Join(lines[0], ",") != "day,identity,model,tool,exchanges,input,cached,output,money,currency,calls" {
+	if err != nil || len(lines) != len(form)+1 || strings.Join(lines[0],
+		",") != "day,identity,model,tool,exchanges,input,cached,output,money,currency,calls" {
 		t.Fatalf("%v, %d lines for %d objects: %q", err, len(lines), len(form), lines)
 	}
 	for i, one := range form {

@@ -37,7 +37,8 @@ func TestListsWithLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		march := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-		for _, filter := range []history.Filter{{}, {Owner: "owner-0"}, {Owner: "owner-1", Open: true}, {Tags: []string{"rare"}}, {Until: march.Add(20 * time.Minute)},
+		for _, filter := range []history.Filter{{}, {Owner: "owner-0"}, {Owner: "owner-1", Open: true}, {Tags: []string{"rare"}},
+			{Until: march.Add(20 * time.Minute)},
 			{Since: march.Add(-10 * time.Minute), Until: march.Add(10 * time.Minute)}, {Owner: "nobody"}} {
 			all := ids(t, store, filter)
 			for _, limit := range []int{1, 52, 400, 5000} {

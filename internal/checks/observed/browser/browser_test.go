@@ -112,14 +112,17 @@ func furnished(t *testing.T) *consolestage.Stage {
 		canister.Assistant{Head: head("a"), Model: "scripted", Usage: usage, Finish: canister.FinishInvocations},
 		canister.Invocation{Head: head("i"), Message: "a", CallID: "i", Name: "local__weather", Arguments: `{"city":"Oslo"}`},
 		canister.Intent{Head: head("n"), Invocation: "i", Attempt: 1},
-		canister.Result{Head: canister.Head{ID: "r", Time: at.Add(120 * time.Millisecond)}, Invocation: "i", Content: canister.Texts("Snow in Oslo.")},
+		canister.Result{Head: canister.Head{ID: "r", Time: at.Add(120 * time.Millisecond)}, Invocation: "i",
+			Content: canister.Texts("Snow in Oslo.")},
 		canister.Invocation{Head: head("j"), Message: "a", CallID: "j", Name: "local__weather", Arguments: `{"city":"Atlantis"}`},
 		canister.Result{Head: head("q"), Invocation: "j", Code: "NOT_FOUND", Content: canister.Texts("There is no city of this name.")},
 		canister.Assistant{Head: head("b"), Model: "scripted", Usage: usage,
 			Content: canister.Texts("Take a warm coat.\n\n| city | sky |\n|---|---|\n| Oslo | snow |"), Finish: canister.FinishStop})
 	put(t, s.Store, "edit", "Edit a file",
-		canister.User{Head: head("u"), Content: canister.Texts("Change it.")}, canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations},
-		canister.Invocation{Head: head("i"), Message: "a", CallID: "i", Name: "local__edit_file", Arguments: `{"path":"a.txt","old_text":"one","new_text":"two"}`},
+		canister.User{Head: head("u"), Content: canister.Texts("Change it.")}, canister.Assistant{Head: head("a"),
+			Finish: canister.FinishInvocations},
+		canister.Invocation{Head: head("i"), Message: "a", CallID: "i", Name: "local__edit_file",
+			Arguments: `{"path":"a.txt","old_text":"one","new_text":"two"}`},
 		canister.Wait{Head: head("w"), For: canister.WaitApproval, Invocation: "i", Deadline: at.AddDate(50, 0, 0), Conversation: "edit",
 			Arguments: `{"path":"a.txt","old_text":"one","new_text":"two"}`})
 	return s
@@ -138,9 +141,11 @@ func put(t *testing.T, store history.Store, id, title string, canisters ...canis
 
 // pages are the pages of the furnished stage, by the names of their golden files.
 var pages = map[string]string{
-	"now": "/", "waiting": "/waiting", "conversations": "/conversations?q=warm", "conversation": "/conversations/weather", "waiting-conversation": "/conversations/edit",
-	"tools": "/tools", "tool": "/tools/local__weather", "library": "/library", "resource": "/library/resource?uri=note%3A%2F%2Fpacking", "prompt": "/library/prompts/local__greet",
-	"spend": "/spend?from=2026-02-20&to=2026-03-05", "pins": "/pins", "audit": "/audit", "missing": "/none",
+	"now": "/", "waiting": "/waiting", "conversations": "/conversations?q=warm", "conversation": "/conversations/weather",
+	"waiting-conversation": "/conversations/edit",
+	"tools":                "/tools", "tool": "/tools/local__weather", "library": "/library", "resource": "/library/resource?uri=note%3A%2F%2Fpacking",
+	"prompt": "/library/prompts/local__greet",
+	"spend":  "/spend?from=2026-02-20&to=2026-03-05", "pins": "/pins", "audit": "/audit", "missing": "/none",
 }
 
 // submitted are pages whose form is filled in and sent.
@@ -171,7 +176,8 @@ func TestPages(t *testing.T) {
 	}
 	for _, one := range submitted {
 		visit(t, ctx, s.URL+one.path)
-		run(t, ctx, chromedp.SendKeys(chromedp.CSS(one.field), one.value), chromedp.Submit(chromedp.CSS(one.field)), chromedp.WaitVisible(chromedp.CSS(".outcome")))
+		run(t, ctx, chromedp.SendKeys(chromedp.CSS(one.field), one.value), chromedp.Submit(chromedp.CSS(one.field)),
+			chromedp.WaitVisible(chromedp.CSS(".outcome")))
 		looked(t, ctx, one.name, string(axe))
 	}
 }
@@ -305,7 +311,8 @@ func TestHostileTexts(t *testing.T) {
 		visit(t, ctx, s.URL+"/conversations/"+id)
 		narrow(fmt.Sprintf("a conversation with %.40q", said))
 	}
-	for _, path := range []string{"/conversations", "/", "/waiting", "/spend?from=2026-02-20&to=2026-03-05", "/tools", "/library", "/library/resource?uri=odd%3A%2F%2F0",
+	for _, path := range []string{"/conversations", "/", "/waiting", "/spend?from=2026-02-20&to=2026-03-05", "/tools", "/library",
+		"/library/resource?uri=odd%3A%2F%2F0",
 		"/library/resource?uri=odd%3A%2F%2F100", "/library/prompts/local__odd0", "/library/prompts/local__odd100", "/audit"} {
 		visit(t, ctx, s.URL+path)
 		if strings.HasPrefix(path, "/library/") {
@@ -332,15 +339,17 @@ func hostileLibrary() *local.Library {
 	all := &local.Library{}
 	for first := 0; first < len(hostile.Texts); first += 100 {
 		texts := hostile.Texts[first:min(first+100, len(hostile.Texts))]
-		all.Resources = append(all.Resources, local.Resource{Resource: ensemble.Resource{URI: fmt.Sprintf("odd://%d", first), Name: texts[0], Description: texts[1]},
+		all.Resources = append(all.Resources, local.Resource{Resource: ensemble.Resource{URI: fmt.Sprintf("odd://%d", first),
+			Name: texts[0], Description: texts[1]},
 			Read: func(context.Context) (parts []canister.ResourceContent, err error) {
 				for _, said := range texts {
 					parts = append(parts, canister.ResourceContent{URI: said, MIME: said, Text: said})
 				}
 				return parts, nil
 			}})
-		all.Prompts = append(all.Prompts, local.Prompt{Prompt: ensemble.Prompt{Name: fmt.Sprintf("odd%d", first), Title: texts[0], Description: texts[1],
-			Arguments: []ensemble.PromptArgument{{Name: "x", Title: texts[2], Description: texts[3]}}},
+		all.Prompts = append(all.Prompts, local.Prompt{Prompt: ensemble.Prompt{Name: fmt.Sprintf("odd%d", first), Title: texts[0],
+			Description: texts[1],
+			Arguments:   []ensemble.PromptArgument{{Name: "x", Title: texts[2], Description: texts[3]}}},
 			Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
 				messages := &ensemble.Messages{Description: texts[0]}
 				for _, said := range texts {
@@ -395,7 +404,8 @@ func TestLiveConversation(t *testing.T) {
 	ctx := open(t)
 	entered(t, ctx, s)
 	visit(t, ctx, s.URL+"/conversations")
-	run(t, ctx, chromedp.SendKeys(chromedp.CSS("textarea[name=message]"), "What should I wear?"), chromedp.Submit(chromedp.CSS("textarea[name=message]")),
+	run(t, ctx, chromedp.SendKeys(chromedp.CSS("textarea[name=message]"), "What should I wear?"),
+		chromedp.Submit(chromedp.CSS("textarea[name=message]")),
 		chromedp.WaitVisible(chromedp.CSS("#timeline .entry.user")), chromedp.Evaluate[chromedp.Void]("window.same = 1"))
 	current := `document.getElementById("live-status").textContent !== ""`
 	run(t, ctx, func(ctx context.Context, target *chromedp.Target) (done chromedp.Void, err error) {
@@ -406,7 +416,8 @@ func TestLiveConversation(t *testing.T) {
 	run(t, ctx, chromedp.WaitVisible(chromedp.CSS(".entry.streaming")))
 	close(wait)
 	run(t, ctx, chromedp.WaitVisible(chromedp.CSS(".entry.assistant")), chromedp.WaitNotPresent(chromedp.CSS(".entry.streaming")))
-	text, same := value(t, ctx, chromedp.Evaluate[string](`document.querySelector(".entry.assistant .text").textContent`)), value(t, ctx, chromedp.Evaluate[int]("window.same"))
+	text, same := value(t, ctx, chromedp.Evaluate[string](`document.querySelector(".entry.assistant .text").textContent`)), value(t, ctx,
+		chromedp.Evaluate[int]("window.same"))
 	if strings.TrimSpace(text) != "Take a warm coat." || same != 1 {
 		t.Errorf("the page has %q; it is the same: %d", text, same)
 	}
