@@ -23,8 +23,8 @@ var durableLimits = map[string]struct{ allocs, bytes float64 }{
 func TestDurableTurnsStayCheap(t *testing.T) { checkDurable(t, newDurableRoster(t)) }
 
 // checkDurable is also run by BenchmarkDurable, without the race detector: with it, a
-// sync.Pool loses buffers at random, and only allocations are compared. The cheapest of some
-// rounds counts.
+// sync.Pool loses buffers at random, so only allocations are compared, and a fifth more of them are
+// allowed. The cheapest of some rounds counts.
 func checkDurable(t testing.TB, roster *ensemble.Roster) {
 	t.Helper()
 	const limitRounds = 3
@@ -44,6 +44,9 @@ func checkDurable(t testing.TB, roster *ensemble.Roster) {
 		limit, ok := durableLimits[store.name]
 		if !ok {
 			continue
+		}
+		if raceDetector {
+			limit.allocs *= 1.2
 		}
 		a, b := least(store.open)
 		a, b = a-allocs, b-bytes
