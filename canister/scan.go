@@ -122,7 +122,11 @@ func skip(raw []byte, i int) int {
 // backslashes. To look for quotes alone is faster than to look at each escape.
 func skipString(raw []byte, i int) int {
 	for i++; ; i++ {
-		i += bytes.IndexByte(raw[i:], '"')
+		quote := bytes.IndexByte(raw[i:], '"')
+		if quote < 0 {
+			return len(raw) // the string does not end, so raw is not JSON
+		}
+		i += quote
 		escapes := 0
 		for raw[i-1-escapes] == '\\' { // ends at the first quote of the string
 			escapes++

@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
@@ -79,7 +80,7 @@ func approvalOf(c *call, arguments json.RawMessage) Approval {
 func (g *gate) decideFromHistory(c *call) callDecision {
 	s := c.state
 	switch {
-	case c.client != nil:
+	case c.client != nil || clienttools.IsCall(s.Wait): // its tool may be set aside now
 		return g.forward(c)
 	case len(s.Made) > 0:
 		return g.repeat(c, s.Intent.Approved)

@@ -45,13 +45,16 @@ func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister 
 	if _, done := converse.Next(canisters, converse.Policy{}, now).(converse.Done); done {
 		return nil
 	}
-	begun, forwarded := map[string]bool{}, map[string]bool{}
+	begun, forwarded, returned := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	calls := map[string]string{} // of waits
 	for _, c := range canisters {
 		switch c := c.(type) {
 		case canister.Intent:
 			begun[c.Invocation] = true
 		case canister.Wait:
-			forwarded[c.Invocation] = clienttools.IsCall(c)
+			forwarded[c.Invocation], calls[c.ID] = clienttools.IsCall(c), c.Invocation
+		case canister.Answer:
+			returned[calls[c.Wait]] = c.Verdict == canister.VerdictAccept
 		}
 	}
 	head := func() canister.Head { return canister.Head{ID: rand.Text(), Time: now} }
@@ -61,6 +64,8 @@ func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister 
 		switch {
 		case begun[invocation.ID]:
 			code, text = invoker.OutcomeUnknown, "The call was interrupted before it had a result, because the turn was cancelled. It may or may not have taken effect."
+		case forwarded[invocation.ID] && returned[invocation.ID]:
+			text = "The client made the call and returned a result, but the turn was cancelled before the result was used."
 		case forwarded[invocation.ID]:
 			text = clienttools.Unreturned("the turn was cancelled.").Message
 		}

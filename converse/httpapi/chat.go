@@ -138,6 +138,9 @@ func chatTag(owner string, messages []said) string {
 			text = strings.TrimSpace(canister.TextOf(content)) // clients trim it
 		}
 		parts = append(parts, m.Role, text)
+		if m.ToolCallID != "" {
+			parts = append(parts, m.ToolCallID) // calls of another chat can have the same texts
+		}
 	}
 	return "chat:" + derived(parts...)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -123,13 +124,17 @@ func (h *handler) given(conversation string, turn []canister.Canister, all []ret
 		}
 	}
 	for _, one := range all {
-		wait := asked[one.call]
+		wait, isAsked := asked[one.call]
+		if !isAsked { // it may be a long one of a server's tool, which AG-UI's clients send again
+			g.unknown = append(g.unknown, one)
+			continue
+		}
 		answer, err := one.answer(wait)
 		i, isRepeated := answered[answer.ID]
 		switch {
 		case err != nil:
 			return g, err
-		case wait.ID == "" || !isRepeated && (over[wait.ID] || over[wait.Invocation]):
+		case !isRepeated && (over[wait.ID] || over[wait.Invocation]):
 			g.unknown = append(g.unknown, one)
 			continue
 		case g.invocations[wait.Invocation]:
@@ -161,6 +166,10 @@ func (r *returned) answer(wait canister.Wait) (canister.Answer, error) {
 	return answer, nil
 }
 
+// partKey is the member of an answer's metadata that has the number of canisters before the part
+// of the turn that it began, so that the answers of one request belong to one response.
+const partKey = "io.github.consort-go/part"
+
 // goOn answers waits of a conversation and returns the turn that goes on.
 func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn, error) {
 	t, err := h.continued(ctx, found)
@@ -180,6 +189,7 @@ func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn,
 	}
 	if answers := append(s.answers, g.answers...); len(answers) > 0 {
 		for _, one := range answers {
+			one.Metadata = canister.Fields{partKey: json.RawMessage(strconv.Itoa(t.after))}
 			if err := h.settle(ctx, found, one); err != nil {
 				return nil, err
 			}
@@ -225,7 +235,7 @@ type past struct {
 	canisters []canister.Canister
 	message   int               // index of the message that calls belong to, or -1
 	open      map[string]string // invocations without a result, by the client's ID
-	order     []string          // the same, in order
+	order     []string          // the same in order, and some that have one
 }
 
 func newPast() *past { return &past{message: -1, open: map[string]string{}} }
@@ -277,16 +287,18 @@ func (p *past) end(call string, result canister.Result) {
 	result.ID = newID()
 	p.canisters = append(p.canisters, result)
 	delete(p.open, call)
-	p.order = slices.DeleteFunc(p.order, func(id string) bool { return id == call })
 }
 
 // close gives each open call a result.
 func (p *past) close() {
-	for _, call := range slices.Clone(p.order) {
+	for _, call := range p.order {
+		if p.open[call] == "" {
+			continue
+		}
 		none := canister.Result{Invocation: p.open[call], Code: "CANCELED", Content: canister.Texts("The call has no result.")}
 		p.end(call, none)
 	}
-	p.message = -1
+	p.order, p.message = nil, -1
 }
 
 // toolCall is a call of a function in a message of Chat Completions.

@@ -16,3 +16,6 @@ func Topics(f *Feed) int {
 	defer f.mu.Unlock()
 	return len(f.topics)
 }
+
+// CallID is the ID of a call for clients of OpenAI's APIs.
+var CallID = callID

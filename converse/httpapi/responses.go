@@ -242,17 +242,14 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 		return nil, found, err
 	}
 	t := &turn{h: o.h, conversation: id.conversation, after: id.after}
-	isBegun, asked := false, map[string]bool{}
+	isBegun := false
 	for c, err := range o.h.store.Read(ctx, id.conversation, id.after) {
 		if err != nil {
 			return nil, found, err
 		}
 		isInput := c.Kind() == canister.KindUser
-		switch c := c.(type) {
-		case canister.Wait:
-			asked[c.ID] = true
-		case canister.Answer: // one request can have several, which answer older waits
-			isInput = asked[c.Wait]
+		if c, is := c.(canister.Answer); is { // one request can have several
+			isInput = string(c.Metadata[partKey]) != strconv.Itoa(id.after)
 		}
 		if isInput && isBegun {
 			break

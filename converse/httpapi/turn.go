@@ -30,6 +30,7 @@ type turn struct {
 	canisters []canister.Canister // that were added after them
 	attempt   int64
 	sent      bool            // this request has put its message or answer into the log
+	isOver    bool            // it is over, or waits, and all of it was passed on
 	returned  map[string]bool // invocations whose results the request brought
 }
 
@@ -74,6 +75,7 @@ func (t *turn) follow(ctx context.Context, to sink) (engine.Ended, error) {
 	if err == nil && failed == nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
+	t.isOver = err == nil && failed == nil
 	return result, errors.Join(failed, err)
 }
 
@@ -151,7 +153,7 @@ func (t *turn) isPassed(invocation string) bool {
 // abandon cancels the turn if its client has gone and the server has not: then the next
 // process continues it.
 func (t *turn) abandon(ctx context.Context) {
-	if ctx.Err() == nil || !t.sent || t.h.Ending != nil && t.h.Ending.Err() != nil || t.h.feed.life.Err() != nil {
+	if ctx.Err() == nil || !t.sent || t.isOver || t.h.Ending != nil && t.h.Ending.Err() != nil || t.h.feed.life.Err() != nil {
 		return
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -51,11 +52,14 @@ func Check(tools []Tool) (index int, err error) {
 	}
 	seen, size := map[string]bool{}, 0
 	for i, tool := range tools {
-		size += len(tool.Name) + len(tool.Description) + len(tool.Parameters)
+		form, _ := json.Marshal(tool) // fails only for parameters that Raw refuses
+		size += len(form)
 		switch {
 		case !isName(tool.Name):
 			return i, fmt.Errorf("the name %.80q may not be used: a name has 1 to %d letters, digits, '-' and '_', "+
 				"and no two '_' in a row, which the names of the server's tools have", tool.Name, maxName)
+		case !utf8.Valid(tool.Parameters):
+			return i, fmt.Errorf("the parameters of the tool %q are not valid UTF-8", tool.Name)
 		case seen[tool.Name]:
 			return i, fmt.Errorf("two tools have the name %q", tool.Name)
 		case size > maxSize:

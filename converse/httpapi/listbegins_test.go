@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/consort-go/consort/converse/history"
+)
+
+// begins is a store in which the caller's first conversation begins while the caller lists none.
+type begins struct {
+	history.Store
+	lists atomic.Int32
+}
+
+func (b *begins) List(ctx context.Context, f history.Filter) iter.Seq2[history.Info, error] {
+	if f.Owner != "" && b.lists.Add(1) == 1 {
+		return func(func(history.Info, error) bool) {}
+	}
+	return b.Store.List(ctx, f)
+}
+
+// A list that is empty when it is read, and has a conversation a moment later, is an answer.
+func TestListWhileTheFirstBegins(t *testing.T) {
+	store := &begins{Store: history.NewMemory()}
+	store.lists.Store(1)
+	s := serveStore(t, store, nil, uses, nil, nil)
+	s.want(http.StatusCreated, "POST", "/api/conversations", map[string]any{"message": "hello"})
+	store.lists.Store(0)
+	request, _ := http.NewRequestWithContext(t.Context(), "GET", s.server.URL+"/api/conversations", nil)
+	request.Header.Set(who, "ann")
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request) // does not repeat it
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+}
