@@ -260,16 +260,15 @@ func (c libraryPages) getPrompt(w http.ResponseWriter, r *http.Request, p *perso
 	if prompt == nil {
 		return
 	}
-	values, details := map[string]string{}, []string{"prompt", prompt.FullName()}
+	values := map[string]string{}
 	for _, a := range prompt.Arguments {
 		if value := r.PostForm.Get("v-" + a.Name); value != "" {
 			values[a.Name] = value
-			details = append(details, "argument "+a.Name, value)
 		}
 	}
 	ctx, from := c.of(r)
 	got, err := from.GetPrompt(ctx, prompt.FullName(), values)
-	c.console.record(r, p, "get_prompt", "", err, details...)
+	c.console.recordForm(r, p, "get_prompt", "", err, map[string]any{"prompt": prompt.FullName(), "arguments": values})
 	if err != nil {
 		c.showPrompt(w, p, prompt, values, c.failed("The prompt cannot be got", err))
 		return

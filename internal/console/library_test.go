@@ -93,7 +93,7 @@ func TestGetPrompt(t *testing.T) {
 		t.Errorf("an unknown prompt: %s", reply.Status)
 	}
 	if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail),
-		`"tool":"get_prompt","arguments":{"argument guest":"Eve","argument tone":"cool","prompt":"local__greet"},"by":"ada","code":"OK"`) {
+		`"tool":"get_prompt","arguments":{"arguments":{"guest":"Eve","tone":"cool"},"prompt":"local__greet"},"by":"ada","code":"OK"`) {
 		t.Errorf("%v; the audit has:\n%s", err, trail)
 	}
 }

@@ -20,7 +20,12 @@ func (c *Console) record(r *http.Request, p *person, what, conversation string, 
 	for i := 0; i+1 < len(details); i += 2 {
 		arguments[details[i]] = details[i+1]
 	}
-	form, _ := json.Marshal(arguments) // strings have a JSON form
+	c.recordForm(r, p, what, conversation, err, arguments)
+}
+
+// recordForm is like record, with the details as an object of strings and objects.
+func (c *Console) recordForm(r *http.Request, p *person, what, conversation string, err error, details any) {
+	form, _ := json.Marshal(details) // strings have a JSON form
 	record := audit.Record{Asker: "console", ClientName: p.Name, Conversation: conversation, Tool: what, Arguments: form, By: p.Name, Code: audit.OK}
 	if err != nil {
 		record.Code, record.Error = string(invoker.AsFailure(err).Code), c.Redact(err.Error())

@@ -108,7 +108,7 @@ func (s *sessions) find(r *http.Request) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.named(r, hostPrefix+cookieName, true)
-	if _, err := r.Cookie(hostPrefix + cookieName); found == nil && (err != nil || !isSecure(r)) {
+	if found == nil && !isSecure(r) {
 		found = s.named(r, cookieName, false)
 	}
 	if found != nil {

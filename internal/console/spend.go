@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/clientcalls"
 )
 
 // Bounds of the page of spending.
@@ -119,12 +120,15 @@ func (s *spending) add(to account, sum amount) {
 }
 
 // spent adds up what conversations have spent, for as long as there is time.
-func (c recordPages) spent(ctx context.Context, p *person, q spendQuery, atMost time.Duration) *spending {
+func (c recordPages) spent(ctx context.Context, p *person, q spendQuery, atMost time.Duration, most int) *spending {
 	s := &spending{query: q, sums: map[account]*amount{}}
 	if c.console.Store == nil || !p.Role.May(Audit) && p.Owner == "" || q.wrong != "" {
 		return s
 	}
-	filter := history.Filter{Since: q.from, Limit: maxSpent + 1}
+	filter := history.Filter{Since: q.from}
+	if most > 0 {
+		filter.Limit = most + 1
+	}
 	if !p.Role.May(Audit) {
 		filter.Owner, s.query.who = p.Owner, ""
 	}
@@ -134,11 +138,11 @@ func (c recordPages) spent(ctx context.Context, p *person, q spendQuery, atMost 
 			s.err = cmp.Or(s.err, err)
 			continue
 		}
-		if read == maxSpent || c.console.Now().After(ends) {
+		if most > 0 && read == most || c.console.Now().After(ends) {
 			s.cut = info.Changed
 			break
 		}
-		if read++; !matches(cmp.Or(info.Owner, unowned), s.query.who) {
+		if read++; clientcalls.IsApproval(info) || !matches(cmp.Or(info.Owner, unowned), s.query.who) {
 			continue
 		}
 		s.conversations++
@@ -242,7 +246,7 @@ func (c recordPages) spendPage(w http.ResponseWriter, r *http.Request, p *person
 	q := c.spendQueryOf(r.URL.Query())
 	content := el("p", class("notice failed"), attr("role", "alert"), text(q.wrong))
 	if q.wrong == "" {
-		content = c.spendTables(p, c.spent(r.Context(), p, q, spendTime))
+		content = c.spendTables(p, c.spent(r.Context(), p, q, spendTime, maxSpent))
 	}
 	c.console.show(w, p, "Spend", el("h1", text("Spend")), c.spendForm(p, q), content)
 }

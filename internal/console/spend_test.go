@@ -97,7 +97,7 @@ func TestSpendExportIsComplete(t *testing.T) {
 	}
 	ops := s.Login(t, consolestage.Ops)
 	if reply := ops.Get("/spend.json?from=2026-03-01&to=2026-03-31"); reply.StatusCode != http.StatusInternalServerError ||
-		!strings.Contains(reply.Text, "choose fewer days") {
+		!strings.Contains(reply.Text, "choose a later first day") {
 		t.Errorf("%s\n%s", reply.Status, reply.Text)
 	}
 	if page := ops.Get("/spend?from=2026-03-01&to=2026-03-31").Text; !strings.Contains(page, "too many conversations") {

@@ -64,10 +64,10 @@ func (c recordPages) export(w http.ResponseWriter, r *http.Request, p *person, k
 		c.console.refuse(w, r, http.StatusBadRequest, q.wrong)
 		return nil, false
 	}
-	s := c.spent(r.Context(), p, q, exportTime)
+	s := c.spent(r.Context(), p, q, exportTime, 0)
 	err := s.err
 	if err == nil && !s.cut.IsZero() {
-		err = errors.New("there are too many conversations for one export: choose fewer days or one identity")
+		err = errors.New("there are too many conversations for one export: choose a later first day or one identity")
 	}
 	c.console.record(r, p, "export_spend", "", err, "from", q.values().Get("from"), "to", q.values().Get("to"), "format", kind)
 	if err != nil {
@@ -110,6 +110,12 @@ func (c recordPages) spendCSV(w http.ResponseWriter, r *http.Request, p *person)
 
 // cell returns a name that spreadsheets do not take for a formula.
 func cell(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == ';' || r == '\t' { // separators elsewhere
+			return ' '
+		}
+		return r
+	}, name)
 	if strings.HasPrefix(strings.TrimLeft(name, " \t\r\n'\""), "=") || strings.ContainsAny(name[:min(1, len(name))], "=+-@\t\r") {
 		return "'" + name
 	}

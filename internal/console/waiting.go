@@ -226,6 +226,7 @@ func (c waitPages) waitDetails(ctx context.Context, wait canister.Wait, call can
 			return el("p", class("failed"), text(c.console.Redact(err.Error())))
 		}
 		return group(el("p", text(cmp.Or(question.Server, "A tool")+" asks:")), pre(c.console.Redact(question.Message)),
+			when(wait.Arguments != "", group(el("p", text("The arguments are:")), pre(c.console.Redact(display.JSON([]byte(wait.Arguments)))))),
 			when(strings.HasPrefix(question.URL, "https://") || strings.HasPrefix(question.URL, "http://"),
 				el("p", text("Visit "), el("a", href(question.URL), attr("rel", "noreferrer noopener"), text(question.URL)))),
 			when(question.URL != "", pre(c.console.Redact(question.URL))))

@@ -53,7 +53,12 @@ func Read(ctx context.Context, store history.Store, filter history.Filter, at Pl
 			}
 		}
 		if all < filter.Limit {
-			return list, err != nil || filter.Text != "" || !hasMore(ctx, store, filter, end), err
+			isLast = err != nil || filter.Text != "" || !hasMore(ctx, store, filter, end)
+			if len(list) > 0 || isLast {
+				return list, isLast, err
+			}
+			at, filter.Limit = end, n+2 // what was found is new, or hidden
+			filter.Until = until(at)
 		}
 	}
 }
