@@ -86,6 +86,10 @@ func isolated(m *testing.M, dir string) int {
 		os.Setenv(name, value)
 	}
 	failed := m.Run()
+	if left := processes(""); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "the tests have left processes behind: %q\n", left)
+		return 1
+	}
 	if left := ours(home); len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "the tests have written into their home: %q\n", left)
 		return 1
@@ -192,15 +196,15 @@ func consort(t *testing.T, args ...string) outcome {
 // the locale, so they have it too.
 func markOf(t *testing.T) string { return "LC_TEST=" + t.Name() }
 
-// processes returns the processes of a test that run the command, itself or as a server, and
-// those that run this test binary as a server.
-func processes(t *testing.T) []string {
+// processes returns the processes with a mark, or all if it is empty, that run the command, itself or
+// as a server, and those that run this test binary as a server.
+func processes(mark string) []string {
 	var found []string
 	self, _ := os.Readlink("/proc/self/exe")
 	own := fmt.Sprintf("/proc/%d/exe", os.Getpid())
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && (target == binary || target == self && link != own) && marked(link, markOf(t)) {
+		if target, err := os.Readlink(link); err == nil && (target == binary || target == self && link != own) && (mark == "" || marked(link, mark)) {
 			arguments, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
 			found = append(found, string(bytes.ReplaceAll(arguments, []byte{0}, []byte{' '})))
 		}
@@ -223,7 +227,7 @@ func marked(link, mark string) bool {
 // /proc.
 func noProcessLeft(t *testing.T) {
 	t.Helper()
-	if left := processes(t); len(left) > 0 {
+	if left := processes(markOf(t)); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }

@@ -105,7 +105,7 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 	})
 	t.Run("call", func(t *testing.T) {
 		s := start(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", slow, "--log-level", "debug")
-		waitFor(t, "a server", func() bool { return len(processes(t)) > 1 })
+		waitFor(t, "a server", func() bool { return len(processes(markOf(t))) > 1 })
 		s.signal(syscall.SIGINT, exit.Failed)
 	})
 }
