@@ -268,7 +268,7 @@ func (c libraryPages) getPrompt(w http.ResponseWriter, r *http.Request, p *perso
 	}
 	ctx, from := c.of(r)
 	got, err := from.GetPrompt(ctx, prompt.FullName(), values)
-	c.console.recordForm(r, p, "get_prompt", "", err, map[string]any{"prompt": prompt.FullName(), "arguments": values})
+	c.console.record(r, p, "get_prompt", "", err, "prompt", prompt.FullName(), "arguments", values)
 	if err != nil {
 		c.showPrompt(w, p, prompt, values, c.failed("The prompt cannot be got", err))
 		return

@@ -14,18 +14,14 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// record writes an action of a person to the audit trail and the log. details may be nil.
-func (c *Console) record(r *http.Request, p *person, what, conversation string, err error, details ...string) {
-	arguments := map[string]string{}
+// record writes an action of a person to the audit trail and the log. The details are names and
+// values, each a string or an object of strings.
+func (c *Console) record(r *http.Request, p *person, what, conversation string, err error, details ...any) {
+	arguments := map[string]any{}
 	for i := 0; i+1 < len(details); i += 2 {
-		arguments[details[i]] = details[i+1]
+		arguments[details[i].(string)] = details[i+1]
 	}
-	c.recordForm(r, p, what, conversation, err, arguments)
-}
-
-// recordForm is like record, with the details as an object of strings and objects.
-func (c *Console) recordForm(r *http.Request, p *person, what, conversation string, err error, details any) {
-	form, _ := json.Marshal(details) // strings have a JSON form
+	form, _ := json.Marshal(arguments) // strings have a JSON form
 	record := audit.Record{Asker: "console", ClientName: p.Name, Conversation: conversation, Tool: what, Arguments: form, By: p.Name, Code: audit.OK}
 	if err != nil {
 		record.Code, record.Error = string(invoker.AsFailure(err).Code), c.Redact(err.Error())

@@ -57,7 +57,7 @@ func Read(ctx context.Context, store history.Store, filter history.Filter, at Pl
 			if len(list) > 0 || isLast {
 				return list, isLast, err
 			}
-			at, filter.Limit = end, n+2 // what was found is new, or hidden
+			at, filter.Limit = end, n+2 // the others began meanwhile, or are hidden
 			filter.Until = until(at)
 		}
 	}
