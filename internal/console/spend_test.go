@@ -83,9 +83,10 @@ func TestSpend(t *testing.T) {
 	if tokens, _, _ := exported(t, ada, "?from=2026-03-01&who=ben"); tokens != 3000020 || strings.Contains(ada.Get("/spend").Text, "owner-ben") {
 		t.Errorf("a person gets %d tokens", tokens)
 	}
-	if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail),
-		`"tool":"export_spend","arguments":{"format":"csv","from":"2026-03-02","to":"2026-03-31"}`) {
-		t.Errorf("%v; the audit lacks the export:\n%s", err, trail)
+	for _, want := range []string{`{"format":"csv","from":"2026-03-02","to":"2026-03-31"}`, `{"format":"json","from":"2026-03-01","to":"2026-03-31","who":"ben"}`} {
+		if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail), `"tool":"export_spend","arguments":`+want) {
+			t.Errorf("%v; the audit lacks the export %s:\n%s", err, want, trail)
+		}
 	}
 }
 

@@ -69,7 +69,11 @@ func (c recordPages) export(w http.ResponseWriter, r *http.Request, p *person, k
 	if err == nil && !s.cut.IsZero() {
 		err = errors.New("there are too many conversations for one export: choose a later first day or one identity")
 	}
-	c.console.record(r, p, "export_spend", "", err, "from", q.values().Get("from"), "to", q.values().Get("to"), "format", kind)
+	details := []any{"format", kind}
+	for name := range q.values() {
+		details = append(details, name, q.values().Get(name))
+	}
+	c.console.record(r, p, "export_spend", "", err, details...)
 	if err != nil {
 		c.console.fail(w, r, err)
 		return nil, false
