@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/consolestage"
 )
 
-// An export with more than 5000 conversations is refused; what the message advises must help.
+// An export has all conversations, however many changed since.
 func TestExportOfMany(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{Now: func() time.Time { return march }})
 	for i := range 5001 {
@@ -27,7 +27,7 @@ func TestExportOfMany(t *testing.T) {
 	}
 }
 
-// A spreadsheet whose separator is ; (as in most of Europe) or a tab splits names there.
+// No name becomes a formula in a spreadsheet that splits cells at semicolons or tabs.
 func TestCSVSeparators(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{Now: func() time.Time { return march }})
 	for i, name := range []string{"x;=1+1", "x\t=1+1", "\uff1d1+1", "x;@SUM(A1)"} {
@@ -43,7 +43,7 @@ func TestCSVSeparators(t *testing.T) {
 	}
 }
 
-// Calls without a message of a model (the approvals of clients' calls) are spending of the model "unknown".
+// Approvals of calls of clients do not count as exchanges with a model.
 func TestApprovalsAreNotSpent(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{Now: func() time.Time { return march }})
 	at := canister.Head{ID: "i", Time: march}
