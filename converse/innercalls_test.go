@@ -260,10 +260,12 @@ func TestCallsOfCallsThatAreRefused(t *testing.T) {
 	sound(t, other.History())
 	a.once(t, 1)
 
-	nested := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}, conversetest.Line{Text: "Done.", Expect: told("UNAVAILABLEno tools can be called, TOOL_NOT_FOUNDThere is no tool \"local__none\"")}),
+	nested := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}},
+		conversetest.Line{Text: "Done.", Expect: told("UNAVAILABLEno tools can be called, TOOL_NOT_FOUNDThere is no tool \"local__none\"")}),
 		newRoster(t, plan("plan:1 none:2")), nil)
 	play(t, nested, "Go.")
-	effects := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}}, conversetest.Line{Text: "Done.", Expect: told("no tools can be called")}),
+	effects := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("plan", `{}`)}},
+		conversetest.Line{Text: "Done.", Expect: told("no tools can be called")}),
 		newRoster(t, fn("plan", plan("act:1").Invoke), a.tool("act")), nil)
 	play(t, effects, "Go.")
 	sound(t, effects.History())

@@ -209,8 +209,7 @@ func TestReloadOnSIGHUP(t *testing.T) {
 
 	// The signal comes while a server starts, which is not disturbed.
 	folder = t.TempDir()
-	slow := fmt.Sprintf("[mcp.slow]\nconnect_timeout = \"60s\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\", \"slow\"]\n"+
-		"environment = {GORACE = %q}\n", folder, binary, raceOptions)
+	slow := slowServer("slow", "60s", folder)
 	r = serveReloading(t, "false", slow)
 	waitFor(t, "a start", func() bool { return len(r.children()) == 1 })
 	r.write("false", "", slow, satchel(0))
@@ -222,14 +221,20 @@ func TestReloadOnSIGHUP(t *testing.T) {
 	r.ends(exit.Done)
 }
 
+// slowServer is the table of a server that starts when the folder has a file named go.
+func slowServer(name, timeout, folder string) string {
+	script := fmt.Sprintf("while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas", folder, binary)
+	return fmt.Sprintf("[mcp.%s]\nconnect_timeout = %q\ncommand = [\"sh\", \"-c\", %q, \"slow\"]\nenvironment = {GORACE = %q}\n",
+		name, timeout, script, raceOptions)
+}
+
 // A server that connects keeps neither the end of a removed server nor the next reload
 // waiting.
 func TestReloadDoesNotWaitForServers(t *testing.T) {
 	t.Parallel()
 	for _, watch := range []string{"false", "true"} {
 		folder := t.TempDir()
-		slow := fmt.Sprintf("[mcp.slow]\nconnect_timeout = \"10m\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\", \"slow\"]\n"+
-			"environment = {GORACE = %q}\n", folder, binary, raceOptions)
+		slow := slowServer("slow", "10m", folder)
 		r := serveReloading(t, watch, clientAda, atlas(0))
 		host := r.connect("ada-0123456789abcdef")
 		r.write(watch, clientAda, slow)
@@ -256,8 +261,7 @@ func TestReloadDoesNotWaitForServers(t *testing.T) {
 func TestReloadKeepsServersThatWork(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	slow := fmt.Sprintf("[mcp.atlas]\nconnect_timeout = \"10m\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\", \"slow\"]\n"+
-		"environment = {GORACE = %q}\n", folder, binary, raceOptions)
+	slow := slowServer("atlas", "10m", folder)
 	r := serveReloading(t, "false", clientAda, atlas(0))
 	host := r.connect("ada-0123456789abcdef")
 	works := func(when string) {
