@@ -60,12 +60,14 @@ func TestManyConversations(t *testing.T) {
 	if !gate {
 		n, patience = 12, 0
 	}
-	for name, open := range map[string]func() (history.Store, error){
-		"sqlite":   func() (history.Store, error) { return sqlite.Open(filepath.Join(t.TempDir(), "many.db"), nil) },
-		"postgres": func() (history.Store, error) { return postgres.Open(t.Context(), pgtest.DSN(t), nil) },
+	for name, open := range map[string]func(*testing.T) (history.Store, error){
+		"sqlite": func(t *testing.T) (history.Store, error) {
+			return sqlite.Open(filepath.Join(t.TempDir(), "many.db"), nil)
+		},
+		"postgres": func(t *testing.T) (history.Store, error) { return postgres.Open(t.Context(), pgtest.DSN(t), nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := open()
+			store, err := open(t)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -96,11 +96,11 @@ func logIn(t *testing.T, c *login.Client) *login.Login {
 // TestMachinesShareLogins: a login at one machine is used by the others, and 8 processes with an
 // expired token make one refresh and ask the person once.
 func TestMachinesShareLogins(t *testing.T) {
-	for name, place := range map[string]func() string{
-		"SQLite": func() string { return filepath.Join(t.TempDir(), "talks.db") }, "PostgreSQL": func() string { return pgtest.DSN(t) },
+	for name, place := range map[string]func(testing.TB) string{
+		"SQLite": func(tb testing.TB) string { return filepath.Join(tb.TempDir(), "talks.db") }, "PostgreSQL": pgtest.DSN,
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := place()
+			at := place(t)
 			s, server := authserver.Start(t, authserver.Behaviour{}, http.NotFoundHandler())
 			store := open(t, at, "k")
 			l := logIn(t, clientOf(t, server, store))

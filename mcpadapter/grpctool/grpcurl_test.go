@@ -5,12 +5,14 @@ package grpctool_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/installed"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
@@ -18,26 +20,25 @@ import (
 const grpcurlModule = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
 
 // needGrpcurl builds grpcurl, a client of gRPC that knows services by their
-// reflection alone. It is fetched where CONSORT_REAL is "required", as in
-// .ci/run; elsewhere the test is skipped unless the module is here already.
+// reflection alone. It is fetched where it is required, as in .ci/run; elsewhere the
+// test is skipped unless the module is here already.
 func needGrpcurl(t *testing.T) string {
 	t.Helper()
+	missing := fmt.Errorf("grpcurl is not here; go install %s gets it", grpcurlModule)
+	if installed.Hidden() {
+		t.Skip(missing)
+	}
 	bin := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "go", "install", grpcurlModule)
 	cmd.Env = append(os.Environ(), "GOBIN="+bin, "GOFLAGS=")
-	required := os.Getenv("CONSORT_REAL") == "required"
-	if !required {
+	if !installed.Required() {
 		cmd.Env = append(cmd.Env, fromCache(t)...)
 	}
 	out, err := cmd.CombinedOutput()
-	switch {
-	case err == nil:
-		return filepath.Join(bin, "grpcurl")
-	case required:
-		t.Fatalf("go install %s: %v\n%s", grpcurlModule, err, out)
+	if err != nil {
+		installed.Missing(t, fmt.Errorf("%w: %w\n%s", missing, err, out))
 	}
-	t.Skipf("grpcurl is not here; go install %s gets it", grpcurlModule)
-	return ""
+	return filepath.Join(bin, "grpcurl")
 }
 
 func TestGrpcurl(t *testing.T) {

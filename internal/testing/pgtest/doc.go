@@ -14,8 +14,7 @@
 //
 // A test that stops or kills its server gets its own one from [Start].
 //
-// If PostgreSQL is not installed, the test is skipped with a hint on how to install it.
-// If CONSORT_REAL is "required", as in .ci/run, it fails instead. CONSORT_POSTGRES is the
-// DSN of a server to use instead of the shared one; its role must be allowed to create
-// databases.
+// If PostgreSQL is not installed, the test is skipped with a hint on how to install it, or
+// fails, as package installed says. CONSORT_POSTGRES is the DSN of a server to use instead
+// of the shared one; its role must be allowed to create databases.
 package pgtest

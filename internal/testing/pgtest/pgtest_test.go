@@ -95,6 +95,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if os.Getenv("CONSORT_POSTGRES") != "" {
 		t.Skip("there is a server already, which stays")
 	}
+	pgtest.DSN(t) // skips the test where there is no PostgreSQL
 	for _, end := range []string{"panic", "kill"} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEndsBadly$")
 		cmd.Env = append(os.Environ(), "PGTEST_END="+end)

@@ -6,9 +6,9 @@
 //
 //	servers := realservers.Need(t)
 //
-// and is skipped if they are not installed, with a hint on how to install them. If
-// CONSORT_REAL is "required", as in .ci/run, it fails instead. CONSORT_NPM names another
-// directory of installed packages than .ci/npm/node_modules.
+// and is skipped if they are not installed, with a hint on how to install them, or fails, as
+// package installed says. CONSORT_NPM names another directory of installed packages than
+// .ci/npm/node_modules.
 //
 // [NeedPython] does the same for Python with gRPC, which Debian provides.
 package realservers

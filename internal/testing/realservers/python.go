@@ -4,12 +4,15 @@ package realservers
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/consort-go/consort/internal/testing/installed"
 )
 
 // Python runs scripts with stubs that its tools generated from a protobuf file.
@@ -20,12 +23,11 @@ type Python struct {
 }
 
 // NeedPython finds a Python with grpcio and generates the stubs of a protobuf file, which
-// is named relative to folder. Without such a Python it skips the test, or fails it if
-// CONSORT_REAL is "required".
+// is named relative to folder. Without such a Python it ends the test.
 func NeedPython(t *testing.T, folder, file string) *Python {
 	t.Helper()
 	for _, path := range []string{"/usr/bin/python3", "python3"} {
-		if exec.CommandContext(t.Context(), path, "-c", "import grpc, grpc_tools").Run() != nil {
+		if installed.Hidden() || exec.CommandContext(t.Context(), path, "-c", "import grpc, grpc_tools").Run() != nil {
 			continue
 		}
 		p := &Python{t: t, path: path, stubs: t.TempDir()}
@@ -35,13 +37,12 @@ func NeedPython(t *testing.T, folder, file string) *Python {
 		}
 		return p
 	}
-	const missing = "there is no Python with grpcio: run .ci/install-servers as root, or on Debian apt-get install python3-grpcio python3-grpc-tools"
-	if os.Getenv("CONSORT_REAL") == "required" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
+	installed.Missing(t, errNoPython)
 	return nil
 }
+
+var errNoPython = errors.New("there is no Python with grpcio: run .ci/install-servers as root, or on Debian " +
+	"apt-get install python3-grpcio python3-grpc-tools")
 
 // Command returns the command of a script, which can import the stubs.
 func (p *Python) Command(script string, args ...string) *exec.Cmd {

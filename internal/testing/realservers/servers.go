@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/consort-go/consort/internal/testing/installed"
 )
 
 // Servers are the installed packages.
@@ -15,20 +17,14 @@ type Servers struct {
 	modules string // the node_modules directory, absolute
 }
 
-// Need returns the installed packages. If they are missing, it skips the test, or fails
-// it if CONSORT_REAL is "required".
+// Need returns the installed packages. If they are missing, it ends the test.
 func Need(t testing.TB) *Servers {
 	t.Helper()
 	modules, err := find()
-	switch {
-	case err == nil:
-		return &Servers{modules}
-	case os.Getenv("CONSORT_REAL") == "required":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
+	if err != nil {
+		installed.Missing(t, err)
 	}
-	return nil
+	return &Servers{modules}
 }
 
 // find searches for the packages in the working directory, which is the directory of the
@@ -61,7 +57,7 @@ func find() (string, error) {
 // check returns an error for a missing file.
 func check(modules string) error {
 	for _, file := range []string{nodeFile, everythingFile, filesystemFile, memoryFile, thinkingFile, conformanceFile, inspectorFile, sdkFile, sdk2File, server2File} {
-		if _, err := os.Stat(filepath.Join(modules, file)); err != nil {
+		if _, err := os.Stat(filepath.Join(modules, file)); err != nil || installed.Hidden() {
 			return fmt.Errorf("the real MCP servers are not installed: run .ci/install-servers (%s: %w)", file, fs.ErrNotExist)
 		}
 	}

@@ -31,6 +31,7 @@ func TestNeedSaysHowToGetThem(t *testing.T) {
 	for _, tt := range []struct{ required, want string }{
 		{"", "skip: "},
 		{"required", "fatal: "},
+		{"none", "skip: "},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			t.Setenv("CONSORT_NPM", t.TempDir())

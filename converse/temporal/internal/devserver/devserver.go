@@ -6,18 +6,24 @@
 package devserver
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/consort-go/consort/internal/testing/installed"
 )
 
-// program returns the path of Temporal's development server. If it is not installed,
-// the test is skipped, or fails if CONSORT_REAL is "required".
+// program returns the path of Temporal's development server. If it is not installed, it ends
+// the test.
 func program(t testing.TB) string {
 	t.Helper()
+	if installed.Hidden() {
+		t.Skip(errMissing)
+	}
 	if program, err := exec.LookPath("temporal"); err == nil {
 		return program
 	}
@@ -26,13 +32,11 @@ func program(t testing.TB) string {
 			return found[0]
 		}
 	}
-	const how = "Temporal's development server is not there: .ci/temporal-server dev builds it, in some minutes"
-	if os.Getenv("CONSORT_REAL") == "required" {
-		t.Fatal(how)
-	}
-	t.Skip(how)
+	installed.Missing(t, errMissing)
 	return ""
 }
+
+var errMissing = errors.New("Temporal's development server is not there: .ci/temporal-server dev builds it, in some minutes")
 
 // Start starts a development server in memory that ends with the test, and
 // returns its address.

@@ -5,6 +5,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,6 +31,7 @@ import (
 	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/internal/testing/hostile"
+	"github.com/consort-go/consort/internal/testing/installed"
 )
 
 var update = flag.Bool("update", false, "write the golden files, and the README's pictures")
@@ -37,21 +39,12 @@ var update = flag.Bool("update", false, "write the golden files, and the README'
 // limit bounds each test.
 const limit = 2 * time.Minute
 
-// required fails instead of skipping where everything is installed.
-func required(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CONSORT_REAL") == "required" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
 // open starts a browser and returns its context.
 func open(t *testing.T) context.Context {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
-	if err != nil {
-		required(t, "chromium is not installed: .ci/install-servers installs it")
+	if err != nil || installed.Hidden() {
+		installed.Missing(t, errors.New("chromium is not installed: .ci/install-servers installs it"))
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-dev-shm-usage", true))
@@ -162,8 +155,8 @@ var widths = []int64{360, 820, 1680}
 // and nothing is wider than the screen.
 func TestPages(t *testing.T) {
 	axe, err := os.ReadFile(filepath.Join("..", "..", "..", "..", ".ci", "npm", "node_modules", "axe-core", "axe.min.js"))
-	if err != nil {
-		required(t, "axe-core is not installed: .ci/install-servers installs it")
+	if err != nil || installed.Hidden() {
+		installed.Missing(t, errors.New("axe-core is not installed: .ci/install-servers installs it"))
 	}
 	s, ctx := furnished(t), open(t)
 	visit(t, ctx, s.URL+"/login")
