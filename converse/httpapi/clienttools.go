@@ -218,8 +218,11 @@ func (h *handler) say(ctx context.Context, id string, user canister.User) error 
 		if unread != nil {
 			return unread
 		}
-		if _, others := clientCalls(open); len(others) > 0 {
+		switch calls, others := clientCalls(open); {
+		case len(others) > 0:
 			return err
+		case len(calls) == 0:
+			continue // answered meanwhile: the message comes after the turn that goes on
 		}
 		if failed := h.engine.Cancel(ctx, id); failed != nil && !errors.Is(failed, engine.ErrKept) {
 			return failed
@@ -227,7 +230,7 @@ func (h *handler) say(ctx context.Context, id string, user canister.User) error 
 	}
 }
 
-// maxSays is how often say cancels a turn that waits for the client again.
+// maxSays is how often say tries again to send a message to a turn that waits for the client.
 const maxSays = 3
 
 // past collects the earlier messages of a new conversation, so that each call has one result.
