@@ -170,7 +170,8 @@ func (r *returned) answer(wait canister.Wait) (canister.Answer, error) {
 // of the turn that it began, so that the answers of one request belong to one response.
 const partKey = "io.github.consort-go/part"
 
-// goOn answers waits of a conversation and returns the turn that goes on.
+// goOn answers waits of a conversation and returns the turn that goes on. If the request is
+// repeated with its message, it returns the turn of the message.
 func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn, error) {
 	t, err := h.continued(ctx, found)
 	if err != nil {
@@ -185,7 +186,17 @@ func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn,
 		return nil, err
 	}
 	if len(g.unknown) > 0 && !s.someReturned {
-		return nil, noCall(g.unknown[0].at)
+		isEarlier, err := h.answeredEarlier(ctx, t, g.unknown, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(s.message) == 0 || !isEarlier:
+			return nil, noCall(g.unknown[0].at)
+		case len(s.answers)+len(g.answers) == 0 && t.beganWith(s):
+			t.after, t.earlier = t.after-len(t.earlier), nil
+			t.repeated, t.sent = true, true
+			return t, nil
+		}
 	}
 	if answers := append(s.answers, g.answers...); len(answers) > 0 {
 		for _, one := range answers {
@@ -200,6 +211,32 @@ func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn,
 	}
 	t.returned, t.sent = g.invocations, true
 	return t, nil
+}
+
+// answeredEarlier reports whether the log has results already, before a turn.
+func (h *handler) answeredEarlier(ctx context.Context, t *turn, all []returned, id func(invocation string) string) (bool, error) {
+	begin := t.after - len(t.earlier)
+	from := max(0, begin-maxEarlier)
+	canisters, err := history.From(ctx, h.store, t.conversation, from)
+	if err != nil {
+		return false, err
+	}
+	g, err := h.given(t.conversation, canisters[:min(begin-from, len(canisters))], all, id)
+	return len(g.unknown)+len(g.answers) == 0, err
+}
+
+// beganWith reports whether a turn began with the message of a request, after what the request
+// continues.
+func (t *turn) beganWith(s start) bool {
+	if len(t.earlier) == 0 || t.after-len(t.earlier) < s.from {
+		return false
+	}
+	old, err := canister.Marshal(canister.User{Content: canister.ContentOf(t.earlier[0])})
+	if err != nil {
+		return false
+	}
+	said, err := canister.Marshal(canister.User{Content: s.message})
+	return err == nil && string(old) == string(said)
 }
 
 // noCall answers a result for which no call waits.

@@ -316,6 +316,34 @@ func TestResponseTools(t *testing.T) {
 	s.wholeLog(past["conversation"].(object)["id"].(string))
 }
 
+// TestRepeatedResultAndMessage: a request with a result and a message that is sent again has no
+// further effect, and a result that is sent again with another message does not hold it up.
+func TestRepeatedResultAndMessage(t *testing.T) {
+	s := serve(t, uses, nil, nil)
+	first := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "use pick", "tools": flatTools("pick")}).form
+	result := callOutput(functionCalls(first)["pick"], "picked")
+	send := func(previous any, items ...object) object {
+		t.Helper()
+		return s.want(http.StatusOK, "POST", "/v1/responses", object{"previous_response_id": previous, "input": items}).form
+	}
+	second := send(first["id"], result, user("more"))
+	again := send(first["id"], result, user("more"))
+	if got := output(again); again["id"] != second["id"] || !slices.Equal(got, output(second)) || got[0] != "message You said: more local__do" {
+		t.Errorf("got %v, and then %v", second, again)
+	}
+	third := send(second["id"], result, user("more")) // the same words as a new message
+	id := first["conversation"].(object)["id"].(string)
+	if said := ofKind[canister.User](s, id); len(said) != 3 || third["id"] == second["id"] || len(ofKind[canister.Answer](s, id)) != 1 {
+		t.Errorf("got %v; the messages are %v", third, said)
+	}
+	fourth := send(first["id"], result, user("else"))
+	if got := output(fourth); !slices.Equal(got, []string{"message You said: else local__do"}) {
+		t.Errorf("got %v", fourth)
+	}
+	other := callOutput(result["call_id"], "other")
+	s.want(http.StatusBadRequest, "POST", "/v1/responses", object{"previous_response_id": first["id"], "input": []object{other, user("more")}})
+}
+
 // TestResponseToolsAndApproval: a response has the calls of the client and the approvals, and one
 // request answers both.
 func TestResponseToolsAndApproval(t *testing.T) {

@@ -277,6 +277,7 @@ func rebuilt(form map[string]string) (canister.Content, error) {
 // start says how a request continues or begins a conversation.
 type start struct {
 	conversation string // empty begins one
+	from         int    // number of canisters that the request continues, at least
 	earlier      []canister.Canister
 	message      []canister.Content
 	answers      []canister.Answer
@@ -300,7 +301,7 @@ func (h *handler) start(ctx context.Context, s start) (*turn, error) {
 		return nil, err
 	}
 	if len(s.answers)+len(s.returned) > 0 {
-		if t, err := h.goOn(ctx, found, s); err != nil || len(s.message) == 0 {
+		if t, err := h.goOn(ctx, found, s); err != nil || len(s.message) == 0 || t.repeated {
 			return t, err
 		}
 	}

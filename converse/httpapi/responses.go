@@ -126,23 +126,13 @@ func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
 func (q *responseRequest) readItem(item *said, at string, isLast, isNew bool, all *past) error {
 	switch item.Type {
 	case "", "message":
-		item.ToolCalls, item.ToolCallID = nil, ""
-		c, err := item.canister(at)
-		switch {
-		case err != nil:
-			return err
-		case item.Role == "user" && isLast:
-			q.start.message = append(q.start.message, canister.ContentOf(c)...)
-		case isNew:
-			return all.add(item, at)
-		default:
-			return unsupported(at+".role", "The server has the earlier messages of the conversation: send only those of the user.")
-		}
+		return q.readMessage(item, at, isLast, isNew, all)
 	case "mcp_approval_response":
 		if item.Approve == nil || item.ApprovalRequest == "" {
 			return invalid(at, "It has no approval_request_id or no approve.", "Send both.")
 		}
 		q.start.answers = append(q.start.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdictOf(*item.Approve), Reason: item.Reason})
+		return nil
 	case "function_call":
 		if !isNew {
 			return nil // the server has it in the log
@@ -151,18 +141,39 @@ func (q *responseRequest) readItem(item *said, at string, isLast, isNew bool, al
 		call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
 		return all.add(&said{Role: "assistant", calls: []toolCall{call}}, at)
 	case "function_call_output":
-		content, err := partsOf(at+".output", item.Output)
-		switch {
-		case err != nil:
-			return err
-		case isLast:
-			q.start.returned = append(q.start.returned, returned{at: at + ".call_id", call: item.CallID, content: content})
-		}
-		if isNew && all.open[item.CallID] != "" {
-			return all.add(&said{Role: "tool", ToolCallID: item.CallID, Content: item.Output}, at)
-		}
+		return q.readOutput(item, at, isLast, isNew, all)
+	}
+	return unsupported(at+".type", "Send messages, mcp_approval_responses and function_call_outputs; previous_response_id stands for everything earlier.")
+}
+
+// readMessage reads a message: of the user, or an earlier one.
+func (q *responseRequest) readMessage(item *said, at string, isLast, isNew bool, all *past) error {
+	item.ToolCalls, item.ToolCallID = nil, ""
+	c, err := item.canister(at)
+	switch {
+	case err != nil:
+		return err
+	case item.Role == "user" && isLast:
+		q.start.message = append(q.start.message, canister.ContentOf(c)...)
+	case isNew:
+		return all.add(item, at)
 	default:
-		return unsupported(at+".type", "Send messages, mcp_approval_responses and function_call_outputs; previous_response_id stands for everything earlier.")
+		return unsupported(at+".role", "The server has the earlier messages of the conversation: send only those of the user.")
+	}
+	return nil
+}
+
+// readOutput reads the result of a call of a client's tool.
+func (q *responseRequest) readOutput(item *said, at string, isLast, isNew bool, all *past) error {
+	content, err := partsOf(at+".output", item.Output)
+	if err != nil {
+		return err
+	}
+	if isLast {
+		q.start.returned = append(q.start.returned, returned{at: at + ".call_id", call: item.CallID, content: content})
+	}
+	if isNew && all.open[item.CallID] != "" {
+		return all.add(&said{Role: "tool", ToolCallID: item.CallID, Content: item.Output}, at)
 	}
 	return nil
 }
@@ -334,7 +345,7 @@ func (o openAI) continueResponse(ctx context.Context, q *responseRequest) error 
 		return err
 	}
 	end := previous.turn.after + len(previous.turn.canisters)
-	if q.start.conversation = found.ID; end == found.Length || len(q.start.answers)+len(q.start.returned) > 0 {
+	if q.start.conversation, q.start.from = found.ID, end; end == found.Length || len(q.start.answers)+len(q.start.returned) > 0 {
 		return nil
 	}
 	if state, _, err := o.stateAt(ctx, found.ID, end); err != nil || state != stateDone {

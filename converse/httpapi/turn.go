@@ -31,6 +31,7 @@ type turn struct {
 	attempt   int64
 	sent      bool            // this request has put its message or answer into the log
 	isOver    bool            // it is over, or waits, and all of it was passed on
+	repeated  bool            // the log had the message of the request already
 	returned  map[string]bool // invocations whose results the request brought
 }
 
