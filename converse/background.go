@@ -68,12 +68,17 @@ func (g *guard) bounded(ctx context.Context, clean redaction.Func) redaction.Fun
 }
 
 // exchangeWith asks a model, which runs on its own goroutine. It yields the model's
-// events, one at a time, and an error if the model panics or has not returned when
+// events, one at a time, while the model may be a few deltas ahead, and an error if the model panics or has not returned when
 // patience has passed after the end of ctx.
 func (a *asker) exchangeWith(ctx context.Context, model Model, request *Request) iter.Seq2[ModelEvent, error] {
-	return foreign.Stream(ctx, a.guard.background, "Model.Exchange", a.guard.leave, func(ctx context.Context) iter.Seq2[ModelEvent, error] {
+	return foreign.Stream(ctx, a.guard.background, "Model.Exchange", a.guard.leave, isDelta, func(ctx context.Context) iter.Seq2[ModelEvent, error] {
 		return contained(model.Exchange(ctx, request))
 	})
+}
+
+func isDelta(event ModelEvent) bool {
+	_, ok := event.(Delta)
+	return ok
 }
 
 // contained returns the events of a model with their errors contained; a panic of an

@@ -10,14 +10,19 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
+// ahead is how many events a function may hand over before the first of them is taken, so that
+// events that arrive together do not need two switches of goroutines each.
+const ahead = 8
+
 // Stream yields, one at a time, the events of a function of the program, which runs on
 // its own goroutine. It yields an error if the function panics, and a [*LeftError] if it
 // has not returned when Patience has passed after the end of ctx. Leave is called if the
-// function still runs then.
-func Stream[E any](ctx context.Context, b *Background, what string, leave func(context.Context, *LeftError), open func(context.Context) iter.Seq2[E, error]) iter.Seq2[E, error] {
+// function still runs then. The function goes on at once after an event for which goesOn
+// returns true, and waits after all others until the next event is wanted.
+func Stream[E any](ctx context.Context, b *Background, what string, leave func(context.Context, *LeftError), goesOn func(E) bool, open func(context.Context) iter.Seq2[E, error]) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		s := &stream[E]{what: what, events: make(chan streamed[E]), more: make(chan struct{}), left: make(chan struct{})}
+		s := &stream[E]{what: what, goesOn: goesOn, events: make(chan streamed[E], ahead), more: make(chan struct{}), left: make(chan struct{})}
 		s.done, s.failed = b.Run(what, func() { open(ctx)(s.send) })
 		defer func() {
 			close(s.left)
@@ -33,8 +38,9 @@ func Stream[E any](ctx context.Context, b *Background, what string, leave func(c
 // stream is a function that yields events on its own goroutine.
 type stream[E any] struct {
 	what    string
+	goesOn  func(E) bool
 	events  chan streamed[E]
-	more    chan struct{} // receives when the event was taken and the next one is wanted
+	more    chan struct{} // receives when an event with waits was taken and the next one is wanted
 	left    chan struct{} // closed when no more events are wanted
 	done    <-chan struct{}
 	failed  *error // set before done is closed
@@ -45,15 +51,20 @@ type stream[E any] struct {
 type streamed[E any] struct {
 	event E
 	err   error
+	waits bool // the function waits until the next event is wanted
 }
 
 // send hands over an event, and reports whether the next one is wanted. The function may
 // call it again after it returned false.
 func (s *stream[E]) send(event E, err error) bool {
+	waits := err != nil || !s.goesOn(event)
 	select {
-	case s.events <- streamed[E]{event, contain.Error(err)}:
+	case s.events <- streamed[E]{event, contain.Error(err), waits}:
 	case <-s.left:
 		return false
+	}
+	if !waits {
+		return true
 	}
 	select {
 	case <-s.more:
@@ -73,8 +84,15 @@ func (s *stream[E]) pass(ctx context.Context, yield func(E, error) bool) {
 			if !yield(e.event, e.err) {
 				return
 			}
-			s.more <- struct{}{}
+			if e.waits {
+				s.more <- struct{}{}
+			}
 		case <-s.done:
+			for range len(s.events) { // the function has not waited after these
+				if e := <-s.events; !yield(e.event, e.err) {
+					return
+				}
+			}
 			if *s.failed != nil {
 				yield(none, *s.failed)
 			}

@@ -25,6 +25,8 @@ const (
 	workRow  = "CONSORT_BENCH_ROW"
 	workSide = "CONSORT_BENCH_SIDE"
 	workURL  = "CONSORT_BENCH_MODEL"
+	// workRepeats is optional: a profile needs more turns than a measurement.
+	workRepeats = "CONSORT_BENCH_REPEATS"
 )
 
 // sidesOf are the sides of the table; the ratios are to hand.
@@ -147,10 +149,17 @@ func allOf(n int, do func(i int) error) error {
 	return errors.Join(failed...)
 }
 
+// repeats is how many times the usual number of turns a process measures.
+func repeats() int {
+	n, _ := strconv.Atoi(os.Getenv(workRepeats))
+	return max(n, 1)
+}
+
 // turns does so many turns, after two that warm up, and returns what one of the parts of a
 // turn costs.
 func turns(parts, times int) func(testing.TB, *working) figures {
 	return func(tb testing.TB, w *working) figures {
+		times := times * repeats()
 		var before cost
 		for n := range times + 2 {
 			if n == 2 {
