@@ -236,7 +236,7 @@ func largestMemory(tb testing.TB) int64 {
 // firstDelta is the median of the time to the first piece of text.
 func firstDelta(tb testing.TB, w *working) figures {
 	var times []time.Duration
-	for range 100 {
+	for range 100 * repeats() {
 		began, took := time.Now(), time.Duration(0)
 		if _, err := w.turn(tb.Context(), "Go.", func(string) { took = cmp.Or(took, time.Since(began)) }); err != nil {
 			tb.Fatal(err)
