@@ -85,16 +85,16 @@
 // # Life
 //
 // An ensemble connects when it is first used, and again when it is used after its
-// connection was lost; [Ensemble.Connect] connects ahead of time. All callers that want
-// a connection share one attempt, which is bounded by Options.ConnectTimeout; each
-// caller waits no longer than its own context. There is one connection at a time: a
-// fresh one is opened only when the previous one is gone. See [State] for the states of
-// an ensemble, and [Ensemble.Snapshot] for its current state.
+// connection was lost; [Ensemble.Connect] connects ahead of time. All callers that want a
+// connection share one attempt. Options.ConnectTimeout bounds it once the source is asked
+// to open; each caller waits no longer than its own context. There is one connection at a
+// time: a fresh one is opened only when the previous one is gone. See [State] for the
+// states of an ensemble, and [Ensemble.Snapshot] for its current state.
 //
 // A server that is down costs little. A failed attempt is remembered, for 1 s at first
 // and for up to 30 s after more failures; uses of the ensemble in this time report the
 // failure instead of trying again. Once an ensemble is known to be down, no catalog
-// waits for it longer than half a second, although the attempt goes on.
+// waits for it longer than half a second, unless it is Required; the attempt goes on.
 // [Ensemble.Connect] ignores remembered failures.
 //
 // # Supervision
@@ -121,15 +121,15 @@
 // # At most once
 //
 // A [Tool] is bound to its ensemble and its own name, not to a connection, and so
-// outlives connections. A call without a connection fails with UNAVAILABLE, and
-// certainly was not made. A call during which the connection is lost may or may not
-// have taken effect: the failure is OUTCOME_UNKNOWN, with a message that leads a model
-// to check. Such a call is repeated, once and with the same ID, only if the tool
-// declares that this does no harm and Options.Trust believes it. By default, these are
-// tools that are read-only, and the functions of a [Local] ensemble that are declared
-// read-only or idempotent. A call that was cut off when the program died is made again,
-// with its key, if the tool is declared read-only or idempotent and Options.Trust is
-// not TrustNone.
+// outlives connections. A call without a connection fails with UNAVAILABLE, or
+// UNAUTHORIZED if the server needs a login, and certainly was not made. A call during
+// which the connection is lost may or may not have taken effect: the failure is
+// OUTCOME_UNKNOWN, with a message that leads a model to check. Such a call is repeated,
+// once and with the same ID, only if the tool declares that this does no harm and
+// Options.Trust believes it. By default, these are tools that are read-only, and the
+// functions of a [Local] ensemble that are declared read-only or idempotent. A call that
+// was cut off when the program died is made again, with its key, if the tool is declared
+// read-only or idempotent and Options.Trust is not TrustNone.
 //
 // # Time
 //

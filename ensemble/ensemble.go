@@ -72,9 +72,9 @@ func New(name string, source Source, options *Options) *Ensemble {
 func (e *Ensemble) Name() string { return e.name }
 
 // Connect connects now, unless the ensemble is ready. Other uses connect by themselves.
-// Concurrent callers share one attempt, which is bounded only by
-// Options.ConnectTimeout: each caller waits only as long as its own ctx lasts, and the
-// attempt continues for the other callers, or for the next one, when a caller leaves.
+// Concurrent callers share one attempt. Options.ConnectTimeout bounds it once the source
+// is asked to open. Each caller waits only as long as its own ctx lasts, and the attempt
+// continues for the other callers, or for the next one, when a caller leaves.
 //
 // After an attempt has failed, other uses of the ensemble report that failure for a
 // while, 1 s at first and 30 s at most, instead of trying again. Connect always tries,

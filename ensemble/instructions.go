@@ -26,7 +26,7 @@ const (
 type Instructions struct {
 	Ensemble string
 	// Text has no invisible characters and no secrets ([Options].Redact), and at most
-	// maxInstructions characters. It is not trusted: the server wrote it.
+	// 4,000 characters. It is not trusted: the server wrote it.
 	Text string
 	// Omitted is the number of characters that were cut off.
 	Omitted int

@@ -127,7 +127,7 @@ func (j *job) endedBy() error {
 }
 
 // run does a job: it calls f with ctx, which j.cancel ends, and returns the results of
-// f. Soon after ctx has ended it returns an [abandonedError] in any case.
+// f. If f has not returned soon after the end of ctx, run returns an [abandonedError].
 func run[T any](ctx context.Context, j *job, f func(context.Context) (T, error)) (T, error) {
 	var outcome struct {
 		value T

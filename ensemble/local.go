@@ -11,8 +11,8 @@ import (
 )
 
 // Local makes an ensemble of Go functions. A call runs its function directly, with the
-// limits that every ensemble has: the context of the function ends after 30 seconds,
-// and when the ensemble is closed.
+// limits that every ensemble has: the context of the function ends after 30 seconds
+// without a progress report, after 10 minutes in any case, and when the ensemble is closed.
 func Local(name string, invokers ...invoker.Invoker) *Ensemble {
 	return New(name, LocalSource(invokers...), nil)
 }

@@ -53,11 +53,12 @@ type Options struct {
 	// default, the next use connects again.
 	Restart Restart
 	// KeepAlive is how long a connection may be silent before it is pinged, if it is a
-	// [Pinger]. The connection is lost when no answer comes within the same time, but
-	// no less than 5 s and no more than ConnectTimeout. Answers to calls and progress
-	// reports count as answers. While a call runs, no ping is sent until a call has
-	// timed out, because many servers answer nothing while they work; but an [Unreader]
-	// that has read nothing for that time is lost. 0 disables it.
+	// [Pinger]. The connection is lost when no answer comes within the same time, but no
+	// less than 5 s and no more than ConnectTimeout. Answers to calls and progress
+	// reports count as answers. While a call runs, no ping is sent until one of the
+	// running calls has timed out, because many servers answer nothing while they work;
+	// but the connection is lost if it is an [Unreader] and says that the peer has read
+	// nothing for that time. 0 disables it.
 	KeepAlive time.Duration
 	// IdleDisconnect is how long a connection may be without a call before it is
 	// closed; the next call opens a fresh one. Until then the tools stay on offer as
@@ -69,8 +70,8 @@ type Options struct {
 	// does not reconnect an ensemble that was disconnected because it was idle. 0
 	// disables it, because servers notify of changes; [Ensemble.Refresh] lists at once.
 	Refresh time.Duration
-	// Trust determines which tools' hints are believed when a call may or may not have
-	// taken effect; default TrustReads, and TrustAll for [LocalSource].
+	// Trust determines which hints of tools are believed; default TrustReads, and TrustAll
+	// for [LocalSource].
 	Trust Trust
 	// MaxTools is the maximum number of tools on offer, in the order of their own
 	// names; the others are set aside. Default 1000.
@@ -93,11 +94,11 @@ type Options struct {
 	// Settings belong to the ensemble; its invokers read them with the function
 	// [Settings]. All calls share them, so they must not be modified. May be nil.
 	Settings any
-	// Allow names the tools, prompts and resources that are offered: globs over the own
-	// name of a tool or prompt, the URI of a resource, and the text of a template, in
-	// which * matches any run of characters and ? any single one, '/' included. A URI that
-	// a template matches must be allowed itself, as it is and in its canonical form. Empty
-	// allows all.
+	// Allow names the tools, prompts and resources that are offered: globs that are
+	// matched against the name of a tool or prompt on its server, the URI of a resource,
+	// and the text of a template, in which * matches any run of characters and ? any
+	// single one, '/' included. A URI that a template matches must be allowed itself, as
+	// it is and in its canonical form. Empty allows all.
 	Allow []string
 	// Deny names the items to set aside, in the same way. It takes precedence over Allow.
 	Deny []string
@@ -114,10 +115,11 @@ type Options struct {
 	// ensemble cannot be reached.
 	Required bool
 	// Redact removes secrets from the texts that [Roster.Health] reports about the
-	// ensemble, and from the texts about calls that are sent to Logger: a short form of
-	// their arguments, and their errors. Secret trusted values are always removed from
-	// the latter. Nil leaves texts as they are. Redact may be called concurrently. A
-	// text on which it panics is withheld.
+	// ensemble, from the server's instructions, from the errors of attempts to connect
+	// that are sent to Telemetry, and from the texts about calls that are sent to Logger:
+	// a short form of their arguments, and their errors. Secret trusted values are always
+	// removed from the latter. Nil leaves texts as they are. Redact may be called
+	// concurrently. A text on which it panics is withheld.
 	Redact func(text string) string `json:"-"`
 	// Telemetry reports the ensemble to OpenTelemetry: its state, until it is closed,
 	// and each attempt to connect, including the requests made during it. Calls and

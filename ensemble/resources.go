@@ -34,13 +34,19 @@ func copied[T any](list items[T], err error) ([]T, []Aside, error) {
 	return slices.Clone(list.found), slices.Clone(list.aside), err
 }
 
-// ReadResource returns the contents of a resource, listed or not, which may be several
-// parts, unless Options.Allow or Deny exclude it. It connects if needed, has the time limits of a call, and is repeated over a
-// fresh connection when its own was lost. Its error is an [*invoker.Failure]. In
-// addition to the failures of the source itself, the code is NOT_FOUND when the
-// connection does not implement [Library], UNAVAILABLE, TIMEOUT, CANCELED, UNAUTHORIZED
-// when a trusted value of Options.Needs is missing, or EXECUTION_FAILED when the source
-// panicked. The same holds for GetPrompt and Complete.
+// ReadResource returns the contents of a resource, which may be several parts. It need
+// not be listed. ReadResource connects if needed and has the time limits of a call. If
+// the connection is lost, the request is repeated over a new one. The error is an
+// [*invoker.Failure]. In addition to the failures of the source itself, these are:
+//
+//   - NOT_FOUND: the connection does not implement [Library], or Options.Allow or Deny
+//     exclude the resource.
+//   - UNAUTHORIZED: the server needs a login ([ErrNeedsLogin]), or a trusted value of
+//     Options.Needs is missing.
+//   - UNAVAILABLE, TIMEOUT and CANCELED, as of [Tool.Invoke].
+//   - EXECUTION_FAILED: the source panicked.
+//
+// The same holds for GetPrompt and Complete.
 func (e *Ensemble) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	if err := e.options.mayReach(e.name, uri); err != nil {
 		return nil, err

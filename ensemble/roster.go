@@ -117,7 +117,7 @@ func sideBySide(ensembles []*Ensemble, do func(*Ensemble) error) error {
 // Catalog fails. An ensemble whose last attempt failed does not delay a second catalog:
 // for a while after the failure it is away without a new attempt (see
 // [Ensemble.Connect]); after that, Catalog starts an attempt and waits for it no longer
-// than half a second, and a later Catalog uses its result.
+// than half a second, unless the ensemble is Required, and a later Catalog uses its result.
 //
 // As long as nothing changes, Catalog returns the same pointer, which can serve as a
 // key for data derived from the catalog.
@@ -188,10 +188,11 @@ func (r *Roster) catalogOf(m *members, offers []*offer, away []error) (*Catalog,
 	return made, nil
 }
 
-// Latest is [Roster.Catalog] for the middle of a turn: it does not connect, and asks
-// only connected ensembles that have said that their tools changed, each for no longer
-// than 5 seconds. For the others it uses the offers of the previous catalog. An ensemble
-// that [Roster.Replace] has added since is away until it is connected.
+// Latest is [Roster.Catalog] for the middle of a turn. It connects only if it makes the
+// first catalog. It asks only connected ensembles whose list is outdated, because they
+// have said that it changed or because of Options.Refresh, each for no longer than 5
+// seconds. For the others it uses the offers of the previous catalog. An ensemble that
+// [Roster.Replace] has added since is away until it is connected.
 func (r *Roster) Latest(ctx context.Context) (*Catalog, error) {
 	r.mu.Lock()
 	last, m := r.last, r.members

@@ -30,7 +30,8 @@ type State string
 // The states.
 const (
 	// Idle: not connected, without an error; the next use connects. After
-	// Options.IdleDisconnect only a call counts as a use.
+	// Options.IdleDisconnect, the cached lists are used while they are valid; a call, or any
+	// other request, connects.
 	Idle State = "idle"
 	// Queued: an attempt waits until its process may start, because of Options.Starts.
 	// Connecting follows.

@@ -38,7 +38,9 @@ const (
 	RestartOnUse RestartPolicy = "on-use"
 	// RestartAlways connects again without being used: it tries half a second to a
 	// second after the first failure, and after twice as long for each further failure
-	// within Window, up to 30 s. A use in the meantime does not wait for that.
+	// within Window, up to 30 s. A use in the meantime does not wait for that: after
+	// a loss it connects immediately, and after a failed attempt it fails with the remembered
+	// error ([Ensemble.Connect]).
 	RestartAlways RestartPolicy = "always"
 	// RestartNever parks the ensemble at the first loss or failed attempt.
 	RestartNever RestartPolicy = "never"

@@ -62,7 +62,9 @@ func (t *Tool) Bound() *Tool {
 // Invoke calls the tool, connecting first if needed. Its error is always an
 // [*invoker.Failure]. In addition to the failures of the tool itself, these are:
 //
-//   - UNAVAILABLE: there is no connection; the call never left.
+//   - UNAVAILABLE: there is no connection; the call was not sent.
+//   - UNAUTHORIZED: the server needs a login ([ErrNeedsLogin]), or a trusted value of
+//     Options.Needs is missing; the call was not sent.
 //   - TOOL_NOT_FOUND: the ensemble no longer offers the tool, or was removed from its
 //     roster ([Roster.Replace]).
 //   - TIMEOUT: no sign of life within Options.CallTimeout, no answer within

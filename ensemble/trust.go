@@ -8,23 +8,25 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Trust determines which hints of its tools an ensemble believes when a call may or may
-// not have taken effect. When the connection was lost, the hints decide whether the
-// call is repeated, immediately and without being reported, and whether the failure
-// says that it is retryable. When the program died, a conversation makes a call again
+// Trust determines which hints of its tools an ensemble believes. They decide whether a
+// call can run without asking a person ([Tool.ReadOnly]), and whether a call is repeated
+// that may or may not have taken effect. When the connection was lost, such a call is
+// repeated immediately and without being reported, or its failure says that it is
+// retryable. When the program died, a conversation makes a call again
 // if its tool is read-only or idempotent, with the key in its log, unless Trust is
 // TrustNone: see [Tool.Repeatable].
 type Trust string
 
 // The levels of trust.
 const (
-	// TrustReads believes a tool that declares itself read-only, when a connection was
-	// lost. The default, except for [Local] and [LocalSource].
+	// TrustReads believes a tool that declares itself read-only. The default, except for
+	// [Local] and [LocalSource].
 	TrustReads Trust = "reads"
 	// TrustAll also believes a tool that declares itself idempotent. The default of
 	// [Local] and [LocalSource].
 	TrustAll Trust = "all"
-	// TrustNone believes no hints, and so repeats nothing.
+	// TrustNone believes only hints that make a tool look dangerous. A call that may have
+	// taken effect is not repeated.
 	TrustNone Trust = "none"
 )
 
