@@ -6,6 +6,7 @@ package grpctool_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"runtime"
@@ -25,6 +26,11 @@ import (
 // BenchmarkCall is one call over loopback: by grpc-go alone, by a connection of this
 // package, and by an ensemble with its limits. cpu-ns/op is the processor time of both
 // sides; the server's part is always the same.
+//
+// bare does no more than send the arguments: the contract has arguments and results as JSON,
+// so a program need not convert them. careful does by hand what a program should that passes
+// them between a model and a server: it checks that the arguments are an object and the
+// result JSON, and sets a deadline.
 func BenchmarkCall(b *testing.B) {
 	service := &scripted{
 		list: func(context.Context, *toolspb.ListToolsRequest) (*toolspb.ListToolsResponse, error) {
@@ -45,6 +51,7 @@ func BenchmarkCall(b *testing.B) {
 	defer server.Stop()
 	ctx, address := context.Background(), listener.Addr().String()
 	arguments := `{"text":"What is the weather in Oslo, and what should I wear?"}`
+	asBytes := []byte(arguments) // as a conversation has them
 
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -52,10 +59,27 @@ func BenchmarkCall(b *testing.B) {
 	}
 	defer conn.Close()
 	client := toolspb.NewMcpToolServiceClient(conn)
-	bare := func() error {
+	byHand := func(ctx context.Context) (*toolspb.ToolCallResponse, error) {
 		response, err := client.CallTool(ctx, &toolspb.ToolCallRequest{ToolName: "echo", ArgumentsJson: arguments, IdempotencyKey: "call"})
 		if err == nil && !response.Success {
 			err = fmt.Errorf("it failed: %s", response.ErrorMessage)
+		}
+		return response, err
+	}
+	bare := func() error {
+		_, err := byHand(ctx)
+		return err
+	}
+	careful := func() error {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		var object map[string]any
+		if err := json.Unmarshal(asBytes, &object); err != nil {
+			return err
+		}
+		response, err := byHand(ctx)
+		if err == nil && !json.Valid([]byte(response.ResultJson)) {
+			err = fmt.Errorf("the result is not JSON: %s", response.ResultJson)
 		}
 		return err
 	}
@@ -76,15 +100,17 @@ func BenchmarkCall(b *testing.B) {
 	}
 	by := func(inv invoker.Invoker) func() error {
 		return func() error {
-			_, err := inv.Invoke(ctx, &invoker.Call{ID: "call", Arguments: []byte(arguments)})
+			_, err := inv.Invoke(ctx, &invoker.Call{ID: "call", Arguments: asBytes})
 			return err
 		}
 	}
 	b.Run("bare", func(b *testing.B) { measure(b, bare) })
+	b.Run("careful", func(b *testing.B) { measure(b, careful) })
 	b.Run("connection", func(b *testing.B) { measure(b, by(listing.Invokers[0])) })
 	b.Run("ensemble", func(b *testing.B) { measure(b, by(tools[0])) })
 	b.Run("connection-to-bare", func(b *testing.B) { compare(b, by(listing.Invokers[0]), bare) })
 	b.Run("ensemble-to-bare", func(b *testing.B) { compare(b, by(tools[0]), bare) })
+	b.Run("ensemble-to-careful", func(b *testing.B) { compare(b, by(tools[0]), careful) })
 }
 
 // compare takes turns, so that what else the machine does meets both alike, and

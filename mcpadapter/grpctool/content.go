@@ -26,17 +26,19 @@ func outputOf(response *toolspb.ToolCallResponse) (invoker.Output, *invoker.Fail
 // null or an empty result no content. Invalid JSON is taken as text: the tool has run,
 // and some servers write NaN and the like.
 func resultOf(result string) []canister.Content {
-	var text string
-	switch trimmed := bytes.TrimSpace([]byte(result)); {
-	case len(trimmed) == 0, string(trimmed) == "null":
+	trimmed := bytes.TrimSpace([]byte(result))
+	if len(trimmed) == 0 || string(trimmed) == "null" {
 		return nil
-	case !json.Valid(trimmed):
-		return canister.Texts(result)
-	case trimmed[0] == '"' && json.Unmarshal(trimmed, &text) == nil:
-		return canister.Texts(text)
-	default:
-		return []canister.Content{canister.StructuredContent{JSON: compact(trimmed)}}
 	}
+	var text string
+	if trimmed[0] == '"' && json.Unmarshal(trimmed, &text) == nil {
+		return canister.Texts(text)
+	}
+	var value bytes.Buffer
+	if json.Compact(&value, trimmed) != nil { // not JSON
+		return canister.Texts(result)
+	}
+	return []canister.Content{canister.StructuredContent{JSON: value.Bytes()}}
 }
 
 // contentOf parses content in its JSON form (docs/canisters.md). It returns nil if

@@ -52,6 +52,27 @@ var knownMembers = func() map[string]string {
 	return known
 }()
 
+// known maps the spelling of the defined members to their folded names.
+var known = func() map[string]member {
+	spelled := make(map[string]member)
+	for same, name := range knownMembers {
+		spelled[name] = member{name, same}
+	}
+	return spelled
+}()
+
+// member is the name of a member, as it is written and folded.
+type member struct{ name, folded string }
+
+// memberOf returns the member whose name is quoted; the defined ones take no memory.
+func memberOf(quoted []byte) member {
+	if m, ok := known[string(quoted[1:len(quoted)-1])]; ok {
+		return m
+	}
+	name := Unquoted(quoted)
+	return member{name, folded(name)}
+}
+
 // folded returns the same string for names that differ only in case, including letters
 // with more than two Unicode case variants.
 func folded(name string) string {
@@ -172,7 +193,8 @@ func (in *inspector) string(quoted []byte) error {
 	if in.depth != in.base && !(in.depth == in.base+1 && in.inParams) {
 		return nil
 	}
-	name := Unquoted(quoted)
+	m := memberOf(quoted)
+	name := m.name
 	if in.depth == in.base {
 		in.value, in.inParams = name, name == "params"
 		in.envelope.Call = in.envelope.Call || name == "id"
@@ -180,17 +202,19 @@ func (in *inspector) string(quoted []byte) error {
 	} else {
 		in.param = name
 	}
-	same := folded(name)
-	known, isKnown := knownMembers[same]
+	spelling, isKnown := knownMembers[m.folded]
 	switch {
-	case slices.Contains(l.seen, same):
+	case slices.Contains(l.seen, m.folded):
 		return fmt.Errorf("the member %q occurs twice", textcut.Bytes(name, wire.MaxQuoted))
 	case len(l.seen) >= maxMembers:
 		return fmt.Errorf("it has more than %d members", maxMembers)
-	case isKnown && known != name:
-		return fmt.Errorf("the member %q is written as %q", known, textcut.Bytes(name, wire.MaxQuoted))
+	case isKnown && spelling != name:
+		return fmt.Errorf("the member %q is written as %q", spelling, textcut.Bytes(name, wire.MaxQuoted))
 	}
-	l.seen = append(l.seen, same)
+	if l.seen == nil {
+		l.seen = make([]string, 0, 4) // a request has jsonrpc, id, method and params
+	}
+	l.seen = append(l.seen, m.folded)
 	return nil
 }
 
