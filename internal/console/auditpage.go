@@ -110,6 +110,11 @@ func jsonOf(record audit.Record) string {
 
 // auditExport sends the records that match as lines of JSON.
 func (c recordPages) auditExport(w http.ResponseWriter, r *http.Request, p *person) {
+	end, ok := c.openExport(w, r, p)
+	if !ok {
+		return
+	}
+	defer end()
 	list, _, err := c.trailOf(matching(r.URL.Query()), 1<<20)
 	if err != nil {
 		c.console.fail(w, r, err)

@@ -132,6 +132,7 @@ type Console struct {
 
 	renderings *renderings
 	streams    openstreams.PerOwner // of conversations
+	exports    openstreams.PerOwner // that are being prepared
 
 	latencies latencies
 	done      chan struct{} // closed by Close
@@ -152,6 +153,7 @@ type (
 // Close.
 func New(options Options) *Console {
 	c := &Console{Options: options, mux: http.NewServeMux(), renderings: newRenderings(), foreign: http.NewCrossOriginProtection(), asset: assets()}
+	c.exports.Most = maxExports
 	if c.Now == nil {
 		c.Now = time.Now
 	}

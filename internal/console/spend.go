@@ -53,7 +53,8 @@ func (a *amount) add(b amount) {
 	a.money += b.money
 }
 
-// spendQuery says what spending is shown. Names are parts of names, in any case.
+// spendQuery says what spending is shown. Names are parts of names, in any case, or whole names in
+// quotation marks.
 type spendQuery struct {
 	from, to         time.Time // days in UTC; both count
 	who, model, tool string
@@ -99,7 +100,11 @@ func (q spendQuery) values() url.Values {
 // address returns the path of a page with the query.
 func (q spendQuery) address(page string) string { return Prefix + page + "?" + q.values().Encode() }
 
+// matches reports whether a filter has a name: a part of it, or the whole name in quotation marks.
 func matches(name, part string) bool {
+	if whole, is := strings.CutPrefix(part, `"`); is && strings.HasSuffix(whole, `"`) {
+		return name == strings.TrimSuffix(whole, `"`)
+	}
 	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 }
 
@@ -145,8 +150,11 @@ func (c recordPages) spent(ctx context.Context, p *person, q spendQuery, atMost 
 		if read++; clientcalls.IsApproval(info) || !matches(cmp.Or(info.Owner, unowned), s.query.who) {
 			continue
 		}
-		s.conversations++
-		s.err = cmp.Or(s.err, c.add(ctx, s, info))
+		isIn, err := c.add(ctx, s, info)
+		s.err = cmp.Or(s.err, err)
+		if isIn {
+			s.conversations++
+		}
 	}
 	return s
 }
@@ -158,34 +166,33 @@ type exchange struct {
 	tools   []string
 }
 
-// add adds up the exchanges of a conversation.
-func (c recordPages) add(ctx context.Context, s *spending, info history.Info) error {
+// add adds up the exchanges of a conversation, and reports whether the query matches any.
+func (c recordPages) add(ctx context.Context, s *spending, info history.Info) (isIn bool, err error) {
 	one := exchange{}
 	// A fork has the canisters of its parent, which spent them.
 	for next, err := range c.console.Store.Read(ctx, info.ID, info.ParentLength) {
 		if err != nil {
-			return err
+			return isIn, err
 		}
 		switch e := next.(type) {
 		case canister.Assistant:
-			c.book(s, info.Owner, &one)
+			isIn = c.book(s, info.Owner, &one) || isIn
 			one = exchange{message: e, at: e.Time}
 		case canister.Invocation:
 			one.at = cmp.Or(one.at, e.Time)
 			one.tools = append(one.tools, e.Name)
 		}
 	}
-	c.book(s, info.Owner, &one)
-	return nil
+	return c.book(s, info.Owner, &one) || isIn, nil
 }
 
 // book adds an exchange to the sums if the query matches it: with a tool, an exchange that called
-// the tool.
-func (c recordPages) book(s *spending, owner string, one *exchange) {
+// the tool. It reports whether there was something to add.
+func (c recordPages) book(s *spending, owner string, one *exchange) bool {
 	q, name := &s.query, cmp.Or(one.message.Model, "unknown")
 	tools := slices.DeleteFunc(one.tools, func(tool string) bool { return !matches(tool, q.tool) })
 	if one.at.Before(q.from) || !one.at.Before(q.to.AddDate(0, 0, 1)) || !matches(name, q.model) || q.tool != "" && len(tools) == 0 {
-		return
+		return false
 	}
 	to := account{day: one.at.UTC().Format(time.DateOnly), owner: owner, model: name}
 	if one.message.ID != "" {
@@ -199,6 +206,7 @@ func (c recordPages) book(s *spending, owner string, one *exchange) {
 	for _, to.tool = range tools {
 		s.add(to, amount{calls: 1})
 	}
+	return one.message.ID != "" || len(tools) > 0
 }
 
 // total is a row of a table of spending.
@@ -260,6 +268,9 @@ func (c recordPages) spendForm(p *person, q spendQuery) part {
 		el("button", text("Filter")))
 }
 
+// whole returns the filter that only one name matches.
+func whole(name string) string { return `"` + name + `"` }
+
 func (c recordPages) spendTables(p *person, s *spending) part {
 	q, what := s.query, "Tokens"
 	if c.console.isPriced() {
@@ -275,18 +286,18 @@ func (c recordPages) spendTables(p *person, s *spending) part {
 	}
 	plain := func(name string) part { return text(name) }
 	return group(
-		el("p", text(fmt.Sprintf("%s of %s, in %d conversations. ", what, counted(len(days), "day"), s.conversations)),
+		el("p", text(fmt.Sprintf("%s of %s, in %s. ", what, counted(len(days), "day"), counted(s.conversations, "conversation"))),
 			el("a", href(q.address("/spend.csv")), text("Export as CSV")), text(" · "), el("a", href(q.address("/spend.json")), text("Export as JSON"))),
 		when(q.tool != "", el("p", class("faint"), text("Only exchanges that called the tool count."))),
 		when(!s.cut.IsZero(), el("p", class("notice"), text("There are too many conversations to read at once. The sums have those that changed after "), moment(s.cut), text("."))),
 		when(s.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(s.err)))),
 		el("section", el("h2", text("By day")), chart(days), details(false, text("As a table"), c.sums("Day", days, plain))),
 		when(p.Role.May(Audit), el("section", el("h2", text("By identity")),
-			c.sums("Owner", s.by(func(of account) string { return cmp.Or(of.owner, unowned) }), narrowed(func(q *spendQuery, name string) { q.who = name })))),
+			c.sums("Owner", s.by(func(of account) string { return cmp.Or(of.owner, unowned) }), narrowed(func(q *spendQuery, name string) { q.who = whole(name) })))),
 		el("section", el("h2", text("By model")),
-			c.sums("Model", s.by(func(of account) string { return of.model }), narrowed(func(q *spendQuery, name string) { q.model = name }))),
+			c.sums("Model", s.by(func(of account) string { return of.model }), narrowed(func(q *spendQuery, name string) { q.model = whole(name) }))),
 		el("section", el("h2", text("By tool")),
-			c.sums("Tool", s.by(func(of account) string { return of.tool }), narrowed(func(q *spendQuery, name string) { q.tool = name }))))
+			c.sums("Tool", s.by(func(of account) string { return of.tool }), narrowed(func(q *spendQuery, name string) { q.tool = whole(name) }))))
 }
 
 // sums returns a table of sums. shown returns the first cell of a row.

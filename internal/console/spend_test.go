@@ -3,9 +3,11 @@
 package console_test
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"strings"
@@ -54,6 +56,8 @@ func TestSpend(t *testing.T) {
 		"?from=2026-03-31":               "4000010 4.00 1",
 		"?to=2026-03-01":                 "8000010 0.00 0",
 		"?who=ADA":                       "3000020 5.00 2",
+		`?who="owner-ada"`:               "3000020 5.00 2",
+		`?who="owner-"`:                  "0 0.00 0",
 		"?from=2026-03-01&who=without":   "8000010 0.00 0",
 		"?model=SMALL":                   "5000020 5.00 3",
 		"?model=small&who=ben":           "4000010 4.00 1",
@@ -73,7 +77,7 @@ func TestSpend(t *testing.T) {
 		}
 	}
 	page := ops.Get("/spend?model=small").Text
-	for _, want := range []string{`<a href="/console/spend?from=2026-03-02&amp;model=small&amp;to=2026-03-31&amp;who=owner-ben">owner-ben</a>`, "4.00 EUR", "5.00 EUR",
+	for _, want := range []string{`<a href="/console/spend?from=2026-03-02&amp;model=small&amp;to=2026-03-31&amp;who=%22owner-ben%22">owner-ben</a>`, "4.00 EUR", "5.00 EUR", "in 2 conversations.",
 		"2026-03-31: 4000010 tokens", `href="/console/spend.csv?from=2026-03-02&amp;model=small&amp;to=2026-03-31"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s:\n%s", want, page)
@@ -87,6 +91,52 @@ func TestSpend(t *testing.T) {
 		if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail), `"tool":"export_spend","arguments":`+want) {
 			t.Errorf("%v; the audit lacks the export %s:\n%s", err, want, trail)
 		}
+	}
+}
+
+// listing is a store whose lists wait.
+type listing struct {
+	history.Store
+	begun, end chan struct{}
+}
+
+func (l *listing) List(ctx context.Context, f history.Filter) iter.Seq2[history.Info, error] {
+	if f.Since.IsZero() { // not for spending
+		return l.Store.List(ctx, f)
+	}
+	l.begun <- struct{}{}
+	<-l.end
+	return l.Store.List(ctx, f)
+}
+
+// A person has two exports at once, and another person has their own.
+func TestManyExports(t *testing.T) {
+	store := &listing{history.NewMemory(), make(chan struct{}), make(chan struct{})}
+	s := consolestage.Start(t, consolestage.Options{Store: store, Now: func() time.Time { return march }})
+	ops, other := s.Login(t, consolestage.Ops), s.Login(t, consolestage.Aud)
+	status := make(chan string)
+	export := func(p *consolestage.Person, path string) {
+		reply := p.Open(http.MethodGet, path, nil)
+		_ = reply.Body.Close()
+		status <- reply.Status
+	}
+	for _, p := range []*consolestage.Person{ops, ops, other} {
+		go export(p, "/spend.csv")
+		<-store.begun
+	}
+	for _, path := range []string{"/spend.json", "/audit.jsonl"} {
+		if reply := ops.Get(path); reply.StatusCode != http.StatusTooManyRequests || !strings.Contains(reply.Text, "2 exports") {
+			t.Errorf("%s: %s\n%s", path, reply.Status, reply.Text)
+		}
+	}
+	close(store.end)
+	for range 3 {
+		if got := <-status; got != "200 OK" {
+			t.Errorf("an export: %s", got)
+		}
+	}
+	if reply := ops.Get("/audit.jsonl"); reply.StatusCode != http.StatusOK {
+		t.Errorf("afterwards: %s", reply.Status)
 	}
 }
 

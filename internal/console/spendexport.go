@@ -57,6 +57,20 @@ func (c recordPages) shown(name string) string {
 	return display.Text(strings.ToValidUTF8(c.console.Redact(name), "\uFFFD"))
 }
 
+// maxExports is how many exports of one person may be prepared at once.
+const maxExports = 2
+
+// openExport counts an export of a person until the caller calls end, or writes why there are too
+// many.
+func (c recordPages) openExport(w http.ResponseWriter, r *http.Request, p *person) (end func(), ok bool) {
+	end, ok = c.console.exports.Open(cmp.Or(p.Identity, p.Name))
+	if !ok {
+		w.Header().Set("Retry-After", "1")
+		c.console.refuse(w, r, http.StatusTooManyRequests, fmt.Sprintf("%d exports of yours are being prepared, which is the limit. Wait for one of them.", maxExports))
+	}
+	return end, ok
+}
+
 // export returns the rows for a request, or writes why there are none: an export is complete.
 func (c recordPages) export(w http.ResponseWriter, r *http.Request, p *person, kind string) (rows []spendRow, ok bool) {
 	q := c.spendQueryOf(r.URL.Query())
@@ -64,6 +78,11 @@ func (c recordPages) export(w http.ResponseWriter, r *http.Request, p *person, k
 		c.console.refuse(w, r, http.StatusBadRequest, q.wrong)
 		return nil, false
 	}
+	end, ok := c.openExport(w, r, p)
+	if !ok {
+		return nil, false
+	}
+	defer end()
 	s := c.spent(r.Context(), p, q, exportTime, 0)
 	err := s.err
 	if err == nil && !s.cut.IsZero() {
