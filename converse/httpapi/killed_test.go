@@ -16,35 +16,56 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
-// killedStore is the variable with the path of the store of a process that is going to be killed.
+// killedStore is the variable with the store of a process that is going to be killed: the path of a
+// SQLite file, or the address of PostgreSQL.
 const killedStore = "CONSORT_TEST_KILLED_STORE"
 
 // TestKilledBetweenCallAndResult: a process that has passed a call on to the client is killed, and
-// another one with the same SQLite file takes the result. The server's call is made once.
+// another one with the same store takes the result. The server's call is made once.
 func TestKilledBetweenCallAndResult(t *testing.T) {
-	path := os.Getenv(killedStore)
-	isVictim := path != ""
-	if !isVictim {
-		path = filepath.Join(t.TempDir(), "history.db")
-	}
-	var first answer
-	if !isVictim {
-		first = askVictim(t, path)
-	}
-	store, err := sqlite.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	s := serveStore(t, store, nil, uses, nil, nil)
-	if isVictim {
+	if address := os.Getenv(killedStore); address != "" {
+		s := serveStore(t, openKilled(t, address), nil, uses, nil, nil)
 		fmt.Println("serving at", s.server.URL)
 		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 		return
 	}
+	for name, address := range map[string]func(*testing.T) string{
+		"SQLite":     func(t *testing.T) string { return filepath.Join(t.TempDir(), "history.db") },
+		"PostgreSQL": func(t *testing.T) string { return pgtest.DSN(t) },
+	} {
+		t.Run(name, func(t *testing.T) { killedBetween(t, address(t)) })
+	}
+}
+
+// openKilled opens the store that two processes share.
+func openKilled(t *testing.T, address string) history.Store {
+	t.Helper()
+	var store interface {
+		history.Store
+		Close() error
+	}
+	var err error
+	if filepath.IsAbs(address) {
+		store, err = sqlite.Open(address, nil)
+	} else {
+		store, err = postgres.Open(t.Context(), address, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+func killedBetween(t *testing.T, address string) {
+	first := askVictim(t, address)
+	s := serveStore(t, openKilled(t, address), nil, uses, nil, nil)
 	message, ids := chatCalls(t, first)
 	id := first.header.Get("Consort-Conversation")
 	body := object{"messages": []object{user("use local__do pick"), message, toolMessage(ids["pick"], "picked")}}

@@ -4,7 +4,8 @@ package httpapi_test
 
 import (
 	"context"
-	"iter"
+	"encoding/json"
+		"iter"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -30,7 +31,7 @@ func TestListWhileTheFirstBegins(t *testing.T) {
 	store := &begins{Store: history.NewMemory()}
 	store.lists.Store(1)
 	s := serveStore(t, store, nil, uses, nil, nil)
-	s.want(http.StatusCreated, "POST", "/api/conversations", map[string]any{"message": "hello"})
+	id := s.create("hello")
 	store.lists.Store(0)
 	request, _ := http.NewRequestWithContext(t.Context(), "GET", s.server.URL+"/api/conversations", nil)
 	request.Header.Set(who, "ann")
@@ -38,5 +39,15 @@ func TestListWhileTheFirstBegins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response.Body.Close()
+	defer response.Body.Close()
+	var form struct {
+		Conversations []struct{ ID string }
+		Next          string
+	}
+	if err := json.NewDecoder(response.Body).Decode(&form); err != nil || response.StatusCode != http.StatusOK || form.Next != "" {
+		t.Fatalf("%s, %v: %+v", response.Status, err, form)
+	}
+	if len(form.Conversations) != 1 || form.Conversations[0].ID != id {
+		t.Errorf("the list is %+v, want %s", form, id)
+	}
 }

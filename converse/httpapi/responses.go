@@ -146,7 +146,7 @@ func (q *responseRequest) readItem(item *said, at string, isLast, isNew bool, al
 	return unsupported(at+".type", "Send messages, mcp_approval_responses and function_call_outputs; previous_response_id stands for everything earlier.")
 }
 
-// readMessage reads a message: of the user, or an earlier one.
+// readMessage reads a message of the user, or an earlier one.
 func (q *responseRequest) readMessage(item *said, at string, isLast, isNew bool, all *past) error {
 	item.ToolCalls, item.ToolCallID = nil, ""
 	c, err := item.canister(at)
