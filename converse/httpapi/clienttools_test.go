@@ -328,7 +328,8 @@ func TestRepeatedResultAndMessage(t *testing.T) {
 	}
 	second := send(first["id"], result, user("more"))
 	again := send(first["id"], result, user("more"))
-	if got := output(again); again["id"] != second["id"] || !slices.Equal(got, output(second)) || got[0] != "message You said: more local__do" {
+	got := output(again)
+	if again["id"] != second["id"] || !slices.Equal(got, output(second)) || got[0] != "message You said: more local__do" {
 		t.Errorf("got %v, and then %v", second, again)
 	}
 	third := send(second["id"], result, user("more")) // the same words as a new message

@@ -5,7 +5,7 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
-		"iter"
+	"iter"
 	"net/http"
 	"sync/atomic"
 	"testing"

@@ -63,7 +63,8 @@ func TestMessageWhileTheCallIsAnswered(t *testing.T) {
 	other := *s
 	other.server = httptest.NewServer(httpapi.New(feed, nil))
 	t.Cleanup(func() { feed.Close(); other.server.Close() })
-	first := other.want(http.StatusOK, "POST", "/v1/chat/completions", object{"messages": []object{user("use pick")}, "tools": chatTools("pick")})
+	asked := object{"messages": []object{user("use pick")}, "tools": chatTools("pick")}
+	first := other.want(http.StatusOK, "POST", "/v1/chat/completions", asked)
 	message, _ := chatCalls(t, first)
 	id := first.header.Get("Consort-Conversation")
 	e.answer = func() {
@@ -77,7 +78,8 @@ func TestMessageWhileTheCallIsAnswered(t *testing.T) {
 	messages := []object{user("use pick"), message, user("more")}
 	next := other.want(http.StatusOK, "POST", "/v1/chat/completions", object{"messages": messages})
 	said := ofKind[canister.Assistant](s, id)
-	if e.cancels.Load() != 0 || len(said) != 3 || canister.TextOf(said[1].Content) != "picked" || chatText(next) != "You said: more local__do" {
+	if e.cancels.Load() != 0 || len(said) != 3 ||
+		canister.TextOf(said[1].Content) != "picked" || chatText(next) != "You said: more local__do" {
 		t.Errorf("%d cancels, %d canisters", e.cancels.Load(), len(s.wholeLog(id)))
 	}
 }

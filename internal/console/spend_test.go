@@ -77,8 +77,8 @@ func TestSpend(t *testing.T) {
 		}
 	}
 	page := ops.Get("/spend?model=small").Text
-	for _, want := range []string{`<a href="/console/spend?from=2026-03-02&amp;model=small&amp;to=2026-03-31&amp;who=%22owner-ben%22">owner-ben</a>`, "4.00 EUR", "5.00 EUR", "in 2 conversations.",
-		"2026-03-31: 4000010 tokens", `href="/console/spend.csv?from=2026-03-02&amp;model=small&amp;to=2026-03-31"`} {
+	for _, want := range []string{`<a href="/console/spend?from=2026-03-02&amp;model=small&amp;to=2026-03-31&amp;who=%22owner-ben%22">owner-ben</a>`,
+		"4.00 EUR", "5.00 EUR", "in 2 conversations.", "2026-03-31: 4000010 tokens", `href="/console/spend.csv?from=2026-03-02&amp;model=small&amp;to=2026-03-31"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s:\n%s", want, page)
 		}
