@@ -19,6 +19,7 @@ type IDs struct {
 
 	mu    sync.Mutex
 	given []givenID
+	first [4]givenID // room for those of most replies
 }
 
 type givenID struct {
@@ -27,7 +28,11 @@ type givenID struct {
 }
 
 // NewIDs returns the record for one reply, of identities that newID makes.
-func NewIDs(newID func() string) *IDs { return &IDs{newID: newID, given: make([]givenID, 0, 4)} }
+func NewIDs(newID func() string) *IDs {
+	i := &IDs{newID: newID}
+	i.given = i.first[:0]
+	return i
+}
 
 // Next returns a new identity. It panics with a [*foreign.Misuse] if newID returned it
 // before.

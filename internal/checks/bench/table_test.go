@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,10 @@ import (
 
 // tableRounds is the variable with the number of rounds of TestTable.
 const tableRounds = "CONSORT_BENCH_TABLE"
+
+// tableProfiles is the variable with the folder for the CPU profiles of Consort's side, a file
+// for each work; the last round's stay. If it is not set, none are made.
+const tableProfiles = "CONSORT_BENCH_PROFILES"
 
 // rows are the rows of the table: a figure of a work.
 var rows = []struct{ title, work, unit string }{
@@ -103,6 +108,9 @@ func tableRow(title, unit string, of func(side string) []figures) string {
 func measure(t *testing.T, work, side, url string) figures {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestWork$", "-test.v")
+	if folder := os.Getenv(tableProfiles); folder != "" && side == "consort" {
+		cmd.Args = append(cmd.Args, "-test.cpuprofile", filepath.Join(folder, work+".prof"))
+	}
 	cmd.Env = append(os.Environ(), workRow+"="+work, workSide+"="+side, workURL+"="+url)
 	out, err := cmd.CombinedOutput()
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
