@@ -75,7 +75,7 @@ func (r *realRoster) catalog(t *testing.T) *ensemble.Catalog {
 // server-everything adds some just after it was connected to.
 func (r *realRoster) offers(t *testing.T, want ...string) *ensemble.Catalog {
 	t.Helper()
-	slices.Sort(want)
+	want = slices.Sorted(slices.Values(want)) // the callers share it
 	var got []string
 	var catalog *ensemble.Catalog
 	if !comesTrue(func() bool {
