@@ -56,6 +56,7 @@ func ownLimits(t *testing.T) []string {
 
 // A server that reaches a limit is lost, and the error says how it ended.
 func TestLimitsEnd(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		limits Limits
 		script string
@@ -69,6 +70,7 @@ func TestLimitsEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p, conn := launch(t, limited(test.limits, test.script))
 			_, err := roundTrip(t, conn, 1, "ping", nil)
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {

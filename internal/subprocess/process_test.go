@@ -48,6 +48,7 @@ func TestCloseByStdin(t *testing.T) {
 
 // Each step of closing is reached, by the group and not just its leader.
 func TestCloseSteps(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]syscall.Signal{
 		"deaf":     syscall.SIGTERM,
 		"stubborn": syscall.SIGKILL,
@@ -72,6 +73,7 @@ func TestCloseSteps(t *testing.T) {
 
 // A context that has ended, or ends, cuts the grace periods short.
 func TestCloseWithoutPatience(t *testing.T) {
+	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, stop := range map[string]func(*Process){
@@ -122,8 +124,10 @@ func TestCloseManyTimesAtOnce(t *testing.T) {
 
 // Children of the server go, too: when it obeys, and when it is killed first.
 func TestGrandchildren(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"close", "leader killed", "leader exits"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			said := make(chan int, 1)
 			c := helperCommand("parent")
 			c.Grace = 300 * time.Millisecond
@@ -163,6 +167,7 @@ func TestGrandchildren(t *testing.T) {
 // A child that left the group escapes, and holds the pipes; neither the loss
 // nor closing waits for it.
 func TestEscapedGrandchild(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
@@ -329,6 +334,7 @@ func TestHalfMessage(t *testing.T) {
 
 // A server that closes stdout and lives on is of no more use, and is ended.
 func TestClosedStdout(t *testing.T) {
+	t.Parallel()
 	c := helperCommand("close-stdout")
 	c.Grace = 100 * time.Millisecond
 	p, conn := launch(t, c)
@@ -345,6 +351,7 @@ func TestClosedStdout(t *testing.T) {
 // message that did not begin to leave leaves the connection as it is; half a
 // message ends it.
 func TestBlockedStdin(t *testing.T) {
+	t.Parallel()
 	c := helperCommand("going-deaf")
 	c.Grace = 100 * time.Millisecond
 	p, conn := launch(t, c)
