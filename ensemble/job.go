@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/stack"
 )
 
 // grace is how long a function may take to return after its context has ended, before
@@ -137,7 +136,6 @@ func run[T any](ctx context.Context, j *job, f func(context.Context) (T, error))
 	outcome.err = errExited // unless f returns or panics
 	go func() {
 		defer j.finish()
-		stack.Grow()
 		outcome.value, outcome.err = guard(j.session.ensemble.log, func() (T, error) { return f(ctx) })
 		j.answered = outcome.err == nil
 	}()
