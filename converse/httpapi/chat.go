@@ -250,7 +250,7 @@ func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *start) (bool
 	return true, err
 }
 
-// tagged returns the conversation with a tag, if it ends with an answer or a wait.
+// tagged returns the owner's conversation with a tag.
 func (o openAI) tagged(ctx context.Context, owner, tag string) (history.Info, bool) {
 	for found, err := range o.h.store.List(ctx, history.Filter{Owner: owner, Tags: []string{tag}, Limit: 1}) {
 		return found, err == nil && found.Owner == owner
@@ -258,7 +258,7 @@ func (o openAI) tagged(ctx context.Context, owner, tag string) (history.Info, bo
 	return history.Info{}, false
 }
 
-// claim reports whether no other request continues a chat.
+// claim marks a chat as continued by a request, and reports whether it was free.
 func (o openAI) claim(tag string) bool {
 	o.h.mu.Lock()
 	defer o.h.mu.Unlock()
@@ -309,7 +309,7 @@ func spoken(conversation string, open []openWait, text string) ([]canister.Answe
 			verdict = refusals[wait.For]
 		}
 		if verdict == "" {
-			return nil, failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer, and the message is none.",
+			return nil, failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer, and this message is not one.",
 				"Send the message /allow or /deny REASON, or POST /api/conversations/"+conversation+"/waits/"+wait.ID+".")
 		}
 		all = append(all, canister.Answer{Wait: wait.ID, Verdict: verdict, Reason: strings.TrimSpace(reason)})

@@ -97,7 +97,7 @@ func clientCalls(open []openWait) (calls, others []openWait) {
 	return calls, others
 }
 
-// given are the answers that results are, to the waits of a turn.
+// given are the answers to waits of a turn that the results of a request are made into.
 type given struct {
 	answers     []canister.Answer
 	invocations map[string]bool // with a result of this client
@@ -105,7 +105,7 @@ type given struct {
 	unknown     []returned      // results of calls that are not the client's
 }
 
-// given returns the answers that results are. The turn is the last one of a conversation, and id
+// given makes results into answers to waits. The turn is the last one of a conversation, and id
 // returns the ID that the client has for an invocation. A result that the log has already is not
 // answered again, so that a request can be repeated.
 func (h *handler) given(conversation string, turn []canister.Canister, all []returned, id func(invocation string) string) (g given, err error) {
@@ -166,8 +166,8 @@ func (r *returned) answer(wait canister.Wait) (canister.Answer, error) {
 	return answer, nil
 }
 
-// partKey is the member of an answer's metadata that has the number of canisters before the part
-// of the turn that it began, so that the answers of one request belong to one response.
+// partKey is a member of the metadata of answers: the position at which a response begins.
+// Answers with the same position belong to one response.
 const partKey = "io.github.consort-go/part"
 
 // goOn answers waits of a conversation and returns the turn that goes on. If the request is
@@ -244,7 +244,8 @@ func noCall(at string) error {
 	return invalid(at, "No call of a tool of yours with this ID waits for a result.", "Send the results of the calls in the last answer, or a message.")
 }
 
-// say sends a message. Calls of the client that still wait end: it has gone on without them.
+// say sends a message. It ends calls that still wait for a result of the client, which has gone
+// on without them.
 func (h *handler) say(ctx context.Context, id string, user canister.User) error {
 	for tries := 0; ; tries++ {
 		err := h.post(ctx, id, user)

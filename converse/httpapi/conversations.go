@@ -104,13 +104,13 @@ func contents(list json.RawMessage) ([]canister.Content, error) {
 	return all, nil
 }
 
-// derived returns an identity that depends on the parts alone.
+// derived returns an ID that depends on the parts alone.
 func derived(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:26]
 }
 
-// newID returns an identity that cannot be guessed.
+// newID returns an ID that cannot be guessed.
 func newID() string { return rand.Text() }
 
 // maxKey bounds the header Idempotency-Key, in bytes.
@@ -179,8 +179,9 @@ type beginning struct {
 	message          canister.User
 }
 
-// begin creates a conversation, and sets its owner before any work on it starts. If it
-// exists already, because the request is repeated, it is only checked again.
+// begin creates a conversation, and sets its owner before any work on it starts. If the
+// request is repeated, the description is set again and the engine is notified again, but the
+// message is not stored twice.
 func (h *handler) begin(ctx context.Context, b beginning) error {
 	now := time.Now()
 	if len(b.earlier) > 0 {

@@ -19,7 +19,7 @@ import (
 //
 // Its text is the id of a server-sent event: "12" is the canister at position 12,
 // "12.3.7" the delta 7 of attempt 3 after that canister, and a suffix after "-" means
-// that the end of the work was reported there.
+// that the end of the turn was reported there.
 type Cursor struct {
 	// Position is the number of canisters of the log that the reader has seen.
 	Position int
@@ -74,7 +74,7 @@ func ParseCursor(text string) (Cursor, error) {
 // maxPosition bounds the numbers of a cursor, so that they fit an int everywhere.
 const maxPosition = 1<<31 - 1
 
-// reported is the ended of an end without an error: there is one at each position.
+// reported names the end of a turn without an error, of which a position has one at most.
 const reported = "end"
 
 func isEndName(text string) bool {

@@ -144,8 +144,8 @@ func writeJSON(w http.ResponseWriter, status int, form any) {
 // around it. A client sees the text of an [invoker.Failure], but no other text.
 func WriteError(w http.ResponseWriter, err error) { writeError(w, err) }
 
-// ErrorBody returns the JSON of an error with a status, for a handler around the one of this
-// package that refuses requests with texts.
+// ErrorBody returns the JSON of an error with a status, for middleware that refuses
+// requests with its own texts.
 func ErrorBody(status int, text string) []byte {
 	code, advice := "refused", "Ask the operator of the server."
 	switch status {

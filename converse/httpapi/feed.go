@@ -71,7 +71,7 @@ type Event struct {
 // reader that is slow gets fewer deltas, and a reader that comes in the middle of a
 // message the deltas that the feed still has: [engine.Delta].Index shows the gap.
 //
-// The loop continues until ctx ends, whose error is then the last pair, until the feed
+// The loop continues until ctx ends, and the last pair then has its error; until the feed
 // or the engine is closed (engine.ErrClosed), or until the caller leaves it. If the
 // conversation does not exist or was deleted, or has no such position, the error has
 // history.ErrNotFound in its chain.

@@ -28,8 +28,8 @@ import (
 
 // Options configure [New]. Nil, and the zero value of a field, mean the documented default.
 type Options struct {
-	// Open creates a conversation, as the engine's function does, so that its instructions
-	// come first. Nil adds no instructions.
+	// Open creates a conversation with its instructions. It is the function with which the
+	// engine was made, such as by engine.NewLocal. Nil adds no instructions.
 	Open converse.OpenFunc
 	// Owner returns the owner of the caller's conversations, given the context of a
 	// request. It becomes [history.Info].Owner. Nil means one owner, with an empty name,
@@ -60,9 +60,9 @@ type Options struct {
 	MaxStreams int
 	// Heartbeat is how often a silent stream sends a comment; default 15 s.
 	Heartbeat time.Duration
-	// Ending ends when the process shuts down: the turns of clients whose requests end then
-	// are left for the next process. Otherwise the turn of a request to the
-	// OpenAI-compatible API or AG-UI is cancelled if its client leaves. Nil never ends.
+	// Ending is cancelled when the process begins to shut down. The turns of requests that
+	// end after that are left for the next process. Otherwise the turn of a request to the
+	// OpenAI-compatible API or AG-UI is cancelled if its client leaves. Nil is never cancelled.
 	Ending context.Context
 	// Logger receives the errors that clients do not see; nil discards them.
 	Logger *zap.Logger

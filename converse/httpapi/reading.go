@@ -82,7 +82,7 @@ func readPlace(text string) (at listpage.Place, err error) {
 		at.Changed, err = time.Parse(time.RFC3339Nano, changed)
 	}
 	if err != nil || !hasID {
-		return at, invalid("after", "It is not the next of a list.", "Send the next of the page before, or leave it out.")
+		return at, invalid("after", "It is not a value of the member next of a list.", "Send that of the previous page, or leave it out.")
 	}
 	return at, nil
 }

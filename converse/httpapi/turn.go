@@ -24,13 +24,13 @@ type turn struct {
 	h            *handler
 	conversation string
 	id           string // of the message that the turn began with
-	after        int    // number of canisters before the part that the request follows
+	after        int    // position in the log at which the part that the request follows begins
 
-	earlier   []canister.Canister // of the turn, before them
-	canisters []canister.Canister // that were added after them
+	earlier   []canister.Canister // of the turn, before that position
+	canisters []canister.Canister // of the turn, after it
 	attempt   int64
 	sent      bool            // this request has put its message or answer into the log
-	isOver    bool            // it is over, or waits, and all of it was passed on
+	isOver    bool            // the client has received the turn up to its end or its next wait
 	repeated  bool            // the log had the message of the request already
 	returned  map[string]bool // invocations whose results the request brought
 }
@@ -132,8 +132,7 @@ func (t *turn) end(e engine.Ended) (isOver bool, err error) {
 	return true, nil
 }
 
-// waits returns the open waits of the turn that a person can end. The canisters before the
-// answer that the turn follows are not needed: waits of calls before it come again with them.
+// waits returns the open waits of the conversation that an answer can end: all but timers.
 func (t *turn) waits() []openWait {
 	_, open, err := t.h.state(context.Background(), t.conversation)
 	if err != nil {
@@ -151,8 +150,8 @@ func (t *turn) isPassed(invocation string) bool {
 	return slices.ContainsFunc(t.canisters, is) || slices.ContainsFunc(t.earlier, is)
 }
 
-// abandon cancels the turn if its client has gone and the server has not: then the next
-// process continues it.
+// abandon cancels the turn if its client has gone. It does not if the process shuts down: then
+// the next process continues the turn.
 func (t *turn) abandon(ctx context.Context) {
 	if ctx.Err() == nil || !t.sent || t.isOver || t.h.Ending != nil && t.h.Ending.Err() != nil || t.h.feed.life.Err() != nil {
 		return

@@ -35,7 +35,7 @@ type Role uint8
 // The roles.
 const (
 	Nothing Role = 0                  // has no access
-	Read    Role = 1                  // sees the own conversations
+	Read    Role = 1                  // sees the person's own conversations
 	Answer  Role = Read | 2           // sends messages, answers waits, cancels and forks in them, calls tools
 	Audit   Role = Read | 4           // sees everything, and changes nothing
 	Operate Role = Answer | Audit | 8 // sees and changes everything
@@ -52,7 +52,7 @@ type Caller struct {
 	Name  string // for the audit, and as the author of answers
 	Owner string // of the person's conversations, as the store names it
 	Role  Role
-	// Identity is that of the person as a client: whose calls are the own ones.
+	// Identity is the person's name as a client, which tells the person's own calls.
 	Identity string
 }
 
@@ -80,8 +80,8 @@ type Options struct {
 	// Roster has the ensembles, and Select the part that a caller may use; nil means all.
 	Roster *ensemble.Roster
 	Select func(context.Context) *ensemble.Selection
-	// Trust returns a context with the trusted values of the person that it is of, for resources and
-	// prompts; nil means that it has them.
+	// Trust adds the trusted values of the person to the context of a request, for resources and
+	// prompts. Nil means that the context has them already.
 	Trust func(context.Context) context.Context
 	// Call calls a tool for a caller, by the rules for clients.
 	Call func(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (invoker.Output, error)
@@ -91,8 +91,9 @@ type Options struct {
 	// Pins returns the files of pinned tools.
 	Pins func() []*pins.File
 	// Login returns whose login an ensemble has, and OpenLogin begins one for the person of a
-	// request: it returns the path of the page where it goes on. That page calls may, whose
-	// error says that the person may not log in any more. Both may be nil. LoginCommand returns
+	// request: it returns the path of the page where it continues. Before that page continues
+	// it calls the function may, which returns an error if the person may no longer log in.
+	// Both may be nil. LoginCommand returns
 	// the command that logs the program in at an ensemble.
 	Login        func(ensemble string) loginpages.Kind
 	OpenLogin    func(w http.ResponseWriter, r *http.Request, ensemble string, may func() error) (path string, err error)
@@ -112,8 +113,8 @@ type Options struct {
 	Audit   *audit.Trail
 	Records func() string
 
-	// Patience bounds each part of a page that reads conversations, such as a search. The default is
-	// less than half a second for most; the sums of the spending may take 3 s.
+	// Patience bounds each part of a page that reads conversations. The default is 0.06 to 0.4 s
+	// for searches, 1 s for what is not finished, 3 s for spending, and 1 min for its export.
 	Patience time.Duration
 
 	Redact func(string) string
@@ -312,7 +313,8 @@ func (c *Console) waitsFor(ctx context.Context, p *person, info history.Info) bo
 	return p.canBeNamed() && clientcalls.IsApproval(info) && c.readEnd(ctx, &one) == nil && p.isNamed(&one)
 }
 
-// cost returns the cost of an exchange, if the model has a price.
+// cost returns the cost of an exchange, if its model has a price. If the configuration has only
+// one price, it is that of all models.
 func (c *Console) cost(a canister.Assistant) (budget.Money, bool) {
 	policy := c.policy()
 	if policy == nil || a.Usage == nil {

@@ -105,7 +105,7 @@ func (c conversationPages) facts(p *person, info history.Info, shown window) par
 	}
 	traces := c.console.traceLink(info, "", "traces")
 	return el("dl", class("facts"),
-		el("dt", text("Identity")), el("dd", el("code", text(info.ID))),
+		el("dt", text("ID")), el("dd", el("code", text(info.ID))),
 		when(info.Owner != "" && p.Role.May(Audit), el("dt", text("Owner")), el("dd", ownerLink(info.Owner))),
 		el("dt", text("Created")), el("dd", moment(info.Created)),
 		el("dt", text("Changed")), el("dd", moment(info.Changed)),

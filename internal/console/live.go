@@ -63,11 +63,11 @@ type stream struct {
 	person   *person
 	info     history.Info
 	position int
-	// turn are the canisters since the latest message of the model, and sent their entries
-	// that the reader has.
-	turn  []canister.Canister
-	model string // of the messages before them
-	sent  map[string][]byte
+	// recent are the canisters since the latest message of the model or of a person, and sent
+	// their entries that the reader has.
+	recent []canister.Canister
+	model  string // of the messages before them
+	sent   map[string][]byte
 
 	mu      sync.Mutex // guards the response
 	w       http.ResponseWriter
@@ -89,17 +89,18 @@ func (s *stream) preload(ctx context.Context) error {
 	return nil
 }
 
-// hold adds a canister to the turn; a message of the model begins it anew.
+// hold adds a canister to the recent ones, which begin anew with a message of the model or of a
+// person.
 func (s *stream) hold(one canister.Canister) {
 	if kind := one.Kind(); kind == canister.KindAssistant || kind == canister.KindUser {
-		for _, before := range s.turn {
+		for _, before := range s.recent {
 			if a, ok := before.(canister.Assistant); ok {
 				s.model = cmp.Or(a.Model, s.model)
 			}
 		}
-		s.turn, s.sent = nil, map[string][]byte{}
+		s.recent, s.sent = nil, map[string][]byte{}
 	}
-	s.turn = append(s.turn, one)
+	s.recent = append(s.recent, one)
 }
 
 // run sends events until ctx ends or the reader leaves.

@@ -64,9 +64,9 @@ func (r *renderings) get(key renderingKey, render func() []liveEntry) []liveEntr
 // rendered returns the entries of the turn of a stream.
 func (s *stream) rendered() []liveEntry {
 	c := s.pages.console
-	key := renderingKey{conversation: s.info.ID, last: s.turn[len(s.turn)-1].Header().ID, model: s.model, position: s.position,
-		canisters: len(s.turn), role: s.person.Role, period: c.Now().Unix() / renderedLife}
-	turn, info, pages := slices.Clone(s.turn), s.info, s.pages
+	key := renderingKey{conversation: s.info.ID, last: s.recent[len(s.recent)-1].Header().ID, model: s.model, position: s.position,
+		canisters: len(s.recent), role: s.person.Role, period: c.Now().Unix() / renderedLife}
+	turn, info, pages := slices.Clone(s.recent), s.info, s.pages
 	return c.renderings.get(key, func() []liveEntry {
 		anyone := &person{Caller: Caller{Role: key.role}, session: &session{form: c.renderings.form}}
 		all := entries(key.position-key.canisters, turn)

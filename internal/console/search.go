@@ -185,7 +185,7 @@ func (s *search) next(ctx context.Context) []history.Info {
 	return list
 }
 
-// move moves behind the conversations that were read.
+// move sets the place where the next read begins: after the conversations that were read.
 func (s *search) move(list []history.Info, isLast bool, err error) {
 	if err != nil {
 		s.err = err
@@ -195,8 +195,8 @@ func (s *search) move(list []history.Info, isLast bool, err error) {
 	}
 }
 
-// having returns those conversations of a batch that have the words. Others can have
-// changed at the same time as the first or the last one.
+// having returns those conversations of a batch that have the words. The times of the batch can
+// also match conversations outside of it, which are left out.
 func (s *search) having(ctx context.Context, batch []history.Info) (list []history.Info) {
 	filter := s.filter
 	filter.Since, filter.Until = batch[len(batch)-1].Changed, batch[0].Changed.Add(1)

@@ -15,8 +15,8 @@ const (
 	conversationHolder = "{conversation_id}"
 )
 
-// traceLink returns a link to a trace of a conversation, or nil without an address. Of one whose
-// address has no trace, the ID is empty.
+// traceLink returns a link to the page of a trace of a conversation, or nil if there is no address.
+// An address with a place for the ID of a trace needs one, and another address must have none.
 func (c *Console) traceLink(info history.Info, id, title string) part {
 	if c.TraceURL == nil {
 		return nil

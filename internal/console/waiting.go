@@ -48,8 +48,8 @@ type unfinishedList struct {
 }
 
 // unfinishedOf returns the conversations that a person sees whose turn is not over: the approvals
-// of calls first, and the latest first. The own ones are read first. No kind takes the time or the
-// places of another.
+// of calls and then the others, each with the newest first. It reads the person's own, then
+// approvals, then all others, each with limits of their own.
 func (c waitPages) unfinishedOf(ctx context.Context, p *person) *unfinishedList {
 	list := &unfinishedList{console: c.console, person: p, read: map[string]bool{}}
 	if c.console.Store == nil {
@@ -135,8 +135,8 @@ func (c *Console) readEnd(ctx context.Context, one *unfinished) error {
 // clients.
 func (p *person) canBeNamed() bool { return p.Role.May(Answer) && p.Name != "" }
 
-// isNamed reports whether the person is named to decide about the call of a client. That can be
-// an own call, which the person sees and may not answer.
+// isNamed reports whether the person is named to decide about the call of a client. It can be
+// the person's own call, which the person sees and may not answer.
 func (p *person) isNamed(by *unfinished) bool {
 	return p.canBeNamed() && clientcalls.IsApproval(by.Info) && slices.ContainsFunc(by.open, func(wait canister.Wait) bool { return wait.Who == p.Name })
 }
@@ -167,7 +167,7 @@ func mayAnswer(p *person, info history.Info, wait canister.Wait) string {
 	case wait.Who == "":
 		return "An operator answers: a client does not approve its own calls."
 	case clientcalls.MayBeOwn(info, p.Identity, p.Name):
-		return "A client does not approve its own calls. The rule that asks has to name somebody else."
+		return "A client does not approve its own calls. The rule that asks must name another person."
 	}
 	return ""
 }
