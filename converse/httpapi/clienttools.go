@@ -166,7 +166,7 @@ func (r *returned) answer(wait canister.Wait) (canister.Answer, error) {
 	return answer, nil
 }
 
-// partKey is a member of the metadata of answers: the position at which a response begins.
+// partKey is a member of the metadata of answers: the position where a response begins.
 // Answers with the same position belong to one response.
 const partKey = "io.github.consort-go/part"
 

@@ -74,7 +74,7 @@ func ParseCursor(text string) (Cursor, error) {
 // maxPosition bounds the numbers of a cursor, so that they fit an int everywhere.
 const maxPosition = 1<<31 - 1
 
-// reported names the end of a turn without an error, of which a position has one at most.
+// reported names the end of a turn without an error. A position has one such end at most.
 const reported = "end"
 
 func isEndName(text string) bool {

@@ -28,8 +28,8 @@ import (
 
 // Options configure [New]. Nil, and the zero value of a field, mean the documented default.
 type Options struct {
-	// Open creates a conversation with its instructions. It is the function with which the
-	// engine was made, such as by engine.NewLocal. Nil adds no instructions.
+	// Open creates a conversation with its instructions. Pass the same function
+	// to the engine (engine.NewLocal). Nil adds no instructions.
 	Open converse.OpenFunc
 	// Owner returns the owner of the caller's conversations, given the context of a
 	// request. It becomes [history.Info].Owner. Nil means one owner, with an empty name,

@@ -24,7 +24,7 @@ type turn struct {
 	h            *handler
 	conversation string
 	id           string // of the message that the turn began with
-	after        int    // position in the log at which the part that the request follows begins
+	after        int    // position in the log where the part that the request follows begins
 
 	earlier   []canister.Canister // of the turn, before that position
 	canisters []canister.Canister // of the turn, after it

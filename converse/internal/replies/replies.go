@@ -19,7 +19,7 @@ type IDs struct {
 
 	mu    sync.Mutex
 	given []givenID
-	first [4]givenID // room for those of most replies
+	first [4]givenID // room for the IDs of most replies
 }
 
 type givenID struct {
