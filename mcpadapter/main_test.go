@@ -10,6 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "4") // the tests of real servers wait for processes more than they work
+	_ = flag.Set("test.parallel", "6") // most wait for processes or for time more than they work
 	os.Exit(m.Run())
 }

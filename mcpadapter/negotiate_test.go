@@ -37,13 +37,14 @@ var manners = map[string]func(id json.RawMessage){
 	"errs": func(id json.RawMessage) {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", id)
 	},
-	// It counts the question as the one try that it has.
+	// It counts the question as the one try that it has, and ends at the next line.
 	"errs-for-good": func(id json.RawMessage) {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"not initialized"}}`+"\n", id)
-		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-		os.Exit(1)
+		tried = true
 	},
 }
+
+var tried bool // a server of TestLegacyServer ends at the next line
 
 const (
 	mannerVar = "MCPADAPTER_TEST_MANNER"
@@ -64,7 +65,9 @@ func TestLegacyServer(t *testing.T) {
 	case "late":
 		time.Sleep(time.Second)
 	case "late-new":
-		time.Sleep(5 * time.Second)
+		if entries, _ := os.ReadDir(os.Getenv(startsVar)); len(entries) == 1 {
+			time.Sleep(9 * time.Second)
+		}
 		serveBoth()
 	case "installs":
 		if _, err := os.Stat(filepath.Join(os.Getenv(startsVar), installed)); err != nil {
@@ -74,6 +77,9 @@ func TestLegacyServer(t *testing.T) {
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
+		if tried {
+			os.Exit(1)
+		}
 		var m mcptest.Message
 		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
 			continue
@@ -134,14 +140,15 @@ func TestSlowFirstStart(t *testing.T) {
 
 // TestFallBack: each is reached, and the second time without asking again.
 func TestFallBack(t *testing.T) {
+	t.Parallel()
 	first := map[string]int{"silent": 1, "late": 1, "late-new": 1, "exits": 2, "errs": 1, "errs-for-good": 2} // processes
 	for manner, starts := range first {
 		t.Run(manner, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			probe := 300 * time.Millisecond
-			if manner == "late-new" { // which has a second to answer once it reads
-				probe = 4 * time.Second
+			if manner == "late-new" { // which has two seconds to answer once it reads
+				probe = 8 * time.Second
 			}
 			source := mcpadapter.Stdio([]string{os.Args[0], "-test.run=^TestLegacyServer$"}, &mcpadapter.StdioOptions{
 				ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: probe},

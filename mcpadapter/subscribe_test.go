@@ -82,6 +82,7 @@ func TestManyChanges(t *testing.T) {
 // TestServerKilled: the end of a server that kept a session is noticed without a call
 // (E25); a server that is only busy is not taken for one that ended.
 func TestServerKilled(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{true, false} {
 		t.Run(fmt.Sprint("killed ", killed), func(t *testing.T) {
 			t.Parallel()

@@ -68,6 +68,7 @@ func TestReadingServer(t *testing.T) {
 // time is up, and leaves alone one that works on the call and meanwhile reads
 // nothing, neither the next call nor the rest of a long message.
 func TestKeepAliveInACall(t *testing.T) {
+	t.Parallel()
 	for how, want := range map[string]invoker.Code{"deaf": invoker.OutcomeUnknown, "busy": ""} {
 		for _, protocol := range []string{wire.Legacy, wire.Modern} {
 			t.Run(protocol+" "+how, func(t *testing.T) {

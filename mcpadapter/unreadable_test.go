@@ -136,6 +136,7 @@ func TestInterruptedListing(t *testing.T) {
 // The error about a server that does not connect in time shows its output that is not a
 // message, or says that it wrote nothing and possible reasons.
 func TestWhatKeptFromConnecting(t *testing.T) {
+	t.Parallel()
 	for first, want := range map[string]string{
 		"Usage: server KEY\nsee\nthe\nmanual\n" + strings.Repeat("x",
 			1000) + "\n": "lines to stdout that are not messages: Usage: server KEY | see | the | (2 more)",
