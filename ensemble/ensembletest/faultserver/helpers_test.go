@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,6 +36,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(faultserver.Variable) != "" {
 		os.Exit(faultserver.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "6") // most tests wait until nothing has come
 	os.Exit(m.Run())
 }
 
