@@ -240,7 +240,11 @@ func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *start) (bool
 		return slices.ContainsFunc(calls, func(call toolCall) bool { return call.ID == id })
 	})
 	if !isOpen && len(s.message) > 0 {
-		return false, nil // the conversation has gone on
+		repeated, err := o.h.repeats(ctx, found, *s)
+		if repeated {
+			s.conversation = found.ID
+		}
+		return repeated, err // otherwise the conversation has gone on
 	}
 	s.conversation = found.ID
 	if len(s.message) > 0 && len(others) > 0 {

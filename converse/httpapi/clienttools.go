@@ -213,6 +213,16 @@ func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn,
 	return t, nil
 }
 
+// repeats reports whether the last turn of a conversation began with the message of a request
+// whose results the log has already.
+func (h *handler) repeats(ctx context.Context, found history.Info, s start) (bool, error) {
+	t, err := h.continued(ctx, found)
+	if err != nil || len(s.message) == 0 || len(s.answers) > 0 || !t.beganWith(s) {
+		return false, err
+	}
+	return h.answeredEarlier(ctx, t, s.returned, func(invocation string) string { return callID(found.ID, invocation) })
+}
+
 // answeredEarlier reports whether the log has results already, before a turn.
 func (h *handler) answeredEarlier(ctx context.Context, t *turn, all []returned, id func(invocation string) string) (bool, error) {
 	begin := t.after - len(t.earlier)

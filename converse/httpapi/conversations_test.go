@@ -40,6 +40,9 @@ func TestConversation(t *testing.T) {
 	if err != nil || !strings.Contains(got.text, `{"position":2,"canister":`+string(line)+`}`) || strings.Contains(got.text, `"position":4`) {
 		t.Errorf("the history is %s, the canister %s (%v)", got.text, line, err)
 	}
+	if after := s.want(http.StatusOK, "GET", "/api/conversations/"+id+"/history?after=99", nil); after.form["length"] != 4.0 {
+		t.Errorf("after the end: %s", after.text)
+	}
 	if state := s.want(http.StatusOK, "GET", "/api/conversations/"+id, nil).form["state"]; state != "done" {
 		t.Errorf("the state is %v", state)
 	}
@@ -264,6 +267,7 @@ func TestHostileRequests(t *testing.T) {
 		{"a wrong event in the query", "GET", at + "/events?after=x", nil, nil, 400, `"param":"after"`},
 		{"an event that is not there yet", "GET", at + "/events", nil, []string{"Last-Event-ID", "99"}, 409, "unknown_position"},
 		{"a wrong number", "GET", at + "/history?after=-1", nil, nil, 400, `"param":"after"`},
+		{"a damaged query", "GET", "/api/conversations?text=a;b", nil, nil, 400, `"code":"invalid_request"`},
 		{"a wrong page", "GET", "/api/conversations?after=x", nil, nil, 400, `"param":"after"`},
 		{"a fork of too much", "POST", at + "/fork", `{"position":99}`, nil, 400, `"param":"position"`},
 		{"a fork of nothing", "POST", at + "/fork", `{"position":0}`, nil, 400, `"param":"position"`},

@@ -175,6 +175,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuseRoute(w, r, serve)
 		return
 	}
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // without a filter there would be more than was asked for
+		writeError(w, failure(http.StatusBadRequest, "invalid_request", "The query of the address cannot be read.", "Escape % and ; in it."))
+		return
+	}
 	size := r.ContentLength
 	if size < 0 || size > h.MaxBody {
 		size = h.MaxBody

@@ -121,7 +121,9 @@ func (h *handler) history(w http.ResponseWriter, r *http.Request) error {
 		after++
 		answer.Canisters = append(answer.Canisters, placedCanister{after, line})
 	}
-	answer.Length = max(found.Length, after)
+	if len(answer.Canisters) > 0 {
+		answer.Length = max(found.Length, after)
+	}
 	writeJSON(w, http.StatusOK, answer)
 	return nil
 }

@@ -194,6 +194,12 @@ func (o openAI) findCall(ctx context.Context, s *start) error {
 		}
 		isWaiting = slices.ContainsFunc(open, func(wait openWait) bool { return wait.Client && callID(found.ID, wait.Invocation) == first.call })
 	}
+	if isOwn && !isWaiting {
+		var err error
+		if isWaiting, err = o.h.repeats(ctx, found, *s); err != nil {
+			return err
+		}
+	}
 	switch {
 	case isOwn && (isWaiting || len(s.message) == 0):
 		s.conversation, s.earlier = found.ID, nil

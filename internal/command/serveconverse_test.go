@@ -63,6 +63,24 @@ func (s *service) says(token, message, conversation string) (heard, string) {
 	return h, ""
 }
 
+// Clients that have the same trusted values share their conversations, and the operator learns of it.
+func TestServedClientsThatShare(t *testing.T) {
+	t.Parallel()
+	const note = "have the same trusted values"
+	for _, c := range []struct{ ada, ben, want string }{
+		{"", "", `the clients ["ada" "ben"] have the same trusted values`},
+		{`, trusted = {user = "x"}`, `, trusted = {user = "x"}`, `the clients ["ada" "ben"] have the same trusted values`},
+		{`, trusted = {user = "ada"}`, "", ""},
+	} {
+		clients := "[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nclients = [{name = \"ada\", token = \"" + adaToken + "\"" + c.ada +
+			"}, {name = \"ben\", token = \"" + benToken + "\"" + c.ben + "}]\n"
+		s := serve(t, true, "--config", file(t, model(t), historyTable, clients))
+		if got := s.stderr.String(); strings.Contains(got, note) != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%q and %q: %s", c.ada, c.ben, got)
+		}
+	}
+}
+
 // TestServedConversationsLast: they continue after a restart, belong to the caller that
 // started them, and not to the user who runs the program.
 func TestServedConversationsLast(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -133,7 +134,7 @@ type Console struct {
 
 	renderings *renderings
 	streams    openstreams.PerOwner // of conversations
-	exports    openstreams.PerOwner // that are being prepared
+	exports    openstreams.PerOwner // that are under way
 
 	latencies latencies
 	done      chan struct{} // closed by Close
@@ -256,6 +257,10 @@ func (c *Console) handle(pattern string, least Role, serve handler) {
 		c.identified(w, r, func(w http.ResponseWriter, r *http.Request, p *person) {
 			if !p.Role.May(least) {
 				c.refuse(w, r, http.StatusForbidden, "Your role does not permit this.")
+				return
+			}
+			if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // without a filter there would be more than was asked for
+				c.refuse(w, r, http.StatusBadRequest, "The address is damaged: a part of its query cannot be read.")
 				return
 			}
 			if r.Method == http.MethodPost {

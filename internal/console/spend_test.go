@@ -76,6 +76,13 @@ func TestSpend(t *testing.T) {
 			t.Errorf("%q lacks %q:\n%s", query, want, page)
 		}
 	}
+	for _, path := range []string{"/spend", "/spend.json", "/audit.jsonl", "/conversations"} {
+		for _, query := range []string{"?who=%zz", "?who=owner-ada;x"} {
+			if reply := ops.Get(path + query); reply.StatusCode != http.StatusBadRequest || !strings.Contains(reply.Text, "is damaged") {
+				t.Errorf("%s%s, whose filter cannot be read: %s", path, query, reply.Status)
+			}
+		}
+	}
 	page := ops.Get("/spend?model=small").Text
 	for _, want := range []string{`<a href="/console/spend?from=2026-03-02&amp;model=small&amp;to=2026-03-31&amp;who=%22owner-ben%22">owner-ben</a>`,
 		"4.00 EUR", "5.00 EUR", "in 2 conversations.", "2026-03-31: 4000010 tokens", `href="/console/spend.csv?from=2026-03-02&amp;model=small&amp;to=2026-03-31"`} {

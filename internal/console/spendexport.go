@@ -57,7 +57,8 @@ func (c recordPages) shown(name string) string {
 	return display.Text(strings.ToValidUTF8(c.console.Redact(name), "\uFFFD"))
 }
 
-// maxExports is how many exports of one person may be prepared at once.
+// maxExports is how many exports of one person may be under way at once: until the sums of the spending are
+// known, and until the records of the audit have been sent.
 const maxExports = 2
 
 // openExport counts an export of a person until the caller calls end, or writes why there are too
@@ -66,7 +67,7 @@ func (c recordPages) openExport(w http.ResponseWriter, r *http.Request, p *perso
 	end, ok = c.console.exports.Open(cmp.Or(p.Identity, p.Name))
 	if !ok {
 		w.Header().Set("Retry-After", "1")
-		c.console.refuse(w, r, http.StatusTooManyRequests, fmt.Sprintf("%d exports of yours are being prepared, which is the limit. Wait for one of them.", maxExports))
+		c.console.refuse(w, r, http.StatusTooManyRequests, fmt.Sprintf("%d exports of yours are under way, which is the limit. Wait for one of them.", maxExports))
 	}
 	return end, ok
 }

@@ -59,6 +59,11 @@ type streamed[E any] struct {
 func (s *stream[E]) send(event E, err error) bool {
 	waits := err != nil || !s.goesOn(event)
 	select {
+	case <-s.left: // there may be room for the event
+		return false
+	default:
+	}
+	select {
 	case s.events <- streamed[E]{event, contain.Error(err), waits}:
 	case <-s.left:
 		return false
