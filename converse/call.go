@@ -46,7 +46,7 @@ func (b *batch) run(c *call) *outcome {
 		o.postponed = true
 		return o
 	case claimOver:
-		return b.unmade(o, invoker.Output{}, invoker.Failf(invoker.Canceled, "The call was not started: %s.", b.whyOver()))
+		return b.unmade(o, invoker.Output{}, c.state.Barred(invoker.Canceled, b.whyOver()))
 	}
 	return b.make(c, r, o)
 }
@@ -154,9 +154,9 @@ func (g *gate) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	case g.batch.ctx.Err() != nil:
 		return nil, g.batch.turn.abandoned(c.state, g.batch.whyOver())
 	case g.refused:
-		return nil, c.state.Barred("no further tool calls are allowed in this turn")
+		return nil, c.state.Barred(invoker.Denied, "no further tool calls are allowed in this turn")
 	case g.batch.turn.account.reached != nil:
-		return nil, c.state.Barred(g.batch.turn.account.reached.Error())
+		return nil, c.state.Barred(invoker.Denied, g.batch.turn.account.reached.Error())
 	case c.tool == nil && c.client == nil:
 		return nil, g.batch.turn.tools.missing(c.invocation.Name)
 	case text == "":

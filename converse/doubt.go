@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/invoker"
 )
 
 // resolveDoubt decides about a call that earlier work has begun.
@@ -79,10 +80,12 @@ func (g *gate) approveRepeat(c *call) callDecision {
 func (g *gate) repeat(c *call, approved time.Time) callDecision {
 	arguments, failure := g.prepare(c)
 	switch {
+	case failure != nil && failure.Code != invoker.OutcomeUnknown && c.state.InDoubt():
+		return callDecision{failure: c.state.Unknown("It was not repeated: " + failure.Message)}
 	case failure != nil:
 		return callDecision{failure: failure}
 	case !whole(c.state.Intent):
-		return callDecision{failure: c.state.Barred("the log does not have its arguments, because they contain secrets")}
+		return callDecision{failure: c.state.Barred(invoker.Denied, "the log does not have its arguments, because they contain secrets")}
 	}
 	v := callDecision{arguments: arguments, wait: c.state.Intent.Wait, approved: approved}
 	if changed := c.state.Intent.Arguments; changed != "" {

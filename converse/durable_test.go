@@ -503,3 +503,24 @@ func taken(t *testing.T, talk *converse.Conversation) iter.Seq2[converse.Event, 
 	}
 	return again(t, talk)
 }
+
+// A call in doubt that is about to be repeated when its turn is cancelled may have been made before.
+func TestCancelledBeforeItIsRepeated(t *testing.T) {
+	var l ledger
+	ctx, cancel := context.WithCancel(t.Context())
+	options := converse.Options{Forbid: func(context.Context, converse.Approval) (string, bool) {
+		cancel()
+		return "", false
+	}}
+	talk := process(t, put(t, intent(true)), newRoster(t, idempotent(l.tool("act"))), options)
+	if turn, err := talk.Run(ctx); err == nil {
+		t.Errorf("the turn is %+v", turn)
+	}
+	r := results(talk.History())
+	if len(r) != 1 || r[0].Code != "OUTCOME_UNKNOWN" || !strings.Contains(canister.TextOf(r[0].Content), "It was not repeated: the turn was cancelled.") {
+		t.Errorf("the results are %v", r)
+	}
+	if l.count() != 0 {
+		t.Errorf("the calls are %q", l.calls)
+	}
+}

@@ -61,7 +61,7 @@ func (g *gate) decide(c *call) callDecision {
 	switch {
 	case !forbidden:
 		return r
-	case c.state.Doubt || c.state.Wait.For == canister.WaitOutcome:
+	case c.state.InDoubt():
 		return callDecision{failure: c.state.Unknown("It was not repeated, because that is denied: " + reason)}
 	}
 	return denied("The call was denied and not started: %s", reason)

@@ -157,7 +157,7 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 	case stageReturned:
 		failure.Message = fmt.Sprintf("The tool has returned, and the program that takes its result %s. The call may or may not have taken effect. The reason is in the program's log.", how)
 	}
-	if stage := c.stage.Load(); c.state.Doubt && (stage == stageUnmade || stage == stageLeft) {
+	if stage := c.stage.Load(); c.state.InDoubt() && (stage == stageUnmade || stage == stageLeft) {
 		failure = c.state.Unknown("It was not repeated: the program that makes the calls " + how + ".")
 	}
 	o := &outcome{call: c, result: canister.Result{

@@ -3,6 +3,7 @@
 package converse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,16 +212,10 @@ func (t *turn) answerPending(why string, mayWait bool) {
 // have made a call that was open when this work began; only a log records that.
 func (t *turn) abandoned(s *calls.State, why string) *invoker.Failure {
 	switch {
-	case s != nil && (s.Doubt || s.Wait.For == canister.WaitOutcome):
-		return s.Unknown("")
-	case s != nil && len(s.Made) > 0:
-		return invoker.Failf(invoker.Canceled, "The call was stopped: %s. It had called tools %d times; those calls are not undone.", why, len(s.Made))
 	case s != nil && clienttools.IsCall(s.Wait):
 		return clienttools.Unreturned(why + ".")
-	case s != nil && s.Wait.For == canister.WaitElicitation:
-		return invoker.Failf(invoker.Canceled, "The call was stopped, to be repeated with the answer of a person, but it was not repeated: %s.", why)
-	case s != nil && (s.Attempts > 0 || s.Wait.ID != "") || t.progress.reached == phaseAsked || t.opts.Log != nil:
-		return invoker.Failf(invoker.Canceled, "The call was not started: %s.", why)
+	case s != nil || t.progress.reached == phaseAsked || t.opts.Log != nil:
+		return cmp.Or(s, untried).Barred(invoker.Canceled, why)
 	}
 	return invoker.Failf(invoker.Canceled, "The call was interrupted before it had a result: %s. It may or may not have taken effect.", why)
 }

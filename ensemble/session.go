@@ -389,7 +389,7 @@ func (s *session) late() int {
 		return 0
 	}
 	late := 0
-	if connection, ok := s.connection.(Latecomers); ok {
+	if connection, ok := s.connection.(LateCounter); ok {
 		_ = contain.Call("the connection", func() { late = connection.Late() }) // after a panic, the count is 0
 	}
 	return late

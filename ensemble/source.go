@@ -22,7 +22,7 @@ type Source interface {
 
 // Connection is one connection of a source. All methods may be called concurrently;
 // Lost, Err, Changed and Peer return at once. It may also implement [Pinger],
-// [Unreader], [Library] and [Latecomers]. A panic in a method fails the operation that
+// [Unreader], [Library] and [LateCounter]. A panic in a method fails the operation that
 // called it: the attempt to connect if the method is List, Lost or Changed.
 //
 // A call of one of its invokers that fails because the connection ends, or has ended,
@@ -77,8 +77,8 @@ type Unreader interface {
 	Unread() time.Duration
 }
 
-// Latecomers is an optional interface of a [Connection], for Snapshot.Late.
-type Latecomers interface {
+// LateCounter is an optional interface of a [Connection], for Snapshot.Late.
+type LateCounter interface {
 	// Late counts the answers that were dropped because the invoker that waited for
 	// them had already returned. Late returns at once.
 	Late() int

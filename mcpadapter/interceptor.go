@@ -300,9 +300,9 @@ func (i *interceptor) forget(x *exchange) {
 	}
 }
 
-var _ ensemble.Latecomers = (*connection)(nil)
+var _ ensemble.LateCounter = (*connection)(nil)
 
-// Late implements [ensemble.Latecomers].
+// Late implements [ensemble.LateCounter].
 func (c *connection) Late() int {
 	c.interceptor.mu.Lock()
 	defer c.interceptor.mu.Unlock()

@@ -40,10 +40,10 @@ type Model struct {
 	find, call string // the names of the two tools
 	pinned     []string
 	above      int64
-	most       int                   // tools that the inner model takes; 0 means no limit
-	searched   *atomic.Bool          // whether the conversation that it is bound to has begun to search; nil if it is bound to none
-	last       *atomic.Pointer[view] // of the last request
-	past       *atomic.Pointer[past] // of the conversation that it is bound to; nil if it is bound to none
+	most       int                          // tools that the inner model takes; 0 means no limit
+	searched   *atomic.Bool                 // whether the conversation that it is bound to has begun to search; nil if it is bound to none
+	last       *atomic.Pointer[view]        // of the last request
+	sent       *atomic.Pointer[sentHistory] // of the conversation that it is bound to; nil if it is bound to none
 }
 
 var (
@@ -186,7 +186,7 @@ func (m *Model) Bind() converse.Model {
 	if binder, ok := m.inner.(converse.Binder); ok {
 		bound.inner = binder.Bind()
 	}
-	bound.searched, bound.past = &atomic.Bool{}, &atomic.Pointer[past]{}
+	bound.searched, bound.sent = &atomic.Bool{}, &atomic.Pointer[sentHistory]{}
 	return &bound
 }
 

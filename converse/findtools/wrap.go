@@ -10,15 +10,15 @@ import (
 	"github.com/consort-go/consort/internal/findcall"
 )
 
-// past is the history of the last request.
-type past struct {
+// sentHistory is the history of the last request.
+type sentHistory struct {
 	of, wrapped []canister.Canister
 	shown       map[string]bool
 }
 
 // holds reports whether a history begins with the one of the last request: it is the same
 // array, which conversations only append to, and the same tools are shown.
-func (p *past) holds(history []canister.Canister, shown map[string]bool) bool {
+func (p *sentHistory) holds(history []canister.Canister, shown map[string]bool) bool {
 	return p != nil && len(p.of) > 0 && len(history) >= len(p.of) && &history[0] == &p.of[0] && maps.Equal(p.shown, shown)
 }
 
@@ -27,12 +27,12 @@ func (p *past) holds(history []canister.Canister, shown map[string]bool) bool {
 // same canister is always sent in the same form. A conversation's history is not copied for
 // each request: only its new canisters are.
 func (m *Model) wrapped(history []canister.Canister, v *view) []canister.Canister {
-	var before *past
-	if m.past != nil {
-		before = m.past.Swap(nil) // a concurrent request copies the whole
+	var before *sentHistory
+	if m.sent != nil {
+		before = m.sent.Swap(nil) // a concurrent request copies the whole
 	}
 	if !before.holds(history, v.shown) {
-		before = &past{}
+		before = &sentHistory{}
 	}
 	wrapped := before.wrapped
 	for _, c := range history[len(wrapped):] {
@@ -43,8 +43,8 @@ func (m *Model) wrapped(history []canister.Canister, v *view) []canister.Caniste
 		}
 		wrapped = append(wrapped, c)
 	}
-	if m.past != nil {
-		m.past.Store(&past{of: history, wrapped: wrapped, shown: v.shown})
+	if m.sent != nil {
+		m.sent.Store(&sentHistory{of: history, wrapped: wrapped, shown: v.shown})
 	}
 	return slices.Clip(wrapped)
 }

@@ -34,7 +34,7 @@ type runInput struct {
 
 // aguiMessage is a message of AG-UI.
 type aguiMessage struct {
-	said
+	inputMessage
 	ID     string `json:"id"`
 	CallID string `json:"toolCallId"`
 	Error  string `json:"error"`
@@ -115,7 +115,7 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 		return nil, err
 	}
 	if isNew {
-		b := beginning{id: id, owner: owner, title: titleOf(user), earlier: earlier, message: user}
+		b := newConversation{id: id, owner: owner, title: titleOf(user), earlier: earlier, message: user}
 		if err := h.Admit(ctx, Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) }); err != nil {
 			return nil, err
 		}

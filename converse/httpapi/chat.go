@@ -36,7 +36,7 @@ type chatRequest struct {
 	model    string
 	stream   bool
 	usage    bool // the stream has the usage at its end
-	messages []said
+	messages []inputMessage
 	tools    []clienttools.Tool
 }
 
@@ -115,7 +115,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
-	o.remember(r.Context(), owner, t.conversation, append(request.messages, assistantSaid(a.text)))
+	o.remember(r.Context(), owner, t.conversation, append(request.messages, assistantMessage(a.text)))
 	if !request.stream {
 		writeJSON(w, http.StatusOK, a.whole())
 		return nil
@@ -124,13 +124,13 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func assistantSaid(text string) said {
+func assistantMessage(text string) inputMessage {
 	content, _ := json.Marshal(text) // a string has a JSON form
-	return said{Role: "assistant", Content: content}
+	return inputMessage{Role: "assistant", Content: content}
 }
 
 // chatTag is the tag of the conversation that continues some messages.
-func chatTag(owner string, messages []said) string {
+func chatTag(owner string, messages []inputMessage) string {
 	parts := []string{owner}
 	for _, m := range messages {
 		text := string(m.Content)
@@ -147,7 +147,7 @@ func chatTag(owner string, messages []said) string {
 
 // findChat returns how a request continues: with the conversation whose answer is the last
 // one of the messages, or with a new one that begins with them.
-func (o openAI) findChat(ctx context.Context, owner string, messages []said) (s start, release func(), err error) {
+func (o openAI) findChat(ctx context.Context, owner string, messages []inputMessage) (s start, release func(), err error) {
 	release = func() {}
 	last := 0 // after the last answer
 	for i, m := range messages {
@@ -155,7 +155,7 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []said) (s 
 			last = i + 1
 		}
 	}
-	all := newPast()
+	all := newEarlierMessages()
 	unfit, err := s.readMessages(messages, last, all)
 	if err != nil {
 		return s, release, err
@@ -175,7 +175,7 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []said) (s 
 	}
 	s.returned = nil // they belong to the past
 	if tag := chatTag(owner, messages[:last]); last > 0 {
-		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m said) bool { return m.Role != "user" })
+		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m inputMessage) bool { return m.Role != "user" })
 		if found, is := o.tagged(ctx, owner, tag); is && isOnlyUser && o.claim(tag) {
 			s.conversation = found.ID
 			if s.answers, err = o.spoken(ctx, found, canister.TextOf(s.message)); err != nil {
@@ -194,7 +194,7 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []said) (s 
 // readMessages reads the messages of a request: those after the last answer into s, and the
 // others, with the results, into the past of a new conversation. It returns why they cannot be
 // its past.
-func (s *start) readMessages(messages []said, last int, all *past) (unfit, err error) {
+func (s *start) readMessages(messages []inputMessage, last int, all *earlierMessages) (unfit, err error) {
 	for i := range messages {
 		m, at := &messages[i], fmt.Sprintf("messages[%d]", i)
 		switch {
@@ -279,7 +279,7 @@ func (o openAI) release(tag string) {
 
 // remember tags the conversation that the next request of a chat continues. Without the
 // tag, it begins with the messages.
-func (o openAI) remember(ctx context.Context, owner, conversation string, messages []said) {
+func (o openAI) remember(ctx context.Context, owner, conversation string, messages []inputMessage) {
 	found, err := o.h.store.Info(ctx, conversation)
 	if err != nil {
 		return

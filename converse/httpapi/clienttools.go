@@ -97,18 +97,18 @@ func clientCalls(open []openWait) (calls, others []openWait) {
 	return calls, others
 }
 
-// given are the answers to waits of a turn that the results of a request are made into.
-type given struct {
+// answersToGive are the answers to waits of a turn that the results of a request are made into.
+type answersToGive struct {
 	answers     []canister.Answer
 	invocations map[string]bool // with a result of this client
 	last        int             // index of the last answer that the log has already, or -1
 	unknown     []returned      // results of calls that are not the client's
 }
 
-// given makes results into answers to waits. The turn is the last one of a conversation, and id
+// answersTo makes results into answers to waits. The turn is the last one of a conversation, and id
 // returns the ID that the client has for an invocation. A result that the log has already is not
 // answered again, so that a request can be repeated.
-func (h *handler) given(conversation string, turn []canister.Canister, all []returned, id func(invocation string) string) (g given, err error) {
+func answersTo(conversation string, turn []canister.Canister, all []returned, id func(invocation string) string) (g answersToGive, err error) {
 	g.invocations, g.last = map[string]bool{}, -1
 	asked, answered, over := map[string]canister.Wait{}, map[string]int{}, map[string]bool{}
 	for i, c := range turn {
@@ -181,7 +181,7 @@ func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn,
 	if id == nil {
 		id = func(invocation string) string { return callID(found.ID, invocation) }
 	}
-	g, err := h.given(found.ID, t.earlier, s.returned, id)
+	g, err := answersTo(found.ID, t.earlier, s.returned, id)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (h *handler) answeredEarlier(ctx context.Context, t *turn, all []returned, 
 	if err != nil {
 		return false, err
 	}
-	g, err := h.given(t.conversation, canisters[:min(begin-from, len(canisters))], all, id)
+	g, err := answersTo(t.conversation, canisters[:min(begin-from, len(canisters))], all, id)
 	return len(g.unknown)+len(g.answers) == 0, err
 }
 
@@ -281,18 +281,20 @@ func (h *handler) say(ctx context.Context, id string, user canister.User) error 
 // maxSays is how often say tries again to send a message to a turn that waits for the client.
 const maxSays = 3
 
-// past collects the earlier messages of a new conversation, so that each call has one result.
-type past struct {
+// earlierMessages collects the earlier messages of a new conversation, so that each call has one result.
+type earlierMessages struct {
 	canisters []canister.Canister
 	message   int               // index of the message that calls belong to, or -1
 	open      map[string]string // invocations without a result, by the client's ID
 	order     []string          // the same in order, and some that have one
 }
 
-func newPast() *past { return &past{message: -1, open: map[string]string{}} }
+func newEarlierMessages() *earlierMessages {
+	return &earlierMessages{message: -1, open: map[string]string{}}
+}
 
 // add adds a message, or the result of a call.
-func (p *past) add(m *said, at string) error {
+func (p *earlierMessages) add(m *inputMessage, at string) error {
 	if m.Role == "tool" {
 		content, err := partsOf(at+".content", m.Content)
 		invocation, isOpen := p.open[m.ToolCallID]
@@ -334,14 +336,14 @@ func (p *past) add(m *said, at string) error {
 }
 
 // end adds the result of an open call.
-func (p *past) end(call string, result canister.Result) {
+func (p *earlierMessages) end(call string, result canister.Result) {
 	result.ID = newID()
 	p.canisters = append(p.canisters, result)
 	delete(p.open, call)
 }
 
 // close gives each open call a result.
-func (p *past) close() {
+func (p *earlierMessages) close() {
 	for _, call := range p.order {
 		if p.open[call] == "" {
 			continue
@@ -370,7 +372,7 @@ func callForm(conversation string, wait openWait) toolCall {
 }
 
 // readCalls reads the calls of a message.
-func (m *said) readCalls(at string) error {
+func (m *inputMessage) readCalls(at string) error {
 	if isNothing(m.ToolCalls) {
 		return nil
 	}

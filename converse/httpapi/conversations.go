@@ -148,7 +148,7 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	b := beginning{id: newID(), owner: owner, title: cmp.Or(form.Title, titleOf(user)), tags: form.Tags, message: user}
+	b := newConversation{id: newID(), owner: owner, title: cmp.Or(form.Title, titleOf(user)), tags: form.Tags, message: user}
 	if key != "" {
 		b.id = derived("conversation", owner, key)
 	}
@@ -171,8 +171,8 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// beginning is a conversation that begins.
-type beginning struct {
+// newConversation is a conversation that begins.
+type newConversation struct {
 	id, owner, title string
 	tags             []string
 	earlier          []canister.Canister // earlier messages, of another server
@@ -182,7 +182,7 @@ type beginning struct {
 // begin creates a conversation, and sets its owner before any work on it starts. If the
 // request is repeated, the description is set again and the engine is notified again, but the
 // message is not stored twice.
-func (h *handler) begin(ctx context.Context, b beginning) error {
+func (h *handler) begin(ctx context.Context, b newConversation) error {
 	now := time.Now()
 	if len(b.earlier) > 0 {
 		if err := h.recall(ctx, b); err != nil {
@@ -224,7 +224,7 @@ func (h *handler) post(ctx context.Context, id string, user canister.User) error
 }
 
 // recall adds earlier messages to a new conversation, after its instructions.
-func (h *handler) recall(ctx context.Context, b beginning) error {
+func (h *handler) recall(ctx context.Context, b newConversation) error {
 	open := h.Open
 	if open == nil {
 		open = func(_ context.Context, id string) (*converse.Conversation, error) {

@@ -138,8 +138,8 @@ func (o openAI) oneModel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// said is a message of a request, of Chat Completions or Responses.
-type said struct {
+// inputMessage is a message of a request, of Chat Completions or Responses.
+type inputMessage struct {
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
@@ -162,7 +162,7 @@ type said struct {
 }
 
 // canister returns a message as a canister. at names it in errors.
-func (s *said) canister(at string) (canister.Canister, error) {
+func (s *inputMessage) canister(at string) (canister.Canister, error) {
 	if !isNothing(s.Audio) {
 		return nil, unsupported(at+".audio", "Send text.")
 	}
@@ -322,7 +322,7 @@ func (s *start) user() canister.User {
 // startNew begins a conversation.
 func (h *handler) startNew(ctx context.Context, owner string, s start) (*turn, error) {
 	user := s.user()
-	b := beginning{id: newID(), owner: owner, title: titleOf(user), earlier: s.earlier, message: user}
+	b := newConversation{id: newID(), owner: owner, title: titleOf(user), earlier: s.earlier, message: user}
 	if err := h.Admit(ctx, Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) }); err != nil {
 		return nil, err
 	}

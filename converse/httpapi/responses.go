@@ -90,10 +90,10 @@ func conversationID(value json.RawMessage) (id string, err error) {
 // readInput reads the input: a text, messages, answers to approval requests, or results of calls.
 func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
 	var text string
-	var items []said
+	var items []inputMessage
 	if json.Unmarshal(value, &text) == nil {
 		content, _ := json.Marshal(text) // a string has a JSON form
-		items = []said{{Role: "user", Content: content}}
+		items = []inputMessage{{Role: "user", Content: content}}
 	} else if json.Unmarshal(value, &items) != nil {
 		return invalid("input", "It is neither a text nor a list of items.", "See OpenAI's API reference.")
 	}
@@ -103,7 +103,7 @@ func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
 			last = i + 1
 		}
 	}
-	all := newPast()
+	all := newEarlierMessages()
 	for i := range items {
 		if err := q.readItem(&items[i], fmt.Sprintf("input[%d]", i), i >= last, isNew, all); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
 
 // readItem reads an item of the input. isLast is set after the last one of the model, and isNew
 // if no conversation is named, so that earlier items are the past of a new one.
-func (q *responseRequest) readItem(item *said, at string, isLast, isNew bool, all *past) error {
+func (q *responseRequest) readItem(item *inputMessage, at string, isLast, isNew bool, all *earlierMessages) error {
 	switch item.Type {
 	case "", "message":
 		return q.readMessage(item, at, isLast, isNew, all)
@@ -139,7 +139,7 @@ func (q *responseRequest) readItem(item *said, at string, isLast, isNew bool, al
 		}
 		call := toolCall{ID: item.CallID}
 		call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
-		return all.add(&said{Role: "assistant", calls: []toolCall{call}}, at)
+		return all.add(&inputMessage{Role: "assistant", calls: []toolCall{call}}, at)
 	case "function_call_output":
 		return q.readOutput(item, at, isLast, isNew, all)
 	}
@@ -147,7 +147,7 @@ func (q *responseRequest) readItem(item *said, at string, isLast, isNew bool, al
 }
 
 // readMessage reads a message of the user, or an earlier one.
-func (q *responseRequest) readMessage(item *said, at string, isLast, isNew bool, all *past) error {
+func (q *responseRequest) readMessage(item *inputMessage, at string, isLast, isNew bool, all *earlierMessages) error {
 	item.ToolCalls, item.ToolCallID = nil, ""
 	c, err := item.canister(at)
 	switch {
@@ -164,7 +164,7 @@ func (q *responseRequest) readMessage(item *said, at string, isLast, isNew bool,
 }
 
 // readOutput reads the result of a call of a client's tool.
-func (q *responseRequest) readOutput(item *said, at string, isLast, isNew bool, all *past) error {
+func (q *responseRequest) readOutput(item *inputMessage, at string, isLast, isNew bool, all *earlierMessages) error {
 	content, err := partsOf(at+".output", item.Output)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (q *responseRequest) readOutput(item *said, at string, isLast, isNew bool, 
 		q.start.returned = append(q.start.returned, returned{at: at + ".call_id", call: item.CallID, content: content})
 	}
 	if isNew && all.open[item.CallID] != "" {
-		return all.add(&said{Role: "tool", ToolCallID: item.CallID, Content: item.Output}, at)
+		return all.add(&inputMessage{Role: "tool", ToolCallID: item.CallID, Content: item.Output}, at)
 	}
 	return nil
 }

@@ -28,9 +28,9 @@ func (w Wrapper) Unread() time.Duration {
 	return 0
 }
 
-// Late implements [ensemble.Latecomers].
+// Late implements [ensemble.LateCounter].
 func (w Wrapper) Late() int {
-	if able, ok := w.Server.(ensemble.Latecomers); ok {
+	if able, ok := w.Server.(ensemble.LateCounter); ok {
 		return able.Late()
 	}
 	return 0

@@ -74,9 +74,9 @@ func (c connection) Unread() time.Duration {
 	return 0
 }
 
-// Late implements [ensemble.Latecomers].
+// Late implements [ensemble.LateCounter].
 func (c connection) Late() int {
-	if able, ok := c.pingable.(ensemble.Latecomers); ok {
+	if able, ok := c.pingable.(ensemble.LateCounter); ok {
 		return able.Late()
 	}
 	return 0

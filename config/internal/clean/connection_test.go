@@ -47,7 +47,7 @@ func TestConnectionPassesAbilities(t *testing.T) {
 		if able, ok := opened.(ensemble.Unreader); !ok || able.Unread() != want {
 			t.Errorf("%T is not an Unreader that says %s", opened, want)
 		}
-		if able, ok := opened.(ensemble.Latecomers); !ok || able.Late() != int(want.Seconds()) {
+		if able, ok := opened.(ensemble.LateCounter); !ok || able.Late() != int(want.Seconds()) {
 			t.Errorf("%T does not count %d late answers", opened, int(want.Seconds()))
 		}
 		if err := opened.Close(t.Context()); err != nil {

@@ -171,19 +171,23 @@ func (s *State) Unknown(more string) *invoker.Failure {
 	return invoker.Failf(invoker.OutcomeUnknown, "%s", message)
 }
 
-// Barred returns the failure for a call that may not be made now but may have been made
-// before.
-func (s *State) Barred(why string) *invoker.Failure {
+// Barred returns the failure for a call that is not made now but may have been made
+// before. The code applies if the outcome of that is known.
+func (s *State) Barred(code invoker.Code, why string) *invoker.Failure {
 	switch {
 	case len(s.Made) > 0:
-		return invoker.Failf(invoker.Denied, "The call was stopped: %s. It had called tools %d times; those calls are not undone.", why, len(s.Made))
-	case s.Doubt || s.Wait.For == canister.WaitOutcome:
+		return invoker.Failf(code, "The call was stopped: %s. It had called tools %d times; those calls are not undone.", why, len(s.Made))
+	case s.InDoubt():
 		return s.Unknown("It was not repeated: " + why + ".")
 	case s.Wait.For == canister.WaitElicitation:
-		return invoker.Failf(invoker.Denied, "The call was stopped, to be repeated with the answer of a person, but it was not repeated: %s.", why)
+		return invoker.Failf(code, "The call was stopped, to be repeated with the answer of a person, but it was not repeated: %s.", why)
 	}
-	return invoker.Failf(invoker.Denied, "The call was not started: %s.", why)
+	return invoker.Failf(code, "The call was not started: %s.", why)
 }
+
+// InDoubt reports whether the outcome of an earlier attempt is unknown, also while a person is
+// asked for it.
+func (s *State) InDoubt() bool { return s.Doubt || s.Wait.For == canister.WaitOutcome }
 
 // Because joins a statement and its reason, which may be empty.
 func Because(statement, reason string) string {
