@@ -3,10 +3,14 @@
 package httpapi_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
 )
 
 // TestRepeatedInChat: a request of Chat Completions with a result and a message that is sent again
@@ -53,4 +57,37 @@ func TestRepeatedByOthers(t *testing.T) {
 		t.Errorf("got %d %v", got.status, got.form)
 	}
 	s.want(http.StatusBadRequest, "POST", "/v1/responses", object{"previous_response_id": one["id"], "input": items})
+}
+
+// TestRepeatedAfterAFailure: a request whose turn has failed gets the same answer when it is sent
+// again, also by a process that has seen nothing of it.
+func TestRepeatedAfterAFailure(t *testing.T) {
+	fails := func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		if lastText(request) == "more" {
+			yield(nil, &converse.ModelError{Status: http.StatusBadRequest, Message: "no"})
+			return
+		}
+		uses(ctx, request, yield)
+	}
+	store := history.NewMemory()
+	s := serveStore(t, store, nil, fails, nil, nil)
+	first := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "use pick", "tools": flatTools("pick")}).form
+	items := []object{callOutput(functionCalls(first)["pick"], "picked"), user("more")}
+	body := object{"previous_response_id": first["id"], "input": items}
+	second := s.do("POST", "/v1/responses", body)
+	if second.form["status"] != "failed" {
+		t.Fatalf("got %v", second.form)
+	}
+	for name, one := range map[string]*served{"the same": s, "another": serveStore(t, store, nil, fails, nil, nil)} {
+		done := make(chan answer, 1)
+		go func() { done <- one.do("POST", "/v1/responses", body) }()
+		select {
+		case again := <-done:
+			if again.form["id"] != second.form["id"] || again.form["status"] != "failed" {
+				t.Errorf("%s process: got %d %v, and before %v", name, again.status, again.form, second.form)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s process has not answered", name)
+		}
+	}
 }
