@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"os/signal"
 	"sync/atomic"
 	"syscall"
 
@@ -42,7 +40,7 @@ type person interface {
 type chat struct {
 	program    *program
 	user       person
-	interrupts chan os.Signal
+	interrupts *interrupts
 	assembly   *config.Assembly
 	session    *session.Session
 	stores     []history.Store                 // opened by commands
@@ -84,7 +82,7 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	if err != nil {
 		return err
 	}
-	c := &chat{program: p, interrupts: make(chan os.Signal, 4)}
+	c := &chat{program: p}
 	how := histories.IfPossible
 	if want.Last || want.ID != "" {
 		how = histories.Existing
@@ -97,8 +95,8 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
-	signal.Notify(c.interrupts, os.Interrupt)
-	defer signal.Stop(c.interrupts)
+	c.interrupts = newInterrupts()
+	defer c.interrupts.stop()
 	c.assembly.Options.Ask = c.elicit
 	if c.session, err = session.Open(ctx, p.session(), c.assembly, want); err != nil {
 		return err
@@ -240,7 +238,7 @@ func (c *chat) interruptible(ctx context.Context, do func(context.Context) error
 		defer close(watched)
 		for {
 			select {
-			case <-c.interrupts:
+			case <-c.interrupts.received:
 				c.interrupt()
 			case <-over:
 				return

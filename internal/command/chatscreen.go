@@ -5,8 +5,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,26 +27,12 @@ import (
 func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error) {
 	p := c.program
 	if !chatui.Supported(p.screen, p.stdin) {
-		c.user = terminal.NewUser(p.screen, p.stdin, c.interrupts, c.interrupt)
+		c.user = terminal.NewUser(p.screen, p.stdin, c.interrupts.received, c.interrupt)
 		return func() error { return nil }
 	}
 	options := chatui.Options{
-		Screen: p.screen, Stdin: p.stdin, Interrupts: c.interrupts, Redact: c.assembly.Redact, RedactPart: c.assembly.RedactPart,
-		Interrupt: func() {
-			select {
-			case c.interrupts <- os.Interrupt:
-			default: // earlier ones are waiting
-			}
-		},
-		Lend: func() func() {
-			theirs := make(chan os.Signal, 1) // a terminal sends it to this process, too
-			signal.Notify(theirs, os.Interrupt)
-			signal.Stop(c.interrupts)
-			return func() {
-				signal.Notify(c.interrupts, os.Interrupt)
-				signal.Stop(theirs)
-			}
-		},
+		Screen: p.screen, Stdin: p.stdin, Interrupts: c.interrupts.received, Redact: c.assembly.Redact, RedactPart: c.assembly.RedactPart,
+		Interrupt: c.interrupts.add, Lend: c.interrupts.lend,
 	}
 	options.Complete, options.Open = c.complete, browser.Open
 	c.session.ModelName = cfg.Model.Name.Reveal()

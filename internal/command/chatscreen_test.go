@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -276,33 +275,6 @@ func TestChatTellsOnceWhichServerCannotBeConnected(t *testing.T) {
 	if times := strings.Count(all, "no licence"); times != 1 || strings.Contains(all, "WARN") {
 		t.Errorf("the server is reported %d times:\n%s", times, all)
 	}
-	x.leaves()
-}
-
-// While an editor has the terminal, Ctrl-C is a key of the editor.
-func TestCtrlCInTheEditor(t *testing.T) {
-	t.Parallel()
-	editor := filepath.Join(t.TempDir(), "editor")
-	if err := os.WriteFile(editor, []byte("#!/bin/sh\ntrap 'echo caught' INT\necho editing\nuntil read line; do :; done\necho edited > \"$1\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	path := file(t, model(t, slowly(40)), atlas(0))
-	x := run{env: []string{"EDITOR=" + editor, "VISUAL="}}.chats(t, 80, 24, "--config", path)
-	x.says("Talk.")
-	x.See("word word")
-	x.Type(screen.Ctrl('x') + screen.Ctrl('e'))
-	x.See("editing")
-	for i := range 2 {
-		x.Type(screen.Ctrl('c'))
-		x.Wait("the signal", func(e *screen.Emulator) bool { return strings.Count(e.All(), "caught") == i+1 })
-	}
-	x.Type(screen.Enter)
-	x.See("> edited")
-	if all := x.All(); strings.Contains(all, "Cancelled.") || strings.Contains(all, "again leaves") {
-		t.Errorf("it was an interrupt of the chat:\n%s", all)
-	}
-	x.Type(screen.Ctrl('c'))
-	x.See("Ctrl-C again leaves.")
 	x.leaves()
 }
 
