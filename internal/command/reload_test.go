@@ -391,7 +391,9 @@ func TestReloadUnderLoad(t *testing.T) {
 	if given, err := strconv.Atoi(os.Getenv(editsVar)); err == nil {
 		edits = given
 	}
-	r := serveReloading(t, "true", clientAda, atlas(0))
+	file := filepath.Join(t.TempDir(), "stderr")
+	stays := strings.Replace(atlas(0), "command = [", `command = ["sh", "-c", "exec \"$0\" \"$@\" 2>`+file+`", `, 1)
+	r := serveReloading(t, "true", clientAda, stays)
 	host := r.connect("ada-0123456789abcdef")
 	waitFor(t, "a server", func() bool { return len(r.children()) == 1 })
 	before, files := r.children(), r.openFiles()
@@ -401,7 +403,9 @@ func TestReloadUnderLoad(t *testing.T) {
 	for range 2 {
 		callers.Go(func() {
 			for ctx.Err() == nil {
-				if got := called(t, host, "atlas__weather", `{"city":"Oslo"}`); !strings.Contains(got, "snow") {
+				hangs := time.AfterFunc(10*time.Second, func() { r.dump(before["atlas"], file) })
+				got := called(t, host, "atlas__weather", `{"city":"Oslo"}`)
+				if hangs.Stop(); !strings.Contains(got, "snow") {
 					t.Errorf("a call of the server that stays: %s", got)
 				}
 				if got := called(t, host, "satchel__pack", `{"items":["hat"]}`); !strings.Contains(got, "hat") && !strings.HasPrefix(got, "error: ") {
@@ -414,7 +418,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	socket := filepath.Join(placeOf(t), "consort", "run")
 	for i := range edits {
-		tables := []string{"# edit " + strconv.Itoa(i), atlas(0)}
+		tables := []string{"# edit " + strconv.Itoa(i), stays}
 		if random.IntN(3) > 0 {
 			tables = append(tables, strings.Replace(satchel(0), "command", fmt.Sprintf("max_tools = %d\ncommand", 5+random.IntN(3)), 1))
 		}
@@ -434,7 +438,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	cancel()
 	callers.Wait()
-	r.write("true", clientAda, atlas(0))
+	r.write("true", clientAda, stays)
 	r.reload(exit.Done)
 	waitFor(t, "the end of the other servers", func() bool { return len(r.children()) == 1 })
 	if after := r.children(); after["atlas"] != before["atlas"] {
@@ -446,6 +450,24 @@ func TestReloadUnderLoad(t *testing.T) {
 	host.Close()
 	r.signal(syscall.SIGTERM)
 	r.ends(exit.Done)
+}
+
+// dump makes a server and its gateway write what they are doing, and ends both: a call has hung.
+func (r *reloading) dump(server int, file string) {
+	process, err := os.FindProcess(server)
+	if err == nil {
+		err = process.Signal(syscall.SIGQUIT)
+	}
+	if err != nil {
+		r.t.Error(err)
+	}
+	var text []byte
+	waitFor(r.t, "the end of the server", func() bool {
+		text, _ = os.ReadFile(file)
+		return r.children()["atlas"] != server
+	})
+	r.t.Errorf("a call hangs; the server: %s", text)
+	r.signal(syscall.SIGQUIT)
 }
 
 // openFiles returns how many files the server has open.
