@@ -40,7 +40,7 @@ type person interface {
 type chat struct {
 	program    *program
 	user       person
-	interrupts *interrupts
+	interrupts *terminal.Interrupts
 	assembly   *config.Assembly
 	session    *session.Session
 	stores     []history.Store                 // opened by commands
@@ -95,8 +95,8 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
-	c.interrupts = newInterrupts()
-	defer c.interrupts.stop()
+	c.interrupts = terminal.NewInterrupts()
+	defer c.interrupts.Stop()
 	c.assembly.Options.Ask = c.elicit
 	if c.session, err = session.Open(ctx, p.session(), c.assembly, want); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (c *chat) interruptible(ctx context.Context, do func(context.Context) error
 		defer close(watched)
 		for {
 			select {
-			case <-c.interrupts.received:
+			case <-c.interrupts.Received:
 				c.interrupt()
 			case <-over:
 				return

@@ -27,12 +27,12 @@ import (
 func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error) {
 	p := c.program
 	if !chatui.Supported(p.screen, p.stdin) {
-		c.user = terminal.NewUser(p.screen, p.stdin, c.interrupts.received, c.interrupt)
+		c.user = terminal.NewUser(p.screen, p.stdin, c.interrupts.Received, c.interrupt)
 		return func() error { return nil }
 	}
 	options := chatui.Options{
-		Screen: p.screen, Stdin: p.stdin, Interrupts: c.interrupts.received, Redact: c.assembly.Redact, RedactPart: c.assembly.RedactPart,
-		Interrupt: c.interrupts.add, Lend: c.interrupts.lend,
+		Screen: p.screen, Stdin: p.stdin, Interrupts: c.interrupts.Received, Redact: c.assembly.Redact, RedactPart: c.assembly.RedactPart,
+		Interrupt: c.interrupts.Add, Lend: c.interrupts.Lend,
 	}
 	options.Complete, options.Open = c.complete, browser.Open
 	c.session.ModelName = cfg.Model.Name.Reveal()

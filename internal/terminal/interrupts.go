@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"os"
@@ -14,54 +14,55 @@ import (
 // the screen of a chat Ctrl-C is a key meanwhile, which takes effect at once.
 const lateInterrupt = time.Second
 
-// interrupts receives the interrupts of the process, except while another program has the
+// Interrupts receives the interrupts of the process, except while another program has the
 // terminal, which sends them to this process, too.
-type interrupts struct {
-	received chan os.Signal
+type Interrupts struct {
+	// Received holds those that have not been handled yet.
+	Received chan os.Signal
 
 	mu      sync.Mutex
 	lent    int // programs that have the terminal, or had it within lateInterrupt
 	stopped bool
 }
 
-// newInterrupts returns interrupts that are received until stop.
-func newInterrupts() *interrupts {
-	i := &interrupts{received: make(chan os.Signal, 4)}
-	signal.Notify(i.received, os.Interrupt)
+// NewInterrupts returns interrupts that are received until Stop.
+func NewInterrupts() *Interrupts {
+	i := &Interrupts{Received: make(chan os.Signal, 4)}
+	signal.Notify(i.Received, os.Interrupt)
 	return i
 }
 
-// stop makes the next interrupt end the process.
-func (i *interrupts) stop() {
+// Stop makes the next interrupt end the process.
+func (i *Interrupts) Stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.stopped = true
-	signal.Stop(i.received)
+	signal.Stop(i.Received)
 }
 
-// add adds an interrupt that was typed as a key.
-func (i *interrupts) add() {
+// Add adds an interrupt that was typed as a key.
+func (i *Interrupts) Add() {
 	select {
-	case i.received <- os.Interrupt:
+	case i.Received <- os.Interrupt:
 	default: // earlier ones are waiting
 	}
 }
 
-// lend leaves interrupts to the program that gets the terminal. The caller must call end
+// Lend leaves interrupts to the program that gets the terminal. The caller must call end
 // when that program has ended.
-func (i *interrupts) lend() (end func()) {
+func (i *Interrupts) Lend() (end func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.lent++
 	theirs := make(chan os.Signal, 1) // without it, the signal would end this process
 	signal.Notify(theirs, os.Interrupt)
-	signal.Stop(i.received)
+	signal.Stop(i.Received)
 	return func() {
 		time.AfterFunc(lateInterrupt, func() {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			if i.lent--; i.lent == 0 && !i.stopped {
-				signal.Notify(i.received, os.Interrupt)
+				signal.Notify(i.Received, os.Interrupt)
 			}
 			signal.Stop(theirs)
 		})
