@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -169,6 +171,95 @@ func TestApprovalAcrossMachines(t *testing.T) {
 	if n := count(); n != 1 {
 		t.Errorf("%d effects, want 1", n)
 	}
+}
+
+// A process that has passed a call on to its client is killed with its worker, and a third one
+// takes the result: the call of the server is made once.
+func TestToolsOfClientsAcrossMachines(t *testing.T) {
+	address, ledger := devserver.Start(t), t.TempDir()
+	world, err := faultserver.StartHTTP(faultserver.Script{Dir: ledger}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { world.Close() })
+	calls := []openaiserver.Call{{Name: "world__effect", Arguments: `{"key":"bill"}`}, {Name: "pick", Arguments: `{}`}}
+	model, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
+		{Reply: openaiserver.Message{Calls: calls}}, {Reply: openaiserver.Message{Text: "It is paid in blue."}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	const token = "0123456789abcdef0123"
+	path := write(t, "consort.toml",
+		"[model]\nname = \"scripted\"\nbase_url = %q\n[mcp.world]\ntransport = \"http\"\nurl = %q\n[approval]\ndefault = \"allow\"\n"+
+			"[history]\nstore = \"postgres\"\ndsn = %q\n[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\n"+
+			"clients = [{name = \"ada\", token = %q, trusted = {user = \"ada\"}}]\n",
+		model.URL(), world.URL(), pgtest.DSN(t), token)
+	work := []string{"worker", "--temporal", address, "--config", path, "--log-level", "info"}
+	serve := []string{"serve", "--engine", "temporal", "--temporal", address, "--config", path}
+	worker, _ := start(t, `working for temporal`, work...)
+	asking, first := start(t, `serving at (http://\S+)/mcp`, serve...)
+	_, other := start(t, `serving at (http://\S+)/mcp`, serve...)
+
+	chat := map[string]any{
+		"model": "scripted", "messages": []any{map[string]string{"role": "user", "content": "Pay."}},
+		"tools": []any{map[string]any{"type": "function", "function": map[string]any{"name": "pick", "parameters": map[string]string{"type": "object"}}}},
+	}
+	message := complete(t, first[1], token, chat)
+	passed, _ := message["tool_calls"].([]any)
+	if len(passed) != 1 {
+		t.Fatalf("the client got %v", message)
+	}
+	for _, cmd := range []*exec.Cmd{asking, worker} {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, `working for temporal`, work...)
+	result := map[string]any{"role": "tool", "tool_call_id": passed[0].(map[string]any)["id"], "content": "blue"}
+	chat["messages"] = append(chat["messages"].([]any), message, result)
+	if got := complete(t, other[1], token, chat)["content"]; got != "It is paid in blue." {
+		t.Errorf("the answer is %v", got)
+	}
+	book, err := faultserver.ReadLedger(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(book.Effects()); n != 1 {
+		t.Errorf("%d effects, want 1", n)
+	}
+}
+
+// complete returns the message that the server at url answers a chat with.
+func complete(t *testing.T, url, token string, chat any) map[string]any {
+	t.Helper()
+	body, err := json.Marshal(chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var form struct {
+		Choices []struct{ Message map[string]any }
+	}
+	if err := json.Unmarshal(text, &form); err != nil || len(form.Choices) != 1 {
+		t.Fatalf("%s: %v, %s", response.Status, err, text)
+	}
+	return form.Choices[0].Message
 }
 
 type answer struct{ Conversation, Answer string }
