@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/internal/testing/hostile"
 	"github.com/consort-go/consort/invoker"
@@ -41,11 +42,28 @@ func TestHostileTexts(t *testing.T) {
 				}
 			}
 			ops := s.Login(t, consolestage.Ops)
+			pinned(t, s, said)
+			if page := ops.Get("/pins").Text; !strings.Contains(page, "Accept the change") {
+				t.Errorf("no pin waits: %s", page)
+			}
 			for _, path := range append(slices.Clone(pages), "/conversations?"+url.Values{"q": {said}, "owner": {said}, "tag": {said}}.Encode(),
 				"/tools?"+url.Values{"q": {said}}.Encode(), "/audit?"+url.Values{"who": {said}}.Encode(), "/conversations/"+url.PathEscape(said)) {
 				checkPage(t, path, ops.Get(path).Text)
 			}
 		})
+	}
+}
+
+// pinned pins a tool that is changed to say a text wherever it can.
+func pinned(t *testing.T, s *consolestage.Stage, said string) {
+	t.Helper()
+	screen := s.Pins.Screen("changed", pins.SetAside, nil)
+	for _, text := range []string{"Plain.", "Changed. " + said} {
+		schema, err := json.Marshal(map[string]any{"type": "object", "description": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		screen([]*invoker.Definition{{Name: "odd", Title: text, Description: text, InputSchema: schema, OutputSchema: schema}})
 	}
 }
 
