@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -27,16 +26,7 @@ import (
 // it; no call is made without its intent, or twice unless its tool may be called
 // twice; the results are true; and another process carries on to the end.
 func TestWhateverHappensToALog(t *testing.T) {
-	if *seed != 0 {
-		synctest.Test(t, func(t *testing.T) { newLogWorld(t, *seed).live() })
-		return
-	}
-	for n := range uint64(*runs) {
-		synctest.Test(t, func(t *testing.T) { newLogWorld(t, n+1).live() })
-		if t.Failed() {
-			t.Fatalf("run again with -run=TestWhateverHappensToALog -seed=%d", n+1)
-		}
-	}
+	eachSeed(t, func(t *testing.T, seed uint64) { newLogWorld(t, seed).live() })
 }
 
 // logWorld is a world in which there is a log, and processes die.

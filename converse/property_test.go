@@ -36,14 +36,26 @@ var (
 // keep their order, no turn has more exchanges than it may, no goroutine stays
 // behind, and the conversation can go on.
 func TestWhateverHappens(t *testing.T) {
+	eachSeed(t, func(t *testing.T, seed uint64) { newWorld(t, seed).live() })
+}
+
+// eachSeed runs a test with each seed until one fails, which it names.
+func eachSeed(t *testing.T, test func(t *testing.T, seed uint64)) {
 	if *seed != 0 {
-		synctest.Test(t, func(t *testing.T) { newWorld(t, *seed).live() })
+		synctest.Test(t, func(t *testing.T) { test(t, *seed) })
 		return
 	}
 	for n := range uint64(*runs) {
-		synctest.Test(t, func(t *testing.T) { newWorld(t, n+1).live() })
-		if t.Failed() {
-			t.Fatalf("run again with -run=TestWhateverHappens -seed=%d", n+1)
+		run := func() {
+			defer func() { // even if FailNow ends the goroutine
+				if t.Failed() {
+					t.Logf("run again with -run=%s -seed=%d", t.Name(), n+1)
+				}
+			}()
+			synctest.Test(t, func(t *testing.T) { test(t, n+1) })
+		}
+		if run(); t.Failed() {
+			return
 		}
 	}
 }
