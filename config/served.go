@@ -65,6 +65,10 @@ func (a *Assembly) OpenServed(log history.Log) converse.OpenFunc {
 	}
 }
 
+// ServedLimits returns the limits of the conversations that OpenServed creates now. A reload
+// may change them.
+func (a *Assembly) ServedLimits() converse.Limits { return a.latest().Options.Limits }
+
 // assembleServe makes the options of the servers.
 func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	s := config.Serve

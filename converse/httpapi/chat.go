@@ -129,7 +129,8 @@ func assistantMessage(text string) inputMessage {
 	return inputMessage{Role: "assistant", Content: content}
 }
 
-// chatTag is the tag of the conversation that continues some messages.
+// chatTag returns the tag of a conversation that ends with these messages. A request that
+// repeats them finds the conversation by it.
 func chatTag(owner string, messages []inputMessage) string {
 	parts := []string{owner}
 	for _, m := range messages {

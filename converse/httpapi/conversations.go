@@ -48,7 +48,7 @@ func infoOf(i history.Info) info {
 const (
 	stateDone    = "done"    // the last turn is over
 	stateWaiting = "waiting" // it waits for answers
-	stateOpen    = "open"    // a turn is under way, or a limit has ended it
+	stateOpen    = "open"    // a turn is under way, or has failed
 )
 
 // message is the JSON form of a message of the user.
@@ -179,7 +179,7 @@ type newConversation struct {
 	message          canister.User
 }
 
-// begin creates a conversation, and sets its owner before any work on it starts. If the
+// begin creates a conversation, and sets its owner before it notifies the engine. If the
 // request is repeated, the description is set again and the engine is notified again, but the
 // message is not stored twice.
 func (h *handler) begin(ctx context.Context, b newConversation) error {
@@ -213,7 +213,7 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 // way.
 const recheckTimeout = 2 * time.Second
 
-// post sends a message to the engine. A message that is in the log was sent.
+// post sends a message to the engine. It succeeds if the log has the message already.
 func (h *handler) post(ctx context.Context, id string, user canister.User) error {
 	h.feed.prepare(ctx, id) // the client is going to read the events
 	err := h.engine.Send(ctx, id, user)
@@ -297,13 +297,22 @@ func (h *handler) state(ctx context.Context, id string) (string, []openWait, err
 	if err != nil {
 		return "", nil, err
 	}
-	switch converse.Next(canisters, converse.Policy{Conversation: id}, now).(type) {
+	switch nextOf(h.Limits, id, canisters, now).(type) {
 	case converse.Done:
 		return stateDone, nil, nil
 	case converse.Await:
 		return stateWaiting, openWaits(id, canisters, now), nil
 	}
 	return stateOpen, nil, nil
+}
+
+// nextOf returns the next step of a conversation; limits may be nil.
+func nextOf(limits func() converse.Limits, id string, canisters []canister.Canister, now time.Time) converse.Command {
+	policy := converse.Policy{Conversation: id}
+	if limits != nil {
+		policy.Limits = limits()
+	}
+	return converse.Next(canisters, policy, now)
 }
 
 // cancel ends the turn of a conversation.
@@ -319,7 +328,7 @@ func (h *handler) cancel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// remove deletes a conversation. A turn that is under way is cancelled before.
+// remove deletes a conversation. A turn that is under way is cancelled first.
 func (h *handler) remove(w http.ResponseWriter, r *http.Request) error {
 	found, err := h.owned(r)
 	if err != nil {

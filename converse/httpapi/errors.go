@@ -100,7 +100,7 @@ func refusedError(f *invoker.Failure) *apiError {
 	case invoker.Denied:
 		status, code, advice = http.StatusForbidden, "denied", "Ask the operator of the server for permission."
 	case invoker.NotFound, invoker.ToolNotFound:
-		status, code, advice = http.StatusNotFound, "not_found", "Ask the operator of the server for permission."
+		status, code, advice = http.StatusNotFound, "not_found", "Check the address, or ask the operator of the server."
 	case invoker.Unavailable:
 		if f.RetryAfter > 0 {
 			status, code = http.StatusTooManyRequests, "limit_reached"

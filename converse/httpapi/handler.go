@@ -31,10 +31,14 @@ type Options struct {
 	// Open creates a conversation with its instructions. Pass the same function
 	// to the engine (engine.NewLocal). Nil adds no instructions.
 	Open converse.OpenFunc
+	// Limits returns the limits of the conversations that Open creates now. They decide whether
+	// a turn is over. Nil means the defaults of [converse.Limits].
+	Limits func() converse.Limits
 	// Owner returns the owner of the caller's conversations, given the context of a
 	// request. It becomes [history.Info].Owner. Nil means one owner, with an empty name,
-	// for all callers. An error refuses the request: with the status of an
-	// [invoker.Failure], or else 503.
+	// for all callers. An error refuses the request: an [invoker.Failure] with the code
+	// UNAUTHORIZED with 401, DENIED with 403, NOT_FOUND or TOOL_NOT_FOUND with 404, one with
+	// UNAVAILABLE and RetryAfter with 429, and all others with 503.
 	Owner func(ctx context.Context) (string, error)
 	// Name returns the name under which the caller answers waits
 	// ([canister.Answer].By); default "client".
@@ -48,7 +52,8 @@ type Options struct {
 	Models []string
 	// Origins are the web origins, such as "https://app.example.com", whose scripts may
 	// send requests, in addition to the server's own host. "*" allows any. Other origins
-	// are refused (403).
+	// are refused (403). The handler sends no CORS headers and answers no preflight: a
+	// handler around it does, for scripts of other origins.
 	Origins []string
 	// MaxBody bounds the body of a request, in bytes; default 4 MiB.
 	MaxBody int64
@@ -56,7 +61,8 @@ type Options struct {
 	// default 64 MiB, or four times MaxBody if that is more. A request that exceeds it is
 	// refused with 503 and Retry-After.
 	MaxBodies int64
-	// MaxStreams bounds the streams of one owner that are open at once; default 64.
+	// MaxStreams bounds the streams of one owner under /api that are open at once;
+	// default 64. Streams of answers end with their turn and are not counted.
 	MaxStreams int
 	// Heartbeat is how often a silent stream sends a comment; default 15 s.
 	Heartbeat time.Duration

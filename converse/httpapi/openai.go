@@ -329,7 +329,7 @@ func (h *handler) startNew(ctx context.Context, owner string, s start) (*turn, e
 	return &turn{h: h, conversation: b.id, id: user.ID, after: h.before(ctx, b.id, user.ID, 0), sent: true}, nil
 }
 
-// before returns the number of canisters before a message, which is not before from.
+// before returns the number of canisters before a message. It searches from position from on.
 func (h *handler) before(ctx context.Context, conversation, message string, from int) int {
 	at := from
 	for c, err := range h.store.Read(ctx, conversation, from) {

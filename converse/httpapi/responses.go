@@ -293,7 +293,7 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 // about.
 const maxEarlier = 512
 
-// respond answers a request for a response.
+// respond serves POST /v1/responses.
 func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 	if _, err := o.h.owner(r.Context()); err != nil {
 		return err
@@ -354,25 +354,21 @@ func (o openAI) continueResponse(ctx context.Context, q *responseRequest) error 
 	if q.start.conversation, q.start.from = found.ID, end; end == found.Length || len(q.start.answers)+len(q.start.returned) > 0 {
 		return nil
 	}
-	if state, _, err := o.stateAt(ctx, found.ID, end); err != nil || state != stateDone {
+	if isDone, err := o.isDoneAt(ctx, found.ID, end); err != nil || !isDone {
 		return errors.Join(err, failure(http.StatusConflict, "response_not_completed", "The previous response is not completed.", "Wait for its end, or cancel it."))
 	}
 	q.start.conversation = newID()
 	return o.h.store.Fork(ctx, found.ID, end, q.start.conversation)
 }
 
-// stateAt is like state for the beginning of a conversation.
-func (o openAI) stateAt(ctx context.Context, id string, length int) (string, []openWait, error) {
+// isDoneAt reports whether the beginning of a conversation ends with a turn that is over.
+func (o openAI) isDoneAt(ctx context.Context, id string, length int) (bool, error) {
 	canisters, err := history.From(ctx, o.h.store, id, 0)
 	if err != nil {
-		return "", nil, err
+		return false, err
 	}
-	now := time.Now()
-	switch converse.Next(canisters[:min(length, len(canisters))], converse.Policy{Conversation: id}, now).(type) {
-	case converse.Done:
-		return stateDone, nil, nil
-	}
-	return stateOpen, nil, nil
+	_, isDone := nextOf(o.h.Limits, id, canisters[:min(length, len(canisters))], time.Now()).(converse.Done)
+	return isDone, nil
 }
 
 // refine turns a refusal into the verdict that its wait has for it.
@@ -426,14 +422,22 @@ func (o openAI) judge(ctx context.Context, a *responseAnswer, found history.Info
 	if a.turn.after+len(a.turn.canisters) < found.Length {
 		return nil
 	}
-	state, open, err := o.h.state(ctx, found.ID)
-	switch state {
-	case stateOpen:
-		a.status, a.incomplete = "in_progress", ""
-	case stateWaiting:
-		a.addWaits(open)
+	now := time.Now()
+	_, canisters, err := engine.LastTurn(ctx, o.h.store, found.ID, now)
+	if err != nil {
+		return err
 	}
-	return err
+	switch step := nextOf(o.h.Limits, found.ID, canisters, now).(type) {
+	case converse.Done:
+		if step.Reason.Limited() {
+			a.ended(step.Reason)
+		}
+	case converse.Await:
+		a.addWaits(openWaits(found.ID, canisters, now))
+	default:
+		a.status, a.incomplete = "in_progress", ""
+	}
+	return nil
 }
 
 // reasonOf returns the reason of a turn whose last message has a finish.

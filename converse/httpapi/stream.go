@@ -23,8 +23,8 @@ const reconnectPause = "1000"
 // Serve writes the events of a conversation as server-sent events (WHATWG HTML § 9.2),
 // until the client leaves or the feed is closed. The header Last-Event-ID, or else the
 // parameter after of the query, says which events the client has: the ids are the texts
-// of [Cursor]. A stream that cannot begin is answered with an error as JSON. Serve sends a
-// comment when the stream is silent for a while; zero means 15 s.
+// of [Cursor]. A stream that cannot begin is answered with an error as JSON. A silent
+// stream gets a comment every heartbeat; zero means 15 s.
 //
 // The caller must have checked that the client may read the conversation.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, conversation string, heartbeat time.Duration) {
@@ -39,9 +39,10 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, conversation string
 		return s.send(event.ID.String(), event.Name, event.Data)
 	})
 	switch {
-	case r.Context().Err() != nil || errors.Is(err, engine.ErrClosed): // the client connects again, here or to another process
+	case r.Context().Err() != nil:
 	case !s.begun:
 		writeError(w, err)
+	case errors.Is(err, engine.ErrClosed): // the client connects again, here or to another process
 	default:
 		s.send("", "error", asError(err).body())
 	}

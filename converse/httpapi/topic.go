@@ -25,7 +25,7 @@ type topic struct {
 	begin        Cursor // of the watch
 	end          context.CancelFunc
 	readers      int         // guarded by Feed.mu
-	lingers      *time.Timer // the same
+	lingers      *time.Timer // guarded by Feed.mu
 
 	mu     sync.Mutex
 	base   int // events has all that happened after this canister

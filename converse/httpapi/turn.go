@@ -44,10 +44,11 @@ type sink struct {
 	idle  *heartbeat
 }
 
-// errRewritten says that the model has written a message differently when it was asked
-// again, so that the text that was sent is wrong.
+// errRewritten says that the text that was sent is wrong: the model has written the message
+// differently when it was asked again, or pieces were lost.
 var errRewritten = failure(http.StatusBadGateway, "rewritten",
-	"The connection to the model broke, and its second answer begins differently from what was sent.", "Read the answer again, without a stream.")
+	"The answer begins differently from what was sent: the model was asked again, or pieces of its text were lost.",
+	"Read the answer with GET /api/conversations/{id}/history.")
 
 // errFailed says that the turn failed; the log of the server has the reason.
 var errFailed = failure(http.StatusBadGateway, "turn_failed", "The model failed, and what was said so far is stored.", "Send another message to try again.")
@@ -127,18 +128,22 @@ func (t *turn) end(e engine.Ended) (isOver bool, err error) {
 		}
 		return false, nil
 	case e.Reason == converse.ReasonWaiting:
-		return len(t.waits()) > 0, nil // a timer ends by itself
+		open, err := t.openWaits()
+		return len(open) > 0 || err != nil, err // a timer ends by itself
 	}
 	return true, nil
 }
 
-// waits returns the open waits of the conversation that an answer can end: all but timers.
+// waits returns the open waits that openWaits has found; none if the store cannot be read.
 func (t *turn) waits() []openWait {
+	open, _ := t.openWaits()
+	return open
+}
+
+// openWaits returns the open waits of the conversation that an answer can end: all but timers.
+func (t *turn) openWaits() ([]openWait, error) {
 	_, open, err := t.h.state(context.Background(), t.conversation)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(open, func(wait openWait) bool { return wait.For == canister.WaitTimer })
+	return slices.DeleteFunc(open, func(wait openWait) bool { return wait.For == canister.WaitTimer }), err
 }
 
 // isPassed reports whether a call was passed on to the client.
@@ -190,8 +195,8 @@ func (h *handler) continued(ctx context.Context, of history.Info) (*turn, error)
 	return t, nil
 }
 
-// writer compares the pieces of a message with the text that was sent, so that a stream that
-// cannot take text back never has wrong text.
+// writer compares the pieces of a message with the text that was sent, because a stream of
+// OpenAI's API cannot take text back: it ends with errRewritten if the message is another one.
 type writer struct {
 	sent    string // of the current message
 	written string // of the current message, since it was begun again

@@ -32,6 +32,7 @@ func (a *api) mount(web *http.ServeMux, mcp *mcpserver.Server) {
 	s := a.server
 	handler := httpapi.New(a.feed, &httpapi.Options{
 		Open:    a.conversations.open,
+		Limits:  s.Assembly.ServedLimits,
 		Owner:   a.owner,
 		Name:    func(ctx context.Context) string { return cmp.Or(access.NameFrom(ctx), "client") },
 		Models:  []string{s.Config.Model.Name.Reveal(), "consort"},
