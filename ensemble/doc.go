@@ -112,7 +112,7 @@
 //
 // KeepAlive notices a dead peer when nothing else does. It asks a silent connection for
 // an answer; while a call runs, it checks whether the peer still reads, where that is
-// known ([Unreader]). IdleDisconnect closes a connection that no call uses, and so ends
+// known ([Unreader]). IdleDisconnect closes a connection without calls and subscriptions, and so ends
 // a server's process, for example. The tools stay in the catalog as they were last
 // listed. Asking for the catalog does not reconnect the ensemble, but the next call
 // does. On every fresh connection the tools are listed again; differences are logged
@@ -128,7 +128,7 @@
 // once and with the same ID, only if the tool declares that this does no harm and
 // Options.Trust believes it. By default, these are tools that are read-only, and the
 // functions of a [Local] ensemble that are declared read-only or idempotent. A call that
-// was cut off when the program died is made again, with its key, if the tool is declared
+// was cut off when the program died is made again, with its idempotency key, if the tool is declared
 // read-only or idempotent and Options.Trust is not TrustNone.
 //
 // # Time

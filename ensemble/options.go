@@ -60,8 +60,8 @@ type Options struct {
 	// but the connection is lost if it is an [Unreader] and says that the peer has read
 	// nothing for that time. 0 disables it.
 	KeepAlive time.Duration
-	// IdleDisconnect is how long a connection may be without a call before it is
-	// closed; the next call opens a fresh one. Until then the tools stay on offer as
+	// IdleDisconnect is how long a connection may be without a call or a subscription before it
+	// is closed; the next call opens a fresh one. Until then the tools stay on offer as
 	// they were last listed. 0 disables it.
 	IdleDisconnect time.Duration
 	// Refresh is how long a list of tools, resources or prompts is valid if its

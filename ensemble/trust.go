@@ -11,8 +11,8 @@ import (
 // Trust determines which hints of its tools an ensemble believes. They decide whether a
 // call can run without asking a person ([Tool.ReadOnly]), and whether a call is repeated
 // that may or may not have taken effect. When the connection was lost, such a call is
-// repeated immediately and without being reported, or its failure says that it is
-// retryable. When the program died, a conversation makes a call again
+// repeated immediately and without being reported; after other failures, the failure says that
+// it is retryable. When the program died, a conversation makes a call again
 // if its tool is read-only or idempotent, with the key in its log, unless Trust is
 // TrustNone: see [Tool.Repeatable].
 type Trust string

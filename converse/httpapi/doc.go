@@ -7,8 +7,9 @@
 //	defer feed.Close()
 //	http.ListenAndServe("127.0.0.1:8080", httpapi.New(feed, &httpapi.Options{Open: open}))
 //
-// The engine runs the conversations and the store has them; a client only sends messages
-// and answers, and reads. docs/http.md lists the requests, and [OpenAPI] describes them
+// open is the function that the engine was made with, which creates a conversation with its
+// instructions. The engine runs the conversations and the store has them; clients send
+// messages and answers, read, fork, cancel and delete. docs/http.md lists the requests, and [OpenAPI] describes them
 // for programs.
 //
 // # Owners
