@@ -36,19 +36,6 @@ func (*later) Error() string { return "the person answers later" }
 // errLater ends a call that will be made again when the person has answered.
 var errLater = errors.New("converse: the call waits for the answer of a person")
 
-// form returns a question as JSON without secrets. Equal questions have equal forms.
-func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
-	form := calls.Question{Server: q.batch.clean.Text(asked.Server), Key: asked.Key, Message: q.batch.clean.Text(asked.Message), URL: q.batch.clean.Text(asked.URL)}
-	if len(asked.Schema) > 0 {
-		form.Schema = q.batch.clean.Fields(canister.Fields{"schema": asked.Schema})["schema"]
-	}
-	text, err := json.Marshal(form)
-	if err != nil {
-		return "", invoker.Failf(invoker.Internal, "The schema of the tool's question is not JSON: %w", err)
-	}
-	return string(text), nil
-}
-
 // known returns the answer to a question from the history. If a tool asks the same
 // question twice, the second time gets the second answer.
 func (q *questions) known(form string) (*invoker.ElicitResult, bool) {

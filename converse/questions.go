@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
@@ -56,7 +57,7 @@ func (q *questions) person() askFunc {
 
 // ask finds the answer in the history, or puts the question to the person.
 func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	form, err := q.form(question)
+	form, err := calls.QuestionText(q.batch.clean, question)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@
 package calls
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -273,15 +272,6 @@ func Unwaiting(conversation, identity string, history []canister.Canister, now t
 		}
 	}
 	return slices.DeleteFunc(pending, func(i canister.Invocation) bool { return waiting[i.ID] })
-}
-
-// Question is the JSON form of a question in a wait.
-type Question struct {
-	Server  string          `json:"server,omitzero"`
-	Key     string          `json:"key,omitzero"`
-	Message string          `json:"message"`
-	Schema  json.RawMessage `json:"schema,omitempty"`
-	URL     string          `json:"url,omitzero"`
 }
 
 // UsedUp reports whether a call other than the one of an invocation was made with the answer to
