@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,42 @@ func TestWatchPutsDeltasInTheirPlace(t *testing.T) {
 		got := told(t, engine.Watcher{Log: store, Stream: stream, Poll: time.Hour}, 0, 2)
 		want := "[1user delta 5.0 missed 0 delta 5.1 missed 2 2assistant ended m1answered 3user delta 3.0 missed 0 ended m2 away]"
 		if fmt.Sprint(got) != want {
+			t.Errorf("Watch told %v, want %v", got, want)
+		}
+	})
+}
+
+// An end that is published after the log has grown is not the end any more: the wait has been
+// answered.
+func TestLateEndsAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, stream := history.NewMemory(), engine.NewStream()
+		turn := []canister.Canister{
+			said("m1", "pay"),
+			canister.Assistant{Head: canister.Head{ID: "a1"}, Finish: canister.FinishInvocations},
+			canister.Invocation{Head: canister.Head{ID: "i1"}, Name: "pay", Arguments: "{}"},
+			canister.Wait{Head: canister.Head{ID: "w1"}, For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Deadline: time.Now().Add(time.Hour)},
+			canister.Answer{Head: canister.Head{ID: "r1"}, Wait: "w1", Verdict: canister.VerdictAllow},
+		}
+		if err := store.Append(t.Context(), "talk", 0, turn...); err != nil {
+			t.Fatal(err)
+		}
+		var later sync.WaitGroup
+		later.Go(func() {
+			synctest.Wait() // the Watch waits
+			late := engine.Ended{Turn: "m1", Reason: converse.ReasonWaiting, Waits: []string{"w1"}}
+			if err := stream.Publish(t.Context(), "talk", engine.Delta{Turn: "m1", Position: 4, Ended: &late}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			result := canister.Result{Head: canister.Head{ID: "o1"}, Invocation: "i1", Content: canister.Texts("paid")}
+			if err := store.Append(t.Context(), "talk", 5, result, answer("a2")); err != nil {
+				t.Error(err)
+			}
+		})
+		got := told(t, engine.Watcher{Log: store, Stream: stream, Poll: time.Second}, 4, 1)
+		later.Wait()
+		if want := "[5answer 6result 7assistant ended m1answered]"; fmt.Sprint(got) != want {
 			t.Errorf("Watch told %v, want %v", got, want)
 		}
 	})

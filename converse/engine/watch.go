@@ -305,6 +305,8 @@ func (v *view) delta(d Delta) error {
 		}
 	}
 	switch {
+	case d.Ended != nil && d.Ended.Error == "" && d.Position < v.position:
+		return v.poll() // the log has grown since then: a wait may have been answered
 	case d.Ended != nil:
 		if d.Ended.Turn == v.id() || d.Position >= v.position {
 			v.end(*d.Ended)
