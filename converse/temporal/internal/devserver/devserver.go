@@ -36,7 +36,7 @@ func program(t testing.TB) string {
 	return ""
 }
 
-var errMissing = errors.New("Temporal's development server is not there: .ci/temporal-server dev builds it, in some minutes")
+var errMissing = errors.New("there is no development server of Temporal: .ci/temporal-server dev builds it, in some minutes")
 
 // Start starts a development server in memory that ends with the test, and
 // returns its address.
