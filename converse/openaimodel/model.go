@@ -74,7 +74,8 @@ func New(name string, options *Options) (*Model, error) {
 	}
 	m.api = modelapi.Model{Server: m.server, Info: m.describe(base), NewRequest: m.newRequest}
 	m.limits = modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
-	m.request = newRequest(opts.API, m.clientOptions(base))
+	clientOptions := m.clientOptions(base)
+	m.request = newRequest(opts.API, m.own != nil, clientOptions) // a client of the program may change a request
 	return m, nil
 }
 

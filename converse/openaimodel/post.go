@@ -20,16 +20,17 @@ var errMade = errors.New("the request is made")
 // request is a request to a model's API as the SDK makes it: the address, the authentication
 // and the other headers. Each exchange sends a copy with its own body.
 type request struct {
-	made *http.Request
-	send func(*http.Request) (*http.Response, error) // the rest of the SDK, and the connection
-	err  error                                       // of an option of the SDK
+	made   *http.Request
+	shared bool                                        // nobody changes the address and the headers of a copy, which may share them
+	send   func(*http.Request) (*http.Response, error) // the rest of the SDK, and the connection
+	err    error                                       // of an option of the SDK
 }
 
 // newRequest lets the SDK make the request, without sending it. The SDK's method for Responses
 // serves both APIs, because the SDK's client, or a field of the type of a service, would link
 // the methods of all services. The method knows only its own path.
-func newRequest(api string, options []option.RequestOption) *request {
-	r, path := new(request), "chat/completions"
+func newRequest(api string, shared bool, options []option.RequestOption) *request {
+	r, path := &request{shared: shared}, "chat/completions"
 	if api == apiResponses {
 		path = "responses"
 	}
@@ -51,7 +52,10 @@ func (r *request) post(ctx context.Context, body []byte, middleware modelapi.Mid
 	if r.err != nil {
 		return nil, r.err
 	}
-	own := r.made.Clone(ctx)
+	own := r.made.WithContext(ctx)
+	if !r.shared {
+		own = r.made.Clone(ctx)
+	}
 	own.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	own.Body, _ = own.GetBody()
 	own.ContentLength = int64(len(body))

@@ -194,6 +194,7 @@ func (x *Exchange) observe(req *http.Request, next func(*http.Request) (*http.Re
 	x.failed, x.wait = nil, backoff(x.attempts)
 	x.body.count(req)
 	if x.server.TraceHeaders {
+		req.Header = req.Header.Clone() // which exchanges may share
 		telemetry.Inject(req.Context(), carrier{req.Header})
 	}
 	x.watch.within(x.server.ResponseTimeout)
