@@ -71,36 +71,33 @@ func (g *guard) bounded(ctx context.Context, clean redaction.Func) redaction.Fun
 // events, one at a time, while the model may be a few deltas ahead, and an error if the model panics or has not returned when
 // patience has passed after the end of ctx.
 func (a *asker) exchangeWith(ctx context.Context, model Model, request *Request) iter.Seq2[ModelEvent, error] {
-	return foreign.Stream(ctx, a.guard.background, "Model.Exchange", a.guard.leave, isDelta, func(ctx context.Context) iter.Seq2[ModelEvent, error] {
-		return contained(model.Exchange(ctx, request))
+	return foreign.Stream(ctx, a.guard.background, "Model.Exchange", a.guard.leave, received, func(ctx context.Context) iter.Seq2[ModelEvent, error] {
+		if events := model.Exchange(ctx, request); events != nil {
+			return events
+		}
+		return func(yield func(ModelEvent, error) bool) {
+			yield(nil, &ModelError{Message: "Model.Exchange returned no sequence of events"})
+		}
 	})
 }
 
-func isDelta(event ModelEvent) bool {
-	_, ok := event.(Delta)
-	return ok
-}
-
-// contained returns the events of a model with their errors contained; a panic of an
-// error's methods does no harm. [foreign.Stream] contains the error of the exchange.
-func contained(events iter.Seq2[ModelEvent, error]) iter.Seq2[ModelEvent, error] {
-	return func(yield func(ModelEvent, error) bool) {
-		if events == nil {
-			yield(nil, &ModelError{Message: "Model.Exchange returned no sequence of events"})
-			return
-		}
-		events(func(event ModelEvent, err error) bool {
-			switch e := event.(type) {
-			case Retry:
-				e.Err = contain.Error(e.Err)
-				event = e
-			case Fallback:
-				e.Err = contain.Error(e.Err)
-				event = e
-			}
-			return yield(event, err)
-		})
+// received returns an event of a model with its error contained, so that a panic of the
+// error's methods does no harm, and what the model does next. [foreign.Stream] contains the error
+// of the exchange.
+func received(event ModelEvent) (ModelEvent, foreign.Then) {
+	switch e := event.(type) {
+	case Delta:
+		return event, foreign.GoesOn
+	case Reply:
+		return event, foreign.Ends
+	case Retry:
+		e.Err = contain.Error(e.Err)
+		return e, foreign.Waits
+	case Fallback:
+		e.Err = contain.Error(e.Err)
+		return e, foreign.Waits
 	}
+	return event, foreign.Waits
 }
 
 // leave records that a function of the program was left behind.

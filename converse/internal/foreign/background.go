@@ -116,6 +116,11 @@ func Within[T any](ctx context.Context, b *Background, what string, call func() 
 
 // Awaited waits for a running function, and reports whether it returned in time.
 func Awaited(ctx context.Context, done <-chan struct{}) bool {
+	select { // ctx may have ended too
+	case <-done:
+		return true
+	default:
+	}
 	select {
 	case <-done:
 		return true

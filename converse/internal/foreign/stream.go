@@ -5,6 +5,7 @@ package foreign
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
@@ -14,15 +15,24 @@ import (
 // events that arrive together do not need two switches of goroutines each.
 const ahead = 8
 
+// Then is what a function that yields events does after an event.
+type Then int
+
+const (
+	Waits  Then = iota // it waits until the next event is wanted
+	GoesOn             // it goes on at once
+	Ends               // it is told at once that no more events are wanted
+)
+
 // Stream yields, one at a time, the events of a function of the program, which runs on
 // its own goroutine. It yields an error if the function panics, and a [*LeftError] if it
 // has not returned when Patience has passed after the end of ctx. Leave is called if the
-// function still runs then. The function goes on at once after an event for which goesOn
-// returns true, and waits after all others until the next event is wanted.
-func Stream[E any](ctx context.Context, b *Background, what string, leave func(context.Context, *LeftError), goesOn func(E) bool, open func(context.Context) iter.Seq2[E, error]) iter.Seq2[E, error] {
+// function still runs then. Each event passes through receive on the goroutine of the function;
+// after an error the function waits.
+func Stream[E any](ctx context.Context, b *Background, what string, leave func(context.Context, *LeftError), receive func(E) (E, Then), open func(context.Context) iter.Seq2[E, error]) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		s := &stream[E]{what: what, goesOn: goesOn, events: make(chan streamed[E], ahead), more: make(chan struct{}), left: make(chan struct{})}
+		s := &stream[E]{what: what, receive: receive, events: make(chan streamed[E], ahead), more: make(chan struct{}), left: make(chan struct{})}
 		s.done, s.failed = b.Run(what, func() { open(ctx)(s.send) })
 		defer func() {
 			close(s.left)
@@ -38,10 +48,11 @@ func Stream[E any](ctx context.Context, b *Background, what string, leave func(c
 // stream is a function that yields events on its own goroutine.
 type stream[E any] struct {
 	what    string
-	goesOn  func(E) bool
+	receive func(E) (E, Then)
 	events  chan streamed[E]
 	more    chan struct{} // receives when an event with waits was taken and the next one is wanted
 	left    chan struct{} // closed when no more events are wanted
+	ended   atomic.Bool   // the function has handed over its last event
 	done    <-chan struct{}
 	failed  *error // set before done is closed
 	overdue bool   // it did not return in time
@@ -57,19 +68,26 @@ type streamed[E any] struct {
 // send hands over an event, and reports whether the next one is wanted. The function may
 // call it again after it returned false.
 func (s *stream[E]) send(event E, err error) bool {
-	waits := err != nil || !s.goesOn(event)
+	then := Waits
+	if err == nil {
+		event, then = s.receive(event)
+	}
 	select {
 	case <-s.left: // there may be room for the event
 		return false
 	default:
 	}
+	if s.ended.Load() {
+		return false
+	}
+	s.ended.Store(then == Ends)
 	select {
-	case s.events <- streamed[E]{event, contain.Error(err), waits}:
+	case s.events <- streamed[E]{event, contain.Error(err), then == Waits}:
 	case <-s.left:
 		return false
 	}
-	if !waits {
-		return true
+	if then != Waits {
+		return then == GoesOn
 	}
 	select {
 	case <-s.more:

@@ -14,11 +14,22 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
+// last is the number that ends the numbers.
+const last = 99
+
 // numbers streams what open yields; the function goes on at once after positive numbers.
 func numbers(t *testing.T, open func(ctx context.Context, yield func(int, error) bool)) iter.Seq2[int, error] {
 	return foreign.Stream(t.Context(), new(foreign.Background), "the function",
 		func(_ context.Context, err *foreign.LeftError) { t.Error(err) },
-		func(n int) bool { return n > 0 },
+		func(n int) (int, foreign.Then) {
+			switch {
+			case n == last:
+				return n, foreign.Ends
+			case n > 0:
+				return n, foreign.GoesOn
+			}
+			return n, foreign.Waits
+		},
 		func(ctx context.Context) iter.Seq2[int, error] {
 			return func(yield func(int, error) bool) { open(ctx, yield) }
 		})
@@ -66,6 +77,26 @@ func TestStreamEndsAhead(t *testing.T) {
 		}
 		if _, ok := errors.AsType[*contain.Panic](failed); !ok || !slices.Equal(taken, []int{1, 2, 3, 4, 5}) {
 			t.Errorf("taken: %v, then %v", taken, failed)
+		}
+	})
+}
+
+// A function is told at once that its last event was the last, and nothing that follows is
+// handed over.
+func TestStreamEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var taken []int
+		ended := false
+		for n, err := range numbers(t, func(_ context.Context, yield func(int, error) bool) {
+			ended = yield(1, nil) && !yield(last, nil) && !yield(2, nil) && !yield(0, nil)
+		}) {
+			synctest.Wait()
+			if taken = append(taken, n); err != nil || n == last && !ended {
+				t.Errorf("%d (%v) is taken, and the function has ended: %v", n, err, ended)
+			}
+		}
+		if !slices.Equal(taken, []int{1, last}) {
+			t.Errorf("taken: %v", taken)
 		}
 	})
 }
