@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/converse/internal/spilling"
@@ -120,29 +121,31 @@ type asked struct {
 func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (invoker.Output, asked, *invoker.Failure) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sampling := newSampling(ctx, b)
-	asking := &questions{batch: b, opts: b.opts, call: c, ctx: ctx, giveUp: cancel}
-	requested := inner.New(c.invocation, c.state, b.turn.tools.withoutClient())
+	c.sampling.begin(ctx, b)
+	asking := &c.questions
+	asking.batch, asking.opts, asking.call, asking.ctx, asking.giveUp = b, b.opts, c, ctx, cancel
 	asks := &invoker.Call{
 		ID:         c.key,
 		Arguments:  arguments,
 		Progress:   func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
 		Person:     asking.person(),
-		Model:      sampling.ask,
+		Model:      c.sampling.ask,
 		ModelTools: true,
 		Log:        func(entry invoker.LogEntry) { b.logEntry(ctx, c, entry) },
 	}
+	var requested *inner.Requested
 	if c.mayCallTools() {
+		requested = inner.New(c.invocation, c.state, b.turn.tools.withoutClient())
 		asks.Tools = requested
 	}
 	output, err := c.tool.Invoke(ctx, asks)
-	return output, asked{sampling.end(), asking.end(), requested.End()}, b.interrupted(c, invoker.AsFailure(contain.Error(err)))
+	return output, asked{c.sampling.end(), asking.end(), requested.End()}, b.interrupted(c, invoker.AsFailure(contain.Error(err)))
 }
 
 // progressOf returns a progress report that is redacted and within the limits.
 func (b *batch) progressOf(p invoker.Progress) invoker.Progress {
 	p = b.clean.Progress(p)
-	p.Partial, _ = bounds.Writable(p.Partial, nil)
+	p.Partial, _ = bounds.Writable(slices.Clone(p.Partial), nil)
 	p.Partial, _ = bounds.Metadata(bounds.Contents(p.Partial, b.opts.Limits.ResultBytes, nil), nil, b.opts.Limits.ResultBytes, nil)
 	return p
 }
@@ -215,14 +218,17 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 		}
 	}
 	c.at.Store("Options.Redact")
-	spill := spilling.Spiller{
-		Context: b.ctx, Conversation: b.opts.ID, Spill: b.opts.Spill, Logger: b.turn.guard.log,
-		Begins: func() { c.at.Store("Options.Spill") },
-	}.Keep
+	var spill bounds.Keep
+	if b.opts.Spill != nil {
+		spill = spilling.Spiller{
+			Context: b.ctx, Conversation: b.opts.ID, Spill: b.opts.Spill, Logger: b.turn.guard.log,
+			Begins: func() { c.at.Store("Options.Spill") },
+		}.Keep
+	}
 	note, limit := b.changeOf(c)
 	content, metadata := bounds.Writable(b.clean.Contents(bounds.ByValue(result.Content)), b.clean.Fields(result.Metadata))
 	content, metadata = bounds.Metadata(bounds.Contents(content, limit, spill), metadata, limit, spill)
-	result.Content, result.Metadata = append(note, content...), metadata
+	result.Content, result.Metadata = append(note, content...), metadata // a copy: the tool may keep its slice
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
 	return result
 }

@@ -64,6 +64,8 @@ type call struct {
 	arguments  json.RawMessage     // set when the call is to be made
 	intent     canister.Intent     // set with arguments
 	claimed    chan claim          // receives whether the call may be made
+	sampling   sampling            // what its tool asks the model
+	questions  questions           // what its tool asks the person
 	decided    bool                // it is decided whether the call is to be made
 	stage      atomic.Int32        // how far its goroutine has come; a stage
 	at         atomic.Value        // the function of the program that it is in, a string

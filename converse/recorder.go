@@ -55,6 +55,7 @@ func (r *recorder) headed(c canister.Canister, entering map[string]bool) (_ cani
 	head := c.Header()
 	if head.ID == "" || c.Kind() == canister.KindResult && r.used(head.ID, entering) {
 		head.ID = r.opts.NewID()
+		c = canister.WithHead(c, head)
 	}
 	if r.used(head.ID, entering) {
 		return nil, foreign.SameIdentity(head.ID)
@@ -62,8 +63,8 @@ func (r *recorder) headed(c canister.Canister, entering map[string]bool) (_ cani
 	entering[head.ID] = true
 	if head.Time.IsZero() {
 		head.Time = r.opts.Now()
+		c = canister.WithHead(c, head)
 	}
-	c = canister.WithHead(c, head)
 	if err := canister.Writable(c); err != nil {
 		return nil, fmt.Errorf("converse: the canister cannot be added to the history: %w", err)
 	}

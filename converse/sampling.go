@@ -80,10 +80,15 @@ type sampling struct {
 	spent calls.Sampled
 }
 
-// newSampling returns the exchanges of one call; ctx is the context of the call.
-func newSampling(ctx context.Context, b *batch) *sampling {
-	head := func() canister.Head { return canister.Head{ID: b.opts.NewID(), Time: b.opts.Now()} }
-	return &sampling{batch: b, opts: b.opts, ctx: ctx, said: sample.Translator{Clean: b.clean, Head: head}}
+// begin begins the exchanges of one call; ctx is the context of the call.
+func (s *sampling) begin(ctx context.Context, b *batch) {
+	s.batch, s.opts, s.ctx = b, b.opts, ctx
+	s.said.Clean, s.said.Head = b.clean, b.head
+}
+
+// head returns the head of a new canister.
+func (b *batch) head() canister.Head {
+	return canister.Head{ID: b.opts.NewID(), Time: b.opts.Now()}
 }
 
 // ask is [invoker.Call].Model: one exchange, with its own history and without the tools

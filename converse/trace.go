@@ -40,15 +40,16 @@ func noteTrace(ctx context.Context, message canister.Assistant) canister.Assista
 	return message
 }
 
-// exchangeSpan is an exchange with the model for the traces. A chain of models has a span
-// for each model that it asks.
+// exchangeSpan is an exchange with the model and its outcome, for the traces. A chain of models
+// has a span for each model that it asks.
 type exchangeSpan struct {
 	asker   *asker
 	request *Request
 	own     bool                // the exchange belongs to the conversation
 	info    telemetry.ModelInfo // of the model that is asked
 	chat    *telemetry.Chat
-	reply   *Reply // set even if it cannot be used
+	reply   *Reply              // set even if it cannot be used
+	added   []canister.Canister // of the reply, for the history; nil if it cannot be used
 	err     error
 }
 

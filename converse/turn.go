@@ -357,13 +357,15 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	if command.Final {
 		purpose = PurposeFinalAnswer
 	}
-	reply, added := t.ask(ctx, ids, &Request{
+	asking := t.asker.newExchange(&Request{
 		Purpose:       purpose,
 		History:       t.conv.view.Of(t.conv.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,
 		NewID:         ids.Next,
-	})
+	}, true)
+	t.ask(ctx, ids, asking)
+	reply, added := asking.reply, asking.added
 	if added == nil {
 		return
 	}
@@ -388,35 +390,34 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	})
 }
 
-// ask runs one exchange and returns the reply with its canisters. It returns none if
+// ask runs one exchange and sets its reply with the canisters. There are none if
 // the caller left, the time was up, or the model failed.
-func (t *turn) ask(ctx context.Context, ids *replies.IDs, request *Request) (*Reply, []canister.Canister) {
+func (t *turn) ask(ctx context.Context, ids *replies.IDs, asking *exchangeSpan) {
 	if t.over() {
-		return nil, nil
+		return
 	}
-	asking := t.asker.newExchange(request, true)
 	defer asking.end()
 	for event, err := range asking.events(ctx, t.conv.model, t.conv.info) {
 		if err != nil {
 			if asking.err = err; !t.tooLong(err, &t.conv.refused, compaction.RequestTokens(t.conv.history)) {
 				asking.err = t.failExchange(ctx, advised(t.opts, err))
 			}
-			return nil, nil
+			return
 		}
 		if _, last := event.(Reply); !last && ctx.Err() != nil { // the model has not noticed yet
 			asking.err = t.failExchange(ctx, ctx.Err())
-			return nil, nil
+			return
 		}
 		switch event := event.(type) {
 		case Reply:
 			asking.reply = &event
-			added, err := ids.Canisters(event.Message, event.Invocations)
+			asking.added, err = ids.Canisters(event.Message, event.Invocations)
 			if err != nil {
 				err = &ModelError{Message: "the reply cannot be added to the history: " + err.Error()}
 				t.progress.fail(err)
 			}
 			asking.err = err
-			return asking.reply, added
+			return
 		case Delta:
 			asking.streamed()
 			t.emitDelta(event)
@@ -429,11 +430,10 @@ func (t *turn) ask(ctx context.Context, ids *replies.IDs, request *Request) (*Re
 		}
 		if t.progress.phase == phaseLeft {
 			asking.err = errLeft
-			return nil, nil
+			return
 		}
 	}
 	asking.err = t.failExchange(ctx, &ModelError{Message: "the exchange ended without a reply"})
-	return nil, nil
 }
 
 // emitAttempt reports that an attempt to get an answer failed and that another follows.

@@ -18,12 +18,16 @@ const maxMIME = 255
 
 // boundMIME cuts the media type of a content to maxMIME bytes.
 func boundMIME(content canister.Content) canister.Content {
-	p := canister.PayloadOf(content)
-	if len(p.MIME) <= maxMIME {
+	if !hasLongMIME(content) {
 		return content
 	}
+	p := canister.PayloadOf(content)
 	p.MIME = textcut.Prefix(p.MIME, maxMIME)
 	return canister.WithPayload(content, p)
+}
+
+func hasLongMIME(content canister.Content) bool {
+	return len(canister.PayloadOf(content).MIME) > maxMIME
 }
 
 // fieldsSize returns the size of fields in bytes.
@@ -35,8 +39,12 @@ func fieldsSize(fields canister.Fields) (bytes int) {
 }
 
 // Writable returns contents and metadata of a result without metadata that cannot be
-// encoded. A line names the omitted metadata.
+// encoded. A line names the omitted metadata. If there is none, it returns its arguments.
 func Writable(contents []canister.Content, metadata canister.Fields) ([]canister.Content, canister.Fields) {
+	whole := canister.User{Head: canister.Head{Extra: canister.Extra{Metadata: metadata}}, Content: contents}
+	if canister.Writable(whole) == nil && !slices.ContainsFunc(contents, hasLongMIME) {
+		return contents, metadata
+	}
 	contents = slices.Clone(contents)
 	var out []string
 	for i, c := range contents {
@@ -91,15 +99,22 @@ func writableFields(fields canister.Fields, out []string) (canister.Fields, []st
 
 // Metadata removes metadata of contents and of their result that do not fit into
 // limit together with the contents. A line says how much, and the whole of the removed
-// metadata is passed to keep. A negative limit means no limit.
+// metadata is passed to keep. A negative limit means no limit. If all fits, Metadata returns
+// its arguments.
 func Metadata(contents []canister.Content, metadata canister.Fields, limit int, keep Keep) ([]canister.Content, canister.Fields) {
-	left, cut := limit, 0
+	left, size := limit, fieldsSize(metadata)
 	for _, c := range contents {
 		left -= Size(c)
+		p := canister.PayloadOf(c)
+		size += fieldsSize(p.Metadata) + fieldsSize(p.Unknown)
 	}
+	if limit < 0 || size <= max(0, left) {
+		return contents, metadata
+	}
+	cut := 0
 	fits := func(fields canister.Fields) bool {
 		n := fieldsSize(fields)
-		if limit >= 0 && n > max(0, left) {
+		if n > max(0, left) {
 			cut += n
 			return false
 		}
@@ -120,9 +135,6 @@ func Metadata(contents []canister.Content, metadata canister.Fields, limit int, 
 	}
 	if !fits(metadata) {
 		whole, metadata = append(whole, metadata), nil
-	}
-	if cut == 0 {
-		return contents, metadata
 	}
 	kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d bytes of metadata", cut), limit)))
 	if text, err := json.Marshal(whole); err == nil {

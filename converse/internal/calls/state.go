@@ -51,8 +51,11 @@ func Tail(history []canister.Canister) []canister.Canister {
 // answer for an identity is not used up if the work is done for another identity in
 // between.
 func Read(history []canister.Canister, unmade map[string]bool, identity string) map[string]*State {
-	all := map[string]*State{}
+	var all map[string]*State
 	of := func(invocation string) *State {
+		if all == nil { // of most histories, none has a state
+			all = map[string]*State{}
+		}
 		if all[invocation] == nil {
 			all[invocation] = &State{}
 		}
@@ -199,19 +202,22 @@ func Because(statement, reason string) string {
 // Waits returns the open waits of a conversation; see package waits. An empty identity
 // includes the waits of every conversation.
 func Waits(conversation string, history []canister.Canister, now time.Time) []canister.Wait {
+	tail := Tail(history)
+	if !slices.ContainsFunc(tail, func(c canister.Canister) bool { return c.Kind() == canister.KindWait }) {
+		return nil
+	}
 	open := map[string]bool{"": true}
 	for _, invocation := range canister.Pending(history) {
 		open[invocation.ID] = true
 	}
-	history = Tail(history)
 	answered := map[string]bool{}
-	for _, c := range history {
+	for _, c := range tail {
 		if answer, ok := c.(canister.Answer); ok {
 			answered[answer.Wait] = true
 		}
 	}
 	var waits []canister.Wait
-	for _, c := range history {
+	for _, c := range tail {
 		wait, ok := c.(canister.Wait)
 		if ok && !answered[wait.ID] && open[wait.Invocation] && now.Before(wait.Deadline) && !Inherited(wait, conversation) {
 			waits = append(waits, wait)

@@ -84,8 +84,11 @@ func (r *Requested) Request(key, name string, arguments json.RawMessage) error {
 	return nil
 }
 
-// End returns the requested calls, and refuses further ones.
+// End returns the requested calls, and refuses further ones. There are none if r is nil.
 func (r *Requested) End() []canister.Invocation {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
