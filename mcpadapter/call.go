@@ -112,23 +112,11 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: access.OriginFrom(ctx), show: emptyResult, about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
 	}
 	defer c.interceptor.forget(x)
-	// The SDK writes into Meta, so each call needs its own map.
-	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
-	if call.ID != "" {
-		params.Meta[IdempotencyKey] = call.ID
-	}
-	if c.modern && c.options.LogLevel != "" {
-		params.Meta[mcp.MetaKeyLogLevel] = c.options.LogLevel
-	}
-	if c.modern && c.options.SampleCalls {
-		params.Meta[mcp.MetaKeyClientCapabilities] = c.options.capabilitiesFor(call)
-	}
 	if call.Progress != nil {
 		x.progress, x.token = newProgressQueue(), "call-"+strconv.FormatInt(c.serial.Add(1), 10)
-		params.SetProgressToken(x.token)
 		c.interceptor.listen(x)
 	}
-	err := c.send(ctx, x, params)
+	err := c.send(ctx, x, tool)
 	// An answer that arrived just before the connection was lost counts. After we gave
 	// up the call it does not: it may be the answer to the cancellation.
 	if result := x.result(); err == nil || result != nil && ctx.Err() == nil && !c.life.isClosed() {
@@ -140,6 +128,30 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 		return out, nil
 	}
 	return invoker.Output{}, x.failed(c.requests.failure(err, x, false))
+}
+
+// metaMember is a member of the _meta of a call: a text or, if it is not nil, a value.
+type metaMember struct {
+	name, text string
+	value      any
+}
+
+// metaOf returns the members of _meta that differ between calls, sorted by name.
+func (c *connection) metaOf(x *exchange) []metaMember {
+	members := make([]metaMember, 0, 4)
+	if x.call.ID != "" {
+		members = append(members, metaMember{name: IdempotencyKey, text: x.call.ID})
+	}
+	if c.modern && c.options.SampleCalls {
+		members = append(members, metaMember{name: mcp.MetaKeyClientCapabilities, value: c.options.capabilitiesFor(x.call)})
+	}
+	if c.modern && c.options.LogLevel != "" {
+		members = append(members, metaMember{name: mcp.MetaKeyLogLevel, text: c.options.LogLevel})
+	}
+	if x.token != "" {
+		members = append(members, metaMember{name: "progressToken", text: x.token})
+	}
+	return members
 }
 
 // emptyResult is the result of a tool that the SDK gets.

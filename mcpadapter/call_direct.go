@@ -3,10 +3,10 @@
 package mcpadapter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
-	"slices"
 
 	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -21,12 +21,18 @@ const firstDirect = 1 << 30
 // send calls a tool. To a process it sends the request itself, because the SDK needs another
 // goroutine, and more memory than everything else in a call. Only if the server answers that
 // it needs another round (SEP-2322), it leaves the rest of the call to the SDK.
-func (c *connection) send(ctx context.Context, x *exchange, params *mcp.CallToolParams) error {
+func (c *connection) send(ctx context.Context, x *exchange, tool string) error {
+	meta := c.metaOf(x)
 	if _, isProcess := c.link.(*stdioLink); isProcess {
-		if err := c.sendDirectly(ctx, x, params); err != nil || x.first == nil {
+		if err := c.sendDirectly(ctx, x, tool, meta); err != nil || x.first == nil {
 			return err
 		}
 		x.returned = nil
+	}
+	// The SDK writes into Meta, so each call needs its own map.
+	params := &mcp.CallToolParams{Name: tool, Arguments: x.call.Arguments, Meta: mcp.Meta{}}
+	for _, member := range meta {
+		params.Meta[member.name] = cmp.Or(member.value, any(member.text))
 	}
 	return c.requests.request(ctx, x, func(ctx context.Context) error {
 		_, err := c.session.CallTool(ctx, params)
@@ -35,8 +41,8 @@ func (c *connection) send(ctx context.Context, x *exchange, params *mcp.CallTool
 }
 
 // sendDirectly calls a tool without the SDK.
-func (c *connection) sendDirectly(ctx context.Context, x *exchange, params *mcp.CallToolParams) error {
-	text, err := encodeCall(params, c.callMeta)
+func (c *connection) sendDirectly(ctx context.Context, x *exchange, tool string, meta []metaMember) error {
+	text, err := encodeCall(tool, x.call.Arguments, meta, c.callMeta)
 	if err != nil {
 		return err
 	}
@@ -64,27 +70,21 @@ func (c *connection) sendDirectly(ctx context.Context, x *exchange, params *mcp.
 
 // encodeCall encodes the parameters of tools/call, with _meta first. The arguments are a JSON
 // object, as [invoker.Raw] passes them on; shared is the result of callMetaOf.
-func encodeCall(params *mcp.CallToolParams, shared []byte) (json.RawMessage, error) {
-	arguments, _ := params.Arguments.(json.RawMessage)
-	text := make([]byte, 0, 200+len(shared)+len(params.Name)+len(arguments)) // 200 for an ID and a token
+func encodeCall(tool string, arguments json.RawMessage, meta []metaMember, shared []byte) (json.RawMessage, error) {
+	text := make([]byte, 0, 200+len(shared)+len(tool)+len(arguments)) // 200 for an ID and a token
 	text = append(append(text, `{"_meta":{`...), shared...)
-	names := make([]string, 0, 4)
-	for name := range params.Meta {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if value, ok := params.Meta[name].(string); ok {
-			text = jsontext.AppendMember(text, name, value)
+	for _, member := range meta {
+		if member.value == nil {
+			text = jsontext.AppendMember(text, member.name, member.text)
 			continue
 		}
-		value, err := json.Marshal(params.Meta[name])
+		value, err := json.Marshal(member.value)
 		if err != nil {
 			return nil, err
 		}
-		text = append(jsontext.AppendName(text, name), value...)
+		text = append(jsontext.AppendName(text, member.name), value...)
 	}
-	text = jsontext.AppendMember(append(text, '}'), "name", params.Name)
+	text = jsontext.AppendMember(append(text, '}'), "name", tool)
 	return append(append(jsontext.AppendName(text, "arguments"), arguments...), '}'), nil
 }
 

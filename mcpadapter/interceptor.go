@@ -353,7 +353,7 @@ func (x *exchange) receive(method string, response *jsonrpc.Response) {
 		x.ended(nil, nil)
 		response.Result = questiontext.KeepAll(response.Result)
 	}
-	if response.Error == nil && !said.asks && x.show != nil {
+	if response.Error == nil && !said.asks && x.show != nil && x.returned == nil {
 		response.Result = x.show(response.Result)
 	}
 }

@@ -101,11 +101,11 @@ func (c stdioConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 // connection is lost; if no byte was sent, the error wraps subprocess.ErrNotSent, and the
 // call may be repeated.
 func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
-	data, err := jsonrpc.EncodeMessage(msg)
+	line, err := encodeLine(msg)
 	if err != nil {
 		return err
 	}
-	end, err := c.link.process.Write(ctx, append(data, '\n'))
+	end, err := c.link.process.Write(ctx, line)
 	request, ok := msg.(*jsonrpc.Request)
 	switch x := exchangeFrom(ctx); {
 	case err == nil && x != nil && ok && request.IsCall():
