@@ -25,6 +25,8 @@ import (
 	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 const hello = `data: {"choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}]}
@@ -779,5 +781,45 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 	if n := connections.Load(); n > 3 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+// What is added to the request of an exchange is not in the next one.
+func TestRequestsStayApart(t *testing.T) {
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Host != "localhost" || r.Header.Get("X-Added") != "" {
+			t.Errorf("a request to %s with %v", r.URL, r.Header)
+		}
+		r.URL.Host = "elsewhere"
+		r.Header.Set("X-Added", "by the program's client")
+		r.Body.Close()
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(hello)), Request: r}, nil
+	})}
+	model := newModel(t, "http://localhost/v1", openaimodel.Options{HTTPClient: client})
+	for range 2 {
+		if got := modeltest.Run(t.Context(), model, newRequest()); got.Err != nil {
+			t.Error(got.Err)
+		}
+	}
+
+	var sent []string
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		sent = append(sent, r.Header.Get("Traceparent"))
+		fmt.Fprint(w, hello)
+	})
+	seen, err := telemetry.New(&telemetry.Options{Tracers: sdktrace.NewTracerProvider()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	traced, span := telemetry.StartAgent(telemetry.With(t.Context(), seen), "", telemetry.ModelInfo{})
+	defer span.End(telemetry.AgentResult{})
+	model = newModel(t, server.URL, openaimodel.Options{TraceHeaders: true})
+	for _, ctx := range []context.Context{traced, t.Context()} {
+		if got := modeltest.Run(ctx, model, newRequest()); got.Err != nil {
+			t.Error(got.Err)
+		}
+	}
+	if len(sent) != 2 || sent[0] == "" || sent[1] != "" {
+		t.Errorf("the traceparents sent are %q, want one in the first request only", sent)
 	}
 }
