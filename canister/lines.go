@@ -24,7 +24,14 @@ const MaxLine = 64 << 20
 // writes the same bytes.
 func Encode(w io.Writer, history ...Canister) error {
 	const flushAt = 64 << 10
-	var pending []byte
+	form := forms.Get().(*[]byte)
+	pending := (*form)[:0]
+	defer func() {
+		if cap(pending) <= maxForm {
+			*form = pending
+		}
+		forms.Put(form)
+	}()
 	for i, c := range history {
 		start := len(pending)
 		line, err := appendCanister(pending, c)

@@ -69,7 +69,7 @@ func (e *Extra) isPlain() bool {
 	return len(e.Unknown) == 0
 }
 
-// forms has buffers for forms that are written only to see whether they can be.
+// forms has buffers for forms that nothing keeps.
 var forms = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxForm bounds the buffers that are kept, in bytes.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"sync"
@@ -87,8 +88,13 @@ func (m *Memory) Read(ctx context.Context, conversation string, after int) iter.
 // Append implements [Log]. It refuses the canisters that a store on disk could not
 // write.
 func (m *Memory) Append(ctx context.Context, conversation string, expected int, canisters ...canister.Canister) error {
-	if _, err := MarshalAll(conversation, canisters); err != nil {
+	if err := CheckID(conversation); err != nil {
 		return err
+	}
+	if canister.Encode(io.Discard, canisters...) != nil { // which keeps nothing, unlike MarshalAll
+		if _, err := MarshalAll(conversation, canisters); err != nil {
+			return err
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
