@@ -31,16 +31,21 @@ type Delta struct {
 	// Attempt grows, not by one, with each attempt to do the same work. Output shown of
 	// an earlier attempt must be dropped. It is below 2^53.
 	Attempt int64 `json:"attempt,omitzero"`
-	// Index counts the deltas of the attempt from 0: a gap means that some were lost.
+	// Index counts the deltas of the attempt from 0. Between two deltas with the same
+	// Position, a missing number means that some were lost. Otherwise it may also mean that
+	// the canister came first, which makes the deltas before it obsolete.
 	Index int `json:"index,omitzero"`
 	// Position is the length of the log as far as the sender knows. Watch yields the delta
-	// after that many canisters.
+	// after that many canisters. Its JSON name differs from the "position" of canisters and
+	// ends: that is the number of a canister, and this is a place between two.
 	Position int `json:"place,omitzero"`
-	// Missed is the number of deltas lost before this one because the reader was slow.
+	// Missed is the number of deltas that were lost before this one, or 1 if the number is
+	// not known, because the reader was slow or a connection broke. They may have had an
+	// earlier Position.
 	Missed int `json:"missed,omitzero"`
 	// Event is the event in the form of docs/events.md: a text_delta, a
 	// reasoning_delta, an invocation_announced, an invocation_started, an
-	// invocation_progressed or an exchange_retried.
+	// invocation_progressed, an exchange_retried or an exchange_moved.
 	Event json.RawMessage `json:"event,omitempty"`
 	// Ended, on a [Stream], says that the work has ended; Event is nil then. If both
 	// are nil, the log has grown. Watch yields neither.

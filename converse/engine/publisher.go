@@ -33,6 +33,7 @@ type Publisher struct {
 
 	conv     *converse.Conversation // set by the first event
 	index    int
+	missed   int    // deltas that were not published since the last one that was
 	turn     string // the identity of the User canister
 	position int
 }
@@ -95,13 +96,20 @@ func (p *Publisher) End(ctx context.Context, ended Ended) {
 
 // publish sends a delta, even if the context of the work was cancelled.
 func (p *Publisher) publish(ctx context.Context, delta Delta) {
-	delta.Turn, delta.Attempt, delta.Position = p.turn, p.Attempt, p.position
+	delta.Turn, delta.Attempt, delta.Position, delta.Missed = p.turn, p.Attempt, p.position, p.missed
 	var err error
 	panicked := contain.Call("the stream", func() {
 		err = p.Stream.Publish(context.WithoutCancel(ctx), p.Conversation, delta)
 	})
-	if err := cmp.Or(panicked, contain.Error(err)); err != nil && p.Lost != nil {
-		p.Lost(err)
+	failed := cmp.Or(panicked, contain.Error(err))
+	switch {
+	case failed == nil:
+		p.missed = 0
+	case delta.Event != nil:
+		p.missed++
+	}
+	if failed != nil && p.Lost != nil {
+		p.Lost(failed)
 	}
 }
 

@@ -31,7 +31,7 @@ func (k *kept) Publish(ctx context.Context, conversation string, d engine.Delta)
 	case d.Ended != nil:
 		what = "ended " + d.Ended.Turn + d.Ended.Error
 	case d.Event != nil:
-		what = fmt.Sprintf("%q, number %d", d.Text(), d.Index)
+		what = fmt.Sprintf("%q, number %d, missed %d", d.Text(), d.Index, d.Missed)
 	}
 	k.deltas = append(k.deltas, fmt.Sprintf("%s/%s/%d at %d: %s", conversation, d.Turn, d.Attempt, d.Position, what))
 	return k.err
@@ -64,7 +64,7 @@ func TestPublisher(t *testing.T) {
 	cancel()
 	told.End(ctx, engine.Ended{Reason: converse.ReasonAnswered})
 	want := []string{
-		"talk/m1/7 at 1: grown", `talk/m1/7 at 1: "A rainco", number 0`, `talk/m1/7 at 1: "at.", number 1`, "talk/m1/7 at 2: grown", "talk/m2/7 at 3: ended m2",
+		"talk/m1/7 at 1: grown", `talk/m1/7 at 1: "A rainco", number 0, missed 0`, `talk/m1/7 at 1: "at.", number 1, missed 1`, "talk/m1/7 at 2: grown", "talk/m2/7 at 3: ended m2",
 	}
 	if !reflect.DeepEqual(stream.deltas, want) || lost != len(want) {
 		t.Errorf("%d were lost of %q, want all of %q", lost, stream.deltas, want)

@@ -67,9 +67,10 @@ type Event struct {
 }
 
 // Events yields the events of a conversation after a cursor, as [engine.Engine.Watch]
-// does, each once. Deltas before the last canister are superseded and not yielded. A
-// reader that is slow gets fewer deltas, and a reader that comes in the middle of a
-// message the deltas that the feed still has: [engine.Delta].Index shows the gap.
+// does, each once. Deltas before the last canister are superseded and not yielded. If
+// deltas of a message were lost, because a reader or the feed is slow or has come in the middle of
+// the message, no more of its text is yielded: the text_delta events that a reader has of a
+// message are always its beginning, and its canister has all of it.
 //
 // The loop continues until ctx ends, and the last pair then has its error; until the feed
 // or the engine is closed (engine.ErrClosed), or until the caller leaves it. If the
@@ -192,7 +193,10 @@ func (f *Feed) join(ctx context.Context, conversation string, after Cursor) (*to
 		t.end = cancel
 		f.topics[conversation] = t
 		f.running.Go(func() {
-			t.follow(f.engine.Watch(watching, conversation, begin.Position))
+			t.follow(f.engine.Watch(watching, conversation, begin.Position), func() (int, error) {
+				info, err := f.store.Info(watching, conversation)
+				return info.Length, err
+			})
 			f.forget(t)
 		})
 	}

@@ -4,6 +4,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -31,6 +32,8 @@ type topic struct {
 	base   int // events has all that happened after this canister
 	last   Cursor
 	events []Event
+	gaps   gaps
+	lost   Cursor        // of the last text that trim has dropped from the current message; may be zero
 	deltas int           // size of the deltas in events, in bytes
 	others int           // number of the other events
 	grown  chan struct{} // closed when something changes
@@ -45,10 +48,14 @@ type news struct {
 	err      error           // there will be no more
 }
 
-// follow adds the events of a watch until it ends.
-func (t *topic) follow(watch iter.Seq2[engine.Event, error]) {
+// follow adds the events of a watch until it ends. length returns the length of the log.
+func (t *topic) follow(watch iter.Seq2[engine.Event, error], length func() (int, error)) {
 	ended := engine.ErrClosed
+	t.gaps.joined = -1
 	for happened, err := range watch {
+		if err == nil && t.gaps.joined < 0 { // the watch gets all deltas from now on
+			t.gaps.joined, err = length()
+		}
 		if err == nil {
 			err = t.add(happened)
 		}
@@ -59,7 +66,7 @@ func (t *topic) follow(watch iter.Seq2[engine.Event, error]) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err = ended; ended == context.Canceled { // the feed is closed
+	if t.err = ended; errors.Is(ended, context.Canceled) { // the feed is closed
 		t.err = engine.ErrClosed
 	}
 	close(t.grown)
@@ -72,21 +79,33 @@ func (t *topic) add(happened engine.Event) error {
 	if err != nil {
 		return err
 	}
-	t.last = event.ID
-	switch happened.(type) {
+	switch e := happened.(type) {
 	case engine.Delta:
+		switch t.gaps.add(event.ID, e) {
+		case holdBack:
+			return nil
+		case startAgain:
+			t.dropDeltas()
+		}
 		t.deltas += len(event.Data)
 	case engine.Added:
-		t.events = slices.DeleteFunc(t.events, isDelta)
-		t.deltas, t.others = 0, t.others+1
+		t.dropDeltas()
+		t.others++
 	default:
 		t.others++
 	}
+	t.last = event.ID
 	t.events = append(t.events, event)
 	t.trim()
 	close(t.grown)
 	t.grown = make(chan struct{})
 	return nil
+}
+
+// dropDeltas drops the deltas, which are obsolete.
+func (t *topic) dropDeltas() {
+	t.events = slices.DeleteFunc(t.events, isDelta)
+	t.deltas, t.lost = 0, Cursor{}
 }
 
 func isDelta(event Event) bool {
@@ -99,11 +118,15 @@ func (t *topic) trim() {
 	if t.deltas > maxDeltaSize {
 		half := t.deltas / 2
 		t.events = slices.DeleteFunc(t.events, func(event Event) bool {
-			isOld := isDelta(event) && t.deltas > half
-			if isOld {
-				t.deltas -= len(event.Data)
+			d, is := event.Event.(engine.Delta)
+			if !is || t.deltas <= half {
+				return false
 			}
-			return isOld
+			if isWriting(kindOf(d)) {
+				t.lost = event.ID
+			}
+			t.deltas -= len(event.Data)
+			return true
 		})
 	}
 	if t.others < 2*maxKept {
@@ -129,7 +152,8 @@ func (t *topic) covers(cursor Cursor) bool {
 	return cursor.Position >= t.base
 }
 
-// after returns the events after a cursor.
+// after returns the events after a cursor. A reader that has not seen all of the text that trim has
+// dropped gets no deltas until the message is complete or begins again.
 func (t *topic) after(cursor Cursor) news {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,8 +161,9 @@ func (t *topic) after(cursor Cursor) news {
 	if n.isBehind {
 		return n
 	}
+	isCut := t.lost.isDelta && cursor.precedes(t.lost)
 	for i, event := range slices.Backward(t.events) {
-		if event.ID == cursor {
+		if event.ID == cursor && !isCut {
 			n.events = slices.Clone(t.events[i+1:])
 			return n
 		}
@@ -147,7 +172,7 @@ func (t *topic) after(cursor Cursor) news {
 		}
 	}
 	for _, event := range t.events {
-		if cursor.precedes(event.ID) {
+		if cursor.precedes(event.ID) && !(isCut && isDelta(event)) {
 			n.events = append(n.events, event)
 		}
 	}

@@ -45,9 +45,9 @@ type sink struct {
 }
 
 // errRewritten says that the text that was sent is wrong: the model has written the message
-// differently when it was asked again, or pieces were lost.
+// differently when it was asked again. No text is sent after a piece that was lost: see [gaps].
 var errRewritten = failure(http.StatusBadGateway, "rewritten",
-	"The answer begins differently from what was sent: the model was asked again, or pieces of its text were lost.",
+	"The answer begins differently from what was sent: the model was asked again.",
 	"Read the answer with GET /api/conversations/{id}/history.")
 
 // errFailed says that the turn failed; the log of the server has the reason.

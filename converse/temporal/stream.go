@@ -46,6 +46,7 @@ func (s notified) Subscribe(ctx context.Context, conversation string) (<-chan en
 	begun := make(chan error, 1)
 	go func() {
 		defer close(deltas)
+		missed := 0
 		for payload, err := range s.Listen(ctx, conversation) {
 			select {
 			case begun <- err: // the first: it is listening now
@@ -53,8 +54,9 @@ func (s notified) Subscribe(ctx context.Context, conversation string) (<-chan en
 			}
 			var delta engine.Delta
 			if err != nil || json.Unmarshal(payload, &delta) != nil {
-				delta = engine.Delta{} // the log may have grown
+				delta = engine.Delta{Missed: missed} // the log may have grown, and deltas may have been lost
 			}
+			missed = 1 // the first payload says only that it is listening
 			select {
 			case deltas <- delta:
 			case <-ctx.Done():

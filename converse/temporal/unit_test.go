@@ -181,13 +181,25 @@ func TestStreamBetweenMachines(t *testing.T) {
 		if err := s.Publish(ctx, "talk", sent); err != nil {
 			t.Fatal(err)
 		}
-		if hint := <-deltas; hint.Event != nil || hint.Ended != nil {
+		if hint := <-deltas; hint.Event != nil || hint.Ended != nil || hint.Missed != 0 {
 			t.Errorf("the first is %+v, want a hint to look at the log", hint)
 		}
 		if got := <-deltas; got.Text() != "Hi" || got.Attempt != sent.Attempt || got.Position != 7 || got.Index != 3 {
 			t.Errorf("got %+v, want %+v", got, sent)
 		}
+		between := bus{make(chan []byte, 1)}
+		again, err := NewStream(between).Subscribe(ctx, "talk")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-again
+		between.payloads <- nil // something may have been missed
+		if got := <-again; got.Event != nil || got.Missed != 1 {
+			t.Errorf("got %+v, want a delta that says that one was missed", got)
+		}
 		cancel()
+		for range again { // until it is closed
+		}
 		for range deltas { // until it is closed
 		}
 	})

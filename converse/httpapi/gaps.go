@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"encoding/json"
+
+	"github.com/consort-go/consort/converse/engine"
+)
+
+// gaps finds out where deltas of a message were lost. The text after such a gap is not passed on:
+// the text that readers have of a message is always its beginning, until they get its canister.
+type gaps struct {
+	joined int    // the length of the log when the watch had begun: deltas may have come before
+	last   Cursor // of the last delta
+	isOpen bool   // something of the message was lost
+}
+
+// What to do with a delta.
+type deltaUse int
+
+const (
+	passOn     deltaUse = iota
+	holdBack            // it is text after a gap
+	startAgain          // pass it on; it makes the deltas before it obsolete
+)
+
+// add returns what to do with the next delta.
+//
+// Index counts the deltas of an attempt, which can write several messages, and those that the log has
+// overtaken do not come. So a missing number is a sign only between two deltas of one position.
+func (g *gaps) add(at Cursor, d engine.Delta) deltaUse {
+	isFirst := !g.last.isDelta || at.Position != g.last.Position
+	isNewAttempt := !isFirst && at.attempt != g.last.attempt
+	kind := kindOf(d)
+	isRetry := kind == "exchange_retried" || kind == "exchange_moved" // the message begins again
+	switch {
+	case isRetry || at.index == 0:
+		g.isOpen = false
+	case isFirst:
+		g.isOpen = d.Missed > 0 || at.Position <= g.joined
+	default:
+		g.isOpen = g.isOpen || isNewAttempt || d.Missed > 0 || at.index != g.last.index+1
+	}
+	g.last = at
+	switch {
+	case g.isOpen && isWriting(kind):
+		return holdBack
+	case isNewAttempt || isRetry:
+		return startAgain
+	}
+	return passOn
+}
+
+// kindOf returns the name of the event of a delta.
+func kindOf(d engine.Delta) string {
+	var form struct{ Event string }
+	_ = json.Unmarshal(d.Event, &form) // the engine has written it
+	return form.Event
+}
+
+// isWriting reports whether an event belongs to a message that the model is writing.
+func isWriting(kind string) bool {
+	return kind == "text_delta" || kind == "reasoning_delta" || kind == "invocation_announced"
+}
