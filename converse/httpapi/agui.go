@@ -58,6 +58,11 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	end, err := h.openStream(owner)
+	if err != nil {
+		return err
+	}
+	defer end()
 	id := "agui-" + derived("agui", owner, input.Thread)
 	t, err := h.startRun(r.Context(), owner, id, input)
 	if err != nil {

@@ -89,6 +89,11 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	end, err := o.openStreamIf(request.stream, owner)
+	if err != nil {
+		return err
+	}
+	defer end()
 	s, release, err := o.findChat(r.Context(), owner, request.messages)
 	if err != nil {
 		return err

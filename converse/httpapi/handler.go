@@ -61,8 +61,9 @@ type Options struct {
 	// default 64 MiB, or four times MaxBody if that is more. A request that exceeds it is
 	// refused with 503 and Retry-After.
 	MaxBodies int64
-	// MaxStreams bounds the streams of one owner under /api that are open at once;
-	// default 64. Streams of answers end with their turn and are not counted.
+	// MaxStreams bounds the streams of one owner that are open at once: the events of
+	// conversations, streamed answers of the OpenAI-compatible API, and runs of AG-UI;
+	// default 64. A request for one more is refused with 429 before anything is stored.
 	MaxStreams int
 	// Heartbeat is how often a silent stream sends a comment; default 15 s.
 	Heartbeat time.Duration
@@ -330,7 +331,7 @@ func unreadable(err error) error {
 func (h *handler) openStream(owner string) (end func(), err error) {
 	end, ok := h.streams.Open(owner)
 	if !ok {
-		e := failure(http.StatusTooManyRequests, "too_many_streams", fmt.Sprintf("You have %d open streams, which is the limit.", h.MaxStreams), "Close some of them.")
+		e := failure(http.StatusTooManyRequests, "too_many_streams", fmt.Sprintf("You have %d open streams, which is the limit.", h.MaxStreams), "Close one, or wait until one of the answers is complete, and send the request again.")
 		e.retryAfter = 1
 		return nil, e
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -48,4 +49,60 @@ func exchanges(n int) []canister.Canister {
 			canister.Result{Head: canister.Head{ID: result}, Invocation: call, Content: canister.Texts("did it")})
 	}
 	return turn
+}
+
+// TestStreamsOfAnswers: streamed answers count as streams of their owner, and one too many is refused
+// before anything is stored.
+func TestStreamsOfAnswers(t *testing.T) {
+	s := serve(t, echo, nil, func(o *httpapi.Options) { o.MaxStreams = 1 })
+	id := s.create("hello")
+	s.ended(id, 0)
+	messages := []object{{"id": "m", "role": "user", "content": "block"}}
+	requests := map[string]object{
+		"/v1/chat/completions": {"messages": messages, "stream": true}, "/v1/responses": {"input": "block", "stream": true},
+		"/agui": {"threadId": "t", "runId": "r", "messages": messages},
+	}
+	refused := func(method, path string, body any) {
+		t.Helper()
+		response := s.request(method, path, body)
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusTooManyRequests { // a stream that has begun does not end
+			t.Fatalf("%s %s: status %d", method, path, response.StatusCode)
+		}
+		a := s.want(http.StatusTooManyRequests, method, path, body)
+		e, _ := a.form["error"].(object)
+		if e["code"] != "too_many_streams" || e["type"] == "" || e["advice"] == "" || a.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %s", path, a.text)
+		}
+	}
+	for path, body := range requests {
+		response := s.open("POST", path, body)
+		refused("GET", "/api/conversations/"+id+"/events", nil)
+		before := s.want(http.StatusOK, "GET", "/api/conversations", nil).form["conversations"].([]any)
+		for other, body := range requests {
+			refused("POST", other, body)
+		}
+		after := s.want(http.StatusOK, "GET", "/api/conversations", nil).form["conversations"].([]any)
+		if len(after) != len(before) {
+			t.Errorf("%d conversations were %d before", len(after), len(before))
+		}
+		s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "hello"}) // not a stream
+		s.as("bob").open("GET", "/api/conversations/"+s.as("bob").create("hello")+"/events", nil).Body.Close()
+		response.Body.Close() // which cancels the turn
+	}
+}
+
+// open begins a stream, again while the server has not yet noticed that the one before was closed.
+func (s *served) open(method, path string, body any) *http.Response {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		response := s.request(method, path, body)
+		if response.StatusCode == http.StatusOK {
+			return response
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusTooManyRequests || time.Now().After(deadline) {
+			s.t.Fatalf("%s %s: status %d", method, path, response.StatusCode)
+		}
+	}
 }

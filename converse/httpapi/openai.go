@@ -88,6 +88,15 @@ func (m members) only(name string, values ...string) error {
 // openAI serves the requests of OpenAI's clients.
 type openAI struct{ h *handler }
 
+// openStreamIf counts a stream of the caller if the answer to a request is to be streamed; the
+// caller must call end.
+func (o openAI) openStreamIf(isStream bool, owner string) (end func(), err error) {
+	if !isStream {
+		return func() {}, nil
+	}
+	return o.h.openStream(owner)
+}
+
 // model returns the name of the model of a request.
 func (o openAI) model(m members) (string, error) {
 	name := o.h.Models[0]

@@ -295,13 +295,19 @@ const maxEarlier = 512
 
 // respond serves POST /v1/responses.
 func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
-	if _, err := o.h.owner(r.Context()); err != nil {
+	owner, err := o.h.owner(r.Context())
+	if err != nil {
 		return err
 	}
 	q, err := o.readResponse(w, r)
 	if err != nil {
 		return err
 	}
+	end, err := o.openStreamIf(q.stream, owner)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if q.previous != "" {
 		if err := o.continueResponse(r.Context(), &q); err != nil {
 			return err
