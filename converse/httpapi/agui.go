@@ -100,6 +100,11 @@ func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error)
 func (h *handler) startRun(ctx context.Context, owner, id string, input runInput) (*turn, error) {
 	found, err := h.store.Info(ctx, id)
 	isNew := errors.Is(err, history.ErrNotFound)
+	if err == nil && found.Owner == "" && owner != "" {
+		// The process that began the thread ended before it recorded the owner. It can be no
+		// other one, because the ID is derived from the owner.
+		found.Owner, err = owner, h.store.Describe(ctx, id, history.Change{Owner: &owner})
+	}
 	switch {
 	case err != nil && !isNew:
 		return nil, err

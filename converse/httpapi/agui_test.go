@@ -3,7 +3,9 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -115,4 +117,53 @@ func TestHostileRuns(t *testing.T) {
 	} {
 		s.want(http.StatusBadRequest, "POST", "/agui", input)
 	}
+}
+
+// forgetful is a store that cannot record owners until it is repaired.
+type forgetful struct {
+	history.Store
+	isRepaired bool
+}
+
+func (f *forgetful) Describe(ctx context.Context, id string, change history.Change) error {
+	if !f.isRepaired {
+		return errors.New("away")
+	}
+	return f.Store.Describe(ctx, id, change)
+}
+
+// TestThreadWithoutOwner: a thread whose owner was not recorded, as after the death of a process,
+// belongs to the one who began it with the next request. A thread of another owner does not.
+func TestThreadWithoutOwner(t *testing.T) {
+	store := &forgetful{Store: history.NewMemory()}
+	s := serveStore(t, store, nil, echo, nil, nil)
+	body := object{"threadId": "t", "runId": "r", "messages": []object{{"id": "m1", "role": "user", "content": "hello"}}}
+	s.want(http.StatusServiceUnavailable, "POST", "/agui", body)
+	store.isRepaired = true
+	if _, text, _ := s.as("bob").run(object{"threadId": "t", "messages": body["messages"]}); text != "You said: hello" {
+		t.Errorf("another gets %q", text)
+	}
+	for range 2 {
+		if _, text, last := s.run(object{"threadId": "t", "messages": body["messages"]}); text != "You said: hello" {
+			t.Errorf("the text is %q, the end %v", text, last)
+		}
+	}
+	for _, owner := range []string{"owner-ann", "owner-bob"} {
+		n := 0
+		for info, err := range store.List(t.Context(), history.Filter{Owner: owner}) {
+			if n++; err != nil || info.Length != 2 {
+				t.Errorf("%s: %+v, %v", owner, info, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s has %d conversations", owner, n)
+		}
+	}
+	for info := range store.List(t.Context(), history.Filter{Owner: "owner-ann"}) {
+		eve := "owner-eve"
+		if err := store.Describe(t.Context(), info.ID, history.Change{Owner: &eve}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.want(http.StatusNotFound, "POST", "/agui", body)
 }
