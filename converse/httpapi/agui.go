@@ -85,7 +85,7 @@ func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error)
 		return input, err
 	}
 	if err := json.Unmarshal(text, &input); err != nil {
-		return input, unreadable(err)
+		return input, invalidBody(err)
 	}
 	switch {
 	case input.Thread == "" || len(input.Thread) > maxKey:
@@ -101,8 +101,8 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 	found, err := h.store.Info(ctx, id)
 	isNew := errors.Is(err, history.ErrNotFound)
 	if err == nil && found.Owner == "" && owner != "" {
-		// The process that began the thread ended before it recorded the owner. It can be no
-		// other one, because the ID is derived from the owner.
+		// The process that began the thread ended before it recorded the owner. Only this owner
+		// can have begun it, because the ID is derived from the owner.
 		found.Owner, err = owner, h.store.Describe(ctx, id, history.Change{Owner: &owner})
 	}
 	switch {
@@ -131,7 +131,7 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 		}
 		return &turn{h: h, conversation: id, id: user.ID, after: h.before(ctx, id, user.ID, 0), sent: true}, nil
 	}
-	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return h.say(ctx, id, user) }); err != nil {
+	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return h.sendMessage(ctx, id, user) }); err != nil {
 		return nil, err
 	}
 	at := h.before(ctx, id, user.ID, found.Length)
@@ -204,7 +204,7 @@ func (h *handler) resume(ctx context.Context, found history.Info, input runInput
 	if err != nil {
 		return nil, err
 	}
-	s := start{conversation: found.ID, someReturned: true, callID: func(invocation string) string { return invocation }}
+	s := start{conversation: found.ID, ignoreUnknown: true, callID: func(invocation string) string { return invocation }}
 	if s.returned, err = input.results(); err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (h *handler) resume(ctx context.Context, found history.Info, input runInput
 		}
 		s.answers = append(s.answers, given)
 	}
-	t, err := h.goOn(ctx, found, s)
+	t, err := h.continueTurn(ctx, found, s)
 	if err != nil || len(s.answers)+len(t.returned) > 0 {
 		return t, err
 	}

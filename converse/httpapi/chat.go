@@ -122,7 +122,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	o.remember(r.Context(), owner, t.conversation, append(request.messages, assistantMessage(a.text)))
 	if !request.stream {
-		writeJSON(w, http.StatusOK, a.whole())
+		writeJSON(w, http.StatusOK, a.completion())
 		return nil
 	}
 	_ = a.end() // it fails only if the client has gone
@@ -162,7 +162,7 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []inputMess
 		}
 	}
 	all := newEarlierMessages()
-	unfit, err := s.readMessages(messages, last, all)
+	earlierErr, err := s.readMessages(messages, last, all)
 	if err != nil {
 		return s, release, err
 	}
@@ -172,8 +172,8 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []inputMess
 		}
 	}
 	switch {
-	case unfit != nil:
-		return s, release, unfit
+	case earlierErr != nil:
+		return s, release, earlierErr
 	case len(s.returned) > 0 && len(s.message) == 0:
 		return s, release, noCall(s.returned[0].at)
 	case len(s.message) == 0:
@@ -184,7 +184,7 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []inputMess
 		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m inputMessage) bool { return m.Role != "user" })
 		if found, is := o.tagged(ctx, owner, tag); is && isOnlyUser && o.claim(tag) {
 			s.conversation = found.ID
-			if s.answers, err = o.spoken(ctx, found, canister.TextOf(s.message)); err != nil {
+			if s.answers, err = o.answersIn(ctx, found, canister.TextOf(s.message)); err != nil {
 				o.release(tag)
 			}
 			if len(s.answers) > 0 {
@@ -198,9 +198,9 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []inputMess
 }
 
 // readMessages reads the messages of a request: those after the last answer into s, and the
-// others, with the results, into the past of a new conversation. It returns why they cannot be
-// its past.
-func (s *start) readMessages(messages []inputMessage, last int, all *earlierMessages) (unfit, err error) {
+// others, with the results, into the past of a new conversation. earlierErr says why they cannot
+// be its past.
+func (s *start) readMessages(messages []inputMessage, last int, all *earlierMessages) (earlierErr, err error) {
 	for i := range messages {
 		m, at := &messages[i], fmt.Sprintf("messages[%d]", i)
 		switch {
@@ -218,12 +218,12 @@ func (s *start) readMessages(messages []inputMessage, last int, all *earlierMess
 			}
 			s.returned = append(s.returned, returned{at: at + ".tool_call_id", call: m.ToolCallID, content: content})
 		}
-		if err := all.add(m, at); err != nil && unfit == nil {
-			unfit = err
+		if err := all.add(m, at); err != nil && earlierErr == nil {
+			earlierErr = err
 		}
 	}
 	all.close()
-	return unfit, nil
+	return earlierErr, nil
 }
 
 // findCalls sets the conversation whose last answer has calls of the client, and reports whether
@@ -254,7 +254,7 @@ func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *start) (bool
 	}
 	s.conversation = found.ID
 	if len(s.message) > 0 && len(others) > 0 {
-		s.answers, err = spoken(found.ID, others, canister.TextOf(s.message))
+		s.answers, err = parseAnswers(found.ID, others, canister.TextOf(s.message))
 		s.message = nil
 	}
 	return true, err
@@ -295,19 +295,19 @@ func (o openAI) remember(ctx context.Context, owner, conversation string, messag
 	_ = o.h.store.Describe(ctx, conversation, history.Change{Tags: &tags})
 }
 
-// spoken returns the answers that a message gives to the waits of a conversation. Chat
+// answersIn returns the answers that a message gives to the waits of a conversation. Chat
 // programs have no other way to answer. Other messages are refused while it waits.
-func (o openAI) spoken(ctx context.Context, of history.Info, text string) ([]canister.Answer, error) {
+func (o openAI) answersIn(ctx context.Context, of history.Info, text string) ([]canister.Answer, error) {
 	_, open, err := o.h.state(ctx, of.ID)
 	if err != nil {
 		return nil, err
 	}
 	_, others := clientCalls(open)
-	return spoken(of.ID, others, text)
+	return parseAnswers(of.ID, others, text)
 }
 
-// spoken returns the answers that a message gives to open waits.
-func spoken(conversation string, open []openWait, text string) ([]canister.Answer, error) {
+// parseAnswers returns the answers that a message gives to open waits.
+func parseAnswers(conversation string, open []openWait, text string) ([]canister.Answer, error) {
 	word, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
 	var all []canister.Answer
 	for _, wait := range open {
@@ -474,7 +474,8 @@ func (a *chatAnswer) end() error {
 	return nil
 }
 
-func (a *chatAnswer) whole() map[string]any {
+// completion returns the answer that is not streamed.
+func (a *chatAnswer) completion() map[string]any {
 	message := map[string]any{"role": "assistant", "content": a.text, "refusal": nil}
 	if len(a.calls) > 0 {
 		message["tool_calls"] = a.calls

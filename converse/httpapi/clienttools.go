@@ -170,9 +170,9 @@ func (r *returned) answer(wait canister.Wait) (canister.Answer, error) {
 // Answers with the same position belong to one response.
 const partKey = "io.github.consort-go/part"
 
-// goOn answers waits of a conversation and returns the turn that goes on. If the request is
+// continueTurn answers waits of a conversation and returns the turn that goes on. If the request is
 // repeated with its message, it returns the turn of the message.
-func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn, error) {
+func (h *handler) continueTurn(ctx context.Context, found history.Info, s start) (*turn, error) {
 	t, err := h.continued(ctx, found)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn,
 	if err != nil {
 		return nil, err
 	}
-	if len(g.unknown) > 0 && !s.someReturned {
+	if len(g.unknown) > 0 && !s.ignoreUnknown {
 		isEarlier, err := h.answeredEarlier(ctx, t, g.unknown, id)
 		switch {
 		case err != nil:
@@ -201,7 +201,7 @@ func (h *handler) goOn(ctx context.Context, found history.Info, s start) (*turn,
 	if answers := append(s.answers, g.answers...); len(answers) > 0 {
 		for _, one := range answers {
 			one.Metadata = canister.Fields{partKey: json.RawMessage(strconv.Itoa(t.after))}
-			if err := h.settle(ctx, found, one); err != nil {
+			if err := h.answerWait(ctx, found, one); err != nil {
 				return nil, err
 			}
 		}
@@ -254,12 +254,12 @@ func noCall(at string) error {
 	return invalid(at, "No call of a tool of yours with this ID waits for a result.", "Send the results of the calls in the last answer, or a message.")
 }
 
-// say sends a message. It ends calls that still wait for a result of the client, which has gone
+// sendMessage sends a message. It ends calls that still wait for a result of the client, which has gone
 // on without them.
-func (h *handler) say(ctx context.Context, id string, user canister.User) error {
+func (h *handler) sendMessage(ctx context.Context, id string, user canister.User) error {
 	for tries := 0; ; tries++ {
-		err := h.post(ctx, id, user)
-		if !errors.Is(err, engine.ErrWaiting) || tries == maxSays {
+		err := h.sendToEngine(ctx, id, user)
+		if !errors.Is(err, engine.ErrWaiting) || tries == maxSendTries {
 			return err
 		}
 		_, open, unread := h.state(ctx, id)
@@ -278,8 +278,8 @@ func (h *handler) say(ctx context.Context, id string, user canister.User) error 
 	}
 }
 
-// maxSays is how often say tries again to send a message to a turn that waits for the client.
-const maxSays = 3
+// maxSendTries is how often sendMessage tries again to send a message to a turn that waits for the client.
+const maxSendTries = 3
 
 // earlierMessages collects the earlier messages of a new conversation, so that each call has one result.
 type earlierMessages struct {

@@ -185,7 +185,7 @@ type newConversation struct {
 func (h *handler) begin(ctx context.Context, b newConversation) error {
 	now := time.Now()
 	if len(b.earlier) > 0 {
-		if err := h.recall(ctx, b); err != nil {
+		if err := h.addEarlier(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -198,11 +198,11 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 		return err
 	}
 	if isNew {
-		return h.post(ctx, b.id, b.message)
+		return h.sendToEngine(ctx, b.id, b.message)
 	}
 	bounded, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
-	err = h.post(bounded, b.id, b.message)
+	err = h.sendToEngine(bounded, b.id, b.message)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil || errors.Is(err, engine.ErrWaiting) {
 		return nil // the turn is under way
 	}
@@ -213,8 +213,8 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 // way.
 const recheckTimeout = 2 * time.Second
 
-// post sends a message to the engine. It succeeds if the log has the message already.
-func (h *handler) post(ctx context.Context, id string, user canister.User) error {
+// sendToEngine sends a message to the engine. It succeeds if the log has the message already.
+func (h *handler) sendToEngine(ctx context.Context, id string, user canister.User) error {
 	h.feed.prepare(ctx, id) // the client is going to read the events
 	err := h.engine.Send(ctx, id, user)
 	if errors.Is(err, engine.ErrKept) {
@@ -223,8 +223,8 @@ func (h *handler) post(ctx context.Context, id string, user canister.User) error
 	return err
 }
 
-// recall adds earlier messages to a new conversation, after its instructions.
-func (h *handler) recall(ctx context.Context, b newConversation) error {
+// addEarlier adds earlier messages to a new conversation, after its instructions.
+func (h *handler) addEarlier(ctx context.Context, b newConversation) error {
 	open := h.Open
 	if open == nil {
 		open = func(_ context.Context, id string) (*converse.Conversation, error) {
@@ -251,8 +251,8 @@ func titleOf(user canister.User) string {
 	return string(title[:maxTitle-1]) + "…"
 }
 
-// send sends a message to a conversation. It waits while a turn is under way.
-func (h *handler) send(w http.ResponseWriter, r *http.Request) error {
+// createMessage sends a message to a conversation. It waits while a turn is under way.
+func (h *handler) createMessage(w http.ResponseWriter, r *http.Request) error {
 	found, err := h.owned(r)
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func (h *handler) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Admit(r.Context(), Entry{found.ID, user}, func(ctx context.Context) error { return h.post(ctx, found.ID, user) }); err != nil {
+	if err := h.Admit(r.Context(), Entry{found.ID, user}, func(ctx context.Context) error { return h.sendToEngine(ctx, found.ID, user) }); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusAccepted, map[string]string{"message": user.ID})

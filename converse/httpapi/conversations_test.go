@@ -251,6 +251,11 @@ func TestHostileRequests(t *testing.T) {
 		code               string
 	}{
 		{"no JSON", "POST", "/api/conversations", "{", nil, 400, "invalid_json"},
+		{"cut JSON", "POST", "/api/conversations", `{"message":`, nil, 400, "cannot be read as JSON"},
+		{"a list", "POST", "/api/conversations", `[1]`, nil, 400, "is a JSON array, not a JSON object"},
+		{"a list for OpenAI", "POST", "/v1/responses", `[1]`, nil, 400, "is a JSON array, not a JSON object"},
+		{"null for OpenAI", "POST", "/v1/responses", `null`, nil, 400, "is null, not a JSON object"},
+		{"a list for AG-UI", "POST", "/agui", `[1]`, nil, 400, "is a JSON array, not a JSON object"},
 		{"two documents", "POST", "/api/conversations", `{"message":"x"} {}`, nil, 400, "invalid_json"},
 		{"an unknown member", "POST", "/api/conversations", `{"message":"x","owner":"ann"}`, nil, 400, `"param":"owner"`},
 		{"a wrong type", "POST", "/api/conversations", `{"message":1}`, nil, 400, `"param":"message"`},

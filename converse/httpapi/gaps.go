@@ -8,27 +8,27 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 )
 
-// gaps finds out where deltas of a message were lost. The text after such a gap is not passed on:
-// the text that readers have of a message is always its beginning, until they get its canister.
+// gaps detects where deltas of a message were lost. Text after such a gap is not passed on: the
+// text that readers have of a message is always its beginning, until they get its canister.
 type gaps struct {
 	joined int    // the length of the log when the watch had begun: deltas may have come before
 	last   Cursor // of the last delta
-	isOpen bool   // something of the message was lost
+	isOpen bool   // a delta of the message was lost
 }
 
-// What to do with a delta.
+// deltaUse is what to do with a delta.
 type deltaUse int
 
 const (
-	passOn     deltaUse = iota
-	holdBack            // it is text after a gap
-	startAgain          // pass it on; it makes the deltas before it obsolete
+	passOn     deltaUse = iota // to the readers
+	holdBack                   // it is text after a gap
+	startAgain                 // pass it on; it makes the deltas before it obsolete
 )
 
 // add returns what to do with the next delta.
 //
-// Index counts the deltas of an attempt, which can write several messages, and those that the log has
-// overtaken do not come. So a missing number is a sign only between two deltas of one position.
+// Index counts the deltas of an attempt, which can write several messages, and a watch skips deltas
+// whose message is in the log already. So a missing number means a loss only within one position.
 func (g *gaps) add(at Cursor, d engine.Delta) deltaUse {
 	isFirst := !g.last.isDelta || at.Position != g.last.Position
 	isNewAttempt := !isFirst && at.attempt != g.last.attempt

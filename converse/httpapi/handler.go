@@ -144,7 +144,7 @@ func (h *handler) patterns() map[string]func(http.ResponseWriter, *http.Request)
 		"DELETE /api/conversations/{id}":            h.remove,
 		"GET /api/conversations/{id}/history":       h.history,
 		"GET /api/conversations/{id}/events":        h.events,
-		"POST /api/conversations/{id}/messages":     h.send,
+		"POST /api/conversations/{id}/messages":     h.createMessage,
 		"POST /api/conversations/{id}/cancel":       h.cancel,
 		"POST /api/conversations/{id}/fork":         h.fork,
 		"GET /api/conversations/{id}/waits":         h.waits,
@@ -291,7 +291,7 @@ func decode(w http.ResponseWriter, r *http.Request, form any) error {
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(form); err != nil {
-		return unreadable(err)
+		return invalidBody(err)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return failure(http.StatusBadRequest, "invalid_json", "Something follows the JSON object of the body.", "Send one JSON object.")
@@ -315,16 +315,21 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return text, err
 }
 
-// unreadable returns the error for a body that does not have the form of the request.
-func unreadable(err error) error {
+// invalidBody returns the error for a body that does not have the form of the request.
+func invalidBody(err error) error {
 	wrong := new(json.UnmarshalTypeError)
-	if errors.As(err, &wrong) && wrong.Field != "" {
+	isWrong := errors.As(err, &wrong)
+	if isWrong && wrong.Field != "" {
 		return invalid(wrong.Field, "It may not be a JSON "+wrong.Value+".", "See GET /api/openapi.json for its type.")
 	}
 	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
 		return invalid(strings.Trim(name, `"`), "The request has no such member.", "Leave it out; GET /api/openapi.json lists the members.")
 	}
-	return failure(http.StatusBadRequest, "invalid_json", fmt.Sprintf("The body is not a JSON object of the request: %v.", err), "Send one JSON object.")
+	message := fmt.Sprintf("The body of the request cannot be read as JSON: %v.", err)
+	if isWrong {
+		message = fmt.Sprintf("The body of the request is a JSON %s, not a JSON object.", wrong.Value)
+	}
+	return failure(http.StatusBadRequest, "invalid_json", message, "Send one JSON object; GET /api/openapi.json lists its members.")
 }
 
 // openStream counts a stream of the caller; the caller must call end.

@@ -30,8 +30,11 @@ func readMembers(w http.ResponseWriter, r *http.Request, known, ignored []string
 		return nil, err
 	}
 	var all members
-	if err := json.Unmarshal(text, &all); err != nil || all == nil {
-		return nil, failure(http.StatusBadRequest, "invalid_json", "The body is not a JSON object.", "Send one JSON object.")
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, invalidBody(err)
+	}
+	if all == nil {
+		return nil, failure(http.StatusBadRequest, "invalid_json", "The body of the request is null, not a JSON object.", "Send one JSON object.")
 	}
 	var without []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -285,15 +288,15 @@ func rebuilt(form map[string]string) (canister.Content, error) {
 
 // start says how a request continues or begins a conversation.
 type start struct {
-	conversation string // empty begins one
-	from         int    // number of canisters that the request continues, at least
-	earlier      []canister.Canister
-	message      []canister.Content
-	answers      []canister.Answer
-	tools        []clienttools.Tool
-	returned     []returned
-	someReturned bool                           // results that do not belong to a call that waits are ignored
-	callID       func(invocation string) string // the client's ID of a call; nil means callID
+	conversation  string // empty begins one
+	from          int    // number of canisters that the request continues, at least
+	earlier       []canister.Canister
+	message       []canister.Content
+	answers       []canister.Answer
+	tools         []clienttools.Tool
+	returned      []returned
+	ignoreUnknown bool                           // results that do not belong to a call that waits are ignored
+	callID        func(invocation string) string // the client's ID of a call; nil means callID
 }
 
 // start sends the message, or the answers, of a request.
@@ -310,12 +313,12 @@ func (h *handler) start(ctx context.Context, s start) (*turn, error) {
 		return nil, err
 	}
 	if len(s.answers)+len(s.returned) > 0 {
-		if t, err := h.goOn(ctx, found, s); err != nil || len(s.message) == 0 || t.repeated {
+		if t, err := h.continueTurn(ctx, found, s); err != nil || len(s.message) == 0 || t.repeated {
 			return t, err
 		}
 	}
 	user := s.user()
-	if err := h.Admit(ctx, Entry{found.ID, user}, func(ctx context.Context) error { return h.say(ctx, found.ID, user) }); err != nil {
+	if err := h.Admit(ctx, Entry{found.ID, user}, func(ctx context.Context) error { return h.sendMessage(ctx, found.ID, user) }); err != nil {
 		return nil, err
 	}
 	return &turn{h: h, conversation: found.ID, id: user.ID, after: h.before(ctx, found.ID, user.ID, found.Length), sent: true}, nil

@@ -211,8 +211,8 @@ func TestResponseApproval(t *testing.T) {
 		t.Errorf("got %q in %s", got, second.text)
 	}
 	stored := s.want(http.StatusOK, "GET", "/v1/responses/"+second.form["id"].(string), nil)
-	if got := output(stored.form); !slices.Equal(got, want) {
-		t.Errorf("stored: %q", got)
+	if got := output(stored.form); !slices.Equal(got, want) || stored.form["model"] != "test" {
+		t.Errorf("stored: %q of the model %v", got, stored.form["model"])
 	}
 	s.want(http.StatusConflict, "POST", "/v1/responses", reply)
 }
@@ -222,7 +222,7 @@ func TestBackground(t *testing.T) {
 	s := serve(t, echo, nil, nil)
 	begun := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "block", "background": true})
 	path := "/v1/responses/" + begun.form["id"].(string)
-	if got := s.want(http.StatusOK, "GET", path, nil); got.form["status"] != "in_progress" || begun.form["status"] != "in_progress" {
+	if got := s.want(http.StatusOK, "GET", path, nil); got.form["status"] != "in_progress" || begun.form["status"] != "in_progress" || got.form["model"] != "consort" {
 		t.Errorf("got %s", got.text)
 	}
 	if got := s.want(http.StatusOK, "POST", path+"/cancel", nil); got.form["status"] != "cancelled" {

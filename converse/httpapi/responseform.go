@@ -288,7 +288,7 @@ func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
 	}
 	if err == nil && ended.Reason == converse.ReasonWaiting {
 		for _, item := range a.waitItems(a.turn.waits()) {
-			err = errors.Join(err, a.whole(item))
+			err = errors.Join(err, a.sendItem(item))
 		}
 	}
 	a.finish(ended, err)
@@ -341,7 +341,7 @@ func (a *responseAnswer) add(c canister.Canister) error {
 		}
 	case canister.Wait:
 		if clienttools.IsCall(c) {
-			return a.whole(a.functionItem(append(slices.Clone(a.turn.earlier), a.turn.canisters...), c))
+			return a.sendItem(a.functionItem(append(slices.Clone(a.turn.earlier), a.turn.canisters...), c))
 		}
 	case canister.Result:
 		if !a.turn.isPassed(c.Invocation) {
@@ -394,8 +394,8 @@ func (a *responseAnswer) endCall(result canister.Result) error {
 		a.event("response.output_item.done", "output_index", at, "item", item))
 }
 
-// whole streams an item that is complete.
-func (a *responseAnswer) whole(item map[string]any) error {
+// sendItem streams an item that is complete.
+func (a *responseAnswer) sendItem(item map[string]any) error {
 	at := len(a.items)
 	a.items = append(a.items, item)
 	begun := item

@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -277,7 +278,7 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 	if first := t.canisters[0].Kind(); first != canister.KindUser && first != canister.KindAnswer {
 		return nil, found, noResponse(param)
 	}
-	a := &responseAnswer{turn: t, id: id.String(), model: o.h.Models[0], created: t.canisters[0].Header().Time}
+	a := &responseAnswer{turn: t, id: id.String(), model: cmp.Or(t.model(), o.h.Models[0]), created: t.canisters[0].Header().Time}
 	if t.canisters[0].Kind() == canister.KindAnswer {
 		from := max(0, id.after-maxEarlier)
 		if t.earlier, err = history.From(ctx, o.h.store, id.conversation, from); err != nil {
@@ -317,7 +318,7 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(q.start.answers) > 0 {
-		if err := o.refine(r.Context(), &q.start); err != nil {
+		if err := o.adjustVerdicts(r.Context(), &q.start); err != nil {
 			return err
 		}
 	}
@@ -377,8 +378,8 @@ func (o openAI) isDoneAt(ctx context.Context, id string, length int) (bool, erro
 	return isDone, nil
 }
 
-// refine turns a refusal into the verdict that its wait has for it.
-func (o openAI) refine(ctx context.Context, s *start) error {
+// adjustVerdicts turns a refusal into the verdict that its wait has for it.
+func (o openAI) adjustVerdicts(ctx context.Context, s *start) error {
 	found, err := o.h.ownedBy(ctx, s.conversation)
 	if err != nil {
 		return err
@@ -387,7 +388,7 @@ func (o openAI) refine(ctx context.Context, s *start) error {
 	for i, given := range s.answers {
 		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == given.Wait })
 		if j < 0 {
-			continue // settle refuses it
+			continue // answerWait refuses it
 		}
 		switch wait := open[j]; {
 		case given.Verdict == canister.VerdictDeny:
@@ -410,15 +411,15 @@ func (o openAI) response(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := o.judge(r.Context(), a, found); err != nil {
+	if err := o.setStatus(r.Context(), a, found); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, a.form())
 	return nil
 }
 
-// judge sets the status of a stored response.
-func (o openAI) judge(ctx context.Context, a *responseAnswer, found history.Info) error {
+// setStatus sets the status of a stored response.
+func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.Info) error {
 	a.status = "completed"
 	for _, c := range a.turn.canisters {
 		if message, is := c.(canister.Assistant); is {
@@ -473,7 +474,7 @@ func (o openAI) cancelResponse(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := o.judge(r.Context(), a, found); err != nil {
+	if err := o.setStatus(r.Context(), a, found); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, a.form())

@@ -179,6 +179,16 @@ func (t *turn) usage() (sum canister.Usage) {
 	return sum
 }
 
+// model returns the name of the model that wrote the last message; empty if the log does not have it.
+func (t *turn) model() string {
+	for _, c := range slices.Backward(t.canisters) {
+		if message, is := c.(canister.Assistant); is && message.Model != "" {
+			return message.Model
+		}
+	}
+	return ""
+}
+
 // continued returns the turn of a conversation that continues after an answer.
 func (h *handler) continued(ctx context.Context, of history.Info) (*turn, error) {
 	before, canisters, err := engine.LastTurn(ctx, h.store, of.ID, time.Now())

@@ -97,16 +97,16 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) error {
 			return invalid("content", "It is not a list of contents: "+err.Error()+".", "See docs/canisters.md for the forms of contents.")
 		}
 	}
-	if err := h.settle(r.Context(), found, given); err != nil {
+	if err := h.answerWait(r.Context(), found, given); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// settle answers a wait of a conversation as the caller. Giving the same answer again, by
+// answerWait answers a wait of a conversation as the caller. Giving the same answer again, by
 // its identity, is not an error.
-func (h *handler) settle(ctx context.Context, of history.Info, given canister.Answer) error {
+func (h *handler) answerWait(ctx context.Context, of history.Info, given canister.Answer) error {
 	given.By = h.Name(ctx)
 	_, open, err := h.state(ctx, of.ID)
 	if err != nil {
@@ -121,6 +121,7 @@ func (h *handler) settle(ctx context.Context, of history.Info, given canister.An
 		return waits.ErrNotOpen
 	}
 	return h.Admit(ctx, Entry{of.ID, given}, func(ctx context.Context) error {
+		h.feed.prepare(ctx, of.ID) // the client is going to read the events
 		err := h.engine.Answer(ctx, of.ID, given)
 		if errors.Is(err, engine.ErrKept) {
 			return nil
