@@ -5,6 +5,7 @@ package converse_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,50 @@ func TestAnswerWithATime(t *testing.T) {
 		if err := waits.Answer(t.Context(), store, "talk", answer, time.Now()); (err == nil) != (want != "") {
 			t.Errorf("another one: %v", err)
 		}
+	}
+}
+
+// An answer with the identity of another canister is refused: with two canisters of one
+// identity the conversation could not be read again. The canister may be far before the
+// end, and may be the answer to another wait.
+func TestAnswerWithATakenIdentity(t *testing.T) {
+	wait := func(id string) canister.Wait {
+		return canister.Wait{Head: head(id), For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Deadline: time.Now().Add(time.Hour)}
+	}
+	store := history.NewMemory()
+	long := []canister.Canister{canister.Supervisor{Head: head("first"), Content: canister.Texts("Be brief.")}}
+	for n := range 200 {
+		long = append(long, canister.Document{Head: head(fmt.Sprint("d", n)), Content: canister.Texts("material")})
+	}
+	long = append(long,
+		canister.User{Head: head("u"), Content: canister.Texts("Go.")},
+		canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations},
+		canister.Invocation{Head: head("i1"), Message: "a", CallID: "c1", Name: "local__act", Arguments: `{"n":1}`},
+		wait("w1"), wait("w2"))
+	if err := store.Append(t.Context(), "talk", 0, long...); err != nil {
+		t.Fatal(err)
+	}
+	give := func(id, wait string) error {
+		answer := canister.Answer{Head: canister.Head{ID: id}, Wait: wait, By: "dana", Verdict: canister.VerdictAllow}
+		return waits.Answer(t.Context(), store, "talk", answer, time.Now())
+	}
+	for _, taken := range []string{"first", "d7", "i1", "w1"} {
+		if err := give(taken, "w1"); err == nil || !strings.Contains(err.Error(), "CONFLICT") {
+			t.Errorf("with the identity %s: %v", taken, err)
+		}
+	}
+	for range 2 { // the same answer again
+		if err := give("mine", "w1"); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := give("mine", "w2"); err == nil {
+		t.Error("two answers have one identity")
+	}
+	var l ledger
+	carryOn(t, process(t, store, newRoster(t, l.tool("act")), converse.Options{}), converse.ReasonWaiting)
+	if answers := of[canister.Answer](t, store, "talk"); len(answers) != 1 {
+		t.Errorf("the answers are %v", answers)
 	}
 }
 

@@ -149,6 +149,10 @@ func TestWaits(t *testing.T) {
 	s.want(http.StatusBadRequest, "POST", path, map[string]any{"verdict": "change", "arguments": 1})
 	s.want(http.StatusConflict, "POST", "/api/conversations/"+id+"/waits/other", map[string]any{"verdict": "allow"})
 	s.as("bob").want(http.StatusNotFound, "POST", path, map[string]any{"verdict": "allow"})
+	taken := s.want(http.StatusConflict, "POST", path, object{"id": wait["id"], "verdict": "allow"})
+	if !strings.Contains(taken.text, `"conflict"`) {
+		t.Errorf("got %s", taken.text)
+	}
 	for range 2 {
 		s.want(http.StatusNoContent, "POST", path, map[string]any{"id": "a", "verdict": "allow"})
 	}

@@ -101,6 +101,8 @@ func refusedError(f *invoker.Failure) *apiError {
 		status, code, advice = http.StatusForbidden, "denied", "Ask the operator of the server for permission."
 	case invoker.NotFound, invoker.ToolNotFound:
 		status, code, advice = http.StatusNotFound, "not_found", "Check the address, or ask the operator of the server."
+	case invoker.Conflict:
+		status, code, advice = http.StatusConflict, "conflict", "Change the request as the message says."
 	case invoker.Unavailable:
 		if f.RetryAfter > 0 {
 			status, code = http.StatusTooManyRequests, "limit_reached"

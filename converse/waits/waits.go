@@ -51,21 +51,25 @@ func Open(conversation string, history []canister.Canister, now time.Time) []can
 //
 // An error that has [ErrNotOpen] in its chain means that the wait is not open. It is
 // also an error if the verdict does not answer the wait, if By may not answer it, if
-// the answer is larger than [MaxAnswer], if its time is not before the deadline, or if
-// log is nil. Answer appends the answer or appends nothing.
+// the answer is larger than [MaxAnswer], if its time is not before the deadline, if
+// another canister of the conversation has its identity (an [invoker.Failure] with the
+// code CONFLICT), or if log is nil. Answer appends the answer or appends nothing. To compare a given identity, it reads the
+// whole conversation.
 func Answer(ctx context.Context, log history.Log, conversation string, answer canister.Answer, now time.Time) error {
 	if contain.IsNil(log) {
 		return errors.New("converse: Answer needs a log")
 	}
-	if answer.ID == "" {
+	named := answer.ID != ""
+	if !named {
 		answer.ID = rand.Text()
 	}
 	if answer.Time.IsZero() {
 		answer.Time = now
 	}
+	hasID := func(c canister.Canister) bool { return c.Header().ID == answer.ID }
 	given := func(c canister.Canister) bool {
 		there, ok := c.(canister.Answer)
-		return ok && there.ID == answer.ID && there.Wait == answer.Wait
+		return ok && hasID(c) && there.Wait == answer.Wait
 	}
 	for {
 		place, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
@@ -83,6 +87,15 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 				return unread
 			}
 			return err
+		}
+		if named {
+			other, _, err := logtail.Before(ctx, log, conversation, place+len(canisters), hasID)
+			if err != nil {
+				return err
+			}
+			if other != nil {
+				return invoker.Failf(invoker.Conflict, "The answer has the ID %q, which the conversation's %s already has.", textcut.Bytes(answer.ID, bounds.MaxQuoted), other.Kind())
+			}
 		}
 		err = log.Append(ctx, conversation, place+len(canisters), answer)
 		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict {

@@ -45,7 +45,7 @@ func CheckAnswer(conversation string, history []canister.Canister, answer canist
 	return fits(answer)
 }
 
-// maxAnswer is the maximum size in bytes of an answer in its JSON form.
+// MaxAnswer is the maximum size in bytes of an answer in its JSON form.
 const MaxAnswer = 1 << 20
 
 // fits returns why an answer cannot be appended. An answer is never cut: its author can
