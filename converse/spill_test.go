@@ -5,6 +5,7 @@ package converse_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/spill"
 	"github.com/consort-go/consort/invoker"
 )
@@ -69,5 +71,24 @@ func TestSpill(t *testing.T) {
 	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) != 3 { // with that of the owners
 		t.Errorf("the folder has %v, %v", entries, err)
+	}
+}
+
+// A link that cannot enter the history is left out; the result enters, once.
+func TestSpillOfAnInvalidLink(t *testing.T) {
+	large := json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`)
+	tool := fn("big", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{Content: canister.Texts("made"), Metadata: canister.Fields{"large": large}}, nil
+	})
+	talk := process(t, history.NewMemory(), newRoster(t, tool), converse.Options{
+		Limits: converse.Limits{ResultBytes: 100},
+		Spill: func(context.Context, string, canister.Content) (canister.LinkContent, error) {
+			return canister.LinkContent{URI: "file:///x", Extra: canister.Extra{Metadata: canister.Fields{"a": json.RawMessage("{")}}}, nil
+		},
+	}, asks(call("big", "{}")), done)
+	play(t, talk, "Go.")
+	sound(t, talk.History())
+	if r := results(talk.History())[0]; r.Failed() || !strings.HasPrefix(canister.TextOf(r.Content), "made") {
+		t.Errorf("the result is %+v", r)
 	}
 }

@@ -29,6 +29,9 @@ func (s Spiller) Keep(whole canister.Content) (canister.LinkContent, bool) {
 		return canister.LinkContent{}, false
 	}
 	link, err := s.call(whole)
+	if err == nil { // otherwise the result could not enter the history
+		err = canister.Writable(canister.User{Content: []canister.Content{link}})
+	}
 	if err != nil {
 		logevent.Log(s.Context, s.Logger, zapcore.ErrorLevel, "a piece of a result could not be spilled", logevent.SpillFailed, zap.Error(err))
 		return canister.LinkContent{}, false
