@@ -218,7 +218,9 @@ func (c *Conversation) Send(ctx context.Context, content ...canister.Content) it
 			w.progress.fail(errors.New("converse: Send needs content"))
 			return
 		}
-		w.answerPending("the conversation continued without it", false)
+		if w.answerPending("the conversation continued without it", false); w.progress.ended() {
+			return // the message must not enter after a call without a result
+		}
 		user := canister.User{Content: slices.Clone(content)}
 		user.Time = w.opts.Now()
 		w.introduceBefore()
@@ -369,8 +371,9 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 			if err := t.recorder.load(t.ctx); err != nil {
 				t.progress.fail(err)
 			} else if do != nil {
-				t.open()
-				do(t)
+				if t.open(); !t.progress.ended() {
+					do(t)
+				}
 			}
 		})
 		returned = true

@@ -113,7 +113,11 @@ func (t *turn) interruption() error {
 // error.
 func (t *turn) finish() {
 	if t.over() && t.progress.reached >= phaseTaken && (t.progress.phase == phaseLeft || t.ctx.Err() != nil) && !t.suspended() {
-		t.contain(func() { t.answerPending("the turn was interrupted first", true) })
+		t.contain(func() {
+			if t.settle(); len(t.conv.owed) == 0 { // a call whose result is owed gets no other one
+				t.answerPending("the turn was interrupted first", true)
+			}
+		})
 	}
 	if t.progress.phase == phaseFailed {
 		t.progress.enter(phaseLeft)
