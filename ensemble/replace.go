@@ -19,7 +19,8 @@ import (
 // and then it is closed. Replace does not wait for that; [Roster.Close] does.
 //
 // [Roster.Watch] reports each ensemble that was added or removed. The errors are the same
-// as from [NewRoster], and [ErrClosed]; with an error, nothing has changed.
+// as from [NewRoster], and [ErrClosed], also for an ensemble that was retired before and
+// cannot come back; with an error, nothing has changed.
 func (r *Roster) Replace(ensembles ...*Ensemble) error {
 	m, err := newMembers(ensembles)
 	if err != nil {
@@ -31,6 +32,11 @@ func (r *Roster) Replace(ensembles ...*Ensemble) error {
 		return fmt.Errorf("roster: %w", ErrClosed)
 	}
 	before := r.members
+	for _, e := range m.ensembles {
+		if before.byName[e.name] != e && e.retired().begun {
+			return fmt.Errorf("roster: the ensemble %q was removed or replaced before; make a new one: %w", e.name, ErrClosed)
+		}
+	}
 	if slices.Equal(before.ensembles, m.ensembles) {
 		return nil
 	}
@@ -83,6 +89,9 @@ type retirement struct {
 	next  *Ensemble // takes its calls and subscriptions; may be nil
 }
 
+// isRemoval reports whether the ensemble was retired and nothing has replaced it.
+func (r retirement) isRemoval() bool { return r.begun && r.next == nil }
+
 // succeed retires the ensemble in favour of next, which may be nil.
 func (e *Ensemble) succeed(next *Ensemble) {
 	e.unobserve()
@@ -102,11 +111,11 @@ func (e *Ensemble) successor() *Ensemble {
 	return e.retirement.next
 }
 
-// isRemoved reports whether e was retired and nothing has replaced it.
-func (e *Ensemble) isRemoved() bool {
+// retired returns the state of an ensemble that may have left its roster.
+func (e *Ensemble) retired() retirement {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.retirement.begun && e.retirement.next == nil
+	return e.retirement
 }
 
 // closeWhenDone closes a retired ensemble when its calls and requests have ended, or when

@@ -343,3 +343,28 @@ func TestBound(t *testing.T) {
 		t.Errorf("a bound tool has called %v", output)
 	}
 }
+
+// An ensemble that was retired does not come back: its calls would follow each other's
+// replacements for ever.
+func TestReplaceByARetiredOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := gated(t, "x", "first", opened()), gated(t, "x", "second", opened())
+		roster := newRoster(t, first)
+		before, err := roster.Catalog(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := roster.Replace(second); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := roster.Replace(first); !errors.Is(err, ensemble.ErrClosed) {
+				t.Errorf("the error is %v", err)
+			}
+			synctest.Wait() // until it is closed
+		}
+		if text, failure := invoke(t.Context(), before.Tools()[0]); text != "second" {
+			t.Errorf("got %q, %v", text, failure)
+		}
+	})
+}

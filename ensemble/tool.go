@@ -140,7 +140,7 @@ func (t *Tool) whenReplaced(ctx context.Context, call *invoker.Call, err error) 
 func (t *Tool) target(ctx context.Context) (*session, invoker.Invoker, error) {
 	e := t.ensemble
 	s, err := e.ready(ctx, false, forCall)
-	if err != nil && e.isRemoved() && ctx.Err() == nil {
+	if err != nil && e.retired().isRemoval() && ctx.Err() == nil {
 		return nil, nil, invoker.Failf(invoker.ToolNotFound, "%q, which offered the tool %q, was removed.", e.name, t.definition.Name)
 	}
 	if err != nil {
