@@ -184,7 +184,7 @@ func (b *batch) interrupted(c *call, failure *invoker.Failure) *invoker.Failure 
 		return failure
 	}
 	effect := "It may or may not have taken effect."
-	if c.tool.Definition().Hints.ReadOnly {
+	if c.tool.ReadOnly() {
 		effect = "The tool changes nothing, so it can be called again."
 	}
 	return &invoker.Failure{
