@@ -175,13 +175,11 @@ func (g *gate) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 
 // interrupted replaces the failure of a call that ended because the turn did.
 func (b *batch) interrupted(c *call, failure *invoker.Failure) *invoker.Failure {
-	if failure == nil || b.ctx.Err() == nil {
-		return failure
-	}
-	switch failure.Code {
-	case invoker.Canceled, invoker.Timeout:
-	default:
-		return failure
+	switch {
+	case failure == nil || b.ctx.Err() == nil, failure.Code != invoker.Canceled && failure.Code != invoker.Timeout:
+		return inner.Ended(c.state, failure)
+	case len(c.state.Made) > 0:
+		return inner.Stopped(c.state, invoker.Canceled, b.whyOver(), failure)
 	}
 	effect := "It may or may not have taken effect."
 	if c.tool.ReadOnly() {
@@ -190,7 +188,6 @@ func (b *batch) interrupted(c *call, failure *invoker.Failure) *invoker.Failure 
 	return &invoker.Failure{
 		Code:    invoker.Canceled,
 		Message: fmt.Sprintf("The call was interrupted: %s. %s", b.whyOver(), effect),
-		Content: nil,
 		Cause:   failure,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/inner"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
@@ -83,7 +84,7 @@ func (g *gate) repeat(c *call, approved time.Time) callDecision {
 	case failure != nil && failure.Code != invoker.OutcomeUnknown && c.state.InDoubt():
 		return callDecision{failure: c.state.Unknown("It was not repeated: " + failure.Message)}
 	case failure != nil:
-		return callDecision{failure: failure}
+		return callDecision{failure: inner.Ended(c.state, failure)}
 	case !whole(c.state.Intent):
 		return callDecision{failure: c.state.Barred(invoker.Denied, "the log does not have its arguments, because they contain secrets")}
 	}

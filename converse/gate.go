@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -61,8 +62,8 @@ func (g *gate) decide(c *call) callDecision {
 	switch {
 	case !forbidden:
 		return r
-	case c.state.InDoubt():
-		return callDecision{failure: c.state.Unknown("It was not repeated, because that is denied: " + reason)}
+	case c.state.InDoubt() || len(c.state.Made) > 0:
+		return callDecision{failure: c.state.Barred(invoker.Denied, "that is denied: "+strings.TrimSuffix(reason, "."))}
 	}
 	return denied("The call was denied and not started: %s", reason)
 }

@@ -343,6 +343,63 @@ func TestCallsOfCallsAreInterrupted(t *testing.T) {
 	}
 }
 
+// The result of a tool that has called others does not say that nothing was done, nor that
+// the tool can be called again, whatever ends it.
+func TestEndAfterCalls(t *testing.T) {
+	fails := func(code invoker.Code) func(context.Context) error {
+		return func(context.Context) error {
+			return &invoker.Failure{Code: code, Message: "Nothing was done.", Retryable: true, Cause: context.Canceled}
+		}
+	}
+	for name, test := range map[string]struct {
+		again  func(context.Context) error // the second run of the tool
+		forbid bool
+		code   invoker.Code
+	}{
+		"interrupted": {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, invoker.Canceled},
+		"timed out":   {fails(invoker.Timeout), false, invoker.Timeout},
+		"cancelled":   {fails(invoker.Canceled), false, invoker.Canceled},
+		"lost":        {fails(invoker.OutcomeUnknown), false, invoker.OutcomeUnknown},
+		"away":        {fails(invoker.Unavailable), false, invoker.Unavailable},
+		"gone":        {fails(invoker.ToolNotFound), false, invoker.ToolNotFound},
+		"forbidden":   {nil, true, invoker.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var a acts
+			starts := readOnly(fn("plan", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+				_, made, err := call.Tools.Result("1", "local__act", json.RawMessage(`{"n":1}`))
+				if err != nil || !made {
+					return invoker.Output{}, errors.Join(err, call.Tools.Request("1", "local__act", json.RawMessage(`{"n":1}`)))
+				}
+				if name == "interrupted" {
+					cancel()
+				}
+				return invoker.Output{}, test.again(ctx)
+			}))
+			options := converse.Options{Forbid: func(_ context.Context, ask converse.Approval) (string, bool) {
+				return "Not now.", test.forbid && ask.Tool == "plan" && len(a.made) > 0
+			}}
+			talk := process(t, history.NewMemory(), newRoster(t, starts, a.tool("act")), options, asks(call("plan", `{}`)), done)
+			for _, err := range talk.Send(ctx, canister.Text("Go.")) {
+				if err != nil && name != "interrupted" {
+					t.Fatal(err)
+				}
+			}
+			a.once(t, 1)
+			sound(t, talk.History())
+			all := results(talk.History())
+			ended := all[len(all)-1]
+			text := canister.TextOf(ended.Content)
+			if ended.Code != string(test.code) || ended.Retryable || !strings.Contains(text, "It had called tools 1 times; those calls are not undone.") ||
+				strings.Contains(text, "changes nothing") || strings.Contains(text, "Nothing was done") || strings.Contains(text, "not started") {
+				t.Errorf("the result is %+v", ended)
+			}
+		})
+	}
+}
+
 // Without a log, arguments that an approval has changed hold for all runs of a tool.
 func TestCallsOfChangedCalls(t *testing.T) {
 	var seen []string

@@ -157,8 +157,8 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 	case stageReturned:
 		failure.Message = fmt.Sprintf("The tool has returned, and the program that takes its result %s. The call may or may not have taken effect. The reason is in the program's log.", how)
 	}
-	if stage := c.stage.Load(); c.state.InDoubt() && (stage == stageUnmade || stage == stageLeft) {
-		failure = c.state.Unknown("It was not repeated: the program that makes the calls " + how + ".")
+	if stage := c.stage.Load(); (c.state.InDoubt() || len(c.state.Made) > 0) && (stage == stageUnmade || stage == stageLeft) {
+		failure = c.state.Barred(invoker.Internal, "the program that makes the calls "+how)
 	}
 	o := &outcome{call: c, result: canister.Result{
 		Parent:     c.invocation.Parent,
