@@ -82,22 +82,22 @@ func (a *asker) exchangeWith(ctx context.Context, model Model, request *Request)
 }
 
 // received returns an event of a model with its error contained, so that a panic of the
-// error's methods does no harm, and what the model does next. [foreign.Stream] contains the error
-// of the exchange.
-func received(event ModelEvent) (ModelEvent, foreign.Then) {
+// error's methods does no harm, and whether the model goes on after it at once or has ended.
+// [foreign.Stream] contains the error of the exchange.
+func received(event ModelEvent) (_ ModelEvent, goesOn, last bool) {
 	switch e := event.(type) {
 	case Delta:
-		return event, foreign.GoesOn
+		return event, true, false
 	case Reply:
-		return event, foreign.Ends
+		return event, false, true
 	case Retry:
 		e.Err = contain.Error(e.Err)
-		return e, foreign.Waits
+		return e, false, false
 	case Fallback:
 		e.Err = contain.Error(e.Err)
-		return e, foreign.Waits
+		return e, false, false
 	}
-	return event, foreign.Waits
+	return event, false, false
 }
 
 // leave records that a function of the program was left behind.

@@ -15,21 +15,13 @@ import (
 // events that arrive together do not need two switches of goroutines each.
 const ahead = 8
 
-// Then is what a function that yields events does after an event.
-type Then int
-
-const (
-	Waits  Then = iota // it waits until the next event is wanted
-	GoesOn             // it goes on at once
-	Ends               // it is told at once that no more events are wanted
-)
-
 // Stream yields, one at a time, the events of a function of the program, which runs on
 // its own goroutine. It yields an error if the function panics, and a [*LeftError] if it
 // has not returned when Patience has passed after the end of ctx. Leave is called if the
-// function still runs then. Each event passes through receive on the goroutine of the function;
-// after an error the function waits.
-func Stream[E any](ctx context.Context, b *Background, what string, leave func(context.Context, *LeftError), receive func(E) (E, Then), open func(context.Context) iter.Seq2[E, error]) iter.Seq2[E, error] {
+// function still runs then. Each event passes through receive on the goroutine of the function,
+// which then waits until the next event is wanted, unless receive says that it goes on
+// at once, or that the event was the last: then it is told at once that no more are wanted.
+func Stream[E any](ctx context.Context, b *Background, what string, leave func(context.Context, *LeftError), receive func(E) (_ E, goesOn, last bool), open func(context.Context) iter.Seq2[E, error]) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		s := &stream[E]{what: what, receive: receive, events: make(chan streamed[E], ahead), more: make(chan struct{}), left: make(chan struct{})}
@@ -48,7 +40,7 @@ func Stream[E any](ctx context.Context, b *Background, what string, leave func(c
 // stream is a function that yields events on its own goroutine.
 type stream[E any] struct {
 	what    string
-	receive func(E) (E, Then)
+	receive func(E) (_ E, goesOn, last bool)
 	events  chan streamed[E]
 	more    chan struct{} // receives when an event with waits was taken and the next one is wanted
 	left    chan struct{} // closed when no more events are wanted
@@ -68,9 +60,9 @@ type streamed[E any] struct {
 // send hands over an event, and reports whether the next one is wanted. The function may
 // call it again after it returned false.
 func (s *stream[E]) send(event E, err error) bool {
-	then := Waits
+	goesOn, last := false, false
 	if err == nil {
-		event, then = s.receive(event)
+		event, goesOn, last = s.receive(event)
 	}
 	select {
 	case <-s.left: // there may be room for the event
@@ -80,14 +72,14 @@ func (s *stream[E]) send(event E, err error) bool {
 	if s.ended.Load() {
 		return false
 	}
-	s.ended.Store(then == Ends)
+	s.ended.Store(last)
 	select {
-	case s.events <- streamed[E]{event, contain.Error(err), then == Waits}:
+	case s.events <- streamed[E]{event, contain.Error(err), !goesOn && !last}:
 	case <-s.left:
 		return false
 	}
-	if then != Waits {
-		return then == GoesOn
+	if goesOn || last {
+		return goesOn
 	}
 	select {
 	case <-s.more:

@@ -21,15 +21,7 @@ const last = 99
 func numbers(t *testing.T, open func(ctx context.Context, yield func(int, error) bool)) iter.Seq2[int, error] {
 	return foreign.Stream(t.Context(), new(foreign.Background), "the function",
 		func(_ context.Context, err *foreign.LeftError) { t.Error(err) },
-		func(n int) (int, foreign.Then) {
-			switch {
-			case n == last:
-				return n, foreign.Ends
-			case n > 0:
-				return n, foreign.GoesOn
-			}
-			return n, foreign.Waits
-		},
+		func(n int) (_ int, goesOn, ended bool) { return n, n > 0 && n != last, n == last },
 		func(ctx context.Context) iter.Seq2[int, error] {
 			return func(yield func(int, error) bool) { open(ctx, yield) }
 		})
