@@ -394,7 +394,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	})
 }
 
-// ask runs one exchange and sets its reply with the canisters. There are none if
+// ask runs one exchange and sets its reply with the canisters. It sets none if
 // the caller left, the time was up, or the model failed.
 func (t *turn) ask(ctx context.Context, ids *replies.IDs, asking *exchangeSpan) {
 	if t.over() {

@@ -21,7 +21,7 @@ var errMade = errors.New("the request is made")
 // and the other headers. Each exchange sends a copy with its own body.
 type request struct {
 	made   *http.Request
-	shared bool                                        // nobody changes the address and the headers of a copy, which may share them
+	shared bool                                        // copies share the address and the headers, which do not change
 	send   func(*http.Request) (*http.Response, error) // the rest of the SDK, and the connection
 	err    error                                       // of an option of the SDK
 }

@@ -39,7 +39,7 @@ func fieldsSize(fields canister.Fields) (bytes int) {
 }
 
 // Writable returns contents and metadata of a result without metadata that cannot be
-// encoded. A line names the omitted metadata. If there is none, it returns its arguments.
+// encoded. A line names the omitted metadata. If all can be encoded, it returns its arguments.
 func Writable(contents []canister.Content, metadata canister.Fields) ([]canister.Content, canister.Fields) {
 	whole := canister.User{Head: canister.Head{Extra: canister.Extra{Metadata: metadata}}, Content: contents}
 	if canister.Writable(whole) == nil && !slices.ContainsFunc(contents, hasLongMIME) {

@@ -84,7 +84,7 @@ func (r *Requested) Request(key, name string, arguments json.RawMessage) error {
 	return nil
 }
 
-// End returns the requested calls, and refuses further ones. There are none if r is nil.
+// End returns the requested calls, and refuses further ones. A nil r has not requested any.
 func (r *Requested) End() []canister.Invocation {
 	if r == nil {
 		return nil
