@@ -130,26 +130,20 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	return invoker.Output{}, x.failed(c.requests.failure(err, x, false))
 }
 
-// metaMember is a member of the _meta of a call: a text or, if it is not nil, a value.
-type metaMember struct {
-	name, text string
-	value      any
-}
-
-// metaOf returns the members of _meta that differ between calls, sorted by name.
-func (c *connection) metaOf(x *exchange) []metaMember {
-	members := make([]metaMember, 0, 4)
+// ownMeta returns the members of _meta that differ between calls, sorted by name.
+func ownMeta(options *ClientOptions, modern bool, x *exchange) []wire.MetaMember {
+	members := make([]wire.MetaMember, 0, 4)
 	if x.call.ID != "" {
-		members = append(members, metaMember{name: IdempotencyKey, text: x.call.ID})
+		members = append(members, wire.MetaMember{Name: IdempotencyKey, Text: x.call.ID})
 	}
-	if c.modern && c.options.SampleCalls {
-		members = append(members, metaMember{name: mcp.MetaKeyClientCapabilities, value: c.options.capabilitiesFor(x.call)})
+	if modern && options.SampleCalls {
+		members = append(members, wire.MetaMember{Name: mcp.MetaKeyClientCapabilities, Value: options.capabilitiesFor(x.call)})
 	}
-	if c.modern && c.options.LogLevel != "" {
-		members = append(members, metaMember{name: mcp.MetaKeyLogLevel, text: c.options.LogLevel})
+	if modern && options.LogLevel != "" {
+		members = append(members, wire.MetaMember{Name: mcp.MetaKeyLogLevel, Text: options.LogLevel})
 	}
 	if x.token != "" {
-		members = append(members, metaMember{name: "progressToken", text: x.token})
+		members = append(members, wire.MetaMember{Name: "progressToken", Text: x.token})
 	}
 	return members
 }

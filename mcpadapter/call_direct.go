@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"maps"
 
-	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,7 +21,7 @@ const firstDirect = 1 << 30
 // goroutine, and more memory than everything else in a call. Only if the server answers that
 // it needs another round (SEP-2322), it leaves the rest of the call to the SDK.
 func (c *connection) send(ctx context.Context, x *exchange, tool string) error {
-	meta := c.metaOf(x)
+	meta := ownMeta(c.options, c.modern, x)
 	if _, isProcess := c.link.(*stdioLink); isProcess {
 		if err := c.sendDirectly(ctx, x, tool, meta); err != nil || x.first == nil {
 			return err
@@ -32,7 +31,7 @@ func (c *connection) send(ctx context.Context, x *exchange, tool string) error {
 	// The SDK writes into Meta, so each call needs its own map.
 	params := &mcp.CallToolParams{Name: tool, Arguments: x.call.Arguments, Meta: mcp.Meta{}}
 	for _, member := range meta {
-		params.Meta[member.name] = cmp.Or(member.value, any(member.text))
+		params.Meta[member.Name] = cmp.Or(member.Value, any(member.Text))
 	}
 	return c.requests.request(ctx, x, func(ctx context.Context) error {
 		_, err := c.session.CallTool(ctx, params)
@@ -41,8 +40,8 @@ func (c *connection) send(ctx context.Context, x *exchange, tool string) error {
 }
 
 // sendDirectly calls a tool without the SDK.
-func (c *connection) sendDirectly(ctx context.Context, x *exchange, tool string, meta []metaMember) error {
-	text, err := encodeCall(tool, x.call.Arguments, meta, c.callMeta)
+func (c *connection) sendDirectly(ctx context.Context, x *exchange, tool string, meta []wire.MetaMember) error {
+	text, err := wire.EncodeCall(tool, x.call.Arguments, meta, c.callMeta)
 	if err != nil {
 		return err
 	}
@@ -66,26 +65,6 @@ func (c *connection) sendDirectly(ctx context.Context, x *exchange, tool string,
 		})
 	}
 	return err
-}
-
-// encodeCall encodes the parameters of tools/call, with _meta first. The arguments are a JSON
-// object, as [invoker.Raw] passes them on; shared is the result of callMetaOf.
-func encodeCall(tool string, arguments json.RawMessage, meta []metaMember, shared []byte) (json.RawMessage, error) {
-	text := make([]byte, 0, 200+len(shared)+len(tool)+len(arguments)) // 200 for an ID and a token
-	text = append(append(text, `{"_meta":{`...), shared...)
-	for _, member := range meta {
-		if member.value == nil {
-			text = jsontext.AppendMember(text, member.name, member.text)
-			continue
-		}
-		value, err := json.Marshal(member.value)
-		if err != nil {
-			return nil, err
-		}
-		text = append(jsontext.AppendName(text, member.name), value...)
-	}
-	text = jsontext.AppendMember(append(text, '}'), "name", tool)
-	return append(append(jsontext.AppendName(text, "arguments"), arguments...), '}'), nil
 }
 
 // callMetaOf returns the members of _meta that are the same in all calls: in the newest

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/consort-go/consort/internal/subprocess"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -101,7 +102,7 @@ func (c stdioConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 // connection is lost; if no byte was sent, the error wraps subprocess.ErrNotSent, and the
 // call may be repeated.
 func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
-	line, err := encodeLine(msg)
+	line, err := wire.Line(msg)
 	if err != nil {
 		return err
 	}

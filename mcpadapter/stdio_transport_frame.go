@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"strconv"
 
-	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -39,29 +37,6 @@ func (l *stdioLink) read(p *subprocess.Process, stdout io.Reader) error {
 			}
 		}
 	}
-}
-
-// encodeLine returns the line of a message. The SDK's encoder makes several copies, so the usual
-// request, which has a number as its ID, is encoded here.
-func encodeLine(msg jsonrpc.Message) ([]byte, error) {
-	var id int64
-	request, usual := msg.(*jsonrpc.Request)
-	if usual {
-		id, usual = request.ID.Raw().(int64)
-	}
-	if !usual || len(request.Params) == 0 {
-		text, err := jsonrpc.EncodeMessage(msg)
-		return append(text, '\n'), err
-	}
-	var line bytes.Buffer
-	line.Grow(100 + len(request.Method) + len(request.Params)) // 100 for the ID and the names
-	begin := strconv.AppendInt(append(line.AvailableBuffer(), `{"jsonrpc":"2.0","id":`...), id, 10)
-	line.Write(jsontext.AppendName(jsontext.AppendMember(begin, "method", request.Method), "params"))
-	if err := json.Compact(&line, request.Params); err != nil { // without line breaks
-		return nil, err
-	}
-	line.WriteString("}\n")
-	return line.Bytes(), nil
 }
 
 // decodeLine returns the messages in a line, and text in it that is not a message, such

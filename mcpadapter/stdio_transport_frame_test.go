@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/subprocess"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
@@ -41,32 +40,6 @@ func TestDecodeLine(t *testing.T) {
 		if got, _ := decodeLine([]byte(line)); len(got) != want {
 			t.Errorf("decodeLine(%.60s) = %d messages, want %d", line, len(got), want)
 		}
-	}
-}
-
-// A line is what the SDK's encoder writes.
-func TestEncodeLine(t *testing.T) {
-	number, _ := jsonrpc.MakeID(float64(1 << 30))
-	text, _ := jsonrpc.MakeID("a")
-	params := []byte("{\n \"a\" : \"<\\u2028>\u2028\",\t\"b\":[1, 2.50e1,{}]}\n")
-	for _, msg := range []jsonrpc.Message{
-		&jsonrpc.Request{ID: number, Method: "tools/call", Params: params},
-		&jsonrpc.Request{ID: number, Method: "a \"method\"\n", Params: []byte("[]")},
-		&jsonrpc.Request{ID: number, Method: "ping"},
-		&jsonrpc.Request{ID: text, Method: "tools/call", Params: params},
-		&jsonrpc.Request{Method: "notifications/cancelled", Params: params},
-		&jsonrpc.Response{ID: number, Result: params},
-	} {
-		want, err := jsonrpc.EncodeMessage(msg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := encodeLine(msg); err != nil || string(got) != string(want)+"\n" {
-			t.Errorf("%s (%v), want %s", got, err, want)
-		}
-	}
-	if line, err := encodeLine(&jsonrpc.Request{ID: number, Method: "tools/call", Params: []byte(`{"a":`)}); err == nil {
-		t.Errorf("half a message becomes %s", line)
 	}
 }
 
