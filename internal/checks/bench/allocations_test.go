@@ -24,7 +24,7 @@ func checkAllocations(tb testing.TB) {
 	for _, limit := range []struct {
 		stream        bool
 		allocs, bytes float64
-	}{{false, 308, 34_500}, {true, 327, 37_000}} {
+	}{{false, 273, 32_000}, {true, 293, 34_900}} {
 		w := &work{stream: limit.stream}
 		got := turns(20, 10)(tb, &working{hand: w.side(tb, "consort", launchModel(tb, scriptOf(20, 1)))})
 		if got["allocs"] > limit.allocs || got["bytes"] > limit.bytes {
