@@ -45,7 +45,7 @@ func (q *questions) person() askFunc {
 		if question == nil {
 			return nil, invoker.Failf(invoker.Internal, "The tool asked the person an empty question.")
 		}
-		ctx, cancel := during(ctx, q.ctx)
+		ctx, cancel := foreign.Until(ctx, q.ctx)
 		defer cancel()
 		asked := *question
 		if asked.Server == "" {
@@ -105,14 +105,4 @@ func (b *batch) callAsk(ctx context.Context, ask askFunc, question *invoker.Elic
 	case <-ctx.Done():
 		return nil, errors.Join(ctx.Err(), context.Cause(ctx))
 	}
-}
-
-// during returns a context that ends with ctx or with other, whichever ends first.
-func during(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	if other.Err() != nil {
-		cancel(context.Cause(other)) // at once: AfterFunc takes its time
-	}
-	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
-	return ctx, func() { stop(); cancel(nil) }
 }

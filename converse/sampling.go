@@ -103,7 +103,7 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := during(telemetry.Within(ctx, s.ctx), s.ctx)
+	ctx, cancel := foreign.Until(telemetry.Within(ctx, s.ctx), s.ctx)
 	defer cancel()
 	most, err := s.take(ctx, request.MaxTokens)
 	if err != nil {

@@ -170,3 +170,13 @@ func (l *Leftovers) Explain(err error) error {
 	}
 	return fmt.Errorf("%w (still running in the background %v later: %s)", err, Patience, strings.Join(l.names, ", "))
 }
+
+// Until returns a context that ends with ctx or with other, whichever ends first.
+func Until(ctx, other context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if other.Err() != nil {
+		cancel(context.Cause(other)) // at once: AfterFunc takes its time
+	}
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
