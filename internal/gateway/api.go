@@ -18,6 +18,10 @@ import (
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
+// maxStreams is how many streams of the API a client may have open. A front end may have one token
+// for all its people.
+const maxStreams = 1000
+
 // api serves the stored conversations over HTTP, next to MCP. A client that may use the tool
 // converse may use it, with the same conversations, and each message counts as a call of
 // that tool.
@@ -38,8 +42,9 @@ func (a *api) mount(web *http.ServeMux, mcp *mcpserver.Server) {
 		Models:  []string{s.Config.Model.Name.Reveal(), "consort"},
 		Origins: []string{"*"}, // Identify refuses foreign ones
 		MaxBody: s.settings.MaxBody, MaxBodies: s.settings.MaxBodies,
-		Ending: s.ending,
-		Logger: s.Assembly.Logger,
+		MaxStreams: maxStreams,
+		Ending:     s.ending,
+		Logger:     s.Assembly.Logger,
 		Admit: func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
 			return mcp.Perform(ctx, conversetool.Name, argumentsOf(entry), enter)
 		},
