@@ -221,15 +221,20 @@ func middle(ctx context.Context, t *testing.T, store history.Store, id string) e
 // no more of its text until it is complete.
 func TestSlowReader(t *testing.T) {
 	const size, count = 64 << 10, 40
-	done := make(chan struct{})
+	begin, written, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	whole := ""
 	for i := range count {
 		whole += strings.Repeat(strconv.Itoa(i%10), size)
 	}
 	s := serve(t, func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		select {
+		case <-begin: // the feed gets all deltas
+		case <-ctx.Done():
+		}
 		for i := range count {
 			yield(converse.Delta{Text: whole[i*size : (i+1)*size]}, nil)
 		}
+		close(written)
 		select {
 		case <-done:
 		case <-ctx.Done():
@@ -239,19 +244,6 @@ func TestSlowReader(t *testing.T) {
 	id := s.create("speak")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	ready := make(chan struct{}) // closed when another reader has the end of the message
-	go func() {
-		index := 0
-		for event, err := range s.feed.Events(ctx, id, httpapi.Cursor{}) {
-			if d, is := event.Event.(engine.Delta); is {
-				index = d.Index
-			}
-			if err != nil || index == count-1 {
-				close(ready)
-				return
-			}
-		}
-	}()
 	text := ""
 	for event, err := range s.feed.Events(ctx, id, httpapi.Cursor{}) {
 		if err != nil {
@@ -260,7 +252,8 @@ func TestSlowReader(t *testing.T) {
 		switch e := event.Event.(type) {
 		case engine.Added:
 			if e.Position == 1 {
-				<-ready
+				close(begin)
+				<-written
 				time.AfterFunc(100*time.Millisecond, func() { close(done) })
 			}
 		case engine.Delta:
