@@ -187,6 +187,13 @@ func (s *stage) play() outcome {
 	return seen
 }
 
+// triedAgain reports whether an attempt to connect failed. On a busy machine its backoff of
+// one second can end while the first turn still connects the healthy ensemble; then the turn
+// tries again and finds the tool.
+func (s *stage) triedAgain() bool {
+	return s.cell.When == connecting && s.faulty.Snapshot().LastError != nil
+}
+
 func (s *stage) struck() bool { return len(s.ledger().Of(KindStruck)) > 0 }
 
 // settle waits until a server over HTTP that died is back. What lasts as long
