@@ -8,11 +8,11 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/consort-go/consort/converse/internal/tally"
-
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/clienttools"
+	"github.com/consort-go/consort/converse/internal/tally"
+	"github.com/consort-go/consort/converse/internal/toolspans"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
@@ -28,13 +28,13 @@ type auditor struct {
 	opts  *Options
 	guard *guard
 	spent *tally.Tally
-	spans toolSpans
+	spans toolspans.Spans
 }
 
 // recordUnstarted is [auditor.record] for a call that this work did not make.
 func (a *auditor) recordUnstarted(ctx context.Context, o *outcome, failure *invoker.Failure) {
-	ctx, span := a.spans.start(ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
-	endTool(span, &o.result, failure)
+	ctx, span := a.startTool(ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
+	toolspans.End(span, &o.result, failure)
 	a.record(ctx, o, failure)
 }
 

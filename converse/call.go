@@ -9,95 +9,114 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/consort-go/consort/converse/internal/spilling"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/inner"
+	"github.com/consort-go/consort/converse/internal/spilling"
+	"github.com/consort-go/consort/converse/internal/toolspans"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 )
 
-// run takes one call to its result, or to a wait, on its own goroutine.
+// run takes one call to its outcome on its own goroutine.
 func (b *batch) run(c *call) *outcome {
+	o, mayMake := c.decide(b)
+	if mayMake {
+		b.make(c, o)
+	}
+	return o
+}
+
+// decide decides whether a call is made, and records its intent. The outcome is complete if
+// the call is not made. It returns before the call is made, so that calls that run for a long
+// time have a small stack.
+func (c *call) decide(b *batch) (o *outcome, mayMake bool) {
 	r := b.gate.decide(c)
-	o := &outcome{call: c, by: r.by}
+	o = &outcome{call: c, by: r.by}
 	switch {
 	case r.postponed || r.failure != nil && r.failure.Code == invoker.Canceled && b.postpones():
 		o.postponed = true
-		return o
+		return o, false
 	case r.awaits != nil:
 		o.wait = r.awaits
-		return o
+		return o, false
 	case r.failure != nil || r.done:
-		return b.unmade(o, invoker.Output{Content: r.content}, r.failure)
+		b.unmade(o, invoker.Output{Content: r.content}, r.failure)
+		return o, false
 	}
 	c.arguments, c.intent = r.arguments, b.gate.intentOf(c, r)
 	select {
 	case b.claims <- c:
 	case <-b.gone:
 		o.postponed = true
-		return o
+		return o, false
 	}
 	switch <-c.claimed {
 	case claimPostponed:
 		o.postponed = true
-		return o
+		return o, false
 	case claimOver:
-		return b.unmade(o, invoker.Output{}, c.state.Barred(invoker.Canceled, b.whyOver()))
+		b.unmade(o, invoker.Output{}, c.state.Barred(invoker.Canceled, b.whyOver()))
+		return o, false
 	}
-	return b.make(c, r, o)
-}
-
-// unmade returns the outcome of a call that this work does not make.
-func (b *batch) unmade(o *outcome, output invoker.Output, failure *invoker.Failure) *outcome {
-	o.result = b.result(o.call, output, failure)
-	b.turn.auditor.recordUnstarted(b.ctx, o, failure)
-	return o
-}
-
-// make makes a call.
-func (b *batch) make(c *call, r callDecision, o *outcome) *outcome {
 	if r.changed {
 		o.approved = r.arguments
 	}
-	ctx, span := b.turn.auditor.spans.start(b.ctx, c, r.arguments)
+	return o, true
+}
+
+// unmade completes the outcome of a call that this work does not make.
+func (b *batch) unmade(o *outcome, output invoker.Output, failure *invoker.Failure) {
+	o.result = b.result(o.call, output, failure)
+	b.turn.auditor.recordUnstarted(b.ctx, o, failure)
+}
+
+// make makes a call and completes its outcome.
+func (b *batch) make(c *call, o *outcome) {
+	ctx, span := b.turn.auditor.startTool(b.ctx, c, c.arguments)
 	began := b.opts.Now()
 	if !c.stage.CompareAndSwap(stageUnmade, stageMade) { // it was left behind as not made
-		endTool(span, &o.result, nil)
+		toolspans.End(span, &o.result, nil)
 		o.postponed = true
-		return o
+		return
 	}
-	output, asked, failure := b.call(ctx, c, r.arguments)
-	c.spent = asked.spent
+	ended := b.call(ctx, c)
+	c.spent = ended.spent
 	c.stage.Store(stageReturned)
-	if len(asked.calls) > 0 {
-		if failure = b.requests(c, o, asked); failure == nil {
-			b.turn.auditor.spans.keep(c.invocation.ID, span)
-			return o
+	o.finish(ctx, b, span, began, ended)
+}
+
+// finish completes the outcome of a call that has ended.
+func (o *outcome) finish(ctx context.Context, b *batch, span *telemetry.Tool, began time.Time, ended ended) {
+	c, failure := o.call, ended.failure
+	if len(ended.calls) > 0 {
+		if failure = b.requests(c, o, ended); failure == nil {
+			b.turn.auditor.spans.Keep(c.invocation.ID, span)
+			return
 		}
 	}
 	o.duration = b.opts.since(began)
 	if len(c.state.Made) > 0 {
 		o.duration = b.gate.elapsed(c)
 	}
-	o.result, o.cause = b.result(c, output, failure), b.turn.guard.causeOf(failure)
-	o.result.Metadata = asked.spent.Remember(o.result.Metadata)
-	endTool(span, &o.result, failure)
+	o.result, o.cause = b.result(c, ended.output, failure), b.turn.guard.causeOf(failure)
+	o.result.Metadata = ended.spent.Remember(o.result.Metadata)
+	toolspans.End(span, &o.result, failure)
 	switch {
-	case failure != nil && asked.later != nil:
-		o.wait = asked.later
-		o.wait.Metadata = asked.spent.Remember(nil)
-		return o
+	case failure != nil && ended.later != nil:
+		o.wait = ended.later
+		o.wait.Metadata = ended.spent.Remember(nil)
+		return
 	case failure != nil && b.cut(failure):
 		o.postponed = true
-		return o
+		return
 	}
 	b.turn.auditor.record(ctx, o, failure)
-	return o
 }
 
 // cut reports whether the suspension of the work ended a call, so that its outcome is
@@ -110,36 +129,46 @@ func (b *batch) cut(failure *invoker.Failure) bool {
 	return false
 }
 
-// asked records the requests of a call: the model, a person, and other tools.
-type asked struct {
-	spent calls.Sampled
-	later *canister.Wait        // the wait for the answer of a person, or nil
-	calls []canister.Invocation // of other tools
+// ended has the output or the failure of a call, and its requests to the model, to a person
+// and to other tools.
+type ended struct {
+	output  invoker.Output
+	spent   calls.Sampled
+	later   *canister.Wait        // the wait for the answer of a person, or nil
+	calls   []canister.Invocation // of other tools
+	failure *invoker.Failure
 }
 
 // call runs the tool.
-func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (invoker.Output, asked, *invoker.Failure) {
+func (b *batch) call(ctx context.Context, c *call) ended {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	asks, requested := c.request(ctx, cancel, b)
+	output, err := c.tool.Invoke(ctx, asks)
+	return ended{output, c.sampling.end(), c.questions.end(), requested.End(), b.interrupted(c, invoker.AsFailure(contain.Error(err)))}
+}
+
+// request returns the call for the tool, and the recorder of the calls of other tools that
+// it requests; nil if it may not call any. cancel ends ctx, the context of the call.
+func (c *call) request(ctx context.Context, cancel context.CancelCauseFunc, b *batch) (*invoker.Call, *inner.Requested) {
 	c.sampling.begin(ctx, b)
 	asking := &c.questions
 	asking.batch, asking.opts, asking.call, asking.ctx, asking.giveUp = b, b.opts, c, ctx, cancel
 	asks := &invoker.Call{
 		ID:         c.key,
-		Arguments:  arguments,
+		Arguments:  c.arguments,
 		Progress:   func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
 		Person:     asking.person(),
 		Model:      c.sampling.ask,
 		ModelTools: true,
 		Log:        func(entry invoker.LogEntry) { b.logEntry(ctx, c, entry) },
 	}
-	var requested *inner.Requested
-	if c.mayCallTools() {
-		requested = inner.New(c.invocation, c.state, b.turn.tools.withoutClient())
-		asks.Tools = requested
+	if !c.mayCallTools() {
+		return asks, nil
 	}
-	output, err := c.tool.Invoke(ctx, asks)
-	return output, asked{c.sampling.end(), asking.end(), requested.End()}, b.interrupted(c, invoker.AsFailure(contain.Error(err)))
+	requested := inner.New(c.invocation, c.state, b.turn.tools.withoutClient())
+	asks.Tools = requested
+	return asks, requested
 }
 
 // progressOf returns a progress report that is redacted and within the limits.

@@ -117,6 +117,15 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 	if t.account.reached != nil {
 		t.progress.limit(ReasonBudget)
 	}
+	b := newBatch(ctx, t, command)
+	defer b.close()
+	b.announce()
+	b.collect()
+	t.timedOut(ctx)
+}
+
+// newBatch returns the batch of the invocations of a command; ctx is the context of its calls.
+func newBatch(ctx context.Context, t *turn, command Invoke) *batch {
 	b := &batch{
 		turn:     t,
 		opts:     t.opts,
@@ -143,10 +152,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 	}
 	state := t.state()
 	b.budget = allowance{limits: t.opts.Limits, exchanges: state.exchanges, usage: state.usage}
-	defer b.close()
-	b.announce()
-	b.collect()
-	t.timedOut(ctx)
+	return b
 }
 
 // announce reports the waits that are over.

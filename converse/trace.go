@@ -8,7 +8,6 @@ import (
 	"errors"
 	"iter"
 	"strconv"
-	"sync"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/logevent"
@@ -21,7 +20,7 @@ import (
 
 // endTrace ends the span of the work. It runs last.
 func (t *turn) endTrace() {
-	t.auditor.spans.end()
+	t.auditor.spans.End()
 	if t.agent == nil {
 		return
 	}
@@ -139,82 +138,13 @@ func (s *exchangeSpan) endChat() (canister.Assistant, bool) {
 	return result.Message, true
 }
 
-// toolSpans are the spans of calls whose tools have requested other calls. They stay open
-// until such a call has a result or the work ends, so that the spans of the other calls are
-// within them. Its methods may be called concurrently.
-type toolSpans struct {
-	mu   sync.Mutex
-	open map[string]*telemetry.Tool // by the ID of the invocation
-}
-
-// keep keeps a span open.
-func (s *toolSpans) keep(invocation string, span *telemetry.Tool) {
-	if span == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[string]*telemetry.Tool{}
-	}
-	s.open[invocation] = span
-}
-
-// take returns the open span of a call, which the caller must end or keep, or nil.
-func (s *toolSpans) take(invocation string) *telemetry.Tool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	span := s.open[invocation]
-	delete(s.open, invocation)
-	return span
-}
-
-// within returns ctx within the span of the call that made a call.
-func (s *toolSpans) within(ctx context.Context, parent string) context.Context {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open[parent].Within(ctx)
-}
-
-// end ends the spans of the calls that have no result yet.
-func (s *toolSpans) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, span := range s.open {
-		span.End(nil, nil)
-	}
-	s.open = nil
-}
-
-// start begins the span of an invocation, or goes on with it if its tool has requested other
-// calls.
-func (s *toolSpans) start(ctx context.Context, c *call, arguments json.RawMessage) (context.Context, *telemetry.Tool) {
-	if span := s.take(c.invocation.ID); span != nil {
-		return span.Within(ctx), span
-	}
+// startTool begins the span of a call, or continues it.
+func (a *auditor) startTool(ctx context.Context, c *call, arguments json.RawMessage) (context.Context, *telemetry.Tool) {
 	said := telemetry.ToolCall{Name: c.invocation.Name, Call: c.invocation.ID, Arguments: arguments, Unknown: c.tool == nil}
 	if c.tool != nil {
 		said.Ensemble, said.Description = c.tool.Ensemble().Name(), c.tool.Definition().Description
 	}
-	return telemetry.StartTool(s.within(ctx, c.invocation.Parent), said)
-}
-
-// endTool ends the span with the result that the model receives. The tool's own content
-// of a failure counts as a result too.
-func endTool(span *telemetry.Tool, result *canister.Result, failure *invoker.Failure) {
-	if span == nil {
-		return
-	}
-	var fault *telemetry.Fault
-	if result.Failed() {
-		fault = &telemetry.Fault{Type: result.Code}
-		if failure != nil && len(failure.Content) > 0 {
-			fault.Said = result.Content
-		} else {
-			fault.Message = canister.TextOf(result.Content)
-		}
-	}
-	span.End(result.Content, fault)
+	return a.spans.Start(ctx, said, c.invocation.Parent)
 }
 
 // fault converts an error of the runtime for the traces.

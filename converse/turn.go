@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/consort-go/consort/converse/internal/tally"
 
@@ -357,22 +358,31 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	t.emit(MessageStarted{})
 	t.introduce(t.tools)
 	ids := replies.NewIDs(t.opts.NewID)
+	asking := t.asker.newExchange(requestOf(t, command, ids), true)
+	t.ask(ctx, ids, asking)
+	if asking.added != nil {
+		addReply(ctx, t, asking, started)
+	}
+}
+
+// requestOf returns the request of an exchange.
+func requestOf(t *turn, command Exchange, ids *replies.IDs) *Request {
 	purpose := PurposeAnswer
 	if command.Final {
 		purpose = PurposeFinalAnswer
 	}
-	asking := t.asker.newExchange(&Request{
+	return &Request{
 		Purpose:       purpose,
 		History:       t.conv.view.Of(t.conv.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,
 		NewID:         ids.Next,
-	}, true)
-	t.ask(ctx, ids, asking)
-	reply, added := asking.reply, asking.added
-	if added == nil {
-		return
 	}
+}
+
+// addReply adds the reply of an exchange to the history and reports it.
+func addReply(ctx context.Context, t *turn, asking *exchangeSpan, started time.Time) {
+	reply, added := asking.reply, asking.added
 	added[0] = noteTrace(ctx, t.noteAdded(reply.Message))
 	if !t.append(added...) {
 		return

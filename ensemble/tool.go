@@ -54,9 +54,7 @@ func (t *Tool) Definition() *invoker.Definition { return t.definition }
 // Bound returns the tool for calls that are about this very ensemble, such as one that a
 // person has approved: they do not go to an ensemble that replaces it ([Roster.Replace]).
 func (t *Tool) Bound() *Tool {
-	bound := *t
-	bound.bound = true
-	return &bound
+	return &Tool{name: t.name, ensemble: t.ensemble, definition: t.definition, bound: true}
 }
 
 // Invoke calls the tool, connecting first if needed. Its error is always an
@@ -170,7 +168,8 @@ func isUnavailable(err error) bool {
 // call is a call in progress.
 type call struct {
 	invoker.Call
-	asked invoker.Call // the original call, with callbacks that do not panic
+	asked invoker.Call    // the original call, with callbacks that do not panic
+	ctx   context.Context // carries the call
 	job   *job
 	clock *clock
 	over  atomic.Bool
@@ -195,20 +194,14 @@ func (c *call) hold() (resume func()) {
 // invokeOver makes the call over one connection. It does not make the call if the
 // connection has already ended.
 func (t *Tool) invokeOver(ctx context.Context, clock *clock, s *session, target invoker.Invoker, asked *invoker.Call) (output invoker.Output, made bool, err error) {
-	e := t.ensemble
 	bounded, cancel := context.WithCancel(clock.ctx)
 	defer cancel()
-	j, err := s.begin(t.definition.Name, cancel)
+	c, err := t.begin(bounded, cancel, clock, s, asked)
 	if err != nil {
 		return output, false, neverSent(clock.ctx, err)
 	}
-	clock.touch()
-	c := &call{Call: e.foreign.callbacks(asked), job: j, clock: clock}
-	c.asked = c.Call
-	c.Progress, c.Pause = c.report, c.hold
 	defer c.over.Store(true)
-	inner := e.options.withSettings(invoker.WithCall(bounded, &c.Call))
-	output, err = run(inner, j, func(ctx context.Context) (invoker.Output, error) {
+	output, err = run(c.ctx, c.job, func(ctx context.Context) (invoker.Output, error) {
 		if ctx.Err() != nil {
 			return invoker.Output{}, errNotBegun
 		}
@@ -218,11 +211,25 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, s *session, target 
 	case err == nil:
 		s.touch()
 		return output, true, nil
-	case err == errNotBegun, notBegun(err) && j.endedBy() != nil:
-		return output, false, neverSent(clock.ctx, cmp.Or(j.endedBy(), err))
+	case err == errNotBegun, notBegun(err) && c.job.endedBy() != nil:
+		return output, false, neverSent(clock.ctx, cmp.Or(c.job.endedBy(), err))
 	}
 	failure := t.failure(ctx, c, err)
 	return invoker.Output{}, !s.neverReached(failure), failure
+}
+
+// begin registers a call with the session, unless that has ended.
+func (t *Tool) begin(ctx context.Context, cancel context.CancelFunc, clock *clock, s *session, asked *invoker.Call) (*call, error) {
+	j, err := s.begin(t.definition.Name, cancel)
+	if err != nil {
+		return nil, err
+	}
+	clock.touch()
+	c := &call{Call: t.ensemble.foreign.callbacks(asked), job: j, clock: clock}
+	c.asked = c.Call
+	c.Progress, c.Pause = c.report, c.hold
+	c.ctx = t.ensemble.options.withSettings(invoker.WithCall(ctx, &c.Call))
+	return c, nil
 }
 
 func isContextError(err error) bool {

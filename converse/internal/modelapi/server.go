@@ -86,6 +86,7 @@ func Client(given *http.Client) (client *http.Client, own *http.Transport) {
 		// With the default of two idle connections, kept for a minute and a half,
 		// concurrent conversations would open a connection for each exchange.
 		own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, 1000
+		own.ReadBufferSize, own.WriteBufferSize = 2<<10, 1<<10
 		if own.DialContext != nil { // the program may have replaced the default
 			own.DialContext = shareBuffers(own.DialContext)
 		}
