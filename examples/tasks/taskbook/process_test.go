@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/invoker"
 )
@@ -43,6 +44,7 @@ func write(path, user, count string) error {
 		return err
 	}
 	defer book.Close()
+	book.patience = time.Minute // a disk that is busy can need more than the default
 	for i := range n {
 		one, err := book.AddTask(ctx, NewTask{fmt.Sprint("task ", i)})
 		if err != nil {
@@ -81,6 +83,7 @@ func TestSeveralProcesses(t *testing.T) {
 	}
 	group.Go(func() {
 		book := openAt(t, path)
+		book.patience = time.Minute
 		for i := range each {
 			add(t, book, 3, "here")
 			if got := list(t, book, 3); len(got) != i+1 {
