@@ -85,17 +85,17 @@ func (b *batch) make(c *call, o *outcome) {
 		o.postponed = true
 		return
 	}
-	ended := b.call(ctx, c)
-	c.spent = ended.spent
+	done := b.call(ctx, c)
+	c.spent = done.spent
 	c.stage.Store(stageReturned)
-	o.finish(ctx, b, span, began, ended)
+	o.finish(ctx, b, span, began, done)
 }
 
-// finish completes the outcome of a call that has ended.
-func (o *outcome) finish(ctx context.Context, b *batch, span *telemetry.Tool, began time.Time, ended ended) {
-	c, failure := o.call, ended.failure
-	if len(ended.calls) > 0 {
-		if failure = b.requests(c, o, ended); failure == nil {
+// finish completes the outcome of a call that has done.
+func (o *outcome) finish(ctx context.Context, b *batch, span *telemetry.Tool, began time.Time, done completion) {
+	c, failure := o.call, done.failure
+	if len(done.calls) > 0 {
+		if failure = b.requests(c, o, done); failure == nil {
 			b.turn.auditor.spans.Keep(c.invocation.ID, span)
 			return
 		}
@@ -104,13 +104,13 @@ func (o *outcome) finish(ctx context.Context, b *batch, span *telemetry.Tool, be
 	if len(c.state.Made) > 0 {
 		o.duration = b.gate.elapsed(c)
 	}
-	o.result, o.cause = b.result(c, ended.output, failure), b.turn.guard.causeOf(failure)
-	o.result.Metadata = ended.spent.Remember(o.result.Metadata)
+	o.result, o.cause = b.result(c, done.output, failure), b.turn.guard.causeOf(failure)
+	o.result.Metadata = done.spent.Remember(o.result.Metadata)
 	toolspans.End(span, &o.result, failure)
 	switch {
-	case failure != nil && ended.later != nil:
-		o.wait = ended.later
-		o.wait.Metadata = ended.spent.Remember(nil)
+	case failure != nil && done.later != nil:
+		o.wait = done.later
+		o.wait.Metadata = done.spent.Remember(nil)
 		return
 	case failure != nil && b.cut(failure):
 		o.postponed = true
@@ -129,9 +129,9 @@ func (b *batch) cut(failure *invoker.Failure) bool {
 	return false
 }
 
-// ended has the output or the failure of a call, and its requests to the model, to a person
-// and to other tools.
-type ended struct {
+// completion has the output or the failure of a call, and its requests to the model, to a
+// person and to other tools.
+type completion struct {
 	output  invoker.Output
 	spent   calls.Sampled
 	later   *canister.Wait        // the wait for the answer of a person, or nil
@@ -140,12 +140,12 @@ type ended struct {
 }
 
 // call runs the tool.
-func (b *batch) call(ctx context.Context, c *call) ended {
+func (b *batch) call(ctx context.Context, c *call) completion {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	asks, requested := c.request(ctx, cancel, b)
 	output, err := c.tool.Invoke(ctx, asks)
-	return ended{output, c.sampling.end(), c.questions.end(), requested.End(), b.interrupted(c, invoker.AsFailure(contain.Error(err)))}
+	return completion{output, c.sampling.end(), c.questions.end(), requested.End(), b.interrupted(c, invoker.AsFailure(contain.Error(err)))}
 }
 
 // request returns the call for the tool, and the recorder of the calls of other tools that

@@ -22,16 +22,16 @@ func (c *call) mayCallTools() bool {
 
 // requests makes the outcome of a call that has requested others, or returns the failure
 // if they cannot be made.
-func (b *batch) requests(c *call, o *outcome, ended ended) *invoker.Failure {
+func (b *batch) requests(c *call, o *outcome, done completion) *invoker.Failure {
 	switch {
 	case b.turn.suspended() || b.postpones():
 		o.postponed = true // it will request them again
 	case b.ctx.Err() != nil:
 		return b.turn.abandoned(c.state, b.whyOver())
-	case ended.spent.Exchanges > 0 || ended.later != nil:
+	case done.spent.Exchanges > 0 || done.later != nil:
 		return invoker.Failf(invoker.Internal, "The call was stopped: its tool has asked the model or a person, and so it cannot call tools.")
 	default:
-		o.requested = ended.calls
+		o.requested = done.calls
 	}
 	return nil
 }
