@@ -59,6 +59,44 @@ func isPlain(c Canister) bool {
 	return true
 }
 
+// isShort reports whether the form of a plain canister is surely shorter than [MaxLine]. A
+// byte of a text has at most six bytes in the form.
+func isShort(c Canister) bool {
+	head := c.Header()
+	size := len(head.ID) + head.size()
+	switch c := c.(type) {
+	case Assistant:
+		size += len(c.Model) + len(c.Finish)
+	case Document:
+		size += len(c.Title) + len(c.URI)
+	case Invocation:
+		size += len(c.Message) + len(c.CallID) + len(c.Name) + len(c.Arguments) + len(c.Parent)
+	case Result:
+		size += len(c.Invocation) + len(c.Parent) + len(c.Code)
+	case Intent:
+		size += len(c.Invocation) + len(c.Key) + len(c.Wait) + len(c.Arguments) + len(c.Identity) + len(c.Fingerprint)
+	}
+	for _, content := range ContentOf(c) {
+		if text, ok := content.(TextContent); ok {
+			size += perEntry + len(text.Text) + text.size()
+		}
+	}
+	return size < MaxLine/8
+}
+
+// perEntry is more than a piece of content or of metadata has in the form besides its
+// texts.
+const perEntry = 64
+
+// size returns the number of bytes of the metadata of plain content, and perEntry for each.
+func (e *Extra) size() int {
+	size := 0
+	for name, value := range e.Metadata {
+		size += perEntry + len(name) + len(value)
+	}
+	return size
+}
+
 // isPlain reports whether there are only metadata, and all of them are short and valid.
 func (e *Extra) isPlain() bool {
 	for name, value := range e.Metadata {

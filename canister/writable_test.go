@@ -3,7 +3,9 @@
 package canister_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,10 @@ func TestWritable(t *testing.T) {
 		_, err := canister.Marshal(c)
 		if got := canister.Writable(c); (got == nil) != (err == nil) || err != nil && got.Error() != err.Error() {
 			t.Errorf("of %#v: %v, and Marshal says %v", c, got, err)
+		}
+		err = canister.Encode(new(bytes.Buffer), c)
+		if got := canister.Encode(io.Discard, c); (got == nil) != (err == nil) || err != nil && got.Error() != err.Error() {
+			t.Errorf("of %#v: to io.Discard %v, and to a buffer %v", c, got, err)
 		}
 	}
 }

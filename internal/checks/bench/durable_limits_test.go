@@ -14,7 +14,7 @@ import (
 // turn. They are a tenth above those of .ci/bench, which do not depend on the load of the
 // machine. Lower them when a store needs less.
 var durableLimits = map[string]struct{ allocs, bytes float64 }{
-	"memory": {54, 6_100},
+	"memory": {37, 3_000},
 	"sqlite": {370, 21_000},
 	"files":  {305, 27_500},
 }
