@@ -65,6 +65,7 @@ func isShort(c Canister) bool {
 	head := c.Header()
 	size := len(head.ID) + head.size()
 	switch c := c.(type) {
+	case User, Supervisor:
 	case Assistant:
 		size += len(c.Model) + len(c.Finish)
 	case Document:
@@ -75,6 +76,8 @@ func isShort(c Canister) bool {
 		size += len(c.Invocation) + len(c.Parent) + len(c.Code)
 	case Intent:
 		size += len(c.Invocation) + len(c.Key) + len(c.Wait) + len(c.Arguments) + len(c.Identity) + len(c.Fingerprint)
+	default:
+		return false // not plain
 	}
 	for _, content := range ContentOf(c) {
 		if text, ok := content.(TextContent); ok {
