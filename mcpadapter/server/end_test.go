@@ -37,7 +37,8 @@ func TestUnansweredQuestion(t *testing.T) {
 		o.Tools, o.AnswerTimeout = []invoker.Invoker{ask}, 50*time.Millisecond
 	})
 	body := strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1), `/clientCapabilities":{}`, `/clientCapabilities":{"elicitation":{}}`, 1)
-	if status, _, answer := v.post(t, body, nil); status != 200 || !strings.Contains(answer, "input_required") {
+	// On a busy machine, the time can be up before the question is sent.
+	if status, _, answer := v.post(t, body, nil); status != 200 || !strings.Contains(answer, "input_required") && !strings.Contains(answer, "has not answered in time") {
 		t.Fatalf("status %d, %s", status, answer)
 	}
 	select {
