@@ -113,7 +113,7 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 	})
 	panics := fn("panics", func(context.Context, *invoker.Call) (invoker.Output, error) { panic("at the disco") })
 	local := ensemble.New("local", ensemble.LocalSource(echo("echo"), fails, panics, waiter("slow"), tasks(t)),
-		&ensemble.Options{CallTimeout: 50 * time.Millisecond})
+		&ensemble.Options{CallTimeout: 500 * time.Millisecond})
 	roster, err := ensemble.NewRoster(local)
 	if err != nil {
 		t.Fatal(err)

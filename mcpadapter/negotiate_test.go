@@ -244,7 +244,7 @@ func TestSlowNewest(t *testing.T) {
 		}
 		return false
 	})
-	c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 50 * time.Millisecond}}))
+	c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 500 * time.Millisecond}}))
 	if got := c.Peer().Protocol; got != "MCP 2026-07-28" {
 		t.Errorf("the protocol is %s", got)
 	}
