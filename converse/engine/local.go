@@ -75,6 +75,9 @@ func (l *Local) Send(ctx context.Context, conversation string, message canister.
 	for n := 0; ; n++ {
 		err := l.post(ctx, conversation, message)
 		if !errors.Is(err, ErrBusy) {
+			if err == nil {
+				l.failures.forget(conversation) // a new watch does not report the old failure
+			}
 			l.scheduler.release(t, err == nil)
 			return err
 		}

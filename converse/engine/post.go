@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/invoker"
 )
 
 // Post appends a message to the log of a conversation, unless it is there already. The
@@ -55,6 +56,9 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 		if pending := canister.Pending(canisters); len(pending) > 0 {
 			return busyError(conversation, canisters, pending, now)
 		}
+		if len(canisters) == 0 && ctx.Value(mustExist{}) != nil {
+			return fmt.Errorf("engine: the conversation %q is empty or was deleted: %w", conversation, history.ErrNotFound)
+		}
 		if len(canisters) > 0 || open == nil {
 			if err = log.Append(ctx, conversation, start+len(canisters), message); !isConflict(err) {
 				return err
@@ -69,6 +73,16 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 		}
 	}
 }
+
+// MustExist returns a context for [Post], and for the Send of an engine, that forbids them to begin
+// a conversation: if its log is empty, for example because the conversation was deleted
+// meanwhile, the error has [history.ErrNotFound] in its chain.
+func MustExist(ctx context.Context) context.Context {
+	return context.WithValue(ctx, mustExist{}, true)
+}
+
+// mustExist is the key of the value that MustExist sets.
+type mustExist struct{}
 
 // Skew is the maximum difference between the clocks of the processes that write to one
 // log.
@@ -151,7 +165,7 @@ func hasMessage(canisters []canister.Canister, message canister.User) (bool, err
 		if c.Kind() == canister.KindUser {
 			return true, nil
 		}
-		return false, fmt.Errorf("engine: the message has the identity %q, which the conversation's %s already has", message.ID, c.Kind())
+		return false, invoker.Failf(invoker.Conflict, "The message has the identity %q, which the conversation's %s already has. Send it with another one.", message.ID, c.Kind())
 	}
 	return false, nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -114,7 +115,7 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 	if len(input.Resume) > 0 && isNew {
 		return nil, invalid("resume", "The thread has no interrupt.", "Send a message.")
 	}
-	earlier, user, err := input.split()
+	earlier, user, err := input.split(isNew)
 	if !isNew {
 		t, failed := h.resume(ctx, found, input)
 		if failed != nil || t != nil && (len(input.Resume) > 0 || err != nil) {
@@ -131,18 +132,38 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 		}
 		return &turn{h: h, conversation: id, id: user.ID, after: h.before(ctx, id, user.ID, 0), sent: true}, nil
 	}
-	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return h.sendMessage(ctx, id, user) }); err != nil {
+	t := &turn{h: h, conversation: id, id: user.ID, sent: true}
+	send := h.sendMessage
+	_, canisters, err := engine.LastTurn(ctx, h.store, id, time.Now())
+	if err != nil {
 		return nil, err
 	}
-	at := h.before(ctx, id, user.ID, found.Length)
-	if now, err := h.store.Info(ctx, id); err == nil && at == now.Length { // the message was there before
-		at = h.before(ctx, id, user.ID, 0)
+	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == user.ID }) { // its turn may have failed
+		t.stale, send = h.feed.latest(id), t.sendAgain
 	}
-	return &turn{h: h, conversation: id, id: user.ID, after: at, sent: true}, nil
+	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return send(ctx, id, user) }); err != nil {
+		return nil, err
+	}
+	t.after = h.before(ctx, id, user.ID, found.Length)
+	if now, err := h.store.Info(ctx, id); err == nil && t.after == now.Length { // the message was there before
+		t.after = h.before(ctx, id, user.ID, 0)
+	}
+	return t, nil
 }
 
-// split returns the messages before the new ones of the user, and the new ones as one.
-func (input *runInput) split() (earlier []canister.Canister, user canister.User, err error) {
+// sendAgain sends a message that the log has already, so that its turn goes on if it has failed. A
+// reader that began before would get that failure.
+func (t *turn) sendAgain(ctx context.Context, id string, user canister.User) error {
+	err := t.h.engine.Send(engine.MustExist(ctx), id, user)
+	if errors.Is(err, engine.ErrKept) {
+		return nil
+	}
+	return err
+}
+
+// split returns the messages before the new ones of the user, and the new ones as one. The
+// earlier ones are read only if they begin a thread: otherwise the server has them in the log.
+func (input *runInput) split(isNew bool) (earlier []canister.Canister, user canister.User, err error) {
 	last := 0 // after the last message that is not the user's
 	for i, m := range input.Messages {
 		if m.Role != "user" {
@@ -150,7 +171,7 @@ func (input *runInput) split() (earlier []canister.Canister, user canister.User,
 		}
 	}
 	for i, m := range input.Messages {
-		if m.Role == "activity" || m.Role == "reasoning" || m.Role == "tool" || m.Role == "assistant" && isNothing(m.Content) {
+		if i < last && !isNew || m.Role == "activity" || m.Role == "reasoning" || m.Role == "tool" || m.Role == "assistant" && isNothing(m.Content) {
 			continue // the server has them in the log
 		}
 		m.ToolCalls = nil
@@ -179,22 +200,22 @@ func (input *runInput) split() (earlier []canister.Canister, user canister.User,
 }
 
 // results returns the results of the client's tools among the messages.
-func (input *runInput) results() (all []returned, err error) {
+func (input *runInput) results() (all []returned) {
 	for i, m := range input.Messages {
 		if m.Role != "tool" {
 			continue
 		}
 		at := fmt.Sprintf("messages[%d]", i)
 		content, err := partsOf(at+".content", m.Content)
-		if err != nil {
-			return nil, err
+		if err != nil && m.Error == "" {
+			content = canister.Texts(string(m.Content)) // the model reads its JSON
 		}
 		if m.Error != "" {
 			content = canister.Texts(m.Error)
 		}
 		all = append(all, returned{at: at, call: m.CallID, content: content, failed: m.Error != ""})
 	}
-	return all, nil
+	return all
 }
 
 // resume answers the interrupts of a run, and the calls of the client's tools that have results
@@ -205,9 +226,7 @@ func (h *handler) resume(ctx context.Context, found history.Info, input runInput
 		return nil, err
 	}
 	s := start{conversation: found.ID, ignoreUnknown: true, callID: func(invocation string) string { return invocation }}
-	if s.returned, err = input.results(); err != nil {
-		return nil, err
-	}
+	s.returned = input.results()
 	for i, entry := range input.Resume {
 		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == entry.Interrupt && !wait.Client })
 		if j < 0 {
@@ -342,7 +361,7 @@ func (a *aguiRun) add(position int, c canister.Canister) error {
 	var err error
 	switch c := c.(type) {
 	case canister.Assistant:
-		if err = a.pieces.complete(canister.TextOf(c.Content)); err == nil && a.open != "" {
+		if _, err = a.pieces.complete(c); err == nil && a.open != "" {
 			err = a.event("TEXT_MESSAGE_END", "messageId", a.open)
 			a.open = ""
 		}

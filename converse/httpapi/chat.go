@@ -369,7 +369,7 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 		if !is {
 			return nil
 		}
-		err := pieces.complete(canister.TextOf(message.Content))
+		_, err := pieces.complete(message)
 		isFirst = true
 		return err
 	}}

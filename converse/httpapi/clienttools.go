@@ -258,7 +258,7 @@ func noCall(at string) error {
 // on without them.
 func (h *handler) sendMessage(ctx context.Context, id string, user canister.User) error {
 	for tries := 0; ; tries++ {
-		err := h.sendToEngine(ctx, id, user)
+		err := h.sendToEngine(engine.MustExist(ctx), id, user)
 		if !errors.Is(err, engine.ErrWaiting) || tries == maxSendTries {
 			return err
 		}

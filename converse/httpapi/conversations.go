@@ -198,11 +198,11 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 		return err
 	}
 	if isNew {
-		return h.sendToEngine(ctx, b.id, b.message)
+		return h.sendToEngine(engine.MustExist(ctx), b.id, b.message)
 	}
 	bounded, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
-	err = h.sendToEngine(bounded, b.id, b.message)
+	err = h.sendToEngine(engine.MustExist(bounded), b.id, b.message)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil || errors.Is(err, engine.ErrWaiting) {
 		return nil // the turn is under way
 	}
@@ -269,7 +269,7 @@ func (h *handler) createMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Admit(r.Context(), Entry{found.ID, user}, func(ctx context.Context) error { return h.sendToEngine(ctx, found.ID, user) }); err != nil {
+	if err := h.Admit(r.Context(), Entry{found.ID, user}, func(ctx context.Context) error { return h.sendToEngine(engine.MustExist(ctx), found.ID, user) }); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusAccepted, map[string]string{"message": user.ID})
@@ -340,6 +340,7 @@ func (h *handler) remove(w http.ResponseWriter, r *http.Request) error {
 	if err := h.store.Delete(r.Context(), found.ID, history.AnyLength); err != nil {
 		return err
 	}
+	h.feed.deleted(found.ID)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -113,6 +113,8 @@ func (c Cursor) precedes(event Cursor) bool {
 	switch {
 	case event.Position != c.Position:
 		return event.Position > c.Position
+	case event.ended != "" && c.isDelta && event.isDelta && event.attempt < c.attempt:
+		return false // the end of an attempt before
 	case event.ended != "":
 		return event.ended != c.ended
 	case !event.isDelta:

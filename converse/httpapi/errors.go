@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -109,7 +110,7 @@ func refusedError(f *invoker.Failure) *apiError {
 		}
 	}
 	e := failure(status, code, f.Message, advice)
-	e.retryAfter = int(f.RetryAfter.Seconds())
+	e.retryAfter = int(math.Ceil(f.RetryAfter.Seconds()))
 	return e
 }
 

@@ -64,6 +64,8 @@ type Event struct {
 	// Data is the JSON form of the event: one line. Other readers share it, so it must not
 	// be changed.
 	Data json.RawMessage
+
+	number int // counts the events of a topic, from 1
 }
 
 // Events yields the events of a conversation after a cursor, as [engine.Engine.Watch]
@@ -97,10 +99,12 @@ func (f *Feed) read(ctx context.Context, conversation string, after Cursor, idle
 		return err
 	}
 	defer f.leave(t)
+	seen := 0
 	for cursor, isOn := after, true; isOn; {
-		news := t.after(cursor)
+		news := t.after(cursor, seen)
 		switch {
 		case news.isBehind:
+			seen = 0
 			if cursor, isOn, err = f.catchUp(ctx, t, cursor, emit); err != nil {
 				return err
 			}
@@ -116,7 +120,7 @@ func (f *Feed) read(ctx context.Context, conversation string, after Cursor, idle
 			if isOn = isOn && emit(event); !isOn {
 				break
 			}
-			cursor = event.ID
+			cursor, seen = event.ID, event.number
 		}
 	}
 	return nil
@@ -215,12 +219,33 @@ func (f *Feed) prepare(ctx context.Context, conversation string) {
 		return
 	}
 	defer f.leave(t)
-	if n := t.after(t.begin); len(n.events) == 0 && !n.isBehind && n.err == nil {
+	if n := t.after(t.begin, 0); len(n.events) == 0 && !n.isBehind && n.err == nil {
 		select {
 		case <-n.grown: // the last canister of the log comes again
 		case <-ctx.Done():
 		}
 	}
+}
+
+// deleted lets later readers of a conversation begin anew, because it was deleted. The readers
+// that it has find that out by themselves.
+func (f *Feed) deleted(conversation string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.topics, conversation)
+}
+
+// latest returns the number of the last event of a conversation; 0 if it has no readers.
+func (f *Feed) latest(conversation string) int {
+	f.mu.Lock()
+	t := f.topics[conversation]
+	f.mu.Unlock()
+	if t == nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count
 }
 
 // leave removes a reader. The last one leaves a topic that ends after a while.

@@ -190,15 +190,30 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if size < 0 || size > h.MaxBody {
 		size = h.MaxBody
 	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete {
+		size = 0 // their bodies are not read
+	}
 	if !h.reserve(size) {
 		e := failure(http.StatusServiceUnavailable, "too_many_bodies", "The requests of all clients take too much memory at once.", "Send the request again in a second.")
 		e.retryAfter = 1
 		writeError(w, e)
 		return
 	}
-	defer h.reserve(-size)
-	r.Body = http.MaxBytesReader(w, r.Body, h.MaxBody)
+	release := sync.OnceFunc(func() { h.reserve(-size) })
+	defer release()
+	r.Body = &reservedBody{http.MaxBytesReader(w, r.Body, h.MaxBody), release}
 	h.routes.ServeHTTP(w, r)
+}
+
+// reservedBody is the body of a request. Its memory is free for others when it is closed.
+type reservedBody struct {
+	io.ReadCloser
+	release func()
+}
+
+func (b *reservedBody) Close() error {
+	b.release()
+	return b.ReadCloser.Close()
 }
 
 // reserve counts the size of a body, or, if it is negative, of one that has ended. It reports
@@ -308,6 +323,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every connection supports it
 	text, err := io.ReadAll(r.Body)
+	_ = r.Body.Close()                       // a stream does not hold the memory of its request
 	_ = control.SetReadDeadline(time.Time{}) // the answer may take longer
 	if large := new(http.MaxBytesError); err != nil && !errors.As(err, &large) {
 		err = failure(http.StatusBadRequest, "incomplete", "The body of the request did not arrive.", "Send the request again.")

@@ -205,6 +205,11 @@ type part struct {
 		Data   string `json:"data"`
 		Format string `json:"format"`
 	} `json:"input_audio"`
+	Source struct { // of an image of AG-UI
+		Type  string `json:"type"`
+		Value string `json:"value"`
+		MIME  string `json:"mimeType"`
+	} `json:"source"`
 }
 
 // partsOf reads the content of a message: a string or a list of parts.
@@ -244,14 +249,12 @@ func (p *part) content(at string) (canister.Content, error) {
 			_ = json.Unmarshal(p.ImageURL, &object) // an empty URL is refused
 			address = object.URL
 		}
-		if strings.HasPrefix(address, "https://") {
-			return rebuilt(map[string]string{"type": "image", "url": address})
+		return image(at+".image_url", address)
+	case "image":
+		if p.Source.Type == "data" {
+			return image(at+".source", "data:"+p.Source.MIME+";base64,"+p.Source.Value)
 		}
-		kind, data, err := dataURL(address)
-		if err != nil {
-			return nil, unsupported(at+".image_url", "Send an https URL, or the image itself as a data URL in base64.")
-		}
-		return rebuilt(map[string]string{"type": "image", "mime": kind, "data": data})
+		return image(at+".source", p.Source.Value)
 	case "input_audio":
 		kind := map[string]string{"wav": "audio/wav", "mp3": "audio/mpeg"}[p.Audio.Format]
 		if _, err := base64.StdEncoding.DecodeString(p.Audio.Data); err != nil || kind == "" {
@@ -260,6 +263,18 @@ func (p *part) content(at string) (canister.Content, error) {
 		return rebuilt(map[string]string{"type": "audio", "mime": kind, "data": p.Audio.Data})
 	}
 	return nil, unsupported(at+".type", "Send text, images or audio.")
+}
+
+// image returns the image at an address.
+func image(at, address string) (canister.Content, error) {
+	if strings.HasPrefix(address, "https://") {
+		return rebuilt(map[string]string{"type": "image", "url": address})
+	}
+	kind, data, err := dataURL(address)
+	if err != nil {
+		return nil, unsupported(at, "Send an https URL, or the image itself in base64.")
+	}
+	return rebuilt(map[string]string{"type": "image", "mime": kind, "data": data})
 }
 
 // dataURL returns the media type and the base64 of a data URL (RFC 2397).

@@ -115,7 +115,7 @@ func (a *responseAnswer) toItems(earlier, canisters []canister.Canister) []map[s
 	for _, c := range canisters {
 		switch c := c.(type) {
 		case canister.Assistant:
-			if text := canister.TextOf(c.Content); text != "" {
+			if text := canister.TextOf(c.Content); text != "" && c.Finish != canister.FinishCancelled {
 				all = append(all, messageItem(len(all), "completed", text))
 			}
 		case canister.Intent:
@@ -292,7 +292,8 @@ func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
 		}
 	}
 	a.finish(ended, err)
-	last := map[string]string{"completed": "response.completed", "incomplete": "response.incomplete", "failed": "response.failed", "cancelled": "response.cancelled"}[a.status]
+	// The API has no event for a cancelled response: clients know it by its status.
+	last := map[string]string{"completed": "response.completed", "incomplete": "response.incomplete", "failed": "response.failed", "cancelled": "response.incomplete"}[a.status]
 	_ = a.event(last, "response", a.form())
 	s.flush()
 	return nil
@@ -333,7 +334,7 @@ func (a *responseAnswer) piece(text string) error {
 func (a *responseAnswer) add(c canister.Canister) error {
 	switch c := c.(type) {
 	case canister.Assistant:
-		return a.completeMessage(canister.TextOf(c.Content))
+		return a.completeMessage(c)
 	case canister.Intent:
 		if !isInner(a.turn.canisters, c.Invocation) {
 			_, err := a.beginCall(c.Invocation)
@@ -351,8 +352,9 @@ func (a *responseAnswer) add(c canister.Canister) error {
 	return nil
 }
 
-func (a *responseAnswer) completeMessage(text string) error {
-	if err := a.pieces.complete(text); err != nil || a.open == nil {
+func (a *responseAnswer) completeMessage(message canister.Assistant) error {
+	text, err := a.pieces.complete(message)
+	if err != nil || a.open == nil {
 		return err
 	}
 	at, id := len(a.items)-1, a.open["id"]

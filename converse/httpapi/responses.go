@@ -31,6 +31,7 @@ var (
 // responseRequest is a request for a response.
 type responseRequest struct {
 	model, previous    string
+	fork               string // of the conversation of previous; empty without one
 	stream, background bool
 	start              start
 }
@@ -193,7 +194,10 @@ func (o openAI) findCall(ctx context.Context, s *start) error {
 		if err != nil {
 			return err
 		}
-		isWaiting = slices.ContainsFunc(open, func(wait openWait) bool { return wait.Client && callID(found.ID, wait.Invocation) == first.call })
+		isWaiting = slices.ContainsFunc(open, func(wait openWait) bool {
+			id := callID(found.ID, wait.Invocation)
+			return wait.Client && slices.ContainsFunc(s.returned, func(r returned) bool { return r.call == id })
+		})
 	}
 	if isOwn && !isWaiting {
 		var err error
@@ -275,6 +279,9 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 		isBegun = isBegun || c.Kind() != canister.KindUser && c.Kind() != canister.KindAnswer
 		t.canisters = append(t.canisters, c)
 	}
+	if len(t.canisters) == 0 { // the conversation was deleted meanwhile
+		return nil, found, noResponse(param)
+	}
 	if first := t.canisters[0].Kind(); first != canister.KindUser && first != canister.KindAnswer {
 		return nil, found, noResponse(param)
 	}
@@ -324,7 +331,7 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 	}
 	t, err := o.h.start(r.Context(), q.start)
 	if err != nil {
-		return err
+		return errors.Join(err, o.discard(r.Context(), q.fork))
 	}
 	if !q.background {
 		defer t.abandon(r.Context())
@@ -358,14 +365,23 @@ func (o openAI) continueResponse(ctx context.Context, q *responseRequest) error 
 		return err
 	}
 	end := previous.turn.after + len(previous.turn.canisters)
-	if q.start.conversation, q.start.from = found.ID, end; end == found.Length || len(q.start.answers)+len(q.start.returned) > 0 {
+	if q.start.conversation, q.start.from = found.ID, end; end >= found.Length || len(q.start.answers)+len(q.start.returned) > 0 {
 		return nil
 	}
 	if isDone, err := o.isDoneAt(ctx, found.ID, end); err != nil || !isDone {
 		return errors.Join(err, failure(http.StatusConflict, "response_not_completed", "The previous response is not completed.", "Wait for its end, or cancel it."))
 	}
-	q.start.conversation = newID()
-	return o.h.store.Fork(ctx, found.ID, end, q.start.conversation)
+	q.fork = newID()
+	q.start.conversation = q.fork
+	return o.h.store.Fork(ctx, found.ID, end, q.fork)
+}
+
+// discard deletes the fork of a request that was refused, if fork is not empty.
+func (o openAI) discard(ctx context.Context, fork string) error {
+	if fork == "" {
+		return nil
+	}
+	return o.h.store.Delete(context.WithoutCancel(ctx), fork, history.AnyLength)
 }
 
 // isDoneAt reports whether the beginning of a conversation ends with a turn that is over.
@@ -466,7 +482,7 @@ func (o openAI) cancelResponse(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if a.turn.after+len(a.turn.canisters) == found.Length {
+	if a.turn.after+len(a.turn.canisters) >= found.Length { // the log may have grown since
 		if err := o.h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
 			return err
 		}

@@ -32,6 +32,7 @@ type topic struct {
 	base   int // events has all that happened after this canister
 	last   Cursor
 	events []Event
+	count  int // of all events so far
 	gaps   gaps
 	lost   Cursor        // of the last text that trim has dropped from the current message; may be zero
 	deltas int           // size of the deltas in events, in bytes
@@ -95,6 +96,8 @@ func (t *topic) add(happened engine.Event) error {
 		t.others++
 	}
 	t.last = event.ID
+	t.count++
+	event.number = t.count
 	t.events = append(t.events, event)
 	t.trim()
 	close(t.grown)
@@ -152,9 +155,10 @@ func (t *topic) covers(cursor Cursor) bool {
 	return cursor.Position >= t.base
 }
 
-// after returns the events after a cursor. A reader that has not seen all of the text that trim has
-// dropped gets no deltas until the message is complete or begins again.
-func (t *topic) after(cursor Cursor) news {
+// after returns the events after a cursor, or, for a reader that has an event of the topic, after the
+// one with the number seen. A reader that has not seen all of the text that trim has dropped gets no
+// deltas until the message is complete or begins again.
+func (t *topic) after(cursor Cursor, seen int) news {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := news{grown: t.grown, err: t.err, isBehind: cursor.Position < t.base}
@@ -163,16 +167,23 @@ func (t *topic) after(cursor Cursor) news {
 	}
 	isCut := t.lost.isDelta && cursor.precedes(t.lost)
 	for i, event := range slices.Backward(t.events) {
-		if event.ID == cursor && !isCut {
-			n.events = slices.Clone(t.events[i+1:])
-			return n
-		}
-		if event.ID.Position < cursor.Position {
+		if seen > 0 || event.ID.Position < cursor.Position {
 			break
+		}
+		if event.ID == cursor {
+			seen = event.number
+			if !isCut {
+				n.events = slices.Clone(t.events[i+1:])
+				return n
+			}
 		}
 	}
 	for _, event := range t.events {
-		if cursor.precedes(event.ID) && !(isCut && isDelta(event)) {
+		isNew := cursor.precedes(event.ID)
+		if seen > 0 {
+			isNew = event.number > seen
+		}
+		if isNew && !(isCut && isDelta(event)) {
 			n.events = append(n.events, event)
 		}
 	}

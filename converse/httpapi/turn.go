@@ -32,6 +32,7 @@ type turn struct {
 	sent      bool            // this request has put its message or answer into the log
 	isOver    bool            // the client has received the turn up to its end or its next wait
 	repeated  bool            // the log had the message of the request already
+	stale     int             // the number of the last event before the request sent its message again
 	returned  map[string]bool // invocations whose results the request brought
 }
 
@@ -69,6 +70,9 @@ func (t *turn) follow(ctx context.Context, to sink) (engine.Ended, error) {
 		case engine.Delta:
 			failed = t.delta(e, to)
 		case engine.Ended:
+			if e.Error != "" && event.number <= t.stale {
+				return true // that failure is why the message was sent again
+			}
 			isOver, failed = t.end(e)
 			result = e
 		}
@@ -223,14 +227,18 @@ func (w *writer) again() error {
 	return nil
 }
 
-// complete sends the rest of a message that is in the log.
-func (w *writer) complete(text string) error {
-	err := w.catchUp(text)
-	if err == nil && len(w.sent) > len(text) {
-		err = errRewritten
+// complete sends the rest of a message that is in the log, and returns its text. A message
+// that was cancelled has the text that was sent.
+func (w *writer) complete(message canister.Assistant) (text string, err error) {
+	if text = w.sent; message.Finish != canister.FinishCancelled {
+		text = canister.TextOf(message.Content)
+		err = w.catchUp(text)
+		if err == nil && len(w.sent) > len(text) {
+			err = errRewritten
+		}
 	}
 	w.sent, w.written = "", ""
-	return err
+	return text, err
 }
 
 func (w *writer) catchUp(text string) error {

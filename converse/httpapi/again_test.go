@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/invoker"
+)
+
+// refusing returns a change of the options that refuses messages while refused is set.
+func refusing(refused *bool) func(*httpapi.Options) {
+	return func(o *httpapi.Options) {
+		o.Admit = func(ctx context.Context, _ httpapi.Entry, enter func(context.Context) error) error {
+			if *refused {
+				return &invoker.Failure{Code: invoker.Unavailable, Message: "Not now.", RetryAfter: 300 * time.Millisecond}
+			}
+			return enter(ctx)
+		}
+	}
+}
+
+// TestRetryAfter: a client is told to wait at least as long as it has to.
+func TestRetryAfter(t *testing.T) {
+	refused := true
+	s := serve(t, echo, nil, refusing(&refused))
+	got := s.want(http.StatusTooManyRequests, "POST", "/api/conversations", object{"message": "hello"})
+	if after := got.header.Get("Retry-After"); after != "1" {
+		t.Errorf("Retry-After is %q", after)
+	}
+}
+
+// TestRunAfterAFailure: a run that sends the same message again gets the answer, and not the
+// failure of the time before.
+func TestRunAfterAFailure(t *testing.T) {
+	var asked atomic.Int64
+	fails := func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		if asked.Add(1) == 1 {
+			yield(nil, &converse.ModelError{Status: http.StatusBadRequest, Message: "no"})
+			return
+		}
+		echo(ctx, request, yield)
+	}
+	s := serve(t, fails, nil, nil)
+	input := object{"threadId": "t", "messages": []object{{"id": "m", "role": "user", "content": "hello"}}}
+	if _, _, last := s.run(input); last["type"] != "RUN_ERROR" || last["code"] != "turn_failed" {
+		t.Fatalf("the first run ended with %v", last)
+	}
+	for n := range 2 { // the second time, the log has the answer already
+		if types, text, last := s.run(input); text != "You said: hello" || last["type"] != "RUN_FINISHED" {
+			t.Errorf("run %d: the text is %q, the events %q, the last %v", n+2, text, types, last)
+		}
+	}
+}
+
+// TestPictureInAThread: a thread with a picture goes on.
+func TestPictureInAThread(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	picture := object{"type": "image", "source": object{"type": "data", "value": "aGVsbG8=", "mimeType": "image/png"}}
+	messages := []object{{"id": "m1", "role": "user", "content": []object{{"type": "text", "text": "look"}, picture}}}
+	if _, text, last := s.run(object{"threadId": "t", "messages": messages}); text != "You said: look" {
+		t.Fatalf("the text is %q, the last event %v", text, last)
+	}
+	unknown := object{"id": "m0", "role": "user", "content": []object{{"type": "video", "source": object{}}}}
+	messages = append([]object{unknown}, append(messages, object{"id": "a", "role": "assistant", "content": "You said: look"}, object{"id": "m2", "role": "user", "content": "more"})...)
+	if _, text, last := s.run(object{"threadId": "t", "messages": messages}); text != "You said: more" {
+		t.Errorf("the text is %q, the last event %v", text, last)
+	}
+	for info := range s.store.List(t.Context(), history.Filter{}) {
+		if said := ofKind[canister.User](s, info.ID); len(said) != 2 || len(said[0].Content) != 2 {
+			t.Errorf("the messages are %v", said)
+		}
+	}
+}
+
+// TestEndOfAnAttemptComesOnce: a reader gets the end of an attempt that failed once, although
+// it has read deltas of the next attempt before the message is complete.
+func TestEndOfAnAttemptComesOnce(t *testing.T) {
+	var asked atomic.Int64
+	release := make(chan struct{})
+	read := release
+	fails := func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		yield(converse.Delta{Text: "You "}, nil)
+		if asked.Add(1) == 1 {
+			yield(nil, &converse.ModelError{Status: http.StatusServiceUnavailable, Message: "later", Retryable: true})
+			return
+		}
+		select {
+		case <-release:
+			say(request, "You said", yield)
+		case <-ctx.Done():
+		}
+	}
+	s := serve(t, fails, nil, nil)
+	id := s.create("hello")
+	failures := 0
+	for event, err := range s.feed.Events(t.Context(), id, httpapi.Cursor{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, isEnd := event.Event.(engine.Ended)
+		switch {
+		case isEnd && ended.Error != "":
+			failures++
+		case isEnd:
+			if failures != 1 {
+				t.Errorf("the end of the first attempt came %d times", failures)
+			}
+			return
+		case event.Name == "delta" && failures > 0 && read != nil:
+			close(read)
+			read = nil
+		}
+	}
+}
