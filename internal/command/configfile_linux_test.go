@@ -108,18 +108,18 @@ func TestBaseURLTakesNoKeys(t *testing.T) {
 func TestSettingsAreNotShown(t *testing.T) {
 	t.Parallel()
 	path := file(t, model(t, says("Hello.")))
-	args := []string{"chat", "--config", path, "--set", "model.api_key=own-4715-secret", "--set", "log.level=debug"}
+	args := []string{"chat", "--config", path, "--set", "model.api_key=own-quokka-secret", "--set", "log.level=debug"}
 	o := run{stdin: "Hi\n"}.consort(t, args...).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "consort chat --conversation ", "--config "+path)
-	lacks(t, "all output", o.stdout+o.stderr, "4715", "--set")
+	lacks(t, "all output", o.stdout+o.stderr, "quokka", "--set")
 	for setting, want := range map[string]string{
-		"model.api_kee=own-4715":       `consort: the configuration is wrong:` + "\n" + `--set model.api_kee: unknown key; did you mean "api_key"?`,
-		"conversation.tokens=own-4715": "--set conversation.tokens: expected an integer, found a string",
-		"own-4715":                     "--set: expected KEY=VALUE",
+		"model.api_kee=own-quokka":       `consort: the configuration is wrong:` + "\n" + `--set model.api_kee: unknown key; did you mean "api_key"?`,
+		"conversation.tokens=own-quokka": "--set conversation.tokens: expected an integer, found a string",
+		"own-quokka":                     "--set: expected KEY=VALUE",
 	} {
 		o := consort(t, "run", "Hi", "--config", path, "--set", setting).expect(t, exit.Usage)
 		contains(t, "the error", o.stderr, want)
-		lacks(t, "the error", o.stderr, "4715")
+		lacks(t, "the error", o.stderr, "quokka")
 	}
 }
 

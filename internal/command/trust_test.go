@@ -58,17 +58,17 @@ func TestTrustedValuesReachTheTools(t *testing.T) {
 // A secret of the file stays secret when the command line replaces its value, and values
 // from variables are never shown.
 func TestTrustedSecretsShowNowhere(t *testing.T) {
-	t.Setenv("CONSORT_TEST_USER", "mallory-5559")
+	t.Setenv("CONSORT_TEST_USER", "mallory-quokka")
 	table, _ := library(t, forPerson)
 	secret := file(t, "[trusted]\nuser = {value = \"x\", secret = true}\n", table)
 	for _, args := range [][]string{
-		{"--trust", "user=mallory-5559", "--config", secret},
+		{"--trust", "user=mallory-quokka", "--config", secret},
 		{"--trust", "user=env:CONSORT_TEST_USER", "--config", file(t, table)},
 	} {
 		for _, more := range [][]string{nil, {"--json"}, {"--log-level", "debug"}} {
 			o := consort(t, append(append([]string{"call", "library", "echo"}, args...), more...)...).expect(t, exit.Done)
 			contains(t, "the answer", o.stdout, "[secret]")
-			lacks(t, "what is shown", o.stdout+o.stderr, "5559")
+			lacks(t, "what is shown", o.stdout+o.stderr, "quokka")
 		}
 	}
 }

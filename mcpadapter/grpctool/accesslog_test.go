@@ -38,7 +38,7 @@ func TestAccessLog(t *testing.T) {
 	as := func(token string) *grpctool.Options { return &grpctool.Options{Plaintext: true, BearerToken: token} }
 	connection := opened(t, grpctool.Source(s.address, as("the-token-of-ada")))
 	for _, name := range []string{"works", "fails"} {
-		_, _ = tool(t, connection, name).Invoke(within(t), &invoker.Call{Arguments: []byte(`{"secret":"4711"}`)})
+		_, _ = tool(t, connection, name).Invoke(within(t), &invoker.Call{Arguments: []byte(`{"secret":"quokka"}`)})
 	}
 	if _, err := grpctool.Source(s.address, as("the-token-of-eve")).Open(within(t)); err == nil {
 		t.Error("a wrong token is accepted")
@@ -57,7 +57,7 @@ func TestAccessLog(t *testing.T) {
 	for _, entry := range logged.All() {
 		line := entry.ContextMap()
 		if line["event"] == "serve.request.ended" {
-			if text := fmt.Sprint(line); strings.Contains(text, "the-token-of") || strings.Contains(text, "4711") {
+			if text := fmt.Sprint(line); strings.Contains(text, "the-token-of") || strings.Contains(text, "quokka") {
 				t.Errorf("a line reveals a token or an argument: %s", text)
 			}
 			count[fmt.Sprint(

@@ -57,7 +57,7 @@ func TestAccessLogOverHTTP(t *testing.T) {
 		header := http.Header{"Authorization": {"Bearer " + token}}
 		if tool != "" {
 			header.Set("Mcp-Name", tool)
-			params = fmt.Sprintf(`"name":%q,"arguments":{"a":4711,"b":2},`, tool) + params
+			params = fmt.Sprintf(`"name":%q,"arguments":{"a":47114711471147,"b":2},`, tool) + params
 		}
 		status, _ := post(t, web.URL, method, params+rawMeta(""), header)
 		statuses = append(statuses, status)
@@ -99,7 +99,7 @@ func TestAccessLogOverHTTP(t *testing.T) {
 		t.Errorf("the statuses are %d, and %d lines have a trace", statuses, traced)
 	}
 	for _, entry := range logged.All() {
-		if text := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(text, "the-token-of") || strings.Contains(text, "4711") {
+		if text := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(text, "the-token-of") || strings.Contains(text, "47114711471147") {
 			t.Errorf("a line reveals a token or an argument: %s", text)
 		}
 	}
