@@ -87,8 +87,8 @@ func isShort(c Canister) bool {
 	return size < MaxLine/8
 }
 
-// perEntry is more than a piece of content or of metadata has in the form besides its
-// texts.
+// perEntry bounds the bytes that the form of a piece of content or of metadata has in
+// addition to its texts.
 const perEntry = 64
 
 // size returns the number of bytes of the metadata of plain content, and perEntry for each.

@@ -134,12 +134,15 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 	}
 	t := &turn{h: h, conversation: id, id: user.ID, sent: true}
 	send := h.sendMessage
+	sendAgain := func(ctx context.Context, id string, user canister.User) error { // a reader that began now would get the old failure
+		return sendTo(engine.MustExist(ctx), h.engine, id, user)
+	}
 	_, canisters, err := engine.LastTurn(ctx, h.store, id, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == user.ID }) { // its turn may have failed
-		t.stale, send = h.feed.latest(id), t.sendAgain
+		t.stale, send = h.feed.latest(id), sendAgain
 	}
 	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return send(ctx, id, user) }); err != nil {
 		return nil, err
@@ -149,16 +152,6 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 		t.after = h.before(ctx, id, user.ID, 0)
 	}
 	return t, nil
-}
-
-// sendAgain sends a message that the log has already, so that its turn goes on if it has failed. A
-// reader that began before would get that failure.
-func (t *turn) sendAgain(ctx context.Context, id string, user canister.User) error {
-	err := t.h.engine.Send(engine.MustExist(ctx), id, user)
-	if errors.Is(err, engine.ErrKept) {
-		return nil
-	}
-	return err
 }
 
 // split returns the messages before the new ones of the user, and the new ones as one. The

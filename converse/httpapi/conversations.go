@@ -216,7 +216,12 @@ const recheckTimeout = 2 * time.Second
 // sendToEngine sends a message to the engine. It succeeds if the log has the message already.
 func (h *handler) sendToEngine(ctx context.Context, id string, user canister.User) error {
 	h.feed.prepare(ctx, id) // the client is going to read the events
-	err := h.engine.Send(ctx, id, user)
+	return sendTo(ctx, h.engine, id, user)
+}
+
+// sendTo is sendToEngine without preparing a reader.
+func sendTo(ctx context.Context, e engine.Engine, id string, user canister.User) error {
+	err := e.Send(ctx, id, user)
 	if errors.Is(err, engine.ErrKept) {
 		return nil
 	}
