@@ -116,7 +116,7 @@ url = "http://x"
 			`consort.toml:3:17: mcp.c.command: expected the program to start as the first word, not an empty string`,
 			`consort.toml:4:23: mcp.d.command[1]: expected a string, found an integer`}},
 		{"keys of other hosts",
-			"[mcpServers.a]\ncommand = 'npx'\n[mcp.b]\ncommand = ['npx']\nargs = ['-y']\nenv = {K = 'v'}\ncwd = '.'\ntype = 'stdio'\n[servers.c]\n[mcp.d]\nurl = 'http://x'\nserverUrl = 'http://x'\nhttpUrl = 'http://x'\n",
+			"[mcpServers.a]\ncommand = 'npx'\n[mcp.b]\ncommand = ['npx']\nargs = ['-y']\nenv = {K = 'v'}\ncwd = '.'\ntype = 'stdio'\n[servers.c]\n[ensembles.e]\n[mcp.d]\nurl = 'http://x'\nserverUrl = 'http://x'\nhttpUrl = 'http://x'\n",
 			[]string{
 				`consort.toml:1:2: mcpServers: unknown key: each server is a table [mcp.NAME]; a JSON file of another MCP host is read with import = ["FILE"]`,
 				`consort.toml:5:1: mcp.b.args: unknown key: arguments follow the program in command, such as command = ["npx", "-y", "PACKAGE"]`,
@@ -124,8 +124,9 @@ url = "http://x"
 				`consort.toml:7:1: mcp.b.cwd: unknown key; did you mean "directory"?`,
 				`consort.toml:8:1: mcp.b.type: unknown key; did you mean "transport"?`,
 				`consort.toml:9:2: servers: unknown key: each server is a table [mcp.NAME]; a JSON file of another MCP host is read with import = ["FILE"]`,
-				`consort.toml:12:1: mcp.d.serverUrl: unknown key; did you mean "url"?`,
-				`consort.toml:13:1: mcp.d.httpUrl: unknown key; did you mean "url"?`}},
+				`consort.toml:10:2: ensembles: unknown key: each server is a table [mcp.NAME]; a JSON file of another MCP host is read with import = ["FILE"]`,
+				`consort.toml:13:1: mcp.d.serverUrl: unknown key; did you mean "url"?`,
+				`consort.toml:14:1: mcp.d.httpUrl: unknown key; did you mean "url"?`}},
 		{"deep lists", "a = " + strings.Repeat("[", 70) + strings.Repeat("]", 70) + "\n", []string{
 			`consort.toml:1:1: a: unknown key`,
 			`consort.toml:1:5: a` + strings.Repeat("[0]", 64) + `: nested more than 64 levels deep`}},

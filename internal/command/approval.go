@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/approvals"
 	"github.com/consort-go/consort/internal/command/approving"
 	"github.com/consort-go/consort/internal/display"
@@ -20,18 +21,32 @@ func (p *program) approving(cfg *config.Config, ask approvals.Asker, elicit elic
 	if err != nil {
 		return interaction{}, err
 	}
-	options := approvals.Options{
-		Allowed: allowed.Allows, Unanswered: approving.Unanswered, Server: approving.Servers(cfg),
-		Warn: func(problem string) { p.screen.Note("%s", display.Text(problem)) },
-	}
+	options := approvals.Options{Allowed: allowed.Allows, Unanswered: approving.Unanswered}
 	if terminal.IsAttended(p.stdin, p.screen.Stderr) {
 		options.Asker = ask
 	}
+	p.approver = p.newApprover(cfg, options)
+	return interaction{approve: p.approver.Approve, askWrites: true, limit: allowed.Limit, elicit: elicit}, nil
+}
+
+// onPage returns the interaction of a command whose user answers on a page of the console:
+// calls that may change something wait there for an approval.
+func (p *program) onPage(cfg *config.Config) interaction {
+	approver := p.newApprover(cfg, approvals.Options{
+		Unanswered: func(converse.Approval, error) error { return config.ErrLater },
+	})
+	return interaction{approve: approver.Approve, askWrites: true}
+}
+
+// newApprover returns an approver with options that also knows what the user has always
+// allowed.
+func (p *program) newApprover(cfg *config.Config, options approvals.Options) *approvals.Approver {
+	options.Server = approving.Servers(cfg)
+	options.Warn = func(problem string) { p.screen.Note("%s", display.Text(problem)) }
 	if path, err := approvalsFile(); err == nil { // without a place for them, no answer is kept for good
 		options.Store = approvals.NewStore(path)
 	}
-	p.approver = approvals.NewApprover(options)
-	return interaction{approve: p.approver.Approve, askWrites: true, limit: allowed.Limit, elicit: elicit}, nil
+	return approvals.NewApprover(options)
 }
 
 // approvalsFile returns the file of the stored approvals.

@@ -27,8 +27,9 @@ func consoleCommand(p *program) *cobra.Command {
 		Use:   "console",
 		Short: "Open the conversations, the servers and what waits for you in a browser",
 		Long: "Console serves the console on this machine only, and opens a browser with a link that\n" +
-			"works once. It ends after a signal. consort serve --http has the same console for its\n" +
-			"clients, at /console.",
+			"works once. As in chat, calls that may change something need your approval: they wait\n" +
+			"on the page Waiting. The command ends after a signal. consort serve --http has the\n" +
+			"same console for its clients, at /console.",
 		Example: "  consort console\n  consort console --no-browser",
 		Args:    cobra.NoArgs,
 		RunE:    runEUntil(func(ctx context.Context, _ []string) error { return c.run(ctx, p) }, os.Interrupt, syscall.SIGTERM),
@@ -57,7 +58,7 @@ func (c *consoleRun) run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	p.needs.certificates, p.needs.telemetry = true, true
-	assembly, err := assembleServed(ctx, p, cfg)
+	assembly, err := assembleServed(ctx, p, cfg, p.onPage(cfg))
 	if err != nil {
 		return err
 	}

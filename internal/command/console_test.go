@@ -4,12 +4,14 @@ package command
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,4 +98,71 @@ func mustParse(t *testing.T, address string) *url.URL {
 	}
 	u.Path = "/console/"
 	return u
+}
+
+// TestConsoleAsks: in a conversation of the console a call that may change something waits for
+// the person's approval; a read does not, and neither does what a default allows.
+func TestConsoleAsks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		tables string
+		waits  bool
+	}{"no default": {"", true}, "default allow": {"[approval]\ndefault = \"allow\"\n", false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ada, page := newVisitor(t), ""
+			form, console := openConsole(t, ada, file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`)),
+				says("", calls("satchel__pack", `{"items":["hat"]}`)), says("Packed.")), atlas(0), satchel(0), test.tables))
+			response, err := ada.browser.PostForm(console+"/conversations", url.Values{"form_token": {form}, "message": {"Pack a hat."}})
+			if status, text := ada.read(response, err); status != http.StatusOK {
+				t.Fatalf("the message: %d %s", status, text)
+			}
+			at := response.Request.URL.String()
+			see := func(words string) {
+				t.Helper()
+				waitFor(t, words, func() bool { _, page = ada.read(ada.browser.Get(at)); return strings.Contains(page, words) })
+			}
+			if !test.waits {
+				see("Packed.")
+				return
+			}
+			see("May this call be made?")
+			if strings.Contains(page, "Packed.") || strings.Count(page, "Allow this call") != 1 {
+				t.Errorf("not just the call of satchel__pack waits:\n%s", page)
+			}
+			answer := regexp.MustCompile(`action="/console(/waiting/[^"]+)"`).FindStringSubmatch(page)
+			ada.read(ada.browser.PostForm(console+answer[1], url.Values{"form_token": {form}, "verdict": {"allow"}}))
+			see("Packed.")
+		})
+	}
+}
+
+// openConsole starts consort console with a configuration, logs a visitor in, and returns the
+// token of its forms and the address of the console.
+func openConsole(t *testing.T, p *visitor, path string) (form, console string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit) // it is ended by a signal, after the test
+	cmd := run{}.command(ctx, t, "console", "--no-browser", "--config", path)
+	stderr := temporary(t)
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		defer cancel()
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+			t.Errorf("%v\n%s", err, written(t, stderr))
+		}
+	})
+	link := regexp.MustCompile(`http://\S+/console/link\S+`)
+	waitFor(t, "the link", func() bool { return link.MatchString(written(t, stderr)) })
+	address := link.FindString(written(t, stderr))
+	p.read(p.browser.Get(address))
+	console, _, _ = strings.Cut(address, "/link?")
+	_, text := p.read(p.browser.Get(console + "/"))
+	found := formFields.FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("the console: %s", text)
+	}
+	return found[1], console
 }

@@ -86,7 +86,7 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 	cfg.Serve = settings
 	p.needs.certificates, p.needs.telemetry, p.needs.metrics, p.needs.replaceable = true, true, settings.Health.Reveal() != "", true
 	p.needs.forClients = settings.Listens()
-	assembly, err := assembleServed(ctx, p, cfg)
+	assembly, err := assembleServed(ctx, p, cfg, interaction{})
 	if err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func (s *serving) address() string {
 
 // assembleServed assembles the servers. It includes the model only if the tool converse is
 // offered, and a store only for its conversations and for calls that need an approval.
-func assembleServed(ctx context.Context, p *program, cfg *config.Config) (*config.Assembly, error) {
+func assembleServed(ctx context.Context, p *program, cfg *config.Config, with interaction) (*config.Assembly, error) {
 	if cfg.Serve.Converse {
-		return p.withStore(ctx, cfg, histories.IfPossible, interaction{})
+		return p.withStore(ctx, cfg, histories.IfPossible, with)
 	}
 	if cfg.Serve.Asks() || len(cfg.Serve.Budgets) > 0 {
 		if err := p.location.Default(ctx, cfg, histories.IfPossible); err != nil {
@@ -138,7 +138,7 @@ func assembleServed(ctx context.Context, p *program, cfg *config.Config) (*confi
 		}
 	}
 	cfg.Model = nil // so it need not be valid
-	return p.assemble(cfg, interaction{})
+	return p.assemble(cfg, with)
 }
 
 // settings returns the settings of the configuration, overridden by the flags.

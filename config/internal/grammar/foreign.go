@@ -15,6 +15,7 @@ const importAdvice = `a JSON file of another MCP host is read with import = ["FI
 var foreignKeys = []foreignKey{
 	{"mcpServers", "mcp", `each server is a table [mcp.NAME]; ` + importAdvice},
 	{"mcp_servers", "mcp", `each server is a table [mcp.NAME]; ` + importAdvice},
+	{"ensembles", "mcp", `each server is a table [mcp.NAME]; ` + importAdvice},
 	{"servers", "mcp", `each server is a table [mcp.NAME]; ` + importAdvice},
 	{"args", "command", `arguments follow the program in command, such as command = ["npx", "-y", "PACKAGE"]`},
 	{"env", "environment", `environment variables belong in environment, such as environment = {KEY = "env:KEY"}`},
