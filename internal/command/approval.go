@@ -38,8 +38,7 @@ func (p *program) onPage(cfg *config.Config) interaction {
 	return interaction{approve: approver.Approve, askWrites: true}
 }
 
-// newApprover returns an approver with options that also knows what the user has always
-// allowed.
+// newApprover returns an approver with options that also uses the user's stored approvals.
 func (p *program) newApprover(cfg *config.Config, options approvals.Options) *approvals.Approver {
 	options.Server = approving.Servers(cfg)
 	options.Warn = func(problem string) { p.screen.Note("%s", display.Text(problem)) }
