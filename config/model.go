@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/config/internal/grammar"
@@ -72,7 +74,7 @@ func (m *Model) ownFields() []grammar.Field {
 	return []grammar.Field{
 		grammar.Key("name", grammar.Expanded(&m.Name)),
 		grammar.Key("base_url", baseURL(&m.BaseURL)),
-		grammar.Key("provider", grammar.Choice(&m.Kind, provider.OpenAI, provider.Anthropic)),
+		grammar.Key("provider", grammar.Choice(&m.Kind, slices.Sorted(maps.Keys(providers))...)),
 		grammar.Key("api", grammar.Choice(&m.API, "auto", "responses", "chat")),
 		grammar.Key("api_key", grammar.HeaderValue(&m.APIKey)),
 		grammar.Key("headers", grammar.ByName(&m.Headers, grammar.HeaderValue, plaintext.HeaderName)),

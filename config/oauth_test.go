@@ -72,7 +72,8 @@ func TestLoginWhileItRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer elsewhere.Close()
-	if _, err := elsewhere.Login(t.Context(), &login.Prompt{Visit: visitNothing, Enter: func(context.Context, login.Code) error { s.Enter(); return nil }}); err != nil {
+	enter := func(context.Context, login.Code) error { s.Enter(); return nil }
+	if _, err := elsewhere.Login(t.Context(), &login.Prompt{Visit: visitNothing, Enter: enter}); err != nil {
 		t.Fatal(err)
 	}
 	tools, err := e.Tools(t.Context())
@@ -106,7 +107,8 @@ func visitNothing(context.Context, string) error { return errors.New("there is n
 func TestMachineLogin(t *testing.T) {
 	t.Setenv("NOTES_SECRET", "machine-secret")
 	s, resource := authserver.Start(t, authserver.Behaviour{}, notes(t))
-	e := assembleLogin(t, "[mcp.notes]\nurl = \""+resource+"\"\n[mcp.notes.oauth]\nissuer = \""+s.Issuer+"\"\ngrant = \"client_credentials\"\nclient_id = \"machine\"\nclient_secret = \"env:NOTES_SECRET\"\n", nil)
+	e := assembleLogin(t, "[mcp.notes]\nurl = \""+resource+"\"\n[mcp.notes.oauth]\nissuer = \""+s.Issuer+"\"\ngrant = \"client_credentials\"\n"+
+		"client_id = \"machine\"\nclient_secret = \"env:NOTES_SECRET\"\n", nil)
 	tools, err := e.Tools(t.Context())
 	if err != nil || len(tools) != 2 {
 		t.Errorf("%d tools, %v", len(tools), err)

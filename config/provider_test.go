@@ -74,7 +74,7 @@ func TestKeysOfAProvider(t *testing.T) {
 		"[model]\nname = \"claude-x\"\nseed = 7\n":              "consort.toml:3:8: model.seed: Anthropic's Messages API does not have it: remove seed",
 		"[model]\nname = \"gpt-x\"\nthinking = \"adaptive\"\n":  `set provider = "anthropic"`,
 		"[model]\nname = \"claude-x\"\norganization = \"o\"\n":  "model.organization",
-		"[model]\nname = \"claude-x\"\nprovider = \"google\"\n": `"openai" or "anthropic"`,
+		"[model]\nname = \"claude-x\"\nprovider = \"google\"\n": `"anthropic" or "openai"`,
 	} {
 		if _, err := config.Parse("consort.toml", []byte(text), nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s\n%v, want %q", text, err, says)

@@ -252,7 +252,8 @@ func TestCallsOfCallsThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	other := converse.New(conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: told("Repeated, call 0.0 is local__act with {\"n\":9}, but it was local__act with {\"n\":1}. Nothing was called again.")}),
+	other := converse.New(conversetest.NewScript(conversetest.Line{Text: "Done.",
+		Expect: told(`Repeated, call 0.0 is local__act with {"n":9}, but it was local__act with {"n":1}. Nothing was called again.`)}),
 		newRoster(t, plan("act:9"), a.tool("act")), options())
 	if _, err := other.Run(t.Context()); err != nil {
 		t.Error(err)
@@ -305,7 +306,8 @@ func TestCallsOfCallsInDoubt(t *testing.T) {
 	close(release)
 	<-done
 	var a acts
-	other := converse.New(conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: told(`OUTCOME_UNKNOWN`)}), newRoster(t, plan("act:1", "act:3"), a.tool("act")),
+	other := converse.New(
+		conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: told(`OUTCOME_UNKNOWN`)}), newRoster(t, plan("act:1", "act:3"), a.tool("act")),
 		&converse.Options{ID: "talk", Log: cut})
 	if _, err := other.Run(t.Context()); err != nil {
 		t.Fatal(err)

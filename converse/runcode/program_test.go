@@ -120,7 +120,8 @@ func TestMistakes(t *testing.T) {
 		{"arguments by position", `return shop__price("tea")`, "Line 1, column 19: shop__price takes its arguments by name: currency?, item"},
 		{"no JSON", `return shop__list(f=len)`, "Line 1, column 18: a builtin_function_or_method has no JSON form"},
 		{"a key that is a number", `return shop__list({1: 2})`, "a dict with a key that is a int has no JSON form: use str(key)"},
-		{"a failure", "x = 1\nreturn shop__price(item=\"ghost\")", "Line 2, column 19: shop__price failed: NOT_FOUND: There is no ghost.\nTo go on after a failed call, write value, error = attempt(shop__price, …).\nThe calls that the program made before are not undone."},
+		{"a failure", "x = 1\nreturn shop__price(item=\"ghost\")", "Line 2, column 19: shop__price failed: NOT_FOUND: There is no ghost.\n" +
+			"To go on after a failed call, write value, error = attempt(shop__price, …).\nThe calls that the program made before are not undone."},
 		{"a failure in gather", `return gather(shop__price, [{"item": "tea"}, {"item": "ghost"}])`, "Line 1, column 14: shop__price failed: NOT_FOUND"},
 		{
 			"a failure in a function", "def f():\n    return shop__price(item=\"ghost\")\nreturn [f() for i in range(2)]",

@@ -171,7 +171,8 @@ func TestMetadataRedirects(t *testing.T) {
 
 // TestRedirectURLsThatAreRefused: the code is only received on this machine.
 func TestRedirectURLsThatAreRefused(t *testing.T) {
-	for _, address := range []string{"https://evil.example/callback", "http://evil.example/", "http://0.0.0.0/", "http://127.0.0.1.evil.example/", "http://user@127.0.0.1/", "consort://callback"} {
+	for _, address := range []string{"https://evil.example/callback", "http://evil.example/", "http://0.0.0.0/",
+		"http://127.0.0.1.evil.example/", "http://user@127.0.0.1/", "consort://callback"} {
 		if _, err := login.New(&login.Options{URL: resource, RedirectURL: address}); err == nil {
 			t.Errorf("%s is accepted", address)
 		}

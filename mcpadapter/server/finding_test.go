@@ -73,7 +73,9 @@ func TestFinding(t *testing.T) {
 		for _, record := range kept.all() {
 			audited = append(audited, record.Ensemble+"/"+record.Tool)
 		}
-		if got, want := strings.Join(audited, " "), "gateway/find_tools gateway/find_tools local/paint local/paint local/list gateway/converse local/paint gateway/find_tools gateway/call_tool gateway/call_tool /local__none"; got != want {
+		want := "gateway/find_tools gateway/find_tools local/paint local/paint local/list gateway/converse local/paint " +
+			"gateway/find_tools gateway/call_tool gateway/call_tool /local__none"
+		if got := strings.Join(audited, " "); got != want {
 			t.Errorf("the audit has %s", got)
 		}
 	})
