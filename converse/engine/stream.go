@@ -50,7 +50,7 @@ func (s *memoryStream) Publish(_ context.Context, conversation string, delta Del
 	return nil
 }
 
-// deliver adds a delta, and drops the oldest if the buffer is full. Calls to put must not
+// deliver adds a delta, and drops the oldest if the buffer is full. Its calls must not
 // overlap.
 func (r *subscription) deliver(delta Delta) {
 	for missed := delta.Missed; ; {
