@@ -134,7 +134,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		c.sessions.end(r)
-		setCookie(w, r, c.sessions.begin(r, token, false))
+		setCookie(w, r, c.sessions.begin(r, &caller, token, false))
 		c.record(r, &person{Caller: caller}, "login", "", nil)
 		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
 	})
@@ -152,8 +152,14 @@ func (c *Console) followLink(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	known := c.withToken(w, r, token, func(w http.ResponseWriter, r *http.Request) {
+		caller, err := c.Caller(r.Context())
+		if err != nil {
+			c.showLogin(w, http.StatusForbidden, "This link does not open the console.")
+			return
+		}
 		c.sessions.end(r)
-		setCookie(w, r, c.sessions.begin(r, token, true))
+		setCookie(w, r, c.sessions.begin(r, &caller, token, true))
+		c.record(r, &person{Caller: caller}, "login", "", nil, "with", "link")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		c.write(w, http.StatusOK, &page{title: "Logged in", forward: Prefix + "/", content: group(
 			el("h1", text("You are logged in")),

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -134,6 +136,25 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
+// A person who logs in again and again ends the own sessions, the oldest first, and none of others.
+func TestManySessions(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	ben, first := s.Login(t, consolestage.Ben), s.Login(t, consolestage.Ada)
+	in := func(p *consolestage.Person) bool { return p.Get("/").StatusCode == http.StatusOK }
+	stranger := s.Stranger(t)
+	for i := range 1000 {
+		if reply := stranger.Do(http.MethodPost, "/login", url.Values{"token": {consolestage.Ada}}); reply.StatusCode != http.StatusSeeOther {
+			t.Fatalf("login %d: %s", i, reply.Status)
+		}
+	}
+	if !in(ben) {
+		t.Error("the session of another person has ended")
+	}
+	if last := s.Login(t, consolestage.Ada); in(first) || !in(last) {
+		t.Errorf("the first session of the person is open: %t, the last: %t", in(first), in(last))
+	}
+}
+
 // A link logs its first visitor in as an operator, for a while.
 func TestLink(t *testing.T) {
 	var later time.Duration
@@ -148,6 +169,9 @@ func TestLink(t *testing.T) {
 	}
 	if reply.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Error("the address with the code can reach other sites")
+	}
+	if trail, err := os.ReadFile(s.Audit); err != nil || !regexp.MustCompile(`"asker":"console","client_name":"ben".*"tool":"login","arguments":{"with":"link"}`).Match(trail) {
+		t.Errorf("%v; the audit lacks the login:\n%s", err, trail)
 	}
 	late, withdrawn := path(s.Console.Link(consolestage.Ben)), path(s.Console.Link("unknown"))
 	for _, used := range []string{link, "/link?code=", "/link?code=GUESS", withdrawn} {

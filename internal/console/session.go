@@ -3,10 +3,12 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +17,7 @@ import (
 // Bounds of sessions and links.
 const (
 	maxSessions = 1000
+	maxOwn      = 20                 // of one person
 	maxIdle     = 12 * time.Hour     // without a request
 	maxAge      = 7 * 24 * time.Hour // since the login
 	linkLife    = 24 * time.Hour
@@ -30,6 +33,7 @@ const formField = "form_token"
 
 // session is a login of a person. Only the hash of its ID is stored.
 type session struct {
+	owner     string // the person, or the token of one without a name
 	token     string // sent as the header Authorization with each request; empty for none
 	operates  bool   // began with a link, which only the operator of the process has
 	isSecure  bool   // began over TLS
@@ -67,35 +71,39 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, open: map[digest]*session{}, links: map[digest]*link{}}
 }
 
-// begin begins a session for a request and returns its ID, which is always a new one.
-func (s *sessions) begin(r *http.Request, token string, operates bool) (id string) {
+// begin begins a session of a person for a request and returns its ID, which is always a new one.
+// If there are too many sessions, the one that was used least recently ends: first of the same
+// person, so that nobody ends the sessions of others.
+func (s *sessions) begin(r *http.Request, who *Caller, token string, operates bool) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now, owner := s.now(), cmp.Or(who.Identity, who.Name, token)
 	for key, old := range s.open {
 		if isOver(old, now) {
 			delete(s.open, key)
 		}
 	}
-	for len(s.open) >= maxSessions {
-		s.dropOldest()
-	}
+	s.leave(maxOwn-1, func(one *session) bool { return one.owner == owner })
+	s.leave(maxSessions-1, func(*session) bool { return true })
 	id = rand.Text()
 	key := sha256.Sum256([]byte(id))
-	s.open[key] = &session{token: token, operates: operates, isSecure: isSecure(r), key: key, form: rand.Text(), began: now, seen: now}
+	s.open[key] = &session{owner: owner, token: token, operates: operates, isSecure: isSecure(r), key: key, form: rand.Text(), began: now, seen: now}
 	return id
 }
 
-// dropOldest ends the session that was used least recently. The caller must hold s.mu.
-func (s *sessions) dropOldest() {
-	var oldest digest
-	var since time.Time
-	for key, one := range s.open {
-		if since.IsZero() || one.seen.Before(since) {
-			oldest, since = key, one.seen
+// leave ends sessions that match, the ones that were used least recently, until at most n are open.
+// The caller must hold s.mu.
+func (s *sessions) leave(n int, match func(*session) bool) {
+	var all []*session
+	for _, one := range s.open {
+		if match(one) {
+			all = append(all, one)
 		}
 	}
-	delete(s.open, oldest)
+	slices.SortFunc(all, func(a, b *session) int { return a.seen.Compare(b.seen) })
+	for _, one := range all[:max(0, len(all)-n)] {
+		delete(s.open, one.key)
+	}
 }
 
 func isOver(s *session, now time.Time) bool {
