@@ -9,13 +9,14 @@ import (
 )
 
 // Refresh lists the tools again now, even if no change was reported; resources and
-// prompts are listed again at their next use. It connects as [Ensemble.Connect] does.
-// If it fails, the old list stays valid.
+// prompts are listed again at their next use. It connects as [Ensemble.Connect] does, but
+// does not revive an ensemble that is [Parked]. If it fails, the old list stays valid.
 func (e *Ensemble) Refresh(ctx context.Context) error {
 	e.mu.Lock()
 	before := e.supervisor.current
+	e.supervisor.failed.until = time.Now() // a failed attempt does not make it wait
 	e.mu.Unlock()
-	s, err := e.ready(ctx, true, forList)
+	s, err := e.ready(ctx, false, forList)
 	if err != nil || s != before {
 		return err // a fresh connection has a fresh list
 	}

@@ -157,7 +157,7 @@ func TestListsOfLibraryGrowOld(t *testing.T) {
 }
 
 // Refresh requests a list immediately, reports failures, and keeps the old list;
-// disconnected servers are tried.
+// disconnected servers are tried, and parked ones stay so.
 func TestRefreshByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := ensembletest.NewSource(ensembletest.Returns("a", "")), ensembletest.NewSource(ensembletest.Returns("b", ""))
@@ -177,7 +177,12 @@ func TestRefreshByHand(t *testing.T) {
 		expect("a", 1)
 		one.SetTools(ensembletest.Returns("c", ""))
 		expect("a", 1) // a parked ensemble stays parked, and a quiet one quiet
-		if err := roster.Refresh(t.Context()); err != nil {
+		if err := roster.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "parked") || strings.Contains(err.Error(), `"one"`) {
+			t.Errorf("with a parked ensemble: %v", err)
+		}
+		expect("c", 1)
+		parked, _ := roster.Ensemble("two")
+		if err := parked.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		expect("c b", 0)

@@ -12,13 +12,13 @@ import (
 //	          next use             opened and listed
 //	Idle ----------------> Connecting ----------------> Ready
 //	 ^                      ^      |                      |
-//	 | Disconnect  next use |      | failed        ended  |
-//	 | (from any); or retry |      v         by itself    |
-//	 | unused (from Ready)  +---- Lost <------------------+
-//	 |                      |      |
-//	 |              Connect |      | too often, see Restart
-//	 |                      |      v
-//	 +----------------------+--- Parked
+//	 | Disconnect; or       |      | failed        ended  |
+//	 | unused (from Ready)  |      v         by itself    |
+//	        next use, retry +---- Lost <------------------+
+//	                        |      |
+//	                Connect |      | too often, see Restart
+//	                        |      v
+//	                        +--- Parked <-- Park (from any)
 //
 // An attempt, or a connection, that ends with [ErrNeedsLogin] leads to NeedsLogin in the
 // place of Lost.
@@ -45,8 +45,7 @@ const (
 	// by itself.
 	Lost State = "lost"
 	// Parked: lost, and given up; Snapshot.LastError includes the number of failures. Or
-	// [Ensemble.Park] was called. No use tries again; [Ensemble.Connect] does, and
-	// [Ensemble.Disconnect] makes the state Idle.
+	// [Ensemble.Park] was called. Nothing tries again but [Ensemble.Connect].
 	Parked State = "parked"
 	// NeedsLogin: lost, because a person must log in first; Snapshot.LastError says what
 	// to do. The next use tries again at once. It is never parked for this reason.

@@ -265,7 +265,7 @@ func (v *supervisor) leave(state State, cause error) []*session {
 	if v.newest != nil {
 		sessions = append(sessions, v.newest) // may be the same
 	}
-	if v.state != Closed {
+	if v.state != Closed && (v.state != Parked || state != Idle) {
 		v.enter(state)
 		v.resetBackoff()
 		v.asleep = false

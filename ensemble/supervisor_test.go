@@ -194,15 +194,22 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestDisconnectRevives, and the count begins anew.
-func TestDisconnectRevives(t *testing.T) {
+// TestParkedStays: neither Disconnect nor Refresh revives. Connect does, and the count begins anew.
+func TestParkedStays(t *testing.T) {
 	inBubble(t, &ensemble.Options{Restart: ensemble.Restart{Tries: 2}}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
 		source.Fail(ensembletest.Open, 3, errDied)
 		e.Connect(t.Context())
 		e.Connect(t.Context())
-		wantState(t, e, ensemble.Parked)
 		if err := e.Disconnect(t.Context()); err != nil {
 			t.Error(err)
+		}
+		wantState(t, e, ensemble.Parked)
+		if err := e.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "parked after 2 failures") {
+			t.Errorf("Refresh: %v", err)
+		}
+		wantState(t, e, ensemble.Parked)
+		if got := source.Count(ensembletest.Open); got != 2 {
+			t.Errorf("%d connections were opened", got)
 		}
 		e.Connect(t.Context())
 		wantState(t, e, ensemble.Lost)

@@ -254,26 +254,32 @@ func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *p
 		c.console.refuse(w, r, http.StatusNotFound, "There is no such server.")
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
-	defer cancel()
-	var err error
-	switch what {
-	case "connect":
-		err = e.Connect(ctx)
-	case "refresh":
-		err = e.Refresh(ctx)
-	case "disconnect":
-		err = e.Disconnect(ctx)
-	case "park":
-		err = e.Park(ctx, "parked by "+cmp.Or(p.Name, "an operator")+" at the console")
-	case "restart":
-		err = errors.Join(e.Disconnect(ctx), e.Connect(ctx))
-	default:
+	if changed[what] == "" {
 		c.console.refuse(w, r, http.StatusNotFound, "There is no such action.")
 		return
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
+	defer cancel()
+	err := change(ctx, e, what, "parked by "+cmp.Or(p.Name, "an operator")+" at the console")
 	c.console.record(r, p, what, "", err, "ensemble", name)
 	c.console.back(w, r, p, "/", changed[what]+" "+name+".", err)
+}
+
+// change does one of the actions to an ensemble. One that is parked is only revived.
+func change(ctx context.Context, e *ensemble.Ensemble, what, reason string) error {
+	switch {
+	case what == "connect":
+		return e.Connect(ctx)
+	case what == "park":
+		return e.Park(ctx, reason)
+	case e.Snapshot().State == ensemble.Parked:
+		return fmt.Errorf("%s is parked: revive it first", e.Name())
+	case what == "disconnect":
+		return e.Disconnect(ctx)
+	case what == "restart":
+		return errors.Join(e.Disconnect(ctx), e.Refresh(ctx)) // connects, unless it is parked meanwhile
+	}
+	return e.Refresh(ctx)
 }
 
 // changed are the actions as a page says that they are done.

@@ -126,7 +126,7 @@ func (p *consoleParts) connectAfterLogin(ctx context.Context, name string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	_ = e.Connect(ctx) // the console shows what happened
+	_ = e.Refresh(ctx) // the console shows what happened
 }
 
 // connectTime bounds how long a page waits for the connection after a login.
