@@ -42,7 +42,12 @@ func Example() {
 	files.Disconnect(ctx)
 	show()
 
-	accepted, err := pinned.Accept("files", "read")
+	pending, err := pinned.Pending() // to show to a person
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accepted, err := pinned.Accept("files", "read", pending[0].Pending.Fingerprint)
 	fmt.Println(accepted[0].Changes()[0].After, err)
 	files.Disconnect(ctx)
 	show()

@@ -64,7 +64,12 @@ func (f *File) Pending() ([]Entry, error) {
 // Accept pins the pending definition of a tool; of all tools of the ensemble if tool is
 // empty, and of all tools if both are empty. It returns the changed entries as they
 // were before; none, and no error, if nothing was pending.
-func (f *File) Accept(ensemble, tool string) ([]Entry, error) {
+//
+// With a fingerprint, it pins only the definition that has it, such as the one that a person
+// has seen ([Pending].Fingerprint). If the tool has no such pending definition, because its
+// server has changed it again or it was accepted already, Accept returns an error and changes
+// nothing.
+func (f *File) Accept(ensemble, tool, fingerprint string) ([]Entry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var accepted []Entry
@@ -72,7 +77,8 @@ func (f *File) Accept(ensemble, tool string) ([]Entry, error) {
 		accepted = nil
 		next := slices.Clone(entries)
 		for i, e := range next {
-			if e.Pending == nil || ensemble != "" && e.Ensemble != ensemble || tool != "" && e.Tool != tool {
+			if e.Pending == nil || ensemble != "" && e.Ensemble != ensemble || tool != "" && e.Tool != tool ||
+				fingerprint != "" && e.Pending.Fingerprint != fingerprint {
 				continue
 			}
 			accepted = append(accepted, e)
@@ -81,6 +87,9 @@ func (f *File) Accept(ensemble, tool string) ([]Entry, error) {
 		}
 		return next, len(accepted) > 0
 	})
+	if err == nil && fingerprint != "" && len(accepted) == 0 {
+		err = fmt.Errorf("the tool %q of %q does not wait to be accepted as it was shown: it was accepted, or has changed again; look at its definition once more", tool, ensemble)
+	}
 	if err != nil {
 		return nil, f.wrap(err)
 	}

@@ -19,13 +19,14 @@ func pinsCommand(p *program) *cobra.Command {
 		RunE:  runE(func(context.Context, []string) error { return runPins(p) }),
 	}, "print one JSON document")
 	cmd.AddCommand(p.withJSON(&cobra.Command{
-		Use:   "accept [ENSEMBLE [TOOL]]",
+		Use:   "accept [ENSEMBLE [TOOL [FINGERPRINT]]]",
 		Short: "Accept changed tools, and show the changes",
 		Long: "Accept pins TOOL as it was last listed; without TOOL, all changed tools of\n" +
 			"ENSEMBLE; without arguments, those of all servers. It shows the accepted\n" +
-			"changes. To see them first: consort pins",
+			"changes. To see them first: consort pins. With a FINGERPRINT that it printed,\n" +
+			"accept fails if TOOL has changed again since.",
 		Example: "  consort pins accept files read_file",
-		Args:    cobra.MaximumNArgs(2),
+		Args:    cobra.MaximumNArgs(3),
 		RunE:    runE(func(_ context.Context, args []string) error { return runAcceptPins(p, args) }),
 	}, "print one JSON document"))
 	return cmd

@@ -78,7 +78,8 @@ func TestPinsOfARealServer(t *testing.T) {
 		t.Errorf("%s", o.stdout)
 	}
 
-	contains(t, "what is accepted", run.consort(t, "pins", "accept", "files", "read").expect(t, exit.Done).stdout,
+	contains(t, "another definition", run.consort(t, "pins", "accept", "files", "read", list.Pins[0].Pending).expect(t, exit.Failed).stderr, "look at its definition once more")
+	contains(t, "what is accepted", run.consort(t, "pins", "accept", "files", "read", list.Pins[1].Pending).expect(t, exit.Done).stdout,
 		"files read accepted", "+ Reads. <IMPORTANT>")
 	contains(t, "the tools", run.consort(t, "tools").expect(t, exit.Done).stdout, "files__read")
 	contains(t, "the second time", run.consort(t, "pins", "accept", "files", "read").expect(t, exit.Done).stdout, "no changes to accept")
@@ -101,7 +102,7 @@ func TestPinsAreAskedForWrongly(t *testing.T) {
 		{[]string{"pins", "acept", "--config", path}, `"acept"`},
 		{[]string{"pins", "accept", "fiels", "--config", path}, "has files"},
 		{[]string{"pins", "accept", "files", "read", "--config", path}, `no tool "read"`},
-		{[]string{"pins", "accept", "a", "b", "c", "--config", path}, "3"},
+		{[]string{"pins", "accept", "a", "b", "c", "d", "--config", path}, "4"},
 	} {
 		o := consort(t, test.args...).expect(t, exit.Usage)
 		contains(t, "standard error", o.stderr, test.says)

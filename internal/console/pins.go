@@ -4,7 +4,9 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/ensemble/pins"
@@ -55,37 +57,36 @@ func (c toolPages) pendingPin(p *person, e *pins.Entry) part {
 			el("button", attr("aria-label", "Accept the change of "+e.Tool), text("Accept the change")))))
 }
 
-// acceptPin accepts a change if it is still the one that the page showed.
+// acceptPin accepts a change if it is still the one that the page showed. It does not start a server
+// that is parked.
 func (c toolPages) acceptPin(w http.ResponseWriter, r *http.Request, p *person) {
 	server, tool, shown := r.PostForm.Get("ensemble"), r.PostForm.Get("tool"), r.PostForm.Get("fingerprint")
-	err := errors.New("the tool has changed again, or was accepted already: look at the change once more")
-	if c.console.Pins != nil && server != "" && tool != "" {
-		for _, file := range c.console.Pins() {
-			if isPending(file, server, tool, shown) {
-				_, err = file.Accept(server, tool)
-				break
-			}
-		}
-	}
+	err := c.accept(server, tool, shown)
 	if err == nil && c.console.Roster != nil {
 		if e, ok := c.console.Roster.Ensemble(server); ok {
 			_ = e.Refresh(r.Context()) // at the next listing otherwise
 		}
 	}
-	c.console.record(r, p, "accept_pin", "", err, "ensemble", server, "tool", tool)
+	c.console.record(r, p, "accept_pin", "", err, "ensemble", server, "tool", tool, "fingerprint", shown)
 	c.console.back(w, r, p, "/pins", tool+" is accepted.", err)
 }
 
-// isPending reports whether a tool waits to be accepted with this definition.
-func isPending(file *pins.File, server, tool, fingerprint string) bool {
-	all, err := file.Entries()
-	if err != nil {
-		return false
+// accept accepts the definition of a tool that has a fingerprint.
+func (c toolPages) accept(server, tool, fingerprint string) error {
+	if server == "" || tool == "" || fingerprint == "" {
+		return errors.New("the form does not say which definition of which tool is accepted: load the page of the pins again")
 	}
-	for i := range all {
-		if e := &all[i]; e.Ensemble == server && e.Tool == tool {
-			return e.Pending != nil && e.Pending.Fingerprint == fingerprint
+	if c.console.Pins != nil {
+		for _, file := range c.console.Pins() {
+			all, err := file.Entries()
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(all, func(e pins.Entry) bool { return e.Ensemble == server && e.Tool == tool }) {
+				_, err = file.Accept(server, tool, fingerprint)
+				return err
+			}
 		}
 	}
-	return false
+	return fmt.Errorf("the tool %q of %q is not pinned", tool, server)
 }

@@ -26,6 +26,7 @@ type Pin struct {
 	Pinned      time.Time    `json:"pinned,omitzero"`       // zero for a new tool
 	Fingerprint string       `json:"fingerprint,omitempty"` // empty for a new tool
 	Seen        time.Time    `json:"seen,omitzero"`         // when the changed definition, or the new tool, was first seen
+	Pending     string       `json:"pending,omitempty"`     // the fingerprint of that definition
 	Changes     []changeJSON `json:"changes"`
 }
 
@@ -44,7 +45,7 @@ func (l *PinList) Add(file string, entries []pins.Entry) {
 			Fingerprint: e.Fingerprint, Changes: []changeJSON{},
 		}
 		if e.Pending != nil {
-			pin.Seen = e.Pending.Seen
+			pin.Seen, pin.Pending = e.Pending.Seen, e.Pending.Fingerprint
 		}
 		for _, c := range e.Changes() {
 			pin.Changes = append(pin.Changes, changeJSON(c))
@@ -68,7 +69,7 @@ func (l *PinList) Text(paint terminal.Palette) string {
 			if pin.Pinned.IsZero() {
 				what, state = "new", "new since "+pin.Seen.Format(time.DateOnly)
 			}
-			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint(what+", first seen on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
+			fmt.Fprintf(&changes, "\n%s %s %s\n  %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint(what+", first seen on "+pin.Seen.Format(time.DateOnly)), paint.Faint(pin.Pending), pin.diff(paint))
 		}
 		rows = append(rows, []string{display.Line(pin.Ensemble), display.Line(pin.Tool), state})
 	}
@@ -84,7 +85,7 @@ func (l *PinList) Text(paint terminal.Palette) string {
 	if changes.Len() == 0 {
 		return list
 	}
-	return list + changes.String() + "\naccept a change or a new tool with: consort pins accept ENSEMBLE TOOL\n"
+	return list + changes.String() + "\naccept a change or a new tool with: consort pins accept ENSEMBLE TOOL FINGERPRINT\n"
 }
 
 // AcceptedText renders the pins that were accepted, for people.

@@ -68,9 +68,9 @@ func (s *Servers) List() (*reports.PinList, error) {
 }
 
 // Accept pins tools as they were last listed, and returns those that had changed. Which is
-// [ENSEMBLE [TOOL]]; without it, all are accepted.
+// [ENSEMBLE [TOOL [FINGERPRINT]]]; without it, all are accepted.
 func (s *Servers) Accept(which []string) (_ *reports.PinList, err error) {
-	servers, tool := s.all, ""
+	servers, tool, fingerprint := s.all, "", ""
 	if len(which) > 0 {
 		if servers, err = s.named(which[0]); err != nil {
 			return nil, err
@@ -81,9 +81,12 @@ func (s *Servers) Accept(which []string) (_ *reports.PinList, err error) {
 			return nil, exit.Usagef("there is no tool %q among the pins of %q; consort pins lists them", tool, which[0])
 		}
 	}
+	if len(which) > 2 {
+		fingerprint = which[2]
+	}
 	list := &reports.PinList{Pins: []reports.Pin{}}
 	for _, one := range servers {
-		accepted, err := one.file.Accept(one.name, tool)
+		accepted, err := one.file.Accept(one.name, tool, fingerprint)
 		if err != nil {
 			return nil, err
 		}
