@@ -236,7 +236,7 @@ func (v *supervisor) retryWait() time.Duration {
 // resetBackoff forgets past failures and cancels the planned retry.
 func (v *supervisor) resetBackoff() {
 	v.stopRetry()
-	v.setbacks, v.parked, v.broken = nil, nil, false
+	v.setbacks, v.parked, v.broken, v.asleep = nil, nil, false, false
 	v.failed = backoff{}
 }
 
@@ -268,7 +268,6 @@ func (v *supervisor) leave(state State, cause error) []*session {
 	if v.state != Closed && (v.state != Parked || state != Idle) {
 		v.enter(state)
 		v.resetBackoff()
-		v.asleep = false
 		if state == Parked {
 			v.parked, v.lastErr = cause, cause
 		}
