@@ -20,7 +20,9 @@ type Store interface {
 	Log
 	// List yields the conversations that match the filter, the most recently changed
 	// first, and by ID if they changed at the same time. A conversation that
-	// cannot be read is skipped; an error about it is yielded last.
+	// cannot be read is skipped; an error about it is yielded last, with its Info, which
+	// has only the ID if nothing else can be read. Any other error is about the whole
+	// list, and comes with a zero Info.
 	List(ctx context.Context, filter Filter) iter.Seq2[Info, error]
 	// Info returns the metadata of a conversation, or ErrNotFound.
 	Info(ctx context.Context, conversation string) (Info, error)

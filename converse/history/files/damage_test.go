@@ -324,6 +324,44 @@ func TestNewer(t *testing.T) {
 	}
 }
 
+// Each error of a list comes with what is known of its conversation. A list of another owner has only
+// errors about conversations whose owner is not known.
+func TestListNextToDamage(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	owner := "ada"
+	for _, id := range []string{"fine", "no-info", "no-lines"} {
+		if err := s.Append(t.Context(), id, 0, says("x", "fine")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Describe(t.Context(), id, history.Change{Owner: &owner}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{infoOf(filepath.Join(dir, "no-info")), linesOf(filepath.Join(dir, "no-lines"))} {
+		if err := os.WriteFile(path, []byte("{]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for owner, want := range map[string][]string{
+		"":    {"fine of ada", "no-info of  damaged", "no-lines of ada damaged"},
+		"ada": {"fine of ada", "no-info of  damaged", "no-lines of ada damaged"},
+		"ben": {"no-info of  damaged"},
+	} {
+		var got []string
+		for info, err := range s.List(t.Context(), history.Filter{Owner: owner}) {
+			what := info.ID + " of " + info.Owner
+			if err != nil {
+				what += " damaged"
+			}
+			got = append(got, what)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("listed for %q are %q, want %q", owner, got, want)
+		}
+	}
+}
+
 // What people do to the files is taken as it stands, or is an error that says
 // what to do.
 func TestEditedByHand(t *testing.T) {

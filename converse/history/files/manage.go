@@ -215,39 +215,51 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 			yield(history.Info{}, err)
 			return
 		}
-		infos, bad := s.all()
+		infos, bad, err := s.all()
+		if err != nil {
+			yield(history.Info{}, err)
+			return
+		}
 		listed := 0
 		for _, info := range infos {
 			if filter.Limit > 0 && listed == filter.Limit {
 				break
 			}
-			info, passes, err := s.passes(ctx, info, filter)
+			full, passes, err := s.passes(ctx, info, filter)
 			if unusable := s.usable(ctx); unusable != nil {
 				yield(history.Info{}, unusable)
 				return
 			}
 			if err != nil && !errors.Is(err, history.ErrNotFound) { // it may have been deleted just now
-				bad = errors.Join(bad, err)
+				bad = append(bad, unread{info, err})
 			}
 			if passes {
 				listed++
-				if !yield(info, nil) {
+				if !yield(full, nil) {
 					return
 				}
 			}
 		}
-		if bad != nil {
-			yield(history.Info{}, bad)
+		for _, one := range bad {
+			if !yield(one.info, one.err) {
+				return
+			}
 		}
 	}
 }
 
+// unread is a conversation that cannot be read. Its info may have the name of the folder only.
+type unread struct {
+	info history.Info
+	err  error
+}
+
 // all returns the conversations in the order of a list, with everything except the
-// facts from their lines, and an error about the unreadable ones.
-func (s *Store) all() (infos []history.Info, bad error) {
+// facts from their lines, and those whose info cannot be read.
+func (s *Store) all() (infos []history.Info, bad []unread, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return nil, fmt.Errorf("files: list: %w", err)
+		return nil, nil, fmt.Errorf("files: list: %w", err)
 	}
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), ".") || !entry.IsDir() {
@@ -260,13 +272,13 @@ func (s *Store) all() (infos []history.Info, bad error) {
 		}
 		info, _, infoErr := s.readInfo(folder)
 		if err = errors.Join(err, infoErr); err != nil {
-			bad = errors.Join(bad, err)
+			bad = append(bad, unread{history.Info{ID: entry.Name()}, err})
 			continue
 		}
 		infos = append(infos, changed(info, lines))
 	}
 	slices.SortFunc(infos, history.Info.Compare)
-	return infos, bad
+	return infos, bad, nil
 }
 
 // passes returns the complete info, and whether the conversation matches a filter.

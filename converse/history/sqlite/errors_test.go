@@ -273,6 +273,44 @@ func TestPagesThatAreNoise(t *testing.T) {
 	}
 }
 
+// A conversation that is damaged does not hide the others from a list, and comes with its owner.
+func TestListNextToDamage(t *testing.T) {
+	for name, statement := range map[string]string{
+		"tags":     "UPDATE conversations SET tags = 'x' WHERE id = 'bad'",
+		"canister": "UPDATE canisters SET line = 'x' WHERE conversation = (SELECT key FROM conversations WHERE id = 'bad')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(filepath.Join(t.TempDir(), "talks.db"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			owner := "ada"
+			for _, id := range []string{"first", "bad", "last"} {
+				storetest.Add(t, s, id, 0, "so it is")
+				if err := s.Describe(t.Context(), id, history.Change{Owner: &owner}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			harm(t, s, statement)
+			var got []string
+			for info, err := range s.List(t.Context(), history.Filter{Text: "so"}) { // short words are not in the index
+				_, damaged := errors.AsType[*history.CorruptError](err)
+				if err != nil && !damaged {
+					t.Fatal(err)
+				}
+				got = append(got, fmt.Sprintf("%s of %s %t", info.ID, info.Owner, damaged))
+			}
+			if want := []string{"last of ada false", "first of ada false", "bad of ada true"}; !slices.Equal(got, want) {
+				t.Errorf("listed are %q, want %q", got, want)
+			}
+			for info, err := range s.List(t.Context(), history.Filter{Text: "so", Owner: "ben"}) {
+				t.Errorf("listed for another owner: %s, %v", info.ID, err)
+			}
+		})
+	}
+}
+
 func listError(ctx context.Context, s *Store, text string) error {
 	for _, err := range s.List(ctx, history.Filter{Text: text}) {
 		if err != nil {

@@ -102,6 +102,9 @@ func (q *lookup) early(ctx context.Context) (found []sqlstore.Match, isDone bool
 	candidates, err := q.list(ctx, maxRead)
 	for read, i := 0, 0; i < len(candidates) && read < maxRead && err == nil; i++ {
 		info := candidates[i].Info
+		if candidates[i].Err != nil {
+			return nil, false, nil // the index tells of it
+		}
 		ok, damaged := q.filter.MatchText(info.Title, q.store.common.Read(ctx, info.ID, 0))
 		switch {
 		case errors.Is(damaged, history.ErrNotFound): // deleted meanwhile
@@ -131,6 +134,10 @@ func (q *lookup) list(ctx context.Context, limit int) (found []sqlstore.Match, e
 		defer rows.Close()
 		for unsure := 0; (limit <= 0 || len(found)-unsure < limit) && rows.Next(); {
 			key, info, err := database{q.store}.ScanInfo(rows)
+			if _, damaged := errors.AsType[*history.CorruptError](err); damaged {
+				found, unsure = append(found, sqlstore.Match{Info: info, Err: err}), unsure+1
+				continue
+			}
 			if err != nil {
 				return err
 			}

@@ -95,6 +95,7 @@ type Match struct {
 	Info history.Info
 	// Left has the words that must still be found, by reading; usually none.
 	Left history.Filter
+	Err  error // why the conversation cannot be read
 }
 
 // ErrGap says that a row is missing.

@@ -229,24 +229,48 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 			return
 		}
 		count := 0
+		var bad []Match
 		for _, match := range matches {
-			says, err := match.Left.MatchText(match.Info.Title, s.Read(ctx, match.Info.ID, 0))
-			if errors.Is(err, history.ErrNotFound) {
-				continue // deleted meanwhile
-			}
-			if unusable := s.Usable(ctx); unusable != nil {
-				err = unusable
-			}
-			if err != nil {
+			says, err := s.says(ctx, &match)
+			switch {
+			case errors.Is(err, history.ErrNotFound): // deleted meanwhile
+			case isDamage(err):
+				match.Err = err
+				bad = append(bad, match)
+			case err != nil:
 				yield(history.Info{}, err)
 				return
+			case says:
+				if count++; !yield(match.Info, nil) {
+					return
+				}
 			}
-			if !says {
-				continue
+			if count > 0 && count == filter.Limit {
+				break
 			}
-			if count++; !yield(match.Info, nil) || count == filter.Limit {
+		}
+		for _, match := range bad {
+			if !yield(match.Info, match.Err) {
 				return
 			}
 		}
 	}
+}
+
+// says reports whether a conversation has the words that must still be found.
+func (s *Store) says(ctx context.Context, match *Match) (bool, error) {
+	if match.Err != nil {
+		return false, match.Err
+	}
+	says, err := match.Left.MatchText(match.Info.Title, s.Read(ctx, match.Info.ID, 0))
+	if unusable := s.Usable(ctx); unusable != nil {
+		return false, unusable
+	}
+	return says, err
+}
+
+// isDamage reports whether an error is about what one conversation has.
+func isDamage(err error) bool {
+	_, corrupt := errors.AsType[*history.CorruptError](err)
+	return corrupt || errors.Is(err, canister.ErrNewer)
 }
