@@ -150,9 +150,10 @@ const maxRecent = 10
 // listRecent lists the latest conversations of the user.
 func (c *Chat) listRecent(ctx context.Context, store history.Store) error {
 	rows := [][]string{}
+	var unread error // does not hide the others
 	for info, err := range store.List(ctx, history.Filter{}) {
-		if err != nil {
-			return err
+		if unread = errors.Join(unread, err); err != nil {
+			continue
 		}
 		if info.Owner != "" || info.ID == c.Session.Conversation().ID() {
 			continue
@@ -164,12 +165,14 @@ func (c *Chat) listRecent(ctx context.Context, store history.Store) error {
 		}
 	}
 	if len(rows) == 0 {
-		c.faint("There is no other conversation.")
-		return nil
+		if unread == nil {
+			c.faint("There is no other conversation.")
+		}
+		return unread
 	}
 	c.Screen.Print(terminal.Table(rows, nil))
 	c.faint("/resume ID continues one of them.")
-	return nil
+	return unread
 }
 
 func (c *Chat) tools(ctx context.Context, _ string) error {

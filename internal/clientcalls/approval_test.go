@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -269,6 +271,24 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 		wants(101, invoker.Conflict)
 		_ = w.ensemble.Close(context.Background())
 	})
+}
+
+// A conversation whose owner is not known, because it is damaged, does not stop the calls of clients.
+func TestDamageOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	store, err := files.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Append(t.Context(), "other", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Hello.")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "other", "info.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = newWorld(t).call(t.Context(), clientcalls.NewGate(), store, "ada", toAda, nil)
+	fails(t, err, invoker.Conflict) // it waits
 }
 
 // After a death between the intent and the outcome, the next call says that the outcome is

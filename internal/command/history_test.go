@@ -384,6 +384,9 @@ func TestADamagedConversationHidesNoOther(t *testing.T) {
 		contains(t, "standard output", o.stdout, "good")
 		contains(t, "standard error", o.stderr, "bad", "info.json")
 	}
+	o := consort(t, "approve", "--json", "--config", path).expect(t, exit.Failed)
+	contains(t, "the list of waits", o.stdout, `"conversations": []`)
+	contains(t, "standard error", o.stderr, "bad", "info.json")
 }
 
 // One that is damaged in the middle is left out of an export as a whole, which is

@@ -37,7 +37,8 @@ func (s ClientsOnly) List(ctx context.Context, filter history.Filter) iter.Seq2[
 }
 
 // ListOnly lists the conversations of a store that match a filter and that keep accepts. It
-// does not load all of them if the filter has a limit.
+// does not load all of them if the filter has a limit. An error about a conversation that keep
+// does not accept is left out, unless only its ID is known.
 func ListOnly(ctx context.Context, store history.Store, filter history.Filter, keep func(history.Info) bool) iter.Seq2[history.Info, error] {
 	return func(yield func(history.Info, error) bool) {
 		type one struct {
@@ -49,10 +50,13 @@ func ListOnly(ctx context.Context, store history.Store, filter history.Filter, k
 			var list []one
 			all, n := 0, 0
 			for info, err := range store.List(ctx, filter) {
-				if all++; err != nil || keep(info) {
+				if keep(info) || err != nil && info.Changed.IsZero() {
 					list = append(list, one{info, err})
 				}
-				if err == nil && keep(info) {
+				if err != nil {
+					continue
+				}
+				if all++; keep(info) {
 					n++
 				}
 				if limit > 0 && n == limit {

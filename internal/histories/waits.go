@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,18 +68,22 @@ func WaitsOf(waits []canister.Wait, canisters []canister.Canister) []WaitJSON {
 	return forms
 }
 
-// ListWaits prints the open waits of all conversations and of the calls of clients.
+// ListWaits prints the open waits of all conversations and of the calls of clients. The error is
+// about conversations that cannot be read, which do not hide the others.
 func (m *Manager) ListWaits(ctx context.Context) error {
 	all := AllWaits{Conversations: []WaitList{}}
+	var unread error
 	for info, err := range m.store.List(ctx, history.Filter{Open: true}) {
 		if err != nil {
-			return err
+			unread = errors.Join(unread, err)
+			continue
 		}
 		_, canisters, err := history.Tail(ctx, m.store, info.ID, func(_ int, end []canister.Canister) bool {
 			return slices.ContainsFunc(end, func(c canister.Canister) bool { return c.Kind() == canister.KindAssistant })
 		})
 		if err != nil {
-			return err
+			unread = errors.Join(unread, err)
+			continue
 		}
 		open := waits.Open(info.ID, canisters, time.Now())
 		if len(open) == 0 {
@@ -96,13 +101,13 @@ func (m *Manager) ListWaits(ctx context.Context) error {
 	}
 	switch {
 	case m.to.JSON:
-		return m.to.Screen.PrintDocument(all)
+		return errors.Join(m.to.Screen.PrintDocument(all), unread)
 	case len(all.Conversations) == 0:
 		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Nothing waits for an answer."))
 	default:
 		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answer with: "+m.at.CommandLine("approve ID WAIT")+", or with --deny REASON"))
 	}
-	return m.to.Screen.Err()
+	return errors.Join(m.to.Screen.Err(), unread)
 }
 
 // showWaits prints the waits of a conversation.

@@ -30,19 +30,21 @@ func (at Place) precedes(info history.Info) bool {
 }
 
 // Read returns at most n conversations after a place, if shows is true for them; nil means all.
-// isLast is true if there are no others. The error is about conversations that cannot be read,
-// or about the whole list. Limit and Until of the filter are ignored.
+// isLast is true if there are no others. The error is about conversations that cannot be read and
+// that shows is true for, as far as they are known, or about the whole list. Limit and Until of the filter are ignored.
 func Read(ctx context.Context, store history.Store, filter history.Filter, at Place, n int, shows func(history.Info) bool) (list []history.Info, isLast bool, err error) {
 	filter.Until = until(at)
 	for filter.Limit = n + 2; ; filter.Limit *= 4 {
 		all, end := 0, at
 		list, err = nil, nil
 		for info, failed := range store.List(ctx, filter) {
-			if all++; failed != nil {
-				err = errors.Join(err, failed)
+			if failed != nil {
+				if shows == nil || info.ID == "" || shows(info) {
+					err = errors.Join(err, failed)
+				}
 				continue
 			}
-			if !at.precedes(info) {
+			if all++; !at.precedes(info) {
 				continue
 			}
 			if end = After(info); shows == nil || shows(info) {

@@ -97,6 +97,20 @@ func TestShows(t *testing.T) {
 	}
 }
 
+// Damage of a conversation that is not shown is not reported.
+func TestDamageIsHidden(t *testing.T) {
+	s := &listed{all: []history.Info{{ID: "a", Owner: "ada"}, {ID: "b", Title: "damaged"}, {ID: "c", Title: "damaged", Owner: "ben"}}}
+	for i := range s.all {
+		s.all[i].Changed = time.Date(2026, 3, 1, 12-i, 0, 0, 0, time.UTC)
+	}
+	for owner, isReported := range map[string]bool{"ada": false, "ben": true} {
+		_, isLast, err := listpage.Read(t.Context(), s, history.Filter{}, listpage.Place{}, 2, func(info history.Info) bool { return info.Owner == owner })
+		if !isLast || errors.Is(err, errDamaged) != isReported {
+			t.Errorf("%s: %v, %v", owner, isLast, err)
+		}
+	}
+}
+
 // deleting is a store that loses two conversations while the first list is read.
 type deleting struct {
 	*listed
