@@ -137,6 +137,7 @@ type Console struct {
 	exports    openstreams.PerOwner // that are under way
 
 	latencies latencies
+	unread    *unreadLog
 	done      chan struct{} // closed by Close
 	watching  sync.WaitGroup
 }
@@ -165,7 +166,7 @@ func New(options Options) *Console {
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}
-	c.sessions = newSessions(c.Now)
+	c.sessions, c.unread = newSessions(c.Now), &unreadLog{console: c, logged: map[string]time.Time{}}
 	c.others = httpapi.NewFeed(onlyLog{c.Store}, c.Store)
 	c.routes()
 	if c.done = make(chan struct{}); c.Roster != nil {

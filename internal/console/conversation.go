@@ -66,7 +66,7 @@ func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Reque
 	to, _ := strconv.Atoi(r.URL.Query().Get("to")) // an invalid number is like none
 	shown, err := c.windowOf(r.Context(), info, to)
 	if err != nil {
-		c.console.fail(w, r, err)
+		c.console.fail(w, r, c.console.unread.hide(r.Context(), p, err))
 		return
 	}
 	ended := shown.to == info.Length

@@ -27,7 +27,7 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 		c.searchForm(p, q),
 		when(c.console.Store == nil, el("p", text("This server stores no conversations. Add the table [history] to its configuration."))),
 		when(q.wrong != "", el("p", class("notice failed"), attr("role", "alert"), text(q.wrong))),
-		when(f.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(f.err)))),
+		c.console.unread.notice(f.err),
 		when(len(items) == 0 && c.console.Store != nil, el("p", text("No conversation matches."))),
 		el("ol", group(class("list"), group(items...))),
 		when(f.cut, el("p", class("faint"), text("The search stopped to keep the page quick. It went back to "), moment(f.next.Changed), text("."))),

@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/converse/history"
 	"golang.org/x/net/html"
 )
 
@@ -173,6 +175,9 @@ func (c *Console) form(p *person, to string, parts ...part) part {
 
 // back ends an action: it stores what happened for the next page, and goes there.
 func (c *Console) back(w http.ResponseWriter, r *http.Request, p *person, to, done string, err error) {
+	if _, damaged := errors.AsType[*history.CorruptError](err); damaged {
+		err = c.unread.hide(r.Context(), p, err)
+	}
 	if err != nil {
 		c.sessions.say(p.session, c.Redact(err.Error()), true)
 	} else if done != "" {

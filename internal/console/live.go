@@ -47,7 +47,7 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 	defer end()
 	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after.Position, sent: map[string][]byte{}}
 	if err := s.preload(r.Context()); err != nil {
-		c.console.fail(w, r, err)
+		c.console.fail(w, r, c.console.unread.hide(r.Context(), p, err))
 		return
 	}
 	openstreams.Require(r.Context(), func() error { return s.maySee(r.Context()) })

@@ -140,7 +140,7 @@ func (c conversationPages) find(ctx context.Context, p *person, q query) (f foun
 			break
 		}
 	}
-	if f.err = s.err; s.isDone && !f.cut {
+	if f.err = c.console.unread.hide(ctx, p, s.err); s.isDone && !f.cut {
 		f.next = listpage.Place{}
 	}
 	c.addPassages(ctx, f.list, (history.Filter{Text: q.text}).Words())

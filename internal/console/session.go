@@ -73,7 +73,7 @@ func newSessions(now func() time.Time) *sessions {
 
 // begin begins a session of a person for a request and returns its ID, which is always a new one.
 // If there are too many sessions, the one that was used least recently ends: first of the same
-// person, so that nobody ends the sessions of others.
+// person, who does not end the sessions of others.
 func (s *sessions) begin(r *http.Request, who *Caller, token string, operates bool) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -114,7 +114,8 @@ type spending struct {
 	sums          map[account]*amount
 	conversations int
 	cut           time.Time // how far back the sums go, if the time was up
-	err           error
+	err           error     // about conversations that the person sees, or all
+	others        error     // about conversations that are not known to be the person's
 }
 
 func (s *spending) add(to account, sum amount) {
@@ -140,7 +141,11 @@ func (c recordPages) spent(ctx context.Context, p *person, q spendQuery, atMost 
 	ends, read := c.console.Now().Add(c.console.within(atMost)), 0
 	for info, err := range c.console.Store.List(ctx, filter) {
 		if err != nil {
-			s.err = cmp.Or(s.err, err)
+			to := &s.err
+			if info.ID != "" && !p.sees(info) {
+				to = &s.others
+			}
+			*to = cmp.Or(*to, c.console.unread.hide(ctx, p, err))
 			continue
 		}
 		if most > 0 && read == most || c.console.Now().After(ends) {
@@ -151,7 +156,7 @@ func (c recordPages) spent(ctx context.Context, p *person, q spendQuery, atMost 
 			continue
 		}
 		isIn, err := c.add(ctx, s, info)
-		s.err = cmp.Or(s.err, err)
+		s.err = cmp.Or(s.err, c.console.unread.hide(ctx, p, err))
 		if isIn {
 			s.conversations++
 		}
@@ -290,7 +295,7 @@ func (c recordPages) spendTables(p *person, s *spending) part {
 			el("a", href(q.address("/spend.csv")), text("Export as CSV")), text(" · "), el("a", href(q.address("/spend.json")), text("Export as JSON"))),
 		when(q.tool != "", el("p", class("faint"), text("Only exchanges that called the tool count."))),
 		when(!s.cut.IsZero(), el("p", class("notice"), text("There are too many conversations to read at once. The sums have those that changed after "), moment(s.cut), text("."))),
-		when(s.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+c.console.redacted(s.err)))),
+		c.console.unread.notice(cmp.Or(s.err, s.others)),
 		el("section", el("h2", text("By day")), chart(days), details(false, text("As a table"), c.sums("Day", days, plain))),
 		when(p.Role.May(Audit), el("section", el("h2", text("By identity")),
 			c.sums("Owner", s.by(func(of account) string { return cmp.Or(of.owner, unowned) }), narrowed(func(q *spendQuery, name string) { q.who = whole(name) })))),

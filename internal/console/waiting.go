@@ -84,7 +84,7 @@ func (l *unfinishedList) scan(ctx context.Context, owner string, keep func(histo
 		var batch []history.Info
 		var err error
 		batch, isLast, err = listpage.Read(ctx, l.console.Store, history.Filter{Open: true, Owner: owner}, at, batchSize, nil)
-		l.err = cmp.Or(l.err, err)
+		l.err = cmp.Or(l.err, l.console.unread.hide(ctx, l.person, err))
 		for _, info := range batch {
 			at = listpage.After(info)
 			if l.read[info.ID] || !keep(info) {
@@ -109,7 +109,7 @@ func (l *unfinishedList) add(ctx context.Context, info history.Info) {
 	l.read[info.ID] = true
 	one := unfinished{Info: info}
 	if err := l.console.readEnd(ctx, &one); err != nil {
-		l.err = cmp.Or(l.err, err)
+		l.err = cmp.Or(l.err, l.console.unread.hide(ctx, l.person, err))
 	} else if l.person.sees(info) || l.person.isNamed(&one) {
 		l.all = append(l.all, one)
 	}
@@ -118,7 +118,7 @@ func (l *unfinishedList) add(ctx context.Context, info history.Info) {
 // notices says what is missing in the list.
 func (l *unfinishedList) notices() part {
 	return group(
-		when(l.err != nil, el("p", class("notice failed"), text("Some conversations cannot be read. "+l.console.redacted(l.err)))),
+		l.console.unread.notice(l.err),
 		when(l.cut, el("p", class("notice"), text("This list is not complete: there are more unfinished conversations than this page can read."))))
 }
 

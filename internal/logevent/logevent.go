@@ -138,6 +138,7 @@ var (
 	ServeStreamFailed      = named("serve.stream.failed")
 	ServeStreamStalled     = named("serve.stream.stalled")
 	ConsoleAction          = named("console.action")
+	ConsoleUnread          = named("console.unread")
 )
 
 // RequestEndedMessage is the message of [ServeRequestEnded]. The log of the command does

@@ -36,6 +36,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter/server"
+	"go.uber.org/zap"
 )
 
 // The tokens of the people: Ada answers, Ben reads, Aud audits, Ops operates, and Off has no access.
@@ -61,6 +62,7 @@ type Options struct {
 	Now     func() time.Time
 	Budget  *budget.Policy
 	Trace   string // the address of the page of a trace
+	Logger  *zap.Logger
 	// Patience bounds the parts of pages; default a minute, so that no page depends on the load of
 	// the machine, and negative means the default of the console.
 	Patience time.Duration
@@ -131,6 +133,7 @@ func Start(t testing.TB, o Options) *Stage {
 		TraceURL: func() string { return o.Trace },
 		Patience: max(0, cmp.Or(o.Patience, time.Minute)),
 		Budget:   func() *budget.Policy { return o.Budget },
+		Logger:   o.Logger,
 		Pins:     func() []*pins.File { return []*pins.File{s.Pins} },
 		Reload:   func(context.Context) (string, error) { return "The configuration was read.", nil },
 		Redact:   func(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret]") },

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/testing/consolestage"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// damage makes a file of a conversation of a store unreadable.
+func damage(t *testing.T, parts ...string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(parts...), []byte("{]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const neutral = "The log of the server says which"
+
+// A damaged conversation is named to auditors and operators only. Others read that there is one, and
+// their exports go on without it unless it is theirs; the log names it.
+func TestDamagedConversations(t *testing.T) {
+	dir := t.TempDir()
+	store, err := files.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	core, logged := observer.New(zap.WarnLevel)
+	s := consolestage.Start(t, consolestage.Options{Store: store, Logger: zap.New(core)})
+	for id, owner := range map[string]string{"own": "owner-ada", "own-too": "owner-ada", "foreign": "owner-ben", "private": "owner-ben"} {
+		stored(t, store, id, owner)
+	}
+	damage(t, dir, "foreign", "info.json")
+	damage(t, dir, "private", "history.jsonl")
+	ada, ops := s.Login(t, consolestage.Ada), s.Login(t, consolestage.Ops)
+	hidden := func(where, text string) {
+		t.Helper()
+		for _, secret := range []string{dir, "foreign", "private"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s names %s:\n%s", where, secret, text)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/waiting", "/conversations", "/conversations?q=plan", "/spend"} {
+		page := ada.Get(path).Text
+		if hidden(path, page); !strings.Contains(page, neutral) {
+			t.Errorf("%s does not say that conversations are missing:\n%s", path, page)
+		}
+		if page := ops.Get(path).Text; !strings.Contains(page, filepath.Join(dir, "foreign")) {
+			t.Errorf("%s does not name the conversation to an operator:\n%s", path, page)
+		}
+	}
+	if n := logged.FilterField(logevent.ConsoleUnread).FilterMessage("conversations cannot be read").Len(); n == 0 || n > 4 {
+		t.Errorf("the log has %d lines, want one for each reason", n)
+	}
+	if reply := ops.Get("/spend.json"); reply.StatusCode != http.StatusInternalServerError || !strings.Contains(reply.Text, dir) {
+		t.Errorf("the export of an operator: %s\n%s", reply.Status, reply.Text)
+	}
+	if reply := ada.Get("/spend.json"); reply.StatusCode != http.StatusOK {
+		t.Errorf("the export of a person: %s\n%s", reply.Status, reply.Text)
+	}
+	damage(t, dir, "own-too", "history.jsonl")
+	if reply := ada.Get("/spend.json"); reply.StatusCode != http.StatusInternalServerError || !strings.Contains(reply.Text, "the log of the server says which") {
+		t.Errorf("an export without a conversation of the person: %s\n%s", reply.Status, reply.Text)
+	} else {
+		hidden("the export", reply.Text)
+	}
+}
