@@ -148,7 +148,7 @@ func (a *approval) mayWait(ctx context.Context) error {
 	open := 0
 	for info, err := range a.store.List(ctx, history.Filter{Owner: a.owner, Open: true}) {
 		if err != nil && info.ID != "" && info.Owner != a.owner {
-			continue // it is not known to be a call of the client, whom the damage of others does not stop
+			continue // not known to be a call of the client
 		}
 		if err != nil {
 			return unreadable(err)

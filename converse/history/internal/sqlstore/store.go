@@ -3,6 +3,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,13 +231,13 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 		}
 		count := 0
 		var bad []Match
-		for _, match := range matches {
-			says, err := s.says(ctx, &match)
+		for i := 0; i < len(matches) && (count == 0 || count != filter.Limit); i++ {
+			match := &matches[i]
+			says, err := s.says(ctx, match)
 			switch {
 			case errors.Is(err, history.ErrNotFound): // deleted meanwhile
 			case isDamage(err):
-				match.Err = err
-				bad = append(bad, match)
+				bad = append(bad, Match{Info: match.Info, Err: err})
 			case err != nil:
 				yield(history.Info{}, err)
 				return
@@ -244,9 +245,6 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 				if count++; !yield(match.Info, nil) {
 					return
 				}
-			}
-			if count > 0 && count == filter.Limit {
-				break
 			}
 		}
 		for _, match := range bad {
@@ -263,10 +261,7 @@ func (s *Store) says(ctx context.Context, match *Match) (bool, error) {
 		return false, match.Err
 	}
 	says, err := match.Left.MatchText(match.Info.Title, s.Read(ctx, match.Info.ID, 0))
-	if unusable := s.Usable(ctx); unusable != nil {
-		return false, unusable
-	}
-	return says, err
+	return says, cmp.Or(s.Usable(ctx), err)
 }
 
 // isDamage reports whether an error is about what one conversation has.
