@@ -39,7 +39,7 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 		c.console.refuse(w, r, http.StatusBadRequest, "The conversation has no such position.")
 		return
 	}
-	end, ok := c.console.streams.Open(cmp.Or(p.Identity, p.Name))
+	end, ok := c.console.streams.Open(p.session.owner)
 	if !ok {
 		c.console.refuse(w, r, http.StatusTooManyRequests, fmt.Sprintf("You have %d pages of conversations open, which is the limit. Close some of them.", openstreams.DefaultPerOwner))
 		return

@@ -473,6 +473,28 @@ func TestManyStreams(t *testing.T) {
 	t.Error("closed streams count")
 }
 
+// People whose tokens have no names do not share the bounds of one person.
+func TestPeopleWithoutNames(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "plan", "owner-")
+	s.SetRole("", console.Read)
+	s.MCP.SetAccess(&server.Options{Tokens: []server.BearerToken{{Token: consolestage.Ada}, {Token: consolestage.Ben}}})
+	ada, ben := s.Login(t, consolestage.Ada), s.Login(t, consolestage.Ben)
+	live := func(p *consolestage.Person) *http.Response {
+		response := p.Open(http.MethodGet, "/conversations/plan/live?after=1", nil, "Accept", "text/event-stream")
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response
+	}
+	for range openstreams.DefaultPerOwner {
+		live(ada)
+	}
+	for p, want := range map[*consolestage.Person]int{ada: http.StatusTooManyRequests, ben: http.StatusOK} {
+		if reply := live(p); reply.StatusCode != want {
+			t.Errorf("one more: %s, want %d", reply.Status, want)
+		}
+	}
+}
+
 // The stream of an approval ends with the right to see it: with an answer, before what comes after
 // it, and with the time to answer.
 func TestStreamOfApproval(t *testing.T) {

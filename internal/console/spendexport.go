@@ -64,7 +64,7 @@ const maxExports = 2
 // openExport counts an export of a person until the caller calls end, or writes why there are too
 // many.
 func (c recordPages) openExport(w http.ResponseWriter, r *http.Request, p *person) (end func(), ok bool) {
-	end, ok = c.console.exports.Open(cmp.Or(p.Identity, p.Name))
+	end, ok = c.console.exports.Open(p.session.owner)
 	if !ok {
 		w.Header().Set("Retry-After", "1")
 		c.console.refuse(w, r, http.StatusTooManyRequests, fmt.Sprintf("%d exports of yours are under way, which is the limit. Wait for one of them.", maxExports))
