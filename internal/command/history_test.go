@@ -364,7 +364,7 @@ func TestCheckOpensTheStore(t *testing.T) {
 // One conversation that cannot be read hides no other.
 func TestADamagedConversationHidesNoOther(t *testing.T) {
 	t.Parallel()
-	path := file(t, "[history]\nstore = \"files\"\npath = \"talks\"\n")
+	path := file(t, echo(t), "[history]\nstore = \"files\"\npath = \"talks\"\n")
 	folder := filepath.Join(filepath.Dir(path), "talks")
 	store, err := files.Open(folder, nil)
 	if err != nil {
@@ -384,7 +384,10 @@ func TestADamagedConversationHidesNoOther(t *testing.T) {
 		contains(t, "standard output", o.stdout, "good")
 		contains(t, "standard error", o.stderr, "bad", "info.json")
 	}
-	o := consort(t, "approve", "--json", "--config", path).expect(t, exit.Failed)
+	chat := run{stdin: "one\n/resume"}
+	o := chat.consort(t, "chat", "--config", path)
+	contains(t, "the conversations of the chat", o.stdout+o.stderr, "good", "/resume ID continues one of them", "info.json")
+	o = consort(t, "approve", "--json", "--config", path).expect(t, exit.Failed)
 	contains(t, "the list of waits", o.stdout, `"conversations": []`)
 	contains(t, "standard error", o.stderr, "bad", "info.json")
 }
