@@ -99,9 +99,9 @@ func (e *Ensemble) Tools(ctx context.Context) ([]*Tool, error) {
 
 // Disconnect ends the connection and any attempt to connect: calls in flight fail, and
 // everything that was started for the connection is gone when Disconnect returns nil.
-// The next use connects again, unless the ensemble is [Parked], which it stays. When ctx ends, or Options.CloseTimeout has passed, the
-// end is forced; the error names anything that still does not go away, such as a
-// function that ignores its context.
+// The next use connects again, unless the ensemble is [Parked], which it stays. When ctx
+// ends, or Options.CloseTimeout has passed, the end is forced; the error names anything that
+// still does not go away, such as a function that ignores its context.
 func (e *Ensemble) Disconnect(ctx context.Context) error {
 	return e.leave(ctx, Idle, errDisconnected)
 }
