@@ -164,7 +164,7 @@ func (c recordPages) spent(ctx context.Context, p *person, q spendQuery, atMost 
 	return s
 }
 
-// exchange is a message of a model with the calls that it asked for.
+// exchange is a message of a model with the calls that the model itself asked for.
 type exchange struct {
 	message canister.Assistant
 	at      time.Time
@@ -185,7 +185,9 @@ func (c recordPages) add(ctx context.Context, s *spending, info history.Info) (i
 			one = exchange{message: e, at: e.Time}
 		case canister.Invocation:
 			one.at = cmp.Or(one.at, e.Time)
-			one.tools = append(one.tools, e.Name)
+			if e.Parent == "" { // otherwise a program has made the call
+				one.tools = append(one.tools, e.Name)
+			}
 		}
 	}
 	return c.book(s, info.Owner, &one) || isIn, nil

@@ -101,6 +101,24 @@ func TestSpend(t *testing.T) {
 	}
 }
 
+// Only the calls that the model asked for count, and not the calls that a program made.
+func TestSpendOfPrograms(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Now: func() time.Time { return march }})
+	head := func(id string) canister.Head { return canister.Head{ID: id, Time: march} }
+	stored(t, s.Store, "program", "owner-ada", canister.User{Head: head("u"), Content: canister.Texts("x")},
+		canister.Assistant{Head: head("a"), Model: "small", Usage: &canister.Usage{Input: 1000, Output: 10}, Finish: canister.FinishInvocations},
+		canister.Invocation{Head: head("p"), Message: "a", CallID: "1", Name: "code__run_code", Arguments: "{}"},
+		canister.Invocation{Head: head("q"), Message: "a", CallID: "2", Name: "local__weather", Arguments: "{}", Parent: "p"},
+		canister.Invocation{Head: head("r"), Message: "a", CallID: "3", Name: "local__weather", Arguments: "{}", Parent: "p"})
+	ada := s.Login(t, consolestage.Ada)
+	for query, want := range map[string]string{"": "1010 1", "?tool=run_code": "1010 1", "?tool=weather": "0 0"} {
+		tokens, _, calls := exported(t, ada, query)
+		if got := fmt.Sprint(tokens, calls); got != want {
+			t.Errorf("%q: %s tokens and calls, want %s", query, got, want)
+		}
+	}
+}
+
 // listing is a store whose lists wait.
 type listing struct {
 	history.Store
