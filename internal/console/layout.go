@@ -162,9 +162,9 @@ func (c *Console) flash(p *person) part {
 		return nil
 	}
 	if failed {
-		return el("p", class("notice failed"), attr("role", "alert"), text(said))
+		return el("p", id("flash"), class("notice failed"), attr("role", "alert"), text(said))
 	}
-	return el("p", class("notice"), attr("role", "status"), text(said))
+	return el("p", id("flash"), class("notice"), attr("role", "status"), text(said))
 }
 
 // form returns a form that posts to a path below [Prefix].

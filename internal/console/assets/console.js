@@ -15,10 +15,19 @@ function localize(within) {
   }
 }
 
-// refresh fetches the page again and replaces its content, unless the reader is using it.
+// contentOf returns the content of a page as it was sent, without the notice of an action: it is sent
+// only once.
+function contentOf(main) {
+  const copy = main.cloneNode(true);
+  copy.querySelector("#flash")?.remove();
+  return copy.innerHTML;
+}
+
+// keepFresh fetches the page again and again, and replaces its content if it has changed, unless the
+// reader is using it. It must be called before anything else changes the page.
 function keepFresh(main) {
   const every = 3000;
-  let before = null;
+  let before = contentOf(main);
   main.addEventListener("click", (event) => { // what the page opened by itself is not being read
     event.target.closest("summary")?.parentElement.setAttribute("data-used", "");
   });
@@ -35,14 +44,14 @@ function keepFresh(main) {
           location.assign(response.url);
           return;
         }
-        const text = await response.text();
-        if (response.ok && text !== before && !busy()) {
-          const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("main");
-          if (fresh && before !== null) {
-            main.replaceChildren(...fresh.childNodes);
-            localize(main);
-          }
-          before = text;
+        const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("main");
+        const content = fresh && contentOf(fresh);
+        if (response.ok && fresh && content !== before && !busy()) {
+          const notice = fresh.querySelector("#flash") ?? main.querySelector("#flash");
+          fresh.querySelector("#flash")?.remove();
+          main.replaceChildren(...(notice ? [notice] : []), ...fresh.childNodes);
+          localize(main);
+          before = content;
         }
       }
     } catch {
@@ -191,10 +200,10 @@ function extend(link) {
 }
 
 const main = document.getElementById("main");
-localize(document);
 if (main?.hasAttribute("data-refresh")) {
   keepFresh(main);
 }
+localize(document);
 const timeline = document.querySelector("[data-live]");
 if (timeline) {
   new Stream(timeline);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/consort-go/consort/canister"
+)
+
+// poll waits until an expression of the page is true.
+func poll(expression string) step {
+	return func(ctx context.Context, target *chromedp.Target) (done chromedp.Void, err error) {
+		_, err = chromedp.Poll[bool](expression)(ctx, target)
+		return done, err
+	}
+}
+
+// countFetches makes the page count its requests. It makes one after the other.
+const countFetches = `window.fetched = 0; { const fetch = window.fetch; window.fetch = (...of) => { fetched++; return fetch(...of); }}`
+
+// What happens right after a page was loaded is on the page, and the notice of an action stays until
+// the reader leaves the page.
+func TestPageStaysCurrent(t *testing.T) {
+	s, ctx := furnished(t), open(t)
+	entered(t, ctx, s)
+	visit(t, ctx, s.URL+"/waiting")
+	waits := func(id, title string) {
+		head := func(id string) canister.Head { return canister.Head{ID: id, Time: at} }
+		put(t, s.Store, id, title, canister.User{Head: head("u"), Content: canister.Texts("Change it.")},
+			canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations},
+			canister.Invocation{Head: head("i"), Message: "a", CallID: "i", Name: "local__edit_file", Arguments: `{"path":"b.txt"}`},
+			canister.Wait{Head: head("w"), For: canister.WaitApproval, Invocation: "i", Deadline: at.AddDate(50, 0, 0), Conversation: id,
+				Arguments: `{"path":"b.txt"}`})
+	}
+	shows := func(title string) step {
+		return poll(`document.getElementById("main").textContent.includes("` + title + `")`)
+	}
+	waits("late", "Edit another file")
+	run(t, ctx, shows("Edit another file"))
+
+	run(t, ctx, chromedp.Submit(chromedp.CSS(`input[name=verdict][value=deny]`)), chromedp.WaitVisible(chromedp.CSS("#flash")),
+		chromedp.Evaluate[chromedp.Void](countFetches+`window.same = document.querySelector("h1"); undefined`), poll("fetched >= 3"))
+	if !value(t, ctx, chromedp.Evaluate[bool](`same.isConnected`)) {
+		t.Error("a refresh without a change has replaced the content")
+	}
+	waits("later", "Edit a third file")
+	run(t, ctx, shows("Edit a third file"))
+	if got := value(t, ctx, chromedp.Evaluate[string](`document.getElementById("flash")?.textContent ?? ""`)); got != "Answered." {
+		t.Errorf("after a change the notice is %q", got)
+	}
+	visit(t, ctx, s.URL+"/waiting")
+	if page := value(t, ctx, chromedp.Text(chromedp.CSS("main"))); strings.Contains(page, "Answered.") {
+		t.Errorf("the notice is shown again:\n%s", page)
+	}
+}
