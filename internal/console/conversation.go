@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,15 +32,22 @@ func (c conversationPages) windowOf(ctx context.Context, info history.Info, to i
 		to = info.Length
 	}
 	shown := window{from: max(0, to-windowSize), to: to}
-	for one, err := range c.console.Store.Read(ctx, info.ID, shown.from) {
+	var err error
+	shown.canisters, err = c.read(ctx, info, shown.from, to)
+	return shown, err
+}
+
+// read returns the canisters of a conversation that follow the first from ones, up to a number.
+func (c conversationPages) read(ctx context.Context, info history.Info, from, to int) (all []canister.Canister, err error) {
+	for one, err := range c.console.Store.Read(ctx, info.ID, from) {
 		if err != nil {
-			return shown, err
+			return nil, err
 		}
-		if shown.canisters = append(shown.canisters, one); shown.from+len(shown.canisters) == to {
+		if all = append(all, one); from+len(all) == to {
 			break
 		}
 	}
-	return shown, nil
+	return all, nil
 }
 
 // entries groups canisters that follow the first from ones of a conversation.
@@ -124,15 +132,21 @@ func (c *Console) money(m budget.Money) string {
 	return m.String()
 }
 
-// openWaits returns the forms for the waits at the end of a conversation.
+// openWaits returns the forms for the waits at the end of a conversation. If the message of the model
+// that made the calls is before the page, it reads back to that message.
 func (c conversationPages) openWaits(ctx context.Context, p *person, info history.Info, shown window) part {
-	open := waits.Open(info.ID, shown.canisters, c.console.Now())
-	if len(open) == 0 {
+	end := unfinished{Info: info, canisters: shown.canisters, open: waits.Open(info.ID, shown.canisters, c.console.Now())}
+	if shown.from > 0 && !slices.ContainsFunc(shown.canisters, isFromModel) {
+		if err := c.console.readEnd(ctx, &end); err != nil {
+			return el("p", class("notice failed"), text("What waits for an answer cannot be read. "+c.console.redacted(err)))
+		}
+	}
+	if len(end.open) == 0 {
 		return nil
 	}
 	var items []part
-	for _, wait := range open {
-		items = append(items, waitPages(c).waitItem(ctx, p, info, wait, shown.canisters))
+	for _, wait := range end.open {
+		items = append(items, waitPages(c).waitItem(ctx, p, info, wait, end.canisters))
 	}
 	return el("section", el("h2", text("Waiting")), group(items...))
 }

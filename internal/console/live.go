@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,25 +75,39 @@ type stream struct {
 	control *http.ResponseController
 }
 
-// preload reads the canisters before the stream that later ones may belong to.
+// preload reads the canisters before the stream that later ones may belong to: back to the message with
+// the latest calls, or to the beginning. The page has their entries.
 func (s *stream) preload(ctx context.Context) error {
-	from := max(0, s.position-windowSize)
-	for one, err := range s.pages.console.Store.Read(ctx, s.info.ID, from) {
+	var before []canister.Canister
+	for end, step := s.position, windowSize; end > 0 && !slices.ContainsFunc(before, beginsCalls); step *= 4 {
+		from := max(0, end-step)
+		part, err := s.pages.read(ctx, s.info, from, end)
 		if err != nil {
 			return err
 		}
-		if from++; from > s.position {
-			return nil
-		}
+		before, end = append(part, before...), from
+	}
+	for _, one := range before {
 		s.hold(one)
 	}
+	if len(before) == 0 { // it was deleted
+		return history.ErrNotFound
+	}
+	for _, one := range s.rendered() {
+		s.sent[one.key] = one.data
+	}
 	return nil
+}
+
+// beginsCalls reports whether a canister is a message after which no call before it gets a result.
+func beginsCalls(one canister.Canister) bool {
+	return isFromModel(one) || one.Kind() == canister.KindUser
 }
 
 // hold adds a canister to the recent ones, which begin anew with a message of the model or of a
 // person.
 func (s *stream) hold(one canister.Canister) {
-	if kind := one.Kind(); kind == canister.KindAssistant || kind == canister.KindUser {
+	if beginsCalls(one) {
 		for _, before := range s.recent {
 			if a, ok := before.(canister.Assistant); ok {
 				s.model = cmp.Or(a.Model, s.model)

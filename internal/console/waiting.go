@@ -125,11 +125,13 @@ func (l *unfinishedList) notices() part {
 // readEnd reads the end of a conversation.
 func (c *Console) readEnd(ctx context.Context, one *unfinished) error {
 	_, canisters, err := history.Tail(ctx, c.Store, one.ID, func(_ int, end []canister.Canister) bool {
-		return slices.ContainsFunc(end, func(one canister.Canister) bool { return one.Kind() == canister.KindAssistant })
+		return slices.ContainsFunc(end, isFromModel)
 	})
 	one.canisters, one.open = canisters, waits.Open(one.ID, canisters, c.Now())
 	return err
 }
+
+func isFromModel(one canister.Canister) bool { return one.Kind() == canister.KindAssistant }
 
 // canBeNamed reports whether a rule can name the person as the one who decides about calls of
 // clients.

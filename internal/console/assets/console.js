@@ -99,10 +99,24 @@ class Stream {
       old.replaceWith(item);
     } else {
       this.clear();
-      this.timeline.append(item);
+      this.place(item);
     }
     if (follow) {
       item.scrollIntoView({ block: "end" });
+    }
+  }
+
+  // place adds an entry where its number belongs: the call of a result may be before the page.
+  place(item) {
+    const number = (entry) => Number(entry.id.slice(1));
+    let before = this.timeline.lastElementChild;
+    while (before && number(before) > number(item)) {
+      before = before.previousElementSibling;
+    }
+    if (before) {
+      before.after(item);
+    } else {
+      this.timeline.prepend(item);
     }
   }
 

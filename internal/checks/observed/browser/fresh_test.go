@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/testing/consolestage"
 )
 
 // poll waits until an expression of the page is true.
@@ -55,5 +56,22 @@ func TestPageStaysCurrent(t *testing.T) {
 	visit(t, ctx, s.URL+"/waiting")
 	if page := value(t, ctx, chromedp.Text(chromedp.CSS("main"))); strings.Contains(page, "Answered.") {
 		t.Errorf("the notice is shown again:\n%s", page)
+	}
+}
+
+// An entry that comes late is where its number belongs.
+func TestLateEntryIsPlaced(t *testing.T) {
+	s, ctx := consolestage.Start(t, consolestage.Options{}), open(t)
+	entered(t, ctx, s)
+	head := func(id string) canister.Head { return canister.Head{ID: id, Time: at} }
+	put(t, s.Store, "plan", "A plan", canister.User{Head: head("u"), Content: canister.Texts("one")}, canister.Assistant{Head: head("a"),
+		Content: canister.Texts("two"), Finish: canister.FinishStop}, canister.User{Head: head("v"), Content: canister.Texts("three")})
+	visit(t, ctx, s.URL+"/conversations/plan")
+	run(t, ctx, poll(`document.getElementById("live-status").textContent !== ""`), chromedp.Evaluate[chromedp.Void](
+		`document.getElementById("c2").remove(); const shown = Object.create(Stream.prototype); shown.timeline = timeline;
+		shown.entry({id: "c2", html: '<li id="c2" class="entry">again</li>'}); shown.entry({id: "c9", html: '<li id="c9" class="entry">last</li>'});
+		shown.entry({id: "c0", html: '<li id="c0" class="entry">first</li>'}); undefined`))
+	if got := value(t, ctx, chromedp.Evaluate[string](`[...timeline.children].map(each => each.id).join(" ")`)); got != "c0 c1 c2 c3 c9" {
+		t.Errorf("the entries are %s", got)
 	}
 }
