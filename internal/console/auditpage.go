@@ -88,7 +88,7 @@ func (c recordPages) auditPage(w http.ResponseWriter, r *http.Request, p *person
 	c.console.show(w, p, "Audit",
 		el("h1", text("Audit")),
 		el("form", attr("method", "get"), action(Prefix+"/audit"), class("search"), attr("role", "search"),
-			field("who", "Who", v.Get("who")), field("tool", "Tool or action", v.Get("tool")), field("code", "Code, or FAILED", v.Get("code")), el("button", text("Filter"))),
+			c.console.field("who", "Who", v.Get("who")), c.console.field("tool", "Tool or action", v.Get("tool")), c.console.field("code", "Code, or FAILED", v.Get("code")), el("button", text("Filter"))),
 		when(c.console.Records == nil || c.console.Records() == "", el("p", text("No audit file is configured. Add the table [audit] with the key file."))),
 		when(cut, el("p", class("faint"), text("Only the newest records are shown."))),
 		when(len(rows) > 0, el("p", el("a", href(Prefix+"/audit.jsonl?"+export.Encode()), text("Export these records as JSON Lines"))),

@@ -22,6 +22,7 @@ import (
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/internal/openstreams"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
@@ -119,13 +120,17 @@ type Options struct {
 	Patience time.Duration
 
 	Redact func(string) string
-	Logger *zap.Logger
-	Now    func() time.Time // default time.Now
+	// RedactPart is like Redact for texts that arrive in pieces, as [redact.PartFunc] describes it. With
+	// Redact and without RedactPart, pages show a message when it is complete.
+	RedactPart redact.PartFunc
+	Logger     *zap.Logger
+	Now        func() time.Time // default time.Now
 }
 
 // Console is the handler of the pages. Use New to create one.
 type Console struct {
 	Options
+	clean    cleaner // Redact
 	mux      *http.ServeMux
 	sessions *sessions
 	foreign  *http.CrossOriginProtection
@@ -160,9 +165,13 @@ func New(options Options) *Console {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Redact == nil {
+	switch {
+	case c.Redact == nil:
 		c.Redact = func(s string) string { return s }
+	case c.RedactPart == nil:
+		c.RedactPart = func(string, bool) (clean, held string) { return "", "" }
 	}
+	c.clean = c.Redact
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/transcript"
 )
 
@@ -114,7 +115,7 @@ func (c conversationPages) facts(p *person, info history.Info, shown window) par
 	traces := c.console.traceLink(info, "", "traces")
 	return el("dl", class("facts"),
 		el("dt", text("ID")), el("dd", el("code", text(info.ID))),
-		when(info.Owner != "" && p.Role.May(Audit), el("dt", text("Owner")), el("dd", ownerLink(info.Owner))),
+		when(info.Owner != "" && p.Role.May(Audit), el("dt", text("Owner")), el("dd", c.ownerLink(info.Owner))),
 		el("dt", text("Created")), el("dd", moment(info.Created)),
 		el("dt", text("Changed")), el("dd", moment(info.Changed)),
 		el("dt", text("Canisters")), el("dd", text(fmt.Sprintf("%d to %d of %d", min(shown.from+1, shown.to), shown.to, info.Length)), text(" · "),
@@ -138,7 +139,7 @@ func (c conversationPages) openWaits(ctx context.Context, p *person, info histor
 	end := unfinished{Info: info, canisters: shown.canisters, open: waits.Open(info.ID, shown.canisters, c.console.Now())}
 	if shown.from > 0 && !slices.ContainsFunc(shown.canisters, isFromModel) {
 		if err := c.console.readEnd(ctx, &end); err != nil {
-			return el("p", class("notice failed"), text("What waits for an answer cannot be read. "+c.console.redacted(err)))
+			return el("p", class("notice failed"), text("What waits for an answer cannot be read. "+c.console.clean.errorText(err)))
 		}
 	}
 	if len(end.open) == 0 {
@@ -163,11 +164,14 @@ func (c conversationPages) raw(w http.ResponseWriter, r *http.Request, p *person
 		if err != nil {
 			return // the response is cut off
 		}
+		if contents := canister.ContentOf(one); contents != nil {
+			one = canister.WithContent(one, redact.Contents(contents, c.console.Redact)) // also bytes, which are encoded below
+		}
 		line, err := canister.Marshal(one)
 		if err != nil {
 			return
 		}
-		if _, err := w.Write([]byte(c.console.Redact(string(line)) + "\n")); err != nil {
+		if _, err := w.Write([]byte(c.console.clean.redactJSON(string(line)) + "\n")); err != nil {
 			return
 		}
 	}

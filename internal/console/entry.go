@@ -86,7 +86,7 @@ func (c conversationPages) entry(p *person, info history.Info, e transcript.Entr
 	case canister.Supervisor:
 		content = details(false, text("Text"), c.contents(info, e.Number, one.Content))
 	default: // a result or a note whose call is not on this page
-		of := transcript.PartOf(e.Numbered, time.UTC)
+		of := c.console.clean.partOf(e.Numbered)
 		content = details(false, text(of.Heading()), pre(c.console.Redact(of.Text)))
 	}
 	var facts []part
@@ -131,7 +131,7 @@ func (c conversationPages) call(p *person, info history.Info, e transcript.Entry
 		if note.Kind() == canister.KindIntent {
 			attempts++
 		}
-		of := transcript.PartOf(note, time.UTC)
+		of := c.console.clean.partOf(note)
 		notes = append(notes, el("li", text(strconv.Itoa(note.Number)+" "+c.console.Redact(of.Heading())+" · "), moment(note.Header().Time),
 			when(of.Text != "", pre(c.console.Redact(of.Text)))))
 	}
@@ -142,8 +142,8 @@ func (c conversationPages) call(p *person, info history.Info, e transcript.Entry
 	if call.Parent != "" {
 		remarks = append(remarks, "called by the program of another call")
 	}
-	arguments := c.console.Redact(display.JSON([]byte(call.Arguments)))
-	changed := c.console.Redact(display.JSON([]byte(e.Changed())))
+	arguments := c.console.clean.shownJSON(call.Arguments)
+	changed := c.console.clean.shownJSON(e.Changed())
 	parts := []part{
 		details(len(arguments) < longText, text("Arguments"), pre(arguments)),
 		when(changed != "", details(true, text("Called with"), pre(changed))),

@@ -35,34 +35,31 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 		when(c.console.Engine != nil && p.Role.May(Answer), c.beginForm(p)))
 }
 
-// redacted returns the text of an error without secrets; empty without an error.
-func (c *Console) redacted(err error) string {
-	if err == nil {
-		return ""
-	}
-	return c.Redact(err.Error())
-}
-
 func (c conversationPages) searchForm(p *person, q query) part {
 	check := func(name, label string, on bool) part {
 		return el("p", class("check"), el("input", attr("type", "checkbox"), id("f-"+name), attr("name", name), attr("value", "1"), when(on, attr("checked", ""))),
 			el("label", attr("for", "f-"+name), text(label)))
 	}
 	return el("form", attr("method", "get"), action(Prefix+"/conversations"), class("search"), attr("role", "search"),
-		field("q", "Words", q.text, attr("type", "search")), el("button", text("Search")),
+		c.console.field("q", "Words", q.text, attr("type", "search")), el("button", text("Search")),
 		details(q.tool+q.tag+q.owner+q.cost != "" || q.failed || q.open, text("More conditions"), el("div", class("search"),
-			field("tool", "Tool", q.tool), field("tag", "Tag", q.tag),
-			when(p.Role.May(Audit), field("owner", "Owner", q.owner)),
-			when(c.console.isPriced(), field("cost", "Cost at least", q.cost, attr("inputmode", "decimal"))),
+			c.console.field("tool", "Tool", q.tool), c.console.field("tag", "Tag", q.tag),
+			when(p.Role.May(Audit), c.console.field("owner", "Owner", q.owner)),
+			when(c.console.isPriced(), c.console.field("cost", "Cost at least", q.cost, attr("inputmode", "decimal"))),
 			check("failed", "With a failed call", q.failed), check("open", "Unfinished", q.open))))
 }
 
-// ownerLink returns a link to the conversations of an owner, whose name can be a long digest.
-func ownerLink(owner string) part {
+// ownerLink returns a link to the conversations of an owner, whose name can be a long digest. A name
+// with a secret has no link.
+func (c conversationPages) ownerLink(owner string) part {
 	const most = 20
-	name := owner
-	if runes := []rune(owner); len(runes) > most {
+	name := c.console.Redact(owner)
+	hasSecret := name != owner
+	if runes := []rune(name); len(runes) > most {
 		name = string(runes[:most-1]) + "…"
+	}
+	if hasSecret {
+		return text(name)
 	}
 	return el("a", href(query{owner: owner}.address()), text(name))
 }
@@ -86,7 +83,7 @@ func (c conversationPages) listItem(p *person, one listed) part {
 	return el("li",
 		el("p", class("title"), el("a", href(at), text(c.console.Redact(title))), badges(info)),
 		el("p", class("faint"), moment(info.Changed), text(fmt.Sprintf(" · %d canisters", info.Length)),
-			when(p.Role.May(Audit) && info.Owner != "", text(" · "), ownerLink(info.Owner))),
+			when(p.Role.May(Audit) && info.Owner != "", text(" · "), c.ownerLink(info.Owner))),
 		when(len(hits) > 0, el("ul", group(class("hits"), group(hits...)))))
 }
 

@@ -71,12 +71,27 @@ func pinned(t *testing.T, s *consolestage.Stage, said string) {
 func hostileTool(t *testing.T, said string) invoker.Invoker {
 	t.Helper()
 	tool, err := invoker.Raw(invoker.Definition{Name: "odd", Title: said, Description: said,
-		InputSchema: []byte(`{"type":"object","properties":{"x":{"type":"string","title":"</label><script>"}}}`)},
+		InputSchema: hostileSchema(t, said)},
 		func(context.Context, *invoker.Call) (invoker.Output, error) { return invoker.Output{}, nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tool
+}
+
+// hostileSchema is the schema of a form that has a text wherever it can.
+func hostileSchema(t *testing.T, said string) json.RawMessage {
+	t.Helper()
+	said = strings.ToValidUTF8(said, "?")
+	texts := map[string]any{"type": "string", "title": said, "description": said, "default": said}
+	schema, err := json.Marshal(map[string]any{"type": "object", "description": said, "properties": map[string]any{
+		"x": map[string]any{"type": "string", "title": "</label><script>"}, "y": texts, "z " + said: texts,
+		"one": map[string]any{"type": "string", "title": said, "default": said, "oneOf": []any{map[string]any{"const": said},
+			map[string]any{"const": "plain", "title": said}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
 }
 
 // everywhere puts a text into each part of a conversation that waits.
@@ -87,7 +102,7 @@ func everywhere(said string) []canister.Canister {
 		canister.LinkContent{URI: said, Name: said}}
 	head := func(id string) canister.Head { return canister.Head{ID: id, Time: now} }
 	wait := func(id, call string) canister.Wait {
-		return canister.Wait{Head: head(id), For: canister.WaitApproval, Invocation: call, Deadline: now.Add(time.Hour), Conversation: "plan", Arguments: `{"a":"x"}`}
+		return canister.Wait{Head: head(id), For: canister.WaitApproval, Invocation: call, Deadline: now.Add(time.Hour), Conversation: "plan", Arguments: `{"a":` + quotedJSON(valid) + `}`}
 	}
 	asks := func(id, call, address string) canister.Wait {
 		w := wait(id, call)
@@ -108,6 +123,11 @@ func everywhere(said string) []canister.Canister {
 		canister.Result{Head: head("r"), Invocation: "i", Content: contents, Code: said},
 		wait("w", "j"), asks("x", "k", "javascript:alert(1)//"+valid), asks("y", "l", valid),
 	}
+}
+
+func quotedJSON(text string) string {
+	form, _ := json.Marshal(text) // a string has a JSON form
+	return string(form)
 }
 
 // elements are those that a page may have.
@@ -169,16 +189,4 @@ func TestLargeTexts(t *testing.T) {
 		t.Errorf("%s with %d bytes", reply.Status, len(reply.Text))
 	}
 	checkPage(t, "/conversations/plan", reply.Text)
-}
-
-// Secrets of the configuration are on no page.
-func TestSecretsStayOut(t *testing.T) {
-	s := consolestage.Start(t, consolestage.Options{})
-	stored(t, s.Store, "plan", "owner-ada", everywhere("the password is hunter2.")...)
-	ops := s.Login(t, consolestage.Ops)
-	for _, path := range append(slices.Clone(pages), "/conversations/plan/raw", "/conversations?q=password") {
-		if strings.Contains(ops.Get(path).Text, "hunter2") {
-			t.Errorf("%s shows it", path)
-		}
-	}
 }

@@ -116,6 +116,7 @@ func (c *Console) write(w http.ResponseWriter, status int, pg *page) {
 			when(pg.person != nil, c.header(pg)),
 			el("main", id("main"), attr("tabindex", "-1"), when(pg.refresh, attr("data-refresh", "")),
 				when(pg.person != nil, c.flash(pg.person)), pg.content)))(root)
+	c.clean.redactTexts(root)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_ = html.Render(w, root) // the reader may have left
@@ -249,10 +250,10 @@ func option(value, title, chosen string) part {
 	return el("option", attr("value", value), when(value == chosen, attr("selected", "")), text(title))
 }
 
-// field returns a labelled input of a form.
-func field(name, label, value string, parts ...part) part {
+// field returns a labelled input of a form, whose value comes from the address of the page.
+func (c *Console) field(name, label, value string, parts ...part) part {
 	return el("p", class("field"), el("label", attr("for", "f-"+name), text(label)),
-		el("input", id("f-"+name), attr("name", name), attr("value", value), group(parts...)))
+		el("input", id("f-"+name), attr("name", name), attr("value", c.Redact(value)), group(parts...)))
 }
 
 // area returns a labelled text of several lines.

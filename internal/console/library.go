@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -115,7 +116,7 @@ func (c libraryPages) showResource(w http.ResponseWriter, p *person, uri string,
 		el("h1", text("Resource")),
 		when(!p.Role.May(Answer), el("p", el("code", text(c.console.Redact(uri)))), el("p", class("faint"), text("Your role does not permit reading it."))),
 		when(p.Role.May(Answer), c.console.form(p, resourcePath, class("stack"),
-			field("uri", "URI", uri, attr("required", ""), attr("spellcheck", "false"), attr("maxlength", "8192")),
+			c.console.field("uri", "URI", uri, attr("required", ""), attr("spellcheck", "false"), attr("maxlength", "8192")),
 			when(isTemplate, el("p", class("faint"), text("Write values in place of the parts in braces."))),
 			el("button", text("Read the resource")))),
 		content)
@@ -133,6 +134,9 @@ func (c libraryPages) readResource(w http.ResponseWriter, r *http.Request, p *pe
 	if err != nil {
 		c.showResource(w, p, uri, c.failed("The resource cannot be read", err))
 		return
+	}
+	for i := range parts {
+		parts[i] = redact.Resource(parts[i], c.console.Redact) // also its bytes
 	}
 	if index, wrong := strconv.Atoi(download); wrong == nil && index >= 0 && index < len(parts) {
 		c.download(w, &parts[index], uri)
@@ -155,18 +159,19 @@ func tooMany(n int) part {
 	return when(n > partsShown, el("p", class("faint"), text(fmt.Sprintf("%d more are left out here.", n-partsShown))))
 }
 
-// resourcePart returns a part of a resource: its text, or the kind and size of its bytes.
+// resourcePart returns a part of a resource, which was redacted: its text, or the kind and size of its
+// bytes. It has no button if the URI has a secret, because the form would have it too.
 func (c libraryPages) resourcePart(p *person, one *canister.ResourceContent, uri string, index int) part {
-	size, content := len(one.Text), pre(c.console.Redact(one.Text))
+	size, content := len(one.Text), pre(one.Text)
 	if one.Blob != nil {
 		size, content = len(one.Blob), el("p", text("These bytes are not shown as text."))
 	}
 	return el("section", class("outcome"), el("h2", text(c.console.Redact(cmp.Or(one.URI, uri)))),
-		el("p", class("faint"), text(fmt.Sprintf("%s, %s", c.console.Redact(firstLine(kindOf(one))), counted(size, "byte")))),
+		el("p", class("faint"), text(fmt.Sprintf("%s, %s", firstLine(kindOf(one)), counted(size, "byte")))),
 		content,
-		c.console.form(p, resourcePath, el("input", attr("type", "hidden"), attr("name", "uri"), attr("value", uri)),
+		when(c.console.clean.unlessSecret(uri) != "", c.console.form(p, resourcePath, el("input", attr("type", "hidden"), attr("name", "uri"), attr("value", uri)),
 			el("input", attr("type", "hidden"), attr("name", "part"), attr("value", strconv.Itoa(index))),
-			el("button", class("plain"), attr("aria-label", fmt.Sprintf("Download part %d", index+1)), text("Download"))))
+			el("button", class("plain"), attr("aria-label", fmt.Sprintf("Download part %d", index+1)), text("Download")))))
 }
 
 // kindOf returns the media type that the server announced, or the one that the bytes look like.
@@ -177,14 +182,14 @@ func kindOf(one *canister.ResourceContent) string {
 	return cmp.Or(one.MIME, "text")
 }
 
-// download sends a part of a resource as a file. A browser does not show it, whatever it is.
+// download sends a part of a resource, which was redacted, as a file. A browser does not show it, whatever it is.
 func (c libraryPages) download(w http.ResponseWriter, one *canister.ResourceContent, uri string) {
 	header, content := w.Header(), one.Blob
 	if content == nil {
-		content = []byte(c.console.Redact(one.Text))
+		content = []byte(one.Text)
 	}
 	header.Set("Content-Type", "application/octet-stream")
-	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileName(cmp.Or(one.URI, uri))}))
+	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileName(c.console.Redact(cmp.Or(one.URI, uri)))}))
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	header.Set("Content-Length", strconv.Itoa(len(content)))
 	_, _ = w.Write(content) // the reader may have left
@@ -241,7 +246,7 @@ func (c libraryPages) showPrompt(w http.ResponseWriter, p *person, prompt *ensem
 			label += " (required)"
 		}
 		fields = append(fields, el("p", class("field"), el("label", attr("for", at), text(c.console.Redact(label))),
-			el("input", id(at), attr("name", "v-"+a.Name), attr("value", values[a.Name]), when(a.Required, attr("required", ""))),
+			el("input", id(at), attr("name", c.console.clean.inputName(a.Name, i)), attr("value", c.console.clean.unlessSecret(values[a.Name])), when(a.Required, attr("required", ""))),
 			when(a.Description != "", el("span", class("faint"), text(c.console.Redact(a.Description))))))
 	}
 	c.console.show(w, p, "Prompt",
@@ -261,8 +266,8 @@ func (c libraryPages) getPrompt(w http.ResponseWriter, r *http.Request, p *perso
 		return
 	}
 	values := map[string]string{}
-	for _, a := range prompt.Arguments {
-		if value := r.PostForm.Get("v-" + a.Name); value != "" {
+	for i, a := range prompt.Arguments {
+		if value := r.PostForm.Get(c.console.clean.inputName(a.Name, i)); value != "" {
 			values[a.Name] = value
 		}
 	}
@@ -275,7 +280,7 @@ func (c libraryPages) getPrompt(w http.ResponseWriter, r *http.Request, p *perso
 	}
 	var shown []part
 	for _, message := range got.Messages[:min(len(got.Messages), partsShown)] {
-		shown = append(shown, el("h3", text(c.console.Redact(firstLine(message.Role)))), pre(c.console.Redact(display.Contents(message.Content))))
+		shown = append(shown, el("h3", text(firstLine(c.console.Redact(message.Role)))), pre(c.console.Redact(display.Contents(message.Content))))
 	}
 	c.showPrompt(w, p, prompt, values, el("section", class("outcome"), attr("role", "status"), el("h2", text("Messages")),
 		when(got.Description != "", el("p", text(c.console.Redact(got.Description)))),

@@ -135,7 +135,7 @@ func TestHostileLibrary(t *testing.T) {
 
 // Secrets are hidden in resources and prompts, and in messages about failures.
 func TestSecretsInTheLibrary(t *testing.T) {
-	const said = "the password is hunter2."
+	const said = "the password is " + consolestage.Secret + "."
 	s := consolestage.Start(t, consolestage.Options{Library: &local.Library{
 		Resources: []local.Resource{{Resource: ensemble.Resource{URI: "a://b", Name: said, Description: said},
 			Read: func(context.Context) ([]canister.ResourceContent, error) {
@@ -150,7 +150,7 @@ func TestSecretsInTheLibrary(t *testing.T) {
 	for _, page := range []consolestage.Reply{ada.Get("/library"), ada.Post("/library/resource", "uri", "a://b"),
 		ada.Post("/library/resource", "uri", "a://b", "part", "0"),
 		ada.Get("/library/prompts/local__odd"), ada.Post("/library/prompts/local__odd")} {
-		if strings.Contains(page.Text, "hunter2") || !strings.Contains(page.Text, "[secret]") {
+		if strings.Contains(page.Text, consolestage.Secret) || !strings.Contains(page.Text, "[secret]") {
 			t.Errorf("%s shows\n%s", page.Request.URL, page.Text)
 		}
 	}

@@ -14,13 +14,16 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/openstreams"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -28,8 +31,9 @@ import (
 const alive = 20 * time.Second
 
 // live streams the entries of a conversation after a position, as Server-Sent Events (HTML
-// Standard, § 9.2). The IDs of events are those of the feed ([httpapi.Cursor]), so that
-// Last-Event-ID continues there.
+// Standard, § 9.2). Only entries have IDs, as in the feed ([httpapi.Cursor]), so that a page that
+// connects again with Last-Event-ID gets the text of a message from its beginning. From the middle, a
+// part of a secret could not be recognized.
 func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *person) {
 	info, ok := c.console.info(w, r, p)
 	if !ok {
@@ -55,7 +59,7 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	s.run(r.Context(), after)
+	s.run(r.Context())
 }
 
 // stream is one response of live.
@@ -69,6 +73,7 @@ type stream struct {
 	recent []canister.Canister
 	model  string // of the messages before them
 	sent   map[string][]byte
+	draft  draft
 
 	mu      sync.Mutex // guards the response
 	w       http.ResponseWriter
@@ -118,8 +123,8 @@ func (s *stream) hold(one canister.Canister) {
 	s.recent = append(s.recent, one)
 }
 
-// run sends events until ctx ends or the reader leaves.
-func (s *stream) run(ctx context.Context, after httpapi.Cursor) {
+// run sends the events after the position until ctx ends or the reader leaves.
+func (s *stream) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var beats sync.WaitGroup
 	beats.Go(func() { s.beat(ctx, cancel) })
@@ -128,7 +133,7 @@ func (s *stream) run(ctx context.Context, after httpapi.Cursor) {
 	if s.send("", "begin", nil) != nil {
 		return
 	}
-	for event, err := range s.pages.console.feedOf(s.info).Events(ctx, s.info.ID, after) {
+	for event, err := range s.pages.console.feedOf(s.info).Events(ctx, s.info.ID, httpapi.Cursor{Position: s.position}) {
 		if err != nil || clientcalls.IsApproval(s.info) && openstreams.Check(ctx) != nil || s.event(event) != nil {
 			return // the page connects again
 		}
@@ -170,15 +175,18 @@ func (s *stream) event(event httpapi.Event) error {
 	case engine.Added:
 		s.position = e.Position
 		s.hold(e.Canister)
+		if isFromModel(e.Canister) {
+			s.draft = draft{}
+		}
 		return s.entries(event.ID)
 	case engine.Delta:
-		return s.delta(event.ID, e)
+		return s.delta(e)
 	case engine.Ended:
 		said := "The turn is over: " + string(e.Reason)
 		if e.Error != "" {
-			said = "The turn failed: " + s.pages.console.Redact(e.Error)
+			said = "The turn failed: " + s.pages.console.clean.shown(e.Error)
 		}
-		return s.send(event.ID.String(), "ended", said)
+		return s.send("", "ended", said)
 	}
 	return nil
 }
@@ -206,14 +214,55 @@ func (s *stream) entries(at httpapi.Cursor) error {
 }
 
 // delta sends text of a message that is not complete, or the progress of a tool.
-func (s *stream) delta(at httpapi.Cursor, d engine.Delta) error {
-	said := map[string]any{"attempt": d.Attempt, "index": d.Index}
-	if text := d.Text(); text != "" {
-		said["text"] = s.pages.console.Redact(text)
-	} else if tool, progress, ok := d.Progress(); ok {
-		said["status"] = s.pages.console.Redact(fmt.Sprintf("%s: %s", tool, progress.Message))
+func (s *stream) delta(d engine.Delta) error {
+	c := s.pages.console
+	said := map[string]any{}
+	if s.draft.begin(d) {
+		said["again"] = true
 	}
-	return s.send(at.String(), "delta", said)
+	if text := s.draft.next(d.Text(), c.RedactPart); text != "" {
+		said["text"] = text
+	} else if tool, progress, ok := d.Progress(); ok {
+		said["status"] = c.clean.shown(fmt.Sprintf("%s: %s", tool, progress.Message))
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return s.send("", "delta", said)
+}
+
+// draft is the text of a message that is not complete.
+type draft struct {
+	attempt int64 // of its deltas; 0 before the first
+	pieces  redact.Stream
+	last    rune // of the text so far
+}
+
+// begin must be called with each delta. It reports whether the message begins again, which makes its
+// text obsolete.
+func (w *draft) begin(d engine.Delta) (again bool) {
+	var form struct{ Event string }
+	_ = json.Unmarshal(d.Event, &form) // the engine has written it
+	again = w.attempt != 0 && w.attempt != d.Attempt || form.Event == "exchange_retried" || form.Event == "exchange_moved"
+	if again {
+		*w = draft{}
+	}
+	w.attempt = d.Attempt
+	return again
+}
+
+// next returns the part of the text that can be shown now, as it is shown. The possible beginning of a
+// secret is kept until more of it has come.
+func (w *draft) next(piece string, clean redact.PartFunc) string {
+	if piece == "" {
+		return ""
+	}
+	text := w.pieces.Next(piece, clean)
+	shown := display.Continue(w.last, text)
+	if last, size := utf8.DecodeLastRuneInString(text); size > 0 {
+		w.last = last
+	}
+	return shown
 }
 
 // send writes an event with a value, or its JSON form in one line. id may be empty.

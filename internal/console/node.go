@@ -108,10 +108,11 @@ func markdown(sanitized string) part {
 	}
 }
 
-// fragment returns parts as HTML.
-func fragment(parts ...part) string {
+// fragment returns parts as HTML, without secrets in their texts.
+func fragment(clean cleaner, parts ...part) string {
 	root := &html.Node{Type: html.DocumentNode}
 	group(parts...)(root)
+	clean.redactTexts(root)
 	var b strings.Builder
 	if err := html.Render(&b, root); err != nil { // a strings.Builder does not fail
 		return ""

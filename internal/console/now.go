@@ -306,7 +306,7 @@ func (c serverPages) budgets(ctx context.Context) part {
 	}
 	standings, err := policy.Standings(ctx, budget.Who{}, c.console.Now())
 	if err != nil {
-		return el("p", class("notice failed"), text("The budgets cannot be read. "+c.console.redacted(err)))
+		return el("p", class("notice failed"), text("The budgets cannot be read. "+c.console.clean.errorText(err)))
 	}
 	var items []part
 	for _, s := range standings {

@@ -42,8 +42,9 @@ func (c toolPages) pinsPage(w http.ResponseWriter, r *http.Request, p *person) {
 func (c toolPages) pendingPin(p *person, e *pins.Entry) part {
 	var changes []part
 	for _, change := range e.Changes() {
-		lines := strings.Join(linediff.Lines(change.Before, change.After), "\n")
-		changes = append(changes, el("h3", text(change.Part)), diffLines(c.console.Redact(lines)))
+		before, after := c.console.Redact(change.Before), c.console.Redact(change.After)
+		changes = append(changes, el("h3", text(change.Part)), diffLines(strings.Join(linediff.Lines(before, after), "\n")),
+			maskNote(change.Before+change.After, before+after))
 	}
 	title := e.Tool
 	if e.IsNew() {
@@ -54,7 +55,7 @@ func (c toolPages) pendingPin(p *person, e *pins.Entry) part {
 		when(p.Role.May(Operate), c.console.form(p, "/pins", el("input", attr("type", "hidden"), attr("name", "ensemble"), attr("value", e.Ensemble)),
 			el("input", attr("type", "hidden"), attr("name", "tool"), attr("value", e.Tool)),
 			el("input", attr("type", "hidden"), attr("name", "fingerprint"), attr("value", e.Pending.Fingerprint)),
-			el("button", attr("aria-label", "Accept the change of "+e.Tool), text("Accept the change")))))
+			el("button", attr("aria-label", "Accept the change of "+c.console.Redact(e.Tool)), text("Accept the change")))))
 }
 
 // acceptPin accepts a change if it is still the one that the page showed. It does not start a server

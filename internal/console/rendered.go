@@ -73,7 +73,7 @@ func (s *stream) rendered() []liveEntry {
 		var rendered []liveEntry
 		for i, item := range pages.items(anyone, info, all, key.model) {
 			id := entryID(all[i])
-			data, err := json.Marshal(map[string]string{"id": id, "html": fragment(item)})
+			data, err := json.Marshal(map[string]string{"id": id, "html": fragment(c.clean, item)})
 			if err == nil { // texts have a form
 				rendered = append(rendered, liveEntry{id, data})
 			}

@@ -270,8 +270,8 @@ func (c recordPages) spendPage(w http.ResponseWriter, r *http.Request, p *person
 func (c recordPages) spendForm(p *person, q spendQuery) part {
 	v := q.values()
 	return el("form", attr("method", "get"), action(Prefix+"/spend"), class("search"), attr("role", "search"),
-		field("from", "From (UTC)", v.Get("from"), attr("type", "date")), field("to", "To", v.Get("to"), attr("type", "date")),
-		when(p.Role.May(Audit), field("who", "Identity", q.who)), field("model", "Model", q.model), field("tool", "Called tool", q.tool),
+		c.console.field("from", "From (UTC)", v.Get("from"), attr("type", "date")), c.console.field("to", "To", v.Get("to"), attr("type", "date")),
+		when(p.Role.May(Audit), c.console.field("who", "Identity", q.who)), c.console.field("model", "Model", q.model), c.console.field("tool", "Called tool", q.tool),
 		el("button", text("Filter")))
 }
 

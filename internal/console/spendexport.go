@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/consort-go/consort/internal/display"
 )
 
 // spendRow is a row of an export: the exchanges with a model on a day, or the calls of a tool that
@@ -42,7 +40,7 @@ func (c recordPages) rows(s *spending) []spendRow {
 	all := make([]spendRow, 0, len(accounts))
 	for _, of := range accounts {
 		sum := s.sums[of]
-		one := spendRow{Day: of.day, Identity: c.shown(of.owner), Model: c.shown(of.model), Tool: c.shown(of.tool),
+		one := spendRow{Day: of.day, Identity: c.console.clean.shown(of.owner), Model: c.console.clean.shown(of.model), Tool: c.console.clean.shown(of.tool),
 			Exchanges: sum.exchanges, Input: sum.input, Cached: sum.cached, Output: sum.output, Calls: sum.calls}
 		if c.console.isPriced() && of.tool == "" {
 			one.Money, one.Currency = sum.money.String(), c.console.policy().Currency
@@ -53,9 +51,6 @@ func (c recordPages) rows(s *spending) []spendRow {
 }
 
 // shown returns a name without secrets and invisible characters.
-func (c recordPages) shown(name string) string {
-	return display.Text(strings.ToValidUTF8(c.console.Redact(name), "\uFFFD"))
-}
 
 // maxExports is how many exports of one person may be under way at once: until the sums of the spending are
 // known, and until the records of the audit have been sent.

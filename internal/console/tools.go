@@ -85,7 +85,7 @@ func (c toolPages) toolsPage(w http.ResponseWriter, r *http.Request, p *person) 
 	}
 	c.console.show(w, p, "Tools",
 		el("h1", text("Tools")),
-		el("form", attr("method", "get"), action(Prefix+"/tools"), class("search"), attr("role", "search"), field("q", "Words", r.URL.Query().Get("q"), attr("type", "search")), el("button", text("Search"))),
+		el("form", attr("method", "get"), action(Prefix+"/tools"), class("search"), attr("role", "search"), c.console.field("q", "Words", r.URL.Query().Get("q"), attr("type", "search")), el("button", text("Search"))),
 		el("p", text(fmt.Sprintf("%d tools, about %d tokens of each request. ", len(rows), sum)), el("a", href(Prefix+"/library"), text("Resources and prompts"))),
 		when(len(rows) > 0, table("Tools that a model is offered", []string{"Name", "Server", "Description", "Hints", "Tokens"}, rows...)),
 		when(p.Role.May(Audit), asides(c.console, o)))
@@ -98,7 +98,7 @@ func asides(c *Console, o offer) part {
 		aside = append(aside, row(text(a.Ensemble), text(a.Tool), text(c.Redact(a.Reason))))
 	}
 	for _, a := range o.away {
-		away = append(away, row(text(a.Ensemble), text(c.redacted(a.Err))))
+		away = append(away, row(text(a.Ensemble), text(c.clean.errorText(a.Err))))
 	}
 	return group(
 		when(len(aside) > 0, el("section", el("h2", text("Set aside")), table("What is set aside", []string{"Server", "Name", "Reason"}, aside...))),
@@ -165,8 +165,8 @@ func (c toolPages) showTool(w http.ResponseWriter, p *person, tool *ensemble.Too
 			el("dt", text("Tokens")), el("dd", text(strconv.FormatInt(tokensOf(tool), 10))),
 			when(len(d.Needs) > 0, el("dt", text("Needs")), el("dd", text(strings.Join(d.Needs, ", "))))),
 		el("h2", text("What the model reads")), pre(c.console.Redact(d.Description)),
-		details(false, text("Arguments, as JSON Schema"), pre(c.console.Redact(display.JSON(d.InputSchema)))),
-		when(len(d.OutputSchema) > 0, details(false, text("Result, as JSON Schema"), pre(c.console.Redact(display.JSON(d.OutputSchema))))),
+		details(false, text("Arguments, as JSON Schema"), pre(c.console.clean.shownJSON(string(d.InputSchema)))),
+		when(len(d.OutputSchema) > 0, details(false, text("Result, as JSON Schema"), pre(c.console.clean.shownJSON(string(d.OutputSchema))))),
 		when(p.Role.May(Answer) && c.console.Call != nil, c.callForms(p, tool, values)))
 }
 
@@ -182,8 +182,8 @@ func (c toolPages) callForms(p *person, tool *ensemble.Tool, values url.Values) 
 	button := el("button", text("Call the tool"))
 	return el("section", el("h2", text("Call it")),
 		el("p", class("faint"), text("The call is made for you, by the rules for clients, and is recorded.")),
-		when(flat, c.console.form(p, to, class("stack"), el("input", attr("type", "hidden"), attr("name", "form"), attr("value", "fields")), schemaFields(d.InputSchema, "a-"), button)),
-		details(!flat, text("Arguments as JSON"), c.console.form(p, to, class("stack"), area("arguments", "Arguments", cmp.Or(values.Get("arguments"), "{}"), attr("spellcheck", "false")), el("button", text("Call with this JSON")))))
+		when(flat, c.console.form(p, to, class("stack"), el("input", attr("type", "hidden"), attr("name", "form"), attr("value", "fields")), c.console.clean.schemaFields(d.InputSchema, "a-"), button)),
+		details(!flat, text("Arguments as JSON"), c.console.form(p, to, class("stack"), area("arguments", "Arguments", cmp.Or(c.console.clean.unlessSecret(values.Get("arguments")), "{}"), attr("spellcheck", "false")), el("button", text("Call with this JSON")))))
 }
 
 // callTool calls a tool for the person and shows the outcome.
@@ -194,7 +194,7 @@ func (c toolPages) callTool(w http.ResponseWriter, r *http.Request, p *person) {
 	}
 	arguments, err := json.RawMessage(r.PostForm.Get("arguments")), error(nil)
 	if r.PostForm.Get("form") == "fields" {
-		if arguments, err = schemaValues(tool.Definition().InputSchema, r.PostForm); err != nil {
+		if arguments, err = c.console.clean.schemaValues(tool.Definition().InputSchema, r.PostForm); err != nil {
 			err = invoker.Failf(invoker.InvalidArguments, "%s", err)
 		}
 	}

@@ -47,7 +47,7 @@ func (l *unreadLog) hide(ctx context.Context, p *person, err error) error {
 func (l *unreadLog) notice(err error) part {
 	said := "Some conversations cannot be read. The log of the server says which, and why."
 	if !errors.Is(err, errUnread) {
-		said = "Some conversations cannot be read. " + l.console.redacted(err)
+		said = "Some conversations cannot be read. " + l.console.clean.errorText(err)
 	}
 	return when(err != nil, el("p", class("notice failed"), text(said)))
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
-	"github.com/consort-go/consort/internal/forms"
 	"github.com/consort-go/consort/internal/listpage"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/rendering"
 )
 
@@ -182,7 +182,6 @@ var waitTitles = map[canister.WaitFor]string{
 
 // waitItem returns a wait with its call and the form that answers it.
 func (c waitPages) waitItem(ctx context.Context, p *person, info history.Info, wait canister.Wait, canisters []canister.Canister) part {
-	wait.Question = json.RawMessage(c.console.Redact(string(wait.Question)))
 	call, _ := callOf(wait, canisters)
 	title := waitTitles[wait.For]
 	if call.Name != "" {
@@ -228,25 +227,43 @@ func (c waitPages) waitDetails(ctx context.Context, wait canister.Wait, call can
 			return el("p", class("failed"), text(c.console.Redact(err.Error())))
 		}
 		return group(el("p", text(cmp.Or(question.Server, "A tool")+" asks:")), pre(c.console.Redact(question.Message)),
-			when(wait.Arguments != "", group(el("p", text("The arguments are:")), pre(c.console.Redact(display.JSON([]byte(wait.Arguments)))))),
-			when(strings.HasPrefix(question.URL, "https://") || strings.HasPrefix(question.URL, "http://"),
+			when(wait.Arguments != "", group(el("p", text("The arguments are:")), pre(c.console.clean.shownJSON(wait.Arguments)))),
+			when((strings.HasPrefix(question.URL, "https://") || strings.HasPrefix(question.URL, "http://")) && c.console.clean.unlessSecret(question.URL) != "",
 				el("p", text("Visit "), el("a", href(question.URL), attr("rel", "noreferrer noopener"), text(question.URL)))),
 			when(question.URL != "", pre(c.console.Redact(question.URL))))
 	}
-	arguments := cmp.Or(wait.Arguments, call.Arguments)
 	if call.Name == "" {
 		return nil
 	}
-	ask := converse.Approval{Invocation: call, Tool: call.Name, Arguments: json.RawMessage(arguments)}
-	if c.console.Roster != nil {
-		if catalog, err := c.console.Roster.Latest(ctx); err == nil {
-			if tool, ok := catalog.Find(call.Name); ok {
-				ask.Ensemble, ask.Tool, ask.Definition, ask.ReadOnly = tool.Ensemble().Name(), tool.Definition().Name, tool.Definition(), tool.ReadOnly()
-			}
-		}
-	}
+	arguments := argumentsOf(wait, call)
+	clean := c.console.clean.redactJSON(arguments)
+	ask := c.approvalOf(ctx, call, clean)
 	lines := rendering.Question(rendering.Style{Width: 100}, ask, ask.ReadOnly)
-	return group(diffLines(c.console.Redact(strings.Join(lines, "\n"))), details(false, text("Arguments as JSON"), pre(c.console.Redact(display.JSON([]byte(arguments))))))
+	return group(diffLines(strings.Join(lines, "\n")), maskNote(arguments, clean), details(false, text("Arguments as JSON"), pre(display.JSON([]byte(clean)))))
+}
+
+// argumentsOf returns the arguments that a wait is about.
+func argumentsOf(wait canister.Wait, call canister.Invocation) string {
+	return cmp.Or(wait.Arguments, call.Arguments)
+}
+
+// approvalOf returns the question about a call, with the arguments as they are shown. All its texts
+// are without secrets, because they are going to be wrapped.
+func (c waitPages) approvalOf(ctx context.Context, call canister.Invocation, arguments string) converse.Approval {
+	ask := converse.Approval{Invocation: call, Tool: c.console.Redact(call.Name), Arguments: json.RawMessage(arguments)}
+	if c.console.Roster == nil {
+		return ask
+	}
+	catalog, err := c.console.Roster.Latest(ctx)
+	if err != nil {
+		return ask
+	}
+	if tool, ok := catalog.Find(call.Name); ok {
+		d := *tool.Definition()
+		d.Name, d.Title = c.console.Redact(d.Name), c.console.Redact(d.Title)
+		ask.Ensemble, ask.Tool, ask.Definition, ask.ReadOnly = tool.Ensemble().Name(), d.Name, &d, tool.ReadOnly()
+	}
+	return ask
 }
 
 // diffLines returns lines, with the removed and the added ones marked.
@@ -272,7 +289,7 @@ func (c waitPages) answerForms(p *person, info history.Info, wait canister.Wait,
 			el("input", attr("type", "hidden"), attr("name", "verdict"), attr("value", string(verdict))), group(parts...))
 	}
 	named := func(s string) part { return el("button", text(s)) }
-	arguments := display.JSON([]byte(cmp.Or(wait.Arguments, call.Arguments)))
+	arguments := c.console.clean.shownJSON(argumentsOf(wait, call))
 	switch wait.For {
 	case canister.WaitApproval:
 		return el("div", class("answers"), form(canister.VerdictAllow, named("Allow this call")),
@@ -285,10 +302,28 @@ func (c waitPages) answerForms(p *person, info history.Info, wait canister.Wait,
 			form(canister.VerdictUnknown, named("The outcome stays unknown")),
 			form(canister.VerdictAllow, el("button", class("danger"), text("Make the call again, possibly for the second time"))))
 	case canister.WaitElicitation:
-		return el("div", class("answers"), form(canister.VerdictAccept, questionFields(wait), named("Answer")),
+		return el("div", class("answers"), form(canister.VerdictAccept, c.questionFields(wait), named("Answer")),
 			form(canister.VerdictDecline, named("Decline")), form(canister.VerdictCancel, named("Dismiss")))
 	}
 	return form(canister.VerdictCancel, named("End the pause"))
+}
+
+// withArguments returns the answer that allows a call with the arguments of a form. If they are as
+// the page has shown them, the call keeps its own, which can have secrets that the page does not show.
+func (c waitPages) withArguments(given canister.Answer, own, posted string) (canister.Answer, error) {
+	posted = strings.TrimSpace(strings.ReplaceAll(posted, "\r\n", "\n")) // browsers send \r\n
+	shown := c.console.clean.shownJSON(own)
+	if posted == strings.TrimSpace(shown) {
+		given.Verdict = canister.VerdictAllow
+		return given, nil
+	}
+	isMasked := shown != display.JSON([]byte(own)) || !strings.Contains(own, redact.Mark)
+	if isMasked && strings.Contains(posted, redact.Mark) {
+		return given, fmt.Errorf("the arguments were not sent: they have %s, which stands for a secret that the console does not show. "+
+			"Write the whole value in its place, or leave the arguments as they were", redact.Mark)
+	}
+	given.Arguments = json.RawMessage(posted)
+	return given, nil
 }
 
 // labelled returns a text area whose ID does not collide with those of other waits.
@@ -298,12 +333,12 @@ func labelled(name, wait, label, value string) part {
 }
 
 // questionFields returns the fields of a question.
-func questionFields(wait canister.Wait) part {
+func (c waitPages) questionFields(wait canister.Wait) part {
 	question, err := waits.Question(wait)
 	if err != nil || question.Schema == nil {
 		return nil
 	}
-	return schemaFields(question.Schema, "w-"+wait.ID+"-")
+	return c.console.clean.schemaFields(question.Schema, "w-"+wait.ID+"-")
 }
 
 // answer answers a wait.
@@ -326,24 +361,21 @@ func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
 	if errors.Is(err, waits.ErrNotOpen) {
 		err = fmt.Errorf("the wait was answered already, or its time is over: %w", err)
 	}
-	c.console.record(r, p, "answer", info.ID, err, "wait", r.PathValue("wait"), "verdict", r.PostForm.Get("verdict"))
+	c.console.record(r, p, "answer", info.ID, err, "wait", r.PathValue("wait"), "verdict", cmp.Or(string(given.Verdict), r.PostForm.Get("verdict")))
 	c.console.back(w, r, p, "/waiting", "Answered.", err)
 }
 
 // answerOf returns the answer in a form.
 func (c waitPages) answerOf(r *http.Request, p *person, info history.Info) (given canister.Answer, err error) {
-	_, canisters, err := history.Tail(r.Context(), c.console.Store, info.ID, func(_ int, end []canister.Canister) bool {
-		return slices.ContainsFunc(end, func(one canister.Canister) bool { return one.Kind() == canister.KindAssistant })
-	})
-	if err != nil {
+	end := unfinished{Info: info}
+	if err := c.console.readEnd(r.Context(), &end); err != nil {
 		return given, err
 	}
-	open := waits.Open(info.ID, canisters, c.console.Now())
-	at := slices.IndexFunc(open, func(one canister.Wait) bool { return one.ID == r.PathValue("wait") })
+	at := slices.IndexFunc(end.open, func(one canister.Wait) bool { return one.ID == r.PathValue("wait") })
 	if at < 0 {
 		return given, waits.ErrNotOpen
 	}
-	wait := open[at]
+	wait := end.open[at]
 	if why := mayAnswer(p, info, wait); why != "" {
 		return given, errors.New(why)
 	}
@@ -351,8 +383,11 @@ func (c waitPages) answerOf(r *http.Request, p *person, info history.Info) (give
 	switch {
 	case given.Verdict == canister.VerdictDeny:
 		given.Reason = r.PostForm.Get("reason")
+	case given.Verdict == canister.VerdictChange && wait.For == canister.WaitApproval:
+		call, _ := callOf(wait, end.canisters)
+		return c.withArguments(given, argumentsOf(wait, call), r.PostForm.Get("arguments"))
 	case given.Verdict == canister.VerdictChange:
-		given.Arguments = json.RawMessage(r.PostForm.Get("arguments"))
+		return given, errors.New("only a call that waits for an approval can be allowed with other arguments")
 	case given.Verdict == canister.VerdictDone:
 		given.Content = canister.Texts(r.PostForm.Get("result"))
 	case given.Verdict == canister.VerdictAccept && wait.For == canister.WaitElicitation:
@@ -361,62 +396,9 @@ func (c waitPages) answerOf(r *http.Request, p *person, info history.Info) (give
 			return given, err
 		}
 		if question.Schema != nil {
-			given.Arguments, err = schemaValues(question.Schema, r.PostForm)
+			given.Arguments, err = c.console.clean.schemaValues(question.Schema, r.PostForm)
 		}
 		return given, err
 	}
 	return given, nil
-}
-
-// schemaFields returns inputs for the properties of a flat schema; none for another schema.
-// prefix begins the IDs of the inputs.
-func schemaFields(schema json.RawMessage, prefix string) part {
-	fields, err := forms.Fields(schema)
-	if err != nil {
-		return nil
-	}
-	var all []part
-	for i := range fields {
-		f, label := &fields[i], fields[i].Label()
-		if f.Required {
-			label += " (required)"
-		}
-		at, value, name := fmt.Sprintf("%s%d", prefix, i), "", attr("name", "v-"+f.Name)
-		if f.Default != nil {
-			value = forms.Text(f.Default)
-		}
-		input := el("input", attr("id", at), name, attr("value", value), when(f.IsNumber(), attr("inputmode", "decimal")))
-		if choices := f.Choices(); len(choices) > 0 && !f.IsList() {
-			options := []part{option("", "", value)}
-			for _, choice := range choices {
-				options = append(options, option(choice.Value, choice.Label(), value))
-			}
-			input = el("select", attr("id", at), name, group(options...))
-		} else if f.IsBoolean() {
-			input = el("select", attr("id", at), name, option("", "", value), option("true", "yes", value), option("false", "no", value))
-		}
-		all = append(all, el("p", class("field"), el("label", attr("for", at), text(label)), input,
-			when(f.Description != "", el("span", class("faint"), text(f.Description)))))
-	}
-	return group(all...)
-}
-
-// schemaValues returns the object that such inputs hold.
-func schemaValues(schema json.RawMessage, values url.Values) (json.RawMessage, error) {
-	fields, err := forms.Fields(schema)
-	if err != nil {
-		return nil, err
-	}
-	object := map[string]any{}
-	for i := range fields {
-		f := &fields[i]
-		value, err := f.Parse(values.Get("v-" + f.Name))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Label(), err)
-		}
-		if value != nil {
-			object[f.Name] = value
-		}
-	}
-	return json.Marshal(object)
 }

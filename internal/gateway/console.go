@@ -82,7 +82,7 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
 		TraceURL:     func() string { return p.servers.settings.Load().TraceURL.Reveal() },
 		Budget:       func() *budget.Policy { return p.servers.assembly.Load().Options.Budget },
-		Audit:        p.of.Assembly.Audit, Records: p.records, Redact: p.of.Assembly.Redact, Logger: p.of.Assembly.Logger,
+		Audit:        p.of.Assembly.Audit, Records: p.records, Redact: p.of.Assembly.Redact, RedactPart: p.of.Assembly.RedactPart, Logger: p.of.Assembly.Logger,
 	}
 	if p.of.api != nil {
 		o.Feed = p.of.api.feed

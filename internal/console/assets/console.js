@@ -68,13 +68,15 @@ class Stream {
     this.timeline = timeline;
     this.status = document.getElementById("live-status");
     this.partial = null;
-    this.attempt = this.next = 0;
     const source = new EventSource(timeline.dataset.live);
     source.addEventListener("entry", (event) => this.entry(JSON.parse(event.data)));
     source.addEventListener("delta", (event) => this.delta(JSON.parse(event.data)));
     source.addEventListener("ended", (event) => this.ended(JSON.parse(event.data)));
     source.addEventListener("error", () => this.say(source.readyState === EventSource.CLOSED ? "The page is not current any longer. Load it again." : "The connection is lost and is made again."));
-    source.addEventListener("begin", () => this.say("This page is current."));
+    source.addEventListener("begin", () => {
+      this.clear(); // the text of the message comes again
+      this.say("This page is current.");
+    });
     addEventListener("pagehide", () => source.close());
   }
 
@@ -120,14 +122,10 @@ class Stream {
     }
   }
 
-  delta({ attempt, index, text, status }) {
-    if (attempt !== this.attempt) {
+  delta({ again, text, status }) {
+    if (again) {
       this.clear();
-      this.attempt = attempt;
-      this.next = 0;
     }
-    const gap = index !== this.next;
-    this.next = index + 1;
     if (text) {
       const follow = this.atEnd();
       if (!this.partial) {
@@ -136,7 +134,7 @@ class Stream {
         this.timeline.append(this.partial);
         this.say("The model is answering.");
       }
-      this.partial.append((gap ? " … " : "") + text);
+      this.partial.append(text);
       if (follow) {
         this.partial.scrollIntoView({ block: "end" });
       }

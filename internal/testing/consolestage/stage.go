@@ -33,6 +33,7 @@ import (
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/console"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -47,6 +48,9 @@ const (
 	Ops = "token-of-ops-0123456789"
 	Off = "token-of-off-0123456789"
 )
+
+// Secret is the secret of the configuration.
+const Secret = "swordfish-in-the-harbour"
 
 // patience bounds the end of the parts.
 const patience = 30 * time.Second
@@ -120,7 +124,7 @@ func Start(t testing.TB, o Options) *Stage {
 	}
 	trail := audit.New(file, nil)
 	s.MCP = server.New(roster, &server.Options{Tokens: Tokens(), Audit: trail})
-	feed := httpapi.NewFeed(s.Engine, s.Store)
+	feed, secrets := httpapi.NewFeed(s.Engine, s.Store), redact.NewGrowing(Secret)
 	s.Console = console.New(console.Options{
 		Identify: s.MCP.Identify, Tokens: func() bool { return true }, Caller: s.caller,
 		Store: s.Store, Engine: s.Engine, Feed: feed, Roster: roster, Audit: trail, Records: func() string { return s.Audit }, Now: o.Now,
@@ -136,7 +140,7 @@ func Start(t testing.TB, o Options) *Stage {
 		Logger:   o.Logger,
 		Pins:     func() []*pins.File { return []*pins.File{s.Pins} },
 		Reload:   func(context.Context) (string, error) { return "The configuration was read.", nil },
-		Redact:   func(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret]") },
+		Redact:   secrets.Text, RedactPart: secrets.Part,
 	})
 	web := httptest.NewServer(s.Console)
 	s.URL = web.URL + console.Prefix
