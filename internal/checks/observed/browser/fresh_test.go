@@ -75,3 +75,23 @@ func TestLateEntryIsPlaced(t *testing.T) {
 		t.Errorf("the entries are %s", got)
 	}
 }
+
+// A page that connects again, or whose message begins again, shows the text of the message once.
+func TestTextBeginsAgain(t *testing.T) {
+	s, ctx := furnished(t), open(t)
+	entered(t, ctx, s)
+	visit(t, ctx, s.URL+"/conversations/weather")
+	for _, again := range []string{`say("begin", null)`, `say("delta", {again: true})`} {
+		run(t, ctx, chromedp.Evaluate[chromedp.Void](`{
+			const fake = new EventTarget(), say = (name, data) => fake.dispatchEvent(new MessageEvent(name, {data: JSON.stringify(data)}));
+			fake.close = () => {};
+			window.EventSource = function () { return fake; };
+			new Stream(timeline);
+			say("delta", {text: "Take a "}); `+again+`; say("delta", {text: "Take a warm "}); say("delta", {text: "coat."});
+		} undefined`))
+		if got := value(t, ctx, chromedp.Evaluate[string](`[...document.querySelectorAll(".streaming")].map(each => each.textContent).join("|")`)); got != "Take a warm coat." {
+			t.Errorf("after %s the page has %q", again, got)
+		}
+		run(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector(".streaming").remove()`))
+	}
+}
