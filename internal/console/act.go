@@ -82,7 +82,7 @@ func (c conversationPages) start(ctx context.Context, p *person, name string, sa
 	if err := c.console.Store.Describe(ctx, name, change); err != nil {
 		return err
 	}
-	c.console.expect(ctx, name)
+	c.console.prewatch(ctx, name)
 	return c.console.Engine.Send(ctx, name, said)
 }
 
@@ -124,7 +124,7 @@ func (c conversationPages) send(ctx context.Context, info history.Info, message 
 	if message = strings.TrimSpace(message); message == "" {
 		return errors.New("the message is empty")
 	}
-	c.console.expect(ctx, info.ID)
+	c.console.prewatch(ctx, info.ID)
 	switch err := c.console.Engine.Send(ctx, info.ID, userSaid(message)); {
 	case errors.Is(err, engine.ErrWaiting):
 		return fmt.Errorf("the conversation waits for an answer, and accepts no message until then: %w", err)

@@ -54,7 +54,7 @@ type Caller struct {
 	Name  string // for the audit, and as the author of answers
 	Owner string // of the person's conversations, as the store names it
 	Role  Role
-	// Identity is the person's name as a client, which tells the person's own calls.
+	// Identity is the person's name as a client. It identifies the person's own calls.
 	Identity string
 }
 
@@ -92,13 +92,13 @@ type Options struct {
 	Shown func(*ensemble.Catalog) (shown []*ensemble.Tool, aside []ensemble.Aside)
 	// Pins returns the files of pinned tools.
 	Pins func() []*pins.File
-	// Login returns whose login an ensemble has, and OpenLogin begins one for the person of a
-	// request: it returns the path of the page where it continues. Before that page continues
-	// it calls the function may, which returns an error if the person may no longer log in.
-	// Both may be nil. LoginCommand returns
-	// the command that logs the program in at an ensemble.
-	Login        func(ensemble string) loginpages.Kind
-	OpenLogin    func(w http.ResponseWriter, r *http.Request, ensemble string, may func() error) (path string, err error)
+	// Login returns whose login an ensemble has; may be nil.
+	Login func(ensemble string) loginpages.Kind
+	// OpenLogin begins a login for the person of a request and returns the path of its page.
+	// The page calls stillAllowed before it continues, which returns an error if the person
+	// may no longer log in. It may be nil.
+	OpenLogin func(w http.ResponseWriter, r *http.Request, ensemble string, stillAllowed func() error) (path string, err error)
+	// LoginCommand returns the command that logs the program in at an ensemble.
 	LoginCommand func(ensemble string) string
 	// Reload reads the configuration again and says what changed; nil if it cannot.
 	Reload func(context.Context) (string, error)
@@ -300,8 +300,8 @@ func (p *person) sees(info history.Info) bool {
 	return p.Role.May(Audit) || p.Owner != "" && info.Owner == p.Owner
 }
 
-// info returns a conversation that a person may see. Of any other, it writes that there is
-// none, whether or not it exists.
+// info returns a conversation that a person may see. For any other it answers 404, so that
+// nobody learns whether it exists.
 func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (history.Info, bool) {
 	info, err := c.visible(r.Context(), p, r.PathValue("id"))
 	if err != nil && (errors.Is(err, history.ErrNotFound) || r.Context().Err() == nil) {
@@ -310,7 +310,7 @@ func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (histo
 	return info, err == nil
 }
 
-// visible returns a conversation that a person may see. Of any other, the error is
+// visible returns a conversation that a person may see. For any other, the error is
 // [history.ErrNotFound].
 func (c *Console) visible(ctx context.Context, p *person, conversation string) (info history.Info, err error) {
 	if c.Store == nil || history.CheckID(conversation) != nil {

@@ -85,14 +85,14 @@ func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Reque
 	}
 	at := pathOf(info.ID)
 	c.console.show(w, p, c.console.Redact(title),
-		el("h1", text(c.console.Redact(title)), badges(info)),
+		el("h1", text(c.console.Redact(title)), el("span", id("badges"), badges(info))),
 		c.facts(p, info, shown),
 		when(shown.from > 0, el("p", el("a", id("earlier"), href(fmt.Sprintf("%s?to=%d", at, shown.from)), text("Earlier canisters")))),
 		el("ol", id("timeline"), class("timeline"), when(ended, attr("data-live", fmt.Sprintf("%s/live?after=%d", at, shown.to))), c.timeline(p, info, shown)),
 		when(!ended, el("p", el("a", href(fmt.Sprintf("%s?to=%d", at, min(shown.to+windowSize, info.Length))), text("Later canisters")))),
 		el("p", id("live-status"), class("faint"), attr("role", "status")),
-		when(ended, c.openWaits(r.Context(), p, info, shown)),
-		when(ended, c.actions(p, info)))
+		when(ended, el("div", id("waits"), c.openWaits(r.Context(), p, info, shown))),
+		when(ended, el("div", id("actions"), c.actions(p, info))))
 }
 
 func (c conversationPages) timeline(p *person, info history.Info, shown window) part {
@@ -118,11 +118,19 @@ func (c conversationPages) facts(p *person, info history.Info, shown window) par
 		when(info.Owner != "" && p.Role.May(Audit), el("dt", text("Owner")), el("dd", c.ownerLink(info.Owner))),
 		el("dt", text("Created")), el("dd", moment(info.Created)),
 		el("dt", text("Changed")), el("dd", moment(info.Changed)),
-		el("dt", text("Canisters")), el("dd", text(fmt.Sprintf("%d to %d of %d", min(shown.from+1, shown.to), shown.to, info.Length)), text(" · "),
+		el("dt", text("Canisters")), el("dd", c.rangeOf(info, shown), text(" · "),
 			el("a", href(pathOf(info.ID)+"/raw"), text("raw JSON")), when(traces != nil, text(" · "), traces)),
 		when(info.Parent != "", el("dt", text("Forked from")), el("dd", el("a", href(pathOf(info.Parent)), text(info.Parent)), text(fmt.Sprintf(" at %d", info.ParentLength)))),
 		when(usage.Total() > 0, el("dt", text("Tokens")), el("dd", text(fmt.Sprintf("%d in, %d out", usage.Input, usage.Output)))),
 		when(priced, el("dt", text("Cost")), el("dd", text(c.console.money(spent)))))
+}
+
+// rangeOf says which canisters a page has. The page of the last ones may get more.
+func (c conversationPages) rangeOf(info history.Info, shown window) part {
+	if shown.to == info.Length {
+		return el("span", id("length"), text(strconv.Itoa(info.Length)))
+	}
+	return text(fmt.Sprintf("%d to %d of %d", min(shown.from+1, shown.to), shown.to, info.Length))
 }
 
 // money returns an amount with its currency.

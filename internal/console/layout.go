@@ -158,7 +158,7 @@ func (c *Console) flash(p *person) part {
 	if p == nil {
 		return nil
 	}
-	said, failed := c.sessions.take(p.session)
+	said, failed := c.sessions.takeFlash(p.session)
 	if said == "" {
 		return nil
 	}
@@ -180,9 +180,9 @@ func (c *Console) back(w http.ResponseWriter, r *http.Request, p *person, to, do
 		err = c.unread.hide(r.Context(), p, err)
 	}
 	if err != nil {
-		c.sessions.say(p.session, c.Redact(err.Error()), true)
+		c.sessions.setFlash(p.session, c.Redact(err.Error()), true)
 	} else if done != "" {
-		c.sessions.say(p.session, done, false)
+		c.sessions.setFlash(p.session, done, false)
 	}
 	http.Redirect(w, r, Prefix+to, http.StatusSeeOther)
 }

@@ -14,21 +14,18 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/clientcalls"
-	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/openstreams"
-	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 )
 
-// alive is how often a silent stream sends a comment, so that proxies keep it open.
-const alive = 20 * time.Second
+// heartbeat is how often a silent stream sends a comment, so that proxies keep it open.
+const heartbeat = 20 * time.Second
 
 // live streams the entries of a conversation after a position, as Server-Sent Events (HTML
 // Standard, § 9.2). Only entries have IDs, as in the feed ([httpapi.Cursor]), so that a page that
@@ -59,7 +56,7 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	s.run(r.Context())
+	s.run(r.Context(), r.Header.Get("Last-Event-ID") != "")
 }
 
 // stream is one response of live.
@@ -93,7 +90,7 @@ func (s *stream) preload(ctx context.Context) error {
 		before, end = append(part, before...), from
 	}
 	for _, one := range before {
-		s.hold(one)
+		s.addRecent(one)
 	}
 	if len(before) == 0 { // it was deleted
 		return history.ErrNotFound
@@ -109,9 +106,9 @@ func beginsCalls(one canister.Canister) bool {
 	return isFromModel(one) || one.Kind() == canister.KindUser
 }
 
-// hold adds a canister to the recent ones, which begin anew with a message of the model or of a
+// addRecent adds a canister to the recent ones, which begin anew with a message of the model or of a
 // person.
-func (s *stream) hold(one canister.Canister) {
+func (s *stream) addRecent(one canister.Canister) {
 	if beginsCalls(one) {
 		for _, before := range s.recent {
 			if a, ok := before.(canister.Assistant); ok {
@@ -123,18 +120,19 @@ func (s *stream) hold(one canister.Canister) {
 	s.recent = append(s.recent, one)
 }
 
-// run sends the events after the position until ctx ends or the reader leaves.
-func (s *stream) run(ctx context.Context) {
+// run sends the events after the position until ctx ends or the reader leaves. A page that connects again
+// also gets the state of the turn, which may have changed meanwhile.
+func (s *stream) run(ctx context.Context, again bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	var beats sync.WaitGroup
-	beats.Go(func() { s.beat(ctx, cancel) })
+	beats.Go(func() { s.sendHeartbeats(ctx, cancel) })
 	defer beats.Wait()
 	defer cancel()
-	if s.send("", "begin", nil) != nil {
+	if s.send("", "begin", nil) != nil || again && s.sendState(ctx) != nil {
 		return
 	}
 	for event, err := range s.pages.console.feedOf(s.info).Events(ctx, s.info.ID, httpapi.Cursor{Position: s.position}) {
-		if err != nil || clientcalls.IsApproval(s.info) && openstreams.Check(ctx) != nil || s.event(event) != nil {
+		if err != nil || clientcalls.IsApproval(s.info) && openstreams.Check(ctx) != nil || s.event(ctx, event) != nil {
 			return // the page connects again
 		}
 	}
@@ -152,9 +150,9 @@ func (s *stream) maySee(ctx context.Context) error {
 	return nil
 }
 
-// beat sends a comment now and then until ctx ends. If that fails it cancels the stream.
-func (s *stream) beat(ctx context.Context, cancel func()) {
-	ticker := time.NewTicker(alive)
+// sendHeartbeats sends a comment now and then until ctx ends. If that fails it cancels the stream.
+func (s *stream) sendHeartbeats(ctx context.Context, cancel func()) {
+	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	for {
 		select {
@@ -170,23 +168,25 @@ func (s *stream) beat(ctx context.Context, cancel func()) {
 }
 
 // event sends an event of the feed as the page shows it.
-func (s *stream) event(event httpapi.Event) error {
+func (s *stream) event(ctx context.Context, event httpapi.Event) error {
 	switch e := event.Event.(type) {
 	case engine.Added:
 		s.position = e.Position
-		s.hold(e.Canister)
+		s.addRecent(e.Canister)
 		if isFromModel(e.Canister) {
 			s.draft = draft{}
 		}
-		return s.entries(event.ID)
+		if err := s.entries(event.ID); err != nil || !changesState(e.Canister) {
+			return err
+		}
+		return s.sendState(ctx)
 	case engine.Delta:
 		return s.delta(e)
 	case engine.Ended:
-		said := "The turn is over: " + string(e.Reason)
-		if e.Error != "" {
-			said = "The turn failed: " + s.pages.console.clean.shown(e.Error)
+		if err := s.send("", "ended", saidOf(e, s.pages.console.clean)); err != nil {
+			return err
 		}
-		return s.send("", "ended", said)
+		return s.sendState(ctx)
 	}
 	return nil
 }
@@ -231,40 +231,6 @@ func (s *stream) delta(d engine.Delta) error {
 	return s.send("", "delta", said)
 }
 
-// draft is the text of a message that is not complete.
-type draft struct {
-	attempt int64 // of its deltas; 0 before the first
-	pieces  redact.Stream
-	last    rune // of the text so far
-}
-
-// begin must be called with each delta. It reports whether the message begins again, which makes its
-// text obsolete.
-func (w *draft) begin(d engine.Delta) (again bool) {
-	var form struct{ Event string }
-	_ = json.Unmarshal(d.Event, &form) // the engine has written it
-	again = w.attempt != 0 && w.attempt != d.Attempt || form.Event == "exchange_retried" || form.Event == "exchange_moved"
-	if again {
-		*w = draft{}
-	}
-	w.attempt = d.Attempt
-	return again
-}
-
-// next returns the part of the text that can be shown now, as it is shown. The possible beginning of a
-// secret is kept until more of it has come.
-func (w *draft) next(piece string, clean redact.PartFunc) string {
-	if piece == "" {
-		return ""
-	}
-	text := w.pieces.Next(piece, clean)
-	shown := display.Continue(w.last, text)
-	if last, size := utf8.DecodeLastRuneInString(text); size > 0 {
-		w.last = last
-	}
-	return shown
-}
-
 // send writes an event with a value, or its JSON form in one line. id may be empty.
 func (s *stream) send(id, name string, form any) error {
 	data, isForm := form.(json.RawMessage)
@@ -300,9 +266,9 @@ func (c *Console) feedOf(info history.Info) *httpapi.Feed {
 	return c.others
 }
 
-// expect keeps the text that a conversation is going to stream for the page that is about
+// prewatch keeps the text that a conversation is going to stream for the page that is about
 // to be opened. It returns when nothing from now on is missed.
-func (c *Console) expect(ctx context.Context, conversation string) {
+func (c *Console) prewatch(ctx context.Context, conversation string) {
 	info, err := c.Store.Info(ctx, conversation)
 	if err != nil || info.Length == 0 {
 		return // the page shows the error

@@ -143,33 +143,6 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// followLink begins a session for a link. It answers with a page, because a browser that came
-// from elsewhere would not send the cookie with a redirect (SameSite=Strict).
-func (c *Console) followLink(w http.ResponseWriter, r *http.Request) {
-	token, ok := c.sessions.follow(r.URL.Query().Get("code"))
-	if !ok {
-		c.showLogin(w, http.StatusForbidden, "This link was used already, or has expired.")
-		return
-	}
-	known := c.withToken(w, r, token, func(w http.ResponseWriter, r *http.Request) {
-		caller, err := c.Caller(r.Context())
-		if err != nil {
-			c.showLogin(w, http.StatusForbidden, "This link does not open the console.")
-			return
-		}
-		c.sessions.end(r)
-		setCookie(w, r, c.sessions.begin(r, &caller, token, true))
-		c.record(r, &person{Caller: caller}, "login", "", nil, "with", "link")
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		c.write(w, http.StatusOK, &page{title: "Logged in", forward: Prefix + "/", content: group(
-			el("h1", text("You are logged in")),
-			el("p", el("a", href(Prefix+"/"), text("Go to the console"))))})
-	})
-	if !known {
-		c.showLogin(w, http.StatusForbidden, "The token of this link is not valid any longer.")
-	}
-}
-
 func (c *Console) logout(w http.ResponseWriter, r *http.Request, p *person) {
 	c.sessions.end(r)
 	setCookie(w, r, "")

@@ -14,13 +14,12 @@ import (
 	"time"
 )
 
-// Bounds of sessions and links.
+// Bounds of sessions.
 const (
 	maxSessions = 1000
 	maxOwn      = 20                 // of one person
 	maxIdle     = 12 * time.Hour     // without a request
 	maxAge      = 7 * 24 * time.Hour // since the login
-	linkLife    = 24 * time.Hour
 )
 
 // cookieName is the name of the cookie with the ID of a session. Over TLS it has a prefix, with
@@ -59,12 +58,6 @@ type sessions struct {
 	mu    sync.Mutex
 	open  map[digest]*session
 	links map[digest]*link
-}
-
-// link is a link that logs its user in, once.
-type link struct {
-	token string
-	ends  time.Time
 }
 
 func newSessions(now func() time.Time) *sessions {
@@ -159,45 +152,20 @@ func (s *sessions) end(r *http.Request) {
 	}
 }
 
-// say stores a text for the next page of the session.
-func (s *sessions) say(to *session, text string, failed bool) {
+// setFlash stores a text for the next page of the session.
+func (s *sessions) setFlash(to *session, text string, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to.flash, to.flashFail = text, failed
 }
 
-// take returns that text, once.
-func (s *sessions) take(from *session) (text string, failed bool) {
+// takeFlash returns that text, once.
+func (s *sessions) takeFlash(from *session) (text string, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text, failed = from.flash, from.flashFail
 	from.flash = ""
 	return text, failed
-}
-
-// Link returns a path, with a query, that logs its first visitor in as an operator, within
-// a day. token is the token that the requests of the session are made with; empty if
-// the server asks for none.
-func (c *Console) Link(token string) string {
-	s := c.sessions
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	code := rand.Text()
-	s.links[sha256.Sum256([]byte(code))] = &link{token, s.now().Add(linkLife)}
-	return Prefix + "/link?code=" + code
-}
-
-// follow uses a link up.
-func (s *sessions) follow(code string) (token string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := sha256.Sum256([]byte(code))
-	found := s.links[key]
-	delete(s.links, key)
-	if found == nil || s.now().After(found.ends) {
-		return "", false
-	}
-	return found.token, true
 }
 
 // isSecure reports whether a request came to this host over TLS, which a proxy may have ended.

@@ -352,7 +352,7 @@ func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
 		ctx, cancel := context.WithTimeout(r.Context(), actTime)
 		defer cancel()
 		if c.console.runs(info) {
-			c.console.expect(ctx, info.ID)
+			c.console.prewatch(ctx, info.ID)
 			err = c.console.Engine.Answer(ctx, info.ID, given)
 		} else {
 			err = waits.Answer(ctx, c.console.Store, info.ID, given, c.console.Now())

@@ -62,16 +62,40 @@ function keepFresh(main) {
   setTimeout(refresh, every);
 }
 
+// exchange replaces the content of an element. What the reader has written in its fields, and opened,
+// stays.
+function exchange(old, html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html").body;
+  localize(fresh);
+  const fields = (within) => [...within.querySelectorAll("textarea, select, input:not([type=hidden])")];
+  const nameOf = (field) => field.form?.getAttribute("action") + " " + field.name;
+  for (const field of fields(old)) {
+    const same = fields(fresh).find((each) => nameOf(each) === nameOf(field));
+    if (same) {
+      same.value = field.value;
+    }
+  }
+  const active = old.contains(document.activeElement) ? document.activeElement.id : "";
+  const open = [...old.querySelectorAll("details")].map((each) => each.open);
+  [...fresh.querySelectorAll("details")].forEach((each, i) => { each.open ||= open[i] === true; });
+  old.replaceChildren(...fresh.childNodes);
+  if (active) {
+    document.getElementById(active)?.focus();
+  }
+}
+
 // Stream shows the entries of a conversation as they come.
 class Stream {
   constructor(timeline) {
     this.timeline = timeline;
     this.status = document.getElementById("live-status");
     this.partial = null;
+    this.shown = {}; // by state
     const source = new EventSource(timeline.dataset.live);
     source.addEventListener("entry", (event) => this.entry(JSON.parse(event.data)));
     source.addEventListener("delta", (event) => this.delta(JSON.parse(event.data)));
     source.addEventListener("ended", (event) => this.ended(JSON.parse(event.data)));
+    source.addEventListener("state", (event) => this.state(JSON.parse(event.data)));
     source.addEventListener("error", () => this.say(source.readyState === EventSource.CLOSED ? "The page is not current any longer. Load it again." : "The connection is lost and is made again."));
     source.addEventListener("begin", () => {
       this.clear(); // the text of the message comes again
@@ -147,6 +171,20 @@ class Stream {
   ended(text) {
     this.clear();
     this.say(text);
+  }
+
+  // state replaces what the page shows about the turn, by the IDs of the elements.
+  state(parts) {
+    const follow = this.atEnd();
+    for (const [id, html] of Object.entries(parts)) {
+      if (this.shown[id] !== html) {
+        this.shown[id] = html;
+        exchange(document.getElementById(id), html);
+      }
+    }
+    if (follow) {
+      scrollTo({ top: document.documentElement.scrollHeight });
+    }
   }
 
   clear() {

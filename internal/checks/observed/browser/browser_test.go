@@ -232,6 +232,7 @@ var changing = []struct {
 	{regexp.MustCompile(`<time [^>]*>[^<]*</time>`), `<time>…</time>`},
 	{regexp.MustCompile(`\?v=[0-9a-f]+`), `?v=…`},
 	{regexp.MustCompile(`20\d\d-\d\d-\d\d`), "DATE"},
+	{regexp.MustCompile(`T\d\d:\d\d:\d\d\.\d+Z`), "TIME"},
 	{regexp.MustCompile(`/tmp/[^ <"]+`), "FILE"},
 	{regexp.MustCompile(`(?s)<p id="live-status".*?</p>`), `<p id="live-status"></p>`},
 }

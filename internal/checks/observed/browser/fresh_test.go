@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 )
 
@@ -93,5 +94,40 @@ func TestTextBeginsAgain(t *testing.T) {
 			t.Errorf("after %s the page has %q", again, got)
 		}
 		run(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector(".streaming").remove()`))
+	}
+}
+
+// What waits for an answer comes onto the open page with its form, keeps what the reader writes, and goes
+// when it is answered elsewhere; so does the button that cancels.
+func TestOpenPageAsks(t *testing.T) {
+	call := func(path string) conversetest.Line {
+		return conversetest.Line{Calls: []conversetest.Call{{Name: "local__edit_file", Arguments: `{"path":"` + path + `","old_text":"one","new_text":"two"}`}}}
+	}
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{call("a.txt"), call("b.txt"), {Text: "It is done."}}})
+	ctx := open(t)
+	entered(t, ctx, s)
+	visit(t, ctx, s.URL+"/conversations")
+	run(t, ctx, chromedp.SendKeys(chromedp.CSS("textarea[name=message]"), "Change both."), chromedp.Submit(chromedp.CSS("textarea[name=message]")),
+		chromedp.WaitVisible(chromedp.CSS("#timeline .entry.user")), chromedp.Evaluate[chromedp.Void]("window.same = 1; undefined"),
+		chromedp.WaitVisible(chromedp.CSS("#waits input[name=verdict][value=allow] ~ button")),
+		poll(`document.getElementById("live-status").textContent === "The turn waits for an answer."`),
+		chromedp.SendKeys(chromedp.CSS("#actions textarea[name=message]"), "And then?"))
+	answer := func(file string) {
+		t.Helper()
+		at := value(t, ctx, chromedp.Evaluate[string](`document.querySelector("#waits form").getAttribute("action").replace("/console", "")`))
+		if page := value(t, ctx, chromedp.Evaluate[string](`document.getElementById("waits").textContent`)); !strings.Contains(page, file) {
+			t.Errorf("the form is about another call:\n%s", page)
+		}
+		s.Login(t, consolestage.Ops).Post(at, "verdict", "allow")
+	}
+	answer("a.txt")
+	run(t, ctx, poll(`document.getElementById("waits").textContent.includes("b.txt")`))
+	answer("b.txt")
+	run(t, ctx, chromedp.WaitVisible(chromedp.CSS(".entry.assistant .text")), chromedp.WaitNotPresent(chromedp.CSS("#waits form")),
+		chromedp.WaitNotPresent(chromedp.CSS("#actions form[action$=cancel]")), chromedp.WaitNotPresent(chromedp.CSS("#badges .open")))
+	written, same := value(t, ctx, chromedp.Evaluate[string](`document.querySelector("#actions textarea").value`)), value(t, ctx,
+		chromedp.Evaluate[int]("window.same"))
+	if length := value(t, ctx, chromedp.Text(chromedp.CSS("#length"))); written != "And then?" || same != 1 || length != "14" {
+		t.Errorf("the box has %q; the page is the same: %d; it says %q canisters", written, same, length)
 	}
 }
