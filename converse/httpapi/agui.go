@@ -85,6 +85,7 @@ func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error)
 	if err != nil {
 		return input, err
 	}
+	defer r.Body.Close()
 	if err := json.Unmarshal(text, &input); err != nil {
 		return input, invalidBody(err)
 	}

@@ -3,12 +3,18 @@
 package httpapi_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/internal/access"
 )
 
 // TestStreamsHoldNoBodies: a stream does not hold the memory of the body of its request.
@@ -36,4 +42,92 @@ func TestStreamsHoldNoBodies(t *testing.T) {
 			t.Errorf("%s %s: %d", c.method, c.path, response.StatusCode)
 		}
 	}
+}
+
+// TestMemoryOfBodies: the bodies of all requests under way have one bound, and a client a fourth.
+func TestMemoryOfBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, store := emptyEngine(t)
+		feed := httpapi.NewFeed(local, store)
+		defer feed.Close()
+		handler := httpapi.New(feed, &httpapi.Options{MaxBody: 1 << 20, MaxBodies: 4 << 20, Owner: func(ctx context.Context) (string, error) {
+			owner, _ := ctx.Value(whoKey{}).(string)
+			return owner, nil
+		}})
+		// begin sends half of a body and returns what sends the rest and the response.
+		begin := func(owner, identity, address string) (end func() *recorded) {
+			reader, writer := io.Pipe()
+			ctx := access.WithIdentity(context.WithValue(t.Context(), whoKey{}, owner), identity)
+			request, err := http.NewRequestWithContext(ctx, "POST", "http://localhost/api/conversations", reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.RemoteAddr, request.ContentLength = address, 1_000_000
+			request.Header.Set("Content-Type", "application/json")
+			w := &recorded{header: http.Header{}, done: make(chan struct{})}
+			go func() {
+				defer close(w.done)
+				handler.ServeHTTP(w, request)
+				_ = reader.Close()
+			}()
+			_, _ = writer.Write([]byte(strings.Repeat(" ", 600_000))) // fails if the request is refused
+			synctest.Wait()
+			return func() *recorded {
+				_ = writer.Close()
+				<-w.done
+				return w
+			}
+		}
+		const one, two = "192.0.2.1:1", "192.0.2.2:1"
+		held := []func() *recorded{begin("ann", "", one)}
+		if got := begin("ann", "", "192.0.2.1:2")(); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, `"too_many_bodies"`) {
+			t.Errorf("the second of a client: %+v", got)
+		}
+		held = append(held, begin("bob", "", one), begin("ann", "", two), begin("ann", "identity", one))
+		if got := begin("eve", "", two)(); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, `"too_many_bodies"`) {
+			t.Errorf("one too many: %+v", got)
+		}
+		for _, end := range held {
+			if got := end(); got.status != http.StatusBadRequest || !strings.Contains(got.body, `"invalid_json"`) {
+				t.Errorf("a body within the limits: %+v", got)
+			}
+		}
+		if got := begin("ann", "", one)(); got.status != http.StatusBadRequest {
+			t.Errorf("the memory was not released: %+v", got)
+		}
+	})
+}
+
+// emptyEngine returns an engine without conversations, which is closed at the end of the test.
+func emptyEngine(t *testing.T) (*engine.Local, history.Store) {
+	store := history.NewMemory()
+	open := func(_ context.Context, id string) (*converse.Conversation, error) {
+		return converse.New(model(echo), nil, &converse.Options{ID: id, Log: store}), nil
+	}
+	local, err := engine.NewLocal(store, open, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := local.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return local, store
+}
+
+// recorded is a response.
+type recorded struct {
+	header http.Header
+	status int
+	body   string
+	done   chan struct{} // closed at its end
+}
+
+func (r *recorded) Header() http.Header    { return r.header }
+func (r *recorded) WriteHeader(status int) { r.status = status }
+
+func (r *recorded) Write(p []byte) (int, error) {
+	r.body += string(p)
+	return len(p), nil
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/openstreams"
 	"go.uber.org/zap"
@@ -58,8 +58,10 @@ type Options struct {
 	// MaxBody bounds the body of a request, in bytes; default 4 MiB.
 	MaxBody int64
 	// MaxBodies bounds the total size of the bodies of all requests under way, in bytes;
-	// default 64 MiB, or four times MaxBody if that is more. A request that exceeds it is
-	// refused with 503 and Retry-After.
+	// default 64 MiB, or four times MaxBody if that is more. The requests of one owner from
+	// one IP address, or IPv6 /64, may use a quarter of it, and at least one body of MaxBody.
+	// A request that exceeds the quarter is refused with 429, and one that exceeds the total
+	// with 503, both with Retry-After.
 	MaxBodies int64
 	// MaxStreams bounds the streams of one owner that are open at once: the events of
 	// conversations, streamed answers of the OpenAI-compatible API, and runs of AG-UI;
@@ -88,8 +90,6 @@ const (
 	defaultBody   = 4 << 20
 	defaultBodies = 64 << 20
 	defaultModel  = "consort"
-
-	bodyTimeout = 30 * time.Second // for the whole body of a request
 )
 
 // handler serves the requests.
@@ -100,9 +100,9 @@ type handler struct {
 	store   history.Store
 	routes  *http.ServeMux
 	streams openstreams.PerOwner
+	bodies  *bodymemory.Limit
 
 	mu      sync.Mutex
-	bodies  int64           // size of those under way
 	claimed map[string]bool // chats that a request continues now
 }
 
@@ -116,6 +116,7 @@ func New(feed *Feed, options *Options) http.Handler {
 	}
 	h.MaxBody = cmp.Or(h.MaxBody, defaultBody)
 	h.MaxBodies = cmp.Or(h.MaxBodies, max(defaultBodies, 4*h.MaxBody))
+	h.bodies = bodymemory.New(h.MaxBodies, h.MaxBody)
 	h.MaxStreams = cmp.Or(h.MaxStreams, openstreams.DefaultPerOwner)
 	h.streams.Most = h.MaxStreams
 	h.Heartbeat = cmp.Or(h.Heartbeat, defaultHeartbeat)
@@ -186,46 +187,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, failure(http.StatusBadRequest, "invalid_request", "The query of the address cannot be read.", "Escape % and ; in it."))
 		return
 	}
-	size := r.ContentLength
-	if size < 0 || size > h.MaxBody {
-		size = h.MaxBody
-	}
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete {
-		size = 0 // their bodies are not read
-	}
-	if !h.reserve(size) {
-		e := failure(http.StatusServiceUnavailable, "too_many_bodies", "The requests of all clients take too much memory at once.", "Send the request again in a second.")
-		e.retryAfter = 1
-		writeError(w, e)
-		return
-	}
-	release := sync.OnceFunc(func() { h.reserve(-size) })
-	defer release()
-	r.Body = &reservedBody{http.MaxBytesReader(w, r.Body, h.MaxBody), release}
+	body := &requestBody{ReadCloser: http.MaxBytesReader(w, r.Body, h.MaxBody), h: h, of: r}
+	defer body.release()
+	r.Body = body
 	h.routes.ServeHTTP(w, r)
-}
-
-// reservedBody is the body of a request. Its memory is free for others when it is closed.
-type reservedBody struct {
-	io.ReadCloser
-	release func()
-}
-
-func (b *reservedBody) Close() error {
-	b.release()
-	return b.ReadCloser.Close()
-}
-
-// reserve counts the size of a body, or, if it is negative, of one that has ended. It reports
-// whether all bodies are within the bound.
-func (h *handler) reserve(size int64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if size > 0 && h.bodies+size > h.MaxBodies {
-		return false
-	}
-	h.bodies += size
-	return true
 }
 
 // refuseRoute answers a request that no route matches. serve is the answer of the mux,
@@ -303,6 +268,7 @@ func decode(w http.ResponseWriter, r *http.Request, form any) error {
 	if err != nil {
 		return err
 	}
+	defer r.Body.Close()
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(form); err != nil {
@@ -312,23 +278,6 @@ func decode(w http.ResponseWriter, r *http.Request, form any) error {
 		return failure(http.StatusBadRequest, "invalid_json", "Something follows the JSON object of the body.", "Send one JSON object.")
 	}
 	return nil
-}
-
-// body reads the body of a request that must be JSON: a form of a web page cannot be.
-func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		return nil, failure(http.StatusUnsupportedMediaType, "not_json", "The body is not announced as JSON.", "Send the header Content-Type: application/json.")
-	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every connection supports it
-	text, err := io.ReadAll(r.Body)
-	_ = r.Body.Close()                       // a stream does not hold the memory of its request
-	_ = control.SetReadDeadline(time.Time{}) // the answer may take longer
-	if large := new(http.MaxBytesError); err != nil && !errors.As(err, &large) {
-		err = failure(http.StatusBadRequest, "incomplete", "The body of the request did not arrive.", "Send the request again.")
-	}
-	return text, err
 }
 
 // invalidBody returns the error for a body that does not have the form of the request.

@@ -29,6 +29,7 @@ func readMembers(w http.ResponseWriter, r *http.Request, known, ignored []string
 	if err != nil {
 		return nil, err
 	}
+	defer r.Body.Close()
 	var all members
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, invalidBody(err)

@@ -11,9 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/consort-go/consort/mcpadapter/server/internal/bodymemory"
-
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"

@@ -12,11 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/consort-go/consort/mcpadapter/server/internal/bodymemory"
-
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
+	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"

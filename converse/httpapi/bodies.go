@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/bodymemory"
+	"github.com/consort-go/consort/internal/listening"
+)
+
+// bodyTimeout is how long the whole body of a request may take to arrive.
+const bodyTimeout = 30 * time.Second
+
+// requestBody is the body of a request. Its memory is free for others when it is closed.
+type requestBody struct {
+	io.ReadCloser
+	h      *handler
+	of     *http.Request
+	memory *bodymemory.Memory // nil until the body is read
+}
+
+// Close implements [io.Closer].
+func (b *requestBody) Close() error {
+	b.release()
+	return b.ReadCloser.Close()
+}
+
+func (b *requestBody) release() {
+	if b.memory != nil {
+		b.memory.Release()
+	}
+}
+
+// read reads the whole body within the memory of its client: the identity that a handler
+// around this one has set, or the address, with the owner.
+func (b *requestBody) read(owner string) ([]byte, error) {
+	client := access.Client(access.IdentityFrom(b.of.Context()), b.of.RemoteAddr)
+	b.memory = b.h.bodies.For(client + " " + owner)
+	return b.memory.Read(b.ReadCloser, b.of.ContentLength, b.h.MaxBody)
+}
+
+// body reads the body of a request that must be JSON: a form of a web page cannot be. The caller
+// must close the body when it has parsed the text, so that a stream does not hold the memory.
+func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return nil, failure(http.StatusUnsupportedMediaType, "not_json", "The body is not announced as JSON.", "Send the header Content-Type: application/json.")
+	}
+	b := r.Body.(*requestBody)
+	owner, err := b.h.owner(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every connection supports it
+	text, err := b.read(owner)
+	if err != nil {
+		listening.Abandon(w, r)
+		return nil, unread(err)
+	}
+	_ = control.SetReadDeadline(time.Time{}) // the answer may take longer
+	return text, nil
+}
+
+// unread returns the error for a body that was not read completely.
+func unread(err error) error {
+	later := "Send the request again in a second."
+	e := failure(http.StatusBadRequest, "incomplete", "The body of the request did not arrive.", "Send the request again.")
+	switch large := new(http.MaxBytesError); {
+	case errors.As(err, &large):
+		return err
+	case errors.Is(err, bodymemory.ErrClient):
+		e = failure(http.StatusTooManyRequests, "too_many_bodies", "Your requests take too much memory at once.", later)
+		e.retryAfter = 1
+	case errors.Is(err, bodymemory.ErrAll):
+		e = failure(http.StatusServiceUnavailable, "too_many_bodies", "The requests of all clients take too much memory at once.", later)
+		e.retryAfter = 1
+	}
+	return e
+}
