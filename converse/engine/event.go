@@ -95,6 +95,9 @@ type Ended struct {
 	// Error describes the failure. It holds no secrets as far as the conversation knows
 	// them.
 	Error string `json:"error,omitzero"`
+	// Attempt is the number of the attempt that has failed, as in [Delta]; zero if it is not
+	// known, or if Error is empty.
+	Attempt int64 `json:"attempt,omitzero"`
 	// Again is the time of the next retry; zero if a retry takes another Send.
 	Again time.Time `json:"again,omitzero"`
 }

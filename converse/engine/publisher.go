@@ -91,6 +91,9 @@ func (p *Publisher) End(ctx context.Context, ended Ended) {
 	}
 	p.update()
 	ended.Turn = p.Turn(ctx)
+	if ended.Error != "" {
+		ended.Attempt = p.Attempt
+	}
 	p.publish(ctx, Delta{Index: p.index, Ended: &ended})
 }
 

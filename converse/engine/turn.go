@@ -24,7 +24,7 @@ import (
 func (l *Local) turn(t *slot) {
 	if err := contain.Call("a function of the program", func() { l.runTurn(t) }); err != nil {
 		l.checks.forget(t.id)
-		l.failures.note(t.id, Ended{Error: err.Error()})
+		l.failures.note(t.id, Ended{Error: err.Error(), Attempt: l.attempt()})
 		l.panicked(t.id, err)
 	}
 }
@@ -179,7 +179,7 @@ func (r *run) lost(err error) {
 
 // failed decides whether a failed turn is retried.
 func (r *run) failed(err error) {
-	ended := Ended{Error: err.Error()}
+	ended := Ended{Error: err.Error(), Attempt: r.publisher.Attempt}
 	id := zap.String(telemetry.ConversationField, r.slot.id)
 	if Permanent(err) || r.slot.tries.failed >= r.opts.Retries {
 		r.checks.forget(r.slot.id)

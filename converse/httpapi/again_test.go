@@ -4,7 +4,10 @@ package httpapi_test
 
 import (
 	"context"
+	"iter"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -120,5 +123,116 @@ func TestEndOfAnAttemptComesOnce(t *testing.T) {
 			close(read)
 			read = nil
 		}
+	}
+}
+
+// TestFailuresWithTheSameText: two attempts that fail with the same text at one position of the
+// log are two events, and a reader that comes back after one of them gets the others once.
+func TestFailuresWithTheSameText(t *testing.T) {
+	var isWell atomic.Bool
+	refuses := func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		if isWell.Load() {
+			echo(ctx, request, yield)
+			return
+		}
+		yield(nil, &converse.ModelError{Status: http.StatusBadRequest, Message: "no"})
+	}
+	s := serve(t, refuses, nil, nil)
+	form := s.want(http.StatusCreated, "POST", "/api/conversations", object{"message": "hello", "id": "m"}).form
+	at := "/api/conversations/" + form["id"].(string)
+	again := func() { s.want(http.StatusAccepted, "POST", at+"/messages", object{"message": "hello", "id": "m"}) }
+	var failures []string
+	read := func(last string, do func(streamed) bool) {
+		t.Helper()
+		if err := readStream(s.request("GET", at+"/events", nil, "Last-Event-ID", last), do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read("", func(e streamed) bool {
+		if e.name == "ended" {
+			if failures = append(failures, e.id); len(failures) < 3 {
+				again()
+			}
+		}
+		return len(failures) < 3
+	})
+	if failures[0] == failures[1] || failures[1] == failures[2] {
+		t.Fatalf("the IDs of the failures are %q", failures)
+	}
+	late := httpapi.NewFeed(s.engine, s.store) // it has the last failure from the engine
+	defer late.Close()
+	for event, err := range late.Events(t.Context(), form["id"].(string), httpapi.Cursor{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Name == "ended" {
+			if id := event.ID.String(); id != failures[2] {
+				t.Errorf("the last failure is %s for a late reader, and was %s", id, failures[2])
+			}
+			break
+		}
+	}
+	for i, last := range failures[:2] {
+		read(last, func(e streamed) bool {
+			if e.name == "ended" {
+				i++
+			}
+			if e.name == "ended" && e.id != failures[i] || e.name == "canister" {
+				t.Errorf("after %s came %v", last, e)
+			}
+			return i < 2
+		})
+	}
+	isWell.Store(true)
+	again()
+	read(failures[2], func(e streamed) bool {
+		if strings.Contains(e.data, `"error"`) {
+			t.Errorf("after the last failure came %v", e)
+		}
+		return e.name != "ended"
+	})
+}
+
+// twice is an engine whose watches report a failure that they have found on the stream too.
+type twice struct{ engine.Engine }
+
+func (twice) Watch(ctx context.Context, _ string, _ int) iter.Seq2[engine.Event, error] {
+	return func(yield func(engine.Event, error) bool) {
+		for _, event := range []engine.Event{
+			engine.Added{Position: 1, Canister: canister.User{Head: canister.Head{ID: "m"}, Content: canister.Texts("hello")}},
+			engine.Ended{Turn: "m", Error: "no", Attempt: 1}, engine.Ended{Turn: "m", Error: "no", Attempt: 1},
+			engine.Ended{Turn: "m", Error: "no", Attempt: 2},
+		} {
+			if !yield(event, nil) {
+				return
+			}
+		}
+		<-ctx.Done()
+		yield(nil, ctx.Err())
+	}
+}
+
+// TestFailureThatIsReportedTwice: a reader gets the failure of an attempt once, although the watch
+// has it twice.
+func TestFailureThatIsReportedTwice(t *testing.T) {
+	store := history.NewMemory()
+	if err := store.Append(t.Context(), "c", 0, canister.User{Head: canister.Head{ID: "m"}, Content: canister.Texts("hello")}); err != nil {
+		t.Fatal(err)
+	}
+	feed := httpapi.NewFeed(twice{}, store)
+	defer feed.Close()
+	var attempts []int64
+	for event, err := range feed.Events(t.Context(), "c", httpapi.Cursor{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended, is := event.Event.(engine.Ended); is {
+			if attempts = append(attempts, ended.Attempt); ended.Attempt == 2 {
+				break
+			}
+		}
+	}
+	if !slices.Equal(attempts, []int64{1, 2}) {
+		t.Errorf("the failures are of the attempts %d", attempts)
 	}
 }

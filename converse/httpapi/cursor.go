@@ -19,12 +19,12 @@ import (
 //
 // Its text is the id of a server-sent event: "12" is the canister at position 12,
 // "12.3.7" the delta 7 of attempt 3 after that canister, and a suffix after "-" means
-// that the end of the turn was reported there.
+// that the end of the turn, or the failure of that attempt, was reported there.
 type Cursor struct {
 	// Position is the number of canisters of the log that the reader has seen.
 	Position int
 
-	attempt int64 // of the last delta, if isDelta
+	attempt int64 // of the last delta or failure, if isDelta
 	index   int
 	isDelta bool
 	ended   string // names the end that was reported; may be empty
@@ -74,7 +74,7 @@ func ParseCursor(text string) (Cursor, error) {
 // maxPosition bounds the numbers of a cursor, so that they fit an int everywhere.
 const maxPosition = 1<<31 - 1
 
-// reported names the end of a turn without an error. A position has one such end at most.
+// reported names the end of a turn without a failure. A position has one such end at most.
 const reported = "end"
 
 func isEndName(text string) bool {
@@ -103,6 +103,9 @@ func (c Cursor) at(event engine.Event) Cursor {
 	case engine.Delta:
 		return Cursor{Position: e.Position, attempt: e.Attempt, index: e.Index, isDelta: true}
 	case engine.Ended:
+		if e.Attempt > 0 && (!c.isDelta || c.attempt != e.Attempt) {
+			c = Cursor{Position: c.Position, attempt: e.Attempt, isDelta: true}
+		}
 		c.ended = endName(e)
 	}
 	return c
@@ -113,14 +116,18 @@ func (c Cursor) precedes(event Cursor) bool {
 	switch {
 	case event.Position != c.Position:
 		return event.Position > c.Position
-	case event.ended != "" && c.isDelta && event.isDelta && event.attempt < c.attempt:
-		return false // the end of an attempt before
+	case event.ended == reported && c.ended == reported:
+		return false
+	case event.ended != "" && c.isDelta && event.isDelta && event.attempt != c.attempt:
+		return event.attempt > c.attempt // the ends of two attempts can be the same failure
 	case event.ended != "":
 		return event.ended != c.ended
 	case !event.isDelta:
 		return false
 	case !c.isDelta || event.attempt != c.attempt:
 		return !c.isDelta || event.attempt > c.attempt
+	case c.ended != "" && c.ended != reported:
+		return false // the attempt has failed
 	}
 	return event.index > c.index
 }

@@ -81,6 +81,11 @@ func (t *topic) add(happened engine.Event) error {
 		return err
 	}
 	switch e := happened.(type) {
+	case engine.Ended:
+		if e.Attempt > 0 && !t.last.precedes(event.ID) {
+			return nil // the watch has found the failure, and the stream has it too
+		}
+		t.others++
 	case engine.Delta:
 		switch t.gaps.add(event.ID, e) {
 		case holdBack:
@@ -91,8 +96,6 @@ func (t *topic) add(happened engine.Event) error {
 		t.deltas += len(event.Data)
 	case engine.Added:
 		t.dropDeltas()
-		t.others++
-	default:
 		t.others++
 	}
 	t.last = event.ID
