@@ -36,9 +36,15 @@ type runInput struct {
 // aguiMessage is a message of AG-UI.
 type aguiMessage struct {
 	inputMessage
-	ID     string `json:"id"`
-	CallID string `json:"toolCallId"`
-	Error  string `json:"error"`
+	ID     string     `json:"id"`
+	CallID string     `json:"toolCallId"`
+	Error  string     `json:"error"`
+	Calls  []aguiCall `json:"toolCalls"`
+}
+
+// aguiCall is a call of a message of the assistant.
+type aguiCall struct {
+	ID string `json:"id"`
 }
 
 // resumeEntry is the answer to an interrupt.
@@ -71,7 +77,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer t.abandon(r.Context())
 	w.Header().Set("Consort-Conversation", id)
-	a := &aguiRun{turn: t, input: input, stream: newStream(w, h.Heartbeat)}
+	a := &aguiRun{turn: t, input: input, id: newID(), stream: newStream(w, h.Heartbeat)}
 	defer a.stream.stop()
 	a.follow(r.Context())
 	a.stream.flush()
@@ -193,6 +199,18 @@ func (input *runInput) split(isNew bool) (earlier []canister.Canister, user cani
 	return earlier, user, nil
 }
 
+// hasCall reports whether the client has a call already, from an earlier run of its message.
+func (input *runInput) hasCall(id string) bool {
+	return slices.ContainsFunc(input.Messages, func(m aguiMessage) bool {
+		return m.Role == "assistant" && slices.Contains(m.Calls, aguiCall{id})
+	})
+}
+
+// hasResult reports whether the client has the result of a call already.
+func (input *runInput) hasResult(id string) bool {
+	return slices.ContainsFunc(input.Messages, func(m aguiMessage) bool { return m.Role == "tool" && m.CallID == id })
+}
+
 // results returns the results of the client's tools among the messages.
 func (input *runInput) results() (all []returned) {
 	for i, m := range input.Messages {
@@ -273,6 +291,7 @@ type aguiRun struct {
 	input  runInput
 	stream *stream
 	pieces writer
+	id     string // begins the IDs of the messages: an earlier run of the same turn had others
 	open   string // ID of the message that is being written; empty if none is
 	number int    // of messages
 	isOwn  bool   // the state is this server's: the client has none, or an object
@@ -341,7 +360,7 @@ func (a *aguiRun) piece(text string) error {
 		return nil
 	}
 	if a.open == "" {
-		a.open = fmt.Sprintf("%s-%d-%d", a.turn.conversation, a.turn.after, a.number)
+		a.open = fmt.Sprintf("%s-%d", a.id, a.number)
 		a.number++
 		if err := a.event("TEXT_MESSAGE_START", "messageId", a.open, "role", "assistant"); err != nil {
 			return err
@@ -360,12 +379,12 @@ func (a *aguiRun) add(position int, c canister.Canister) error {
 			a.open = ""
 		}
 	case canister.Invocation:
-		if c.Parent == "" {
+		if c.Parent == "" && !a.input.hasCall(c.ID) {
 			err = errors.Join(a.event("TOOL_CALL_START", "toolCallId", c.ID, "toolCallName", c.Name),
 				a.event("TOOL_CALL_ARGS", "toolCallId", c.ID, "delta", cmp.Or(c.Arguments, "{}")), a.event("TOOL_CALL_END", "toolCallId", c.ID))
 		}
 	case canister.Result:
-		if c.Parent == "" && !a.turn.returned[c.Invocation] {
+		if c.Parent == "" && !a.turn.returned[c.Invocation] && !a.input.hasResult(c.Invocation) {
 			err = a.event("TOOL_CALL_RESULT", "messageId", "result-"+c.Invocation, "toolCallId", c.Invocation, "content", resultText(c), "role", "tool")
 		}
 	}

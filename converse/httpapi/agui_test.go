@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 )
 
@@ -166,4 +167,67 @@ func TestThreadWithoutOwner(t *testing.T) {
 		}
 	}
 	s.want(http.StatusNotFound, "POST", "/agui", body)
+}
+
+// thread is the state of a client of AG-UI, as AG-UI's own client applies events to it.
+type thread struct {
+	texts     map[string]string // of the messages, by ID
+	arguments map[string]string // of the calls, by ID
+	results   []string          // IDs of calls
+	last      string            // the type of the last event
+}
+
+func (s *served) apply(th *thread, input object) {
+	s.t.Helper()
+	for _, e := range s.stream("/agui", input) {
+		var event struct{ Type, MessageID, ToolCallID, Delta string }
+		if err := json.Unmarshal([]byte(e.data), &event); err != nil && !strings.HasPrefix(event.Type, "STATE") {
+			s.t.Fatal(err)
+		}
+		switch th.last = event.Type; event.Type {
+		case "TEXT_MESSAGE_CONTENT":
+			th.texts[event.MessageID] += event.Delta
+		case "TOOL_CALL_ARGS":
+			th.arguments[event.ToolCallID] += event.Delta
+		case "TOOL_CALL_RESULT":
+			th.results = append(th.results, event.ToolCallID)
+		}
+	}
+}
+
+// TestRunsOfOneMessage: a run that sends a failed message again does not write into the messages and
+// calls that the client has from the run before.
+func TestRunsOfOneMessage(t *testing.T) {
+	isWell := make(chan struct{}, 1)
+	fails := func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		if lastText(request) == "did it" && len(isWell) == 0 {
+			yield(converse.Delta{Text: "You "}, nil)
+			yield(nil, &converse.ModelError{Status: http.StatusBadRequest, Message: "no"})
+			return
+		}
+		echo(ctx, request, yield)
+	}
+	s := serve(t, fails, nil, nil)
+	client := &thread{texts: map[string]string{}, arguments: map[string]string{}}
+	message := object{"id": "m", "role": "user", "content": "call: it"}
+	s.apply(client, object{"threadId": "t", "runId": "r1", "messages": []object{message}})
+	if client.last != "RUN_ERROR" || len(client.results) != 1 {
+		t.Fatalf("the first run ended with %+v", client)
+	}
+	isWell <- struct{}{}
+	call := client.results[0]
+	s.apply(client, object{"threadId": "t", "runId": "r2", "messages": []object{
+		message, {"id": "a", "role": "assistant", "toolCalls": []object{{"id": call}}}, {"id": "b", "role": "tool", "toolCallId": call, "content": "did it"}, message,
+	}})
+	var texts []string
+	for _, text := range client.texts {
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	if client.last != "RUN_FINISHED" || !slices.Equal(texts, []string{"I look. ", "I look. ", "You ", "You said: did it"}) {
+		t.Errorf("the client has %+v", client)
+	}
+	if client.arguments[call] != `{"what":"it"}` || len(client.results) != 1 {
+		t.Errorf("the client has the calls %v with the results %q", client.arguments, client.results)
+	}
 }
