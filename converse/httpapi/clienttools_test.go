@@ -345,6 +345,25 @@ func TestRepeatedResultAndMessage(t *testing.T) {
 	s.want(http.StatusBadRequest, "POST", "/v1/responses", object{"previous_response_id": first["id"], "input": []object{other, user("more")}})
 }
 
+// TestResultsOfWhichOneIsNew: a request whose first result the log has already continues the turn
+// that waits for another of its results.
+func TestResultsOfWhichOneIsNew(t *testing.T) {
+	s := serve(t, uses, nil, nil)
+	first := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "use pick show", "tools": flatTools("pick", "show")}).form
+	calls := functionCalls(first)
+	picked, shown := callOutput(calls["pick"], "picked"), callOutput(calls["show"], "shown")
+	s.want(http.StatusOK, "POST", "/v1/responses", object{"input": []object{picked}})
+	call := func(name string) object {
+		return object{"type": "function_call", "call_id": calls[name], "name": name, "arguments": "{}"}
+	}
+	list := []object{user("use pick show"), call("pick"), call("show"), picked, shown, user("more")}
+	last := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": list}).form
+	id := first["conversation"].(object)["id"].(string)
+	if last["conversation"].(object)["id"] != id || len(ofKind[canister.Answer](s, id)) != 2 || len(ofKind[canister.User](s, id)) != 2 {
+		t.Errorf("got %v; the log is %v", last, s.wholeLog(id))
+	}
+}
+
 // TestResponseToolsAndApproval: a response has the calls of the client and the approvals, and one
 // request answers both.
 func TestResponseToolsAndApproval(t *testing.T) {

@@ -127,6 +127,18 @@ func TestRepeatedRequests(t *testing.T) {
 	}
 }
 
+// TestTakenID: a message with the ID of another canister of its conversation is refused.
+func TestTakenID(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	id := s.create("hello")
+	s.ended(id, 0)
+	taken := ofKind[canister.Assistant](s, id)[0].ID
+	got := s.want(http.StatusConflict, "POST", "/api/conversations/"+id+"/messages", object{"message": "more", "id": taken})
+	if !strings.Contains(got.text, `"conflict"`) || !strings.Contains(got.text, taken) || !strings.Contains(got.text, "Send it with another one.") {
+		t.Errorf("got %s", got.text)
+	}
+}
+
 // TestWaits: an approval is listed and answered, once, and the conversation continues.
 func TestWaits(t *testing.T) {
 	s := serve(t, echo, ask, nil)
