@@ -167,7 +167,21 @@ func (t *turn) abandon(ctx context.Context) {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
+	_, canisters, err := engine.LastTurn(bounded, t.h.store, t.conversation, time.Now())
+	if err == nil && lastMessage(canisters) != t.id {
+		return // another message has begun a turn, which is not this client's
+	}
 	_ = t.h.engine.Cancel(bounded, t.conversation) // the turn goes on then
+}
+
+// lastMessage returns the ID of the last message of the user; empty if there is none.
+func lastMessage(canisters []canister.Canister) string {
+	for _, c := range slices.Backward(canisters) {
+		if c.Kind() == canister.KindUser {
+			return c.Header().ID
+		}
+	}
+	return ""
 }
 
 // cancelTimeout bounds the cancellation of a turn whose client has gone.
