@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,28 @@ func TestStreamsOfAnswers(t *testing.T) {
 		s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "hello"}) // not a stream
 		s.as("bob").open("GET", "/api/conversations/"+s.as("bob").create("hello")+"/events", nil).Body.Close()
 		response.Body.Close() // which cancels the turn
+	}
+}
+
+// TestHeadOfAStream: a HEAD request of a stream ends, and is not a stream that is open.
+func TestHeadOfAStream(t *testing.T) {
+	s := serve(t, echo, nil, func(o *httpapi.Options) { o.MaxStreams = 1 })
+	at := "/api/conversations/" + s.create("hello") + "/events"
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for range 2 {
+		request, err := http.NewRequestWithContext(ctx, "HEAD", s.server.URL+at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set(who, "ann")
+		response, err := s.server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/event-stream") {
+			t.Errorf("status %d, Content-Type %q", response.StatusCode, kind)
+		}
 	}
 }
 

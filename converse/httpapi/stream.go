@@ -35,6 +35,10 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, conversation string
 	}
 	s := newStream(w, heartbeat)
 	defer s.stop()
+	if r.Method == http.MethodHead { // its response has no end otherwise
+		s.begin()
+		return
+	}
 	err = f.read(r.Context(), conversation, after, s.idle(), func(event Event) bool {
 		return s.send(event.ID.String(), event.Name, event.Data)
 	})
