@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/invoker"
@@ -196,6 +198,61 @@ func TestAnotherAnswers(t *testing.T) {
 	if ended, _ := s.ended(id, length+1); ended.Reason != converse.ReasonAnswered {
 		t.Errorf("it ended with %+v", ended)
 	}
+}
+
+// TestAnswerWhileAnotherCallIsMade: a wait is answered, and by its person alone, while another call of
+// the turn is under way.
+func TestAnswerWhileAnotherCallIsMade(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	boss := func(ctx context.Context, a converse.Approval) (converse.Decision, error) {
+		if strings.Contains(a.Invocation.Arguments, "0") {
+			return converse.Defer(time.Hour, "boss"), nil
+		}
+		close(begun)
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return converse.Decision{}, ctx.Err()
+	}
+	var name atomic.Value
+	name.Store("ann")
+	s := serve(t, uses, boss, func(o *httpapi.Options) { o.Name = func(context.Context) string { return name.Load().(string) } })
+	id := s.create("use local__do local__do")
+	<-begun
+	path := "/api/conversations/" + id + "/waits/" + s.waitIn(id)
+	for _, body := range []object{{"verdict": "allow", "id": "a"}, {"verdict": "allow"}} {
+		if got := s.want(http.StatusForbidden, "POST", path, body); !strings.Contains(got.text, "not_yours_to_answer") {
+			t.Errorf("got %s", got.text)
+		}
+	}
+	name.Store("boss")
+	s.want(http.StatusBadRequest, "POST", path, object{"verdict": "accept", "id": "b"})
+	s.want(http.StatusNoContent, "POST", path, object{"verdict": "allow", "id": "b"})
+	close(release)
+	for after := 0; ; {
+		ended, length := s.ended(id, after)
+		if after = length; ended.Reason == converse.ReasonAnswered {
+			return
+		}
+	}
+}
+
+// waitIn returns the ID of the first wait of a log, when it is there.
+func (s *served) waitIn(id string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	for event, err := range s.engine.Watch(ctx, id, 0) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if added, is := event.(engine.Added); is && added.Canister.Kind() == canister.KindWait {
+			return added.Canister.Header().ID
+		}
+	}
+	s.t.Fatal("the engine is closed")
+	return ""
 }
 
 // TestCancel: a turn that is under way ends.

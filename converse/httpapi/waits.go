@@ -105,13 +105,15 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) error {
 }
 
 // answerWait answers a wait of a conversation as the caller. Giving the same answer again, by
-// its identity, is not an error.
+// its identity, is not an error. The wait can be answered while other calls of the turn are made.
 func (h *handler) answerWait(ctx context.Context, of history.Info, given canister.Answer) error {
 	given.By = h.Name(ctx)
-	_, open, err := h.state(ctx, of.ID)
+	now := time.Now()
+	_, canisters, err := engine.LastTurn(ctx, h.store, of.ID, now)
 	if err != nil {
 		return err
 	}
+	open := openWaits(of.ID, canisters, now)
 	i := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == given.Wait })
 	if i >= 0 {
 		if err := check(open[i], given); err != nil {
