@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/bodymemory"
@@ -65,6 +66,9 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, unread(err)
 	}
 	_ = control.SetReadDeadline(time.Time{}) // the answer may take longer
+	if !utf8.Valid(text) {                   // parts are stored as they are, and the log is UTF-8
+		return nil, failure(http.StatusBadRequest, "invalid_json", "The body of the request is not UTF-8.", "Send JSON in UTF-8.")
+	}
 	return text, nil
 }
 

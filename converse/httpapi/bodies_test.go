@@ -98,6 +98,24 @@ func TestMemoryOfBodies(t *testing.T) {
 	})
 }
 
+// TestBodiesAreUTF8: a body that is not UTF-8 is refused at each path, because the log is.
+func TestBodiesAreUTF8(t *testing.T) {
+	s := serve(t, echo, ask, nil)
+	id := s.create("call: it")
+	s.ended(id, 0)
+	at := "/api/conversations/" + id
+	wait := s.want(http.StatusOK, "GET", at+"/waits", nil).form["waits"].([]any)[0].(object)["id"].(string)
+	for path, body := range map[string]string{
+		at + "/waits/" + wait: "{\"verdict\":\"change\",\"arguments\":{\"what\":\"\xff\"}}",
+		"/v1/responses":       "{\"input\":\"\xff\"}",
+		"/agui":               "{\"threadId\":\"t\",\"runId\":\"r\",\"messages\":[{\"id\":\"m\",\"role\":\"user\",\"content\":\"\xff\"}]}",
+	} {
+		if got := s.want(http.StatusBadRequest, "POST", path, body); !strings.Contains(got.text, `"invalid_json"`) {
+			t.Errorf("%s: got %s", path, got.text)
+		}
+	}
+}
+
 // emptyEngine returns an engine without conversations, which is closed at the end of the test.
 func emptyEngine(t *testing.T) (*engine.Local, history.Store) {
 	store := history.NewMemory()
