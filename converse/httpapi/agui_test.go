@@ -231,3 +231,25 @@ func TestRunsOfOneMessage(t *testing.T) {
 		t.Errorf("the client has the calls %v with the results %q", client.arguments, client.results)
 	}
 }
+
+// TestRunsThatBeginAtOnce: two runs that begin a thread at once, as pages that run their effects twice
+// send them, begin it once.
+func TestRunsThatBeginAtOnce(t *testing.T) {
+	store := &changing{Store: history.NewMemory()}
+	s := serveStore(t, store, nil, echo, nil, nil)
+	messages := []object{
+		{"id": "s", "role": "system", "content": "Be short."}, {"id": "m1", "role": "user", "content": "old"},
+		{"id": "a", "role": "assistant", "content": "answer"}, {"id": "m2", "role": "user", "content": "hello"},
+	}
+	for range 2 {
+		if _, text, last := s.run(object{"threadId": "t", "messages": messages}); text != "You said: hello" || last["type"] != "RUN_FINISHED" {
+			t.Errorf("the text is %q, the end %v", text, last)
+		}
+		store.isBeginning.Store(true)
+	}
+	for id, length := range s.lengths() {
+		if length != 5 {
+			t.Errorf("the log is %v", s.wholeLog(id))
+		}
+	}
+}

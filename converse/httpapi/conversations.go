@@ -228,8 +228,14 @@ func sendTo(ctx context.Context, e engine.Engine, id string, user canister.User)
 	return err
 }
 
-// addEarlier adds earlier messages to a new conversation, after its instructions.
+// addEarlier adds earlier messages to a new conversation, after its instructions. If requests begin
+// the conversation at once, those of one enter: the log has one canister with an ID.
 func (h *handler) addEarlier(ctx context.Context, b newConversation) error {
+	for i, c := range b.earlier {
+		if c.Header().ID == "" {
+			b.earlier[i] = canister.WithHead(c, canister.Head{ID: derived("earlier", b.id, strconv.Itoa(i))})
+		}
+	}
 	open := h.Open
 	if open == nil {
 		open = func(_ context.Context, id string) (*converse.Conversation, error) {
@@ -240,7 +246,21 @@ func (h *handler) addEarlier(ctx context.Context, b newConversation) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(conv.Add(ctx, b.earlier...), conv.Close(context.WithoutCancel(ctx)))
+	err = conv.Add(ctx, b.earlier...)
+	if err != nil && h.has(ctx, b.id, b.earlier[0].Header().ID) {
+		err = nil
+	}
+	return errors.Join(err, conv.Close(context.WithoutCancel(ctx)))
+}
+
+// has reports whether the log of a conversation has a canister with an ID.
+func (h *handler) has(ctx context.Context, conversation, id string) bool {
+	for c, err := range h.store.Read(ctx, conversation, 0) {
+		if err == nil && c.Header().ID == id {
+			return true
+		}
+	}
+	return false
 }
 
 // maxTitle bounds the title that a conversation gets from its first message, in characters.

@@ -16,14 +16,18 @@ import (
 // changing is a store in which a conversation changes just after its next Info.
 type changing struct {
 	history.Store
-	isGrowing  atomic.Bool // the last canister comes after the Info
-	isDeleting atomic.Bool // the conversation is deleted after the Info
+	isGrowing   atomic.Bool // the last canister comes after the Info
+	isDeleting  atomic.Bool // the conversation is deleted after the Info
+	isBeginning atomic.Bool // the conversation is begun after the Info
 }
 
 func (c *changing) Info(ctx context.Context, id string) (history.Info, error) {
 	info, err := c.Store.Info(ctx, id)
 	if err == nil && c.isGrowing.CompareAndSwap(true, false) {
 		info.Length--
+	}
+	if err == nil && c.isBeginning.CompareAndSwap(true, false) {
+		return history.Info{}, history.ErrNotFound
 	}
 	if err == nil && c.isDeleting.CompareAndSwap(true, false) {
 		err = c.Store.Delete(ctx, id, history.AnyLength)
