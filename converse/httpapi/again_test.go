@@ -4,6 +4,7 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"slices"
@@ -193,14 +194,17 @@ func TestFailuresWithTheSameText(t *testing.T) {
 	})
 }
 
-// twice is an engine whose watches report a failure that they have found on the stream too.
+// twice is an engine whose watches report a failure before the stream, which then has the attempt and
+// the failure too.
 type twice struct{ engine.Engine }
 
 func (twice) Watch(ctx context.Context, _ string, _ int) iter.Seq2[engine.Event, error] {
 	return func(yield func(engine.Event, error) bool) {
 		for _, event := range []engine.Event{
 			engine.Added{Position: 1, Canister: canister.User{Head: canister.Head{ID: "m"}, Content: canister.Texts("hello")}},
-			engine.Ended{Turn: "m", Error: "no", Attempt: 1}, engine.Ended{Turn: "m", Error: "no", Attempt: 1},
+			engine.Ended{Turn: "m", Error: "no", Attempt: 1},
+			engine.Delta{Turn: "m", Attempt: 1, Position: 1, Event: json.RawMessage(`{"event":"text_delta","text":"You "}`)},
+			engine.Ended{Turn: "m", Error: "no", Attempt: 1},
 			engine.Ended{Turn: "m", Error: "no", Attempt: 2},
 		} {
 			if !yield(event, nil) {
@@ -225,6 +229,9 @@ func TestFailureThatIsReportedTwice(t *testing.T) {
 	for event, err := range feed.Events(t.Context(), "c", httpapi.Cursor{}) {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if event.Name == "delta" {
+			t.Errorf("a delta of an attempt that has failed: %s", event.Data)
 		}
 		if ended, is := event.Event.(engine.Ended); is {
 			if attempts = append(attempts, ended.Attempt); ended.Attempt == 2 {

@@ -80,13 +80,19 @@ func (t *topic) add(happened engine.Event) error {
 	if err != nil {
 		return err
 	}
+	// A watch can find a failure before the stream has passed the deltas of its attempt and the same
+	// failure.
+	isOld := !t.last.precedes(event.ID)
 	switch e := happened.(type) {
 	case engine.Ended:
-		if e.Attempt > 0 && !t.last.precedes(event.ID) {
-			return nil // the watch has found the failure, and the stream has it too
+		if isOld && e.Attempt > 0 {
+			return nil
 		}
 		t.others++
 	case engine.Delta:
+		if isOld && t.last.ended != "" {
+			return nil
+		}
 		switch t.gaps.add(event.ID, e) {
 		case holdBack:
 			return nil
