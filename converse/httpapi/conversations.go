@@ -228,8 +228,8 @@ func sendTo(ctx context.Context, e engine.Engine, id string, user canister.User)
 	return err
 }
 
-// addEarlier adds earlier messages to a new conversation, after its instructions. If requests begin
-// the conversation at once, those of one enter: the log has one canister with an ID.
+// addEarlier adds earlier messages to a new conversation, after its instructions. If several
+// requests begin the conversation at once, only one of them adds its messages.
 func (h *handler) addEarlier(ctx context.Context, b newConversation) error {
 	for i, c := range b.earlier {
 		if c.Header().ID == "" {

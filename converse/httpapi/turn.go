@@ -174,7 +174,7 @@ func (t *turn) abandon(ctx context.Context) {
 	_ = t.h.engine.Cancel(bounded, t.conversation) // the turn goes on then
 }
 
-// lastMessage returns the ID of the last message of the user; empty if there is none.
+// lastMessage returns the ID of the last message of the user, or "".
 func lastMessage(canisters []canister.Canister) string {
 	for _, c := range slices.Backward(canisters) {
 		if c.Kind() == canister.KindUser {
