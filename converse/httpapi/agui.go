@@ -212,7 +212,7 @@ func (input *runInput) hasResult(id string) bool {
 }
 
 // results returns the results of the client's tools among the messages.
-func (input *runInput) results() (all []returned) {
+func (input *runInput) results() (all []clientResult) {
 	for i, m := range input.Messages {
 		if m.Role != "tool" {
 			continue
@@ -225,7 +225,7 @@ func (input *runInput) results() (all []returned) {
 		if m.Error != "" {
 			content = canister.Texts(m.Error)
 		}
-		all = append(all, returned{at: at, call: m.CallID, content: content, failed: m.Error != ""})
+		all = append(all, clientResult{at: at, call: m.CallID, content: content, failed: m.Error != ""})
 	}
 	return all
 }
@@ -237,7 +237,7 @@ func (h *handler) resume(ctx context.Context, found history.Info, input runInput
 	if err != nil {
 		return nil, err
 	}
-	s := start{conversation: found.ID, ignoreUnknown: true, callID: func(invocation string) string { return invocation }}
+	s := turnRequest{conversation: found.ID, ignoreUnknown: true, callID: func(invocation string) string { return invocation }}
 	s.returned = input.results()
 	for i, entry := range input.Resume {
 		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == entry.Interrupt && !wait.Client })

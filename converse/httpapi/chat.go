@@ -100,7 +100,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	s.tools = request.tools
-	t, err := o.h.start(r.Context(), s)
+	t, err := o.h.startTurn(r.Context(), s)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func chatTag(owner string, messages []inputMessage) string {
 
 // findChat returns how a request continues: with the conversation whose answer is the last
 // one of the messages, or with a new one that begins with them.
-func (o openAI) findChat(ctx context.Context, owner string, messages []inputMessage) (s start, release func(), err error) {
+func (o openAI) findChat(ctx context.Context, owner string, messages []inputMessage) (s turnRequest, release func(), err error) {
 	release = func() {}
 	last := 0 // after the last answer
 	for i, m := range messages {
@@ -200,7 +200,7 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []inputMess
 // readMessages reads the messages of a request: those after the last answer into s, and the
 // others, with the results, into the past of a new conversation. earlierErr says why they cannot
 // be its past.
-func (s *start) readMessages(messages []inputMessage, last int, all *earlierMessages) (earlierErr, err error) {
+func (s *turnRequest) readMessages(messages []inputMessage, last int, all *earlierMessages) (earlierErr, err error) {
 	for i := range messages {
 		m, at := &messages[i], fmt.Sprintf("messages[%d]", i)
 		switch {
@@ -216,7 +216,7 @@ func (s *start) readMessages(messages []inputMessage, last int, all *earlierMess
 			if err != nil {
 				return nil, err
 			}
-			s.returned = append(s.returned, returned{at: at + ".tool_call_id", call: m.ToolCallID, content: content})
+			s.returned = append(s.returned, clientResult{at: at + ".tool_call_id", call: m.ToolCallID, content: content})
 		}
 		if err := all.add(m, at); err != nil && earlierErr == nil {
 			earlierErr = err
@@ -228,7 +228,7 @@ func (s *start) readMessages(messages []inputMessage, last int, all *earlierMess
 
 // findCalls sets the conversation whose last answer has calls of the client, and reports whether
 // there is one that the request continues.
-func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *start) (bool, error) {
+func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *turnRequest) (bool, error) {
 	if len(calls) == 0 {
 		return false, nil
 	}

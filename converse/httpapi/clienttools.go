@@ -19,8 +19,8 @@ import (
 	"github.com/consort-go/consort/converse/waits"
 )
 
-// returned is the result of a call of a client's tool, as a request brings it.
-type returned struct {
+// clientResult is the result of a call of a client's tool, as a request brings it.
+type clientResult struct {
 	at      string // names it in errors
 	call    string // the ID that the client got for the call
 	content []canister.Content
@@ -97,18 +97,18 @@ func clientCalls(open []openWait) (calls, others []openWait) {
 	return calls, others
 }
 
-// answersToGive are the answers to waits of a turn that the results of a request are made into.
+// answersToGive are the answers to waits that are made from the results of a request.
 type answersToGive struct {
 	answers     []canister.Answer
 	invocations map[string]bool // with a result of this client
 	last        int             // index of the last answer that the log has already, or -1
-	unknown     []returned      // results of calls that are not the client's
+	unknown     []clientResult  // results of calls that are not the client's
 }
 
 // answersTo makes results into answers to waits. The turn is the last one of a conversation, and id
 // returns the ID that the client has for an invocation. A result that the log has already is not
 // answered again, so that a request can be repeated.
-func answersTo(conversation string, turn []canister.Canister, all []returned, id func(invocation string) string) (g answersToGive, err error) {
+func answersTo(conversation string, turn []canister.Canister, all []clientResult, id func(invocation string) string) (g answersToGive, err error) {
 	g.invocations, g.last = map[string]bool{}, -1
 	asked, answered, over := map[string]canister.Wait{}, map[string]int{}, map[string]bool{}
 	for i, c := range turn {
@@ -150,7 +150,7 @@ func answersTo(conversation string, turn []canister.Canister, all []returned, id
 }
 
 // answer returns the answer that a result is. The same result has the same ID.
-func (r *returned) answer(wait canister.Wait) (canister.Answer, error) {
+func (r *clientResult) answer(wait canister.Wait) (canister.Answer, error) {
 	answer := canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAccept, Content: r.content}
 	if r.failed {
 		answer.Verdict = canister.VerdictDecline
@@ -172,7 +172,7 @@ const partKey = "io.github.consort-go/part"
 
 // continueTurn answers waits of a conversation and returns the turn that goes on. If the request is
 // repeated with its message, it returns the turn of the message.
-func (h *handler) continueTurn(ctx context.Context, found history.Info, s start) (*turn, error) {
+func (h *handler) continueTurn(ctx context.Context, found history.Info, s turnRequest) (*turn, error) {
 	t, err := h.continued(ctx, found)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (h *handler) continueTurn(ctx context.Context, found history.Info, s start)
 
 // repeats reports whether the last turn of a conversation began with the message of a request
 // whose results the log has already.
-func (h *handler) repeats(ctx context.Context, found history.Info, s start) (bool, error) {
+func (h *handler) repeats(ctx context.Context, found history.Info, s turnRequest) (bool, error) {
 	t, err := h.continued(ctx, found)
 	if err != nil || len(s.message) == 0 || len(s.answers) > 0 || !t.beganWith(s) {
 		return false, err
@@ -224,7 +224,7 @@ func (h *handler) repeats(ctx context.Context, found history.Info, s start) (boo
 }
 
 // answeredEarlier reports whether the log has results already, before a turn.
-func (h *handler) answeredEarlier(ctx context.Context, t *turn, all []returned, id func(invocation string) string) (bool, error) {
+func (h *handler) answeredEarlier(ctx context.Context, t *turn, all []clientResult, id func(invocation string) string) (bool, error) {
 	begin := t.after - len(t.earlier)
 	from := max(0, begin-maxEarlier)
 	canisters, err := history.From(ctx, h.store, t.conversation, from)
@@ -237,7 +237,7 @@ func (h *handler) answeredEarlier(ctx context.Context, t *turn, all []returned, 
 
 // beganWith reports whether a turn began with the message of a request, after what the request
 // continues.
-func (t *turn) beganWith(s start) bool {
+func (t *turn) beganWith(s turnRequest) bool {
 	if len(t.earlier) == 0 || t.after-len(t.earlier) < s.from {
 		return false
 	}

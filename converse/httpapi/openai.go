@@ -261,7 +261,7 @@ func (p *part) content(at string) (canister.Content, error) {
 		if _, err := base64.StdEncoding.DecodeString(p.Audio.Data); err != nil || kind == "" {
 			return nil, unsupported(at+".input_audio", "Send wav or mp3 in base64.")
 		}
-		return rebuilt(map[string]string{"type": "audio", "mime": kind, "data": p.Audio.Data})
+		return contentFromForm(map[string]string{"type": "audio", "mime": kind, "data": p.Audio.Data})
 	}
 	return nil, unsupported(at+".type", "Send text, images or audio.")
 }
@@ -269,13 +269,13 @@ func (p *part) content(at string) (canister.Content, error) {
 // image returns the image at an address.
 func image(at, address string) (canister.Content, error) {
 	if strings.HasPrefix(address, "https://") {
-		return rebuilt(map[string]string{"type": "image", "url": address})
+		return contentFromForm(map[string]string{"type": "image", "url": address})
 	}
 	kind, data, err := dataURL(address)
 	if err != nil {
 		return nil, unsupported(at, "Send an https URL, or the image itself in base64.")
 	}
-	return rebuilt(map[string]string{"type": "image", "mime": kind, "data": data})
+	return contentFromForm(map[string]string{"type": "image", "mime": kind, "data": data})
 }
 
 // dataURL returns the media type and the base64 of a data URL (RFC 2397).
@@ -289,8 +289,8 @@ func dataURL(address string) (kind, data string, err error) {
 	return kind, data, nil
 }
 
-// rebuilt returns the content that has a JSON form.
-func rebuilt(form map[string]string) (canister.Content, error) {
+// contentFromForm returns the content that has a JSON form.
+func contentFromForm(form map[string]string) (canister.Content, error) {
 	list, err := json.Marshal([]map[string]string{form})
 	if err != nil {
 		return nil, err
@@ -302,21 +302,21 @@ func rebuilt(form map[string]string) (canister.Content, error) {
 	return all[0], nil
 }
 
-// start says how a request continues or begins a conversation.
-type start struct {
+// turnRequest says how a request continues or begins a conversation.
+type turnRequest struct {
 	conversation  string // empty begins one
 	from          int    // number of canisters that the request continues, at least
 	earlier       []canister.Canister
 	message       []canister.Content
 	answers       []canister.Answer
 	tools         []clienttools.Tool
-	returned      []returned
+	returned      []clientResult
 	ignoreUnknown bool                           // results that do not belong to a call that waits are ignored
 	callID        func(invocation string) string // the client's ID of a call; nil means callID
 }
 
-// start sends the message, or the answers, of a request.
-func (h *handler) start(ctx context.Context, s start) (*turn, error) {
+// startTurn sends the message, or the answers, of a request.
+func (h *handler) startTurn(ctx context.Context, s turnRequest) (*turn, error) {
 	owner, err := h.owner(ctx)
 	if err != nil {
 		return nil, err
@@ -341,14 +341,14 @@ func (h *handler) start(ctx context.Context, s start) (*turn, error) {
 }
 
 // user returns the message of a request, with the tools of its client.
-func (s *start) user() canister.User {
+func (s *turnRequest) user() canister.User {
 	user := canister.User{Head: canister.Head{ID: newID(), Time: time.Now()}, Content: s.message}
 	user.Metadata = clienttools.With(nil, s.tools)
 	return user
 }
 
 // startNew begins a conversation.
-func (h *handler) startNew(ctx context.Context, owner string, s start) (*turn, error) {
+func (h *handler) startNew(ctx context.Context, owner string, s turnRequest) (*turn, error) {
 	user := s.user()
 	b := newConversation{id: newID(), owner: owner, title: titleOf(user), earlier: s.earlier, message: user}
 	if err := h.Admit(ctx, Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) }); err != nil {

@@ -33,7 +33,7 @@ type responseRequest struct {
 	model, previous    string
 	fork               string // of the conversation of previous; empty without one
 	stream, background bool
-	start              start
+	turn               turnRequest
 }
 
 // readResponse reads a request, except for the conversation that it continues.
@@ -51,7 +51,7 @@ func (o openAI) readResponse(w http.ResponseWriter, r *http.Request) (q response
 		func() error { return m.read("instructions", &instructions) },
 		func() error { return m.read("previous_response_id", &q.previous) },
 		func() error { return m.read("conversation", &conversation) },
-		func() (err error) { q.start.tools, err = m.functions(false); return err },
+		func() (err error) { q.turn.tools, err = m.functions(false); return err },
 		func() error { return m.only("top_logprobs", "0") },
 		func() error { return m.only("text", "{}", `{"format":{"type":"text"}}`) },
 	} {
@@ -59,15 +59,15 @@ func (o openAI) readResponse(w http.ResponseWriter, r *http.Request) (q response
 			return q, err
 		}
 	}
-	if q.start.conversation, err = conversationID(conversation); err != nil {
+	if q.turn.conversation, err = conversationID(conversation); err != nil {
 		return q, err
 	}
-	isNew := q.previous == "" && q.start.conversation == ""
+	isNew := q.previous == "" && q.turn.conversation == ""
 	switch {
-	case q.previous != "" && q.start.conversation != "":
+	case q.previous != "" && q.turn.conversation != "":
 		return q, invalid("conversation", "It cannot be combined with previous_response_id.", "Send one of the two.")
 	case instructions != "" && isNew:
-		q.start.earlier = []canister.Canister{canister.Supervisor{Content: canister.Texts(instructions)}}
+		q.turn.earlier = []canister.Canister{canister.Supervisor{Content: canister.Texts(instructions)}}
 	case instructions != "":
 		w.Header().Add("Consort-Ignored", "instructions")
 	}
@@ -112,12 +112,12 @@ func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
 		}
 	}
 	all.close()
-	q.start.earlier = append(q.start.earlier, all.canisters...)
-	n := len(q.start.answers) + len(q.start.returned)
+	q.turn.earlier = append(q.turn.earlier, all.canisters...)
+	n := len(q.turn.answers) + len(q.turn.returned)
 	switch {
-	case len(q.start.answers) > 0 && (isNew || len(q.start.message) > 0):
+	case len(q.turn.answers) > 0 && (isNew || len(q.turn.message) > 0):
 		return invalid("input", "Approvals need previous_response_id or conversation, and stand alone.", "Send the message after the answer.")
-	case n == 0 && len(q.start.message) == 0:
+	case n == 0 && len(q.turn.message) == 0:
 		return invalid("input", "It has no message of the user.", "Send one.")
 	}
 	return nil
@@ -133,7 +133,7 @@ func (q *responseRequest) readItem(item *inputMessage, at string, isLast, isNew 
 		if item.Approve == nil || item.ApprovalRequest == "" {
 			return invalid(at, "It has no approval_request_id or no approve.", "Send both.")
 		}
-		q.start.answers = append(q.start.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdictOf(*item.Approve), Reason: item.Reason})
+		q.turn.answers = append(q.turn.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdictOf(*item.Approve), Reason: item.Reason})
 		return nil
 	case "function_call":
 		if !isNew {
@@ -156,7 +156,7 @@ func (q *responseRequest) readMessage(item *inputMessage, at string, isLast, isN
 	case err != nil:
 		return err
 	case item.Role == "user" && isLast:
-		q.start.message = append(q.start.message, canister.ContentOf(c)...)
+		q.turn.message = append(q.turn.message, canister.ContentOf(c)...)
 	case isNew:
 		return all.add(item, at)
 	default:
@@ -172,7 +172,7 @@ func (q *responseRequest) readOutput(item *inputMessage, at string, isLast, isNe
 		return err
 	}
 	if isLast {
-		q.start.returned = append(q.start.returned, returned{at: at + ".call_id", call: item.CallID, content: content})
+		q.turn.returned = append(q.turn.returned, clientResult{at: at + ".call_id", call: item.CallID, content: content})
 	}
 	if isNew && all.open[item.CallID] != "" {
 		return all.add(&inputMessage{Role: "tool", ToolCallID: item.CallID, Content: item.Output}, at)
@@ -182,7 +182,7 @@ func (q *responseRequest) readOutput(item *inputMessage, at string, isLast, isNe
 
 // findCall sets the conversation of a request that names none, if it brings the result of a call
 // that waits there. Otherwise the results belong to the past of a new conversation.
-func (o openAI) findCall(ctx context.Context, s *start) error {
+func (o openAI) findCall(ctx context.Context, s *turnRequest) error {
 	if s.conversation != "" || len(s.returned) == 0 {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (o openAI) findCall(ctx context.Context, s *start) error {
 		}
 		isWaiting = slices.ContainsFunc(open, func(wait openWait) bool {
 			id := callID(found.ID, wait.Invocation)
-			return wait.Client && slices.ContainsFunc(s.returned, func(r returned) bool { return r.call == id })
+			return wait.Client && slices.ContainsFunc(s.returned, func(r clientResult) bool { return r.call == id })
 		})
 	}
 	if isOwn && !isWaiting {
@@ -321,15 +321,15 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := o.findCall(r.Context(), &q.start); err != nil {
+	if err := o.findCall(r.Context(), &q.turn); err != nil {
 		return err
 	}
-	if len(q.start.answers) > 0 {
-		if err := o.adjustVerdicts(r.Context(), &q.start); err != nil {
+	if len(q.turn.answers) > 0 {
+		if err := o.adjustVerdicts(r.Context(), &q.turn); err != nil {
 			return err
 		}
 	}
-	t, err := o.h.start(r.Context(), q.start)
+	t, err := o.h.startTurn(r.Context(), q.turn)
 	if err != nil {
 		return errors.Join(err, o.discard(r.Context(), q.fork))
 	}
@@ -365,14 +365,14 @@ func (o openAI) continueResponse(ctx context.Context, q *responseRequest) error 
 		return err
 	}
 	end := previous.turn.after + len(previous.turn.canisters)
-	if q.start.conversation, q.start.from = found.ID, end; end >= found.Length || len(q.start.answers)+len(q.start.returned) > 0 {
+	if q.turn.conversation, q.turn.from = found.ID, end; end >= found.Length || len(q.turn.answers)+len(q.turn.returned) > 0 {
 		return nil
 	}
 	if isDone, err := o.isDoneAt(ctx, found.ID, end); err != nil || !isDone {
 		return errors.Join(err, failure(http.StatusConflict, "response_not_completed", "The previous response is not completed.", "Wait for its end, or cancel it."))
 	}
 	q.fork = newID()
-	q.start.conversation = q.fork
+	q.turn.conversation = q.fork
 	return o.h.store.Fork(ctx, found.ID, end, q.fork)
 }
 
@@ -395,7 +395,7 @@ func (o openAI) isDoneAt(ctx context.Context, id string, length int) (bool, erro
 }
 
 // adjustVerdicts turns a refusal into the verdict that its wait has for it.
-func (o openAI) adjustVerdicts(ctx context.Context, s *start) error {
+func (o openAI) adjustVerdicts(ctx context.Context, s *turnRequest) error {
 	found, err := o.h.ownedBy(ctx, s.conversation)
 	if err != nil {
 		return err
