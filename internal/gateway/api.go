@@ -32,7 +32,7 @@ type api struct {
 }
 
 // mount adds the paths of the API to a mux.
-func (a *api) mount(web *http.ServeMux, mcp *mcpserver.Server) {
+func (a *api) mount(web *web, mcp *mcpserver.Server) {
 	s := a.server
 	handler := httpapi.New(a.feed, &httpapi.Options{
 		Open:    a.conversations.open,
@@ -60,10 +60,11 @@ func (a *api) mount(web *http.ServeMux, mcp *mcpserver.Server) {
 	})
 	identified := mcp.Identify(allowed)
 	for _, path := range []string{"/api/", "/v1/", "/agui"} {
-		web.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		web.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			identified.ServeHTTP(&refusalWriter{ResponseWriter: w}, r)
 		})
 	}
+	web.offers("conversations at /api/conversations, /v1 and /agui")
 }
 
 // owner returns the owner of the caller's conversations in the store.

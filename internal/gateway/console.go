@@ -46,6 +46,7 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 	settings := s.settings
 	identifies := settings.Token.Reveal() != "" || len(settings.Clients) > 0 || settings.OIDC != nil
 	if settings.HTTP.Reveal() == "" || !identifies && s.Console == nil {
+		s.web.offers("the console only to clients with tokens (serve.clients); consort console opens it on this machine")
 		return func(string) {}, func() {}, nil
 	}
 	p := &consoleParts{of: s, servers: servers, ctx: ctx}
@@ -54,8 +55,10 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 		return nil, nil, err
 	}
 	pages := console.New(options)
-	s.web.Handle(console.Prefix, pages)
-	s.web.Handle(console.Prefix+"/", pages)
+	s.web.mux.Handle(console.Prefix, pages)
+	s.web.mux.Handle(console.Prefix+"/", pages)
+	s.web.mux.Handle("/{$}", http.RedirectHandler(console.Prefix+"/", http.StatusSeeOther)) // what a person visits who has only the host
+	s.web.offers("the console at " + console.Prefix)
 	return func(address string) {
 		if s.Console == nil {
 			s.Screen.Note("console at %s%s/, for people with a token", address, console.Prefix)

@@ -61,7 +61,7 @@ type server struct {
 	ending   context.Context // ends when the process shuts down
 	end      context.CancelFunc
 	hangUp   context.CancelFunc // ends serving, as a signal does
-	web      *http.ServeMux     // next to MCP over HTTP
+	web      *web               // next to MCP over HTTP
 	logins   *loginpages.Pages  // at which people log in at servers; nil before HTTP is served
 
 	// Of stored conversations; nil without them.
@@ -111,7 +111,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	}
 	defer watched.connectAll(ctx)()
 	s.web = newWeb()
-	s.Assembly.Serve.Others = s.web
+	s.Assembly.Serve.Others = s.web.mux
 	servers := newServers(s.Assembly, s.settings, watched.reason)
 	if s.api != nil {
 		s.api.mount(s.web, servers.mcp)

@@ -11,15 +11,23 @@ import (
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
-// newWeb returns the routes next to MCP at the address of serve.http. Paths without a route
-// are not found.
-func newWeb() *http.ServeMux {
-	web := http.NewServeMux()
-	web.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "not found; MCP is served at /mcp", http.StatusNotFound)
-	})
-	return web
+// web has the routes next to MCP at the address of serve.http. For a path without a route, the
+// response says what is served.
+type web struct {
+	mux    *http.ServeMux
+	served string
 }
+
+func newWeb() *web {
+	w := &web{http.NewServeMux(), "not found; MCP is served at /mcp"}
+	w.mux.HandleFunc("/", func(response http.ResponseWriter, r *http.Request) {
+		http.Error(response, w.served, http.StatusNotFound)
+	})
+	return w
+}
+
+// offers adds to what the responses say. It must be called before the server starts.
+func (w *web) offers(what string) { w.served += ", " + what }
 
 // originOf returns the origin of the pages at the address of serve.http.
 func (s *server) originOf(at net.Addr) string {
@@ -37,5 +45,5 @@ func (s *server) offerLogins(at net.Addr, srv *mcpserver.Server) {
 	}
 	pages := s.Assembly.LoginPages(address, srv.Identify)
 	s.logins, _ = pages.(*loginpages.Pages)
-	s.web.Handle(loginpages.Path, pages)
+	s.web.mux.Handle(loginpages.Path, pages)
 }
