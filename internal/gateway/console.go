@@ -57,7 +57,7 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 	pages := console.New(options)
 	s.web.mux.Handle(console.Prefix, pages)
 	s.web.mux.Handle(console.Prefix+"/", pages)
-	s.web.mux.Handle("/{$}", http.RedirectHandler(console.Prefix+"/", http.StatusSeeOther)) // what a person visits who has only the host
+	s.web.mux.Handle("/{$}", http.RedirectHandler(console.Prefix+"/", http.StatusSeeOther))
 	s.web.offers("the console at " + console.Prefix)
 	return func(address string) {
 		if s.Console == nil {

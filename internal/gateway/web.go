@@ -11,8 +11,8 @@ import (
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
-// web has the routes next to MCP at the address of serve.http. For a path without a route, the
-// response says what is served.
+// web has the routes next to MCP at the address of serve.http. The response for any other path
+// lists the routes.
 type web struct {
 	mux    *http.ServeMux
 	served string
@@ -26,7 +26,7 @@ func newWeb() *web {
 	return w
 }
 
-// offers adds to what the responses say. It must be called before the server starts.
+// offers adds a route to that list. It must be called before the server starts.
 func (w *web) offers(what string) { w.served += ", " + what }
 
 // originOf returns the origin of the pages at the address of serve.http.
