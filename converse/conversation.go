@@ -218,6 +218,7 @@ func (c *Conversation) Send(ctx context.Context, content ...canister.Content) it
 			w.progress.fail(errors.New("converse: Send needs content"))
 			return
 		}
+		w.instruct()
 		if w.answerPending("the conversation continued without it", false); w.progress.ended() {
 			return // the message must not enter after a call without a result
 		}
@@ -282,7 +283,7 @@ func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 // end, and run with the next Continue. The metadata that mark the document of a
 // compaction are removed from added canisters.
 func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) error {
-	for _, err := range c.run(ctx, false, func(w *turn) { w.add(canisters) }) {
+	for _, err := range c.run(ctx, false, func(w *turn) { w.instruct(); w.add(canisters) }) {
 		if err != nil {
 			return err
 		}
@@ -371,7 +372,7 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 			if err := t.recorder.load(t.ctx); err != nil {
 				t.progress.fail(err)
 			} else if do != nil {
-				if t.open(); !t.progress.ended() {
+				if t.settle(); !t.progress.ended() {
 					do(t)
 				}
 			}
@@ -380,12 +381,12 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 	}
 }
 
-// open adds the instructions to an empty history and appends owed results.
-func (t *turn) open() {
+// instruct adds the instructions to an empty history. Only Send and Add begin a
+// conversation; for other work, an empty log can mean that it was deleted.
+func (t *turn) instruct() {
 	if len(t.conv.history) == 0 && t.opts.Instructions != "" {
 		t.append(canister.Supervisor{Content: canister.Texts(t.opts.Instructions)})
 	}
-	t.settle()
 }
 
 func (c *Conversation) claim(working *work) error {

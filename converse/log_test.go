@@ -263,3 +263,24 @@ func TestLogAndHistory(t *testing.T) {
 		t.Error("what is no history was taken up")
 	}
 }
+
+// Work that finds an empty log does not begin a conversation: it may have been deleted.
+func TestOnlySendAndAddBeginAConversation(t *testing.T) {
+	store := history.NewMemory()
+	talk := process(t, store, nil, converse.Options{Instructions: "Be kind."}, done)
+	if turn, err := talk.Run(t.Context()); err != nil || turn.Reason != converse.ReasonNothing {
+		t.Errorf("Run: %+v, %v", turn, err)
+	}
+	for _, err := range talk.Step(t.Context()) {
+		if err != nil {
+			t.Errorf("Step: %v", err)
+		}
+	}
+	if info, err := store.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNotFound) {
+		t.Errorf("the store has %+v (%v)", info, err)
+	}
+	play(t, talk, "Hello.")
+	if got := kinds(talk.History()); got != "supervisor user assistant" {
+		t.Errorf("the history has %s", got)
+	}
+}

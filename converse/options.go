@@ -35,8 +35,8 @@ type Options struct {
 	// two conversations that continue the same History then share keys, so give each of
 	// them an ID.
 	ID string
-	// Instructions, if not empty, open the history as a [canister.Supervisor]. They are
-	// not added if History is set.
+	// Instructions, if not empty, open the history as a [canister.Supervisor]. The first
+	// Send or Add adds them, and not if History is set.
 	Instructions string
 	// History is the history to continue; see [Conversation.Continue]. It must pass
 	// [sequence.Check], apart from invocations at its end that lack their results. The
