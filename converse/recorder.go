@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/converse/internal/elsewhere"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/internal/textcut"
@@ -24,6 +25,7 @@ type recorder struct {
 	opts   *Options // of conv
 	guard  *guard
 	broken bool // an append to the log has failed: this work appends nothing else
+	loaded bool // the work has its history: of what others append, it takes only answers
 }
 
 // append fills in identities and times, appends the canisters to the log, and adds them
@@ -82,7 +84,8 @@ func (r *recorder) used(id string, entering map[string]bool) bool {
 }
 
 // load adds canisters of the log to the history: at first everything that a turn can
-// need, and later the canisters that other processes have appended.
+// need, and later the canisters that other processes have appended. Within a piece of
+// work these may only be answers.
 func (r *recorder) load(ctx context.Context) error {
 	if err := r.written(ctx); err != nil || r.opts.Log == nil {
 		return err
@@ -99,7 +102,11 @@ func (r *recorder) load(ctx context.Context) error {
 	if slices.Contains(added, nil) {
 		return errors.New("converse: the log returned a nil canister")
 	}
-	if len(added) == 0 {
+	if r.loaded && !onlyAnswers(added) {
+		place := held.Length(len(r.conv.history))
+		return fmt.Errorf("converse: the turn cannot continue: %w", &history.ConflictError{Conversation: r.opts.ID, Expected: place, Length: place + len(added)})
+	}
+	if r.loaded = true; len(added) == 0 {
 		return nil
 	}
 	whole := append(slices.Clip(r.conv.history), added...)
@@ -108,6 +115,9 @@ func (r *recorder) load(ctx context.Context) error {
 			problem.Index = held.LogIndex(problem.Index)
 			return fmt.Errorf("converse: the log does not have a valid history (sequence.Repair can repair it): %v", problem)
 		}
+	}
+	if err := elsewhere.Check(ctx, r.opts.ID, whole, added, r.conv.unmadeIntents); err != nil {
+		return err
 	}
 	r.conv.mu.Lock()
 	r.conv.history, r.conv.held = whole, held
@@ -167,11 +177,15 @@ func (r *recorder) unread(ctx, reading context.Context) ([]canister.Canister, er
 
 func isAnswer(c canister.Canister) bool { return c.Kind() == canister.KindAnswer }
 
+func onlyAnswers(canisters []canister.Canister) bool {
+	return !slices.ContainsFunc(canisters, func(c canister.Canister) bool { return !isAnswer(c) })
+}
+
 // takeAnswers adds the canisters of the log that follow the history, if they are all
 // answers, and reports whether it added any.
 func (r *recorder) takeAnswers(ctx context.Context) bool {
 	answers, err := r.unread(ctx, context.WithoutCancel(ctx))
-	if err != nil || slices.ContainsFunc(answers, func(c canister.Canister) bool { return !isAnswer(c) }) {
+	if err != nil || slices.Contains(answers, nil) || !onlyAnswers(answers) {
 		return false
 	}
 	r.conv.mu.Lock()

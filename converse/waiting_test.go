@@ -385,6 +385,38 @@ func TestAnswerBeforeTheTurnWaits(t *testing.T) {
 	}
 }
 
+// A turn that is about to wait takes nothing but answers from another process: one that has
+// used the answer already may be making the call.
+func TestAnotherProcessContinuesBeforeTheTurnWaits(t *testing.T) {
+	var l ledger
+	store := history.NewMemory()
+	began, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	act := fn("act", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		close(began)
+		<-release
+		return l.tool("act").Invoke(ctx, call)
+	})
+	talk := process(t, store, newRoster(t, act), converse.Options{Approve: defers}, asks(call("act", `{}`)))
+	other := process(t, store, newRoster(t, act), converse.Options{Approve: defers}, done)
+	var err error
+	for event, failed := range talk.Send(t.Context(), canister.Text("Go.")) {
+		if _, waits := event.(converse.WaitStarted); waits {
+			answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
+			go func() { _, err := other.Run(context.Background()); ended <- err }()
+			<-began
+		}
+		err = failed
+	}
+	if _, conflict := errors.AsType[*history.ConflictError](err); !conflict {
+		t.Errorf("the turn ended with %v, want a conflict", err)
+	}
+	close(release)
+	if err := <-ended; err != nil || l.count() != 1 {
+		t.Errorf("the other process: %v after %d calls", err, l.count())
+	}
+	sameAs(t, store, "talk", other.History())
+}
+
 // A call is in traces, and counted, when it has its result.
 func TestTraceOfAWait(t *testing.T) {
 	s := newSeen(t, telemetry.Options{})

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package elsewhere lets an engine prevent that a conversation takes up calls that another
+// process may be making.
+package elsewhere
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Error says that another process may be making a call of the conversation.
+type Error struct{ Until time.Time }
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("converse: another process may be working on the conversation until %v", e.Until)
+}
+
+type key struct{}
+
+// limit applies to one conversation: the context also reaches those that its tools use.
+type limit struct {
+	conversation string
+	timeout      time.Duration
+}
+
+// With returns a context for the work of a conversation, which then fails with an [Error]
+// if another process has begun a call and the timeout has not passed since.
+func With(ctx context.Context, conversation string, timeout time.Duration) context.Context {
+	return context.WithValue(ctx, key{}, limit{conversation, timeout})
+}
+
+// Check returns an [Error] if added, the canisters of a history that the conversation has
+// just read from its log, have the intent of a call that may be under way: it has no
+// result, and does not wait. Unmade has the conversation's own intents.
+func Check(ctx context.Context, conversation string, history, added []canister.Canister, unmade map[string]bool) error {
+	limit, ok := ctx.Value(key{}).(limit)
+	if !ok || limit.conversation != conversation {
+		return nil
+	}
+	begun := map[string]time.Time{} // by the invocation
+	for _, c := range added {
+		switch c := c.(type) {
+		case canister.Intent:
+			if !unmade[c.ID] {
+				begun[c.Invocation] = c.Time
+			}
+		case canister.Wait: // the call has ended, to be made again with the answer
+			delete(begun, c.Invocation)
+		}
+	}
+	var until time.Time
+	for _, invocation := range canister.Pending(history) {
+		if at, ok := begun[invocation.ID]; ok && at.Add(limit.timeout).After(until) {
+			until = at.Add(limit.timeout)
+		}
+	}
+	if time.Now().Before(until) {
+		return &Error{Until: until}
+	}
+	return nil
+}

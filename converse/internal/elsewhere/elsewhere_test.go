@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package elsewhere_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/elsewhere"
+)
+
+// A call may be under way if it has an intent that is young enough, and neither a result nor a
+// wait after it.
+func TestCheck(t *testing.T) {
+	now := time.Now()
+	message := canister.Assistant{Head: canister.Head{ID: "a"}}
+	invocation := canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a"}
+	young := canister.Intent{Head: canister.Head{ID: "n", Time: now.Add(-time.Minute)}, Invocation: "i"}
+	old := canister.Intent{Head: canister.Head{ID: "n", Time: now.Add(-2 * time.Hour)}, Invocation: "i"}
+	wait := canister.Wait{Head: canister.Head{ID: "w"}, Invocation: "i"}
+	again := canister.Intent{Head: canister.Head{ID: "n2", Time: now}, Invocation: "i", Wait: "w"}
+	result := canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i"}
+	for name, test := range map[string]struct {
+		added []canister.Canister
+		until time.Time
+	}{
+		"not begun":     {[]canister.Canister{message, invocation}, time.Time{}},
+		"begun":         {[]canister.Canister{message, invocation, young}, young.Time.Add(time.Hour)},
+		"long ago":      {[]canister.Canister{message, invocation, old}, time.Time{}},
+		"ended":         {[]canister.Canister{message, invocation, young, result}, time.Time{}},
+		"waits":         {[]canister.Canister{message, invocation, young, wait}, time.Time{}},
+		"goes on again": {[]canister.Canister{message, invocation, young, wait, again}, now.Add(time.Hour)},
+	} {
+		ctx := elsewhere.With(t.Context(), "talk", time.Hour)
+		err := elsewhere.Check(ctx, "talk", test.added, test.added, nil)
+		var later *elsewhere.Error
+		if errors.As(err, &later) != !test.until.IsZero() || later != nil && !later.Until.Equal(test.until) {
+			t.Errorf("%s: %v, want until %v", name, err, test.until)
+		}
+		for what, err := range map[string]error{
+			"another conversation": elsewhere.Check(ctx, "inner", test.added, test.added, nil),
+			"without a limit":      elsewhere.Check(t.Context(), "talk", test.added, test.added, nil),
+			"read before":          elsewhere.Check(ctx, "talk", test.added, nil, nil),
+			"its own intents":      elsewhere.Check(ctx, "talk", test.added, test.added, map[string]bool{"n": true, "n2": true}),
+		} {
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+		}
+	}
+}
