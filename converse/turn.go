@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/converse/internal/replies"
+	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -122,7 +123,11 @@ func (t *turn) finish() {
 	}
 	if t.progress.phase == phaseFailed {
 		t.progress.enter(phaseLeft)
-		t.loop.deliver(nil, redactError(t.guard.clean, t.piece.leftovers.Explain(t.progress.err)))
+		err := redactError(t.guard.clean, t.piece.leftovers.Explain(t.progress.err))
+		if len(t.conv.owed) > 0 || len(t.conv.unmadeIntents) > 0 {
+			err = &unsaved.Error{Err: err}
+		}
+		t.loop.deliver(nil, err)
 	}
 }
 
@@ -270,7 +275,8 @@ func (t *turn) step(n int) {
 	}
 }
 
-// moved reports whether one of the open waits was answered meanwhile.
+// moved reports whether one of the open waits was answered meanwhile. If another process
+// has carried on the conversation, the work fails with a conflict.
 func (t *turn) moved() bool {
 	if t.progress.reached < phaseTaken || t.opts.Log == nil { // the log was just loaded, or there is none
 		return false

@@ -33,7 +33,9 @@ type Options struct {
 	// Retries is how often a failed turn is retried; default 5, negative means never.
 	// After that the conversation stays as it is until the next Send or the next start
 	// of an engine. Failures that would recur, for example a request that the model's
-	// server refuses, or a panic, are not retried.
+	// server refuses, or a panic, are not retried. If the log did not accept the result of
+	// a call, the conversation stays open between these attempts, so that the result is
+	// not lost.
 	Retries int
 	// Backoff is the pause before a retry. It doubles each time up to a minute; default
 	// 1 s.

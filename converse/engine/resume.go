@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/logevent"
@@ -63,33 +62,4 @@ func (l *Local) scheduleMatches(filter history.Filter) (whole bool) {
 		whole = whole && Permanent(err) // permanent errors concern single conversations, which stay as they are
 	}
 	return whole
-}
-
-// busyElsewhere returns a [laterError] if another process may be working on the
-// conversation, because a call that was begun has no result and this process is not
-// making it.
-func (r *run) busyElsewhere() error {
-	if r.opts.Others == 0 {
-		return nil
-	}
-	_, canisters, err := LastTurn(r.ctx, r.store, r.slot.id, time.Now())
-	if err != nil {
-		return err
-	}
-	open := map[string]bool{}
-	for _, invocation := range canister.Pending(canisters) {
-		open[invocation.ID] = true
-	}
-	var until time.Time
-	for _, c := range canisters {
-		if intent, ok := c.(canister.Intent); ok && open[intent.Invocation] {
-			if at := intent.Time.Add(r.opts.Others); at.After(until) {
-				until = at
-			}
-		}
-	}
-	if time.Now().Before(until) {
-		return &laterError{until: until}
-	}
-	return nil
 }

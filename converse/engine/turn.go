@@ -12,6 +12,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/elsewhere"
+	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
@@ -31,10 +33,9 @@ func (l *Local) turn(t *slot) {
 
 func (l *Local) runTurn(t *slot) {
 	r := &run{Local: l, slot: t, ctx: t.ctx}
-	r.publisher = Publisher{Stream: l.opts.Stream, Log: l.store, Conversation: t.id, Attempt: l.attempt(), Lost: r.lost}
-	l.failures.forget(t.id)
+	r.begin()
 	turn, err := r.continueConversation()
-	var later *laterError
+	var later *elsewhere.Error
 	switch {
 	case err == nil && turn.Reason == converse.ReasonWaiting:
 		t.tries = tries{}
@@ -51,7 +52,7 @@ func (l *Local) runTurn(t *slot) {
 		// get there, the turn is not over.
 		l.checks.set(t.id, time.Now().Add(l.opts.pause(0)), t.tries)
 	case errors.As(err, &later):
-		l.checks.set(t.id, later.until, t.tries)
+		l.checks.set(t.id, later.Until, t.tries)
 	case isConflict(err): // another writer is working on it
 		pause := l.opts.pause(t.tries.conflicts)
 		t.tries.conflicts++
@@ -82,13 +83,6 @@ func earliest(waits []canister.Wait) time.Time {
 		}
 	}
 	return first
-}
-
-// laterError says that another process may be at work on a conversation.
-type laterError struct{ until time.Time }
-
-func (e *laterError) Error() string {
-	return fmt.Sprintf("engine: another process may be working on the conversation until %v", e.until)
 }
 
 // errDeleted says that the conversation was deleted: it must be neither continued nor
@@ -123,15 +117,18 @@ type run struct {
 	publisher Publisher
 }
 
+// begin begins an attempt.
+func (r *run) begin() {
+	r.publisher = Publisher{Stream: r.opts.Stream, Log: r.store, Conversation: r.slot.id, Attempt: r.attempt(), Lost: r.lost}
+	r.failures.forget(r.slot.id)
+}
+
 // continueConversation opens the conversation, works, and closes it. A panic is returned as an
 // error.
 func (r *run) continueConversation() (turn converse.Turn, err error) {
 	defer r.recoverPanic(r.slot.id, &err)
 	if _, err := r.store.Info(r.ctx, r.slot.id); errors.Is(err, history.ErrNotFound) {
 		return turn, errDeleted
-	}
-	if err := r.busyElsewhere(); err != nil {
-		return turn, err
 	}
 	ctx, conv, err := r.opened(r.ctx, r.slot.id)
 	if err != nil {
@@ -142,6 +139,23 @@ func (r *run) continueConversation() (turn converse.Turn, err error) {
 			r.opts.Logger.Error("a conversation could not be closed", logevent.ConversationFailed, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(closed))
 		}
 	}()
+	if r.opts.Others > 0 {
+		ctx = elsewhere.With(ctx, r.slot.id, r.opts.Others)
+	}
+	for {
+		if turn, err = r.work(ctx, conv); !r.triesAgain(err) {
+			break
+		}
+		r.begin()
+	}
+	if err == nil && conv.Length() == 0 {
+		return turn, errDeleted // after Info
+	}
+	return turn, err
+}
+
+// work runs the conversation until its turn is done or waits.
+func (r *run) work(ctx context.Context, conv *converse.Conversation) (turn converse.Turn, err error) {
 	for happened, err := range conv.Continue(ctx) {
 		if err != nil {
 			return turn, err
@@ -152,6 +166,18 @@ func (r *run) continueConversation() (turn converse.Turn, err error) {
 		}
 	}
 	return turn, nil
+}
+
+// triesAgain reports whether a turn that has failed is to be tried again with the same
+// conversation, because it knows results of calls that the log did not accept. It reports
+// the failure and waits as before any retry, but not once the engine is closed. A conflict
+// ends this: another process has recorded something else.
+func (r *run) triesAgain(err error) bool {
+	if !unsaved.Is(err) || isConflict(err) || r.ctx.Err() != nil || !r.mayRetry(err) {
+		return false
+	}
+	_ = wait(r.ctx, r.lifetime, time.Until(r.reportFailure(err)))
+	return r.ctx.Err() == nil
 }
 
 // opened opens an existing conversation with the trusted values of its owner in the
@@ -177,21 +203,35 @@ func (r *run) lost(err error) {
 	r.opts.Logger.Debug("a delta was lost", logevent.DeltaLost, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(err))
 }
 
-// failed decides whether a failed turn is retried.
+// failed reports a failed turn and schedules its retry, if there is one.
 func (r *run) failed(err error) {
+	if again := r.reportFailure(err); again.IsZero() {
+		r.checks.forget(r.slot.id)
+	} else {
+		r.checks.set(r.slot.id, again, r.slot.tries)
+	}
+}
+
+// mayRetry reports whether a turn that failed with err is retried.
+func (r *run) mayRetry(err error) bool {
+	return !Permanent(err) && r.slot.tries.failed < r.opts.Retries
+}
+
+// reportFailure logs and publishes the failure of a turn, and returns the time of its
+// retry; zero means that it is not retried.
+func (r *run) reportFailure(err error) time.Time {
 	ended := Ended{Error: err.Error(), Attempt: r.publisher.Attempt}
 	id := zap.String(telemetry.ConversationField, r.slot.id)
-	if Permanent(err) || r.slot.tries.failed >= r.opts.Retries {
-		r.checks.forget(r.slot.id)
+	if !r.mayRetry(err) {
 		r.opts.Logger.Error("a turn failed, and is not retried before the next message or the next start", logevent.TurnFailed, id, zap.Error(err))
 	} else {
 		pause := r.opts.pause(r.slot.tries.failed)
 		r.slot.tries.failed++
 		ended.Again = time.Now().Add(pause)
-		r.checks.set(r.slot.id, ended.Again, r.slot.tries)
 		r.opts.Logger.Warn("a turn failed and will be retried", logevent.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
 	}
 	ended.Turn = r.publisher.Turn(r.ctx)
 	r.failures.note(r.slot.id, ended)
 	r.publisher.End(r.ctx, ended)
+	return ended.Again
 }
