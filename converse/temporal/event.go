@@ -13,6 +13,7 @@ var (
 	eventSweepWoke    = named("temporal.sweep.woke")
 	eventSDKSaid      = named("temporal.sdk.said")
 	eventWorkerFailed = named("temporal.worker.failed")
+	eventTurnRetried  = named("temporal.turn.retried")
 	eventTurnPanicked = named("temporal.turn.panicked")
 	eventCloseFailed  = named("temporal.conversation.close.failed")
 )

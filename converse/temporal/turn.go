@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -86,15 +87,43 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 			w.opts.Logger.Error("a conversation could not be closed", eventCloseFailed, id, zap.Error(err))
 		}
 	}()
-	for {
+	for failures := 0; ; {
 		turn, err = work(ctx, talk, l, told)
-		// A message or an answer has been appended meanwhile, and the conversation
-		// knows what its calls returned: it continues while the lease is valid.
+		// The conversation knows what its calls returned: it continues while the lease is
+		// valid.
 		conflict, is := errors.AsType[*history.ConflictError](err)
-		if !is || conflict.Length < conflict.Expected || !l.held(ctx) { // or it was deleted
+		switch {
+		case is && conflict.Length >= conflict.Expected: // a message or an answer has been appended; less: it was deleted
+		case !is && unsaved.Is(err) && !engine.Permanent(err) && failures < w.opts.Attempts:
+			w.opts.Logger.Warn("the log did not accept what a turn did, which is tried again", eventTurnRetried, id, zap.Error(err))
+			wait(ctx, w.pause(failures))
+			failures++
+		default:
+			return turn, err
+		}
+		if !l.held(ctx) {
 			return turn, err
 		}
 	}
+}
+
+// wait waits until a pause is over, or ctx ends.
+func wait(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// pause returns the pause after a number of failures, counted from 0.
+func (w *Worker) pause(n int) time.Duration {
+	pause := w.opts.Backoff
+	for ; n > 0 && pause < maxBackoff; n-- {
+		pause *= 2
+	}
+	return min(pause, max(w.opts.Backoff, maxBackoff))
 }
 
 // work runs a conversation.
@@ -133,11 +162,7 @@ func (w *Worker) again(info activity.Info, err *temporal.ApplicationError) time.
 	if err.NonRetryable() || int(info.Attempt) >= w.opts.Attempts {
 		return time.Time{}
 	}
-	pause := w.opts.Backoff
-	for n := int32(1); n < info.Attempt && pause < maxBackoff; n++ {
-		pause *= 2
-	}
-	return time.Now().Add(min(pause, max(w.opts.Backoff, maxBackoff)))
+	return time.Now().Add(w.pause(int(info.Attempt) - 1))
 }
 
 func waited(waits []canister.Wait) (ids []string) {
