@@ -22,7 +22,7 @@ func (e *Error) Error() string {
 
 type key struct{}
 
-// limit applies to one conversation: the context also reaches those that its tools use.
+// limit applies to one conversation: its tools, which may run others, have the same context.
 type limit struct {
 	conversation string
 	timeout      time.Duration
