@@ -283,28 +283,26 @@ func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 // end, and run with the next Continue. The metadata that mark the document of a
 // compaction are removed from added canisters.
 func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) error {
-	for _, err := range c.run(ctx, false, func(w *turn) { w.instruct(); w.add(canisters) }) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return failure(c.run(ctx, false, func(w *turn) { w.instruct(); w.add(canisters) }))
 }
 
 // Load adds the canisters that Options.Log has and the history lacks, as each piece of
 // work does before it begins. Use it to look at the history first. It writes nothing,
 // and does nothing without a log.
 func (c *Conversation) Load(ctx context.Context) error {
-	for _, err := range c.run(ctx, false, nil) {
-		if err != nil {
-			return err
-		}
+	return failure(c.run(ctx, false, nil))
+}
+
+// failure returns the error of events, which is the last one.
+func failure(events iter.Seq2[Event, error]) (err error) {
+	for _, err = range events {
 	}
-	return nil
+	return err
 }
 
 // Close cancels the work under way, waits until it has ended, and closes the roster if
-// the conversation owns it. When ctx ends first, Close returns its error. If functions
+// the conversation owns it. Results of calls that the log did not accept are appended now,
+// if that succeeds and no other process has carried on the conversation. When ctx ends first, Close returns its error. If functions
 // of the program have not returned 10 seconds after the work, Close returns an error
 // that names them, even if one of them called Close itself: it must return first. Close
 // may be called twice. It must not be called from within the loop over the events of
@@ -329,9 +327,25 @@ func (c *Conversation) end(ctx context.Context, working *work) error {
 			return fmt.Errorf("converse: closing: the running work has not ended: %w", err)
 		}
 	}
+	c.storeOwed(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, foreign.Patience, fmt.Errorf("%v have passed", foreign.Patience))
 	defer cancel()
 	return c.background.Wait(ctx)
+}
+
+// storeOwed tries again to append the results that the log did not accept. It does not
+// read the log: if another process has carried on the conversation, this is a conflict.
+func (c *Conversation) storeOwed(ctx context.Context) {
+	c.mu.Lock()
+	owed := c.owed
+	c.owed = nil
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	r := &recorder{conv: c, opts: &c.opts, guard: newGuard(ctx, c, &foreign.Leftovers{})}
+	if len(owed) > 0 && r.written(ctx) == nil {
+		_ = r.append(ctx, owed) // the work has returned the error
+	}
 }
 
 // run claims the conversation for one piece of work and releases it afterwards. It

@@ -284,3 +284,38 @@ func TestOnlySendAndAddBeginAConversation(t *testing.T) {
 		t.Errorf("the history has %s", got)
 	}
 }
+
+// Close appends the results that the log did not accept, unless another process has carried on
+// the conversation.
+func TestCloseStoresOwedResults(t *testing.T) {
+	for _, overtaken := range []bool{false, true} {
+		var l ledger
+		failed := false
+		store := newWatchedLog(func(_ context.Context, added []canister.Canister) error {
+			if added[0].Kind() != canister.KindResult || failed {
+				return nil
+			}
+			failed = true
+			return errors.New("connection reset by peer")
+		})
+		talk := process(t, store, newRoster(t, l.tool("act")), converse.Options{}, asks(call("act", `{}`)))
+		if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || l.count() != 1 {
+			t.Fatalf("Ask returned %v after %d calls", err, l.count())
+		}
+		if overtaken {
+			if _, err := process(t, store, nil, converse.Options{}, done).Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := len(of[canister.Canister](t, store, "talk"))
+		for range 2 {
+			if err := talk.Close(t.Context()); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		}
+		results, after := of[canister.Result](t, store, "talk"), len(of[canister.Canister](t, store, "talk"))
+		if len(results) != 1 || overtaken != (results[0].Code == "OUTCOME_UNKNOWN") || !overtaken && after != before+1 || overtaken && after != before {
+			t.Errorf("overtaken: %v; Close appended %d canisters, and the results are %+v", overtaken, after-before, results)
+		}
+	}
+}

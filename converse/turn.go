@@ -124,10 +124,7 @@ func (t *turn) finish() {
 	if t.progress.phase == phaseFailed {
 		t.progress.enter(phaseLeft)
 		err := redactError(t.guard.clean, t.piece.leftovers.Explain(t.progress.err))
-		if len(t.conv.owed) > 0 || len(t.conv.unmadeIntents) > 0 {
-			err = &unsaved.Error{Err: err}
-		}
-		t.loop.deliver(nil, err)
+		t.loop.deliver(nil, unsaved.Mark(err, len(t.conv.owed)+len(t.conv.unmadeIntents) > 0))
 	}
 }
 

@@ -110,6 +110,26 @@ func TestResultsAreDroppedAfterAnotherProcess(t *testing.T) {
 	})
 }
 
+// A turn that is cancelled between two attempts, or is not retried, has its result nevertheless.
+func TestResultsSurviveACancel(t *testing.T) {
+	for _, retries := range []int{0, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &flaky{Memory: history.NewMemory(), kind: canister.KindResult, until: time.Now().Add(time.Nanosecond)}
+			roster := tools(t, func(context.Context) (string, error) { return "paid, receipt", nil })
+			local := start(t, store, withTool(roster, store), &engine.Options{Retries: retries, Backoff: time.Minute})
+			store.meanwhile = func() { time.Sleep(time.Second) } // the log works again
+			send(t, local, "talk", "m1", "call local__tool")
+			time.Sleep(10 * time.Second)
+			if err := local.Cancel(t.Context(), "talk"); err != nil {
+				t.Error(err)
+			}
+			if got := resultOf(t, store, "talk"); got != "paid, receipt" {
+				t.Errorf("Retries is %d; the result is %q", retries, got)
+			}
+		})
+	}
+}
+
 // A log that fails for good does not keep the engine from closing.
 func TestFailingLogEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -119,8 +139,8 @@ func TestFailingLogEnds(t *testing.T) {
 		send(t, local, "talk", "m1", "call local__tool")
 		time.Sleep(5 * time.Second) // it waits for a retry
 		began := time.Now()
-		if err := local.Close(t.Context()); err != nil || time.Since(began) > 0 || store.failures != 6 {
-			t.Errorf("Close returned %v after %v and %d failures, want 6", err, time.Since(began), store.failures)
+		if err := local.Close(t.Context()); err != nil || time.Since(began) > 0 || store.failures != 7 {
+			t.Errorf("Close returned %v after %v and %d failures, want 7", err, time.Since(began), store.failures)
 		}
 	})
 }

@@ -17,6 +17,14 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Mark returns err, as an [Error] if unsaved is true.
+func Mark(err error, unsaved bool) error {
+	if unsaved {
+		return &Error{Err: err}
+	}
+	return err
+}
+
 // Is reports whether the chain of err has an [Error].
 func Is(err error) bool {
 	_, is := errors.AsType[*Error](err)
