@@ -113,7 +113,8 @@ func (r *recorder) load(ctx context.Context) error {
 	for _, problem := range sequence.Check(whole) {
 		if problem.Rule != sequence.RuleOpen {
 			problem.Index = held.LogIndex(problem.Index)
-			return fmt.Errorf("converse: the log does not have a valid history (sequence.Repair can repair it): %v", problem)
+			return fmt.Errorf("converse: the log does not have a valid history (sequence.Repair can repair it): %w",
+				&history.CorruptError{Conversation: r.opts.ID, Location: fmt.Sprint("canister ", problem.Index), Err: errors.New(problem.String())})
 		}
 	}
 	if err := elsewhere.Check(ctx, r.opts.ID, whole, added, r.conv.unmadeIntents); err != nil {

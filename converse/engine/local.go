@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/claim"
 	"github.com/consort-go/consort/converse/waits"
 )
 
@@ -72,6 +75,9 @@ func (l *Local) Send(ctx context.Context, conversation string, message canister.
 	if err != nil {
 		return l.sendError(conversation, err)
 	}
+	if message.ID == "" { // no earlier message can be this one
+		message.ID, message.Time = rand.Text(), cmp.Or(message.Time, time.Now())
+	}
 	for n := 0; ; n++ {
 		err := l.post(ctx, conversation, message)
 		if !errors.Is(err, ErrBusy) {
@@ -91,6 +97,10 @@ func (l *Local) Send(ctx context.Context, conversation string, message canister.
 		}
 		if err := l.scheduler.runThenAcquire(ctx, t); err != nil {
 			return l.sendError(conversation, err)
+		}
+		if ended, failed := l.failures.last(conversation); failed && ended.Again.IsZero() {
+			l.scheduler.release(t, false)
+			return fmt.Errorf("%w, because the turn has failed (%s); nothing was sent", err, ended.Error)
 		}
 	}
 }
@@ -113,14 +123,9 @@ func (l *Local) post(ctx context.Context, conversation string, message canister.
 			return fmt.Errorf("engine: the owner of %q: %w", conversation, err)
 		}
 	}
-	if err := Post(ctx, l.store, l.open, conversation, message, time.Now()); err != nil || owner == "" {
-		return err
-	}
-	info, err := l.store.Info(ctx, conversation)
-	if err != nil || info.Owner != "" {
-		return err
-	}
-	return l.store.Describe(ctx, conversation, history.Change{Owner: &owner})
+	err = Post(ctx, l.store, l.open, conversation, message, time.Now())
+	claimed := claim.Set(ctx, l.store, conversation, message.ID, owner) // also if an error came after the message
+	return cmp.Or(err, claimed)
 }
 
 // Answer implements [Engine]. It does not wait for a running turn, which finds the

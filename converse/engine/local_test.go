@@ -424,7 +424,7 @@ func TestValuesThatFailEndTheTurn(t *testing.T) {
 			Values:  func(context.Context, history.Info) ([]invoker.Value, error) { return nil, errors.New("nobody's") },
 		})
 		send(t, local, "talk", "m1", "hello")
-		if ended := waitFor(t, local, "talk", "m1"); !strings.Contains(ended.Error, "nobody's") || !strings.Contains(ended.Error, `"talk"`) {
+		if ended := waitFor(t, local, "talk", "m1"); strings.Contains(ended.Error, "nobody's") || !strings.Contains(ended.Error, `values of "talk"`) {
 			t.Errorf("it ended with %+v", ended)
 		}
 	})
@@ -450,7 +450,7 @@ func TestBadOpen(t *testing.T) {
 		}
 		return good(ctx, "other")
 	}, &engine.Options{Work: 1, Retries: -1})
-	for id, want := range map[string]string{"panic": "cannot open", "none": "not \"none\"", "wrong": "not \"wrong\""} {
+	for id, want := range map[string]string{"panic": "panicked", "none": "not \"none\"", "wrong": "not \"wrong\""} {
 		send(t, local, id, "m1", "hello")
 		if ended := waitFor(t, local, id, "m1"); !strings.Contains(ended.Error, want) {
 			t.Errorf("%s ended with %+v, want %q", id, ended, want)

@@ -52,11 +52,14 @@ type Options struct {
 	// Values returns the trusted values of a conversation, for open and for its tools.
 	// A turn may run in a process that has no caller, so the values can only be based
 	// on the metadata in the store, at most [history.Info.Owner], which identifies the
-	// user. Look up credentials here; they are never stored. An error fails the turn.
+	// user and can be empty. Look up credentials here; they are never stored. An error fails
+	// the turn; its text goes to the Logger only.
 	// Nil means no values. It is called concurrently.
 	Values func(ctx context.Context, info history.Info) ([]invoker.Value, error)
 	// Owner returns the owner of a conversation that begins with a Send, given the
-	// context of that Send. It becomes [history.Info.Owner] before any work starts. If
+	// context of that Send. It becomes [history.Info.Owner] before any work starts, unless
+	// the process dies or the store fails at that moment: then Info.Owner is empty until the
+	// same message is sent again. Messages that did not begin the conversation change nothing. If
 	// Owner is nil or returns an empty string, Info.Owner is left as it is.
 	Owner func(ctx context.Context) (string, error)
 	// Stream carries the deltas; the default is a [NewStream], which works within this

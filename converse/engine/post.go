@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/invoker"
 )
@@ -25,7 +26,8 @@ import (
 // The message is already there if a message with the same identity is. Post searches
 // the canisters appended since the time of the message, with [Skew] to allow for
 // differing clocks, or the whole conversation if the message has an identity and no
-// time. A caller that sends a message again must leave both unchanged.
+// time. A caller that sends a message again must leave both unchanged. A message whose time is
+// more than Skew ahead of now is refused, because it could not be found again.
 //
 // An error that has [ErrBusy] or [ErrWaiting] in its chain says that nothing was
 // appended because calls lack results: they must be completed or answered first. A
@@ -37,6 +39,10 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 	}
 	if err := history.CheckID(conversation); err != nil {
 		return err
+	}
+	if message.Time.After(now.Add(Skew)) {
+		return invoker.Failf(invoker.InvalidArguments, "The time of the message is %v ahead of the clock of this machine, and at most %v is possible. Send it with the right time, or without one.",
+			message.Time.Sub(now).Round(time.Second), Skew)
 	}
 	since := message.Time.Add(-Skew)
 	if message.ID == "" {
@@ -114,7 +120,7 @@ func begin(ctx context.Context, open converse.OpenFunc, conversation string, mes
 func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.Conversation, error) {
 	conv, err := open(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("engine: the conversation cannot be opened: %w", err)
+		return nil, &programerror.Error{What: "engine: the conversation cannot be opened", Cause: err}
 	}
 	if conv != nil && conv.ID() == id {
 		return conv, nil

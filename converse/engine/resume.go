@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
@@ -15,14 +16,16 @@ import (
 // search looks through the store for unfinished conversations: once, or repeatedly if
 // other processes share the store and may leave work behind.
 func (l *Local) search() {
-	filter := history.Filter{Open: true}
+	filter, seen := history.Filter{Open: true}, map[string]time.Time{}
 	for n := 0; ; {
 		began := time.Now()
 		if l.opts.Others > 0 {
 			filter.Until = began.Add(-l.opts.Others)
 		}
-		if l.scheduleMatches(filter) {
-			filter.Since = filter.Until
+		if l.scheduleMatches(filter, seen) {
+			if l.opts.Others > 0 { // the clock of the store may be late
+				filter.Since = filter.Until.Add(-Skew)
+			}
 			n = 0
 		} else if n++; n > l.opts.Retries && l.opts.Others == 0 {
 			return
@@ -41,8 +44,9 @@ func (l *Local) search() {
 }
 
 // scheduleMatches schedules the conversations that match a filter, and reports whether the whole
-// store was searched.
-func (l *Local) scheduleMatches(filter history.Filter) (whole bool) {
+// store was searched. seen has the times of the changes for which conversations were scheduled
+// before: each is scheduled once. It drops conversations that cannot match again.
+func (l *Local) scheduleMatches(filter history.Filter, seen map[string]time.Time) (whole bool) {
 	defer func() {
 		if value := recover(); value != nil {
 			whole = false
@@ -50,9 +54,15 @@ func (l *Local) scheduleMatches(filter history.Filter) (whole bool) {
 		}
 	}()
 	whole = true
+	maps.DeleteFunc(seen, func(_ string, changed time.Time) bool { return changed.Before(filter.Since) })
 	for info, err := range l.store.List(l.lifetime, filter) {
 		if err == nil {
-			l.scheduler.schedule(info.ID, tries{})
+			if changed, ok := seen[info.ID]; !ok || !changed.Equal(info.Changed) {
+				l.scheduler.schedule(info.ID, tries{})
+			}
+			if l.opts.Others > 0 && !info.Changed.Before(filter.Until.Add(-Skew)) {
+				seen[info.ID] = info.Changed
+			}
 			continue
 		}
 		err = contain.Error(err)

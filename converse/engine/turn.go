@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/elsewhere"
+	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/logevent"
@@ -26,7 +27,7 @@ import (
 func (l *Local) turn(t *slot) {
 	if err := contain.Call("a function of the program", func() { l.runTurn(t) }); err != nil {
 		l.checks.forget(t.id)
-		l.failures.note(t.id, Ended{Error: err.Error(), Attempt: l.attempt()})
+		l.failures.note(t.id, Ended{Error: programerror.PublicText(&programerror.Error{What: panicText, Cause: err}), Attempt: l.attempt()})
 		l.panicked(t.id, err)
 	}
 }
@@ -89,11 +90,13 @@ func earliest(waits []canister.Wait) time.Time {
 // created again.
 var errDeleted = errors.New("engine: the conversation was deleted")
 
+const panicText = "engine: a function of the program panicked"
+
 // recoverPanic is deferred. It recovers a panic of a function that the program supplied,
 // returns it as an error, and logs it with the stack.
 func (l *Local) recoverPanic(conversation string, err *error) {
 	if value := recover(); value != nil {
-		*err = fmt.Errorf("engine: %w", contain.Recovered("a function of the program", value))
+		*err = &programerror.Error{What: panicText, Cause: contain.Recovered("a function of the program", value)}
 		l.panicked(conversation, *err)
 		return
 	}
@@ -190,7 +193,7 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 		}
 		values, err := l.opts.Values(ctx, info)
 		if err != nil {
-			return ctx, nil, fmt.Errorf("engine: the trusted values of %q: %w", id, err)
+			return ctx, nil, &programerror.Error{What: fmt.Sprintf("engine: the trusted values of %q cannot be had", id), Cause: err}
 		}
 		ctx = invoker.WithTrusted(ctx, values...)
 	}
@@ -220,7 +223,7 @@ func (r *run) mayRetry(err error) bool {
 // reportFailure logs and publishes the failure of a turn, and returns the time of its
 // retry; zero means that it is not retried.
 func (r *run) reportFailure(err error) time.Time {
-	ended := Ended{Error: err.Error(), Attempt: r.publisher.Attempt}
+	ended := Ended{Error: programerror.PublicText(err), Attempt: r.publisher.Attempt}
 	id := zap.String(telemetry.ConversationField, r.slot.id)
 	if !r.mayRetry(err) {
 		r.opts.Logger.Error("a turn failed, and is not retried before the next message or the next start", logevent.TurnFailed, id, zap.Error(err))

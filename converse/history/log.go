@@ -48,7 +48,7 @@ func (e *ConflictError) Error() string {
 }
 
 // CorruptError reports that the stored data of a conversation was damaged after it was
-// written.
+// written, or that its canisters do not follow the rules of a history.
 type CorruptError struct {
 	Conversation string
 	Location     string // for example a file and a line

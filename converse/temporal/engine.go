@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/claim"
 	"github.com/consort-go/consort/converse/waits"
 	"go.temporal.io/sdk/client"
 )
@@ -137,10 +138,9 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 			return fmt.Errorf("temporal: the owner of %s: %w", conversation, err)
 		}
 	}
-	if err := e.post(ctx, conversation, message); err != nil {
-		return err
-	}
-	if err := e.own(ctx, conversation, owner); err != nil {
+	err = e.post(ctx, conversation, message)
+	claimed := claim.Set(ctx, e.store, conversation, message.ID, owner) // also if an error came after the message
+	if err := cmp.Or(err, claimed); err != nil {
 		return err
 	}
 	return kept(e.wake(ctx, conversation))
@@ -160,18 +160,6 @@ func kept(err error) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", engine.ErrKept, err)
-}
-
-// own sets the owner of a conversation that has none.
-func (e *Engine) own(ctx context.Context, conversation, owner string) error {
-	if owner == "" {
-		return nil
-	}
-	info, err := e.store.Info(ctx, conversation)
-	if err != nil || info.Owner != "" {
-		return err
-	}
-	return e.store.Describe(ctx, conversation, history.Change{Owner: &owner})
 }
 
 // Answer implements [engine.Engine].

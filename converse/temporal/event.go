@@ -14,6 +14,7 @@ var (
 	eventSDKSaid      = named("temporal.sdk.said")
 	eventWorkerFailed = named("temporal.worker.failed")
 	eventTurnRetried  = named("temporal.turn.retried")
+	eventTurnFailed   = named("temporal.turn.failed")
 	eventTurnPanicked = named("temporal.turn.panicked")
 	eventCloseFailed  = named("temporal.conversation.close.failed")
 )

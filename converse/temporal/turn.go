@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/textcut"
@@ -49,6 +50,7 @@ func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 		out.State = statePutDown
 		return out, nil
 	default:
+		w.opts.Logger.Warn("a turn failed", eventTurnFailed, zap.String(telemetry.ConversationField, o.Conversation), zap.Error(err))
 		err := failed(err)
 		told.End(ctx, engine.Ended{Error: err.Message(), Again: w.again(info, err)})
 		return outcome{}, err
@@ -65,7 +67,7 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 		if value := recover(); value != nil {
 			panicked := contain.Recovered("a function of the program", value)
 			w.opts.Logger.Error("a turn panicked", eventTurnPanicked, id, zap.String("panic", panicked.Error()), zap.ByteString("stack", panicked.Stack))
-			err = panicked
+			err = &programerror.Error{What: "a function of the program panicked", Cause: panicked}
 		}
 		err = contain.Error(err)
 	}()
@@ -78,7 +80,7 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 	talk, err := w.open(ctx, told.Conversation)
 	switch {
 	case err != nil:
-		return turn, fmt.Errorf("the conversation cannot be opened: %w", err)
+		return turn, &programerror.Error{What: "the conversation cannot be opened", Cause: err}
 	case talk == nil || talk.ID() != told.Conversation:
 		return turn, fmt.Errorf("the conversation that was opened is not %q: set Options.ID of the conversation", told.Conversation)
 	}
@@ -152,7 +154,7 @@ func (w *Worker) trusted(ctx context.Context, conversation string) (context.Cont
 	}
 	values, err := w.opts.Values(ctx, info)
 	if err != nil {
-		return ctx, fmt.Errorf("the trusted values of the conversation: %w", err)
+		return ctx, &programerror.Error{What: "the trusted values of the conversation cannot be had", Cause: err}
 	}
 	return invoker.WithTrusted(ctx, values...), nil
 }
@@ -192,7 +194,7 @@ func failed(err error) *temporal.ApplicationError {
 	if own, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return own
 	}
-	text := textcut.Bytes(strings.ToValidUTF8(err.Error(), "\uFFFD"), maxFailure)
+	text := textcut.Bytes(strings.ToValidUTF8(programerror.PublicText(err), "\uFFFD"), maxFailure)
 	told := temporal.NewApplicationErrorWithOptions(text, kind(err), temporal.ApplicationErrorOptions{NonRetryable: engine.Permanent(err)})
 	return told.(*temporal.ApplicationError)
 }
