@@ -53,12 +53,19 @@ type spillStore struct {
 }
 
 // Append makes the conversation an owner of the pieces that the canisters name. The
-// pieces of an import exist already if it comes from the same machine.
+// pieces of an import exist already if it comes from the same machine. If the conversation
+// was deleted, Append removes the pieces that were stored for it after that.
 func (s spillStore) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
 	if _, err := s.own(conversation, s.folder.linked(canisters...)); err != nil {
 		return err
 	}
-	return s.Store.Append(ctx, conversation, length, canisters...)
+	err := s.Store.Append(ctx, conversation, length, canisters...)
+	if _, isConflict := errors.AsType[*history.ConflictError](err); isConflict {
+		if _, gone := s.Info(context.WithoutCancel(ctx), conversation); errors.Is(gone, history.ErrNotFound) {
+			return errors.Join(err, s.folder.Remove(conversation))
+		}
+	}
+	return err
 }
 
 // own makes a conversation an owner of the named files that exist, and returns the

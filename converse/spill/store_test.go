@@ -277,3 +277,48 @@ func TestForkOfUnknownOutcome(t *testing.T) {
 		wantSpilled(t, path)
 	}
 }
+
+// A turn that spills while its conversation is deleted leaves nothing behind: its append is
+// a conflict.
+func TestSpilledWhileDeleted(t *testing.T) {
+	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
+		turnWith(t, folder, store, "talk", "early")
+		turnWith(t, folder, store, "other", "shared")
+		link, err := folder.Keep(t.Context(), "talk", canister.Text("late"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		remove(t, store, "talk")
+		var content []canister.Content
+		for _, text := range []string{"late", "shared"} { // stored after the deletion
+			if link, err = folder.Keep(t.Context(), "talk", canister.Text(text)); err != nil {
+				t.Fatal(err)
+			}
+			content = append(content, link)
+		}
+		err = store.Append(t.Context(), "talk", 4, canister.User{Content: content})
+		if _, isConflict := errors.AsType[*history.ConflictError](err); !isConflict {
+			t.Errorf("the append is %v", err)
+		}
+		wantSpilled(t, path, "shared")
+		remove(t, store, "other")
+		wantSpilled(t, path)
+	})
+}
+
+// A conflict in a conversation that exists removes nothing: the other writer may have the
+// same result.
+func TestSpilledInAConflict(t *testing.T) {
+	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
+		turnWith(t, folder, store, "talk", "early")
+		link, err := folder.Keep(t.Context(), "talk", canister.Text("both"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := canister.User{Content: []canister.Content{link}}
+		if err := store.Append(t.Context(), "talk", 3, result); err == nil {
+			t.Error("there is no conflict")
+		}
+		wantSpilled(t, path, "both", "early")
+	})
+}
