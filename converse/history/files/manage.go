@@ -271,6 +271,11 @@ func (s *Store) all() (infos []history.Info, bad []unread, err error) {
 			continue // not a conversation
 		}
 		info, _, infoErr := s.readInfo(folder)
+		if errors.Is(infoErr, fs.ErrNotExist) {
+			if _, gone := os.Stat(linesOf(folder)); errors.Is(gone, fs.ErrNotExist) {
+				continue // deleted just now
+			}
+		}
 		if err = errors.Join(err, infoErr); err != nil {
 			bad = append(bad, unread{history.Info{ID: entry.Name()}, err})
 			continue

@@ -44,6 +44,7 @@ var storeCases = []storeCase{
 	{"List/filter", "", "List filters by tags, owner, open turns and times, also in combination", listFilter},
 	{"List/search", "", "a search finds words of the title and of all messages, in any order and case", listSearch},
 	{"List/limit", "", "a limit returns the first ones, and the loop can be left early", listLimit},
+	{"List/deleting", "", "a list during which conversations are deleted yields no error", listDeleting},
 	{"Describe", "", "title, tags and owner change independently, tags are sorted, and no canister changes", describeInfo},
 	{"Info", "", "length, last kind and times are updated by appends", infoFollows},
 	{"Fork/anywhere", "", "a fork starts with the first canisters of another conversation, of any number, and both continue independently", forkAnywhere},

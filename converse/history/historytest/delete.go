@@ -4,6 +4,7 @@ package historytest
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/consort-go/consort/converse/history"
@@ -92,4 +93,36 @@ func (s *storeSubject) conflicted(what string, err error, length int) {
 	if conflict, ok := errors.AsType[*history.ConflictError](err); !ok || *conflict != want {
 		s.Errorf("%s is %v, want %v", what, err, &want)
 	}
+}
+
+// listDeleting lists conversations with all sorts of identities while they are deleted.
+func listDeleting(s *storeSubject) {
+	const conversations = 100
+	id := func(i int) string { return fmt.Sprintf("Ann's talk %d", i) }
+	for i := range conversations {
+		s.append(id(i), 0, says("c0", "x"))
+	}
+	ctx, deleted := s.context(), make(chan struct{})
+	go func() {
+		defer close(deleted)
+		for i := range conversations {
+			if err := s.store.Delete(ctx, id(i), history.AnyLength); err != nil {
+				s.Errorf("Delete: %v", err)
+			}
+		}
+	}()
+	for isOver := false; !isOver; {
+		select {
+		case <-deleted:
+			isOver = true // after one more list
+		default:
+		}
+		for info, err := range s.store.List(ctx, history.Filter{}) {
+			if err != nil {
+				s.Errorf("List yields %+v, %v", info, err)
+			}
+		}
+	}
+	<-deleted
+	s.lists(history.Filter{})
 }
