@@ -27,6 +27,16 @@ func isBusy(err error) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
+// isUnwritable reports whether an error says that nothing can be written, while reading may
+// still work.
+func isUnwritable(err error) bool {
+	switch codeOf(err) {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR:
+		return true
+	}
+	return false
+}
+
 // explain translates an error of SQLite, in an operation on a conversation if there is
 // one, to an error that says what happened.
 func (s *Store) explain(conversation string, err error) error {

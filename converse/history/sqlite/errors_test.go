@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
@@ -65,6 +66,42 @@ func TestAFileThatMayOnlyBeRead(t *testing.T) {
 	}
 	if got := storetest.Texts(t, s, "talk"); len(got) != 1 {
 		t.Errorf("there is %q", got)
+	}
+}
+
+// A list and a search need no write: they work while nothing can be written, also if the index
+// of the order, or that of the words, lacks something.
+func TestListsWhereNothingCanBeWritten(t *testing.T) {
+	s := crowded(t, orderedFrom)
+	storetest.Add(t, s, "late", 0, "unheard-of")
+	pragma(t, s, "query_only = 1")
+	if got := listed(t, s, history.Filter{Limit: 1}); !slices.Equal(got, []string{"late"}) {
+		t.Errorf("listed are %q", got)
+	}
+	if got := listed(t, s, history.Filter{Text: "unheard-of"}); !slices.Equal(got, []string{"late"}) {
+		t.Errorf("found are %q", got)
+	}
+}
+
+// A list does not wait for another program that writes.
+func TestListWhileAnotherProgramWrites(t *testing.T) {
+	s := crowded(t, orderedFrom)
+	other, err := connect(s.path, 1, "synchronous(2)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.BeginTx(t.Context(), nil) // locks the file
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, err := range s.List(ctx, history.Filter{Limit: 1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

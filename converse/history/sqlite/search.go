@@ -38,9 +38,7 @@ func words(filter history.Filter) (long []string, others history.Filter) {
 func (d database) Matches(ctx context.Context, filter history.Filter) ([]sqlstore.Match, error) {
 	q := lookup{store: d.store, filter: filter, limit: filter.Limit}
 	q.words, q.short = words(filter)
-	if err := d.store.order(ctx); err != nil {
-		return nil, err
-	}
+	d.store.order(ctx)
 	if filter.Text == "" {
 		return q.list(ctx, q.limit)
 	}
@@ -49,7 +47,7 @@ func (d database) Matches(ctx context.Context, filter history.Filter) ([]sqlstor
 		return found, err
 	}
 	if len(q.words) > 0 { // seldom, or far back in the list
-		if err := d.store.catchUp(ctx); err != nil {
+		if err := d.store.catchUp(ctx); err != nil && !isUnwritable(err) {
 			return nil, err
 		}
 		if err := q.search(ctx); err != nil {
@@ -203,10 +201,11 @@ func (q *lookup) tell(ctx context.Context, key int64) (left history.Filter, ok b
 func phrase(word string) string { return `"` + strings.ReplaceAll(word, `"`, `""`) + `"` }
 
 // order creates the index of the order of lists when it is first needed: a store with few
-// conversations does not pay for it.
-func (s *Store) order(ctx context.Context) error {
+// conversations does not pay for it. It ignores errors, and does not wait for other programs
+// that write: lists are only slower without the index, and the next one tries again.
+func (s *Store) order(ctx context.Context) {
 	if s.isOrdered.Load() {
-		return nil
+		return
 	}
 	var many, ordered bool
 	err := s.query(ctx, "", func() error {
@@ -214,16 +213,17 @@ func (s *Store) order(ctx context.Context) error {
 			FROM conversations`, orderedFrom).Scan(&many, &ordered)
 	})
 	if err != nil || !many {
-		return err
+		return
 	}
 	if !ordered {
+		ctx, cancel := context.WithTimeout(ctx, busyTimeout)
+		defer cancel()
 		err = s.submit(ctx, func(w *writer) (verdict, err error) {
 			_, err = w.Exec(background, "CREATE INDEX IF NOT EXISTS conversations_changed ON conversations (changed DESC, id, owner, last)")
 			return nil, err
 		})
 	}
 	s.isOrdered.Store(err == nil)
-	return err
 }
 
 // orderedFrom is the smallest number of conversations for which lists need an index.
@@ -250,7 +250,8 @@ func (q *lookup) search(ctx context.Context) error {
 		numbers[word] = n
 	}
 	slices.SortStableFunc(q.words, func(a, b string) int { return numbers[a] - numbers[b] })
-	unsure, err := q.store.keys(ctx, "SELECT conversation FROM unindexed")
+	unsure, err := q.store.keys(ctx, `SELECT conversation FROM unindexed
+		UNION SELECT conversation FROM canisters WHERE seq > (SELECT upto FROM indexed)`)
 	if err != nil {
 		return err
 	}
@@ -305,13 +306,15 @@ func (s *Store) keys(ctx context.Context, query string, args ...any) (keys map[i
 	return keys, err
 }
 
-// catchUp indexes all canisters that exist now.
+// catchUp indexes all canisters that exist now. It writes nothing if they are indexed.
 func (s *Store) catchUp(ctx context.Context) error {
 	var until int64
+	var more bool
 	err := s.query(ctx, "", func() error {
-		return s.read.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM canisters").Scan(&until)
+		return s.read.QueryRowContext(ctx, `SELECT until, until > upto
+			FROM (SELECT coalesce(max(seq), 0) AS until FROM canisters), indexed`).Scan(&until, &more)
 	})
-	for more := true; more && err == nil; {
+	for err == nil && more { // after an error, do may still run and set more
 		err = s.submit(ctx, func(w *writer) (verdict, err error) {
 			upto, err := w.indexed()
 			if more = upto < until; !more || err != nil {
