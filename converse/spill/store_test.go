@@ -284,19 +284,16 @@ func TestSpilledWhileDeleted(t *testing.T) {
 	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
 		turnWith(t, folder, store, "talk", "early")
 		turnWith(t, folder, store, "other", "shared")
-		link, err := folder.Keep(t.Context(), "talk", canister.Text("late"))
-		if err != nil {
-			t.Fatal(err)
-		}
 		remove(t, store, "talk")
 		var content []canister.Content
 		for _, text := range []string{"late", "shared"} { // stored after the deletion
-			if link, err = folder.Keep(t.Context(), "talk", canister.Text(text)); err != nil {
+			link, err := folder.Keep(t.Context(), "talk", canister.Text(text))
+			if err != nil {
 				t.Fatal(err)
 			}
 			content = append(content, link)
 		}
-		err = store.Append(t.Context(), "talk", 4, canister.User{Content: content})
+		err := store.Append(t.Context(), "talk", 4, canister.User{Content: content})
 		if _, isConflict := errors.AsType[*history.ConflictError](err); !isConflict {
 			t.Errorf("the append is %v", err)
 		}
