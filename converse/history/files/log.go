@@ -186,7 +186,10 @@ func encode(conversation string, canisters []canister.Canister) (*batch, error) 
 		rest, beside, other := split(c)
 		maps.Copy(b.beside, beside)
 		if other {
-			if forms[i], err = canister.Marshal(rest); err != nil {
+			if forms[i], err = canister.Marshal(rest); err == nil && len(forms[i]) > canister.MaxLine { // a stored content is a little longer
+				err = fmt.Errorf("the JSON form of canister %d has %d bytes, and may have %d", i, len(forms[i]), canister.MaxLine)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("files: conversation %q: %w", conversation, err)
 			}
 		}
