@@ -147,7 +147,7 @@ func (r *requester) failure(err error, x *exchange, harmless bool) *invoker.Fail
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server requires authorization, which could not be obtained.", Cause: clean}
 	case errors.As(err, &status):
 		return status.failure(harmless, clean)
-	case errors.As(err, &broken):
+	case errors.As(err, &broken) && (harmless || !errors.Is(r.because(nil), broken)): // otherwise it ended the connection, while the call ran
 		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
 	case isTooLarge(err):
 		return tooLarge(clean, harmless)

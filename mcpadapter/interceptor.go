@@ -57,6 +57,7 @@ type interceptor struct {
 	tokens    map[string]*exchange
 
 	attribution attribution
+	unanswered  unanswered
 
 	breaking sync.Once
 	broken   chan struct{} // closed when no more messages follow
@@ -112,6 +113,12 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if !m.IsCall() && (i.progressed(m) || i.notify(m)) {
 				continue
 			}
+			if m.IsCall() {
+				if err := i.unanswered.begin(m); err != nil {
+					i.fail(err)
+					return nil, err
+				}
+			}
 			questiontext.Keep(m)
 		}
 		return message, nil
@@ -120,6 +127,9 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // Write implements mcp.Connection.
 func (i *interceptor) Write(ctx context.Context, message jsonrpc.Message) error {
+	if response, ok := message.(*jsonrpc.Response); ok {
+		defer i.unanswered.end(response.ID)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/consort-go/consort/internal/testing/mcptest"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A server that sends requests without end, and does not wait for the answers, is lost at a
+// limit that its error names.
+func TestQuestionsWithoutEnd(t *testing.T) {
+	const most, all = 1000, 1500
+	server := asking(func(ctx context.Context, s *mcp.ServerSession) (string, error) {
+		var asking sync.WaitGroup
+		for range all {
+			asking.Go(func() { _, _ = s.Elicit(ctx, &mcp.ElicitParams{Message: "sure?"}) })
+		}
+		asking.Wait()
+		return "asked", nil
+	})
+	var asked atomic.Int32
+	tooMany := make(chan struct{})
+	c := mcptest.Open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{
+		Protocol: "2025-11-25",
+		Elicit: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			if asked.Add(1) == most+1 {
+				close(tooMany)
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}))
+	ask := mcptest.Tool(t, c, "ask")
+	failed := make(chan error, 1)
+	go func() {
+		_, err := ask.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+		failed <- err
+	}()
+	select {
+	case <-tooMany:
+		t.Errorf("a person is asked more than %d questions at once", most)
+		_ = c.Close(mcptest.Within(t))
+		<-failed
+	case err := <-failed:
+		failure := invoker.AsFailure(err)
+		if failure.Code != invoker.OutcomeUnknown || failure.Cause == nil || !strings.Contains(failure.Cause.Error(), "1000") {
+			t.Errorf("the call failed because of %v: %v", failure.Cause, err)
+		}
+		<-c.Lost()
+		if lost := c.Err(); lost == nil || !strings.Contains(lost.Error(), "1000") {
+			t.Errorf("the connection was lost because of %v", lost)
+		}
+	}
+}
