@@ -83,6 +83,7 @@ func outline(text []byte) map[string][]byte {
 		case ' ', '\t', '\r', '\n':
 			continue
 		default:
+			end = len(text)
 			if at := bytes.IndexAny(text[i:], ",:}] \t\r\n"); at > 0 {
 				end = i + at
 			}

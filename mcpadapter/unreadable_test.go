@@ -3,6 +3,7 @@
 package mcpadapter
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -155,5 +156,21 @@ func TestWhatKeptFromConnecting(t *testing.T) {
 	_, err := Stdio([]string{"sh", "-c", "echo no such option; exit 2"}, nil).Open(t.Context())
 	if want := "exited: exit status 2; stdout has lines that are not messages: no such option"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Open: %v, want %q", err, want)
+	}
+}
+
+// A long line without the end of a value is read in one pass: the reader of the server's
+// output does not stop for hours.
+func TestOutlineOfALongWord(t *testing.T) {
+	text := append([]byte(`{"id":1,"result":`), bytes.Repeat([]byte("a"), 2<<20)...)
+	read := make(chan bool, 1)
+	go func() { read <- unreadableAnswer(text) != nil }()
+	select {
+	case answer := <-read:
+		if !answer {
+			t.Error("the text is not an answer")
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("a text of 2 MiB takes more than 15 s")
 	}
 }
