@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/questiontext"
+	"github.com/consort-go/consort/mcpadapter/internal/unanswered"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -57,7 +58,7 @@ type interceptor struct {
 	tokens    map[string]*exchange
 
 	attribution attribution
-	unanswered  unanswered
+	unanswered  unanswered.Requests
 
 	breaking sync.Once
 	broken   chan struct{} // closed when no more messages follow
@@ -114,7 +115,8 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 				continue
 			}
 			if m.IsCall() {
-				if err := i.unanswered.begin(m); err != nil {
+				if err := i.unanswered.Begin(m.ID); err != nil {
+					err = &protocolError{err.Error()}
 					i.fail(err)
 					return nil, err
 				}
@@ -128,7 +130,7 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 // Write implements mcp.Connection.
 func (i *interceptor) Write(ctx context.Context, message jsonrpc.Message) error {
 	if response, ok := message.(*jsonrpc.Response); ok {
-		defer i.unanswered.end(response.ID)
+		defer i.unanswered.End(response.ID)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
