@@ -30,18 +30,39 @@ type Open struct {
 // Reserve implements [Ledger.Reserve]. The caller must have called Tidy and the Check
 // of the reservation.
 func (b *Book) Reserve(r Reservation) ([]int64, error) {
-	own := b.Open[r.ID].Amounts
 	balances := make([]Balance, len(r.Lines))
 	for i, line := range r.Lines {
-		account := b.Accounts[line.Account]
-		balances[i] = Balance{Spent: account.Spent, Reserved: account.Reserved - own[line.Account]}
+		balances[i] = b.Balance(line.Account)
+	}
+	var replaced []string
+	for id, open := range b.Open {
+		if !r.Replaces(id) {
+			continue
+		}
+		replaced = append(replaced, id)
+		for i, line := range r.Lines {
+			balances[i].Reserved -= open.Amounts[line.Account]
+		}
 	}
 	granted, err := r.Grant(balances)
 	if err != nil {
 		return nil, err
 	}
+	for _, id := range replaced {
+		b.Release(id)
+	}
 	b.Put(r, granted)
 	return granted, nil
+}
+
+// Release sets the amounts of an open reservation to 0. It can still be settled.
+func (b *Book) Release(id string) {
+	for name, amount := range b.Open[id].Amounts {
+		account := b.Accounts[name]
+		account.Reserved -= amount
+		b.Accounts[name] = account
+		b.Open[id].Amounts[name] = 0
+	}
 }
 
 // Put records a reservation with the amounts granted to it.

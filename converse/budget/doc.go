@@ -12,8 +12,9 @@
 // little is left, the result is a [*ReachedError] that names the cap. After the answer
 // the reservation is settled: the amount spent replaces it. So concurrent work, in one
 // process or in many that share a ledger, cannot spend the same money twice. If a
-// process dies, its reservations count as spent, unless the exchange is resumed: the
-// same reservation is then made again, and counts once.
+// process dies, its reservations count as spent, unless the exchange is resumed: a new
+// reservation then replaces the old one, and counts once. If the old process is
+// still alive, its settlement counts too.
 //
 // For the duration of a call or an answer, an allowance of time is reserved, and work
 // that exceeds it is ended.

@@ -5,6 +5,7 @@ package budget
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // Need describes work that is about to spend from the budget.
 type Need struct {
-	ID    string // of the reservation; see [Reservation.ID]
+	ID    string // of the work; the same if it is repeated; see [Reservation.Work]
 	Who   Who
 	Model string // whose prices apply to an exchange
 	// Exchange says that the work is a request to the model, of at most Input tokens,
@@ -35,6 +36,7 @@ type Hold struct {
 
 	policy  *Policy
 	need    Need
+	id      string // of the reservation
 	entries []entry
 	bounded *entry // its cap bounds Time
 }
@@ -92,7 +94,12 @@ func (u unit) text(amount int64, currency string) string {
 // least a millisecond. The caller must settle the hold when the work is over.
 func (p *Policy) Reserve(ctx context.Context, need Need) (*Hold, error) {
 	h := &Hold{policy: p, need: need, entries: p.entries(need)}
-	r := Reservation{ID: need.ID, Now: need.Now, Expires: need.Now.Add(lasting)}
+	r := Reservation{Now: need.Now, Expires: need.Now.Add(lasting)}
+	if err := checkName(need.ID); err != nil {
+		return nil, fmt.Errorf("budget: the identity of a need: %w", err)
+	}
+	r.Work, r.ID = need.attempt()
+	h.id = r.ID
 	for _, e := range h.entries {
 		r.Lines = append(r.Lines, e.line)
 	}
@@ -115,6 +122,15 @@ func (p *Policy) Reserve(ctx context.Context, need Need) (*Hold, error) {
 	}
 	h.bound()
 	return h, nil
+}
+
+// attempt returns the identity of the work, and the ID of a new reservation for it.
+func (n Need) attempt() (work, id string) {
+	work, id = n.ID, "#"+rand.Text()
+	if len(work)+len(id) > maxName {
+		work = digest(work)
+	}
+	return work, work + id
 }
 
 // entries returns the reservations that a need requires, by cap and unit.
@@ -213,7 +229,7 @@ func (h *Hold) Settle(ctx context.Context, spent Spent) (Amount, error) {
 	for _, e := range h.entries {
 		accounts[e.line.Account] = amount.get(e.unit)
 	}
-	if err := h.policy.Ledger.Settle(ctx, h.need.ID, accounts); err != nil {
+	if err := h.policy.Ledger.Settle(ctx, h.id, accounts); err != nil {
 		return amount, fmt.Errorf("budget: settling: %w", err)
 	}
 	return amount, nil

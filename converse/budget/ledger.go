@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -21,14 +22,17 @@ type Ledger interface {
 	// returns the amounts in the order of the lines: each is Most, or what is left if
 	// that is less. If less than Least is left, the error is a [*DeniedError]. What is
 	// left is the line's Limit minus what the account has spent and reserved. An open
-	// reservation of the same ID is replaced: it does not count while the new one is
-	// checked, and remains if that is denied. When Reserve returns, the reservation
-	// would survive a power failure, if the ledger is persistent.
+	// reservation of the same ID, or of another attempt at the same [Reservation.Work],
+	// is replaced: it does not count while the new one is checked, and remains if that
+	// is denied. When Reserve returns, the reservation would survive a power failure, if
+	// the ledger is persistent.
 	Reserve(ctx context.Context, r Reservation) ([]int64, error)
 	// Settle replaces the reserved amount of each account by the amount spent, from 0
 	// to MaxAmount, which may be less or more. If spent does not name an account of the
 	// reservation, the reserved amount counts as spent. If no reservation of that ID is
-	// open, Settle does nothing, so that a second Settle has no effect.
+	// open, Settle does nothing, so that a second Settle has no effect. A reservation
+	// that another attempt has replaced stays open with amounts of 0: Settle adds the
+	// amount spent, once.
 	Settle(ctx context.Context, id string, spent map[string]int64) error
 	// Balances returns the balances of the accounts, in their order. The balance of an
 	// account that was never used is zero.
@@ -37,14 +41,18 @@ type Ledger interface {
 
 // Reservation lists the amounts to set aside.
 type Reservation struct {
-	// ID is the identity of the reservation: repeating the same work must use the same
+	// ID is the identity of the reservation: repeating the same call must use the same
 	// ID. It is UTF-8 of 1 to 256 bytes without control characters.
 	ID string
+	// Work, if set, is the identity of work that several processes may attempt, in turn
+	// or concurrently. ID is then Work, "#", and the identity of the attempt, without
+	// "#".
+	Work string
 	// Lines must have different accounts.
 	Lines []Line
-	// Now is the time. A reservation whose Expires has passed by then counts as spent
-	// in the amount reserved, and can no longer be settled; the ledger may process this
-	// later.
+	// Now is the time. A reservation whose Expires has passed by then, and by the clock
+	// of the ledger, counts as spent in the amount reserved, and can no longer be
+	// settled; the ledger may process this later.
 	Now, Expires time.Time
 }
 
@@ -57,7 +65,7 @@ type Line struct {
 	// Least and Most bound the amount: 0 <= Least <= Most <= MaxAmount.
 	Least, Most int64
 	// Ends is when the use of the account ends; zero means never. A ledger may remove
-	// it [Keep] later, if nothing is reserved on it.
+	// it [Keep] later, by Now and by its own clock, if nothing is reserved on it.
 	Ends time.Time
 }
 
@@ -82,7 +90,7 @@ type DeniedError struct {
 	Line    int // index in the reservation
 	Account string
 	Limit   int64
-	Balance Balance // without the reservation that was to be replaced
+	Balance Balance // without the reservations that were to be replaced
 	Needed  int64   // Least of the line
 }
 
@@ -95,6 +103,9 @@ func (e *DeniedError) Error() string {
 func (r Reservation) Check() error {
 	if err := checkName(r.ID); err != nil {
 		return fmt.Errorf("budget: the identity of a reservation: %w", err)
+	}
+	if r.Work != "" && WorkOf(r.ID) != r.Work {
+		return fmt.Errorf("budget: the identity of a reservation is %s; for the work %s it must be that, # and an attempt", quote(r.ID), quote(r.Work))
 	}
 	seen := map[string]bool{}
 	for i, line := range r.Lines {
@@ -116,8 +127,34 @@ func (r Reservation) Check() error {
 	return nil
 }
 
+// Replaces reports whether the reservation replaces an open one with that ID, because
+// it has the same ID or is another attempt at the same work. Earlier versions used the
+// identity of the work as the ID.
+func (r Reservation) Replaces(id string) bool {
+	return id == r.ID || r.Work != "" && (id == r.Work || WorkOf(id) == r.Work)
+}
+
+// Due returns the earlier of Now and the time of the ledger's clock. A ledger that
+// processes the reservation settles expired reservations and removes ended accounts by
+// that time, so that one wrong clock cannot affect other callers.
+func (r Reservation) Due(clock time.Time) time.Time {
+	if r.Now.Before(clock) {
+		return r.Now
+	}
+	return clock
+}
+
+// WorkOf returns the identity of the work in the ID of an attempt, or the ID if it has
+// none; see [Reservation.Work].
+func WorkOf(id string) string {
+	if i := strings.LastIndexByte(id, '#'); i >= 0 {
+		return id[:i]
+	}
+	return id
+}
+
 // Grant returns the amount granted to each line. The balance of its account is at the
-// same index of balances, without the reservation that is to be replaced.
+// same index of balances, without the reservations that are to be replaced.
 func (r Reservation) Grant(balances []Balance) ([]int64, error) {
 	granted := make([]int64, len(r.Lines))
 	for i, line := range r.Lines {

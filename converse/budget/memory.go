@@ -5,6 +5,7 @@ package budget
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Memory is a [Ledger] in memory that is lost when the process ends.
@@ -28,7 +29,7 @@ func (m *Memory) Reserve(ctx context.Context, r Reservation) ([]int64, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.book.Tidy(r.Now)
+	m.book.Tidy(r.Due(time.Now()))
 	return m.book.Reserve(r)
 }
 

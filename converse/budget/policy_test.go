@@ -276,3 +276,19 @@ func TestCheck(t *testing.T) {
 		t.Errorf("without a cap of money, a model needs no price: %v", err)
 	}
 }
+
+// Two live processes that ask for the same answer are both charged.
+func TestSameExchangeTwice(t *testing.T) {
+	p := policy(budget.Cap{Scope: budget.Identity, Tokens: 100000})
+	first := reserve(t, p, exchange("answer", 1000, 0))
+	second := reserve(t, p, exchange("answer", 1000, 0))
+	usage := budget.Spent{Usage: &canister.Usage{Input: 1000, Output: 5000}}
+	for _, hold := range []*budget.Hold{first, second, first} {
+		if _, err := hold.Settle(t.Context(), usage); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is := standing(t, p, noon); is.Spent.Tokens != 12000 || is.Reserved.Tokens != 0 {
+		t.Errorf("%+v after 12000 tokens were spent", is)
+	}
+}

@@ -112,14 +112,16 @@ func rewriteSpent(change func(spent map[string]int64) map[string]int64) func(*br
 // ledgerBreaks has for each case of the suite a defect that it must find; the text after
 // a space distinguishes several for one case.
 var ledgerBreaks = map[string]func(*brokenLedger){
-	"Reserve/most":    reserving(func(r *budget.Reservation) { r.Lines[0].Most = r.Lines[0].Least }),
-	"Reserve/least":   reserving(func(r *budget.Reservation) { r.Lines[0].Least = 0 }),
-	"Reserve/all":     func(b *brokenLedger) { b.reserve = b.anyLine },
-	"Reserve/again":   reserving(func(r *budget.Reservation) { r.ID += time.Now().String() }),
-	"Reserve/nothing": reserving(func(r *budget.Reservation) { r.Lines = append(r.Lines, budget.Line{Account: "a", Limit: 1, Most: 1}) }),
-	"Reserve/bad":     reserving(func(r *budget.Reservation) { r.ID = "good" }),
-	"Settle/less":     rewriteSpent(func(map[string]int64) map[string]int64 { return nil }),
-	"Settle/more":     rewriteSpent(func(spent map[string]int64) map[string]int64 { spent["a"] = min(spent["a"], 20); return spent }),
+	"Reserve/most":     reserving(func(r *budget.Reservation) { r.Lines[0].Most = r.Lines[0].Least }),
+	"Reserve/least":    reserving(func(r *budget.Reservation) { r.Lines[0].Least = 0 }),
+	"Reserve/all":      func(b *brokenLedger) { b.reserve = b.anyLine },
+	"Reserve/again":    reserving(func(r *budget.Reservation) { r.ID += time.Now().String() }),
+	"Reserve/attempts": reserving(func(r *budget.Reservation) { r.Work = "" }),
+	"Clock/ahead":      reserving(func(r *budget.Reservation) { r.Expires = r.Expires.Add(-48 * time.Hour) }),
+	"Reserve/nothing":  reserving(func(r *budget.Reservation) { r.Lines = append(r.Lines, budget.Line{Account: "a", Limit: 1, Most: 1}) }),
+	"Reserve/bad":      reserving(func(r *budget.Reservation) { r.ID = "good" }),
+	"Settle/less":      rewriteSpent(func(map[string]int64) map[string]int64 { return nil }),
+	"Settle/more":      rewriteSpent(func(spent map[string]int64) map[string]int64 { spent["a"] = min(spent["a"], 20); return spent }),
 	"Settle/as-reserved": rewriteSpent(func(spent map[string]int64) map[string]int64 {
 		return map[string]int64{"a": spent["a"], "b": spent["b"]}
 	}),

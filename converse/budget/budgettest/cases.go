@@ -23,6 +23,7 @@ var ledgerCases = []ledgerCase{
 	{"Reserve/least", "", "a line is denied if the rest is less than its minimum, and the error explains why", reserveLeast},
 	{"Reserve/all", "", "a reservation counts on all accounts or on none", reserveAll},
 	{"Reserve/again", "", "a repeated reservation counts once, and may differ from the first", reserveAgain},
+	{"Reserve/attempts", "", "an attempt replaces the other attempts at its work, which can still be settled, once", reserveAttempts},
 	{"Reserve/nothing", "", "a reservation without lines, or of zero, is valid", reserveNothing},
 	{"Reserve/bad", "", "an invalid reservation is an error other than a denial, without an effect", reserveBad},
 	{"Settle/less", "", "Settle replaces the reserved amount by the spent one, and releases the rest", settleLess},
@@ -32,6 +33,7 @@ var ledgerCases = []ledgerCase{
 	{"Settle/bad", "", "amounts below zero or above the maximum are errors without an effect", settleBad},
 	{"Expire", "", "a reservation that is not settled in time counts as spent, and can no longer be settled", expires},
 	{"Ends", "", "an account is kept for budget.Keep after its end", accountEnds},
+	{"Clock/ahead", "", "a caller whose clock is ahead settles and removes nothing that others still use", clockAhead},
 	{"Amounts/large", "", "an account never exceeds the maximum, and no sum overflows", amountsLarge},
 	{"Names/odd", "", "accounts and reservations with unusual names are distinct", namesOdd},
 	{"End/context", "", "calls with a context that has ended have no effect and return its error", ledgerContext},
@@ -86,6 +88,53 @@ func reserveAgain(s *ledgerSubject) {
 	s.holds("b", 0, 0)
 	s.reserves(reservation("r1", line("a", 100, 10, 90)), 80) // it was settled: this is a new one
 	s.holds("a", 20, 80)
+}
+
+func reserveAttempts(s *ledgerSubject) {
+	attempt := func(id string, lines ...budget.Line) budget.Reservation {
+		r := reservation(id, lines...)
+		r.Work = "w"
+		return r
+	}
+	s.reserves(reservation("w2#1", line("a", 100, 10, 20)), 20) // other work
+	s.reserves(attempt("w#1", line("a", 100, 10, 60), line("b", 100, 10, 60)), 60, 60)
+	s.denies(attempt("w#2", line("a", 100, 81, 90)), 0, budget.Balance{Reserved: 20})
+	s.holds("a", 0, 80)
+	s.reserves(attempt("w#2", line("a", 100, 10, 90)), 80)
+	s.reserves(attempt("w#2", line("a", 100, 10, 90)), 80) // repeated
+	s.holds("a", 0, 100)
+	s.holds("b", 0, 0)
+	for range 2 {
+		s.settles("w#1", map[string]int64{"a": 7, "b": 5})
+		s.holds("a", 7, 100)
+		s.holds("b", 5, 0)
+	}
+	for range 2 {
+		s.settles("w#2", map[string]int64{"a": 30})
+		s.holds("a", 37, 20)
+	}
+	s.reserves(attempt("w#3", line("a", 100, 10, 20)), 20)
+	s.reserves(attempt("w#4", line("a", 100, 10, 20)), 20)
+	later := reservation("x", line("c", 100, 0, 0))
+	later.Now = noon.Add(24 * time.Hour)
+	s.reserves(later, 0)
+	s.holds("a", 77, 0) // w#3 has nothing reserved when it expires
+}
+
+func clockAhead(s *ledgerSubject) {
+	now := time.Now()
+	month := line("a", 100, 10, 20)
+	month.Ends = now.Add(12 * time.Hour)
+	for id, ends := range map[string]time.Duration{"r1": 24 * time.Hour, "r2": 23 * time.Hour} {
+		s.reserves(budget.Reservation{ID: id, Lines: []budget.Line{month}, Now: now, Expires: now.Add(ends)}, 20)
+	}
+	s.settles("r2", map[string]int64{"a": 9})
+	ahead := now.Add(50 * 24 * time.Hour)
+	s.reserves(budget.Reservation{ID: "ahead", Lines: []budget.Line{line("b", 100, 1, 1)}, Now: ahead, Expires: ahead.Add(time.Hour)}, 1)
+	s.holds("a", 9, 20)
+	s.settles("r1", map[string]int64{"a": 1})
+	s.reserves(budget.Reservation{ID: "later", Lines: []budget.Line{line("b", 100, 1, 1)}, Now: ahead, Expires: ahead.Add(time.Hour)}, 1)
+	s.holds("a", 10, 0)
 }
 
 func reserveNothing(s *ledgerSubject) {

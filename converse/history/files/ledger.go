@@ -46,12 +46,13 @@ func (l *ledger) Reserve(ctx context.Context, r budget.Reservation) (granted []i
 		return nil, err
 	}
 	err := l.change(ctx, func(file *os.File) (err error) {
-		if l.book.Tidy(r.Now) {
-			err = l.write(file, true, entry{Tidy: &r.Now})
+		if now := r.Due(l.store.clock()); l.book.Tidy(now) {
+			err = l.write(file, true, entry{Tidy: &now})
 		}
 		if err != nil {
 			return err
 		}
+		replaced := l.replaced(r)
 		if granted, err = l.book.Reserve(r); err != nil {
 			return err
 		}
@@ -59,9 +60,29 @@ func (l *ledger) Reserve(ctx context.Context, r budget.Reservation) (granted []i
 		for i, line := range r.Lines {
 			lines[i] = reserved{line.Account, granted[i], line.Ends}
 		}
-		return l.write(file, true, entry{Reserve: r.ID, Lines: lines, Expires: r.Expires})
+		// A crash between the lines leaves too much reserved rather than too little.
+		return l.write(file, true, append([]entry{{Reserve: r.ID, Lines: lines, Expires: r.Expires}}, replaced...)...)
 	})
 	return granted, err
+}
+
+// replaced returns the entries that set the amounts of the other attempts that a
+// reservation replaces to 0.
+func (l *ledger) replaced(r budget.Reservation) (entries []entry) {
+	for id, open := range l.book.Open {
+		if id == r.ID || !r.Replaces(id) {
+			continue
+		}
+		e, holds := entry{Reserve: id, Expires: open.Expires}, false
+		for account, amount := range open.Amounts {
+			holds = holds || amount > 0
+			e.Lines = append(e.Lines, reserved{Account: account, Ends: l.book.Accounts[account].Ends})
+		}
+		if holds {
+			entries = append(entries, e)
+		}
+	}
+	return entries
 }
 
 // Settle implements [budget.Ledger]. It does not wait for the disk if no account spends

@@ -143,9 +143,9 @@ func (l *ledger) take(line []byte) error {
 	return nil
 }
 
-// write appends an entry after the part of the file that was read; anything after that
-// is an incomplete line. With sync set, write returns when the entry is on the disk.
-func (l *ledger) write(file *os.File, sync bool, e entry) error {
+// write appends entries after the part of the file that was read; anything after that
+// is an incomplete line. With sync set, write returns when the entries are on the disk.
+func (l *ledger) write(file *os.File, sync bool, entries ...entry) error {
 	var text []byte
 	fresh := l.head == nil
 	if fresh {
@@ -156,12 +156,14 @@ func (l *ledger) write(file *os.File, sync bool, e entry) error {
 		text, l.base = first, int64(len(first))
 		l.head = bytes.Clone(first[:min(len(first), maxLedgerHead)])
 	}
-	line, err := e.line()
-	if err != nil {
-		return err
+	for _, e := range entries {
+		line, err := e.line()
+		if err != nil {
+			return err
+		}
+		text = append(text, line...)
 	}
-	text = append(text, line...)
-	err = file.Truncate(l.read)
+	err := file.Truncate(l.read)
 	if err == nil {
 		_, err = l.store.write(file, text, l.read)
 	}

@@ -174,3 +174,11 @@ func (d database) Time(t time.Time) any {
 	}
 	return t
 }
+
+// Now implements [sqlstore.DB].
+func (d database) Now(ctx context.Context) (now time.Time, err error) {
+	err = d.Query(ctx, "", func(ctx context.Context, q sqlstore.Queryer) error {
+		return q.Row(ctx, "SELECT @now").Scan(&now)
+	})
+	return now, err
+}

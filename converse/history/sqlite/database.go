@@ -136,3 +136,6 @@ func (d database) Time(t time.Time) any {
 	}
 	return t.UnixMicro()
 }
+
+// Now implements [sqlstore.DB].
+func (d database) Now(context.Context) (time.Time, error) { return d.store.clock(), nil }

@@ -32,7 +32,7 @@ func (l Ledger) Reserve(ctx context.Context, r budget.Reservation) ([]int64, err
 	}
 	granted, err := reserve(true)
 	if err == errTidy {
-		if err = l.tidy(ctx, r.Now); err == nil {
+		if err = l.tidy(ctx, r); err == nil {
 			granted, err = reserve(false) // others may tidy at the same time
 		}
 	}
@@ -66,12 +66,17 @@ func (l Ledger) Balances(ctx context.Context, accounts ...string) ([]budget.Bala
 }
 
 // tidy settles the reservations that have expired, and removes the accounts that ended
-// more than [budget.Keep] ago. Each reservation is settled in its own transaction, so
+// more than [budget.Keep] ago, by r.Now and by the clock of the database. Each reservation is settled in its own transaction, so
 // that all transactions lock the accounts in the same order.
-func (l Ledger) tidy(ctx context.Context, now time.Time) error {
+func (l Ledger) tidy(ctx context.Context, r budget.Reservation) error {
 	db := l.Store.DB
+	clock, err := db.Now(ctx)
+	if err != nil {
+		return err
+	}
+	now := r.Due(clock)
 	var expired []string
-	err := db.Query(ctx, "", func(ctx context.Context, q Queryer) error {
+	err = db.Query(ctx, "", func(ctx context.Context, q Queryer) error {
 		expired = nil
 		var id string
 		return q.Each(ctx, []any{&id}, func() error { expired = append(expired, id); return nil },
@@ -103,7 +108,7 @@ func (l Ledger) tidy(ctx context.Context, now time.Time) error {
 // account. If expired is set and the reservation has not expired by then, the result is
 // empty.
 func (l Ledger) open(ctx context.Context, tx Tx, id string, expired time.Time) (map[string]int64, error) {
-	if err := tx.LockReservation(ctx, id); err != nil {
+	if err := tx.LockReservation(ctx, budget.WorkOf(id)); err != nil {
 		return nil, err
 	}
 	statement, args := "SELECT account, amount FROM @.reservations WHERE id = $1", []any{id}
@@ -117,6 +122,33 @@ func (l Ledger) open(ctx context.Context, tx Tx, id string, expired time.Time) (
 	return amounts, err
 }
 
+// openAt is open for Reserve: it returns the amounts of the reservations that r
+// replaces, by ID and account. All attempts at the same work have the same lock.
+func (l Ledger) openAt(ctx context.Context, tx Tx, r budget.Reservation) (map[string]map[string]int64, error) {
+	if err := tx.LockReservation(ctx, budget.WorkOf(r.ID)); err != nil {
+		return nil, err
+	}
+	work := r.Work
+	if work == "" {
+		work = r.ID
+	}
+	replaced := map[string]map[string]int64{}
+	var id, account string
+	var amount int64
+	err := tx.Each(ctx, []any{&id, &account, &amount}, func() error {
+		if !r.Replaces(id) {
+			return nil
+		}
+		if replaced[id] == nil {
+			replaced[id] = map[string]int64{}
+		}
+		replaced[id][account] = amount
+		return nil
+	}, "SELECT id, account, amount FROM @.reservations WHERE amount > 0 AND (id = $1 OR id > $2 AND id < $3)",
+		work, work+"#", work+"$") // $ follows #
+	return replaced, err
+}
+
 // untidy reports whether there is something to tidy.
 func (l Ledger) untidy(ctx context.Context, tx Tx, now time.Time) (untidy bool, err error) {
 	err = tx.Row(ctx, `SELECT EXISTS (SELECT 1 FROM @.reservations WHERE expires <= $1)
@@ -128,7 +160,7 @@ func (l Ledger) untidy(ctx context.Context, tx Tx, now time.Time) (untidy bool, 
 // reserve implements Reserve in a transaction. If tidy is set and there is something to
 // tidy, the verdict is errTidy.
 func (l Ledger) reserve(ctx context.Context, tx Tx, r budget.Reservation, tidy bool) (granted []int64, verdict, err error) {
-	own, err := l.open(ctx, tx, r.ID, time.Time{})
+	replaced, err := l.openAt(ctx, tx, r)
 	if err == nil && tidy {
 		tidy, err = l.untidy(ctx, tx, r.Now)
 	}
@@ -138,7 +170,14 @@ func (l Ledger) reserve(ctx context.Context, tx Tx, r budget.Reservation, tidy b
 	case tidy:
 		return nil, errTidy, nil
 	}
-	names := slices.Collect(maps.Keys(own))
+	var names []string
+	own := map[string]int64{} // of all that are replaced
+	for _, amounts := range replaced {
+		for account, amount := range amounts {
+			names = append(names, account)
+			own[account] += amount
+		}
+	}
 	for _, line := range r.Lines {
 		names = append(names, line.Account)
 	}
@@ -154,19 +193,23 @@ func (l Ledger) reserve(ctx context.Context, tx Tx, r budget.Reservation, tidy b
 	if granted, verdict = r.Grant(balances); verdict != nil {
 		return nil, verdict, nil
 	}
-	return granted, nil, l.set(ctx, tx, r, own, granted)
+	return granted, nil, l.set(ctx, tx, r, replaced, granted)
 }
 
-// set replaces a reservation, which had the amounts own, and commits.
-func (l Ledger) set(ctx context.Context, tx Tx, r budget.Reservation, own map[string]int64, granted []int64) error {
+// set records a reservation and commits. The replaced reservations of other attempts
+// stay open with amounts of 0.
+func (l Ledger) set(ctx context.Context, tx Tx, r budget.Reservation, replaced map[string]map[string]int64, granted []int64) error {
 	var failed error
 	queue := func(statement string, args ...any) {
 		if failed == nil {
 			failed = tx.Queue(ctx, statement, args...)
 		}
 	}
-	for account, amount := range own {
-		queue("UPDATE @.accounts SET reserved = reserved - $2 WHERE name = $1", account, amount)
+	for id, amounts := range replaced {
+		for account, amount := range amounts {
+			queue("UPDATE @.accounts SET reserved = reserved - $2 WHERE name = $1", account, amount)
+		}
+		queue("UPDATE @.reservations SET amount = 0 WHERE id = $1", id)
 	}
 	queue("DELETE FROM @.reservations WHERE id = $1", r.ID)
 	for i, line := range r.Lines {

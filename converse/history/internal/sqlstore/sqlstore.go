@@ -43,8 +43,8 @@ type Tx interface {
 	Queryer
 	// Begin begins the transaction with a statement, and passes its row to scan.
 	Begin(ctx context.Context, scan func(Scanner) error, statement string, args ...any) error
-	// LockReservation begins the transaction with a lock on a reservation, which need
-	// not exist.
+	// LockReservation begins the transaction with a lock on the reservations of a work,
+	// which need not exist.
 	LockReservation(ctx context.Context, id string) error
 	// HoldAccounts locks accounts until the transaction ends, and returns their
 	// balances. It may create the missing ones.
@@ -85,6 +85,8 @@ type DB interface {
 	// Tags and Time return arguments of statements. The zero time is NULL.
 	Tags(tags []string) any
 	Time(t time.Time) any
+	// Now returns the time by the clock of the database.
+	Now(ctx context.Context) (time.Time, error)
 }
 
 // Columns are the columns of the table conversations that [DB.ScanInfo] scans.
