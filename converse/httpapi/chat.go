@@ -3,7 +3,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -181,16 +180,20 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []inputMess
 	}
 	s.returned = nil // they belong to the past
 	if tag := chatTag(owner, messages[:last]); last > 0 {
+		question := questionIn(&messages[last-1])
 		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m inputMessage) bool { return m.Role != "user" })
 		if found, is := o.tagged(ctx, owner, tag); is && isOnlyUser && o.claim(tag) {
 			s.conversation = found.ID
-			if s.answers, err = o.answersIn(ctx, found, canister.TextOf(s.message)); err != nil {
+			if s.answers, err = o.answersIn(ctx, found, question, canister.TextOf(s.message)); err != nil {
 				o.release(tag)
 			}
 			if len(s.answers) > 0 {
 				s.message = nil
 			}
 			return s, func() { o.release(tag) }, err
+		}
+		if question != "" && isAnswer(canister.TextOf(s.message)) {
+			return s, release, notAsked()
 		}
 	}
 	s.earlier = all.canisters
@@ -295,42 +298,19 @@ func (o openAI) remember(ctx context.Context, owner, conversation string, messag
 	_ = o.h.store.Describe(ctx, conversation, history.Change{Tags: &tags})
 }
 
-// answersIn returns the answers that a message gives to the waits of a conversation. Chat
-// programs have no other way to answer. Other messages are refused while it waits.
-func (o openAI) answersIn(ctx context.Context, of history.Info, text string) ([]canister.Answer, error) {
+// answersIn returns the answers that a message gives to the waits of a conversation. The question must
+// be about these waits. Chat programs have no other way to answer. Other messages are refused
+// while it waits.
+func (o openAI) answersIn(ctx context.Context, of history.Info, question, text string) ([]canister.Answer, error) {
 	_, open, err := o.h.state(ctx, of.ID)
 	if err != nil {
 		return nil, err
 	}
 	_, others := clientCalls(open)
-	return parseAnswers(of.ID, others, text)
-}
-
-// parseAnswers returns the answers that a message gives to open waits.
-func parseAnswers(conversation string, open []openWait, text string) ([]canister.Answer, error) {
-	word, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
-	var all []canister.Answer
-	for _, wait := range open {
-		verdict := canister.Verdict("")
-		switch {
-		case word == "/allow" && wait.For != canister.WaitElicitation:
-			verdict = canister.VerdictAllow
-		case word == "/deny":
-			verdict = refusals[wait.For]
-		}
-		if verdict == "" {
-			return nil, failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer, and this message is not one.",
-				"Send the message /allow or /deny REASON, or POST /api/conversations/"+conversation+"/waits/"+wait.ID+".")
-		}
-		all = append(all, canister.Answer{Wait: wait.ID, Verdict: verdict, Reason: strings.TrimSpace(reason)})
+	if question != "" && isAnswer(text) && questionOf(others) != question {
+		return nil, notAsked()
 	}
-	return all, nil
-}
-
-// refusals are the verdicts that say no.
-var refusals = map[canister.WaitFor]canister.Verdict{
-	canister.WaitApproval: canister.VerdictDeny, canister.WaitOutcome: canister.VerdictUnknown,
-	canister.WaitElicitation: canister.VerdictDecline, canister.WaitTimer: canister.VerdictCancel,
+	return parseAnswers(of.ID, others, text)
 }
 
 // chatAnswer is the answer to one request.
@@ -397,22 +377,6 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 		a.calls = append(a.calls, callForm(a.turn.conversation, wait))
 	}
 	return nil
-}
-
-// waitText lists the waits of the conversation for the user of a chat program.
-func waitText(open []openWait) string {
-	var b strings.Builder
-	for _, wait := range open {
-		switch wait.For {
-		case canister.WaitApproval:
-			fmt.Fprintf(&b, "The call of %s with %s waits for your approval.\n", wait.Tool, cmp.Or(wait.Arguments, "{}"))
-		case canister.WaitOutcome:
-			fmt.Fprintf(&b, "It is unknown whether the call of %s with %s took effect. /allow makes it again.\n", wait.Tool, cmp.Or(wait.Arguments, "{}"))
-		case canister.WaitElicitation:
-			fmt.Fprintf(&b, "The tool %s asks: %s\nThis can be answered at the console or over the HTTP API; here it can only be declined.\n", wait.Tool, wait.Question)
-		}
-	}
-	return b.String() + "Answer with the message /allow, or /deny and a reason."
 }
 
 func finishOf(reason converse.Reason) string {

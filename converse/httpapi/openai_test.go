@@ -5,6 +5,7 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -116,6 +117,31 @@ func TestChatApproval(t *testing.T) {
 		if !isSame || !strings.HasSuffix(chatText(second), c.want) {
 			t.Errorf("%s: %q", c.say, chatText(second))
 		}
+	}
+}
+
+// TestChatApprovalOfOneQuestion: an answer concerns the question that it follows, and no other chat
+// with the same texts. If it is sent again, it approves nothing, and the model does not read it.
+func TestChatApprovalOfOneQuestion(t *testing.T) {
+	s := serve(t, echo, ask, nil)
+	begun := object{"messages": []object{user("call: it")}}
+	first, other := s.want(http.StatusOK, "POST", "/v1/chat/completions", begun), s.want(http.StatusOK, "POST", "/v1/chat/completions", begun)
+	answer := object{"messages": []object{user("call: it"), assistant(chatText(first)), user("/allow")}}
+	allowed := s.want(http.StatusOK, "POST", "/v1/chat/completions", answer)
+	if got, want := allowed.header.Get("Consort-Conversation"), first.header.Get("Consort-Conversation"); got != want {
+		t.Errorf("the answer went to %s, and not to %s", got, want)
+	}
+	before := s.lengths()
+	for range 2 {
+		if again := s.want(http.StatusConflict, "POST", "/v1/chat/completions", answer); !strings.Contains(again.text, "wait_not_open") {
+			t.Errorf("the answer again: %s", again.text)
+		}
+	}
+	if after := s.lengths(); !maps.Equal(before, after) {
+		t.Errorf("the logs had the lengths %v, and have %v", before, after)
+	}
+	if open := s.want(http.StatusOK, "GET", "/api/conversations/"+other.header.Get("Consort-Conversation")+"/waits", nil).form["waits"].([]any); len(open) != 1 {
+		t.Errorf("the other chat has the waits %v", open)
 	}
 }
 

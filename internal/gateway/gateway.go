@@ -139,6 +139,9 @@ func (s *server) announce() {
 	if s.settings.Asks() && !s.Config.Keeps() {
 		s.Screen.Note("calls that need an approval cannot wait, because conversations are not stored: only clients that can ask their user can make them")
 	}
+	if s.Console == nil && s.settings.Converse && s.Config.Approval.Default == "" && len(s.Config.Approval.Rules) == 0 {
+		s.Screen.Note("calls that the model makes in conversations run without approval: [approval] is not set; with default = \"defer\", a person answers first")
+	}
 	if s.Console == nil && (s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0) {
 		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, or to ask before, use serve.rules, or allow and deny of each client and server")
 	}

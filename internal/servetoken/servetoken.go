@@ -71,12 +71,14 @@ func lastDay(expires string, now time.Time) (string, error) {
 	return expires, nil
 }
 
-// TOML returns the lines for the configuration. They do not contain the token.
+// TOML returns the lines for the configuration. They do not contain the token. The trusted value
+// keeps the conversations of clients apart.
 func (t *Token) TOML() string {
 	var lines strings.Builder
 	lines.WriteString("[[serve.clients]]\n")
 	fmt.Fprintf(&lines, "name = %s\n", quoted(t.Name))
 	fmt.Fprintf(&lines, "token_hash = %s\n", quoted(t.Hash))
+	fmt.Fprintf(&lines, "trusted = {user = %s} # whose conversations the client has\n", quoted(t.Name))
 	if t.Expires != "" {
 		fmt.Fprintf(&lines, "expires = %s\n", quoted(t.Expires))
 	}

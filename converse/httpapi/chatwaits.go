@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// waitText lists the waits of the conversation for the user of a chat program. It ends with their
+// question ID: two chats with the same texts would otherwise be the same to a request.
+func waitText(open []openWait) string {
+	var b strings.Builder
+	for _, wait := range open {
+		switch wait.For {
+		case canister.WaitApproval:
+			fmt.Fprintf(&b, "The call of %s with %s waits for your approval.\n", wait.Tool, cmp.Or(wait.Arguments, "{}"))
+		case canister.WaitOutcome:
+			fmt.Fprintf(&b, "It is unknown whether the call of %s with %s took effect. /allow makes it again.\n", wait.Tool, cmp.Or(wait.Arguments, "{}"))
+		case canister.WaitElicitation:
+			fmt.Fprintf(&b, "The tool %s asks: %s\nThis can be answered at the console or over the HTTP API; here it can only be declined.\n", wait.Tool, wait.Question)
+		}
+	}
+	return b.String() + "Answer with the message /allow, or /deny and a reason. (Question " + questionOf(open) + ")"
+}
+
+// questionOf returns the question ID of open waits.
+func questionOf(open []openWait) string {
+	var ids []string
+	for _, wait := range open {
+		ids = append(ids, wait.ID)
+	}
+	slices.Sort(ids)
+	return derived(append(ids, "question")...)[:10]
+}
+
+// questionID matches the question ID at the end of a message of the assistant.
+var questionID = regexp.MustCompile(`\(Question ([a-z2-7]{10})\)\s*$`)
+
+// questionIn returns the question ID of a message, or "".
+func questionIn(m *inputMessage) string {
+	content, err := partsOf("", m.Content)
+	if err != nil {
+		return ""
+	}
+	if found := questionID.FindStringSubmatch(canister.TextOf(content)); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// splitAnswer returns the first word of an answer, and the rest.
+func splitAnswer(text string) (word, reason string) {
+	word, reason, _ = strings.Cut(strings.TrimSpace(text), " ")
+	return word, strings.TrimSpace(reason)
+}
+
+// isAnswer reports whether a message is meant as the answer to a question.
+func isAnswer(text string) bool {
+	word, _ := splitAnswer(text)
+	return word == "/allow" || word == "/deny"
+}
+
+// notAsked returns the error for an answer to a question that is not open.
+func notAsked() error {
+	return failure(http.StatusConflict, "wait_not_open", "This question is not open: it was answered already, or another request is answering it.",
+		"Send another message, without the question, or read the conversation over /api.")
+}
+
+// parseAnswers returns the answers that a message gives to open waits.
+func parseAnswers(conversation string, open []openWait, text string) ([]canister.Answer, error) {
+	word, reason := splitAnswer(text)
+	var all []canister.Answer
+	for _, wait := range open {
+		verdict := canister.Verdict("")
+		switch {
+		case word == "/allow" && wait.For != canister.WaitElicitation:
+			verdict = canister.VerdictAllow
+		case word == "/deny":
+			verdict = refusals[wait.For]
+		}
+		if verdict == "" {
+			return nil, failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer, and this message is not one.",
+				"Send the message /allow or /deny REASON, or POST /api/conversations/"+conversation+"/waits/"+wait.ID+".")
+		}
+		all = append(all, canister.Answer{Wait: wait.ID, Verdict: verdict, Reason: reason})
+	}
+	return all, nil
+}
+
+// refusals are the verdicts that say no.
+var refusals = map[canister.WaitFor]canister.Verdict{
+	canister.WaitApproval: canister.VerdictDeny, canister.WaitOutcome: canister.VerdictUnknown,
+	canister.WaitElicitation: canister.VerdictDecline, canister.WaitTimer: canister.VerdictCancel,
+}
