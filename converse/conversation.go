@@ -300,13 +300,13 @@ func failure(events iter.Seq2[Event, error]) (err error) {
 	return err
 }
 
-// Close cancels the work under way, waits until it has ended, and closes the roster if
-// the conversation owns it. Results of calls that the log did not accept are appended now,
-// if that succeeds and no other process has carried on the conversation. When ctx ends first, Close returns its error. If functions
-// of the program have not returned 10 seconds after the work, Close returns an error
-// that names them, even if one of them called Close itself: it must return first. Close
-// may be called twice. It must not be called from within the loop over the events of
-// the same conversation: leave the loop first.
+// Close cancels the work under way, waits until it has ended, and closes the roster if the
+// conversation owns it. Results of calls that the log did not accept are appended now, if that
+// succeeds and no other process has carried on the conversation. When ctx ends first, Close
+// returns its error. If functions of the program have not returned 10 seconds after the work,
+// Close returns an error that names them, even if one of them called Close itself: it must
+// return first. Close may be called twice. It must not be called from within the loop over the
+// events of the same conversation: leave the loop first.
 func (c *Conversation) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

@@ -182,7 +182,8 @@ func kindOf(one *canister.ResourceContent) string {
 	return cmp.Or(one.MIME, "text")
 }
 
-// download sends a part of a resource, which was redacted, as a file. A browser does not show it, whatever it is.
+// download sends a part of a resource, which was redacted, as a file. A browser does not show it,
+// whatever it is.
 func (c libraryPages) download(w http.ResponseWriter, one *canister.ResourceContent, uri string) {
 	header, content := w.Header(), one.Blob
 	if content == nil {

@@ -29,9 +29,10 @@ func (at Place) precedes(info history.Info) bool {
 	return at.IsZero() || history.Info{ID: at.ID, Changed: at.Changed}.Compare(info) < 0
 }
 
-// Read returns at most n conversations after a place, if shows is true for them; nil means all.
-// isLast is true if there are no others. The error is about conversations that cannot be read and
-// that shows is true for, as far as they are known, or about the whole list. Limit and Until of the filter are ignored.
+// Read returns at most n conversations after a place, if shows is true for them; nil means
+// all. isLast is true if there are no others. The error is about conversations that cannot be
+// read and that shows is true for, as far as they are known, or about the whole list. Limit
+// and Until of the filter are ignored.
 func Read(ctx context.Context, store history.Store, filter history.Filter, at Place, n int, shows func(history.Info) bool) (list []history.Info, isLast bool, err error) {
 	filter.Until = until(at)
 	for filter.Limit = n + 2; ; filter.Limit *= 4 {

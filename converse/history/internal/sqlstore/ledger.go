@@ -65,9 +65,10 @@ func (l Ledger) Balances(ctx context.Context, accounts ...string) ([]budget.Bala
 	return balances, l.Store.Usable(ctx)
 }
 
-// tidy settles the reservations that have expired, and removes the accounts that ended
-// more than [budget.Keep] ago, by r.Now and by the clock of the database. Each reservation is settled in its own transaction, so
-// that all transactions lock the accounts in the same order.
+// tidy settles the reservations that have expired, and removes the accounts that ended more
+// than [budget.Keep] ago, by r.Now and by the clock of the database. Each reservation is
+// settled in its own transaction, so that all transactions lock the accounts in the same
+// order.
 func (l Ledger) tidy(ctx context.Context, r budget.Reservation) error {
 	db := l.Store.DB
 	clock, err := db.Now(ctx)
