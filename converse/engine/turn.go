@@ -90,6 +90,7 @@ func earliest(waits []canister.Wait) time.Time {
 // created again.
 var errDeleted = errors.New("engine: the conversation was deleted")
 
+// panicText is the public text of a panic.
 const panicText = "engine: a function of the program panicked"
 
 // recoverPanic is deferred. It recovers a panic of a function that the program supplied,

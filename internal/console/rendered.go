@@ -10,23 +10,23 @@ import (
 	"sync"
 )
 
-// The bounds of what streams share.
+// Limits of the cache that streams share.
 const (
 	maxRendered  = 16 // renderings
-	renderedLife = 10 // seconds; after a while the texts to hide may be others
+	renderedLife = 10 // seconds: the secrets of the configuration may change
 )
 
-// renderings are the entries of live conversations as HTML, made once for all streams of a
-// conversation whose readers have the same role.
+// renderings caches the entries of live conversations as HTML. All streams of a conversation
+// share one rendering for each role.
 type renderings struct {
-	form string // in place of the token of a session: nobody can guess it
+	form string // replaces the form token of a session; random
 
 	mu     sync.Mutex
 	all    map[renderingKey]func() []liveEntry
 	oldest []renderingKey
 }
 
-// renderingKey is all that the entries of a turn depend on.
+// renderingKey identifies a rendering of the entries of a turn.
 type renderingKey struct {
 	conversation, last, model string // last is the ID of the last canister
 	position, canisters       int
@@ -34,8 +34,8 @@ type renderingKey struct {
 	period                    int64
 }
 
-// liveEntry is an entry of a turn, as JSON for the script of the page. The forms in it have
-// renderings.form in place of a token.
+// liveEntry is an entry of a turn, as JSON for the script of the page. Its forms have
+// renderings.form as their token.
 type liveEntry struct {
 	key  string
 	data []byte

@@ -11,8 +11,9 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// timeout bounds how long the store may take.
-const timeout = 30 * time.Second
+// timeout bounds how long the store may take. A Send whose context has ended waits this long for a
+// store that hangs.
+const timeout = 5 * time.Second
 
 // Set sets the owner of a conversation that has none, if it began with the message with an ID.
 // It does so even after the end of ctx, because the message is stored. With an empty owner it
