@@ -85,7 +85,9 @@ func TestRepeat(t *testing.T) {
 
 // TestReadOnly: a claim counts only if it is trusted.
 func TestReadOnly(t *testing.T) {
-	for trust, believed := range map[ensemble.Trust]bool{"": true, ensemble.TrustReads: true, ensemble.TrustAll: true, ensemble.TrustNone: false, "maybe": false} {
+	for trust, believed := range map[ensemble.Trust]bool{
+		"": true, ensemble.TrustReads: true, ensemble.TrustAll: true, ensemble.TrustNone: false, "maybe": false,
+	} {
 		for _, claimed := range []bool{true, false} {
 			tool := ensembletest.NewTool("tool", nil)
 			tool.Def.Hints = invoker.Hints{ReadOnly: claimed, Idempotent: true}

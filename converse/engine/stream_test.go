@@ -149,7 +149,8 @@ func TestLateEndsAreDropped(t *testing.T) {
 			said("m1", "pay"),
 			canister.Assistant{Head: canister.Head{ID: "a1"}, Finish: canister.FinishInvocations},
 			canister.Invocation{Head: canister.Head{ID: "i1"}, Name: "pay", Arguments: "{}"},
-			canister.Wait{Head: canister.Head{ID: "w1"}, For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Deadline: time.Now().Add(time.Hour)},
+			canister.Wait{Head: canister.Head{ID: "w1"}, For: canister.WaitApproval, Invocation: "i1",
+				Conversation: "talk", Deadline: time.Now().Add(time.Hour)},
 			canister.Answer{Head: canister.Head{ID: "r1"}, Wait: "w1", Verdict: canister.VerdictAllow},
 		}
 		if err := store.Append(t.Context(), "talk", 0, turn...); err != nil {

@@ -415,7 +415,8 @@ func TestApprovalOfFoundToolsIsWaitedFor(t *testing.T) {
 	if err != nil || turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 {
 		t.Fatalf("%+v, %v", turn, err)
 	}
-	if err := waits.Answer(t.Context(), log, "talk", canister.Answer{Wait: turn.Waits[0].ID, Verdict: canister.VerdictAllow, By: "ann"}, time.Now()); err != nil {
+	answer := canister.Answer{Wait: turn.Waits[0].ID, Verdict: canister.VerdictAllow, By: "ann"}
+	if err := waits.Answer(t.Context(), log, "talk", answer, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	second := conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: shows(call, find, call+` {"name":"files__echo","arguments":{"a":1}}`)})

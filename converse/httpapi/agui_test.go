@@ -217,7 +217,8 @@ func TestRunsOfOneMessage(t *testing.T) {
 	isWell <- struct{}{}
 	call := client.results[0]
 	s.apply(client, object{"threadId": "t", "runId": "r2", "messages": []object{
-		message, {"id": "a", "role": "assistant", "toolCalls": []object{{"id": call}}}, {"id": "b", "role": "tool", "toolCallId": call, "content": "did it"}, message,
+		message, {"id": "a", "role": "assistant", "toolCalls": []object{{"id": call}}},
+		{"id": "b", "role": "tool", "toolCallId": call, "content": "did it"}, message,
 	}})
 	var texts []string
 	for _, text := range client.texts {

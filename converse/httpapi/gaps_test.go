@@ -239,7 +239,8 @@ func TestSlowReader(t *testing.T) {
 		case <-done:
 		case <-ctx.Done():
 		}
-		yield(converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Content: canister.Texts(whole), Finish: canister.FinishStop}}, nil)
+		head := canister.Head{ID: request.NewID()}
+		yield(converse.Reply{Message: canister.Assistant{Head: head, Content: canister.Texts(whole), Finish: canister.FinishStop}}, nil)
 	}, nil, nil)
 	id := s.create("speak")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -23,7 +23,9 @@ func TestTurnsAndLimits(t *testing.T) {
 	silent := func(_ context.Context, r *converse.Request, yield func(converse.ModelEvent, error) bool) {
 		say(r, "", yield)
 	}
-	for limit, want := range map[int][2]string{0: {"done", "incomplete"}, 16: {"done", "incomplete"}, 17: {"open", "in_progress"}, -1: {"open", "in_progress"}} {
+	for limit, want := range map[int][2]string{
+		0: {"done", "incomplete"}, 16: {"done", "incomplete"}, 17: {"open", "in_progress"}, -1: {"open", "in_progress"},
+	} {
 		limits := func() converse.Limits { return converse.Limits{Exchanges: limit} }
 		s := serveStore(t, store, nil, silent, nil, func(o *httpapi.Options) { o.Limits = limits })
 		id := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "begin"}).form["id"].(string)

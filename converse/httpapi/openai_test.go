@@ -140,7 +140,8 @@ func TestChatApprovalOfOneQuestion(t *testing.T) {
 	if after := s.lengths(); !maps.Equal(before, after) {
 		t.Errorf("the logs had the lengths %v, and have %v", before, after)
 	}
-	if open := s.want(http.StatusOK, "GET", "/api/conversations/"+other.header.Get("Consort-Conversation")+"/waits", nil).form["waits"].([]any); len(open) != 1 {
+	of := other.header.Get("Consort-Conversation")
+	if open := s.want(http.StatusOK, "GET", "/api/conversations/"+of+"/waits", nil).form["waits"].([]any); len(open) != 1 {
 		t.Errorf("the other chat has the waits %v", open)
 	}
 }

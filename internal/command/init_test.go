@@ -89,7 +89,9 @@ func TestInitAsks(t *testing.T) {
 	t.Parallel()
 	r := newcomer(t)
 	x := r.onTerminal(t, "init")
-	for _, question := range []string{"Who runs the model?", "The name of the model", "The environment variable", "configured in other programs", "Where shall"} {
+	for _, question := range []string{
+		"Who runs the model?", "The name of the model", "The environment variable", "configured in other programs", "Where shall",
+	} {
 		x.expect(question)
 		x.types("\r")
 	}

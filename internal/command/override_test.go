@@ -14,7 +14,8 @@ func TestToolsWithOtherNames(t *testing.T) {
 	t.Parallel()
 	table, _ := library(t, "allow = [\"repeat\", \"wait\"]\n")
 	path := file(t, table, "[mcp.library.tools.echo]\nname = \"repeat\"\ndescription = \"Say it again.\"\n"+
-		"[mcp.library.tools.wait]\ndescription = \"Do nothing for a while.\"\n[mcp.library.tools.gone]\nname = \"x\"\n[audit]\nlog = true\n[log]\nlevel = \"info\"\n")
+		"[mcp.library.tools.wait]\ndescription = \"Do nothing for a while.\"\n"+
+		"[mcp.library.tools.gone]\nname = \"x\"\n[audit]\nlog = true\n[log]\nlevel = \"info\"\n")
 	o := consort(t, "--config", path, "tools").expect(t, exit.Done)
 	contains(
 		t, "the list", o.stdout, "library__repeat", "Say it again.", "Do nothing for a while.", "gone",

@@ -99,7 +99,8 @@ func TestServeHTTPWithCertificates(t *testing.T) {
 		"by name": {ours.httpTLS(theirs) + byName, []attempt{
 			{theirs, "advisor", "", `{"user_id":"advisor"}`}, {theirs, "ben", "", `{"user_id":"ben"}`},
 			{theirs, "stranger", "", refused}, {theirs, "stranger", token, refused},
-			{theirs, "late", "", notLetIn}, {theirs, "purpose", "", notLetIn}, {other, "ben", "", notLetIn}, {nil, "", "", notLetIn}, {nil, "", token, notLetIn},
+			{theirs, "late", "", notLetIn}, {theirs, "purpose", "", notLetIn},
+			{other, "ben", "", notLetIn}, {nil, "", "", notLetIn}, {nil, "", token, notLetIn},
 		}},
 		"and a token": {
 			ours.httpTLS(theirs) + "token = \"" + token + "\"\n",

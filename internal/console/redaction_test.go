@@ -159,7 +159,8 @@ func TestMaskedArguments(t *testing.T) {
 		}
 		ada.Post(to, "verdict", "change", "arguments", text)
 		if want == "refused" {
-			if page := ada.Get("/waiting").Text; !strings.Contains(page, "Write the whole value in its place") || !strings.Contains(page, "May this call be made?") {
+			page := ada.Get("/waiting").Text
+			if !strings.Contains(page, "Write the whole value in its place") || !strings.Contains(page, "May this call be made?") {
 				t.Errorf("%q is not refused:\n%s", text, page)
 			}
 			continue

@@ -85,7 +85,8 @@ func TestSpend(t *testing.T) {
 	}
 	page := ops.Get("/spend?model=small").Text
 	for _, want := range []string{`<a href="/console/spend?from=2026-03-02&amp;model=small&amp;to=2026-03-31&amp;who=%22owner-ben%22">owner-ben</a>`,
-		"4.00 EUR", "5.00 EUR", "in 2 conversations.", "2026-03-31: 4000010 tokens", `href="/console/spend.csv?from=2026-03-02&amp;model=small&amp;to=2026-03-31"`} {
+		"4.00 EUR", "5.00 EUR", "in 2 conversations.", "2026-03-31: 4000010 tokens",
+		`href="/console/spend.csv?from=2026-03-02&amp;model=small&amp;to=2026-03-31"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s:\n%s", want, page)
 		}
@@ -94,7 +95,9 @@ func TestSpend(t *testing.T) {
 	if tokens, _, _ := exported(t, ada, "?from=2026-03-01&who=ben"); tokens != 3000020 || strings.Contains(ada.Get("/spend").Text, "owner-ben") {
 		t.Errorf("a person gets %d tokens", tokens)
 	}
-	for _, want := range []string{`{"format":"csv","from":"2026-03-02","to":"2026-03-31"}`, `{"format":"json","from":"2026-03-01","to":"2026-03-31","who":"ben"}`} {
+	for _, want := range []string{
+		`{"format":"csv","from":"2026-03-02","to":"2026-03-31"}`, `{"format":"json","from":"2026-03-01","to":"2026-03-31","who":"ben"}`,
+	} {
 		if trail, err := os.ReadFile(s.Audit); err != nil || !strings.Contains(string(trail), `"tool":"export_spend","arguments":`+want) {
 			t.Errorf("%v; the audit lacks the export %s:\n%s", err, want, trail)
 		}

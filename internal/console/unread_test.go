@@ -70,7 +70,8 @@ func TestDamagedConversations(t *testing.T) {
 		t.Errorf("the export of a person: %s\n%s", reply.Status, reply.Text)
 	}
 	damage(t, dir, "own-too", "history.jsonl")
-	if reply := ada.Get("/spend.json"); reply.StatusCode != http.StatusInternalServerError || !strings.Contains(reply.Text, "the log of the server says which") {
+	reply := ada.Get("/spend.json")
+	if reply.StatusCode != http.StatusInternalServerError || !strings.Contains(reply.Text, "the log of the server says which") {
 		t.Errorf("an export without a conversation of the person: %s\n%s", reply.Status, reply.Text)
 	} else {
 		hidden("the export", reply.Text)

@@ -389,7 +389,8 @@ func TestValues(t *testing.T) {
 			`gen_ai.usage.output_tokens=7 gen_ai.usage.reasoning.output_tokens=2 server.address=models.example server.port=443`,
 		"execute_tool atlas__find": `consort.ensemble=atlas gen_ai.agent.name=guide gen_ai.conversation.id=c-1 gen_ai.operation.name=execute_tool ` +
 			`gen_ai.tool.call.id=i-1 gen_ai.tool.description=Finds. gen_ai.tool.name=atlas__find gen_ai.tool.type=function`,
-		"tools/call find": `consort.alias=mcp.call consort.ensemble=atlas gen_ai.conversation.id=c-1 gen_ai.operation.name=execute_tool gen_ai.tool.name=find ` +
+		"tools/call find": `consort.alias=mcp.call consort.ensemble=atlas ` +
+			`gen_ai.conversation.id=c-1 gen_ai.operation.name=execute_tool gen_ai.tool.name=find ` +
 			`jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=s-1 network.protocol.name=http ` +
 			`network.transport=tcp server.address=tools.example server.port=8080`,
 		"connect atlas": `consort.ensemble=atlas consort.tools.aside=0 consort.tools.count=1`,

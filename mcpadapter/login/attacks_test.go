@@ -222,7 +222,8 @@ func TestRepeatedTokens(t *testing.T) {
 		})
 		c := newClient(t, network, login.Options{})
 		_, err := c.Login(within(t), agree(t, network))
-		if found, _ := c.Stored(within(t)); (found == nil) != refused || (err == nil) == refused || refused && !strings.Contains(err.Error(), "more than once") {
+		found, _ := c.Stored(within(t))
+		if (found == nil) != refused || (err == nil) == refused || refused && !strings.Contains(err.Error(), "more than once") {
 			t.Errorf("%s: %v", more, err)
 		}
 	}
