@@ -159,6 +159,39 @@ func TestEndpointsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestOnlyTheIssuer: a server without metadata, which counts as its own authorization server, gets
+// neither the client's secret nor the token of a user if another issuer is configured.
+func TestOnlyTheIssuer(t *testing.T) {
+	for name, o := range map[string]login.Options{
+		"a machine":  {Machine: true, ClientID: "machine", ClientSecret: "machine-secret"},
+		"a workload": {Assertion: true, Subject: subject("workload-token")},
+		"a person":   {ClientID: "known", ClientSecret: "machine-secret"},
+	} {
+		for _, noMetadata := range []bool{false, true} {
+			s := authserver.New("https://mcp.example", authserver.Behaviour{NoMetadata: noMetadata})
+			network := authserver.Network{"mcp.example": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/mcp" {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				s.ServeHTTP(w, r)
+			})}
+			o.Issuer = issuer
+			c := newClient(t, network, o)
+			err := rejected(t, c, "")
+			if name == "a person" {
+				_, err = c.Login(within(t), agree(t, network))
+			}
+			if err == nil || !strings.Contains(err.Error(), "is allowed") {
+				t.Errorf("%s, no metadata %v: %v", name, noMetadata, err)
+			}
+			if forms := s.Forms(); len(forms) > 0 || s.Count("/authorize") > 0 {
+				t.Errorf("%s, no metadata %v: the server got %v", name, noMetadata, forms)
+			}
+		}
+	}
+}
+
 // TestMetadataRedirects: metadata may move, but not to plain HTTP.
 func TestMetadataRedirects(t *testing.T) {
 	_, network := world(authserver.Behaviour{})

@@ -44,19 +44,24 @@ func (c *Client) discover(ctx context.Context) (*discovery, error) {
 		return nil, err
 	}
 	d := &discovery{audience: c.key.Resource, scopes: scopesOf(challenges)}
-	issuer, legacy := "", resource == nil
+	legacy := resource == nil
+	var issuers []string
 	if legacy { // MCP 2025-03-26: the authorization server has the origin of the server
 		origin := *c.server
 		origin.Path, origin.RawPath = "", ""
-		issuer = origin.String()
+		issuers = []string{origin.String()}
 	} else {
-		d.audience = resource.Resource
+		d.audience, issuers = resource.Resource, resource.AuthorizationServers
 		if d.scopes == nil {
 			d.scopes = resource.ScopesSupported
 		}
-		if issuer, err = chooseIssuer(c.options.Issuer, resource.AuthorizationServers); err != nil {
-			return nil, err
-		}
+	}
+	issuer, err := chooseIssuer(c.options.Issuer, issuers)
+	if err != nil && legacy && !challenged {
+		return nil, ErrNeverRequired
+	}
+	if err != nil {
+		return nil, err
 	}
 	d.server, err = c.serverMetadata(ctx, issuer, legacy)
 	if err == nil && d.server == nil && !challenged {
@@ -145,8 +150,8 @@ func covers(server *url.URL, resource string) bool {
 	return strings.HasPrefix(strings.TrimRight(server.EscapedPath(), "/")+"/", parent)
 }
 
-// chooseIssuer chooses from the authorization servers that a server names; only is the one
-// that is allowed, or empty.
+// chooseIssuer chooses from the authorization servers of a server; only is the one that is
+// allowed, or empty.
 func chooseIssuer(only string, issuers []string) (string, error) {
 	if only == "" {
 		return issuers[0], nil
@@ -156,7 +161,7 @@ func chooseIssuer(only string, issuers []string) (string, error) {
 			return issuer, nil
 		}
 	}
-	return "", fmt.Errorf("the server names the authorization server %q, and only %q is allowed", issuers[0], only)
+	return "", fmt.Errorf("the authorization server of the server is %q, and only %q is allowed", issuers[0], only)
 }
 
 // sameIssuer compares two identifiers, and ignores a slash at the end: many servers are

@@ -148,9 +148,11 @@ func TestServerWithoutLogin(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	})}
-	c := newClient(t, network, login.Options{URL: "https://open.example/mcp"})
-	if _, err := c.Login(within(t), agree(t, network)); !errors.Is(err, login.ErrNeverRequired) {
-		t.Errorf("the error is %v", err)
+	for _, only := range []string{"", issuer} {
+		c := newClient(t, network, login.Options{URL: "https://open.example/mcp", Issuer: only})
+		if _, err := c.Login(within(t), agree(t, network)); !errors.Is(err, login.ErrNeverRequired) {
+			t.Errorf("with the issuer %q, the error is %v", only, err)
+		}
 	}
 }
 
