@@ -137,7 +137,7 @@ headers = {X-User = "user", X-Token = "token"}
 	}
 	defer parts.Close(context.Background())
 	token := invoker.NewTrusted[string]("token").Secret()
-	ctx := invoker.WithTrusted(t.Context(), append(parts.Trusted, token.Is("token-5558-5558"))...)
+	ctx := invoker.WithTrusted(t.Context(), append(parts.Trusted, token.Value("token-5558-5558"))...)
 	roster := parts.Roster
 
 	var mu sync.Mutex

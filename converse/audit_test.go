@@ -129,7 +129,7 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 	talk := converse.New(script, roster, &converse.Options{
 		ID:      "K7",
 		Audit:   audit.New(&s, &audit.Options{Identity: []string{"user_id"}}),
-		Trusted: []invoker.Value{userID.Is(42)},
+		Trusted: []invoker.Value{userID.Value(42)},
 		Logger:  zap.New(core),
 		Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {
 			if strings.Contains(string(ask.Arguments), "deny") {
@@ -273,7 +273,7 @@ func TestTrustedValuesShowNowhere(t *testing.T) {
 	const token, key = "tok-hunter2-hunter2", "correct-horse-battery"
 	secret := invoker.NewTrusted[string]("token").Secret()
 	claims := invoker.TrustedJSON("claims", json.RawMessage(`{"deep":["`+key+`"]}`)).Secret()
-	ctx := invoker.WithTrusted(t.Context(), userID.Is(1), claims)
+	ctx := invoker.WithTrusted(t.Context(), userID.Value(1), claims)
 	leak := fn("leak", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		if id, _ := userID.From(ctx); id != 98765432123 {
 			t.Errorf("the user is %d: the conversation's own does not win", id)
@@ -318,7 +318,7 @@ func TestTrustedValuesShowNowhere(t *testing.T) {
 	var s shelf
 	core, logs := observer.New(zapcore.DebugLevel)
 	talk := converse.New(model, newRoster(t, missing, leak, fails, panics, tasks(t)), &converse.Options{
-		Trusted: []invoker.Value{userID.Is(98765432123), secret.Is(token)},
+		Trusted: []invoker.Value{userID.Value(98765432123), secret.Value(token)},
 		Audit:   audit.New(&s, &audit.Options{Logger: zap.New(core)}),
 		Logger:  zap.New(core),
 	})

@@ -186,7 +186,7 @@ func ExampleOptions_trusted() {
 	)
 
 	talk := converse.New(model, roster, &converse.Options{
-		Trusted: []invoker.Value{user.Is(42)},
+		Trusted: []invoker.Value{user.Value(42)},
 		Audit:   audit.New(printed{}, &audit.Options{Identity: []string{"user_id"}}),
 		Limits:  converse.Limits{Parallel: 1},
 	})

@@ -93,7 +93,7 @@ func TestDoubtAndBudget(t *testing.T) {
 func TestDoubtAndIdentity(t *testing.T) {
 	var l ledger
 	talk := process(t, put(t, intent(false)), newRoster(t, l.tool("act")),
-		converse.Options{AskDoubt: true, Trusted: []invoker.Value{invoker.NewTrusted[func()]("user").Is(nil)}}, done)
+		converse.Options{AskDoubt: true, Trusted: []invoker.Value{invoker.NewTrusted[func()]("user").Value(nil)}}, done)
 	carryOn(t, talk, converse.ReasonAnswered)
 	if r := results(talk.History()); r[0].Code != "OUTCOME_UNKNOWN" {
 		t.Errorf("the result is %v", r)
@@ -123,7 +123,7 @@ func TestAnswerToAQuestionIsBound(t *testing.T) {
 					approved++
 					return converse.Allow(), nil
 				},
-				Trusted: []invoker.Value{invoker.NewTrusted[string]("user").Is("ann")},
+				Trusted: []invoker.Value{invoker.NewTrusted[string]("user").Value("ann")},
 			}
 			store := history.NewMemory()
 			play(t, process(t, store, newRoster(t, tool), options, asks(call("act", `{}`))), "Go.")
@@ -133,7 +133,7 @@ func TestAnswerToAQuestionIsBound(t *testing.T) {
 			case "the same":
 				want = "accept"
 			case "another identity":
-				options.Trusted = []invoker.Value{invoker.NewTrusted[string]("user").Is("mallory")}
+				options.Trusted = []invoker.Value{invoker.NewTrusted[string]("user").Value("mallory")}
 			case "another tool":
 				tool = redefined(tool)
 			case "a fork":

@@ -662,7 +662,7 @@ func TestTraceKeepsSecrets(t *testing.T) {
 		conversetest.Line{Err: &converse.ModelError{Message: "bad key " + known + " of " + trusted, Status: 401}},
 	)
 	talk := converse.New(script, newRoster(t, leaks, fails), &converse.Options{
-		Telemetry: s.Telemetry, Redact: hide, Trusted: []invoker.Value{invoker.NewTrusted[string]("password").Secret().Is(trusted)},
+		Telemetry: s.Telemetry, Redact: hide, Trusted: []invoker.Value{invoker.NewTrusted[string]("password").Secret().Value(trusted)},
 	})
 	playUntil(t, talk, nil)
 	if s.tree(t); len(s.spans.Ended()) != 9 {

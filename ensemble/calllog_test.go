@@ -36,7 +36,7 @@ func TestCallsAreLogged(t *testing.T) {
 		ensembletest.Fails("breaks", &invoker.Failure{Code: invoker.Protocol})),
 		&ensemble.Options{Logger: zap.New(core), Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2-hunter2", "[gone]") }})
 	defer e.Close(context.Background())
-	turn = invoker.WithTrusted(turn, invoker.NewTrusted[string]("token").Secret().Is("sesame-sesame"))
+	turn = invoker.WithTrusted(turn, invoker.NewTrusted[string]("token").Secret().Value("sesame-sesame"))
 	long, _ := json.Marshal(map[string]string{"a": "hunter2-hunter2", "b": "sesame-sesame", "c": strings.Repeat("ö", 300)})
 	for _, name := range []string{"fine", "fails", "breaks"} {
 		_, _ = toolOf(t, e, name).Invoke(turn, &invoker.Call{ID: "c1", Arguments: long})

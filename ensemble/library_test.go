@@ -111,7 +111,7 @@ func TestListIsNobodys(t *testing.T) {
 		seen <- ok
 	}}
 	roster := newRoster(t, ensemble.New("spied", source, nil))
-	ctx := invoker.WithTrusted(t.Context(), user.Is("ada"))
+	ctx := invoker.WithTrusted(t.Context(), user.Value("ada"))
 	if _, err := roster.ReadResource(ctx, "test://greeting"); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestLibraryNeeds(t *testing.T) {
 	if _, err := roster.ReadResource(t.Context(), "test://greeting"); codeOf(t, err) != invoker.Unauthorized {
 		t.Errorf("a read without the user: %v", err)
 	}
-	ctx := invoker.WithTrusted(t.Context(), user.Is("ada"))
+	ctx := invoker.WithTrusted(t.Context(), user.Value("ada"))
 	if _, err := roster.ReadResource(ctx, "test://greeting"); err != nil {
 		t.Errorf("a read with the user: %v", err)
 	}
@@ -386,7 +386,7 @@ func TestFillOfToolsThatDoNotSaySo(t *testing.T) {
 		Fill: map[string]string{"owner": "user"},
 	}))
 	tool := toolOf(t, roster.Ensembles()[0], "open")
-	ctx := invoker.WithTrusted(t.Context(), invoker.NewTrusted[string]("user").Is("ada"))
+	ctx := invoker.WithTrusted(t.Context(), invoker.NewTrusted[string]("user").Value("ada"))
 	for _, arguments := range []string{`{"owner":"ben"}`, `{"Owner":"ben"}`} {
 		var forged *invoker.Forged
 		output, err := tool.Invoke(ctx, &invoker.Call{Arguments: json.RawMessage(arguments)})

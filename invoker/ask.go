@@ -16,7 +16,7 @@ type ElicitRequest struct {
 	// Server is the name of the server or tool that asks; may be empty.
 	Server string
 	// Key distinguishes the question from others of its call. It is the same when the
-	// call is repeated. If it is empty, the questions are counted. A stateless server
+	// call is repeated. If it is empty, the number of the question in the call takes its place. A stateless server
 	// repeats the call for each answer (MCP 2026-07-28, SEP-2322) and uses Key to
 	// find the questions that were already answered.
 	Key     string
@@ -34,7 +34,7 @@ type ElicitRequest struct {
 	// for it. Nil if no report can arrive.
 	OnCompletion func(func()) `json:"-"`
 	// Anew means that no part of the call runs while the person is asked. The call is
-	// repeated with the answer, so that it can also be abandoned.
+	// made anew with the answer, so it can also be given up without an effect.
 	Anew bool
 }
 

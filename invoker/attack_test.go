@@ -32,7 +32,7 @@ func TestAttacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := invoker.WithTrusted(context.Background(), user.Is(7), tenant.Is("acme"), invoker.NewTrusted[string]("key").Is("k"))
+	ctx := invoker.WithTrusted(context.Background(), user.Value(7), tenant.Value("acme"), invoker.NewTrusted[string]("key").Value("k"))
 	brackets := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
 	braces := strings.Repeat(`{"a":`, 100_000) + "1" + strings.Repeat("}", 100_000)
 	const forged = "is set by the program that runs the tool; leave it out"

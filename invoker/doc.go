@@ -77,8 +77,8 @@
 // conversation, and [Notef] logs to the observers of the call.
 //
 // Invoke waits for the function, so that no work continues unnoticed. A function
-// must return soon after its context ends. Callers of functions that may not do
-// so need a timer of their own, such as the one in the converse package.
+// must return soon after its context ends. Callers of functions that might not do
+// so need a timer of their own, as package converse has one.
 //
 // # Untrusted schemas
 //

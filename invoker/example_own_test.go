@@ -41,7 +41,7 @@ func Example_trusted() {
 
 	ctx := context.Background()
 	call(ctx, `{"title":"Buy milk"}`)
-	ctx = invoker.WithTrusted(ctx, User.Is(42)) // once, where the user was verified
+	ctx = invoker.WithTrusted(ctx, User.Value(42)) // once, where the user was verified
 	call(ctx, `{"title":"Buy milk"}`)
 	call(ctx, `{"title":"Buy milk","User_ID":7}`)
 	// Output:
@@ -69,7 +69,7 @@ func ExampleFill() {
 	}
 	fmt.Println(string(filled.Definition().InputSchema))
 
-	ctx := invoker.WithTrusted(context.Background(), invoker.NewTrusted[int64]("user_id").Is(42))
+	ctx := invoker.WithTrusted(context.Background(), invoker.NewTrusted[int64]("user_id").Value(42))
 	output, err := filled.Invoke(ctx, &invoker.Call{Arguments: json.RawMessage(`{"year":2026}`)})
 	fmt.Println(canister.TextOf(output.Content), err)
 	// Output:

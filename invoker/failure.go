@@ -21,16 +21,16 @@ const (
 	ToolNotFound     Code = "TOOL_NOT_FOUND"    // the tool does not exist
 	NotFound         Code = "NOT_FOUND"         // the tool did not find the requested object
 	Unauthorized     Code = "UNAUTHORIZED"      // the identity is missing or lacks permission
-	Denied           Code = "DENIED"            // a policy or a person said no
+	Denied           Code = "DENIED"            // a rule or a person denied the call
 	Conflict         Code = "CONFLICT"          // the current state does not allow it; nothing was done
 	Unavailable      Code = "UNAVAILABLE"       // the tool cannot be reached; nothing was done
 	Timeout          Code = "TIMEOUT"           // no answer in time
 	Canceled         Code = "CANCELED"          // the turn ended before the call did
 	ExecutionFailed  Code = "EXECUTION_FAILED"  // the tool ran and failed
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // the call may have taken effect
-	Protocol         Code = "PROTOCOL"          // the peer broke its protocol or its own schema
+	Protocol         Code = "PROTOCOL"          // the tool or its server broke the protocol or its own schema
 	ResultTooLarge   Code = "RESULT_TOO_LARGE"  // the answer exceeds a limit
-	Internal         Code = "INTERNAL"          // a fault of this program
+	Internal         Code = "INTERNAL"          // a fault of this program, or a tool that panicked
 )
 
 // Failure is the outcome of a call that did not succeed. It is reported to the
@@ -39,7 +39,8 @@ type Failure struct {
 	Code Code
 	// Message tells the model what happened, in words that it can act on.
 	Message string
-	// Retryable means that the same call can succeed later.
+	// Retryable means that the same call can succeed later. It does not mean that a
+	// repetition is harmless: the first call may have taken effect.
 	Retryable bool
 	// Pointer is the JSON pointer (RFC 6901) of the invalid argument, or of the first
 	// one if there are several. It is empty if the failure concerns no argument or

@@ -17,7 +17,7 @@ import (
 )
 
 // Fill returns an invoker that calls inv with trusted values as arguments. The
-// map arguments has the names of trusted values by argument name. Use it to pass
+// map has, for each argument, the name of the trusted value that fills it. Use it to pass
 // an identity to a tool that is not part of this program, such as one of an MCP
 // server.
 //
@@ -42,9 +42,9 @@ func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
 }
 
 // Withhold returns an invoker that refuses these arguments as [Forged], whether
-// or not they are in the schema, and removes them from the schema. The map is the
-// same as for [Fill], and Withhold is for tools that do not declare these
-// arguments; their trusted values are not required.
+// or not they are in the schema, and removes them from the schema. The map has, for each
+// argument, the name of a trusted value, as for [Fill]; but the value is not required, and
+// the tool need not declare the argument.
 func Withhold(inv Invoker, arguments map[string]string) (Invoker, error) {
 	return guard(inv, rules{withheld: arguments})
 }

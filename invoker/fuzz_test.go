@@ -161,7 +161,7 @@ func FuzzArguments(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	ctx := invoker.WithTrusted(context.Background(), user.Is(7))
+	ctx := invoker.WithTrusted(context.Background(), user.Value(7))
 	checkers := allCheckers(f)
 	f.Fuzz(func(t *testing.T, arguments []byte) {
 		for i, c := range checkers {

@@ -126,9 +126,9 @@ type Call struct {
 	// ModelTools means that Model accepts requests with tools
 	// ([SampleRequest].Tools). It is false by default: such a request is refused.
 	ModelTools bool
-	// Tools calls other tools of the conversation; nil if the tool may not: it is not
-	// called by a conversation, or by another tool's call, or it is neither read-only
-	// nor idempotent.
+	// Tools calls other tools of the conversation; nil if the tool may not: the call is
+	// not of a conversation, it was itself requested by a tool, or the tool is not
+	// trusted to be read-only or idempotent.
 	Tools Tools
 	// Log receives the tool's log entries; nil if the caller does not listen. It may
 	// be called from any goroutine and does not block for long. Use [Call.Note].

@@ -98,7 +98,7 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", step.tool, got, step.want)
 		}
 	}
-	if got := show("burn_book", `{"title":"Emma"}`, user.Is(1)); got != "CONFLICT: Emma is on loan" {
+	if got := show("burn_book", `{"title":"Emma"}`, user.Value(1)); got != "CONFLICT: Emma is on loan" {
 		t.Error(got)
 	}
 }

@@ -95,7 +95,7 @@ func TestOmittedBesideTrustedValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := invoker.WithTrusted(t.Context(), invoker.NewTrusted[int]("user_id").Is(7))
+	ctx := invoker.WithTrusted(t.Context(), invoker.NewTrusted[int]("user_id").Value(7))
 	output, err := filled.Invoke(ctx, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 // Panic is the cause of the failure of a tool whose function panicked. It is for
 // logs.
 type Panic struct {
-	// Value is the argument of the panic; nil if the function called runtime.Goexit
-	// with [runtime.Goexit] instead. An error whose methods panic is replaced by an
+	// Value is the argument of the panic; nil if the function called
+	// [runtime.Goexit] instead. An error whose methods panic is replaced by an
 	// error with its text.
 	Value any
 	// Stack is the stack of the goroutine at the panic, at most 64 KiB.

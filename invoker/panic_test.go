@@ -168,7 +168,7 @@ func TestAPanicOfJSONSchemaIsAnErrorOfNew(t *testing.T) {
 // recorded, and where they are told to logs.
 func TestATrustedValueWhoseMethodsPanic(t *testing.T) {
 	written := invoker.NewTrusted[unwritten]("written")
-	ctx := invoker.WithTrusted(t.Context(), written.Is(unwritten{}), invoker.TrustedJSON("read", json.RawMessage(`1`)))
+	ctx := invoker.WithTrusted(t.Context(), written.Value(unwritten{}), invoker.TrustedJSON("read", json.RawMessage(`1`)))
 	for _, value := range invoker.TrustedFrom(ctx)[1:] {
 		if text, err := value.Reveal(); err == nil {
 			t.Errorf("it has the JSON form %s", text)

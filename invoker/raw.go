@@ -35,8 +35,8 @@ type RawOptions struct {
 //
 // Arguments are checked as by [New]. The function's context carries the call,
 // which is also its second argument. The call's Arguments are one JSON object
-// that the schema allows, byte for byte as the model wrote it, unless members
-// were removed because they were null and must not be. A required property that
+// that the schema allows, byte for byte as the model wrote it, without the members
+// that were null where the schema forbids null. A required property that
 // has a default may be missing, at any level: the author of the schema fills it
 // in. If the definition has an output schema, a result must have structured
 // content that fits it (MCP 2025-11-25, server/tools, output schema). Otherwise
@@ -52,9 +52,8 @@ type RawOptions struct {
 //
 // A function that panics or ends its goroutine fails with the code [Internal] and
 // a [Panic] as the cause. Invoke waits for the function to return, even after ctx
-// has ended: the function must watch its context. Callers of functions that may
-// not do so need their own timer, such as the one in the loop of the converse
-// package.
+// has ended: the function must watch its context. Callers of functions that might
+// not do so need their own timer, as package converse has one.
 func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *RawOptions) (Invoker, error) {
 	if fn == nil {
 		return nil, fmt.Errorf("tool %q has no function", def.Name)

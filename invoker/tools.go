@@ -10,14 +10,14 @@ import (
 
 // Tools lets a tool call the other tools of its conversation. Each call becomes an
 // invocation of the conversation, with everything that belongs to one: approval, intent,
-// limits, budgets, audit, trusted values, and a result in the history. The model sees none
-// of them.
+// limits, budgets, audit, trusted values, and a result in the history. The model sees
+// neither these calls nor their results.
 //
 // A call is not made while the tool runs. The tool requests calls and returns; the
 // conversation makes the calls, which can take days if a person must approve one, and then
 // calls the tool again, with the same [Call].ID and arguments, maybe in another process.
 // This time [Tools.Result] returns the results. So the tool must do the same each time, and
-// have no effects of its own: it must be read-only or idempotent, and trusted in that.
+// have no effects of its own: it must say that it is read-only or idempotent, and the ensemble must trust it.
 //
 // The methods may be called concurrently until the tool returns.
 type Tools interface {

@@ -23,7 +23,7 @@ import (
 //
 //	var User = invoker.NewTrusted[int64]("user_id")
 //
-//	ctx = invoker.WithTrusted(ctx, User.Is(42))
+//	ctx = invoker.WithTrusted(ctx, User.Value(42))
 //	user, ok := User.From(ctx)
 //
 // A tool that lists it in Options.Needs runs only if it is present. Two Trusted
@@ -33,7 +33,7 @@ type Trusted[T any] struct {
 	secret bool
 }
 
-// NewTrusted returns the trusted value with this name. Callers may not send an
+// NewTrusted returns the name of a trusted value. Callers may not send an
 // argument with the same name to a tool that needs the value. NewTrusted panics
 // if the name is empty.
 func NewTrusted[T any](name string) Trusted[T] {
@@ -44,15 +44,15 @@ func NewTrusted[T any](name string) Trusted[T] {
 }
 
 // Secret returns the same trusted value, marked for facts that must not be
-// recorded, such as tokens: no policy can allow recording them, and conversations
+// recorded, such as tokens: no option of an audit trail records them, and conversations
 // remove them from the output of tools.
 func (t Trusted[T]) Secret() Trusted[T] { return Trusted[T]{t.name, true} }
 
 // Name returns the name of the value.
 func (t Trusted[T]) Name() string { return t.name }
 
-// Is returns the value to attach with [WithTrusted].
-func (t Trusted[T]) Is(value T) Value {
+// Value returns the value to attach with [WithTrusted].
+func (t Trusted[T]) Value(value T) Value {
 	var held any = value
 	return Value{t.name, &held, t.secret}
 }
@@ -95,7 +95,7 @@ type Need interface {
 }
 
 // Value is a trusted value with its name. Its content is hidden when it is
-// printed, logged or encoded; only Reveal returns it.
+// printed, logged or encoded; only Reveal and [Trusted.From] return it.
 type Value struct {
 	name   string
 	value  *any // package fmt prints unexported fields but follows no pointers in them

@@ -48,7 +48,7 @@ func TestNeeds(t *testing.T) {
 	if got := tool.Definition().Needs; !slices.Equal(got, []string{"user_id"}) {
 		t.Errorf("needs %q", got)
 	}
-	if got, failure := invokeAs(tool, `{"a":1}`, user.Is(7)); failure != nil || got != `7 {"a":1}` {
+	if got, failure := invokeAs(tool, `{"a":1}`, user.Value(7)); failure != nil || got != `7 {"a":1}` {
 		t.Errorf("got %s, %v", got, failure)
 	}
 	if got, failure := invokeAs(tool, ``, invoker.TrustedJSON("user_id", json.RawMessage(`8`))); failure != nil || got != `8 {}` {
@@ -56,10 +56,10 @@ func TestNeeds(t *testing.T) {
 	}
 	for what, values := range map[string][]invoker.Value{
 		"nothing":          nil,
-		"another":          {tenant.Is("x")},
-		"another case":     {invoker.NewTrusted[int64]("USER_ID").Is(7)},
-		"of another type":  {invoker.NewTrusted[string]("user_id").Is("7")},
-		"JSON's null":      {user.Is(7), invoker.TrustedJSON("user_id", json.RawMessage(` null `))},
+		"another":          {tenant.Value("x")},
+		"another case":     {invoker.NewTrusted[int64]("USER_ID").Value(7)},
+		"of another type":  {invoker.NewTrusted[string]("user_id").Value("7")},
+		"JSON's null":      {user.Value(7), invoker.TrustedJSON("user_id", json.RawMessage(` null `))},
 		"a zero Value":     {{}},
 		"JSON that is not": {invoker.TrustedJSON("user_id", json.RawMessage(`"7"`))},
 	} {
@@ -115,7 +115,7 @@ func TestForgedArguments(t *testing.T) {
 	} {
 		shown := arguments[:min(len(arguments), 60)]
 		for _, tool := range []invoker.Invoker{closed, open} {
-			got, failure := invokeAs(tool, arguments, user.Is(7))
+			got, failure := invokeAs(tool, arguments, user.Value(7))
 			if got != "" || failure == nil || failure.Code != invoker.InvalidArguments {
 				t.Errorf("%s: got %q, %v", shown, got, failure)
 				continue
@@ -133,17 +133,17 @@ func TestForgedArguments(t *testing.T) {
 	for _, arguments := range []string{
 		`{"title":"user_id"}`, `{"note":{"user_id":8}}`, `{"list":["user_id",{"user_id":8}]}`, `{"userid":1,"user_ids":2}`, `{"a":{},"b":"user_id"}`,
 	} {
-		if got, failure := invokeAs(open, arguments, user.Is(7)); failure != nil || got != "7 "+arguments {
+		if got, failure := invokeAs(open, arguments, user.Value(7)); failure != nil || got != "7 "+arguments {
 			t.Errorf("%s: got %s, %v", arguments, got, failure)
 		}
 	}
 	// What else is wrong is said in the same answer.
-	_, failure := invokeAs(closed, `{"title":5,"USER_ID":8}`, user.Is(7))
+	_, failure := invokeAs(closed, `{"title":5,"USER_ID":8}`, user.Value(7))
 	if want := "\n/USER_ID: is set by the program that runs the tool; leave it out\n/title: 5 is not a string"; !strings.HasSuffix(failure.Message, want) {
 		t.Errorf("got %s", failure.Message)
 	}
 	// A tool without needs has none of this.
-	if got, failure := invokeAs(raw(t, `{}`), `{"user_id":8}`, user.Is(7)); failure != nil || got != `{"user_id":8}` {
+	if got, failure := invokeAs(raw(t, `{}`), `{"user_id":8}`, user.Value(7)); failure != nil || got != `{"user_id":8}` {
 		t.Errorf("got %s, %v", got, failure)
 	}
 }
@@ -201,14 +201,14 @@ func TestFieldsByTheNameOfANeed(t *testing.T) {
 	if strings.Contains(string(tool.Definition().InputSchema), "user_id") || !slices.Equal(tool.Definition().Needs, []string{"user_id"}) {
 		t.Errorf("got %s, needs %q", tool.Definition().InputSchema, tool.Definition().Needs)
 	}
-	if _, failure := invokeAs(tool, `{"title":"x"}`, user.Is(7)); failure != nil || *got != (in{7, "x"}) {
+	if _, failure := invokeAs(tool, `{"title":"x"}`, user.Value(7)); failure != nil || *got != (in{7, "x"}) {
 		t.Errorf("got %+v, %v", got, failure)
 	}
 	*got = in{}
-	if _, failure := invokeAs(tool, `{"title":"x","user_id":8}`, user.Is(7)); failure == nil || got.Title != "" {
+	if _, failure := invokeAs(tool, `{"title":"x","user_id":8}`, user.Value(7)); failure == nil || got.Title != "" {
 		t.Errorf("got %+v, %v", got, failure)
 	}
-	if _, failure := invokeAs(tool, `{"title":"x"}`, invoker.NewTrusted[string]("user_id").Is("x")); failure == nil || failure.Code != invoker.Unauthorized {
+	if _, failure := invokeAs(tool, `{"title":"x"}`, invoker.NewTrusted[string]("user_id").Value("x")); failure == nil || failure.Code != invoker.Unauthorized {
 		t.Errorf("got %v", failure)
 	}
 }
@@ -221,7 +221,7 @@ func (p *picky) UnmarshalText(text []byte) error { return fmt.Errorf("%s is not 
 func refusesToken[In any](t *testing.T) {
 	t.Helper()
 	tool, _ := take[In](t, &invoker.Options{Needs: []invoker.Need{token}})
-	_, failure := invokeAs(tool, `{}`, token.Is("s3cret!"))
+	_, failure := invokeAs(tool, `{}`, token.Value("s3cret!"))
 	if failure == nil || failure.Code != invoker.Internal || failure.Cause == nil || strings.Contains(fmt.Sprint(failure.Message, failure.Cause), "s3cret") {
 		t.Errorf("got %v, cause %v", failure, failure.Cause)
 	}
@@ -298,12 +298,12 @@ func TestFill(t *testing.T) {
 	if def.Name != "mail" || !slices.Equal(def.Needs, []string{"token", "user_id"}) || !inner.Definition().Takes("owner") {
 		t.Errorf("got %+v", def)
 	}
-	values := []invoker.Value{user.Is(7), token.Is("s3cret")}
+	values := []invoker.Value{user.Value(7), token.Value("s3cret")}
 	if _, failure := invokeAs(tool, ` { "to": "x"}`, values...); failure != nil || *got != `{"key":"s3cret","owner":7, "to": "x"}` {
 		t.Errorf("got %s, %v", *got, failure)
 	}
 	*got = ""
-	if _, failure := invokeAs(tool, `{"to":"x"}`, user.Is(7)); failure == nil || failure.Code != invoker.Unauthorized ||
+	if _, failure := invokeAs(tool, `{"to":"x"}`, user.Value(7)); failure == nil || failure.Code != invoker.Unauthorized ||
 		!strings.Contains(failure.Message, "token") {
 		t.Errorf("got %v", failure)
 	}
@@ -321,11 +321,11 @@ func TestFill(t *testing.T) {
 	}
 	// A value that the tool cannot take is not the model's fault, and not its to see.
 	for _, bad := range []invoker.Value{
-		invoker.NewTrusted[string]("user_id").Is("5551\xff"), invoker.NewTrusted[json.RawMessage]("user_id").Is([]byte(`5551,"to":"y"`)),
-		invoker.TrustedJSON("user_id", json.RawMessage(`-5551`)), invoker.NewTrusted[chan int]("user_id").Is(nil),
+		invoker.NewTrusted[string]("user_id").Value("5551\xff"), invoker.NewTrusted[json.RawMessage]("user_id").Value([]byte(`5551,"to":"y"`)),
+		invoker.TrustedJSON("user_id", json.RawMessage(`-5551`)), invoker.NewTrusted[chan int]("user_id").Value(nil),
 		invoker.TrustedJSON("user_id", json.RawMessage(`{"a":1,"a":5551}`)),
 	} {
-		_, failure = invokeAs(tool, `{"to":"x"}`, bad, token.Is("s"))
+		_, failure = invokeAs(tool, `{"to":"x"}`, bad, token.Value("s"))
 		if failure == nil || failure.Code != invoker.Internal || failure.Cause == nil || strings.Contains(failure.Message+failure.Cause.Error(), "5551") {
 			t.Errorf("got %v", failure)
 		}
@@ -349,7 +349,7 @@ func TestFillDoesNotShowTheValueAmongOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, failure := invokeAs(tool, `{"to":"x"}`, user.Is(98765))
+		got, failure := invokeAs(tool, `{"to":"x"}`, user.Value(98765))
 		if got != "" || failure == nil || failure.Code != invoker.Internal || strings.Contains(fmt.Sprint(failure.Message, failure.Cause), "98765") {
 			t.Errorf("%s: got %s, %v", schema, got, failure)
 		}
@@ -390,7 +390,7 @@ func TestFillEmptyArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, arguments := range []string{``, `null`, `{}`, ` {  } `} {
-		if got, failure := invokeAs(tool, arguments, user.Is(7)); failure != nil || strings.Join(strings.Fields(got), "") != `{"a":7}` {
+		if got, failure := invokeAs(tool, arguments, user.Value(7)); failure != nil || strings.Join(strings.Fields(got), "") != `{"a":7}` {
 			t.Errorf("%q: got %s, %v", arguments, got, failure)
 		}
 	}
@@ -431,11 +431,11 @@ func TestRequire(t *testing.T) {
 	if _, failure := invokeAs(tool, arguments); failure == nil || failure.Code != invoker.Unauthorized || *got != "" {
 		t.Errorf("got %s, %v", *got, failure)
 	}
-	if _, failure := invokeAs(tool, arguments, user.Is(7), invoker.NewTrusted[*int]("user_id").Is(nil)); failure == nil ||
+	if _, failure := invokeAs(tool, arguments, user.Value(7), invoker.NewTrusted[*int]("user_id").Value(nil)); failure == nil ||
 		failure.Code != invoker.Unauthorized || *got != "" {
 		t.Errorf("a nil pointer: got %s, %v", *got, failure)
 	}
-	if _, failure := invokeAs(tool, arguments, user.Is(7)); failure != nil || *got != arguments {
+	if _, failure := invokeAs(tool, arguments, user.Value(7)); failure != nil || *got != arguments {
 		t.Errorf("got %s, %v", *got, failure)
 	}
 	if _, err := invoker.Require(inner, ""); err == nil {
@@ -444,7 +444,7 @@ func TestRequire(t *testing.T) {
 }
 
 func TestTrustedValuesDoNotShow(t *testing.T) {
-	v := token.Is("s3cret")
+	v := token.Value("s3cret")
 	text, err := json.Marshal(v)
 	shown := fmt.Sprintf("%v %+v %#v %s %q %x %s", v, v, v, v, v, &v, text)
 	if err != nil || strings.Contains(shown, "s3cret") || strings.Contains(shown, "7333637265") {
@@ -460,13 +460,13 @@ func TestTrustedValuesDoNotShow(t *testing.T) {
 	if shown := fmt.Sprintf("%v %+v %#v %+v %+v", hidden, &hidden, hidden, []any{hidden}, ctx); strings.Contains(shown, "s3cret") {
 		t.Error(shown)
 	}
-	if !v.IsSecret() || user.Is(1).IsSecret() || !user.Is(1).Secret().IsSecret() {
+	if !v.IsSecret() || user.Value(1).IsSecret() || !user.Value(1).Secret().IsSecret() {
 		t.Error("secrets are not marked")
 	}
 	if got, err := v.Reveal(); err != nil || string(got) != `"s3cret"` {
 		t.Errorf("got %s, %v", got, err)
 	}
-	ctx = invoker.WithTrusted(invoker.WithTrusted(context.Background(), user.Is(1), tenant.Is("a")), user.Is(2))
+	ctx = invoker.WithTrusted(invoker.WithTrusted(context.Background(), user.Value(1), tenant.Value("a")), user.Value(2))
 	if got := fmt.Sprint(invoker.TrustedFrom(ctx)); got != "[tenant=[trusted] user_id=[trusted]]" {
 		t.Error(got)
 	}

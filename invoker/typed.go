@@ -38,7 +38,7 @@ type Options struct {
 	// with [Trusted.From]; a field of In with the same name, in the same case, is
 	// filled in. If a value is missing or of the wrong type, the call fails with
 	// [Unauthorized] before anything else is checked. Only the program can set them:
-	// arguments with these names, in any case, are removed from the published schema
+	// arguments with these names, in upper or lower case, are removed from the published schema
 	// and refused with a [Forged] as the cause.
 	Needs []Need
 	// Metadata is for programs; the model never sees it.

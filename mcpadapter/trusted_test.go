@@ -58,7 +58,7 @@ func TestTrustedHeaders(t *testing.T) {
 	var all sync.WaitGroup
 	for _, name := range []string{"ada", "bob"} {
 		all.Go(func() {
-			out, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Is(name)), &invoker.Call{})
+			out, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Value(name)), &invoker.Call{})
 			if err != nil || len(out.Content) != 1 || !strings.Contains(fmt.Sprint(out.Content[0]), name) {
 				t.Errorf("the call of %s: %v, %v", name, out.Content, err)
 			}
@@ -84,7 +84,7 @@ func TestTrustedHeaderMissing(t *testing.T) {
 	for _, value := range []string{"", "ada\r\nX-Admin: yes", " ada"} {
 		ctx := mcptest.Within(t)
 		if value != "" {
-			ctx = invoker.WithTrusted(ctx, user.Is(value))
+			ctx = invoker.WithTrusted(ctx, user.Value(value))
 		}
 		_, err := read.Invoke(ctx, &invoker.Call{})
 		if mcptest.CodeOf(err) != invoker.Unauthorized || value != "" && strings.Contains(err.Error(), value) {
@@ -94,7 +94,7 @@ func TestTrustedHeaderMissing(t *testing.T) {
 	if n := len(s.Received("tools/call")); n != 0 {
 		t.Errorf("%d calls were sent", n)
 	}
-	if _, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Is("ada")), &invoker.Call{}); err != nil {
+	if _, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Value("ada")), &invoker.Call{}); err != nil {
 		t.Errorf("a call afterwards: %v", err)
 	}
 }
@@ -118,7 +118,7 @@ func TestTrustedHeaderOfRead(t *testing.T) {
 		return true
 	})
 	c := trusting(t, s).(ensemble.Library)
-	ctx := invoker.WithTrusted(mcptest.Within(t), user.Is("ada"))
+	ctx := invoker.WithTrusted(mcptest.Within(t), user.Value("ada"))
 	_, err1 := c.Resources(ctx)
 	_, err2 := c.Read(ctx, "file:///a")
 	if err3 := c.Subscribe(ctx, "file:///a"); err1 != nil || err2 != nil || err3 != nil {
@@ -146,7 +146,7 @@ func TestTrustedHeaderRedirected(t *testing.T) {
 		return true
 	})
 	read := mcptest.Tool(t, trusting(t, s), "read")
-	_, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Is("ada")), &invoker.Call{})
+	_, err := read.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Value("ada")), &invoker.Call{})
 	if mcptest.CodeOf(err) != invoker.Protocol || !strings.Contains(err.Error(), "redirects") {
 		t.Errorf("a call that is redirected: %v", err)
 	}
@@ -184,7 +184,7 @@ func TestTrustedHeaderBesideACall(t *testing.T) {
 		return true
 	})
 	read := mcptest.Tool(t, trusting(t, s), "read")
-	ctx := invoker.WithTrusted(mcptest.Within(t), user.Is("ada"))
+	ctx := invoker.WithTrusted(mcptest.Within(t), user.Value("ada"))
 	asks := func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 		return &invoker.ElicitResult{Action: invoker.Accept}, nil
 	}
@@ -225,7 +225,7 @@ func TestTrustedHeaderOverSSE(t *testing.T) {
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	c := mcptest.Open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{TrustedHeaders: map[string]string{"X-User": "user"}}))
 	ask := mcptest.Tool(t, c, "ask")
-	if _, err := ask.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Is("ada")), &invoker.Call{}); err != nil {
+	if _, err := ask.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Value("ada")), &invoker.Call{}); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()

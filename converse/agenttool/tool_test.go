@@ -119,19 +119,19 @@ func TestToolIsBoundToItsOwner(t *testing.T) {
 		then     []invoker.Value
 		found    bool
 	}{
-		{"the same", nil, []invoker.Value{userID.Is(42), renewed.Is("a")}, true},
-		{"another", nil, []invoker.Value{userID.Is(43), renewed.Is("a")}, false},
+		{"the same", nil, []invoker.Value{userID.Value(42), renewed.Value("a")}, true},
+		{"another", nil, []invoker.Value{userID.Value(43), renewed.Value("a")}, false},
 		{"nobody", nil, nil, false},
-		{"less", nil, []invoker.Value{userID.Is(42)}, false},
-		{"a new token", nil, []invoker.Value{userID.Is(42), renewed.Is("b")}, false},
-		{"a new token that does not count", []string{"user_id"}, []invoker.Value{userID.Is(42), renewed.Is("b")}, true},
-		{"another, by name", []string{"user_id"}, []invoker.Value{userID.Is(43), renewed.Is("a")}, false},
-		{"the value under another name", nil, []invoker.Value{invoker.NewTrusted[int64]("user_number").Is(42), renewed.Is("a")}, false},
-		{"the same value as a text", []string{"user_id"}, []invoker.Value{invoker.NewTrusted[string]("user_id").Is("42")}, false},
+		{"less", nil, []invoker.Value{userID.Value(42)}, false},
+		{"a new token", nil, []invoker.Value{userID.Value(42), renewed.Value("b")}, false},
+		{"a new token that does not count", []string{"user_id"}, []invoker.Value{userID.Value(42), renewed.Value("b")}, true},
+		{"another, by name", []string{"user_id"}, []invoker.Value{userID.Value(43), renewed.Value("a")}, false},
+		{"the value under another name", nil, []invoker.Value{invoker.NewTrusted[int64]("user_number").Value(42), renewed.Value("a")}, false},
+		{"the same value as a text", []string{"user_id"}, []invoker.Value{invoker.NewTrusted[string]("user_id").Value("42")}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tool := newTool(t, (&parrot{}).open, &agenttool.Options{Identity: test.identity})
-			first, failure := say(invoker.WithTrusted(t.Context(), userID.Is(42), renewed.Is("a")), tool, "hello", "")
+			first, failure := say(invoker.WithTrusted(t.Context(), userID.Value(42), renewed.Value("a")), tool, "hello", "")
 			if failure != nil {
 				t.Fatal(failure)
 			}
@@ -184,7 +184,7 @@ func TestToolPassesOn(t *testing.T) {
 			text.WriteString(canister.TextOf(p.Partial))
 		},
 	}
-	got, failure := sayCall(invoker.WithTrusted(t.Context(), userID.Is(42)), tool, asked, "hello", "")
+	got, failure := sayCall(invoker.WithTrusted(t.Context(), userID.Value(42)), tool, asked, "hello", "")
 	played(t, script)
 	if failure != nil || !strings.HasPrefix(got.Answer, "It is a long story.") {
 		t.Fatalf("%+v, %v", got, failure)
@@ -277,7 +277,7 @@ func TestToolIsSharedOut(t *testing.T) {
 		tool := newTool(t, p.open, &agenttool.Options{Kept: 4, Each: 3})
 		call := func(user int64, conversation string) (string, *invoker.Failure) {
 			time.Sleep(time.Second)
-			got, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", conversation)
+			got, failure := say(invoker.WithTrusted(t.Context(), userID.Value(user)), tool, "hello", conversation)
 			return got.Conversation, failure
 		}
 		begin := func(user int64) string {
@@ -338,14 +338,14 @@ func TestToolMakesRoomOfOnesOwn(t *testing.T) {
 			var ids []string
 			for _, user := range []int64{1, 2, 2} {
 				time.Sleep(time.Second)
-				got, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", "")
+				got, failure := say(invoker.WithTrusted(t.Context(), userID.Value(user)), tool, "hello", "")
 				if failure != nil {
 					t.Fatal(failure)
 				}
 				ids = append(ids, got.Conversation)
 			}
 			for i, user := range []int64{1, 2, 2} {
-				_, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", ids[i])
+				_, failure := say(invoker.WithTrusted(t.Context(), userID.Value(user)), tool, "hello", ids[i])
 				if gone := failure != nil; gone != (i == 1) {
 					t.Errorf("%+v: the conversation %d: %v", opts, i, failure)
 				}
@@ -362,7 +362,7 @@ func TestToolIsNotTakenWhole(t *testing.T) {
 		var busy sync.WaitGroup
 		for _, user := range []int64{1, 1, 2, 2} {
 			busy.Go(func() {
-				if _, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", ""); failure != nil {
+				if _, failure := say(invoker.WithTrusted(t.Context(), userID.Value(user)), tool, "hello", ""); failure != nil {
 					t.Error(failure)
 				}
 			})
@@ -370,7 +370,7 @@ func TestToolIsNotTakenWhole(t *testing.T) {
 			if user == 1 {
 				continue
 			}
-			_, failure := say(invoker.WithTrusted(t.Context(), userID.Is(1)), tool, "one more", "")
+			_, failure := say(invoker.WithTrusted(t.Context(), userID.Value(1)), tool, "one more", "")
 			if failure == nil || failure.Code != invoker.Unavailable || !strings.Contains(failure.Message, "All 2 ") {
 				t.Errorf("a third at work: %v", failure)
 			}
@@ -537,7 +537,7 @@ func TestToolConcurrently(t *testing.T) {
 	tool := newTool(t, (&parrot{}).open, &agenttool.Options{Kept: 4, Idle: time.Millisecond})
 	var all sync.WaitGroup
 	for n := range 16 {
-		ctx := invoker.WithTrusted(t.Context(), userID.Is(int64(n)))
+		ctx := invoker.WithTrusted(t.Context(), userID.Value(int64(n)))
 		all.Go(func() {
 			id, turns := "", 0
 			for range 20 {

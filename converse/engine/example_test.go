@@ -71,7 +71,7 @@ func ExampleOptions_values() {
 		},
 		// Whom a turn works for, the store knows.
 		Values: func(_ context.Context, info history.Info) ([]invoker.Value, error) {
-			return []invoker.Value{user.Is(info.Owner)}, nil
+			return []invoker.Value{user.Value(info.Owner)}, nil
 		},
 	}
 	store := history.NewMemory()

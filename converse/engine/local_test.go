@@ -391,7 +391,7 @@ func TestOwnerAndValues(t *testing.T) {
 			if info.Owner == "" {
 				return nil, errors.New("nobody's")
 			}
-			return []invoker.Value{user.Is(info.Owner)}, nil
+			return []invoker.Value{user.Value(info.Owner)}, nil
 		},
 	})
 	for _, name := range []string{"ada", "bob"} { // the second is not the owner

@@ -5,10 +5,10 @@
 //
 // A [Log] is the interface that a running conversation needs: it reads the existing
 // canisters and appends new ones. Append compares the length of the list with the
-// length that the writer expects, so that if a writer is presumed dead, is
-// replaced and comes back, only one of the two can append. Append also recognizes canisters that it
-// already has by their identities, so a writer that does not know whether its append
-// arrived can repeat it.
+// length that the writer expects: if a writer was replaced because it seemed dead, and
+// then returns, only one of the two can append. Append also recognizes canisters that it
+// already has by their IDs, so a writer that does not know whether its append arrived can
+// repeat it.
 //
 // A [Store] is a Log with management functions: conversations have names and tags, and
 // can be listed, searched, forked, exported and deleted. [NewMemory] keeps them in

@@ -25,9 +25,9 @@ type Log interface {
 	// Append adds canisters to the end of a conversation, all or none, and returns when
 	// they would survive a power failure. The conversation must have the expected number
 	// of canisters; if that is 0 and the conversation does not exist, it is created. If it is
-	// longer and already has canisters with the same identities at the same indexes,
-	// Append does nothing; canisters without an identity never match. In all other
-	// cases the error is a [*ConflictError]. Appending no canisters creates no
+	// longer and already has canisters with the same IDs at the same indexes,
+	// Append does nothing; canisters without an ID never match. If the length is any
+	// other, the error is a [*ConflictError]. Appending no canisters creates no
 	// conversation. A canister without a JSON form is an error, see [MarshalAll]. Other
 	// errors, also that of a context which ends during the call, leave open whether the
 	// canisters were added: call Append again with the same arguments, or Read.
@@ -44,7 +44,7 @@ type ConflictError struct {
 
 // Error implements error.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("history: conversation %q has %d canisters and not %d: another writer has continued it", e.Conversation, e.Length, e.Expected)
+	return fmt.Sprintf("history: conversation %q has %d canisters and not %d: another writer has changed or deleted it", e.Conversation, e.Length, e.Expected)
 }
 
 // CorruptError reports that the stored data of a conversation was damaged after it was
@@ -71,7 +71,7 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 var ErrNotFound = errors.New("history: no such conversation")
 
 // ErrExists is in the chain of the error returned when a new conversation would have
-// the identity of an existing one.
+// the ID of an existing one.
 var ErrExists = errors.New("history: the conversation already exists")
 
 // ErrClosed is in the chain of errors of a closed store.

@@ -84,11 +84,11 @@ const MaxID = 1024
 func CheckID(conversation string) error {
 	switch {
 	case conversation == "":
-		return errors.New("history: the identity of the conversation is empty")
+		return errors.New("history: the ID of the conversation is empty")
 	case len(conversation) > MaxID:
-		return fmt.Errorf("history: the identity of the conversation has %d bytes; it may have %d", len(conversation), MaxID)
+		return fmt.Errorf("history: the ID of the conversation has %d bytes; at most %d are allowed", len(conversation), MaxID)
 	case !utf8.ValidString(conversation) || strings.ContainsFunc(conversation, unicode.IsControl):
-		return fmt.Errorf("history: the identity %q is not UTF-8 without control characters", conversation)
+		return fmt.Errorf("history: the ID %q is not valid UTF-8, or has control characters", conversation)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func MarshalAll(conversation string, canisters []canister.Canister) ([][]byte, e
 	for i, c := range canisters {
 		line, err := canister.Marshal(c)
 		if err == nil && len(line) > canister.MaxLine {
-			err = fmt.Errorf("its JSON form has %d bytes; it may have %d", len(line), canister.MaxLine)
+			err = fmt.Errorf("its JSON form has %d bytes; at most %d are allowed", len(line), canister.MaxLine)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("history: conversation %q: canister %d of those to append: %w", conversation, i+1, err)
@@ -125,10 +125,10 @@ func CheckDelete(conversation string, length, expected int) error {
 }
 
 // CheckAppend decides what an append does in a conversation that has length canisters
-// while its writer expects another number or the same. If todo is true, the canisters
+// while its writer expects a number of them. If todo is true, the canisters
 // must be added. If todo is false and err is nil, there is nothing to do, because
 // canisters is empty or already there. Otherwise err is a [*ConflictError]. CheckAppend
-// calls identity for the identities of the existing canisters at the same indexes and
+// calls identity for the IDs of the existing canisters at the same indexes and
 // passes on its error. The Append of every Log begins with it, after [MarshalAll] and while
 // it excludes other writers.
 func CheckAppend(conversation string, length, expected int, canisters []canister.Canister, identity func(index int) (string, error)) (todo bool, err error) {

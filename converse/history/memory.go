@@ -224,7 +224,7 @@ func (m *Memory) Fork(ctx context.Context, conversation string, length int, to s
 	case err != nil:
 		return err
 	case length < 0 || length > len(from.canisters):
-		return fmt.Errorf("%w: %q has %d canisters and not %d", ErrNotFound, conversation, len(from.canisters), length)
+		return fmt.Errorf("%w: %q cannot be forked after %d canisters, it has %d", ErrNotFound, conversation, length, len(from.canisters))
 	case m.conversations[to] != nil:
 		return fmt.Errorf("%w: %q", ErrExists, to)
 	}

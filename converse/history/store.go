@@ -89,12 +89,12 @@ func (c Change) Apply(info Info) (Info, error) {
 	}
 	if c.Owner != nil {
 		if info.Owner = *c.Owner; len(info.Owner) > MaxID {
-			return Info{}, fmt.Errorf("history: conversation %q: its owner has %d bytes; it may have %d", info.ID, len(info.Owner), MaxID)
+			return Info{}, fmt.Errorf("history: conversation %q: its owner has %d bytes; at most %d are allowed", info.ID, len(info.Owner), MaxID)
 		}
 	}
 	for _, text := range append([]string{info.Title, info.Owner}, info.Tags...) {
 		if !utf8.ValidString(text) || strings.Contains(text, "\x00") {
-			return Info{}, fmt.Errorf("history: conversation %q: %q is not UTF-8 without NUL", info.ID, text)
+			return Info{}, fmt.Errorf("history: conversation %q: %q is not valid UTF-8, or has a NUL", info.ID, text)
 		}
 	}
 	return info, nil

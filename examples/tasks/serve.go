@@ -67,7 +67,7 @@ func newServer(roster *ensemble.Roster, trail *audit.Trail) *server.Server {
 
 // tokenOf returns a person's token with the trusted value that identifies the person.
 func tokenOf(who person) server.BearerToken {
-	return server.BearerToken{Token: who.token, Trusted: []invoker.Value{taskbook.User.Is(who.id)}}
+	return server.BearerToken{Token: who.token, Trusted: []invoker.Value{taskbook.User.Value(who.id)}}
 }
 
 // connect returns a session of the MCP SDK's own client, which is independent of

@@ -36,7 +36,7 @@ func newRoster(t *testing.T) (*ensemble.Roster, string) {
 		}
 	})
 	for _, who := range []person{ada, ben} {
-		ctx := invoker.WithTrusted(t.Context(), taskbook.User.Is(who.id))
+		ctx := invoker.WithTrusted(t.Context(), taskbook.User.Value(who.id))
 		if _, err := book.AddTask(ctx, taskbook.NewTask{Title: "of " + who.name}); err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func meet(who person, roster *ensemble.Roster, trail *audit.Trail) *dialogue {
 	model := conversetest.NewScript(lines...)
 	return &dialogue{converse.New(model, roster, &converse.Options{
 		ID:      who.name + "'s conversation",
-		Trusted: []invoker.Value{taskbook.User.Is(who.id)},
+		Trusted: []invoker.Value{taskbook.User.Value(who.id)},
 		Audit:   trail,
 		Limits:  converse.Limits{Parallel: 1}, // makes the audit trail the same every time
 	}), model}

@@ -92,7 +92,7 @@ func TestWhatOnlyTheTrailIsTold(t *testing.T) {
 	var kept records
 	model := conversetest.NewScript(asks("tasks__list_tasks", `{}`), says("It failed.", "EXECUTION_FAILED The task book failed."))
 	talk := converse.New(model, roster, &converse.Options{
-		Trusted: []invoker.Value{taskbook.User.Is(ada.id)},
+		Trusted: []invoker.Value{taskbook.User.Value(ada.id)},
 		Audit:   audit.New(&kept, nil),
 	})
 	defer talk.Close(t.Context())

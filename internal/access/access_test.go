@@ -18,7 +18,7 @@ import (
 
 func Example() {
 	user := invoker.NewTrusted[string]("user_id")
-	tokens := access.NewTokens("", []access.Token{{Token: "ada-token", Name: "ada", Trusted: []invoker.Value{user.Is("ada")}}})
+	tokens := access.NewTokens("", []access.Token{{Token: "ada-token", Name: "ada", Trusted: []invoker.Value{user.Value("ada")}}})
 	ada, err := tokens.Check([]string{"Bearer ada-token"}, nil)
 	fmt.Println(ada.Name, len(ada.Values), err)
 	_, err = tokens.Check([]string{"Bearer another"}, nil)
@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 	ask := func(token string) (string, []invoker.Value, error) {
 		switch token {
 		case "asked":
-			return "", []invoker.Value{user.Is("ada")}, nil
+			return "", []invoker.Value{user.Value("ada")}, nil
 		case "named":
 			return "ada", nil, nil
 		case "bare":
@@ -103,13 +103,13 @@ func TestCheck(t *testing.T) {
 // An identity does not depend on the secret values of a client, and is unique.
 func TestIdentity(t *testing.T) {
 	user, token := invoker.NewTrusted[string]("user_id"), invoker.NewTrusted[string]("token").Secret()
-	ada := access.Identity("", []invoker.Value{user.Is("ada"), token.Is("1")})
-	if again := access.Identity("", []invoker.Value{user.Is("ada"), token.Is("2")}); again != ada {
+	ada := access.Identity("", []invoker.Value{user.Value("ada"), token.Value("1")})
+	if again := access.Identity("", []invoker.Value{user.Value("ada"), token.Value("2")}); again != ada {
 		t.Error("a new token makes somebody else")
 	}
 	others := []string{
-		ada, access.Identity("", []invoker.Value{user.Is("ben")}), access.Identity("a", []invoker.Value{user.Is("ada")}), access.Identity("a", nil),
-		access.Identity("", []invoker.Value{token.Is("1")}), access.Identity("", []invoker.Value{token.Is("2")}), access.Identity("", nil),
+		ada, access.Identity("", []invoker.Value{user.Value("ben")}), access.Identity("a", []invoker.Value{user.Value("ada")}), access.Identity("a", nil),
+		access.Identity("", []invoker.Value{token.Value("1")}), access.Identity("", []invoker.Value{token.Value("2")}), access.Identity("", nil),
 	}
 	slices.Sort(others)
 	if len(slices.Compact(others)) != 7 || others[0] != "" {

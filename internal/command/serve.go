@@ -115,7 +115,7 @@ func (p *program) prepareReload() (*gateway.Reload, error) {
 	path := p.location.Config.Find()
 	load := p.loadAgain(path)
 	files := reload.Read(path, func(read func(path string) ([]byte, error)) { _, _ = load(read) })
-	return &gateway.Reload{Files: files, Load: load, Assemble: p.reassemble, Folder: folder, Hangups: hangups}, nil
+	return &gateway.Reload{Files: files, Load: load, Assemble: p.reassemble, Folder: folder, Signals: hangups}, nil
 }
 
 // address returns the address of the engine; it may be empty.

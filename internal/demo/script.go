@@ -40,7 +40,7 @@ func writeTasks(ctx context.Context, file string) error {
 		return err
 	}
 	for _, task := range initialTasks {
-		ctx := invoker.WithTrusted(ctx, taskbook.User.Is(task.user))
+		ctx := invoker.WithTrusted(ctx, taskbook.User.Value(task.user))
 		if _, err = book.AddTask(ctx, taskbook.NewTask{Title: task.title}); err != nil {
 			break
 		}

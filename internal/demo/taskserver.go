@@ -41,7 +41,7 @@ func (s *TaskServer) Serve(ctx context.Context, stdin io.ReadCloser, stdout io.W
 	for i, tool := range tools {
 		tools[i] = slow{tool, s.Pace}
 	}
-	user := []invoker.Value{taskbook.User.Is(s.User)}
+	user := []invoker.Value{taskbook.User.Value(s.User)}
 	options := &server.Options{Name: "tasks", Title: "A task book", Version: "1.0.0", Tools: tools}
 	if !s.HTTP {
 		options.Trusted = user

@@ -22,9 +22,8 @@ import (
 // for all its people.
 const maxStreams = 1000
 
-// api serves the stored conversations over HTTP, next to MCP. A client that may use the tool
-// converse may use it, with the same conversations, and each message counts as a call of
-// that tool.
+// api serves the stored conversations over HTTP, next to MCP, to the clients that may use the
+// tool converse, with the same conversations. Each message counts as a call of that tool.
 type api struct {
 	server        *server
 	conversations *conversations
@@ -73,7 +72,7 @@ func (a *api) owner(ctx context.Context) (string, error) {
 	return a.conversations.store.Owner(known), err
 }
 
-// argumentsOf returns the arguments of the call that an entry counts as.
+// argumentsOf returns the arguments of the tool converse for an incoming message or answer.
 func argumentsOf(entry httpapi.Entry) json.RawMessage {
 	form := map[string]string{}
 	if entry.Conversation != "" {

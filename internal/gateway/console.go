@@ -111,7 +111,7 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 	return o, p.openPins()
 }
 
-// openLogin begins the login of a person at a server, who goes on as long as may returns nil.
+// openLogin begins the login of a person at a server. It goes on as long as may returns nil.
 func (p *consoleParts) openLogin(w http.ResponseWriter, r *http.Request, name string, may func() error) (path string, err error) {
 	visit := loginpages.Visit{Server: name, Client: access.NameFrom(r.Context()), Back: console.Prefix + "/", May: may}
 	if p.of.Console != nil || p.of.logins.Kind(name) == loginpages.Shared { // not after the login of one client
@@ -153,7 +153,7 @@ func (p *consoleParts) openPins() error {
 	return nil
 }
 
-// caller returns the person of a request. The person who started the process operates.
+// caller returns the person of a request. The person who started the process has the role operate.
 func (p *consoleParts) caller(ctx context.Context) (who console.Caller, err error) {
 	if p.of.Console != nil {
 		who = console.Caller{Name: "console", Role: console.Operate}
@@ -174,8 +174,8 @@ func (p *consoleParts) caller(ctx context.Context) (who console.Caller, err erro
 	return who, nil
 }
 
-// runs reports whether the engine may continue a conversation: the ones of clients, and in
-// the console of the person who started the process that person's too.
+// runs reports whether the engine may continue a conversation: one of a client, or, in the
+// console of the person who started the process, one of that person.
 func (p *consoleParts) runs(info history.Info) bool {
 	return p.of.store != nil && (strings.HasPrefix(info.Owner, p.of.store.Owner("")) || p.of.Console != nil && info.Owner == "")
 }

@@ -24,8 +24,9 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// conversations is the tool converse on top of an engine. Each conversation is stored,
-// belongs to the caller that began it, and continues when that caller has gone.
+// conversations is the tool converse on top of an engine. Each conversation is stored and
+// belongs to the caller that began it. If that caller goes, the turn of its call is
+// cancelled, and the conversation can be continued.
 type conversations struct {
 	engine engine.Engine
 	feed   *httpapi.Feed // of the engine; other readers get the text of the turn too
@@ -185,9 +186,9 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 	return engine.Ended{}, engine.ErrClosed
 }
 
-// events yields the events after a position. Those of a message of an earlier call come from the
-// engine, which says how the turn stands now: the feed also has its ends before an answer of
-// a person.
+// events yields the events after a position. A call without a new message watches the engine,
+// which says how the turn stands now: the feed also repeats that the turn waited, although a
+// person has answered since.
 func (t *servedTurn) events(ctx context.Context, after int) iter.Seq2[engine.Event, error] {
 	if t.waitsOnly {
 		return t.tool.engine.Watch(ctx, t.id, after)
@@ -201,7 +202,7 @@ func (t *servedTurn) events(ctx context.Context, after int) iter.Seq2[engine.Eve
 	}
 }
 
-// errFailed says that a turn failed; the log has the reason.
+// errFailed says that a turn failed. The reason was logged.
 var errFailed = errors.New("the turn has failed")
 
 // errSuperseded says that another process continued the conversation.
@@ -260,7 +261,7 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil && t.tool.ending.Err() == nil:
 		if t.sent {
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTimeout)
 			defer cancel()
 			err = errors.Join(ctx.Err(), t.tool.engine.Cancel(bounded, t.id))
 		}

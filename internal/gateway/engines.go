@@ -44,7 +44,7 @@ type Engine struct {
 
 // Parts are the resources for an engine. All of them outlive the engine.
 type Parts struct {
-	// Store holds the conversations. List returns only those of the clients being served.
+	// Store holds the conversations. Its List returns only those of the clients being served.
 	Store history.Store
 	// Open returns the conversation with a given ID, with the store as its log.
 	Open converse.OpenFunc
@@ -91,8 +91,8 @@ func NewParts(assembly *config.Assembly, store histories.ClientsOnly) Parts {
 	return p
 }
 
-// ownValues returns the function values with the trusted values of the person who started
-// the process for the conversations without an owner, which are that person's.
+// ownValues returns the function values, with the trusted values of the person who started
+// the process for conversations without an owner: they belong to that person.
 func (s *server) ownValues(values func(context.Context, history.Info) ([]invoker.Value, error)) func(context.Context, history.Info) ([]invoker.Value, error) {
 	return func(ctx context.Context, info history.Info) ([]invoker.Value, error) {
 		if info.Owner == "" {
@@ -114,7 +114,7 @@ func openEngine(ctx context.Context, o *Options, parts Parts) (engine.Engine, er
 	if o.Address == "" {
 		return nil, exit.Usagef("--engine %s: give the address of its server with --%[1]s ADDRESS", o.Engine)
 	}
-	bounded, cancel := context.WithTimeout(ctx, closeTimeout)
+	bounded, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
 	return e.Open(bounded, o.Address, parts)
 }

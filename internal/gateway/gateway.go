@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gateway serves the tools, resources and prompts of a roster to other MCP hosts:
-// over standard input and output, streamable HTTP and gRPC. It also serves the health of
-// the servers, and a tool that runs stored conversations.
+// over standard input and output, streamable HTTP and gRPC. Over HTTP it also serves stored
+// conversations, the console, login pages, and the health of the servers. It reads the
+// configuration again while it runs, and deletes conversations after their time.
 package gateway
 
 import (
@@ -38,7 +39,7 @@ import (
 type Options struct {
 	Config   *config.Config // its Serve is not nil
 	Assembly *config.Assembly
-	Location *histories.Location // of the conversations, if Serve.Converse is set
+	Location *histories.Location // of the stored conversations and of the configuration
 	Metrics  http.Handler        // serves /metrics next to the health
 	Reload   *Reload             // nil if the configuration is never read again
 
@@ -71,8 +72,8 @@ type server struct {
 	api    *api
 }
 
-// closeTimeout bounds how long it may take to reach an engine, or to cancel a turn.
-const closeTimeout = 20 * time.Second
+// engineTimeout bounds how long it may take to reach an engine, or to cancel a turn.
+const engineTimeout = 20 * time.Second
 
 // Run serves until ctx ends, or until the client over standard input closes it, and then
 // waits for running calls. The caller must close the assembly afterwards.
@@ -285,13 +286,13 @@ func (s *server) overNetwork(ctx context.Context, servers *servers, opened func(
 		err = errors.Join(err, <-ended)
 		cancel() // ends the other one
 	}
-	bounded, over := context.WithTimeout(context.WithoutCancel(ctx), stopping)
+	bounded, over := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer over()
 	return errors.Join(err, servers.close(bounded))
 }
 
-// stopping is how long servers without calls may take to end.
-const stopping = 5 * time.Second
+// stopTimeout is how long servers may take to end after their calls had time to end.
+const stopTimeout = 5 * time.Second
 
 // listen listens at the address of a key of [serve], if it is set.
 func (s *server) listen(key string, address values.Value) (net.Listener, error) {

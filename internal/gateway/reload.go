@@ -28,12 +28,12 @@ type Reload struct {
 	// Load loads the configuration again, with the flags of the command line. It reads
 	// files with read.
 	Load func(read func(path string) ([]byte, error)) (*config.Config, error)
-	// Assemble assembles a configuration that replaces an assembly.
+	// Assemble makes the assembly of a configuration, to replace an earlier one.
 	Assemble func(*config.Config, *config.Assembly) (*config.Assembly, error)
 	// Folder is the folder of the socket for requests of consort reload.
 	Folder string
-	// Hangups receives SIGHUP.
-	Hangups <-chan os.Signal
+	// Signals receives SIGHUP.
+	Signals <-chan os.Signal
 }
 
 // The reasons for a reload, in the log.
@@ -79,7 +79,7 @@ type offering struct {
 }
 
 // startReloads reloads the configuration when a signal, a change of its files or a request
-// of another process asks for it. The function stop waits for the end of a reload.
+// of another process asks for it. The returned function stop waits for the end of a reload.
 func (s *server) startReloads(servers *servers) (stop func()) {
 	return s.Options.startReloads(s.ending, s.hangUp, servers)
 }
@@ -145,7 +145,7 @@ func (r *reloader) awaitSignals(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.options.Reload.Hangups:
+		case <-r.options.Reload.Signals:
 		}
 		if r.terminal && !terminal.IsTerminal(r.options.Stdin) {
 			r.end()
@@ -266,7 +266,7 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *serve.Optio
 		return nil, nil, errors.New("there is no configuration file to read again")
 	}
 	if special := files.Special(); special != "" {
-		return nil, nil, fmt.Errorf("%s is not a regular file, which could not be read twice: restart the process", special)
+		return nil, nil, fmt.Errorf("%s is not a regular file and cannot be read a second time: restart the process", special)
 	}
 	loaded, err := r.options.Reload.Load(files.Text)
 	switch {
@@ -330,8 +330,7 @@ func withRunning(loaded, running *config.Config) *config.Config {
 }
 
 // apply puts the newest assembly into effect: who may call, and which servers are gone. The
-// function offer connects the other servers, so that calls do not reach a new one before,
-// and then offers them. A newer reload ends the wait for the connections of offer: then
+// returned function offer connects the new servers, and offers their tools only after that. A newer reload ends the wait for the connections of offer: then
 // the servers that are offered stay, and the newer reload waits for the others. r.mu is
 // held for apply, and not for offer.
 func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) (offer func() error) {
@@ -361,7 +360,7 @@ func (r *reloader) apply(before *config.Assembly, outcome *reload.Outcome) (offe
 		}
 		meanwhile = append(meanwhile, cmp.Or(former, e))
 	}
-	_ = after.Roster.Replace(staying...) // an error comes again with all servers
+	_ = after.Roster.Replace(staying...) // the second Replace, with all servers, reports the same error
 	ctx, stop := context.WithCancel(r.ending)
 	done := make(chan struct{})
 	r.offering = &offering{stop, done}

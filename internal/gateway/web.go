@@ -40,7 +40,7 @@ func (s *server) originOf(at net.Addr) string {
 // offerLogins serves the pages at which clients log in at servers for themselves.
 func (s *server) offerLogins(at net.Addr, srv *mcpserver.Server) {
 	address := ""
-	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() { // others cannot be named from here
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() { // the public name of other addresses is not known here
 		address = s.originOf(at)
 	}
 	pages := s.Assembly.LoginPages(address, srv.Identify)

@@ -27,7 +27,7 @@ func Example() {
 	}
 	trail := audit.New(file, &audit.Options{Identity: []string{"user_id"}, Omit: []string{"*password*"}})
 
-	ctx := invoker.WithTrusted(context.Background(), invoker.NewTrusted[int64]("user_id").Is(42))
+	ctx := invoker.WithTrusted(context.Background(), invoker.NewTrusted[int64]("user_id").Value(42))
 	record := audit.Record{
 		Time:      time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC),
 		Asker:     "program",

@@ -23,8 +23,8 @@ import (
 )
 
 func TestIdentityIsWhatThePolicyNames(t *testing.T) {
-	ctx := invoker.WithTrusted(t.Context(), user.Is(42), role.Is("clerk"), token.Is("hunter2-hunter2"),
-		invoker.NewTrusted[func()]("f").Is(nil))
+	ctx := invoker.WithTrusted(t.Context(), user.Value(42), role.Value("clerk"), token.Value("hunter2-hunter2"),
+		invoker.NewTrusted[func()]("f").Value(nil))
 	for _, test := range []struct {
 		names []string
 		want  string
@@ -50,7 +50,7 @@ func TestIdentityIsWhatThePolicyNames(t *testing.T) {
 func TestSecretsAreInNoRecord(t *testing.T) {
 	const secret = "hunter2-\"hunter2\""
 	nested := invoker.TrustedJSON("claims", json.RawMessage(`{"a":[{"key":"correct-horse-battery"}],"n":12345678901}`)).Secret()
-	ctx := invoker.WithTrusted(t.Context(), token.Is(secret), nested, user.Is(42))
+	ctx := invoker.WithTrusted(t.Context(), token.Value(secret), nested, user.Value(42))
 	record := audit.Record{
 		Asker: "model", Client: "c " + secret, Conversation: secret, Invocation: secret, Ensemble: secret, Tool: secret,
 		Forged: []string{secret}, Code: secret, Error: "it said " + secret + " and correct-horse-battery and 12345678901",

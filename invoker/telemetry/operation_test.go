@@ -97,7 +97,7 @@ func TestSecretsStayOut(t *testing.T) {
 	inJSON, _ := json.Marshal(map[string]any{"q": text, known: 1})
 	for _, content := range []bool{false, true} {
 		s := see(t, telemetry.Options{Content: content, Redact: redacted, ContentBytes: 1 << 20})
-		ctx := invoker.WithTrusted(s.context(), token.Is(trusted))
+		ctx := invoker.WithTrusted(s.context(), token.Value(trusted))
 		fault := &telemetry.Fault{Type: "x", Message: text, Cause: errors.New(text), Said: canister.Texts(text)}
 		_, tool := telemetry.StartTool(ctx, telemetry.ToolCall{Name: text, Unknown: true, Description: text, Arguments: inJSON})
 		tool.End(canister.Texts(text), fault)

@@ -128,13 +128,13 @@ func TestCertificates(t *testing.T) {
 		if certificate.Subject.CommonName != "advisor" {
 			return "", nil, errors.New("unknown service")
 		}
-		return "the advisor", []invoker.Value{service.Is("advisor"), user.Is("nobody")}, nil
+		return "the advisor", []invoker.Value{service.Value("advisor"), user.Value("nobody")}, nil
 	}
 	overTLS := tlsFiles(t, ca.file, certificate, key)
 	certificates := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: tools, Certificate: known}), grpc.Creds(credentials.NewTLS(overTLS)))
 	both := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{
-		Tools: tools, Certificate: known, Tokens: []grpctool.BearerToken{{Token: "ada-token", Trusted: []invoker.Value{user.Is("ada")}}},
-		Trusted: []invoker.Value{service.Is("default")},
+		Tools: tools, Certificate: known, Tokens: []grpctool.BearerToken{{Token: "ada-token", Trusted: []invoker.Value{user.Value("ada")}}},
+		Trusted: []invoker.Value{service.Value("default")},
 	}), grpc.Creds(credentials.NewTLS(overTLS)))
 
 	for _, c := range []struct {

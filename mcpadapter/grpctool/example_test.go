@@ -133,7 +133,7 @@ func ExampleServer() {
 			if token != "a token that somebody verified" {
 				return "", nil, fmt.Errorf("nobody's token")
 			}
-			return "", []invoker.Value{user.Is("ada")}, nil
+			return "", []invoker.Value{user.Value("ada")}, nil
 		},
 	})
 	ctx, stop := context.WithCancel(context.Background())

@@ -62,7 +62,7 @@ func TestMCP(t *testing.T) {
 			canister.Text("for " + whom + ":\nžluťoučký"), canister.ImageContent{Data: []byte{1, 2}, MIME: "image/png"},
 		}}, nil
 	})
-	s := mcpServer(t, &grpctool.ServerOptions{Tokens: []grpctool.BearerToken{{Token: "ada-token", Trusted: []invoker.Value{user.Is("ada")}}}}, show)
+	s := mcpServer(t, &grpctool.ServerOptions{Tokens: []grpctool.BearerToken{{Token: "ada-token", Trusted: []invoker.Value{user.Value("ada")}}}}, show)
 	link := dialed(t, s.address, &grpctool.Options{Plaintext: true, BearerToken: "ada-token"})
 	reports := make(chan string, 10)
 	client := session(t, link, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {

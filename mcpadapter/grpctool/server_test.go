@@ -310,7 +310,7 @@ func TestAuditAndForgery(t *testing.T) {
 	}
 	kept := new(records)
 	server := grpctool.NewServer(rosterOf(t, ensemble.Local("local", mine)), &grpctool.ServerOptions{
-		Tokens: []grpctool.BearerToken{{Token: "ada-token", Name: "laptop", Trusted: []invoker.Value{user.Is("ada")}}, {Token: "nobody-token"}},
+		Tokens: []grpctool.BearerToken{{Token: "ada-token", Name: "laptop", Trusted: []invoker.Value{user.Value("ada")}}, {Token: "nobody-token"}},
 		Audit:  audit.New(kept, &audit.Options{Identity: []string{"user_id"}}),
 	})
 	address := registered(t, server)

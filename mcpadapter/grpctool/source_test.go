@@ -186,7 +186,7 @@ func TestMetadata(t *testing.T) {
 		t.Errorf("the tool needs %q", needs)
 	}
 	user, name := invoker.NewTrusted[int]("user_id"), invoker.NewTrusted[string]("name")
-	if _, err := inv.Invoke(invoker.WithTrusted(within(t), user.Is(7), name.Is("Žofie")), &invoker.Call{}); err != nil {
+	if _, err := inv.Invoke(invoker.WithTrusted(within(t), user.Value(7), name.Value("Žofie")), &invoker.Call{}); err != nil {
 		t.Fatal(err)
 	}
 	first := func(what, key string) string { return strings.Join(seen[what].Get(key), ",") }
@@ -199,7 +199,7 @@ func TestMetadata(t *testing.T) {
 		t.Errorf("with the call went %v", seen["call"])
 	}
 	delete(seen, "call")
-	_, err := inv.Invoke(invoker.WithTrusted(within(t), user.Is(7)), &invoker.Call{})
+	_, err := inv.Invoke(invoker.WithTrusted(within(t), user.Value(7)), &invoker.Call{})
 	if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Unauthorized || seen["call"] != nil {
 		t.Errorf("a call without a trusted value came to %v", err)
 	}

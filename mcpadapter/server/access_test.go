@@ -23,7 +23,7 @@ func TestSetAccess(t *testing.T) {
 	user := invoker.NewTrusted[string]("user_id")
 	tokens := func(of map[string]string) (all []server.BearerToken) {
 		for token, id := range of {
-			all = append(all, server.BearerToken{Token: token, Trusted: []invoker.Value{user.Is(id)}})
+			all = append(all, server.BearerToken{Token: token, Trusted: []invoker.Value{user.Value(id)}})
 		}
 		return all
 	}
@@ -98,7 +98,7 @@ func TestSetAccessWhileABodyArrives(t *testing.T) {
 	user := invoker.NewTrusted[string]("user_id")
 	is := func(id string) *server.Options {
 		return &server.Options{Authenticate: func(context.Context, string, *http.Request) (string, []invoker.Value, error) {
-			return "", []invoker.Value{user.Is(id)}, nil
+			return "", []invoker.Value{user.Value(id)}, nil
 		}}
 	}
 	for name, test := range map[string]struct {
@@ -113,7 +113,7 @@ func TestSetAccessWhileABodyArrives(t *testing.T) {
 			checked := make(chan struct{}, 1)
 			srv := newServer(t, &server.Options{Authenticate: func(_ context.Context, _ string, _ *http.Request) (string, []invoker.Value, error) {
 				checked <- struct{}{}
-				return "", []invoker.Value{user.Is("ada")}, nil
+				return "", []invoker.Value{user.Value("ada")}, nil
 			}}, adder(t))
 			web := httptest.NewServer(srv.Handler())
 			defer srv.Close(context.Background())
@@ -152,7 +152,7 @@ func TestStreamsAreCheckedAsTheyCame(t *testing.T) {
 	options := &server.Options{Authenticate: func(ctx context.Context, token string, _ *http.Request) (string, []invoker.Value, error) {
 		value, _ := ctx.Value(key{}).(string)
 		asked <- token + " " + value
-		return "", []invoker.Value{user.Is(value)}, nil
+		return "", []invoker.Value{user.Value(value)}, nil
 	}}
 	srv := newServer(t, options, adder(t))
 	for name, handler := range map[string]http.Handler{
@@ -166,7 +166,7 @@ func TestStreamsAreCheckedAsTheyCame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				handler.ServeHTTP(w, r.WithContext(context.WithValue(invoker.WithTrusted(r.Context(), user.Is("ada")), key{}, "ada")))
+				handler.ServeHTTP(w, r.WithContext(context.WithValue(invoker.WithTrusted(r.Context(), user.Value("ada")), key{}, "ada")))
 			}))
 			defer web.Close()
 			ctx, cancel := context.WithCancel(t.Context())

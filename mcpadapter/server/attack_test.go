@@ -84,10 +84,10 @@ func newVictim(t *testing.T, change func(*server.Options)) *victim {
 	}
 	options := &server.Options{
 		Tokens: []server.BearerToken{
-			{Token: ada, Trusted: []invoker.Value{userID.Is(1)}},
-			{Token: bob, Trusted: []invoker.Value{userID.Is(2)}},
+			{Token: ada, Trusted: []invoker.Value{userID.Value(1)}},
+			{Token: bob, Trusted: []invoker.Value{userID.Value(2)}},
 			{Token: carol}, {Token: dave},
-			{Token: late, Trusted: []invoker.Value{userID.Is(3)}, Expires: time.Now().Add(-time.Second)},
+			{Token: late, Trusted: []invoker.Value{userID.Value(3)}, Expires: time.Now().Add(-time.Second)},
 		},
 		Authenticate: func(_ context.Context, token string, _ *http.Request) (string, []invoker.Value, error) {
 			switch token {
@@ -605,9 +605,9 @@ func TestTrustIsOfTheRequest(t *testing.T) {
 	srv := newServer(t, nil, spend)
 	handler := srv.Handler()
 	v := &victim{server: srv, Server: httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := invoker.WithTrusted(r.Context(), userID.Is(1))
+		ctx := invoker.WithTrusted(r.Context(), userID.Value(1))
 		if r.Header.Get("Mcp-Session-Id") == "" {
-			ctx = invoker.WithTrusted(ctx, token.Is("of the first request"))
+			ctx = invoker.WithTrusted(ctx, token.Value("of the first request"))
 		}
 		handler.ServeHTTP(w, r.WithContext(ctx))
 	}))}
@@ -621,7 +621,7 @@ func TestTrustIsOfTheRequest(t *testing.T) {
 
 // The lines of attackers over stdio are answered, and the next one works.
 func TestAttacksOverStdio(t *testing.T) {
-	v := newVictim(t, func(o *server.Options) { o.Trusted = []invoker.Value{userID.Is(7)} })
+	v := newVictim(t, func(o *server.Options) { o.Trusted = []invoker.Value{userID.Value(7)} })
 	toServer, in := io.Pipe()
 	out, fromServer := io.Pipe()
 	served := make(chan error, 1)

@@ -52,7 +52,7 @@ func ExampleServer_Handler() {
 			if token != "ada's token" {
 				return "", nil, errors.New("nobody's token")
 			}
-			return "", []invoker.Value{user.Is("Ada")}, nil
+			return "", []invoker.Value{user.Value("Ada")}, nil
 		},
 	})
 	defer srv.Close(ctx)

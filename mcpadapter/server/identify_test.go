@@ -21,7 +21,7 @@ func TestIdentify(t *testing.T) {
 	const ada = "the-token-of-ada"
 	user := invoker.NewTrusted[string]("user_id")
 	mux := http.NewServeMux()
-	tokens := []server.BearerToken{{Token: ada, Name: "ada", Trusted: []invoker.Value{user.Is("ada")}}}
+	tokens := []server.BearerToken{{Token: ada, Name: "ada", Trusted: []invoker.Value{user.Value("ada")}}}
 	srv := newServer(t, &server.Options{Tokens: tokens, Others: mux}, adder(t))
 	mux.Handle("/page", srv.Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, _ := user.From(r.Context())

@@ -319,7 +319,7 @@ func pairOf(t *testing.T, s *shop, protocol string) (guest, owner *heard, sessio
 		srv := s.Server
 		ctx, stop := context.WithCancel(t.Context())
 		if i == 1 {
-			ctx = invoker.WithTrusted(ctx, isOwner.Is(true))
+			ctx = invoker.WithTrusted(ctx, isOwner.Value(true))
 		}
 		toServer, fromClient := io.Pipe()
 		toClient, fromServer := io.Pipe()

@@ -335,7 +335,7 @@ func (s *Store) fork(ctx context.Context, conversation, folder string, length in
 		return err
 	}
 	if length < 0 || length > x.length {
-		return fmt.Errorf("%w: %q has %d canisters and not %d", history.ErrNotFound, conversation, x.length, length)
+		return fmt.Errorf("%w: %q cannot be forked after %d canisters, it has %d", history.ErrNotFound, conversation, length, x.length)
 	}
 	if _, err := os.Lstat(target); err == nil {
 		return fmt.Errorf("%w: %q", history.ErrExists, to)

@@ -36,7 +36,7 @@ func openAt(t testing.TB, path string) *Book {
 
 // as returns a context of a user.
 func as(t testing.TB, user int64) context.Context {
-	return invoker.WithTrusted(t.Context(), User.Is(user))
+	return invoker.WithTrusted(t.Context(), User.Value(user))
 }
 
 // code returns the code of a failure, "" for nil.
@@ -267,8 +267,8 @@ func TestWithoutAUser(t *testing.T) {
 	book, _ := open(t)
 	for _, ctx := range []context.Context{
 		t.Context(),
-		invoker.WithTrusted(t.Context(), invoker.NewTrusted[string]("user_id").Is("1")),
-		invoker.WithTrusted(t.Context(), invoker.NewTrusted[int64]("USER_ID").Is(1)),
+		invoker.WithTrusted(t.Context(), invoker.NewTrusted[string]("user_id").Value("1")),
+		invoker.WithTrusted(t.Context(), invoker.NewTrusted[int64]("USER_ID").Value(1)),
 	} {
 		_, added := book.AddTask(ctx, NewTask{"x"})
 		_, listed := book.ListTasks(ctx, Filter{})

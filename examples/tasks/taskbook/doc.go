@@ -11,7 +11,7 @@
 // program attaches to a conversation or to the request that it serves, and every query
 // has it in its WHERE clause:
 //
-//	ctx = invoker.WithTrusted(ctx, taskbook.User.Is(42))
+//	ctx = invoker.WithTrusted(ctx, taskbook.User.Value(42))
 //
 // The tools report NOT_FOUND for a task of another user, as for a task that does not
 // exist, so that users cannot find out which IDs exist.

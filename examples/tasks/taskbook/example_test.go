@@ -25,8 +25,8 @@ func Example() {
 	}
 	defer book.Close()
 
-	ada := invoker.WithTrusted(context.Background(), taskbook.User.Is(1))
-	ben := invoker.WithTrusted(context.Background(), taskbook.User.Is(2))
+	ada := invoker.WithTrusted(context.Background(), taskbook.User.Value(1))
+	ben := invoker.WithTrusted(context.Background(), taskbook.User.Value(2))
 	added, err := book.AddTask(ada, taskbook.NewTask{Title: "  Buy milk "})
 	fmt.Println(added.Task.ID, added.Task.Title, err)
 	_, err = book.DeleteTask(ben, taskbook.Which{TaskID: added.Task.ID})

@@ -38,7 +38,7 @@ func write(path, user, count string) error {
 	if err != nil {
 		return err
 	}
-	ctx := invoker.WithTrusted(context.Background(), User.Is(id))
+	ctx := invoker.WithTrusted(context.Background(), User.Value(id))
 	book, err := Open(ctx, path)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func serveShop(which string) error {
 	options := &server.Options{Name: "shop", Version: "1.2.3", Instructions: "Ask for tea."}
 	ctx := context.Background()
 	if which == "stdio" {
-		options.Trusted = []invoker.Value{user.Is("stdio")}
+		options.Trusted = []invoker.Value{user.Value("stdio")}
 		srv := server.New(roster, options)
 		err = srv.Serve(ctx, os.Stdin, os.Stdout)
 		return errors.Join(err, srv.Close(ctx), roster.Close(ctx))
@@ -75,7 +75,7 @@ func authenticate(_ context.Context, token string, _ *http.Request) (string, []i
 	if !ok {
 		return "", nil, errToken
 	}
-	return "", []invoker.Value{user.Is(name)}, nil
+	return "", []invoker.Value{user.Value(name)}, nil
 }
 
 var user = invoker.NewTrusted[string]("user_id")

@@ -41,8 +41,8 @@ func TestTaskBook(t *testing.T) {
 	}
 	defer roster.Close(t.Context())
 	srv := server.New(roster, &server.Options{OwnNames: true, Tokens: []server.BearerToken{
-		{Token: "ada", Trusted: []invoker.Value{taskbook.User.Is(1)}},
-		{Token: "ben", Trusted: []invoker.Value{taskbook.User.Is(2)}},
+		{Token: "ada", Trusted: []invoker.Value{taskbook.User.Value(1)}},
+		{Token: "ben", Trusted: []invoker.Value{taskbook.User.Value(2)}},
 	}})
 	defer srv.Close(t.Context())
 	web := httptest.NewServer(srv.Handler())

@@ -164,7 +164,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (name string, value
 	if err != nil {
 		return "", nil, err
 	}
-	values = []invoker.Value{issuerValue.Is(v.options.Issuer), subjectValue.Is(subject)}
+	values = []invoker.Value{issuerValue.Value(v.options.Issuer), subjectValue.Value(subject)}
 	for _, to := range slices.Sorted(maps.Keys(v.options.Trusted)) {
 		if claim := find(claims, v.options.Trusted[to]); claim != nil {
 			values = append(values, invoker.TrustedJSON(to, claim))

@@ -115,7 +115,7 @@ func (s *Store) Fork(ctx context.Context, conversation string, length int, to st
 		case err != nil:
 			return nil, err
 		case length < 0 || length > info.Length:
-			return fmt.Errorf("%w: %q has %d canisters and not %d", history.ErrNotFound, conversation, info.Length, length), nil
+			return fmt.Errorf("%w: %q cannot be forked after %d canisters, it has %d", history.ErrNotFound, conversation, length, info.Length), nil
 		}
 		var key int64
 		err = tx.Row(ctx, `INSERT INTO @.conversations (id, title, folded, tags, owner, created, changed, length, last, parent, parent_length)
