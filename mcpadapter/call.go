@@ -5,12 +5,14 @@
 package mcpadapter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"strconv"
 
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/decode"
@@ -50,10 +52,16 @@ func (r *requester) request(ctx context.Context, x *exchange, send func(context.
 	defer r.interceptor.forget(x)
 	defer context.AfterFunc(r.life.ctx, cancel)()
 	returned := make(chan error, 1)
-	if !r.life.start(func() { returned <- send(sending) }) {
+	if !r.life.start(func() { returned <- contained(func() error { return send(sending) }) }) {
 		return errClosed
 	}
 	return r.await(ctx, x, returned)
+}
+
+// contained runs a function of the SDK, which panics if some members of an answer are null.
+func contained(f func() error) (err error) {
+	panicked := contain.Call("the MCP SDK", func() { err = f() })
+	return cmp.Or(panicked, err)
 }
 
 // await waits until a request has returned, or ctx or the connection has ended, and delivers

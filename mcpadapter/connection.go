@@ -103,8 +103,12 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	}
 	connected := make(chan outcome, 1)
 	go func() {
-		session, err := c.questions.client().Connect(withExchange(ctx, x), c.interceptor, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
-		connected <- outcome{session, err}
+		var got outcome
+		got.err = contained(func() (err error) {
+			got.session, err = c.questions.client().Connect(withExchange(ctx, x), c.interceptor, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
+			return err
+		})
+		connected <- got
 	}()
 	var got outcome
 	select {

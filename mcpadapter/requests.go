@@ -90,6 +90,7 @@ func (q *questions) decline(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		ctx, span := q.answering(ctx, method, req)
 		defer func() { span.End(nil, wire.ErrorFault(span, err)) }()
+		defer recoverInto(&err) // the SDK panics if some members are null
 		o := q.options
 		switch {
 		case method == "sampling/createMessage" && o.Sample == nil && (!o.SampleCalls || q.asker(ctx) == nil),
@@ -113,7 +114,8 @@ func (q *questions) callRoots(ctx context.Context, x *exchange) (mcp.Result, err
 	return &mcp.ListRootsResult{Roots: roots}, nil
 }
 
-func (q *questions) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+func (q *questions) elicit(ctx context.Context, req *mcp.ElicitRequest) (_ *mcp.ElicitResult, err error) {
+	defer recoverInto(&err) // in a round of SEP-2322, the SDK calls it on a goroutine of its own
 	asked := &invoker.ElicitRequest{Server: q.options.Server, Message: req.Params.Message, URL: req.Params.URL}
 	if asked.URL != "" {
 		client := ""
@@ -126,11 +128,9 @@ func (q *questions) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.El
 		asked.Anew = true // a round of SEP-2322: the server keeps no state of the call
 	}
 	if req.Params.RequestedSchema != nil {
-		schema, err := json.Marshal(req.Params.RequestedSchema)
-		if err != nil {
+		if asked.Schema, err = json.Marshal(req.Params.RequestedSchema); err != nil {
 			return nil, err
 		}
-		asked.Schema = schema
 		if written := questiontext.Kept(req.Params.Meta, questiontext.FormKey); written != nil {
 			asked.Schema = written
 		}
@@ -231,7 +231,7 @@ func (q *questions) hold(ctx context.Context) (resume func()) {
 	}
 }
 
-// recoverInto turns a panic of an embedder's function into the error of the request.
+// recoverInto turns a panic into the error of the request.
 func recoverInto(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the client's function panicked: %v", p)

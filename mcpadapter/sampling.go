@@ -27,7 +27,8 @@ var errNoTools = &jsonrpc.Error{
 }
 
 // sample answers sampling/createMessage.
-func (q *questions) sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
+func (q *questions) sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (_ *mcp.CreateMessageWithToolsResult, err error) {
+	defer recoverInto(&err) // as in elicit
 	asked, err := sampleRequestOf(req.Params)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,9 @@ func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleR
 	}
 	if preferences := params.ModelPreferences; preferences != nil {
 		for _, hint := range preferences.Hints {
-			asked.Models = append(asked.Models, hint.Name)
+			if hint != nil {
+				asked.Models = append(asked.Models, hint.Name)
+			}
 		}
 	}
 	if params.ToolChoice != nil {

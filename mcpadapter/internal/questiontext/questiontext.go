@@ -75,6 +75,9 @@ func withText(method string, params json.RawMessage) json.RawMessage {
 	if err != nil {
 		meta = make(map[string]json.RawMessage)
 	}
+	if key == FormKey && !isUsable(text) {
+		m["requestedSchema"] = unusable
+	}
 	meta[key], _ = json.Marshal([]byte(text)) // base64, because as a string it could grow sixfold
 	m["_meta"], _ = json.Marshal(meta)
 	kept, err := json.Marshal(m)
