@@ -4,12 +4,11 @@ package mcpadapter
 
 import (
 	"context"
-	"errors"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/internal/handshake"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -64,7 +63,7 @@ type reading struct {
 // negotiate prepares a negotiation for the handshake; the caller must call its end
 // method.
 func (c *connection) negotiate(ctx context.Context, silence time.Duration) error {
-	early, err := c.greeting(ctx)
+	early, err := handshake.Initialize(ctx, c.questions.client(), wire.Legacy)
 	if err != nil {
 		return err
 	}
@@ -282,46 +281,4 @@ func (n *negotiation) knowsNewest() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.newer
-}
-
-// greeting returns the initialize request that the SDK sends for an older protocol,
-// under an ID that the SDK does not use.
-func (c *connection) greeting(ctx context.Context) (*jsonrpc.Request, error) {
-	said := &overheard{over: make(chan struct{})}
-	_, err := c.questions.client().Connect(ctx, said, &mcp.ClientSessionOptions{ProtocolVersion: wire.Legacy})
-	if said.first == nil {
-		return nil, err
-	}
-	id, err := jsonrpc.MakeID("consort-initialize")
-	return &jsonrpc.Request{ID: id, Method: said.first.Method, Params: said.first.Params}, err
-}
-
-// overheard is a transport that records the first request and sends nothing.
-type overheard struct {
-	first *jsonrpc.Request
-	once  sync.Once
-	over  chan struct{}
-}
-
-func (o *overheard) Connect(context.Context) (mcp.Connection, error) { return o, nil }
-func (o *overheard) SessionID() string                               { return "" }
-
-func (o *overheard) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case <-o.over:
-	case <-ctx.Done():
-	}
-	return nil, io.EOF
-}
-
-func (o *overheard) Write(_ context.Context, message jsonrpc.Message) error {
-	if request, ok := message.(*jsonrpc.Request); ok && o.first == nil {
-		o.first = request
-	}
-	return errors.New("overheard")
-}
-
-func (o *overheard) Close() error {
-	o.once.Do(func() { close(o.over) })
-	return nil
 }
