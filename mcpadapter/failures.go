@@ -88,7 +88,10 @@ func (e *authError) Error() string {
 func (e *authError) Unwrap() error { return e.cause }
 
 // protocolError says that the server violated the protocol.
-type protocolError struct{ what string }
+type protocolError struct {
+	what     string
+	answered bool // in what may be the answer of a call that ran
+}
 
 func (e *protocolError) Error() string { return e.what }
 
@@ -147,6 +150,8 @@ func (r *requester) failure(err error, x *exchange, harmless bool) *invoker.Fail
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server requires authorization, which could not be obtained.", Cause: clean}
 	case errors.As(err, &status):
 		return status.failure(harmless, clean)
+	case errors.As(err, &broken) && broken.answered && !harmless:
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The server broke its protocol: " + broken.what + ". The call may or may not have taken effect: find out before you repeat it.", Cause: clean}
 	case errors.As(err, &broken) && (harmless || !errors.Is(r.because(nil), broken)): // otherwise it ended the connection, while the call ran
 		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
 	case isTooLarge(err):

@@ -100,13 +100,13 @@ func (t *roundTripper) client() *http.Client {
 // see the arguments of calls.
 func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
-		return &protocolError{"it redirects more than 10 times"}
+		return &protocolError{what: "it redirects more than 10 times"}
 	}
 	if !t.sameOrigin(req.URL) {
-		return &protocolError{fmt.Sprintf("it redirects to another origin (%s), which this client does not follow; if that is intended, set the URL to it", req.URL.Host)}
+		return &protocolError{what: fmt.Sprintf("it redirects to another origin (%s), which this client does not follow; if that is intended, set the URL to it", req.URL.Host)}
 	}
 	if req.Method != via[0].Method {
-		return &protocolError{fmt.Sprintf("it redirects with status %d, which drops the body; set the URL to the destination", req.Response.StatusCode)}
+		return &protocolError{fmt.Sprintf("it redirects with status %d, which drops the body; set the URL to the destination", req.Response.StatusCode), true}
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func port(u *url.URL) string {
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.sameOrigin(req.URL) {
 		closeBody(req)
-		return nil, &protocolError{fmt.Sprintf("the server wants messages to be sent to another origin (%s), which this client refuses", req.URL.Host)}
+		return nil, &protocolError{what: fmt.Sprintf("the server wants messages to be sent to another origin (%s), which this client refuses", req.URL.Host)}
 	}
 	if !t.open.Add() {
 		closeBody(req)
@@ -348,7 +348,7 @@ func (t *roundTripper) inspect(req *http.Request, resp *http.Response) (*http.Re
 		return t.checkJSON(resp)
 	}
 	resp.Body.Close()
-	return nil, &protocolError{fmt.Sprintf("it answered a request with status %d and the content type %q", resp.StatusCode, kind)}
+	return nil, &protocolError{fmt.Sprintf("it answered a request with status %d and the content type %q", resp.StatusCode, kind), true}
 }
 
 // refused handles a response with a status other than success. A JSON-RPC error in it
@@ -395,7 +395,7 @@ func (t *roundTripper) checkJSON(resp *http.Response) (*http.Response, error) {
 		return nil, &tooLargeError{t.limit}
 	}
 	if _, err := jsonrpc.DecodeMessage(body); err != nil {
-		return nil, &protocolError{"it answered with JSON that is not a JSON-RPC message"}
+		return nil, &protocolError{"it answered with JSON that is not a JSON-RPC message", true}
 	}
 	return answered(resp, body), nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -116,7 +117,7 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 			}
 			if m.IsCall() {
 				if err := i.unanswered.Begin(m.ID); err != nil {
-					err = &protocolError{err.Error()}
+					err = &protocolError{what: err.Error()}
 					i.fail(err)
 					return nil, err
 				}
@@ -130,7 +131,7 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 // Write implements mcp.Connection.
 func (i *interceptor) Write(ctx context.Context, message jsonrpc.Message) error {
 	if response, ok := message.(*jsonrpc.Response); ok {
-		defer i.unanswered.End(response.ID)
+		defer i.unanswered.Answer(response.ID)()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -363,7 +364,10 @@ func (x *exchange) receive(method string, response *jsonrpc.Response) {
 	x.answer.Store(said)
 	if said.asks {
 		x.ended(nil, nil)
-		response.Result = questiontext.KeepAll(response.Result)
+		var asked int
+		if response.Result, asked = questiontext.KeepAll(response.Result); asked > unanswered.Most {
+			x.reject(response, fmt.Sprintf("its result has more than %d questions", unanswered.Most))
+		}
 	}
 	if response.Error == nil && !said.asks && x.show != nil && x.returned == nil {
 		response.Result = x.show(response.Result)

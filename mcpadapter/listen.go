@@ -163,7 +163,7 @@ func (c *httpConnection) follow(resp *http.Response, lastID string) (string, tim
 			continue
 		}
 		if err != nil {
-			c.fail(&protocolError{"an event on its stream is not a JSON-RPC message"})
+			c.fail(&protocolError{what: "an event on its stream is not a JSON-RPC message"})
 			return lastID, retry
 		}
 		if _, isAnswer := message.(*jsonrpc.Response); isAnswer {

@@ -63,7 +63,7 @@ func (s *checkedStream) fill() {
 	switch {
 	case e.IsPartial && (broken != nil || len(e.Data) == 0): // cut off
 	case broken != nil:
-		s.refuse(&protocolError{"an event on its stream is not a JSON-RPC message"})
+		s.refuse(&protocolError{"an event on its stream is not a JSON-RPC message", true})
 	default:
 		s.waiting = e.Bytes()
 	}

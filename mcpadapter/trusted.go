@@ -40,7 +40,7 @@ func (t *roundTripper) addTrusted(req *http.Request) error {
 		return nil
 	}
 	if req.Response != nil {
-		return &protocolError{"it redirects a request with trusted values, which this client does not follow; set the URL to the destination"}
+		return &protocolError{what: "it redirects a request with trusted values, which this client does not follow; set the URL to the destination"}
 	}
 	for header, name := range t.trusted {
 		value, ok := invoker.TrustedValue(req.Context(), name)

@@ -49,7 +49,7 @@ func unreadableAnswer(text []byte) *jsonrpc.Response {
 		return nil // cannot happen
 	}
 	reason := "an answer is not a JSON-RPC message: " + subprocess.CleanLine(textcut.Bytes(why.Error(), wire.MaxQuoted))
-	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason}, sure}}
+	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason, true}, sure}}
 }
 
 // outline returns the JSON-RPC members of an object, as far as the text can be parsed
@@ -120,8 +120,13 @@ func (i *interceptor) isFor(response *jsonrpc.Response) bool {
 	if x == nil || !unreadable.sure && len(i.exchanges) > 1 {
 		return false
 	}
-	var reason error = unreadable.broken
-	x.rejected.Store(&reason)
-	response.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason.Error()}
+	x.reject(response, unreadable.broken.what)
 	return true
+}
+
+// reject makes an answer of the server an error that says how it broke the protocol.
+func (x *exchange) reject(response *jsonrpc.Response, what string) {
+	var reason error = &protocolError{what, true}
+	x.rejected.Store(&reason)
+	response.Result, response.Error = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: what}
 }

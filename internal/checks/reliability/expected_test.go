@@ -92,11 +92,11 @@ func cells() []cell {
 		{"wrong-id", overHTTP, parallel, "after-effect", outcome{"TIMEOUT", "1", ok, kept, atOnce}},
 
 		{"broken-json", overStdio, connecting, "initialize", outcome{ok, "1", "", kept, atOnce}},
-		{"broken-json", overStdio, inCall, "after-effect", outcome{"PROTOCOL", "1", "", kept, atOnce}},
-		{"broken-json", overStdio, parallel, "after-effect", outcome{"PROTOCOL", "1", ok, kept, atOnce}},
+		{"broken-json", overStdio, inCall, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", "", kept, atOnce}},
+		{"broken-json", overStdio, parallel, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", ok, kept, atOnce}},
 		{"broken-json", overHTTP, connecting, "initialize", outcome{ok, "1", "", kept, atOnce}},
-		{"broken-json", overHTTP, inCall, "after-effect", outcome{"PROTOCOL", "1", "", kept, atOnce}},
-		{"broken-json", overHTTP, parallel, "after-effect", outcome{"PROTOCOL", "1", ok, kept, atOnce}},
+		{"broken-json", overHTTP, inCall, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", "", kept, atOnce}},
+		{"broken-json", overHTTP, parallel, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", ok, kept, atOnce}},
 
 		{"half-then-die", overStdio, connecting, "initialize", outcome{ok, "1", "", kept, atOnce}},
 		{"half-then-die", overStdio, inCall, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", "", fresh, atOnce}},
@@ -194,10 +194,10 @@ func cells() []cell {
 		{"huge-result", overHTTP, inCall, "after-effect", outcome{"RESULT_TOO_LARGE", "1", "", kept, atOnce}},
 		{"huge-result", overHTTP, parallel, "after-effect", outcome{"RESULT_TOO_LARGE", "1", ok, kept, atOnce}},
 
-		{"deep-result", overStdio, inCall, "after-effect", outcome{"PROTOCOL", "1", "", kept, atOnce}},
-		{"deep-result", overStdio, parallel, "after-effect", outcome{"PROTOCOL", "1", ok, kept, atOnce}},
-		{"deep-result", overHTTP, inCall, "after-effect", outcome{"PROTOCOL", "1", "", kept, atOnce}},
-		{"deep-result", overHTTP, parallel, "after-effect", outcome{"PROTOCOL", "1", ok, kept, atOnce}},
+		{"deep-result", overStdio, inCall, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", "", kept, atOnce}},
+		{"deep-result", overStdio, parallel, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", ok, kept, atOnce}},
+		{"deep-result", overHTTP, inCall, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", "", kept, atOnce}},
+		{"deep-result", overHTTP, parallel, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", ok, kept, atOnce}},
 
 		{"unknown-content", overStdio, inCall, "after-effect", outcome{ok, "1", "", kept, atOnce}},
 		{"unknown-content", overStdio, parallel, "after-effect", outcome{ok, "1", ok, kept, atOnce}},
@@ -257,13 +257,13 @@ func cells() []cell {
 		{"redirect-other-host", overHTTP, parallel, "after-effect", outcome{"PROTOCOL", "1", ok, kept, atOnce}},
 
 		{"html", overHTTP, connecting, "initialize", outcome{ok, "1", "", kept, atOnce}},
-		{"html", overHTTP, inCall, "before-effect", outcome{"PROTOCOL", "0", "", kept, atOnce}},
-		{"html", overHTTP, inCall, "after-effect", outcome{"PROTOCOL", "1", "", kept, atOnce}},
-		{"html", overHTTP, parallel, "after-effect", outcome{"PROTOCOL", "1", ok, kept, atOnce}},
+		{"html", overHTTP, inCall, "before-effect", outcome{"OUTCOME_UNKNOWN", "0", "", kept, atOnce}},
+		{"html", overHTTP, inCall, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", "", kept, atOnce}},
+		{"html", overHTTP, parallel, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", ok, kept, atOnce}},
 
 		{"wrong-content-type", overHTTP, connecting, "initialize", outcome{ok, "1", "", kept, atOnce}},
-		{"wrong-content-type", overHTTP, inCall, "after-effect", outcome{"PROTOCOL", "1", "", kept, atOnce}},
-		{"wrong-content-type", overHTTP, parallel, "after-effect", outcome{"PROTOCOL", "1", ok, kept, atOnce}},
+		{"wrong-content-type", overHTTP, inCall, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", "", kept, atOnce}},
+		{"wrong-content-type", overHTTP, parallel, "after-effect", outcome{"OUTCOME_UNKNOWN", "1", ok, kept, atOnce}},
 
 		{"self-signed", overHTTP, connecting, "start", outcome{"TOOL_NOT_FOUND", "0", "", kept, soon}},
 	}

@@ -26,15 +26,15 @@ func Keep(request *jsonrpc.Request) {
 }
 
 // KeepAll does the same for the questions in a result that asks for another round
-// (MCP 2026-07-28, SEP-2322).
-func KeepAll(result json.RawMessage) json.RawMessage {
+// (MCP 2026-07-28, SEP-2322), and returns how many there are.
+func KeepAll(result json.RawMessage) (kept json.RawMessage, asked int) {
 	m, err := wire.Members(result)
 	if err != nil {
-		return result
+		return result, 0
 	}
 	questions, err := wire.Members(m["inputRequests"])
 	if err != nil {
-		return result
+		return result, 0
 	}
 	for id, raw := range questions {
 		question, err := wire.Members(raw)
@@ -46,11 +46,10 @@ func KeepAll(result json.RawMessage) json.RawMessage {
 		questions[id], _ = json.Marshal(question) // cannot fail: it was decoded from JSON
 	}
 	m["inputRequests"], _ = json.Marshal(questions)
-	kept, err := json.Marshal(m)
-	if err != nil {
-		return result // cannot happen: all of it was decoded
+	if kept, err = json.Marshal(m); err != nil {
+		return result, len(questions) // cannot happen: all of it was decoded
 	}
-	return kept
+	return kept, len(questions)
 }
 
 // withText returns the parameters of a question with its text in their _meta. If they
