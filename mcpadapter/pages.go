@@ -36,6 +36,7 @@ func (r *requester) everyPage(ctx context.Context, what string, next func(ctx co
 	most, size, cursor, seen := maxMessages*r.options.MaxMessage, 0, "", make(map[string]bool)
 	for range maxPages {
 		page, following, err := next(ctx, cursor)
+		size += len(following) // they are all kept
 		for _, one := range page {
 			size += len(one)
 		}

@@ -54,6 +54,7 @@ func TestEndlessLists(t *testing.T) {
 		"more than 1000 pages":    func(n int) (string, string) { return "[]", strconv.Itoa(n + 1) },
 		"does not end":            func(n int) (string, string) { return described(n, n+1, ""), strconv.Itoa((n + 1) % 3) },
 		"more than 4194304 bytes": func(n int) (string, string) { return large, strconv.Itoa(n + 1) },
+		"4194304 bytes":           func(n int) (string, string) { return "[]", fmt.Sprintf("%0*d", 1<<19, n+1) }, // of cursors
 		"the list":                func(int) (string, string) { return `{"a":1}`, "" },
 	} {
 		c := mcptest.Open(t, mcpadapter.HTTP(paging(t, page, "tools", "resources").URL, &mcpadapter.HTTPOptions{

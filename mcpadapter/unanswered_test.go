@@ -4,6 +4,9 @@ package mcpadapter_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,5 +62,32 @@ func TestQuestionsWithoutEnd(t *testing.T) {
 		if lost := c.Err(); lost == nil || !strings.Contains(lost.Error(), "1000") {
 			t.Errorf("the connection was lost because of %v", lost)
 		}
+	}
+}
+
+// A result with as many questions (SEP-2322) is refused: nobody is asked.
+func TestQuestionsInOneResult(t *testing.T) {
+	const most = 1000
+	var questions []string
+	for i := range most + 1 {
+		questions = append(questions, fmt.Sprintf(`"%d":{"method":"elicitation/create","params":{"message":"sure?"}}`, i))
+	}
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+		if m.Method == "tools/call" {
+			mcptest.Reply(w, m, `{"resultType":"input_required","inputRequests":{`+strings.Join(questions, ",")+`}}`)
+		}
+		return m.Method == "tools/call"
+	})
+	var asked atomic.Int32
+	options := &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{
+		Protocol: "2025-11-25",
+		Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			asked.Add(1)
+			return nil, errors.New("asked")
+		},
+	}}
+	_, err := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, options)), "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+	if mcptest.CodeOf(err) != invoker.OutcomeUnknown || !strings.Contains(err.Error(), "1000") || asked.Load() > 0 {
+		t.Errorf("%d questions were asked: %v", asked.Load(), err)
 	}
 }
