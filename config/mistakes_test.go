@@ -96,7 +96,6 @@ var mistakes = []mistake{
 	{"[model]\nname = 'claude-sonnet-5'\nbase_url = 'https://api.openai.com/v1'\n", nil, "3:12", "model.base_url", "remove base_url"},
 	{"[model]\nname = 'claude-sonnet-5'\nseed = 1\n", nil, "3:8", "model.seed", "remove seed"},
 	{"[serve]\nconverse = true\n", nil, "2:1", "serve.converse", "add a [model] table"},
-	{"[serve]\ntoken = '" + key16 + "'\n", nil, "2:1", "serve.token", `http = "127.0.0.1:8080"`},
 	{"[serve]\nhttp = '127.0.0.1:0'\ntoken = 'short'\n", nil, "3:9", "serve.token", "openssl rand -hex 32"},
 	{"[[approval.rules]]\ntools = ['x']\n", nil, "1:12", "approval.rules[0].action", `expected "allow"`},
 	{"[history]\nstore = 'postgres'\n", nil, "1:2", "history.dsn", `dsn = "env:DATABASE_URL"`},

@@ -346,12 +346,7 @@ url = "http://x"
 			`consort.toml:2:1: tools.mode: these tools are offered under the name "tools", which a server here already has; rename that server`,
 			`consort.toml:3:1: tools.share: expected a number above 0; to show no tools but the pinned ones, set mode = "search"`}},
 		{"serving without HTTP", "[serve]\ntoken='0123456789abcdef'\nhosts=['x']\nrate=1\nopen=true\nstateless=true\nmax_body=1\nconverse=true\n", []string{
-			`consort.toml:2:1: serve.token: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
-			`consort.toml:3:1: serve.hosts: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
-			`consort.toml:4:1: serve.rate: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
-			`consort.toml:5:1: serve.open: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
 			`consort.toml:5:1: serve.open: a server that requires a token is not open`,
-			`consort.toml:6:1: serve.stateless: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
 			`consort.toml:8:1: serve.converse: conversations need a model; add a [model] table`}},
 		{"serving",
 			"[serve]\nhttp='8080'\nhealth='localhost:http'\ntoken='Bearer 0123456789abcdef'\nclients=[]\nhosts=['http://x', 'x/y', 'x:80', '']\n" +
@@ -447,8 +442,7 @@ url = "http://x"
 			`consort.toml:3:6: serve.grpc: the clients are identified by certificates, which gRPC does not request: set ` +
 				`grpc_tls.client_ca, give one of them a token, or serve only HTTP`}},
 		{"TLS of nothing", "[serve]\nhttp='127.0.0.1:0'\ngrpc_tls={key='k'}\n", []string{
-			`consort.toml:3:1: serve.grpc_tls.certificate: missing: expected the file of this server's certificate, such as certificate = "server.pem"`,
-			`consort.toml:3:1: serve.grpc_tls: only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`}},
+			`consort.toml:3:1: serve.grpc_tls.certificate: missing: expected the file of this server's certificate, such as certificate = "server.pem"`}},
 		{"everybody", "serve={http='0.0.0.0:80', converse=false}", []string{
 			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token, clients or oidc, ` +
 				`listen at 127.0.0.1 only, or allow it with open = true`}},

@@ -153,14 +153,6 @@ clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}
 	if parts.Serve.Trusted != nil {
 		t.Errorf("the trusted values of a stream of MCP are %v", parts.Serve.Trusted)
 	}
-	for text, where := range map[string]string{
-		"token = '0123456789abcdef'": "", "rate = 5": "", "stateless = true": "serve.stateless: only for serving over HTTP",
-	} {
-		if _, err := parse("serve = {grpc = '127.0.0.1:0', "+text+"}", nil); (err == nil) != (where == "") || err != nil &&
-			!strings.Contains(err.Error(), where) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
 }
 
 func serverOptions(t *testing.T, text string) *mcpserver.Options {

@@ -109,7 +109,7 @@ func TestOIDCMistakes(t *testing.T) {
 		"http = '127.0.0.1:0', oidc = {issuer = 'http://login.example', " + audience + "}":         "serve.oidc.issuer: the issuer should begin with https://",
 		"http = '127.0.0.1:0', oidc = {" + issuer + ", " + audience + ", trusted = {sub = 'sub'}}": "serve.oidc.trusted.sub: the claims iss and sub are always",
 		"http = '127.0.0.1:0', open = true, oidc = {" + issuer + ", " + audience + "}":             "serve.open: a server that requires a token is not open",
-		"oidc = {" + issuer + ", " + audience + "}":                                                "serve.oidc: only for serving over HTTP or gRPC",
+		"oidc = {" + issuer + ", " + audience + "}":                                                "",
 		"http = '0.0.0.0:0', oidc = {" + issuer + ", " + audience + "}":                            "",
 	} {
 		if _, err := parse("serve = {"+text+"}", nil); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

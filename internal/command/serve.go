@@ -98,7 +98,7 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 	return gateway.Run(ctx, gateway.Options{
 		Config: cfg, Assembly: assembly, Location: &p.location, Metrics: p.exports.Scrape,
 		Engines: p.engines, Engine: s.engine, Address: s.address(), Screen: p.screen, Stdin: p.stdin,
-		Flags:  map[string]bool{"http": s.http != "", "grpc": s.grpc != "", "health": s.health != ""},
+		Flags:  map[string]bool{"http": s.http != "", "grpc": s.grpc != "", "health": s.health != "", "stdio": s.stdio},
 		Reload: again,
 	})
 }
@@ -181,20 +181,7 @@ func (s *serving) settings(p *program, cfg *config.Config) (*configserve.Options
 	if s.grpc != "" {
 		settings.GRPC = values.Plain(s.grpc)
 	}
-	if !settings.Listens() {
-		return settings, nil
-	}
-	if http := settings.HTTP; http.Reveal() != "" {
-		if err := settings.MayListen(http.Reveal()); err != nil {
-			return nil, exit.Usagef("serving at %s: %w", http, err)
-		}
-	}
-	if grpc := settings.GRPC; grpc.Reveal() != "" {
-		if err := settings.MayListenGRPC(grpc.Reveal()); err != nil {
-			return nil, exit.Usagef("serving at %s: %w", grpc, err)
-		}
-	}
-	if len(p.trust) > 0 {
+	if settings.Listens() && len(p.trust) > 0 {
 		return nil, exit.Usagef("--trust: over HTTP and gRPC the token identifies a client; see serve.clients in docs/configuration.md")
 	}
 	return settings, nil

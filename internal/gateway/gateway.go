@@ -26,6 +26,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/internal/reload"
@@ -48,7 +49,8 @@ type Options struct {
 	Address string   // of the engine
 	// Console makes this process serve the console to the person who started it.
 	Console *OwnConsole
-	// Flags are the keys of [serve] that flags set, such as http for --http, for errors.
+	// Flags are the keys of [serve] that flags set, such as http for --http, for errors; and
+	// stdio for --stdio.
 	Flags map[string]bool
 
 	Screen *terminal.Screen // takes notes for people; its standard output is for MCP over stdio
@@ -78,6 +80,9 @@ const engineTimeout = 20 * time.Second
 // Run serves until ctx ends, or until the client over standard input closes it, and then
 // waits for running calls. The caller must close the assembly afterwards.
 func Run(ctx context.Context, options Options) (err error) {
+	if err := options.mayServe(options.Config); err != nil {
+		return exit.Usagef("%w", err)
+	}
 	s := &server{Options: options, settings: options.Config.Serve}
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()

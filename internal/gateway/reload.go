@@ -281,28 +281,21 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *serve.Optio
 	if cfg.Serve.Converse && cfg.Model == nil {
 		return nil, nil, errNoModel
 	}
-	if err := mayServe(cfg.Serve, r.serve); err != nil {
+	if err := mayReplace(cfg.Serve, r.serve); err != nil {
+		return nil, nil, err
+	}
+	if err := r.options.mayServe(cfg); err != nil {
 		return nil, nil, err
 	}
 	assembly, err := r.options.Reload.Assemble(cfg, r.assembly)
 	return assembly, cfg.Serve, err
 }
 
-// mayServe returns an error if the settings of [serve] must not replace running.
-func mayServe(next, running *serve.Options) error {
+// mayReplace returns an error if the settings of [serve] must not replace running.
+func mayReplace(next, running *serve.Options) error {
 	identifies := func(s *serve.Options) bool { return s.Token.Reveal() != "" || len(s.Clients) > 0 || s.OIDC != nil }
 	if next.Listens() && identifies(running) && !identifies(next) && !next.Open {
 		return errOpen
-	}
-	if http := next.HTTP; http.Reveal() != "" {
-		if err := next.MayListen(http.Reveal()); err != nil {
-			return fmt.Errorf("serving at %s: %w", http, err)
-		}
-	}
-	if grpc := next.GRPC; grpc.Reveal() != "" {
-		if err := next.MayListenGRPC(grpc.Reveal()); err != nil {
-			return fmt.Errorf("serving at %s: %w", grpc, err)
-		}
 	}
 	return nil
 }

@@ -142,34 +142,8 @@ func checkMetadata(m *serve.ResourceMetadata, r *grammar.Reader, n *document.Nod
 	}
 }
 
-// overNetwork lists the keys that are valid only with an address, and overHTTP the keys
-// that are valid only with HTTP.
-var (
-	overNetwork = []string{"token", "clients", "oidc", "open", "rate", "burst"}
-	overHTTP    = []string{"hosts", "origins", "http_tls", "max_bodies", "stateless", "resource_metadata"}
-)
-
-// strays reports keys whose address is missing.
-func (s offer) strays(r *grammar.Reader, n *document.Node) {
-	http, grpc := n.Member("http") != nil, n.Member("grpc") != nil
-	for _, key := range overNetwork {
-		if stray := n.Member(key); stray != nil && !http && !grpc {
-			r.WrongKey(stray, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
-		}
-	}
-	if stray := n.Member("grpc_tls"); stray != nil && !grpc {
-		r.WrongKey(stray, `only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`)
-	}
-	for _, key := range overHTTP {
-		if stray := n.Member(key); stray != nil && !http {
-			r.WrongKey(stray, `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`)
-		}
-	}
-}
-
 // check validates the table as a whole. hasModel reports whether the file has a model.
 func (s offer) check(r *grammar.Reader, n *document.Node, hasModel bool) {
-	s.strays(r, n)
 	token, clients, open := n.Member("token"), n.Member("clients"), n.Member("open")
 	if token != nil && clients != nil {
 		r.WrongKey(token, "a server has either token or clients, not both; give this token to one of the clients")

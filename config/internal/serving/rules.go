@@ -370,9 +370,6 @@ func (s offer) checkProfiles(r *grammar.Reader, n *document.Node) {
 	if len(profiles) != len(s.Profiles) || len(clients) != len(s.Clients) {
 		return
 	}
-	if at := n.Member("profiles"); at != nil && n.Member("http") == nil && n.Member("grpc") == nil {
-		r.WrongKey(at, `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`)
-	}
 	has := func(all []serve.Profile, name string) bool {
 		return slices.ContainsFunc(all, func(p serve.Profile) bool { return p.Name == name })
 	}
