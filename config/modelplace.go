@@ -5,11 +5,13 @@ package config
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/internal/provider"
 )
 
 // placer says where an option of a model is set: where, as FILE:LINE, and what to write
@@ -55,6 +57,9 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 		if variable := m.decisive().KeyVariable(); key == "api_key" && !set && variable != "" {
 			return "", "the variable " + variable
 		}
+		if advice := c.unsentKey(m); key == "api_key" && !set && advice != "" {
+			return "", advice
+		}
 		what = key
 		switch value := value.(type) {
 		case nil:
@@ -73,6 +78,24 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 		}
 		return c.source.Where(n), what
 	}
+}
+
+// unsentKey says that a key was not sent to the server of a model, because it belongs to
+// another address, and how to send it. It returns "" if there is no such key.
+func (c *Config) unsentKey(m *Model) string {
+	place := m.decisive()
+	variable, owner := provider.OpenAIKey, "OpenAI's"
+	if place.Of() == provider.Anthropic {
+		variable, owner = provider.AnthropicKey, "Anthropic's"
+	}
+	base := c.find("model.base_url")
+	switch {
+	case os.Getenv(variable) != "":
+		return fmt.Sprintf(`api_key = "env:%s", or --set model.api_key=env:%[1]s, if this server may have the key: the key in %[1]s was not sent, because it is for %s own address only`, variable, owner)
+	case base != nil && c.source.Of(base).Flag:
+		return `it with --set model.api_key=env:NAME: a key of the file is not sent, because it is for the address in the file only`
+	}
+	return ""
 }
 
 // optionErrors returns an error of a model's package as errors about the keys of [model].

@@ -81,3 +81,39 @@ func TestKeysOfAProvider(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyForAnotherAddress: if a server wants a key, and the one at hand belongs to another
+// address, the error says that it was not sent, and how to send it.
+func TestKeyForAnotherAddress(t *testing.T) {
+	refuses := openaiserver.Step{Reply: openaiserver.Unauthorized()}
+	server, err := openaiserver.Start(openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{refuses}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	const file = "[model]\nname = 'm'\napi_key = 'sk-of-the-file-0123456789'\n"
+	for _, test := range []struct{ text, variable, want string }{
+		{"", "sk-0123456789abcdef", "the key in OPENAI_API_KEY was not sent, because it is for OpenAI's own address only"},
+		{"", "sk-0123456789abcdef", "--set model.api_key=env:OPENAI_API_KEY"},
+		{file, "", "--set model.api_key=env:NAME: a key of the file is not sent"},
+	} {
+		t.Setenv("OPENAI_API_KEY", test.variable)
+		settings := []string{"model.name=m", "model.base_url=" + server.URL()}
+		c, err := config.Parse("consort.toml", []byte(test.text), &config.Options{Set: settings})
+		if err != nil {
+			t.Fatal(err)
+		}
+		assembly, err := config.Assemble(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range converse.New(assembly.Model, nil, nil).Send(t.Context(), canister.Text("Hi")) {
+			if err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %q, want %q", err, test.want)
+			}
+		}
+		if err := assembly.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
