@@ -81,7 +81,7 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 }
 
 // unsentKey says that a key was not sent to the server of a model, because it belongs to
-// another address, and how to send it. It returns "" if there is no such key.
+// another address, and how to send it. It returns "" if every key was sent.
 func (c *Config) unsentKey(m *Model) string {
 	place := m.decisive()
 	variable, owner := provider.OpenAIKey, "OpenAI's"

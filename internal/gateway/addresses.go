@@ -58,6 +58,5 @@ func (o *Options) mayServe(cfg *config.Config) error {
 	return errors.Join(errs...)
 }
 
-// needsAddress is the advice about keys for which the client over standard input and output
-// has no use.
+// needsAddress is the advice about keys that have no effect over standard input and output.
 const needsAddress = `only for serving over HTTP or gRPC: give --http ADDRESS or --grpc ADDRESS, or set http or grpc, such as http = "127.0.0.1:8080"; with --stdio the key is ignored`

@@ -79,7 +79,7 @@ func (f *Form) field(ctx context.Context, field *forms.Field, preface string) (a
 		case errors.Is(err, io.EOF):
 			return nil, invoker.Dismiss, nil
 		case err != nil:
-			return nil, invoker.Dismiss, f.unanswered(err)
+			return nil, invoker.Dismiss, f.unanswered(ctx, err)
 		case answer == "/no":
 			return nil, invoker.Decline, nil
 		}
@@ -128,16 +128,17 @@ func (f *Form) consent(ctx context.Context, question string, yes ...string) (ans
 	case errors.Is(err, io.EOF):
 		action = invoker.Dismiss
 	case err != nil:
-		return "", nil, f.unanswered(err)
+		return "", nil, f.unanswered(ctx, err)
 	case slices.Contains(yes, answer):
 		action = invoker.Accept
 	}
 	return answer, &invoker.ElicitResult{Action: action}, nil
 }
 
-// unanswered wraps the error of a question.
-func (f *Form) unanswered(err error) error {
-	if errors.Is(err, ErrInterrupted) {
+// unanswered wraps the error of a question. If the end of ctx ended the question, the
+// interrupt has already been handled.
+func (f *Form) unanswered(ctx context.Context, err error) error {
+	if errors.Is(err, ErrInterrupted) && ctx.Err() == nil {
 		f.Interrupt()
 	}
 	return fmt.Errorf("the user did not answer: %w", err)

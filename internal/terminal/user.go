@@ -71,7 +71,7 @@ func (u *User) AskApproval(ctx context.Context, ask approvals.Question) (approva
 			return approvals.Answer{Choice: approvals.Later}, nil
 		}
 		if err != nil {
-			return approvals.Answer{}, u.form.unanswered(err)
+			return approvals.Answer{}, u.form.unanswered(ctx, err)
 		}
 		said := parseApproval(ask, answer)
 		switch said.Choice {
