@@ -424,7 +424,7 @@ func TestSilentStream(t *testing.T) {
 		}
 		text += string(buffer[:n])
 	}
-	if strings.Contains(text, "data") {
+	if strings.Contains(text, "data") || strings.Contains(text, "\n\n") {
 		t.Errorf("got %q", text)
 	}
 }

@@ -45,8 +45,8 @@ func readStream(response *http.Response, do func(streamed) bool) error {
 		case "data":
 			event.data = value
 		case "":
-			if event.data == "" {
-				break
+			if event.data == "" { // OpenAI's clients for Python and Go would read it as an event
+				return errors.New("a blank line does not end an event with data")
 			}
 			if err := checkEvent(response.Request, event); err != nil {
 				return err

@@ -99,12 +99,13 @@ func (s *stream) begin() {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	s.w.WriteHeader(http.StatusOK)
-	_, _ = s.w.Write([]byte("retry: " + reconnectPause + "\n\n")) // a failure comes again
+	// No blank line follows, here and after a comment: OpenAI's clients for Python and Go would read an event without data.
+	_, _ = s.w.Write([]byte("retry: " + reconnectPause + "\n")) // a failure comes again
 }
 
 // beat sends a comment, which clients ignore.
 func (s *stream) beat() bool {
-	_, err := s.w.Write([]byte(":\n\n"))
+	_, err := s.w.Write([]byte(":\n"))
 	s.isGone = s.isGone || err != nil
 	return s.flush()
 }
