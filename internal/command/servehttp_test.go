@@ -140,6 +140,35 @@ func TestConversationsOverHTTP(t *testing.T) {
 	}
 }
 
+// TestPagesOfOtherOrigins: a page of an allowed origin may send what OpenAI's client sends, and sees the headers
+// that say whether to send a request again and which conversation it continues.
+func TestPagesOfOtherOrigins(t *testing.T) {
+	t.Parallel()
+	table, _ := library(t, "")
+	page := "https://app.example"
+	doors := strings.Replace(frontDoors, "[serve]", "[serve]\norigins = [\""+page+"\"]", 1)
+	s := serve(t, true, "--config", file(t, table, model(t, says("Good morning.")), historyTable, doors))
+	wanted := "authorization,content-type,x-stainless-retry-count"
+	preflight := s.opens("nobody", "OPTIONS", "/v1/responses", "", "Origin", page, "Access-Control-Request-Method", "POST",
+		"Access-Control-Request-Headers", wanted)
+	_ = preflight.Body.Close()
+	if preflight.StatusCode != http.StatusNoContent || preflight.Header.Get("Access-Control-Allow-Headers") != wanted {
+		t.Errorf("%s %v", preflight.Status, preflight.Header)
+	}
+	for body, status := range map[string]int{`{"input":"x"}`: http.StatusOK, `{"input":1}`: http.StatusBadRequest} {
+		response := s.opens("ann", "POST", "/v1/responses", body, "Origin", page)
+		_ = response.Body.Close()
+		shown := strings.Join(response.Header.Values("Access-Control-Expose-Headers"), ", ")
+		for _, name := range []string{"Consort-Conversation", "Consort-Ignored", "Location", "Retry-After", "X-Should-Retry"} {
+			if response.StatusCode != status || !strings.Contains(shown, name) {
+				t.Errorf("%s: %s shows %s, without %s", body, response.Status, shown, name)
+			}
+		}
+	}
+	s.signal(os.Interrupt)
+	s.ends(exit.Done)
+}
+
 // TestClientsLeaveAtShutdown: a turn that is under way when the process ends is continued by
 // the next one, and its stream ends.
 func TestClientsLeaveAtShutdown(t *testing.T) {

@@ -49,6 +49,9 @@ func (a *api) mount(web *web, mcp *mcpserver.Server) {
 		},
 	})
 	allowed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if w.Header().Get("Access-Control-Allow-Origin") != "" { // without it a browser's openai client repeats what must not be repeated
+			w.Header().Add("Access-Control-Expose-Headers", "Consort-Conversation, Consort-Ignored, Location, X-Should-Retry")
+		}
 		mayUse := func() error { return mcp.Perform(r.Context(), conversetool.Name, nil, nil) }
 		openstreams.Require(r.Context(), mayUse)
 		if err := mayUse(); err != nil {
