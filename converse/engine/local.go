@@ -164,6 +164,13 @@ func (l *Local) grown(ctx context.Context, conversation string) {
 	}
 }
 
+// Failed returns the failure after which this process has given up the last turn of a conversation. It is not
+// ok if no turn has failed, if a retry will come, or after a restart, which continues the turn.
+func (l *Local) Failed(conversation string) (failure Ended, ok bool) {
+	failure, ok = l.failures.last(conversation)
+	return failure, ok && failure.Again.IsZero()
+}
+
 // Watch implements [Engine].
 func (l *Local) Watch(ctx context.Context, conversation string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {

@@ -96,8 +96,10 @@ func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error)
 		return input, invalidBody(err)
 	}
 	switch {
-	case input.Thread == "" || len(input.Thread) > maxKey:
-		return input, invalid("threadId", fmt.Sprintf("It is empty, or has more than %d bytes.", maxKey), "Send a shorter one.")
+	case input.Thread == "":
+		return input, invalid("threadId", "It is missing.", "Send one.")
+	case len(input.Thread) > maxKey:
+		return input, invalid("threadId", fmt.Sprintf("It has more than %d bytes.", maxKey), "Send a shorter one.")
 	case input.Run == "":
 		return input, invalid("runId", "It is missing.", "Send one.")
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -99,7 +98,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	s.tools = request.tools
-	t, err := o.h.startTurn(r.Context(), s)
+	t, err := o.startOrDiscard(r.Context(), s)
 	if err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
-	o.remember(r.Context(), owner, t.conversation, append(request.messages, assistantMessage(a.text)))
+	o.remember(r.Context(), owner, t, append(request.messages, assistantMessage(a.text)))
 	if !request.stream {
 		writeJSON(w, http.StatusOK, a.completion())
 		return nil
@@ -131,23 +130,6 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 func assistantMessage(text string) inputMessage {
 	content, _ := json.Marshal(text) // a string has a JSON form
 	return inputMessage{Role: "assistant", Content: content}
-}
-
-// chatTag returns the tag of a conversation that ends with these messages. A request that
-// repeats them finds the conversation by it.
-func chatTag(owner string, messages []inputMessage) string {
-	parts := []string{owner}
-	for _, m := range messages {
-		text := string(m.Content)
-		if content, err := partsOf("", m.Content); err == nil && m.Role == "assistant" {
-			text = strings.TrimSpace(canister.TextOf(content)) // clients trim it
-		}
-		parts = append(parts, m.Role, text)
-		if m.ToolCallID != "" {
-			parts = append(parts, m.ToolCallID) // calls of another chat can have the same texts
-		}
-	}
-	return "chat:" + derived(parts...)
 }
 
 // findChat returns how a request continues: with the conversation whose answer is the last
@@ -182,13 +164,9 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []inputMess
 	if tag := chatTag(owner, messages[:last]); last > 0 {
 		question := questionIn(&messages[last-1])
 		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m inputMessage) bool { return m.Role != "user" })
-		if found, is := o.tagged(ctx, owner, tag); is && isOnlyUser && o.claim(tag) {
-			s.conversation = found.ID
-			if s.answers, err = o.answersIn(ctx, found, question, canister.TextOf(s.message)); err != nil {
+		if found, end, is := o.tagged(ctx, owner, tag); is && isOnlyUser && o.claim(tag) {
+			if err = o.continueChat(ctx, found, end, question, &s); err != nil {
 				o.release(tag)
-			}
-			if len(s.answers) > 0 {
-				s.message = nil
 			}
 			return s, func() { o.release(tag) }, err
 		}
@@ -261,41 +239,6 @@ func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *turnRequest)
 		s.message = nil
 	}
 	return true, err
-}
-
-// tagged returns the owner's conversation with a tag.
-func (o openAI) tagged(ctx context.Context, owner, tag string) (history.Info, bool) {
-	for found, err := range o.h.store.List(ctx, history.Filter{Owner: owner, Tags: []string{tag}, Limit: 1}) {
-		return found, err == nil && found.Owner == owner
-	}
-	return history.Info{}, false
-}
-
-// claim marks a chat as continued by a request, and reports whether it was free.
-func (o openAI) claim(tag string) bool {
-	o.h.mu.Lock()
-	defer o.h.mu.Unlock()
-	isFree := !o.h.claimed[tag]
-	o.h.claimed[tag] = true
-	return isFree
-}
-
-func (o openAI) release(tag string) {
-	o.h.mu.Lock()
-	defer o.h.mu.Unlock()
-	delete(o.h.claimed, tag)
-}
-
-// remember tags the conversation that the next request of a chat continues. Without the
-// tag, it begins with the messages.
-func (o openAI) remember(ctx context.Context, owner, conversation string, messages []inputMessage) {
-	found, err := o.h.store.Info(ctx, conversation)
-	if err != nil {
-		return
-	}
-	tags := slices.DeleteFunc(slices.Clone(found.Tags), func(tag string) bool { return strings.HasPrefix(tag, "chat:") })
-	tags = append(tags, chatTag(owner, messages))
-	_ = o.h.store.Describe(ctx, conversation, history.Change{Tags: &tags})
 }
 
 // answersIn returns the answers that a message gives to the waits of a conversation. The question must

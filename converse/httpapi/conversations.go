@@ -48,7 +48,8 @@ func infoOf(i history.Info) info {
 const (
 	stateDone    = "done"    // the last turn is over
 	stateWaiting = "waiting" // it waits for answers
-	stateOpen    = "open"    // a turn is under way, or has failed
+	stateOpen    = "open"    // a turn is under way
+	stateFailed  = "failed"  // the last turn has failed, and is not retried before the next message
 )
 
 // message is the JSON form of a message of the user.
@@ -198,7 +199,10 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 		return err
 	}
 	if isNew {
-		return h.sendToEngine(engine.MustExist(ctx), b.id, b.message)
+		if err := h.sendToEngine(engine.MustExist(ctx), b.id, b.message); err != nil {
+			return errors.Join(err, errStored) // the next start of the engine continues it
+		}
+		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
@@ -328,7 +332,23 @@ func (h *handler) state(ctx context.Context, id string) (string, []openWait, err
 	case converse.Await:
 		return stateWaiting, openWaits(id, canisters, now), nil
 	}
+	if hasFailed(h.engine, id, canisters) {
+		return stateFailed, nil, nil
+	}
 	return stateOpen, nil, nil
+}
+
+// hasFailed reports whether the engine has given up the last turn of a conversation, as far as it knows: the log
+// does not show that.
+func hasFailed(e engine.Engine, id string, canisters []canister.Canister) bool {
+	of, isKnown := e.(interface {
+		Failed(conversation string) (engine.Ended, bool)
+	})
+	if !isKnown {
+		return false
+	}
+	failure, hasFailed := of.Failed(id)
+	return hasFailed && (failure.Turn == "" || failure.Turn == lastMessage(canisters))
 }
 
 // nextOf returns the next step of a conversation; limits may be nil.

@@ -102,8 +102,10 @@ func refusedError(f *invoker.Failure) *apiError {
 		status, code, advice = http.StatusForbidden, "denied", "Ask the operator of the server for permission."
 	case invoker.NotFound, invoker.ToolNotFound:
 		status, code, advice = http.StatusNotFound, "not_found", "Check the address, or ask the operator of the server."
-	case invoker.Conflict:
-		status, code, advice = http.StatusConflict, "conflict", "Change the request as the message says."
+	case invoker.Conflict, invoker.OutcomeUnknown:
+		status, code, advice = http.StatusConflict, "conflict", "Do what the message says."
+	case invoker.InvalidArguments:
+		status, code, advice = http.StatusBadRequest, "invalid_request", "Change the request as the message says."
 	case invoker.Unavailable:
 		if f.RetryAfter > 0 {
 			status, code = http.StatusTooManyRequests, "limit_reached"
@@ -114,11 +116,21 @@ func refusedError(f *invoker.Failure) *apiError {
 	return e
 }
 
+// maxRetryAfter is the longest Retry-After, in seconds, that OpenAI's clients obey.
+const maxRetryAfter = 60
+
+// errStored is in the chain of an error that came after the message of a new conversation was in the log.
+var errStored = errors.New("httpapi: the message is in the log")
+
 // writeError answers a request with an error.
 func writeError(w http.ResponseWriter, err error) {
 	e := asError(err)
 	if e.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	// OpenAI's clients repeat all requests with 409, and do not wait longer than a minute.
+	if e.status == http.StatusConflict || e.retryAfter > maxRetryAfter || errors.Is(err, errStored) {
+		w.Header().Set("X-Should-Retry", "false")
 	}
 	writeBody(w, e.status, e.body())
 }

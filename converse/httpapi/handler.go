@@ -103,7 +103,7 @@ type handler struct {
 	bodies  *bodymemory.Limit
 
 	mu      sync.Mutex
-	claimed map[string]bool // chats that a request continues now
+	claimed map[string]bool // chats and responses that a request continues now
 }
 
 // New returns a handler for the conversations of a feed. It may be used concurrently and

@@ -168,6 +168,9 @@ type inputMessage struct {
 	Name      string          `json:"name"`
 	Arguments string          `json:"arguments"`
 	Output    json.RawMessage `json:"output"`
+	// Server and Error belong to an mcp_call, with Name, Arguments and Output.
+	Server string          `json:"server_label"`
+	Error  json.RawMessage `json:"error"`
 	// ApprovalRequest, Approve and Reason belong to an mcp_approval_response.
 	ApprovalRequest string `json:"approval_request_id"`
 	Approve         *bool  `json:"approve"`
@@ -305,6 +308,7 @@ func contentFromForm(form map[string]string) (canister.Content, error) {
 // turnRequest says how a request continues or begins a conversation.
 type turnRequest struct {
 	conversation  string // empty begins one
+	fork          string // the conversation, if it was forked for the request
 	from          int    // number of canisters that the request continues, at least
 	earlier       []canister.Canister
 	message       []canister.Content

@@ -113,7 +113,7 @@ func (a *responseAnswer) toItems(earlier, canisters []canister.Canister) []map[s
 		switch c := c.(type) {
 		case canister.Assistant:
 			if text := canister.TextOf(c.Content); text != "" && c.Finish != canister.FinishCancelled {
-				all = append(all, messageItem(len(all), "completed", text))
+				all = append(all, a.messageItem(len(all), "completed", text))
 			}
 		case canister.Intent:
 			if !isInner(turn, c.Invocation) {
@@ -177,13 +177,14 @@ func beginItem(canisters []canister.Canister, id string) map[string]any {
 	return item
 }
 
-// messageItem returns the item of a message of the model.
-func messageItem(index int, status, text string) map[string]any {
+// messageItem returns the item of a message of the model. Its ID differs from the IDs in all other
+// responses: clients tell messages apart by it.
+func (a *responseAnswer) messageItem(index int, status, text string) map[string]any {
 	content := []any{}
 	if status == "completed" {
 		content = append(content, textPart(text))
 	}
-	return map[string]any{"id": fmt.Sprintf("msg_%d", index), "type": "message", "status": status, "role": "assistant", "content": content}
+	return map[string]any{"id": fmt.Sprintf("msg%s_%d", strings.TrimPrefix(a.id, "resp"), index), "type": "message", "status": status, "role": "assistant", "content": content}
 }
 
 func textPart(text string) map[string]any {

@@ -31,7 +31,6 @@ var (
 // responseRequest is a request for a response.
 type responseRequest struct {
 	model, previous    string
-	fork               string // of the conversation of previous; empty without one
 	stream, background bool
 	turn               turnRequest
 }
@@ -101,7 +100,7 @@ func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
 	}
 	last := 0 // after the last item of the model
 	for i, item := range items {
-		if item.Role == "assistant" || item.Type == "function_call" {
+		if item.Role == "assistant" || item.Type == "function_call" || item.Type == "mcp_call" {
 			last = i + 1
 		}
 	}
@@ -135,17 +134,35 @@ func (q *responseRequest) readItem(item *inputMessage, at string, isLast, isNew 
 		}
 		q.turn.answers = append(q.turn.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdictOf(*item.Approve), Reason: item.Reason})
 		return nil
-	case "function_call":
+	case "reasoning", "mcp_list_tools", "mcp_approval_request":
+		return nil // clients send the output of a response again
+	case "function_call", "mcp_call":
 		if !isNew {
 			return nil // the server has it in the log
 		}
-		call := toolCall{ID: item.CallID}
-		call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
-		return all.add(&inputMessage{Role: "assistant", calls: []toolCall{call}}, at)
+		return q.readCall(item, at, all)
 	case "function_call_output":
 		return q.readOutput(item, at, isLast, isNew, all)
 	}
 	return unsupported(at+".type", "Send messages, mcp_approval_responses and function_call_outputs; previous_response_id stands for everything earlier.")
+}
+
+// readCall reads an earlier call: of a tool of the client, or of the server with its result.
+func (q *responseRequest) readCall(item *inputMessage, at string, all *earlierMessages) error {
+	call := toolCall{ID: item.CallID}
+	call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
+	if item.Type == "function_call" {
+		return all.add(&inputMessage{Role: "assistant", calls: []toolCall{call}}, at)
+	}
+	call.ID, call.Function.Name = newID(), item.Server+"__"+item.Name
+	if err := all.add(&inputMessage{Role: "assistant", calls: []toolCall{call}}, at); err != nil {
+		return err
+	}
+	result := item.Output
+	if isNothing(result) {
+		result = item.Error
+	}
+	return all.add(&inputMessage{Role: "tool", ToolCallID: call.ID, Content: result}, at)
 }
 
 // readMessage reads a message of the user, or an earlier one.
@@ -317,7 +334,9 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer end()
 	if q.previous != "" {
-		if err := o.continueResponse(r.Context(), &q); err != nil {
+		release, err := o.continueResponse(r.Context(), &q)
+		defer release()
+		if err != nil {
 			return err
 		}
 	}
@@ -329,9 +348,9 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	t, err := o.h.startTurn(r.Context(), q.turn)
+	t, err := o.startOrDiscard(r.Context(), q.turn)
 	if err != nil {
-		return errors.Join(err, o.discard(r.Context(), q.fork))
+		return err
 	}
 	if !q.background {
 		defer t.abandon(r.Context())
@@ -357,31 +376,30 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// continueResponse sets the conversation that a request continues. If it went on after the
-// previous response, the request continues a fork.
-func (o openAI) continueResponse(ctx context.Context, q *responseRequest) error {
+// continueResponse sets the conversation that a request continues; the caller must call release. If it
+// went on after the previous response, or another request is continuing it there, the request continues
+// a fork.
+func (o openAI) continueResponse(ctx context.Context, q *responseRequest) (release func(), err error) {
+	release = func() {}
 	previous, found, err := o.stored(ctx, q.previous, "previous_response_id")
 	if err != nil {
-		return err
+		return release, err
 	}
 	end := previous.turn.after + len(previous.turn.canisters)
-	if q.turn.conversation, q.turn.from = found.ID, end; end >= found.Length || len(q.turn.answers)+len(q.turn.returned) > 0 {
-		return nil
+	q.turn.conversation, q.turn.from = found.ID, end
+	if len(q.turn.answers)+len(q.turn.returned) > 0 {
+		return release, nil
+	}
+	if key := (responseID{found.ID, end}).String(); end >= found.Length && o.claim(key) {
+		release = func() { o.release(key) }
+		if found, err = o.h.store.Info(ctx, found.ID); err != nil || end >= found.Length {
+			return release, err
+		}
 	}
 	if isDone, err := o.isDoneAt(ctx, found.ID, end); err != nil || !isDone {
-		return errors.Join(err, failure(http.StatusConflict, "response_not_completed", "The previous response is not completed.", "Wait for its end, or cancel it."))
+		return release, errors.Join(err, failure(http.StatusConflict, "response_not_completed", "The previous response is not completed.", "Wait for its end, or cancel it."))
 	}
-	q.fork = newID()
-	q.turn.conversation = q.fork
-	return o.h.store.Fork(ctx, found.ID, end, q.fork)
-}
-
-// discard deletes the fork of a request that was refused, if fork is not empty.
-func (o openAI) discard(ctx context.Context, fork string) error {
-	if fork == "" {
-		return nil
-	}
-	return o.h.store.Delete(context.WithoutCancel(ctx), fork, history.AnyLength)
+	return release, o.fork(ctx, found.ID, end, &q.turn)
 }
 
 // isDoneAt reports whether the beginning of a conversation ends with a turn that is over.
@@ -459,6 +477,9 @@ func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.
 		a.addWaits(openWaits(found.ID, canisters, now))
 	default:
 		a.status, a.incomplete = "in_progress", ""
+		if hasFailed(o.h.engine, found.ID, canisters) {
+			a.status, a.failed = "failed", errFailed
+		}
 	}
 	return nil
 }

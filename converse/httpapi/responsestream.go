@@ -60,7 +60,7 @@ func (a *responseAnswer) piece(text string) error {
 		return nil
 	}
 	if a.open == nil {
-		a.open = messageItem(len(a.items), "in_progress", "")
+		a.open = a.messageItem(len(a.items), "in_progress", "")
 		a.items = append(a.items, a.open)
 		err := errors.Join(a.event("response.output_item.added", "output_index", len(a.items)-1, "item", a.open),
 			a.event("response.content_part.added", "item_id", a.open["id"], "output_index", len(a.items)-1, "content_index", 0, "part", textPart("")))
@@ -100,7 +100,7 @@ func (a *responseAnswer) completeMessage(message canister.Assistant) error {
 	}
 	at, id := len(a.items)-1, a.open["id"]
 	a.open = nil
-	a.items[at] = messageItem(at, "completed", text)
+	a.items[at] = a.messageItem(at, "completed", text)
 	return errors.Join(
 		a.event("response.output_text.done", "item_id", id, "output_index", at, "content_index", 0, "text", text, "logprobs", []any{}),
 		a.event("response.content_part.done", "item_id", id, "output_index", at, "content_index", 0, "part", textPart(text)),
