@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -265,5 +266,55 @@ func TestSlowReader(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// blocked is a response whose client reads nothing before a channel is closed.
+type blocked struct {
+	*httptest.ResponseRecorder
+	until <-chan struct{}
+}
+
+func (b *blocked) Write(p []byte) (int, error) {
+	<-b.until
+	return b.ResponseRecorder.Write(p)
+}
+
+// TestSlowChat: a client of OpenAI's API that reads nothing until a long message is written gets all of it.
+func TestSlowChat(t *testing.T) {
+	const size, count = 64 << 10, 40
+	written, done := make(chan struct{}), make(chan struct{})
+	whole := ""
+	for i := range count {
+		whole += strings.Repeat(strconv.Itoa(i%10), size)
+	}
+	s := serve(t, func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		for i := range count {
+			yield(converse.Delta{Text: whole[i*size : (i+1)*size]}, nil)
+		}
+		close(written)
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		yield(converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Content: canister.Texts(whole), Finish: canister.FinishStop}}, nil)
+	}, nil, nil)
+	w := &blocked{httptest.NewRecorder(), written}
+	request := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(`{"stream":true,"messages":[{"role":"user","content":"x"}]}`))
+	request.Header.Set("Content-Type", "application/json")
+	time.AfterFunc(100*time.Millisecond, func() { close(done) })
+	httpapi.New(s.feed, nil).ServeHTTP(w, request)
+	text := ""
+	for line := range strings.SplitSeq(w.Body.String(), "\n") {
+		var chunk struct {
+			Choices []struct{ Delta struct{ Content string } }
+		}
+		if data, is := strings.CutPrefix(line, "data: {"); is && json.Unmarshal([]byte("{"+data), &chunk) == nil && len(chunk.Choices) > 0 {
+			text += chunk.Choices[0].Delta.Content
+		}
+	}
+	if text != whole || !strings.HasSuffix(w.Body.String(), "data: [DONE]\n\n") {
+		end := w.Body.String()
+		t.Errorf("%d of %d bytes, then %s", len(text), len(whole), end[max(0, len(end)-300):])
 	}
 }
