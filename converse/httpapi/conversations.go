@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -149,11 +150,11 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	b := newConversation{id: newID(), owner: owner, title: cmp.Or(form.Title, titleOf(user)), tags: form.Tags, message: user}
+	b := newConversation{id: newID(), owner: owner, title: cmp.Or(oneLine(form.Title), titleOf(user)), tags: form.Tags, message: user}
 	if key != "" {
 		b.id = derived("conversation", owner, key)
 	}
-	if _, err := (history.Change{Title: &b.title, Tags: &b.tags, Owner: &owner}).Apply(history.Info{ID: b.id}); err != nil {
+	if _, err := (history.Change{Title: &form.Title, Tags: &b.tags, Owner: &owner}).Apply(history.Info{ID: b.id}); err != nil {
 		return invalid("title", "The title and the tags must be UTF-8 without NUL.", "Use other texts.")
 	}
 	err = h.Admit(r.Context(), Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) })
@@ -270,10 +271,15 @@ func (h *handler) has(ctx context.Context, conversation, id string) bool {
 // maxTitle bounds the title that a conversation gets from its first message, in characters.
 const maxTitle = 60
 
+// oneLine returns the words of a text, without control characters.
+func oneLine(text string) string {
+	isBetween := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	return strings.Join(strings.FieldsFunc(text, isBetween), " ")
+}
+
 // titleOf returns the beginning of a message as a title.
 func titleOf(user canister.User) string {
-	words := strings.Fields(strings.ToValidUTF8(strings.ReplaceAll(canister.TextOf(user.Content), "\x00", ""), ""))
-	title := []rune(strings.Join(words, " "))
+	title := []rune(oneLine(strings.ToValidUTF8(canister.TextOf(user.Content), "")))
 	if len(title) <= maxTitle {
 		return string(title)
 	}

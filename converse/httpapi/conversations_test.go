@@ -448,3 +448,22 @@ func TestDeletedConversation(t *testing.T) {
 	}
 	checkSchema(t, "/components/schemas/Error", last.data)
 }
+
+// TestTitleIsOneLine: lists on a terminal have one line for each conversation.
+func TestTitleIsOneLine(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	a := s.want(http.StatusCreated, "POST", "/api/conversations", object{"message": "hello", "title": "a\n\x1b[2Jb\tc"})
+	if got := a.form["title"]; got != "a [2Jb c" {
+		t.Errorf("the title is %q", got)
+	}
+}
+
+// TestThreadID: the error of a thread ID says whether it is missing or too long.
+func TestThreadID(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	for thread, part := range map[string]string{"": "missing", strings.Repeat("x", 257): "more than 256 bytes"} {
+		if a := s.want(http.StatusBadRequest, "POST", "/agui", object{"threadId": thread, "runId": "r"}); !strings.Contains(a.text, part) {
+			t.Errorf("%q: %s", thread, a.text)
+		}
+	}
+}
