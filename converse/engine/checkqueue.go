@@ -62,6 +62,13 @@ func (c *checkQueue) forget(conversation string) {
 	}
 }
 
+// has reports whether a check of a conversation is scheduled.
+func (c *checkQueue) has(conversation string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byConversation[conversation] != nil
+}
+
 // drop removes a check that has left the heap, and frees the maps once they are empty.
 // The caller holds mu.
 func (c *checkQueue) drop(conversation string) {
