@@ -3,12 +3,13 @@
 package console
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,22 +33,38 @@ func (c *Console) runs(info history.Info) bool {
 }
 
 // actions returns the forms for a message and for the end of the turn.
-func (c conversationPages) actions(p *person, info history.Info) part {
+func (c conversationPages) actions(p *person, info history.Info, with written) part {
 	if !p.Role.May(Answer) {
 		return nil
 	}
 	if !c.console.runs(info) {
 		return el("p", class("faint"), text("This process does not run this conversation. To continue it: consort resume "+histories.Word(info.ID)))
 	}
-	open := (history.Filter{Open: true}).Match(info)
 	return el("section", el("h2", text("Continue")),
-		c.console.form(p, local(info.ID)+"/send", class("stack"), area("message", "Message", "", attr("required", "")), el("button", text("Send"))),
-		when(open, c.console.form(p, local(info.ID)+"/cancel", el("button", class("danger"), text("Cancel the turn")))))
+		when(c.isLeft(info), el("p", text(leftText)), c.resumeForm(p, info)),
+		c.messageForm(p, local(info.ID)+"/send", with),
+		when(isUnfinished(info), c.console.form(p, local(info.ID)+"/cancel", el("button", class("danger"), text("Cancel the turn")))))
 }
 
-func (c conversationPages) beginForm(p *person) part {
-	return el("section", el("h2", text("New conversation")),
-		c.console.form(p, "/conversations", class("stack"), area("message", "Message", "", attr("required", "")), el("button", text("Send"))))
+// leftText is about turns for which isLeft holds.
+const leftText = "Not running here: this process does not continue the turn. Unless another process does, nothing continues it."
+
+// resumeForm returns the button that continues a turn.
+func (c conversationPages) resumeForm(p *person, info history.Info) part {
+	return c.console.form(p, local(info.ID)+"/resume", class("inline"),
+		el("button", attr("aria-label", "Resume the turn of "+c.console.Redact(cmp.Or(info.Title, info.ID))), text("Resume the turn")))
+}
+
+func isUnfinished(info history.Info) bool { return (history.Filter{Open: true}).Match(info) }
+
+// isLeft reports whether the turn of a conversation is not over and this process does not continue it by
+// itself: it is a fork in the middle of a turn, or the turn has failed.
+func (c conversationPages) isLeft(info history.Info) bool {
+	return isUnfinished(info) && c.console.Active != nil && !c.console.Active(info.ID)
+}
+
+func (c conversationPages) beginForm(p *person, with written) part {
+	return el("section", el("h2", text("New conversation")), c.messageForm(p, "/conversations", with))
 }
 
 // begin starts a conversation of the person.
@@ -57,16 +74,16 @@ func (c conversationPages) begin(w http.ResponseWriter, r *http.Request, p *pers
 		c.console.back(w, r, p, "/conversations", "", errors.New("a conversation begins with a message, and needs a server that runs conversations"))
 		return
 	}
-	name := histories.NewID()
+	form := c.console.sessions.formOf(p.session, r, message)
 	ctx, cancel := context.WithTimeout(r.Context(), actTime)
 	defer cancel()
-	err := c.start(ctx, p, name, userSaid(message))
-	c.console.record(r, p, "begin", name, err)
-	if err != nil {
-		c.console.back(w, r, p, "/conversations", "", err)
+	err := form.send(message, func(said canister.User) error { return c.start(ctx, p, form.id, said) })
+	c.console.record(r, p, "begin", form.id, err)
+	if leave(c.console, r, p, "", err) {
+		c.historyPage(w, r, p) // with the text
 		return
 	}
-	http.Redirect(w, r, pathOf(name), http.StatusSeeOther)
+	http.Redirect(w, r, pathOf(form.id), http.StatusSeeOther)
 }
 
 // start sets the owner of a conversation before any work on it begins.
@@ -86,11 +103,7 @@ func (c conversationPages) start(ctx context.Context, p *person, name string, sa
 	return c.console.Engine.Send(ctx, name, said)
 }
 
-func userSaid(message string) canister.User {
-	return canister.User{Head: canister.Head{ID: rand.Text(), Time: time.Now()}, Content: canister.Texts(message)}
-}
-
-// act sends a message to a conversation, cancels its turn, or forks it.
+// act sends a message to a conversation, cancels or resumes its turn, or forks it.
 func (c conversationPages) act(w http.ResponseWriter, r *http.Request, p *person) {
 	info, ok := c.console.info(w, r, p)
 	if !ok {
@@ -106,26 +119,35 @@ func (c conversationPages) act(w http.ResponseWriter, r *http.Request, p *person
 	case what == "fork":
 		to, err = c.fork(ctx, info, r.PostForm.Get("at"))
 		done = "This is a fork of " + info.ID + "."
-	case what != "send" && what != "cancel":
+	case !slices.Contains([]string{"send", "cancel", "resume"}, what):
 		c.console.refuse(w, r, http.StatusNotFound, "There is no such action.")
 		return
 	case !c.console.runs(info):
 		err = errors.New("this process does not run this conversation")
 	case what == "cancel":
 		err, done = c.console.Engine.Cancel(ctx, info.ID), "The turn was cancelled."
+	case what == "resume":
+		err, done = c.resume(ctx, info), "The turn continues."
 	default:
-		err = c.send(ctx, info, r.PostForm.Get("message"))
+		message := strings.TrimSpace(r.PostForm.Get("message"))
+		err = c.console.sessions.formOf(p.session, r, message).send(message, func(said canister.User) error { return c.send(ctx, info, said) })
 	}
 	c.console.record(r, p, what, info.ID, err)
-	c.console.back(w, r, p, to, done, err)
+	if leave(c.console, r, p, done, err) && what == "send" {
+		c.conversationPage(w, r, p) // with the text
+		return
+	}
+	http.Redirect(w, r, Prefix+to, http.StatusSeeOther)
 }
 
-func (c conversationPages) send(ctx context.Context, info history.Info, message string) error {
-	if message = strings.TrimSpace(message); message == "" {
+func (c conversationPages) send(ctx context.Context, info history.Info, said canister.User) error {
+	if canister.TextOf(said.Content) == "" {
 		return errors.New("the message is empty")
 	}
 	c.console.prewatch(ctx, info.ID)
-	switch err := c.console.Engine.Send(ctx, info.ID, userSaid(message)); {
+	switch err := c.console.Engine.Send(engine.MustExist(ctx), info.ID, said); {
+	case errors.Is(err, engine.ErrKept):
+		return err
 	case errors.Is(err, engine.ErrWaiting):
 		return fmt.Errorf("the conversation waits for an answer, and accepts no message until then: %w", err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -133,6 +155,21 @@ func (c conversationPages) send(ctx context.Context, info history.Info, message 
 	default:
 		return err
 	}
+}
+
+// resume makes the engine check a conversation: it sends the last message again, which is not stored twice.
+func (c conversationPages) resume(ctx context.Context, info history.Info) error {
+	if c.console.Active != nil && c.console.Active(info.ID) {
+		return nil
+	}
+	_, end, err := engine.LastTurn(ctx, c.console.Store, info.ID, c.console.Now())
+	for _, one := range slices.Backward(end) {
+		if last, ok := one.(canister.User); ok {
+			c.console.prewatch(ctx, info.ID)
+			return c.console.Engine.Send(engine.MustExist(ctx), info.ID, last)
+		}
+	}
+	return cmp.Or(err, errors.New("the conversation has no message that could be answered"))
 }
 
 // fork copies a conversation up to a canister, and returns the path of the copy.

@@ -23,20 +23,22 @@ const (
 	auditRead  = 16 << 20 // bytes at the end of the file that are searched
 )
 
+// openRecords opens the file of all records; nil if there is none.
+func (c recordPages) openRecords() (*os.File, error) {
+	if c.console.Records == nil || c.console.Records() == "" {
+		return nil, nil
+	}
+	file, err := os.Open(c.console.Records())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return file, err
+}
+
 // trailOf returns the records of the end of the audit file that match, the newest first.
 func (c recordPages) trailOf(match func(*audit.Record) bool, most int) (list []audit.Record, cut bool, err error) {
-	path := ""
-	if c.console.Records != nil {
-		path = c.console.Records()
-	}
-	if path == "" {
-		return nil, false, nil
-	}
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	if err != nil {
+	file, err := c.openRecords()
+	if err != nil || file == nil {
 		return nil, false, err
 	}
 	defer file.Close()
@@ -108,22 +110,35 @@ func jsonOf(record audit.Record) string {
 	return b.String()
 }
 
-// auditExport sends the records that match as lines of JSON.
+// auditExport sends the records of the file that match as lines of JSON, the oldest first. One that cannot be
+// complete is cut off.
 func (c recordPages) auditExport(w http.ResponseWriter, r *http.Request, p *person) {
 	end, ok := c.openExport(w, r, p)
 	if !ok {
 		return
 	}
 	defer end()
-	list, _, err := c.trailOf(matching(r.URL.Query()), 1<<20)
+	var from io.Reader = strings.NewReader("")
+	file, err := c.openRecords()
 	if err != nil {
 		c.console.fail(w, r, err)
 		return
 	}
+	if file != nil {
+		defer file.Close()
+		from = file
+	}
 	c.console.record(r, p, "export_audit", "", nil)
 	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="audit.jsonl"`)
-	for _, one := range slices.Backward(list) {
+	match := matching(r.URL.Query())
+	for one, err := range audit.Read(from) {
+		if _, isCut := errors.AsType[*fs.PathError](err); isCut {
+			panic(http.ErrAbortHandler)
+		}
+		if err != nil || !match(&one) { // a line that is not a record
+			continue
+		}
 		line, err := json.Marshal(one)
 		if err != nil {
 			continue

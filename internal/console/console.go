@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -77,6 +78,8 @@ type Options struct {
 	Engine engine.Engine
 	Feed   *httpapi.Feed
 	Runs   func(history.Info) bool
+	// Active reports whether this process continues a conversation by itself; nil if that is not known.
+	Active func(conversation string) bool
 	Begin  func(ctx context.Context, conversation string, message canister.User) error
 
 	// Roster has the ensembles, and Select the part that a caller may use; nil means all.
@@ -140,7 +143,9 @@ type Console struct {
 	renderings *renderings
 	streams    openstreams.PerOwner // of conversations
 	exports    openstreams.PerOwner // that are under way
+	pages      openstreams.PerOwner // that read many conversations or the audit, and are being made
 
+	failed    failedLogins
 	latencies latencies
 	unread    *unreadLog
 	done      chan struct{} // closed by Close
@@ -161,7 +166,7 @@ type (
 // Close.
 func New(options Options) *Console {
 	c := &Console{Options: options, mux: http.NewServeMux(), renderings: newRenderings(), foreign: http.NewCrossOriginProtection(), asset: assets()}
-	c.exports.Most = maxExports
+	c.exports.Most, c.pages.Most = maxExports, maxPages
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -199,18 +204,18 @@ func (c *Console) routes() {
 	c.mux.HandleFunc("POST "+Prefix+"/login", c.login)
 	c.mux.HandleFunc("GET "+Prefix+"/link", c.followLink)
 	c.handle("POST /logout", Read, c.logout)
-	c.handle("GET /{$}", Read, servers.nowPage)
+	c.handle("GET /{$}", Read, heavy(c, servers.nowPage))
 	c.handle("POST /ensembles/{name}/login", Answer, servers.openLogin)
 	c.handle("POST /ensembles/{name}/{what}", Operate, servers.changeEnsemble)
 	c.handle("POST /reload", Operate, servers.reload)
-	c.handle("GET /conversations", Read, conversations.historyPage)
+	c.handle("GET /conversations", Read, heavy(c, conversations.historyPage))
 	c.handle("POST /conversations", Answer, conversations.begin)
 	c.handle("GET /conversations/{id}", Read, conversations.conversationPage)
 	c.handle("GET /conversations/{id}/raw", Read, conversations.raw)
 	c.handle("GET /conversations/{id}/live", Read, conversations.live)
 	c.handle("GET /conversations/{id}/images/{number}/{index}", Read, conversations.image)
 	c.handle("POST /conversations/{id}/{what}", Answer, conversations.act)
-	c.handle("GET /waiting", Read, waiting.waitingPage)
+	c.handle("GET /waiting", Read, heavy(c, waiting.waitingPage))
 	c.handle("POST /waiting/{id}/{wait}", Answer, waiting.answer)
 	c.handle("GET /tools", Read, tools.toolsPage)
 	c.handle("GET /tools/{name}", Read, tools.toolPage)
@@ -222,10 +227,10 @@ func (c *Console) routes() {
 	c.handle("POST "+resourcePath, Answer, library.withLibrary(library.readResource))
 	c.handle("GET "+promptPath+"{name}", Read, library.withLibrary(library.promptPage))
 	c.handle("POST "+promptPath+"{name}", Answer, library.withLibrary(library.getPrompt))
-	c.handle("GET /spend", Read, records.spendPage)
+	c.handle("GET /spend", Read, heavy(c, records.spendPage))
 	c.handle("GET /spend.csv", Read, records.spendCSV)
 	c.handle("GET /spend.json", Read, records.spendJSON)
-	c.handle("GET /audit", Audit, records.auditPage)
+	c.handle("GET /audit", Audit, heavy(c, records.auditPage))
 	c.handle("GET /audit.jsonl", Audit, records.auditExport)
 	c.mux.HandleFunc("GET "+Prefix, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
@@ -289,6 +294,25 @@ func (c *Console) handle(pattern string, least Role, serve handler) {
 	})
 }
 
+// maxPages is how many pages that read much may be made for one person at once, so that one person does
+// not slow the others down.
+const maxPages = 4
+
+// heavy bounds how many of the pages of a handler, and of the others that it bounds, are made for one person
+// at once.
+func heavy(c *Console, serve handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, p *person) {
+		end, ok := c.pages.Open(p.session.owner)
+		if !ok {
+			w.Header().Set("Retry-After", "1")
+			c.refuse(w, r, http.StatusTooManyRequests, fmt.Sprintf("%d pages of yours are being made, which is the limit. Load this page again in a moment.", maxPages))
+			return
+		}
+		defer end()
+		serve(w, r, p)
+	}
+}
+
 // person is the author of a request.
 type person struct {
 	Caller
@@ -304,8 +328,13 @@ func (p *person) sees(info history.Info) bool {
 // nobody learns whether it exists.
 func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (history.Info, bool) {
 	info, err := c.visible(r.Context(), p, r.PathValue("id"))
-	if err != nil && (errors.Is(err, history.ErrNotFound) || r.Context().Err() == nil) {
+	_, isDamaged := errors.AsType[*history.CorruptError](err)
+	switch {
+	case err == nil || r.Context().Err() != nil && !errors.Is(err, history.ErrNotFound):
+	case errors.Is(err, history.ErrNotFound) || isDamaged && !p.Role.May(Audit):
 		c.refuse(w, r, http.StatusNotFound, "There is no such conversation.")
+	default: // also for one that does not exist
+		c.refuse(w, r, http.StatusServiceUnavailable, "The conversation cannot be read now. "+c.clean.errorText(c.unread.hide(r.Context(), p, err)))
 	}
 	return info, err == nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -18,8 +19,9 @@ import (
 	"github.com/consort-go/consort/internal/transcript"
 )
 
-// windowSize is how many canisters a page of a conversation has.
-const windowSize = 200
+// windowSize is how many canisters a page of a conversation has. A page that would begin in the middle of a turn
+// has more, at most maxWindow, so that it has the calls of its results.
+const windowSize, maxWindow = 200, 1000
 
 // window is a part of a conversation.
 type window struct {
@@ -27,7 +29,7 @@ type window struct {
 	canisters []canister.Canister
 }
 
-// windowOf reads the canisters of a conversation up to a number, at most windowSize.
+// windowOf reads the canisters of a conversation up to a number.
 func (c conversationPages) windowOf(ctx context.Context, info history.Info, to int) (window, error) {
 	if to <= 0 || to > info.Length {
 		to = info.Length
@@ -35,6 +37,17 @@ func (c conversationPages) windowOf(ctx context.Context, info history.Info, to i
 	shown := window{from: max(0, to-windowSize), to: to}
 	var err error
 	shown.canisters, err = c.read(ctx, info, shown.from, to)
+	for err == nil && shown.from > 0 && len(shown.canisters) > 0 && len(shown.canisters) < maxWindow && !beginsCalls(shown.canisters[0]) {
+		var before []canister.Canister
+		before, err = c.read(ctx, info, max(0, shown.from-windowSize), shown.from)
+		for i := len(before) - 1; i >= 0; i-- {
+			if beginsCalls(before[i]) {
+				before = before[i:]
+				break
+			}
+		}
+		shown.from, shown.canisters = shown.from-len(before), append(before, shown.canisters...)
+	}
 	return shown, err
 }
 
@@ -72,13 +85,14 @@ func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Reque
 	if !ok {
 		return
 	}
+	c.recordReading(r, p, info)
 	to, _ := strconv.Atoi(r.URL.Query().Get("to")) // an invalid number is like none
 	shown, err := c.windowOf(r.Context(), info, to)
 	if err != nil {
 		c.console.fail(w, r, c.console.unread.hide(r.Context(), p, err))
 		return
 	}
-	ended := shown.to == info.Length
+	ended, with := shown.to == info.Length, c.console.clean.writtenIn(r)
 	title := info.Title
 	if title == "" {
 		title = info.ID
@@ -88,11 +102,11 @@ func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Reque
 		el("h1", text(c.console.Redact(title)), el("span", id("badges"), badges(info))),
 		c.facts(p, info, shown),
 		when(shown.from > 0, el("p", el("a", id("earlier"), href(fmt.Sprintf("%s?to=%d", at, shown.from)), text("Earlier canisters")))),
-		el("ol", id("timeline"), class("timeline"), when(ended, attr("data-live", fmt.Sprintf("%s/live?after=%d", at, shown.to))), c.timeline(p, info, shown)),
+		el("ol", id("timeline"), class("timeline"), when(ended, attr("data-live", fmt.Sprintf("%s/live?after=%d&%s=%s", at, shown.to, formID, url.QueryEscape(with.id)))), c.timeline(p, info, shown)),
 		when(!ended, el("p", el("a", href(fmt.Sprintf("%s?to=%d", at, min(shown.to+windowSize, info.Length))), text("Later canisters")))),
 		el("p", id("live-status"), class("faint"), attr("role", "status")),
 		when(ended, el("div", id("waits"), c.openWaits(r.Context(), p, info, shown))),
-		when(ended, el("div", id("actions"), c.actions(p, info))))
+		when(ended, el("div", id("actions"), c.actions(p, info, with))))
 }
 
 func (c conversationPages) timeline(p *person, info history.Info, shown window) part {
@@ -113,6 +127,7 @@ func (c conversationPages) facts(p *person, info history.Info, shown window) par
 		}
 	}
 	traces := c.console.traceLink(info, "", "traces")
+	counts := fmt.Sprintf(" (canisters %d to %d)", min(shown.from+1, shown.to), shown.to) // the page may get more
 	return el("dl", class("facts"),
 		el("dt", text("ID")), el("dd", el("code", text(info.ID))),
 		when(info.Owner != "" && p.Role.May(Audit), el("dt", text("Owner")), el("dd", c.ownerLink(info.Owner))),
@@ -121,8 +136,8 @@ func (c conversationPages) facts(p *person, info history.Info, shown window) par
 		el("dt", text("Canisters")), el("dd", c.rangeOf(info, shown), text(" · "),
 			el("a", href(pathOf(info.ID)+"/raw"), text("raw JSON")), when(traces != nil, text(" · "), traces)),
 		when(info.Parent != "", el("dt", text("Forked from")), el("dd", el("a", href(pathOf(info.Parent)), text(info.Parent)), text(fmt.Sprintf(" at %d", info.ParentLength)))),
-		when(usage.Total() > 0, el("dt", text("Tokens")), el("dd", text(fmt.Sprintf("%d in, %d out", usage.Input, usage.Output)))),
-		when(priced, el("dt", text("Cost")), el("dd", text(c.console.money(spent)))))
+		when(usage.Total() > 0, el("dt", text("Tokens")), el("dd", text(fmt.Sprintf("%d in, %d out%s", usage.Input, usage.Output, counts)))),
+		when(priced, el("dt", text("Cost")), el("dd", text(c.console.money(spent)+counts))))
 }
 
 // rangeOf says which canisters a page has. The page of the last ones may get more.
@@ -166,18 +181,26 @@ func (c conversationPages) raw(w http.ResponseWriter, r *http.Request, p *person
 	if !ok {
 		return
 	}
+	end, ok := recordPages(c).openExport(w, r, p)
+	if !ok {
+		return
+	}
+	defer end()
+	if !p.owns(info) {
+		c.console.record(r, p, "export_conversation", info.ID, nil)
+	}
 	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="conversation.jsonl"`)
 	for one, err := range c.console.Store.Read(r.Context(), info.ID, 0) {
 		if err != nil {
-			return // the response is cut off
+			panic(http.ErrAbortHandler) // the response must not look complete
 		}
 		if contents := canister.ContentOf(one); contents != nil {
 			one = canister.WithContent(one, redact.Contents(contents, c.console.Redact)) // also bytes, which are encoded below
 		}
 		line, err := canister.Marshal(one)
 		if err != nil {
-			return
+			panic(http.ErrAbortHandler)
 		}
 		if _, err := w.Write([]byte(c.console.clean.redactJSON(string(line)) + "\n")); err != nil {
 			return

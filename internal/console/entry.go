@@ -207,6 +207,7 @@ func (c conversationPages) image(w http.ResponseWriter, r *http.Request, p *pers
 	if !ok {
 		return
 	}
+	c.recordReading(r, p, info)
 	number, _ := strconv.Atoi(r.PathValue("number"))
 	index, _ := strconv.Atoi(r.PathValue("index"))
 	for one, err := range c.console.Store.Read(r.Context(), info.ID, max(0, number-1)) {

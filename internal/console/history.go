@@ -18,7 +18,7 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 	f := c.find(r.Context(), p, q)
 	var items []part
 	for _, one := range f.list {
-		items = append(items, c.listItem(p, one))
+		items = append(items, c.listItem(r.Context(), p, one))
 	}
 	more := q
 	more.before, more.further = f.next, f.cut
@@ -32,7 +32,7 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 		el("ol", group(class("list"), group(items...))),
 		when(f.cut, el("p", class("faint"), text("The search stopped to keep the page quick. It went back to "), moment(f.next.Changed), text("."))),
 		when(!f.next.IsZero(), el("p", el("a", href(more.address()), text(map[bool]string{true: "Search further", false: "Older conversations"}[f.cut])))),
-		when(c.console.Engine != nil && p.Role.May(Answer), c.beginForm(p)))
+		when(c.console.Engine != nil && p.Role.May(Answer), c.beginForm(p, c.console.clean.writtenIn(r))))
 }
 
 func (c conversationPages) searchForm(p *person, q query) part {
@@ -64,8 +64,8 @@ func (c conversationPages) ownerLink(owner string) part {
 	return el("a", href(query{owner: owner}.address()), text(name))
 }
 
-func (c conversationPages) listItem(p *person, one listed) part {
-	info := histories.Titled{Store: c.console.Store}.Entitled(context.Background(), one.Info)
+func (c conversationPages) listItem(ctx context.Context, p *person, one listed) part {
+	info := histories.Titled{Store: c.console.Store}.Entitled(ctx, one.Info)
 	title := info.Title
 	if title == "" {
 		title = info.ID
@@ -90,7 +90,7 @@ func (c conversationPages) listItem(p *person, one listed) part {
 // badges returns the tags of a conversation and whether it is unfinished.
 func badges(info history.Info) part {
 	var all []part
-	if (history.Filter{Open: true}).Match(info) {
+	if isUnfinished(info) {
 		all = append(all, text(" "), el("span", class("badge open"), text("unfinished")))
 	}
 	for _, tag := range slices.Clone(info.Tags) {

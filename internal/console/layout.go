@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"golang.org/x/net/html"
 )
@@ -176,15 +177,25 @@ func (c *Console) form(p *person, to string, parts ...part) part {
 
 // back ends an action: it stores what happened for the next page, and goes there.
 func (c *Console) back(w http.ResponseWriter, r *http.Request, p *person, to, done string, err error) {
+	leave(c, r, p, done, err)
+	http.Redirect(w, r, Prefix+to, http.StatusSeeOther)
+}
+
+// leave stores what happened for the next page, and reports whether the action has failed.
+func leave(c *Console, r *http.Request, p *person, done string, err error) (failed bool) {
 	if _, damaged := errors.AsType[*history.CorruptError](err); damaged {
 		err = c.unread.hide(r.Context(), p, err)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, engine.ErrKept):
+		c.sessions.setFlash(p.session, "This is stored, and takes effect later: it need not be sent again.", false)
+		return false
+	case err != nil:
 		c.sessions.setFlash(p.session, c.Redact(err.Error()), true)
-	} else if done != "" {
+	case done != "":
 		c.sessions.setFlash(p.session, done, false)
 	}
-	http.Redirect(w, r, Prefix+to, http.StatusSeeOther)
+	return err != nil
 }
 
 // moment returns a time for people and for machines. The script shows it in the reader's zone.

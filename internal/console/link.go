@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"time"
+
+	"github.com/consort-go/consort/invoker"
 )
 
 // linkLife is how long a link can be used.
@@ -48,6 +50,7 @@ func (s *sessions) redeem(code string) (token string, ok bool) {
 func (c *Console) followLink(w http.ResponseWriter, r *http.Request) {
 	token, ok := c.sessions.redeem(r.URL.Query().Get("code"))
 	if !ok {
+		c.failed.record(c, r, &person{}, invoker.Unauthorized, "The link was used already, or has expired.")
 		c.showLogin(w, http.StatusForbidden, "This link was used already, or has expired.")
 		return
 	}
@@ -66,6 +69,7 @@ func (c *Console) followLink(w http.ResponseWriter, r *http.Request) {
 			el("p", el("a", href(Prefix+"/"), text("Go to the console"))))})
 	})
 	if !known {
+		c.failed.record(c, r, &person{}, invoker.Unauthorized, "The token of the link is not valid any longer.")
 		c.showLogin(w, http.StatusForbidden, "The token of this link is not valid any longer.")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,13 +42,15 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 		c.console.refuse(w, r, http.StatusBadRequest, "The conversation has no such position.")
 		return
 	}
+	c.recordReading(r, p, info)
 	end, ok := c.console.streams.Open(p.session.owner)
 	if !ok {
 		c.console.refuse(w, r, http.StatusTooManyRequests, fmt.Sprintf("You have %d pages of conversations open, which is the limit. Close some of them.", openstreams.DefaultPerOwner))
 		return
 	}
 	defer end()
-	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after.Position, sent: map[string][]byte{}}
+	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after.Position, sent: map[string][]byte{},
+		form: cmp.Or(r.URL.Query().Get(formID), rand.Text())}
 	if err := s.preload(r.Context()); err != nil {
 		c.console.fail(w, r, c.console.unread.hide(r.Context(), p, err))
 		return
@@ -71,6 +74,7 @@ type stream struct {
 	model  string // of the messages before them
 	sent   map[string][]byte
 	draft  draft
+	form   string // the identity of the form for a message, on the page
 
 	mu      sync.Mutex // guards the response
 	w       http.ResponseWriter

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/openstreams"
+	"github.com/consort-go/consort/invoker"
 )
 
 // identified calls serve for the request of a person who is logged in. It checks the token of
@@ -124,12 +125,14 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	token := strings.TrimSpace(r.PostFormValue("token"))
 	if !c.Tokens() || token == "" || strings.ContainsAny(token, " \t\r\n") {
+		c.failed.record(c, r, &person{}, invoker.Unauthorized, "This cannot be a token.")
 		c.showLogin(w, http.StatusUnauthorized, "This is not a token of this server.")
 		return
 	}
 	ok := c.withToken(w, r, token, func(w http.ResponseWriter, r *http.Request) {
 		caller, err := c.Caller(r.Context())
 		if err != nil || caller.Role == Nothing {
+			c.failed.record(c, r, &person{Caller: caller}, invoker.Denied, "This token does not open the console.")
 			c.showLogin(w, http.StatusForbidden, "This token does not open the console.")
 			return
 		}
@@ -139,6 +142,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
 	})
 	if !ok {
+		c.failed.record(c, r, &person{}, invoker.Unauthorized, "This is not a token of this server, or it has expired.")
 		c.showLogin(w, http.StatusUnauthorized, "This is not a token of this server, or it has expired.")
 	}
 }

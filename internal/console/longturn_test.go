@@ -76,3 +76,21 @@ func TestLiveInLongTurn(t *testing.T) {
 		t.Errorf("the stream sends %d entries: %.1000q", len(entries), entries)
 	}
 }
+
+// A page that would begin in the middle of a turn has the calls of its results, and the link to what is before.
+func TestPageBeginsWithMessage(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	var before []canister.Canister
+	for i := range 300 {
+		before = append(before, canister.User{Head: canister.Head{ID: fmt.Sprint("b", i)}, Content: canister.Texts("before")})
+	}
+	all := append(before, longTurn()...)
+	stored(t, s.Store, "long", "owner-ada", all...)
+	ada := s.Login(t, consolestage.Ada)
+	for _, query := range []string{"", "?to=900"} {
+		page := ada.Get("/conversations/long" + query).Text
+		if strings.Contains(page, `class="entry result`) || !strings.Contains(page, "Calls of this program (") || !strings.Contains(page, `?to=301"`) {
+			t.Errorf("%q has results alone, lacks the call, or the link:\n%.3000s", query, page)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/loginpages"
 	"golang.org/x/net/html"
 )
@@ -28,15 +29,18 @@ const changeTime = 20 * time.Second
 // nowPage shows what waits and what runs, the state of each server, and the budgets.
 func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) {
 	found := waitPages(c).unfinishedOf(r.Context(), p)
-	var waiting, running []part
+	var waiting, running, left []part
 	for i := range found.all {
 		one := &found.all[i]
 		for _, wait := range one.open {
 			waiting = append(waiting, c.waitLine(p, one, wait))
 		}
-		if len(one.open) == 0 {
-			running = append(running, el("li", el("p", class("title"), c.link(one.Info)),
-				el("p", class("faint"), text(fmt.Sprintf("%s; last changed ", lastStep(one))), moment(one.Changed), text(fmt.Sprintf(" · %d canisters", one.Length)))))
+		switch item := c.turnLine(p, one); {
+		case len(one.open) > 0:
+		case conversationPages(c).isLeft(one.Info) || clientcalls.IsApproval(one.Info) && one.Last != canister.KindIntent:
+			left = append(left, item)
+		default:
+			running = append(running, item)
 		}
 	}
 	list := func(title, none string, items []part) part {
@@ -47,8 +51,17 @@ func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) 
 		found.notices(),
 		list("Waiting for an answer", "Nothing waits for an answer.", waiting),
 		list("Running", "No turn is running.", running),
+		when(len(left) > 0, list("Not running here", "", left), el("p", class("faint"), text("This process does not continue these turns. Unless another process does, nothing continues them."))),
 		c.ensembles(p), c.budgets(r.Context()),
 		when(p.Role.May(Operate) && c.console.Reload != nil, c.console.form(p, "/reload", el("button", class("plain"), text("Reload the configuration")))))
+}
+
+// turnLine returns a turn that is not over and has no open wait, with a button if it can be resumed here.
+func (c serverPages) turnLine(p *person, of *unfinished) part {
+	mayResume := p.Role.May(Answer) && conversationPages(c).isLeft(of.Info) && c.console.runs(of.Info) && !clientcalls.IsApproval(of.Info)
+	return el("li", el("p", class("title"), c.link(of.Info)),
+		el("p", class("faint"), text(fmt.Sprintf("%s; last changed ", lastStep(of))), moment(of.Changed), text(fmt.Sprintf(" · %d canisters", of.Length))),
+		when(mayResume, conversationPages(c).resumeForm(p, of.Info)))
 }
 
 // link returns a link to a conversation.
@@ -82,6 +95,11 @@ func lastStep(of *unfinished) string {
 		return "calls tools"
 	case canister.KindWait:
 		return "has a wait whose time is over"
+	case canister.KindAnswer:
+		if clientcalls.IsApproval(of.Info) {
+			return "is answered; the client has not called again"
+		}
+		return "has an answer"
 	}
 	return "the model is asked"
 }
@@ -162,7 +180,7 @@ func buttonsOf(s ensemble.State) []ensembleButton {
 	case ensemble.Ready:
 		return []ensembleButton{{"restart", "Restart"}, {"refresh", "List the tools again"}, {"disconnect", "Disconnect"}, {"park", "Park"}}
 	case ensemble.Parked:
-		return []ensembleButton{{"connect", "Revive"}}
+		return []ensembleButton{{"revive", "Revive"}}
 	case ensemble.Closed:
 		return nil
 	}
@@ -265,15 +283,18 @@ func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *p
 	c.console.back(w, r, p, "/", changed[what]+" "+name+".", err)
 }
 
-// change does one of the actions to an ensemble. One that is parked is only revived.
+// change does one of the actions to an ensemble. One that is parked is only revived, also by a page that
+// shows it as it was before.
 func change(ctx context.Context, e *ensemble.Ensemble, what, reason string) error {
 	switch {
-	case what == "connect":
+	case what == "revive":
 		return e.Connect(ctx)
 	case what == "park":
 		return e.Park(ctx, reason)
 	case e.Snapshot().State == ensemble.Parked:
 		return fmt.Errorf("%s is parked: revive it first", e.Name())
+	case what == "connect":
+		return e.Connect(ctx)
 	case what == "disconnect":
 		return e.Disconnect(ctx)
 	case what == "restart":
@@ -284,7 +305,7 @@ func change(ctx context.Context, e *ensemble.Ensemble, what, reason string) erro
 
 // changed are the actions as a page says that they are done.
 var changed = map[string]string{
-	"connect": "Connected", "refresh": "Listed the tools of", "disconnect": "Disconnected", "restart": "Restarted", "park": "Parked",
+	"connect": "Connected", "revive": "Revived", "refresh": "Listed the tools of", "disconnect": "Disconnected", "restart": "Restarted", "park": "Parked",
 }
 
 func (c serverPages) reload(w http.ResponseWriter, r *http.Request, p *person) {

@@ -372,7 +372,11 @@ func TestParkInTheConsole(t *testing.T) {
 	if text := calls(); strings.Contains(text, "Snow in Oslo.") || !strings.Contains(text, "parked by ops at the console") {
 		t.Errorf("a call of a parked server:\n%s", text)
 	}
-	ops.Post("/ensembles/local/connect")
+	ops.Post("/ensembles/local/connect") // of a page from before
+	if now := ops.Get("/").Text; !strings.Contains(now, "local is parked: revive it first") || !strings.Contains(now, "Revive local") {
+		t.Errorf("another button revives it:\n%s", now)
+	}
+	ops.Post("/ensembles/local/revive")
 	if text := calls(); !strings.Contains(text, "Snow in Oslo.") {
 		t.Errorf("a call after the revival:\n%s", text)
 	}

@@ -62,7 +62,7 @@ func TestParkedStays(t *testing.T) {
 			t.Errorf("%s of a parked server:\n%s", what, page)
 		}
 	}
-	ops.Post("/ensembles/local/connect")
+	ops.Post("/ensembles/local/revive")
 	for what, done := range map[string]string{"restart": "Restarted local.", "refresh": "Listed the tools of local."} {
 		ops.Post("/ensembles/local/" + what)
 		if page := ops.Get("/").Text; !strings.Contains(page, done) || !strings.Contains(page, "Restart local") {

@@ -42,6 +42,8 @@ type session struct {
 	seen      time.Time // guarded by sessions.mu
 	flash     string    // a text for the next page; guarded by sessions.mu
 	flashFail bool
+	forms     []*sentForm          // the newest; guarded by sessions.mu
+	read      map[string]time.Time // conversations of others, and when; guarded by sessions.mu
 }
 
 // isForm reports whether a form has the token of the session.

@@ -40,6 +40,7 @@ type amount struct {
 	exchanges, calls      int64
 	input, cached, output int64 // tokens
 	money                 budget.Money
+	unpriced              int64 // exchanges whose cost is not known
 }
 
 func (a *amount) tokens() int64 { return a.input + a.output }
@@ -51,6 +52,7 @@ func (a *amount) add(b amount) {
 	a.cached += b.cached
 	a.output += b.output
 	a.money += b.money
+	a.unpriced += b.unpriced
 }
 
 // spendQuery says what spending is shown. Names are parts of names, in any case, or whole names in
@@ -203,8 +205,11 @@ func (c recordPages) book(s *spending, owner string, one *exchange) bool {
 	}
 	to := account{day: one.at.UTC().Format(time.DateOnly), owner: owner, model: name}
 	if one.message.ID != "" {
-		money, _ := c.console.cost(one.message)
+		money, isPriced := c.console.cost(one.message)
 		sum := amount{exchanges: 1, money: money}
+		if !isPriced {
+			sum.unpriced = 1
+		}
 		if u := one.message.Usage; u != nil {
 			sum.input, sum.cached, sum.output = u.Input, u.Cached, u.Output
 		}
@@ -283,7 +288,10 @@ func (c recordPages) spendTables(p *person, s *spending) part {
 	if c.console.isPriced() {
 		what = "Tokens and money"
 	}
-	days := s.days()
+	days, unpriced := s.days(), int64(0)
+	for i := range days {
+		unpriced += days[i].unpriced
+	}
 	narrowed := func(change func(*spendQuery, string)) func(string) part {
 		return func(name string) part {
 			one := q
@@ -297,6 +305,8 @@ func (c recordPages) spendTables(p *person, s *spending) part {
 			el("a", href(q.address("/spend.csv")), text("Export as CSV")), text(" · "), el("a", href(q.address("/spend.json")), text("Export as JSON"))),
 		when(q.tool != "", el("p", class("faint"), text("Only exchanges that called the tool count."))),
 		when(!s.cut.IsZero(), el("p", class("notice"), text("There are too many conversations to read at once. The sums have those that changed after "), moment(s.cut), text("."))),
+		when(c.console.isPriced() && unpriced > 0, el("p", class("notice"),
+			text(fmt.Sprintf("The cost of %s is not known, because the model has no price or reported no tokens. The sums leave it out.", counted(int(unpriced), "exchange"))))),
 		c.console.unread.notice(cmp.Or(s.err, s.others)),
 		el("section", el("h2", text("By day")), chart(days), details(false, text("As a table"), c.sums("Day", days, plain))),
 		when(p.Role.May(Audit), el("section", el("h2", text("By identity")),

@@ -50,10 +50,8 @@ func (c recordPages) rows(s *spending) []spendRow {
 	return all
 }
 
-// shown returns a name without secrets and invisible characters.
-
 // maxExports is how many exports of one person may be under way at once: until the sums of the spending are
-// known, and until the records of the audit have been sent.
+// known, and until the records of the audit, or the canisters of a conversation, have been sent.
 const maxExports = 2
 
 // openExport counts an export of a person until the caller calls end, or writes why there are too

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/forms"
@@ -182,8 +184,8 @@ func (c toolPages) callForms(p *person, tool *ensemble.Tool, values url.Values) 
 	button := el("button", text("Call the tool"))
 	return el("section", el("h2", text("Call it")),
 		el("p", class("faint"), text("The call is made for you, by the rules for clients, and is recorded.")),
-		when(flat, c.console.form(p, to, class("stack"), el("input", attr("type", "hidden"), attr("name", "form"), attr("value", "fields")), c.console.clean.schemaFields(d.InputSchema, "a-"), button)),
-		details(!flat, text("Arguments as JSON"), c.console.form(p, to, class("stack"), area("arguments", "Arguments", cmp.Or(c.console.clean.unlessSecret(values.Get("arguments")), "{}"), attr("spellcheck", "false")), el("button", text("Call with this JSON")))))
+		when(flat, c.console.form(p, to, class("stack"), hidden(formID, rand.Text()), hidden("form", "fields"), c.console.clean.schemaFields(d.InputSchema, "a-"), button)),
+		details(!flat, text("Arguments as JSON"), c.console.form(p, to, class("stack"), hidden(formID, rand.Text()), area("arguments", "Arguments", cmp.Or(c.console.clean.unlessSecret(values.Get("arguments")), "{}"), attr("spellcheck", "false")), el("button", text("Call with this JSON")))))
 }
 
 // callTool calls a tool for the person and shows the outcome.
@@ -199,10 +201,13 @@ func (c toolPages) callTool(w http.ResponseWriter, r *http.Request, p *person) {
 		}
 	}
 	var output invoker.Output
-	began := c.console.Now()
+	began, isFirst := c.console.Now(), false
+	_ = c.console.sessions.formOf(p.session, r).send("", func(canister.User) error { isFirst = true; return nil })
 	switch {
 	case c.console.Call == nil:
 		err = invoker.Failf(invoker.Denied, "This console calls no tools.")
+	case !isFirst:
+		err = invoker.Failf(invoker.Conflict, "This form was sent already, and the call is not made again. What the first call did is in the audit. To make another call, send the form below.")
 	case err == nil && !json.Valid(arguments):
 		err = invoker.Failf(invoker.InvalidArguments, "The arguments are not JSON.")
 	case err == nil:

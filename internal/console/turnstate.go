@@ -46,6 +46,6 @@ func (s *stream) sendState(ctx context.Context) error {
 	clean := s.pages.console.clean
 	return s.send("", "state", map[string]string{
 		"badges": fragment(clean, badges(info)), "length": strconv.Itoa(info.Length),
-		"waits": fragment(clean, open), "actions": fragment(clean, s.pages.actions(s.person, info)),
+		"waits": fragment(clean, open), "actions": fragment(clean, s.pages.actions(s.person, info, written{id: s.form})),
 	})
 }

@@ -79,7 +79,7 @@ type consoleParts struct {
 func (p *consoleParts) options(ctx context.Context) (o console.Options, err error) {
 	o = console.Options{
 		Identify: p.servers.mcp.Identify, Tokens: func() bool { return p.of.Console == nil }, Caller: p.caller,
-		Engine: p.of.engine, Runs: p.runs, Begin: p.begin,
+		Engine: p.of.engine, Runs: p.runs, Active: p.active(), Begin: p.begin,
 		Roster: p.of.Assembly.Roster, Select: p.selection, Trust: p.trust, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
 		Login: func(name string) loginpages.Kind { return p.of.logins.Kind(name) }, OpenLogin: p.openLogin,
 		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
@@ -178,6 +178,15 @@ func (p *consoleParts) caller(ctx context.Context) (who console.Caller, err erro
 // console of the person who started the process, one of that person.
 func (p *consoleParts) runs(info history.Info) bool {
 	return p.of.store != nil && (strings.HasPrefix(info.Owner, p.of.store.Owner("")) || p.of.Console != nil && info.Owner == "")
+}
+
+// active returns the function that reports whether the engine continues a conversation by itself; nil if it
+// does not know.
+func (p *consoleParts) active() func(conversation string) bool {
+	if local, ok := p.of.engine.(*engine.Local); ok {
+		return local.Active
+	}
+	return nil
 }
 
 func (p *consoleParts) begin(ctx context.Context, conversation string, message canister.User) error {

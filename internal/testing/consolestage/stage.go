@@ -127,7 +127,7 @@ func Start(t testing.TB, o Options) *Stage {
 	feed, secrets := httpapi.NewFeed(s.Engine, s.Store), redact.NewGrowing(Secret)
 	s.Console = console.New(console.Options{
 		Identify: s.MCP.Identify, Tokens: func() bool { return true }, Caller: s.caller,
-		Store: s.Store, Engine: s.Engine, Feed: feed, Roster: roster, Audit: trail, Records: func() string { return s.Audit }, Now: o.Now,
+		Store: s.Store, Engine: s.Engine, Active: s.Engine.Active, Feed: feed, Roster: roster, Audit: trail, Records: func() string { return s.Audit }, Now: o.Now,
 		Begin: func(ctx context.Context, id string, said canister.User) error {
 			return engine.Post(ctx, s.Store, open, id, said, time.Now())
 		},
