@@ -41,7 +41,7 @@ func (c conversationPages) actions(p *person, info history.Info, with written) p
 		return el("p", class("faint"), text("This process does not run this conversation. To continue it: consort resume "+histories.Word(info.ID)))
 	}
 	return el("section", el("h2", text("Continue")),
-		when(c.isLeft(info), el("p", text(leftText)), c.resumeForm(p, info)),
+		when(c.isLeft(info) && info.Last != canister.KindWait, el("p", text(leftText)), c.resumeForm(p, info)),
 		c.messageForm(p, local(info.ID)+"/send", with),
 		when(isUnfinished(info), c.console.form(p, local(info.ID)+"/cancel", el("button", class("danger"), text("Cancel the turn")))))
 }

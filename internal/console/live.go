@@ -59,7 +59,7 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	s.run(r.Context(), r.Header.Get("Last-Event-ID") != "")
+	s.run(r.Context(), r.Header.Get("Last-Event-ID") != "" || r.URL.Query().Get("again") != "")
 }
 
 // stream is one response of live.

@@ -15,6 +15,46 @@ function localize(within) {
   }
 }
 
+// changed is when the page last changed the forms that decide about something.
+let changed = -Infinity;
+
+// A form is sent once, and not right after such a change: the reader may have aimed at a button that was there
+// before. It can be sent again later, because the response may be a download.
+addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.getAttribute("method") !== "post") {
+    return;
+  }
+  if (form.dataset.sent || performance.now() - changed < 1000 && form.closest("#waits, [data-refresh]")) {
+    event.preventDefault();
+    return;
+  }
+  form.dataset.sent = "true";
+  setTimeout(() => delete form.dataset.sent, 5000);
+});
+
+// placeOf names the part of the page where an element is.
+const placeOf = (element) => element.closest("[id]")?.id;
+
+// keyOf names an element, so that it is found again in a new form of the page.
+const keyOf = (element) => [element.tagName, placeOf(element), element.form?.getAttribute("action"), element.name,
+  element.matches("a, button, summary, pre") ? element.textContent : ""].join("\n");
+
+// exchanged replaces content by new content, in which it opens what was open and focuses what had the focus.
+function exchanged(old, fresh, replace) {
+  const active = old.contains(document.activeElement) ? document.activeElement : null;
+  const key = active && keyOf(active), range = active?.matches("textarea, input") && [active.selectionStart, active.selectionEnd];
+  const titleOf = (each) => placeOf(each) + each.querySelector("summary")?.textContent.replace(/\d+/g, "");
+  const open = new Set([...old.querySelectorAll("details[open]")].map(titleOf));
+  fresh.querySelectorAll("details").forEach((each) => { each.open ||= open.has(titleOf(each)); });
+  const found = active && [...fresh.querySelectorAll("a, button, summary, pre, input, textarea, select")].find((each) => keyOf(each) === key);
+  replace();
+  found?.focus({ preventScroll: true });
+  if (found && range && range[0] !== null) {
+    found.setSelectionRange(...range);
+  }
+}
+
 // contentOf returns the content of a page as it was sent, without the notice of an action: it is sent
 // only once.
 function contentOf(main) {
@@ -36,30 +76,47 @@ function keepFresh(main) {
     return document.hidden || (active && active !== main && main.contains(active)) || main.querySelector("details[open][data-used]") ||
       !getSelection().isCollapsed;
   };
+  let failed = 0;
   const refresh = async () => {
     try {
       if (!busy()) {
-        const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+        const response = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(20000) });
         if (response.redirected && new URL(response.url).pathname.endsWith("/login")) {
           location.assign(response.url);
           return;
         }
         const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("main");
         const content = fresh && contentOf(fresh);
+        failed = response.ok ? 0 : failed + 1;
         if (response.ok && fresh && content !== before && !busy()) {
           const notice = fresh.querySelector("#flash") ?? main.querySelector("#flash");
           fresh.querySelector("#flash")?.remove();
           main.replaceChildren(...(notice ? [notice] : []), ...fresh.childNodes);
           localize(main);
           before = content;
+          changed = performance.now();
         }
       }
     } catch {
-      // The server is away: the next attempt may reach it.
+      failed++; // the next attempt may reach the server
     }
+    stale(main, failed >= 3);
     setTimeout(refresh, every);
   };
   setTimeout(refresh, every);
+}
+
+// stale says at the beginning of a page that it is not current, or removes that.
+function stale(main, is) {
+  const there = document.getElementById("stale");
+  if (is && !there) {
+    const note = document.createElement("p");
+    Object.assign(note, { id: "stale", className: "notice failed", role: "alert", textContent: "This page is not current: the server does not send it." });
+    main.prepend(note);
+    changed = performance.now();
+  } else if (!is) {
+    there?.remove();
+  }
 }
 
 // exchange replaces the content of an element. What the reader has written in its fields, and opened,
@@ -75,12 +132,10 @@ function exchange(old, html) {
       same.value = field.value;
     }
   }
-  const active = old.contains(document.activeElement) ? document.activeElement.id : "";
-  const open = [...old.querySelectorAll("details")].map((each) => each.open);
-  [...fresh.querySelectorAll("details")].forEach((each, i) => { each.open ||= open[i] === true; });
-  old.replaceChildren(...fresh.childNodes);
-  if (active) {
-    document.getElementById(active)?.focus();
+  fresh.id = old.id;
+  exchanged(old, fresh, () => old.replaceChildren(...fresh.childNodes));
+  if (old.id === "waits") {
+    changed = performance.now();
   }
 }
 
@@ -91,8 +146,38 @@ class Stream {
     this.status = document.getElementById("live-status");
     this.partial = null;
     this.shown = {}; // by state
-    const source = new EventSource(timeline.dataset.live);
-    source.addEventListener("entry", (event) => this.entry(JSON.parse(event.data)));
+    this.connect(timeline.dataset.live);
+    this.last = "";
+    const again = () => {
+      if (this.source.readyState === EventSource.CLOSED) {
+        const url = new URL(timeline.dataset.live, location.href);
+        url.searchParams.set("again", "1");
+        if (this.last) {
+          url.searchParams.set("after", this.last);
+        }
+        this.connect(url);
+      }
+    };
+    // A page that is not seen has no connection: browsers open only a few to a server.
+    let leaves = 0;
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(leaves);
+      if (document.hidden) {
+        leaves = setTimeout(() => this.source.close(), 5000);
+      } else {
+        again();
+      }
+    });
+    addEventListener("pagehide", () => this.source.close());
+    addEventListener("pageshow", again);
+  }
+
+  connect(url) {
+    const source = this.source = new EventSource(url);
+    source.addEventListener("entry", (event) => {
+      this.last = event.lastEventId || this.last;
+      this.entry(JSON.parse(event.data));
+    });
     source.addEventListener("delta", (event) => this.delta(JSON.parse(event.data)));
     source.addEventListener("ended", (event) => this.ended(JSON.parse(event.data)));
     source.addEventListener("state", (event) => this.state(JSON.parse(event.data)));
@@ -101,7 +186,6 @@ class Stream {
       this.clear(); // the text of the message comes again
       this.say("This page is current.");
     });
-    addEventListener("pagehide", () => source.close());
   }
 
   say(text) {
@@ -110,8 +194,9 @@ class Stream {
     }
   }
 
+  // atEnd reports whether the page follows what comes: not away from a field in which the reader writes.
   atEnd() {
-    return innerHeight + scrollY >= document.documentElement.scrollHeight - 400;
+    return !document.activeElement?.matches("textarea, input, select") && innerHeight + scrollY >= document.documentElement.scrollHeight - 400;
   }
 
   entry({ id, html }) {
@@ -120,14 +205,13 @@ class Stream {
     localize(item);
     const old = document.getElementById(id);
     if (old) {
-      const open = [...old.querySelectorAll("details")].map((each) => each.open);
-      [...item.querySelectorAll("details")].forEach((each, i) => { each.open ||= open[i] === true; });
-      old.replaceWith(item);
+      exchanged(old, item, () => old.replaceWith(item));
     } else {
       this.clear();
       this.place(item);
     }
     if (follow) {
+      this.trim();
       item.scrollIntoView({ block: "end" });
     }
   }
@@ -144,6 +228,26 @@ class Stream {
     } else {
       this.timeline.prepend(item);
     }
+  }
+
+  // trim removes the beginning of a long timeline, which the link to the earlier canisters gets again.
+  trim() {
+    const most = 1000, entries = this.timeline.children;
+    if (entries.length < 1.2 * most) {
+      return;
+    }
+    document.querySelectorAll(".timeline.part").forEach((part) => part.remove());
+    while (entries.length > most) {
+      entries[0].remove();
+    }
+    let link = document.getElementById("earlier");
+    if (!link) {
+      link = document.createElement("a");
+      Object.assign(link, { id: "earlier", textContent: "Earlier canisters" });
+      this.timeline.before(link);
+      extend(link);
+    }
+    link.href = "?to=" + (Number(entries[0].id.slice(1)) - 1);
   }
 
   delta({ again, text, status }) {
@@ -197,7 +301,6 @@ class Stream {
 // first click, they come whenever the reader scrolls near the link. They are in lists of 40, each
 // of which the browser skips as a whole while it is out of sight.
 function extend(link) {
-  let first = document.getElementById("timeline");
   let loading = false;
   const load = async () => {
     if (loading) {
@@ -219,6 +322,7 @@ function extend(link) {
       location.assign(link.href);
       return;
     }
+    let first = document.querySelector(".timeline");
     const old = first, top = old.getBoundingClientRect().top;
     localize(list);
     while (list.lastElementChild) {
@@ -238,7 +342,7 @@ function extend(link) {
   };
   const near = new IntersectionObserver((seen) => {
     if (seen.some((each) => each.isIntersecting)) {
-      load().catch(() => {}); // the server is away: the link still works
+      load().catch(() => setTimeout(() => near.observe(link), 5000)); // the server is away: the link still works
     }
   }, { rootMargin: "3000px 0px" });
   link.addEventListener("click", (event) => {

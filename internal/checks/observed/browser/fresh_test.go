@@ -131,3 +131,89 @@ func TestOpenPageAsks(t *testing.T) {
 		t.Errorf("the box has %q; the page is the same: %d; it says %q canisters", written, same, length)
 	}
 }
+
+// A click right after the page has changed the forms that decide sends none of them, and a second click does
+// not send a form twice.
+func TestClicksAfterAChange(t *testing.T) {
+	s, ctx := furnished(t), open(t)
+	entered(t, ctx, s)
+	visit(t, ctx, s.URL+"/waiting")
+	sent := func(before string) bool {
+		return value(t, ctx, chromedp.Evaluate[bool](before+`
+			{ let sent = false;
+			addEventListener("submit", (event) => { sent = !event.defaultPrevented; event.preventDefault(); }, { once: true });
+			document.querySelector(".answers button").click();
+			sent; }`))
+	}
+	if sent(`changed = performance.now();`) {
+		t.Error("a click just after a change sends the form")
+	}
+	if !sent(`changed = -Infinity;`) {
+		t.Error("a click sends nothing")
+	}
+	if sent(``) {
+		t.Error("a second click sends the form again")
+	}
+}
+
+// The focus and the place in a text stay where they are when the stream replaces the forms around them, and do
+// not go to the form of another wait.
+func TestFocusStays(t *testing.T) {
+	s, ctx := furnished(t), open(t)
+	entered(t, ctx, s)
+	visit(t, ctx, s.URL+"/conversations/edit")
+	for focus, want := range map[string]string{
+		`document.querySelector("#waits .answers button")`:                     "Allow this call",
+		`document.querySelector("#actions textarea")`:                          "3",
+		`document.querySelector("#waits article").querySelector("summary")`:    "Arguments as JSON",
+		`document.querySelectorAll("#waits .answers form")[1].elements.reason`: "3",
+	} {
+		got := value(t, ctx, chromedp.Evaluate[string](`{
+			document.querySelectorAll("details").forEach((each) => { each.open = true; });
+			const field = `+focus+`; field.focus();
+			if (field.setSelectionRange) { field.value = "abcdef"; field.setSelectionRange(3, 3); }
+			for (const id of ["waits", "actions"]) {
+				const old = document.getElementById(id), extra = id === "waits" ? "<article id=other><form action=/other><button>Allow this call</button></form></article>" : "";
+				exchange(old, extra + old.innerHTML);
+			}
+			const now = document.activeElement;
+			const other = now.closest("#other") ? "other " : "";
+			document.getElementById("other")?.remove();
+			other + (now.selectionStart ?? now.textContent); }`))
+		if got != want {
+			t.Errorf("%s: the focus is at %q, want %q", focus, got, want)
+		}
+	}
+}
+
+// A page that is not seen has no connection, and gets what it has missed when it is seen again; a long timeline
+// loses its beginning, with a link to it.
+func TestUnseenPage(t *testing.T) {
+	s, ctx := furnished(t), open(t)
+	entered(t, ctx, s)
+	visit(t, ctx, s.URL+"/conversations/weather")
+	run(t, ctx, poll(`document.getElementById("live-status").textContent !== ""`), chromedp.Evaluate[chromedp.Void](`
+		window.hiddenNow = true; Object.defineProperty(document, "hidden", { get: () => hiddenNow });
+		{ const close = EventSource.prototype.close; EventSource.prototype.close = function () { window.left = true; return close.call(this); }; }
+		document.dispatchEvent(new Event("visibilitychange")); undefined`), poll(`window.left === true`))
+	if err := s.Store.Append(t.Context(), "weather", 8, canister.User{Head: canister.Head{ID: "v", Time: at}, Content: canister.Texts("And now?")}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, ctx, chromedp.Evaluate[chromedp.Void](`hiddenNow = false; document.dispatchEvent(new Event("visibilitychange")); undefined`),
+		poll(`timeline.textContent.includes("And now?") && document.getElementById("length").textContent === "9"`),
+		chromedp.Evaluate[chromedp.Void](`{ const shown = Object.create(Stream.prototype); shown.timeline = timeline; shown.atEnd = () => true;
+			for (let i = 10; i < 1300; i++) { shown.entry({ id: "c" + i, html: '<li id="c' + i + '" class="entry">again</li>' }); } } undefined`))
+	got := value(t, ctx, chromedp.Evaluate[string](`timeline.children.length + " " + (timeline.firstElementChild.id === "c" + (Number(new URL(document.getElementById("earlier").href).searchParams.get("to")) + 1))`))
+	if !strings.HasSuffix(got, " true") || len(got) != len("1199 true") {
+		t.Errorf("the timeline: %s", got)
+	}
+}
+
+// A page says that the server no longer sends it, and that goes when it does again.
+func TestStalePage(t *testing.T) {
+	s, ctx := furnished(t), open(t)
+	entered(t, ctx, s)
+	visit(t, ctx, s.URL+"/waiting")
+	run(t, ctx, chromedp.Evaluate[chromedp.Void](`window.real = window.fetch; window.fetch = () => Promise.reject(new Error("away")); undefined`),
+		chromedp.WaitVisible(chromedp.CSS("#stale")), chromedp.Evaluate[chromedp.Void](`window.fetch = real; undefined`), chromedp.WaitNotPresent(chromedp.CSS("#stale")))
+}
