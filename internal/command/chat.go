@@ -199,6 +199,7 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 		if said == "" {
 			return c.session.Conversation.Continue(ctx)
 		}
+		c.session.WarnLeft()
 		return c.session.Conversation.Send(ctx, canister.Text(said))
 	})
 }

@@ -3,6 +3,8 @@
 package command
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -71,6 +73,19 @@ func (p *program) withApprove(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringArrayVar(&p.approve, "approve", nil,
 		"run calls without asking: `RULE` is all, reads (and nothing else), or tools by name, such as files__*; may be repeated")
 	return cmd
+}
+
+// flagError returns the error of a flag that cannot be parsed, in words for people.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	kind, known := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": `a duration such as "30s"`}[invalid.GetFlag().Value.Type()]
+	if !known {
+		return err
+	}
+	return fmt.Errorf("--%s %s: expected %s", invalid.GetFlag().Name, invalid.GetValue(), kind)
 }
 
 // requireFlags returns an error if a flag that names something is empty, for example because a

@@ -226,6 +226,9 @@ func TestHistoryIsImported(t *testing.T) {
 	path, store := shelved(t)
 	bundle := filepath.Join(t.TempDir(), "talk.jsonl")
 	consort(t, "history", "export", "talk", "--output", bundle, "--config", path).expect(t, exit.Done)
+	refused := consort(t, "history", "export", "talk", "--output", bundle, "--config", path).expect(t, exit.Usage)
+	contains(t, "standard error", refused.stderr, "exists already; to replace it, add --force")
+	consort(t, "history", "export", "talk", "--output", bundle, "--force", "--config", path).expect(t, exit.Done)
 	dir := t.TempDir()
 	if o := (run{dir: dir}).consort(t, "history", "import", bundle, "--history", "other.db").expect(t, exit.Done); o.stdout != "talk\n" {
 		t.Errorf("standard output: %q", o.stdout)

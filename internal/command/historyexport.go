@@ -23,6 +23,7 @@ func historyExportCommand(p *program) *cobra.Command {
 	flags.StringVar(&e.Format, "format", histories.Lines, "the `FORMAT`: jsonl, for history import, or markdown or html, for reading")
 	flags.BoolVar(&e.Full, "full", false, "in markdown and html: also intents, waits and answers, and messages without content")
 	flags.StringVarP(&e.To, "output", "o", "", "write to `FILE`, which may be a link or a device (default: standard output)")
+	flags.BoolVar(&e.Force, "force", false, "replace the file if it exists")
 	return cmd
 }
 

@@ -171,6 +171,7 @@ func rootCommand(p *program) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.SetOut(p.screen)
 	root.SetErr(p.screen.Stderr)
 	flags := root.PersistentFlags()

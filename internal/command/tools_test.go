@@ -46,3 +46,11 @@ func TestTokensOfTools(t *testing.T) {
 	o = consort(t, "tools", "--tokens", "--config", file(t, "[tools]\n")).expect(t, exit.Done)
 	contains(t, "without tools", o.stdout, "no tools\n")
 }
+
+// A value that a flag cannot have is reported without words of Go.
+func TestValuesOfFlags(t *testing.T) {
+	t.Parallel()
+	o := consort(t, "tools", "--search", "x", "--limit", "many").expect(t, exit.Usage)
+	contains(t, "standard error", o.stderr, "--limit many: expected a whole number")
+	lacks(t, "standard error", o.stderr, "strconv")
+}

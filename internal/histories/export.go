@@ -26,6 +26,7 @@ type Export struct {
 	Tags   []string // with all of these tags
 	Format string   // jsonl, markdown or html
 	To     string   // a file; empty means standard output
+	Force  bool     // replaces the file if it exists
 	Full   bool     // for people: also intents, waits and answers
 }
 
@@ -37,6 +38,9 @@ const Lines = "jsonl"
 func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
 	if !slices.Contains([]string{Lines, string(readable.Markdown), string(readable.HTML)}, e.Format) {
 		return exit.Usagef("--format %s: expected jsonl, markdown or html", e.Format)
+	}
+	if info, err := os.Lstat(e.To); err == nil && info.Mode().IsRegular() && !e.Force {
+		return exit.Usagef("%s exists already; to replace it, add --force, or name another file with --output FILE", e.To)
 	}
 	ids, unread := m.chosen(ctx, e, ids)
 	if len(ids) == 0 {

@@ -202,12 +202,16 @@ func (h *History) text(paint terminal.Palette) string {
 func (r *Check) servers(paint terminal.Palette) string {
 	rows := [][]string{{"SERVER", "STATE", "PROTOCOL", "NAME", "TOOLS", "SET ASIDE", "CONNECTED IN"}}
 	for _, s := range r.Servers {
-		took := "–"
+		took, state := "–", s.State
+		switch ensemble.State(s.State) {
+		case ensemble.Queued, ensemble.Connecting, ensemble.Lost: // a server that failed is tried again
+			state = "failed"
+		}
 		if s.Error == "" {
 			took = time.Duration(s.ConnectMS * float64(time.Millisecond)).Round(time.Millisecond).String()
 		}
 		rows = append(rows, []string{
-			display.Line(s.Name), s.State, display.Line(s.Protocol), display.Line(s.Server + " " + s.Version),
+			display.Line(s.Name), state, display.Line(s.Protocol), display.Line(s.Server + " " + s.Version),
 			strconv.Itoa(s.Tools), strconv.Itoa(len(s.Aside)), took,
 		})
 	}

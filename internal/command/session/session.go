@@ -204,9 +204,6 @@ func (s *Session) AdviseResume() {
 
 // WarnLeft prints which pending work a new message abandons.
 func (s *Session) WarnLeft() {
-	if s.Was.Length == 0 {
-		return
-	}
 	switch s.Conversation.Next().(type) {
 	case converse.Await:
 		s.program.Screen.Note("The conversation was waiting for an answer and continues without it: the call that waited is not made.")

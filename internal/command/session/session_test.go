@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
@@ -141,6 +142,32 @@ func TestShortfall(t *testing.T) {
 		err := Shortfall(turn, converse.Limits{Exchanges: 3, FinalAnswer: true})
 		if exit.StatusOf(err) != want.status || want.text != "" && (err == nil || !strings.Contains(err.Error(), want.text)) {
 			t.Errorf("%s: %v (%d), want %q (%d)", reason, err, exit.StatusOf(err), want.text, want.status)
+		}
+	}
+}
+
+// A message that abandons pending work says so, in a new conversation too.
+func TestWarnLeft(t *testing.T) {
+	p, printed := program(t)
+	s := open(t, p, newStore(t))
+	s.WarnLeft()
+	if text := printed(); text != "" {
+		t.Errorf("nothing is pending, and it prints %q", text)
+	}
+	call := canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "library__erase"}
+	wait := canister.Wait{Head: canister.Head{ID: "w"}, For: canister.WaitApproval, Invocation: "i", Deadline: time.Now().Add(time.Hour)}
+	err := s.Conversation.Add(t.Context(), canister.User{Content: canister.Texts("Erase it.")}, canister.Assistant{Head: canister.Head{ID: "a"}}, call)
+	if err == nil {
+		s.WarnLeft()
+		err = s.Conversation.Add(t.Context(), wait)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.WarnLeft()
+	for _, want := range []string{"have no result", "was waiting for an answer and continues without it"} {
+		if !strings.Contains(printed(), want) {
+			t.Errorf("printed %q, without %q", printed(), want)
 		}
 	}
 }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reports
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/terminal"
+)
+
+// TestServersThatFailed: the table says failed, and not what the server does meanwhile.
+func TestServersThatFailed(t *testing.T) {
+	var r Check
+	for _, state := range []ensemble.State{ensemble.Connecting, ensemble.Lost, ensemble.NeedsLogin} {
+		r.Servers = append(r.Servers, NewServer(ensemble.Snapshot{Name: "x", State: state}, nil, "stdio"))
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	text := r.servers(terminal.NewScreen(out, out).Results)
+	if strings.Count(text, "failed") != 2 || strings.Contains(text, "connecting") || strings.Contains(text, "lost") {
+		t.Errorf("the table is\n%s", text)
+	}
+	if r.Servers[0].State != string(ensemble.Connecting) {
+		t.Errorf("the state in JSON is %q", r.Servers[0].State)
+	}
+}
