@@ -254,7 +254,7 @@ func TestHistoryIsImported(t *testing.T) {
 		"newer":       {strings.Replace(string(text), `tion":1`, `tion":2`, 1), "newer program"},
 		"in a line":   {string(text[:len(text)-20]), "line 6"},
 		"no history":  {strings.Replace(string(text), lines[3], "", 1) + lines[3], "not a valid history"},
-		"no identity": {strings.Replace(string(text), `"id":"talk"`, `"id":""`, 1), "identity"},
+		"no identity": {strings.Replace(string(text), `"id":"talk"`, `"id":""`, 1), "the ID of the conversation is empty"},
 	} {
 		o := run{stdin: test.text}.consort(t, "history", "import", "-", "--history", "x.db").expect(t, exit.Usage)
 		contains(t, name, o.stderr, test.want)
