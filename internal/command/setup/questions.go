@@ -284,6 +284,9 @@ func checkURL(text string) error {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return errors.New("expected a URL that begins with http:// or https://")
 	}
+	if strings.Count(text, "://") > 1 {
+		return errors.New("expected one URL; remove the proposed one (Ctrl-U) before you paste another")
+	}
 	if u.User != nil || u.RawQuery != "" {
 		return errors.New("expected a URL without a password or a query; the next question is about the key")
 	}

@@ -260,3 +260,12 @@ func TestCommentsAreValid(t *testing.T) {
 		t.Errorf("a table is missing in %s", uncommented)
 	}
 }
+
+// An address that was pasted behind the proposed one is refused.
+func TestOneAddress(t *testing.T) {
+	for text, valid := range map[string]bool{"http://localhost:11434/v1": true, "http://localhost:11434/v1https://api.example.com/v1": false} {
+		if err := checkURL(text); (err == nil) != valid {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
