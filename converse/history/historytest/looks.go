@@ -55,6 +55,10 @@ func listFilter(s *storeSubject) {
 		{history.Filter{Tags: []string{"Red"}}, nil},
 		{history.Filter{Owner: "ann"}, []string{"c", "a"}},
 		{history.Filter{Owner: "an"}, nil},
+		{history.Filter{Owner: "ann\x00"}, nil}, // which no Describe accepts
+		{history.Filter{Owner: "\xff"}, nil},
+		{history.Filter{Tags: []string{"red", "\x00"}}, nil},
+		{history.Filter{Tags: []string{"\xff"}}, nil},
 		{history.Filter{Open: true}, []string{"d", "b", "a"}},
 		{history.Filter{Open: true, Owner: "ann"}, []string{"a"}},
 		{history.Filter{Since: b.Changed}, []string{"d", "c", "b"}},

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
@@ -23,6 +24,9 @@ const firstLooked = 400
 // Matches implements [sqlstore.DB]. They match the filter.
 func (d database) Matches(ctx context.Context, filter history.Filter) ([]sqlstore.Match, error) {
 	words := filter.Words()
+	if !isStorable(append([]string{filter.Owner}, filter.Tags...)) {
+		return nil, nil // the database would refuse the statement
+	}
 	if len(words) == 0 {
 		all, _, err := d.list(ctx, filter, nil, filter.Limit)
 		return all, err
@@ -55,6 +59,11 @@ func (d database) Matches(ctx context.Context, filter history.Filter) ([]sqlstor
 	}
 	all, _, err := d.list(ctx, filter, among, filter.Limit)
 	return all, err
+}
+
+// isStorable reports whether a conversation can have these texts; see [history.Change.Apply].
+func isStorable(texts []string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) || strings.Contains(text, "\x00") })
 }
 
 // newestFactor is how many conversations [conditions.since] looks at for each of the list, and
