@@ -30,12 +30,14 @@ func Tail(ctx context.Context, log Log, conversation string, enough func(start i
 	var canisters []canister.Canister
 	for step := firstTail; ; step *= 4 {
 		from := max(0, start-step)
-		most := start - from
-		if canisters == nil { // including what has been appended meanwhile
+		most := start - from + 1 // with the first that is known
+		if canisters == nil {    // including what has been appended meanwhile
 			most = -1
 		}
 		part, err := section(ctx, log, conversation, from, most)
-		if err == nil && len(part) < start-from { // deleted, and perhaps begun anew
+		if last := start - from; err == nil && canisters != nil && len(part) > last && part[last].Header().ID == canisters[0].Header().ID {
+			part = part[:last]
+		} else if err == nil && (canisters != nil || len(part) < last) { // deleted, and perhaps begun anew
 			from, canisters = 0, nil
 			part, err = From(ctx, log, conversation, 0)
 		}

@@ -67,11 +67,11 @@ func expect(t *testing.T, start int, canisters []canister.Canister, from, to int
 	}
 }
 
-// Tail reads no more than is wanted, and nothing twice.
+// Tail reads no more than is wanted, and twice only the canister at which two reads meet.
 func TestTail(t *testing.T) {
 	for _, test := range []struct{ length, wanted, from, yields int }{
 		{0, 1, 0, 0}, {1, 1, 0, 1}, {63, 5, 0, 63}, {64, 5, 0, 64}, {65, 5, 1, 64}, {1000, 64, 936, 64},
-		{1000, 65, 680, 320}, {1000, 321, 0, 1000}, {10_000, 320, 9680, 320}, {10_000, 20_000, 0, 10_000},
+		{1000, 65, 680, 321}, {1000, 321, 0, 1002}, {10_000, 320, 9680, 321}, {10_000, 20_000, 0, 10_004},
 	} {
 		w := numbered(t, test.length)
 		start, canisters, err := history.Tail(t.Context(), w, "talk", func(start int, canisters []canister.Canister) bool {
@@ -138,7 +138,7 @@ func TestTailOfWhatChanges(t *testing.T) {
 
 	shorter := numbered(t, 1000)
 	shorter.before = func(after int) {
-		if after == 680 && len(shorter.reads) == 2 {
+		if len(shorter.reads) == 2 {
 			if err := errors.Join(shorter.Delete(t.Context(), "talk", -1), shorter.Append(t.Context(), "talk", 0, users(0, 3)...)); err != nil {
 				t.Error(err)
 			}
@@ -149,6 +149,20 @@ func TestTailOfWhatChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, start, canisters, 0, 3)
+
+	longer := numbered(t, 1000)
+	longer.before = func(int) {
+		if len(longer.reads) == 2 {
+			anew := users(5000, 7000)
+			if err := errors.Join(longer.Delete(t.Context(), "talk", -1), longer.Append(t.Context(), "talk", 0, anew...)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	start, canisters, err = history.Tail(t.Context(), longer, "talk", func(int, []canister.Canister) bool { return len(longer.reads) > 1 })
+	if err != nil || start != 0 || len(canisters) != 2000 || canisters[0].Header().ID != "5000" {
+		t.Errorf("of a longer conversation that was begun anew, there are %d canisters from %d on: %v", len(canisters), start, err)
+	}
 }
 
 // Errors of the log are the error of Tail.
