@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/internal/testing/authserver"
 	"github.com/consort-go/consort/mcpadapter/login"
@@ -156,6 +157,25 @@ func TestEndpointsThatAreRefused(t *testing.T) {
 				t.Errorf("%s = %q is answered with %v", name, endpoint, err)
 			}
 		}
+	}
+}
+
+// TestRedirectURLWithoutAPath: browsers ask for the path / then.
+func TestRedirectURLWithoutAPath(t *testing.T) {
+	s, network := world(authserver.Behaviour{NoRegistration: true})
+	c := newClient(t, network, login.Options{ClientID: "known", RedirectURL: "http://127.0.0.1"})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := c.Login(ctx, &login.Prompt{Visit: func(_ context.Context, address string) error {
+		u, _ := url.Parse(address)
+		s.AddClient("known", u.Query().Get("redirect_uri"))
+		if status := visit(t, authserver.Redirect(t, network, address).String()); status != http.StatusOK {
+			cancel()
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -119,6 +119,7 @@ const (
 	renewTimeout = 75 * time.Second // includes the wait for another process
 	retryPause   = 5 * time.Second  // after the authorization server was away
 	freshFor     = 10 * time.Second // a token that is rejected so soon is not renewed again
+	maxWanted    = 4 << 10          // bytes of the scopes that a login remembers for the next one
 )
 
 // New returns the client of a server. It connects to nothing.
@@ -238,7 +239,7 @@ func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) err
 	}
 	wanted := scopesOf(challenges)
 	if c.options.actsAlone() {
-		return fmt.Errorf("the server wants more rights (%s): add the scopes to the configuration", strings.Join(wanted, " "))
+		return fmt.Errorf("the server wants more rights (%s): add the scopes to the configuration", serverText(strings.Join(wanted, " ")))
 	}
 	l, err := find(ctx, c.options.Store, c.key)
 	if err == nil && l != nil {
@@ -247,7 +248,9 @@ func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) err
 				return nil, nil
 			}
 			more := *now
-			more.Wanted = union(now.Wanted, wanted)
+			if all := union(now.Wanted, wanted); len(strings.Join(all, " ")) <= maxWanted {
+				more.Wanted = all
+			}
 			return &more, nil
 		})
 	}

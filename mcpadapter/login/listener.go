@@ -3,6 +3,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -91,9 +92,9 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	path := strings.TrimPrefix(l.address, "http://"+l.host)
+	path := cmp.Or(strings.TrimPrefix(l.address, "http://"+l.host), "/")
 	switch {
-	case r.Host != l.host, r.URL.EscapedPath() != path && path+"/" != r.URL.EscapedPath()+"/":
+	case r.Host != l.host, r.URL.EscapedPath() != path:
 		http.NotFound(w, r)
 	case r.Method != http.MethodGet:
 		w.Header().Set("Allow", http.MethodGet)

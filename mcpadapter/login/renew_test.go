@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -241,6 +242,11 @@ func TestStepUp(t *testing.T) {
 	}})
 	if asked != "admin read write" {
 		t.Errorf("the login asked for the scopes %q (%v)", asked, err)
+	}
+	refused.Header.Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+strings.Repeat("x", 1<<16)+`"`)
+	_ = c.Authorize(t.Context(), &http.Request{}, refused)
+	if l, err := c.Stored(t.Context()); err != nil || len(strings.Join(l.Wanted, " ")) > 1<<12 {
+		t.Errorf("scopes of any length are stored (%v)", err)
 	}
 	accepted(t, s, c)
 }
