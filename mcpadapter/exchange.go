@@ -60,6 +60,8 @@ type exchange struct {
 	// rejected says why an answer was not passed to the SDK.
 	rejected atomic.Pointer[error]
 	left     atomic.Bool // the request may have reached the server
+	// clean removes the secrets of the last request from a text; nil if it carried none.
+	clean atomic.Pointer[func(text string) string]
 	// end is the number of bytes that a process had been sent after the last request
 	// was written; 0 if it was not written, or if its link does not count.
 	end atomic.Int64

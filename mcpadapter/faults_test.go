@@ -425,3 +425,31 @@ func TestCloseCancels(t *testing.T) {
 	}
 	mcptest.Await(t, "notifications/cancelled", cancelled)
 }
+
+// TestErrorsThatRepeatSecrets: the secrets of a call are removed from a JSON-RPC error that repeats them.
+func TestErrorsThatRepeatSecrets(t *testing.T) {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+		if m.Method == "tools/call" {
+			said := r.Header.Get("Authorization") + " " + r.Header.Get("X-Key") + " " + r.Header.Get("X-User")
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32042,"message":%q,"data":{"elicitations":[{"message":%q}]}}}`,
+				m.ID, said, said)
+		}
+		return m.Method == "tools/call"
+	})
+	options := &mcpadapter.HTTPOptions{
+		Headers: map[string]string{"X-Key": "sesame-123"}, BearerToken: "token-456", TrustedHeaders: map[string]string{"X-User": "user"},
+		ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"},
+	}
+	ctx := invoker.WithTrusted(mcptest.Within(t), user.Value("credential-789"))
+	_, err := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, options)), "write").Invoke(ctx, mcptest.RawCall(`{}`))
+	failure := invoker.AsFailure(err)
+	if failure == nil || failure.Code != invoker.Unauthorized {
+		t.Fatalf("the call: %v", err)
+	}
+	for _, secret := range []string{"sesame-123", "token-456", "credential-789"} {
+		if text := fmt.Sprint(failure, failure.Cause); strings.Contains(text, secret) {
+			t.Errorf("%s", text)
+		}
+	}
+}

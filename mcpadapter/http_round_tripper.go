@@ -251,6 +251,9 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
+	if x := exchangeFrom(req.Context()); x != nil {
+		x.clean.Store(new(func(text string) string { return t.clean(req)(text) }))
+	}
 	if version := t.agreed(); version != "" && req.Header.Get("Mcp-Protocol-Version") == "" {
 		req.Header.Set("Mcp-Protocol-Version", version)
 	}
@@ -370,7 +373,7 @@ func (t *roundTripper) refused(req *http.Request, resp *http.Response) (*http.Re
 		if message.ID != nil && e.refused() && !e.transient() && !e.unauthorized() && !t.apart && outgoingFrom(req.Context()).id.IsValid() {
 			return answered(resp, body), nil
 		}
-		e.message = t.redacted(req, message.Error.Message)
+		e.message = textcut.Bytes(t.clean(req)(message.Error.Message), wire.MaxQuoted)
 	}
 	return nil, e
 }
@@ -400,11 +403,10 @@ func (t *roundTripper) checkJSON(resp *http.Response) (*http.Response, error) {
 	return answered(resp, body), nil
 }
 
-// redacted removes our own secrets from the server's text.
-func (t *roundTripper) redacted(req *http.Request, text string) string {
+// clean returns a function that removes the secrets of a request from a text.
+func (t *roundTripper) clean(req *http.Request) func(text string) string {
 	sent, _ := t.sent.Load().(string)
-	secrets := slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent})
-	return textcut.Bytes(redact.Sent(secrets...)(text), wire.MaxQuoted)
+	return redact.Sent(slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent})...)
 }
 
 // kill ends all requests and refuses further ones.

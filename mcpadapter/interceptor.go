@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/questiontext"
@@ -359,6 +360,9 @@ func (x *exchange) receive(method string, response *jsonrpc.Response) {
 	said := &answer{result: response.Result}
 	if response.Error != nil && !errors.As(response.Error, &said.refusal) {
 		return // an error of the SDK: the server did not answer
+	}
+	if clean := x.clean.Load(); clean != nil && said.refusal != nil {
+		said.refusal.Message, said.refusal.Data = (*clean)(said.refusal.Message), redact.JSON(said.refusal.Data, *clean)
 	}
 	said.asks = response.Error == nil && needsInput(response.Result)
 	x.answer.Store(said)
