@@ -4,6 +4,7 @@ package grpctool
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -72,7 +73,7 @@ func failureOf(err error, x exchange) *invoker.Failure {
 		code = invoker.OutcomeUnknown // an HTML page or ENHANCE_YOUR_CALM: not a failed tool or a busy server
 	}
 	switch {
-	case s.Code() == codes.ResourceExhausted && x.answered:
+	case s.Code() == codes.ResourceExhausted && (x.answered || x.said && isTooLarge(s.Message())):
 		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "An answer of the server was too large. The tool may have run; request less data.", Cause: err}
 	case !x.left && (code == invoker.OutcomeUnknown || code == invoker.ExecutionFailed):
 		return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: err}
@@ -86,6 +87,12 @@ func failureOf(err error, x exchange) *invoker.Failure {
 		failure.Message += "."
 	}
 	return failure
+}
+
+// isTooLarge reports whether the message of RESOURCE_EXHAUSTED says that the server could not send an
+// answer because of its own limit, in the words of gRPC for Go or of gRPC's core.
+func isTooLarge(message string) bool {
+	return strings.Contains(message, "trying to send message larger than max") || strings.Contains(message, "Sent message larger than max")
 }
 
 // retryAfter returns the delay that the server requests in the details of its status.

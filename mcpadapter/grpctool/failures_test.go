@@ -105,6 +105,21 @@ func TestErrorCodes(t *testing.T) {
 	}
 }
 
+// A server that cannot send the answer of a tool, because it is too large, has run the tool.
+func TestAnswerThatTheServerCannotSend(t *testing.T) {
+	for _, message := range []string{
+		"grpc: trying to send message larger than max (2000 vs. 1000)", // Go
+		"SERVER: Sent message larger than max (2000 vs. 1000)",         // C, Python and others
+	} {
+		inv, _ := answering(t, plaintext(), func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+			return nil, status.Error(codes.ResourceExhausted, message)
+		})
+		if failure := failed(t, inv, &invoker.Call{}); failure.Code != invoker.ResultTooLarge || failure.Retryable {
+			t.Errorf("%s: %v", message, failure)
+		}
+	}
+}
+
 func TestServerAsksToWait(t *testing.T) {
 	inv, _ := answering(t, plaintext(), func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
 		s, err := status.New(codes.ResourceExhausted, "too many requests").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(3 * time.Second)})
