@@ -78,6 +78,8 @@ url = "http://x"
 		}},
 		{"syntax", "[model]\nname = \"x\n", []string{
 			`consort.toml:2:10: model.name: not valid TOML: basic strings cannot have new lines; close it with the quote with which it begins, or use three quotes for several lines`}},
+		{"a table that is not closed", "[model]\nname = 'x'\n[mcp.files\ncommand = ['x']\n", []string{
+			`consort.toml:3:11: not valid TOML: expected ']' to close table name`}},
 		{"syntax after wide characters", "import = [\"äöü\" 'x']\n", []string{
 			`consort.toml:1:17: import: not valid TOML: expected ',' or ']' after array value`}},
 		{"duplicates", "[mcp.a]\nurl='http://x'\nurl='http://y'\n[mcp.b]\nurl='http://x'\n[mcp.a]\nallow=[]\n", []string{

@@ -15,8 +15,8 @@ var (
 )
 
 // TOMLKey returns the path of the key on the line of an offset, in a text that is not valid
-// TOML, or the path of the table. It returns only words of lower-case letters as keys: the
-// line may also be a part of a secret.
+// TOML, or the path of the table; "" if the line begins a table. It returns only words of
+// lower-case letters as keys: the line may also be a part of a secret.
 func TOMLKey(text []byte, offset int) string {
 	start := bytes.LastIndexByte(text[:offset], '\n') + 1
 	end := len(text)
@@ -31,6 +31,8 @@ func TOMLKey(text []byte, offset int) string {
 	}
 	found := keyLine.FindSubmatch(text[start:end])
 	switch {
+	case bytes.HasPrefix(bytes.TrimSpace(text[start:end]), []byte("[")):
+		return "" // it begins another table, whose name cannot be read
 	case found == nil:
 		return path
 	case path != "":
