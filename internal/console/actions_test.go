@@ -53,11 +53,14 @@ func messages(t *testing.T, store history.Store, id string) (said []string) {
 // and makes one call. A form with another text, from a page that came back, is sent too.
 func TestSentTwice(t *testing.T) {
 	var calls atomic.Int32
-	pay, err := invoker.New("pay", "Pay.", func(context.Context, struct{}) (string, error) { return fmt.Sprint("paid ", calls.Add(1)), nil }, nil)
+	pay, err := invoker.New("pay", "Pay.", func(context.Context, struct{}) (string, error) {
+		return fmt.Sprint("paid ", calls.Add(1)), nil
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := consolestage.Start(t, consolestage.Options{Tools: []invoker.Invoker{pay}, Lines: []conversetest.Line{{Text: "One."}, {Text: "Two."}, {Text: "Three."}}})
+	s := consolestage.Start(t, consolestage.Options{Tools: []invoker.Invoker{pay}, Lines: []conversetest.Line{{Text: "One."},
+		{Text: "Two."}, {Text: "Three."}}})
 	ada := s.Login(t, consolestage.Ada)
 	twice := func(path string, fields ...string) (replies [2]consolestage.Reply) {
 		var both sync.WaitGroup
@@ -88,22 +91,26 @@ func TestSentTwice(t *testing.T) {
 	}
 	form = formID(t, ada.Get("/tools/local__pay").Text)
 	replies := twice("/tools/local__pay", "form_id", form, "form", "fields")
-	if texts := replies[0].Text + replies[1].Text; calls.Load() != 1 || !strings.Contains(texts, "paid 1") || !strings.Contains(texts, "was sent already") {
+	if texts := replies[0].Text + replies[1].Text; calls.Load() != 1 || !strings.Contains(texts, "paid 1") || !strings.Contains(texts,
+		"was sent already") {
 		t.Errorf("%d calls:\n%s", calls.Load(), texts)
 	}
-	if page := ada.Post("/tools/local__pay", "form_id", formID(t, ada.Get("/tools/local__pay").Text), "form", "fields").Text; !strings.Contains(page, "paid 2") {
+	if page := ada.Post("/tools/local__pay", "form_id", formID(t, ada.Get("/tools/local__pay").Text), "form",
+		"fields").Text; !strings.Contains(page, "paid 2") {
 		t.Errorf("another call:\n%s", page)
 	}
 }
 
 // A message that cannot be sent is not lost: the page has it in its form.
 func TestUnsentMessageStays(t *testing.T) {
-	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{Calls: []conversetest.Call{{Name: "local__edit_file", Arguments: `{}`}}}}})
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{Calls: []conversetest.Call{{Name: "local__edit_file",
+		Arguments: `{}`}}}}})
 	ada := s.Login(t, consolestage.Ada)
 	path := begun(t, s, ada, "May this call be made?")
 	form := formID(t, ada.Get(path).Text)
 	reply := ada.Post(path+"/send", "form_id", form, "message", "A long text,\nof two lines.")
-	if !strings.Contains(reply.Text, "A long text,\nof two lines.</textarea>") || !strings.Contains(reply.Text, "waits for an answer") || formID(t, reply.Text) != form {
+	if !strings.Contains(reply.Text, "A long text,\nof two lines.</textarea>") || !strings.Contains(reply.Text, "waits for an answer") ||
+		formID(t, reply.Text) != form {
 		t.Errorf("the page lacks the text, the reason or the form:\n%s", reply.Text)
 	}
 	if page := ada.Get(path).Text; strings.Contains(page, "A long text") {
@@ -139,7 +146,8 @@ func TestKeptMessage(t *testing.T) {
 	ada.Get(path) // with the notice
 	ada.Post(path+"/send", "message", "And now?")
 	page := ada.Get(path).Text
-	if !strings.Contains(page, "it need not be sent again") || strings.Contains(page, "send it again") || strings.Contains(page, "notice failed") {
+	if !strings.Contains(page, "it need not be sent again") || strings.Contains(page, "send it again") || strings.Contains(page,
+		"notice failed") {
 		t.Errorf("the page says:\n%s", page)
 	}
 }
@@ -179,7 +187,8 @@ func TestResume(t *testing.T) {
 	for who, p := range map[string]*consolestage.Person{"the owner": ada, "an operator": ops} {
 		now := p.Get("/").Text
 		_, left, isLeft := strings.Cut(now, "Not running here")
-		if !isLeft || !strings.Contains(left, fork+`"`) || !strings.Contains(left, fork+"/resume") || !strings.Contains(now, "No turn is running.") {
+		if !isLeft || !strings.Contains(left, fork+`"`) || !strings.Contains(left, fork+"/resume") || !strings.Contains(now,
+			"No turn is running.") {
 			t.Errorf("the page of %s:\n%s", who, now)
 		}
 	}

@@ -118,7 +118,8 @@ func TestFailedLoginsAreRecorded(t *testing.T) {
 		t.Errorf("%d records; the last: %+v", len(logins), logins[len(logins)-1])
 	}
 	for _, one := range logins {
-		if form, _ := json.Marshal(one); strings.Contains(string(form), "a-token-that-is-none") || strings.Contains(string(form), consolestage.Off) {
+		if form, _ := json.Marshal(one); strings.Contains(string(form), "a-token-that-is-none") || strings.Contains(string(form),
+			consolestage.Off) {
 			t.Fatalf("a record has a token: %s", form)
 		}
 	}
@@ -129,7 +130,8 @@ func TestAuditExportIsComplete(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{})
 	var all bytes.Buffer
 	for i := range 40 {
-		line, err := json.Marshal(audit.Record{Tool: fmt.Sprintf("tool-%d", i%2), Code: audit.OK, Arguments: json.RawMessage(`"` + strings.Repeat("x", 1<<19) + `"`)})
+		line, err := json.Marshal(audit.Record{Tool: fmt.Sprintf("tool-%d", i%2), Code: audit.OK, Arguments: json.RawMessage(`"` +
+			strings.Repeat("x", 1<<19) + `"`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +168,8 @@ func TestCostOfPage(t *testing.T) {
 	var all []canister.Canister
 	for i := range 202 {
 		all = append(all, canister.User{Head: canister.Head{ID: fmt.Sprint("u", i)}, Content: canister.Texts("x")},
-			canister.Assistant{Head: canister.Head{ID: fmt.Sprint("a", i)}, Usage: &canister.Usage{Input: 10, Output: 1}, Finish: canister.FinishStop})
+			canister.Assistant{Head: canister.Head{ID: fmt.Sprint("a", i)}, Usage: &canister.Usage{Input: 10, Output: 1},
+				Finish: canister.FinishStop})
 	}
 	stored(t, s.Store, "plan", "owner-ada", all...)
 	ada := s.Login(t, consolestage.Ada)

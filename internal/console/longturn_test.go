@@ -89,7 +89,8 @@ func TestPageBeginsWithMessage(t *testing.T) {
 	ada := s.Login(t, consolestage.Ada)
 	for _, query := range []string{"", "?to=900"} {
 		page := ada.Get("/conversations/long" + query).Text
-		if strings.Contains(page, `class="entry result`) || !strings.Contains(page, "Calls of this program (") || !strings.Contains(page, `?to=301"`) {
+		if strings.Contains(page, `class="entry result`) || !strings.Contains(page, "Calls of this program (") || !strings.Contains(page,
+			`?to=301"`) {
 			t.Errorf("%q has results alone, lacks the call, or the link:\n%.3000s", query, page)
 		}
 	}

@@ -149,7 +149,7 @@ class Stream {
     this.connect(timeline.dataset.live);
     this.last = "";
     const again = () => {
-      if (this.source.readyState === EventSource.CLOSED) {
+      if (this.source.readyState === 2) { // closed
         const url = new URL(timeline.dataset.live, location.href);
         url.searchParams.set("again", "1");
         if (this.last) {
@@ -160,14 +160,16 @@ class Stream {
     };
     // A page that is not seen has no connection: browsers open only a few to a server.
     let leaves = 0;
-    document.addEventListener("visibilitychange", () => {
+    const seen = () => {
       clearTimeout(leaves);
       if (document.hidden) {
         leaves = setTimeout(() => this.source.close(), 5000);
       } else {
         again();
       }
-    });
+    };
+    document.addEventListener("visibilitychange", seen);
+    seen(); // a tab can open in the background
     addEventListener("pagehide", () => this.source.close());
     addEventListener("pageshow", again);
   }

@@ -173,7 +173,9 @@ func TestFocusStays(t *testing.T) {
 			const field = `+focus+`; field.focus();
 			if (field.setSelectionRange) { field.value = "abcdef"; field.setSelectionRange(3, 3); }
 			for (const id of ["waits", "actions"]) {
-				const old = document.getElementById(id), extra = id === "waits" ? "<article id=other><form action=/other><button>Allow this call</button></form></article>" : "";
+				const old = document.getElementById(id);
+				const other = "<article id=other><form action=/other><button>Allow this call</button></form></article>";
+				const extra = id === "waits" ? other : "";
 				exchange(old, extra + old.innerHTML);
 			}
 			const now = document.activeElement;
@@ -195,15 +197,21 @@ func TestUnseenPage(t *testing.T) {
 	run(t, ctx, poll(`document.getElementById("live-status").textContent !== ""`), chromedp.Evaluate[chromedp.Void](`
 		window.hiddenNow = true; Object.defineProperty(document, "hidden", { get: () => hiddenNow });
 		{ const close = EventSource.prototype.close; EventSource.prototype.close = function () { window.left = true; return close.call(this); }; }
-		document.dispatchEvent(new Event("visibilitychange")); undefined`), poll(`window.left === true`))
-	if err := s.Store.Append(t.Context(), "weather", 8, canister.User{Head: canister.Head{ID: "v", Time: at}, Content: canister.Texts("And now?")}); err != nil {
+		document.dispatchEvent(new Event("visibilitychange")); undefined`), poll(`window.left === true`),
+		chromedp.Evaluate[chromedp.Void](`window.left = false; window.background = new Stream(timeline); undefined`),
+		poll(`window.left === true`))
+	if err := s.Store.Append(t.Context(), "weather", 8, canister.User{Head: canister.Head{ID: "v", Time: at},
+		Content: canister.Texts("And now?")}); err != nil {
 		t.Fatal(err)
 	}
 	run(t, ctx, chromedp.Evaluate[chromedp.Void](`hiddenNow = false; document.dispatchEvent(new Event("visibilitychange")); undefined`),
 		poll(`timeline.textContent.includes("And now?") && document.getElementById("length").textContent === "9"`),
 		chromedp.Evaluate[chromedp.Void](`{ const shown = Object.create(Stream.prototype); shown.timeline = timeline; shown.atEnd = () => true;
 			for (let i = 10; i < 1300; i++) { shown.entry({ id: "c" + i, html: '<li id="c' + i + '" class="entry">again</li>' }); } } undefined`))
-	got := value(t, ctx, chromedp.Evaluate[string](`timeline.children.length + " " + (timeline.firstElementChild.id === "c" + (Number(new URL(document.getElementById("earlier").href).searchParams.get("to")) + 1))`))
+	got := value(t, ctx,
+		chromedp.Evaluate[string](`{
+			const to = new URL(document.getElementById("earlier").href).searchParams.get("to");
+			timeline.children.length + " " + (timeline.firstElementChild.id === "c" + (Number(to) + 1)); }`))
 	if !strings.HasSuffix(got, " true") || len(got) != len("1199 true") {
 		t.Errorf("the timeline: %s", got)
 	}
@@ -214,6 +222,8 @@ func TestStalePage(t *testing.T) {
 	s, ctx := furnished(t), open(t)
 	entered(t, ctx, s)
 	visit(t, ctx, s.URL+"/waiting")
-	run(t, ctx, chromedp.Evaluate[chromedp.Void](`window.real = window.fetch; window.fetch = () => Promise.reject(new Error("away")); undefined`),
-		chromedp.WaitVisible(chromedp.CSS("#stale")), chromedp.Evaluate[chromedp.Void](`window.fetch = real; undefined`), chromedp.WaitNotPresent(chromedp.CSS("#stale")))
+	run(t, ctx,
+		chromedp.Evaluate[chromedp.Void](`window.real = window.fetch; window.fetch = () => Promise.reject(new Error("away")); undefined`),
+		chromedp.WaitVisible(chromedp.CSS("#stale")), chromedp.Evaluate[chromedp.Void](`window.fetch = real; undefined`),
+		chromedp.WaitNotPresent(chromedp.CSS("#stale")))
 }
