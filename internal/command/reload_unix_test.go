@@ -34,7 +34,7 @@ func TestServeFromAPipe(t *testing.T) {
 	}
 	contains(t, "standard error", s.stderr.String(), "is not a regular file: it is read only now")
 	s.signal(syscall.SIGHUP)
-	waitFor(t, "a refusal", func() bool { return strings.Contains(s.stderr.String(), "could not be read twice") })
+	waitFor(t, "a refusal", func() bool { return strings.Contains(s.stderr.String(), "cannot be read a second time") })
 	s.signal(syscall.SIGTERM)
 	s.ends(exit.Done)
 }
@@ -67,7 +67,7 @@ func TestReloadOfImports(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.signal(syscall.SIGHUP)
-		waitFor(t, "a refusal by "+by, func() bool { return strings.Contains(s.stderr.String(), "could not be read twice") })
+		waitFor(t, "a refusal by "+by, func() bool { return strings.Contains(s.stderr.String(), "cannot be read a second time") })
 		s.signal(syscall.SIGTERM)
 		s.ends(exit.Done)
 	}

@@ -334,7 +334,7 @@ func TestNamesThatAreNone(t *testing.T) {
 		o := consort(t, append(strings.Fields(args), "", "--config", path)...).expect(t, exit.Usage)
 		contains(t, args, o.stderr, strings.Fields(args)[len(strings.Fields(args))-1]+" is empty")
 	}
-	contains(t, "standard error", consort(t, "resume", "", "--config", path).expect(t, exit.Usage).stderr, "the identity of the conversation is empty")
+	contains(t, "standard error", consort(t, "resume", "", "--config", path).expect(t, exit.Usage).stderr, "the ID of the conversation is empty")
 	contains(t, "standard error", consort(t, "chat", "--continue", "--conversation", "a", "--config", path).expect(t,
 		exit.Usage).stderr, "--continue and --conversation exclude each other")
 	o := consort(t, "history", "list", "--history", "postgres://me:hunter2@localhost/talks", "--config", path).expect(t, exit.Usage)

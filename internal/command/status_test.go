@@ -174,7 +174,7 @@ func TestCheckTellsOfEachServer(t *testing.T) {
 	t.Parallel()
 	path := file(t, model(t), atlas(0)+"deny = [\"local_*\"]\n", broken, satchel(0))
 	o := consort(t, "check", "--offline", "--config", path).expect(t, exit.Tool)
-	contains(t, "the report", o.stdout, "atlas    ready  MCP 20", "satchel 1.0.0", "broken   lost", "no licence",
+	contains(t, "the report", o.stdout, "atlas    ready   MCP 20", "satchel 1.0.0", "broken   failed", "no licence",
 		"local_time is set aside", "model scripted at")
 	o = consort(t, "check", "--offline", "--config", path, "--json").expect(t, exit.Tool)
 	var r reports.Check
