@@ -187,7 +187,7 @@ func TestImportOfWhatIsNone(t *testing.T) {
 		"cut off":     {first + strings.Join(lines[:4], ""), 6, "has 3 canisters, but this line says 8"},
 		"in a line":   {first + second[:len(second)-20], 14, "unexpected end"},
 		"no history":  {first + strings.Replace(second, lines[2], "", 1) + lines[2], 6, "not a valid history"},
-		"no identity": {first + strings.Replace(second, `"id":"talk"`, `"id":""`, 1), 6, "identity"},
+		"no identity": {first + strings.Replace(second, `"id":"talk"`, `"id":""`, 1), 6, "the ID of"},
 		"bad tag":     {first + strings.Replace(second, `"travel"`, `"tr\u0000avel"`, 1), 6, "NUL"},
 		"a long line": {first + strings.Repeat(" ", canister.MaxLine+9) + "\n", 6, "longer than"},
 	} {
