@@ -5,6 +5,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,16 +16,22 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// leaver is a store whose first append, or first description, ends the context of a Send.
+// leaver is a store whose append ends the context of a Send that has a leaveKey.
 type leaver struct {
 	history.Store
-	leave  context.CancelFunc
-	failed error // the first description fails with it, if it is set
+	left   atomic.Bool // a context was ended
+	failed error       // the first description fails with it, if it is set
 }
+
+// leaveKey is the key of the function that ends the context which has it.
+type leaveKey struct{}
 
 func (s *leaver) Append(ctx context.Context, id string, expected int, all ...canister.Canister) error {
 	err := s.Store.Append(ctx, id, expected, all...)
-	s.leave()
+	if leave, ok := ctx.Value(leaveKey{}).(context.CancelFunc); ok {
+		leave()
+		s.left.Store(true)
+	}
 	return err
 }
 
@@ -42,7 +49,7 @@ func TestOwnerOfABeginning(t *testing.T) {
 	type key struct{}
 	for name, failed := range map[string]error{"the context ends": nil, "the store fails": errors.New("disk")} {
 		t.Run(name, func(t *testing.T) {
-			store := &leaver{Store: history.NewMemory(), leave: func() {}, failed: failed}
+			store := &leaver{Store: history.NewMemory(), failed: failed}
 			open := opens(model(echo), store, converse.Options{})
 			local := start(t, store, open, &engine.Options{
 				Owner: func(ctx context.Context) (string, error) { return ctx.Value(key{}).(string), nil },
@@ -51,14 +58,16 @@ func TestOwnerOfABeginning(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, who))
 				defer cancel()
 				if who == "ada" && failed == nil {
-					store.leave = cancel
+					ctx = context.WithValue(ctx, leaveKey{}, cancel)
 				}
 				return local.Send(ctx, "talk", said(id, "hello"))
 			}
 			if err := send("ada", "m1"); err == nil && failed != nil {
 				t.Error("the first Send reports no error")
 			}
-			store.leave = func() {}
+			if failed == nil && !store.left.Load() {
+				t.Error("the context of the first Send has not ended")
+			}
 			if err := send("bob", "m2"); err != nil {
 				t.Fatal(err)
 			}
