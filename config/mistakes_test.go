@@ -22,8 +22,6 @@ type mistake struct {
 	fix      string // in the message
 }
 
-const key16 = "0123456789abcdef"
-
 // mistakes are mistakes that reading the file finds.
 var mistakes = []mistake{
 	// Names of tables and keys.

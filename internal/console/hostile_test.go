@@ -108,7 +108,7 @@ func everywhere(said string) []canister.Canister {
 		w := wait(id, call)
 		w.For, w.Arguments = canister.WaitElicitation, ""
 		w.Question, _ = json.Marshal(map[string]any{"server": valid, "message": valid, "url": address, "schema": map[string]any{"type": "object",
-			"properties": map[string]any{valid: map[string]any{"type": "string", "title": valid, "description": valid, "default": valid}}}}) // texts have a form
+			"properties": map[string]any{valid: map[string]any{"type": "string", "title": valid, "description": valid, "default": valid}}}})
 		return w
 	}
 	return []canister.Canister{

@@ -42,7 +42,8 @@ func TestCallsAreCleanWhileTheyRun(t *testing.T) {
 		form, _ := json.Marshal(one)
 		heard = append(heard, string(form))
 	}
-	output, err := (&tool{Invoker: inner, redact: func(text string) string { return strings.ReplaceAll(text, key, "[secret]") }}).Invoke(t.Context(), &invoker.Call{
+	redact := func(text string) string { return strings.ReplaceAll(text, key, "[secret]") }
+	output, err := (&tool{Invoker: inner, redact: redact}).Invoke(t.Context(), &invoker.Call{
 		Progress: func(p invoker.Progress) { hear(p) },
 		Log:      func(entry invoker.LogEntry) { hear(entry) },
 		Person: func(_ context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {

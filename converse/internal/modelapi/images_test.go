@@ -69,8 +69,9 @@ func picture(t *testing.T, kind string, width int) []byte {
 // on without those that are larger than the server said, and with the others.
 func TestLargeImages(t *testing.T) {
 	const (
-		pixels = "messages.7.content.2.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"
-		size   = "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 5316852 bytes > 200 bytes"
+		pixels = "messages.7.content.2.image.source.base64.data: " +
+			"At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"
+		size = "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 5316852 bytes > 200 bytes"
 	)
 	for _, test := range []struct {
 		name, mime, says, reads string
