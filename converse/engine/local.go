@@ -160,7 +160,7 @@ func (l *Local) Cancel(ctx context.Context, conversation string) error {
 // Active reports whether the engine works on a conversation, or will do so without another
 // call: at a retry, or when a wait ends. It knows nothing of the work of other processes.
 func (l *Local) Active(conversation string) bool {
-	if ended, failed := l.failures.last(conversation); failed && ended.Again.IsZero() {
+	if _, failed := l.Failed(conversation); failed {
 		return false // the turn that has failed may not have ended yet
 	}
 	return l.scheduler.busy(conversation) || l.checks.has(conversation)
