@@ -116,7 +116,9 @@ func (w *watched) begin(_ http.ResponseWriter, r *http.Request) {
 	said := canister.User{Head: canister.Head{ID: rand.Text()}, Content: canister.Texts("Speak.")}
 	_, err := w.store.Info(r.Context(), id)
 	if errors.Is(err, history.ErrNotFound) {
-		if err = w.store.Append(r.Context(), id, 0, said); err == nil {
+		hello := canister.User{Head: canister.Head{ID: rand.Text()}, Content: canister.Texts("Hello.")}
+		reply := canister.Assistant{Head: canister.Head{ID: rand.Text()}, Content: canister.Texts("Hello."), Finish: canister.FinishStop}
+		if err = w.store.Append(r.Context(), id, 0, hello, reply); err == nil {
 			err = w.store.Describe(r.Context(), id, history.Change{Owner: &owner})
 		}
 	}
@@ -184,7 +186,9 @@ func (s *httpServer) get(b *testing.B, path string) string {
 }
 
 // follow reads a stream on a connection of its own until the benchmark ends, and calls got for
-// each word.
+// each word. It returns when the stream has its first event with an ID: until then the server may
+// not watch the conversation, and a stream has no words of a message that began before. The
+// stream of bare bytes has no such event.
 func (s *httpServer) follow(b *testing.B, path, cookie string, got func()) {
 	b.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -197,6 +201,11 @@ func (s *httpServer) follow(b *testing.B, path, cookie string, got func()) {
 	status, err := reader.ReadString('\n')
 	if err != nil || !strings.Contains(status, "200") {
 		b.Fatalf("%s: %q, %v", path, status, err)
+	}
+	for line := status; path != "/bare" && !strings.HasPrefix(line, "id:"); {
+		if line, err = reader.ReadString('\n'); err != nil {
+			b.Fatalf("%s: %v", path, err)
+		}
 	}
 	go func() {
 		for {
@@ -235,7 +244,7 @@ func BenchmarkWatchers(b *testing.B) {
 		watchers = 10
 	}
 	for _, door := range []struct{ name, path string }{
-		{"bare", "/bare#%s"}, {"api", "/api/conversations/%s/events"}, {"console", "/console/conversations/%s/live?after=1"},
+		{"bare", "/bare#%s"}, {"api", "/api/conversations/%s/events"}, {"console", "/console/conversations/%s/live?after=2"},
 	} {
 		for _, w := range []watching{{"one", 1, watchers, false}, {"each", watchers, watchers, false}, {"message", 1, watchers, true}} {
 			if door.name != "bare" || w.name == "one" {
