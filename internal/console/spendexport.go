@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/consort-go/consort/internal/console/spending"
 )
 
 // spendRow is a row of an export: the exchanges with a model on a day, or the calls of a tool that
@@ -33,17 +35,17 @@ type spendRow struct {
 }
 
 // rows returns the rows of an export by day, and without secrets.
-func (c recordPages) rows(s *spending) []spendRow {
-	accounts := slices.SortedFunc(maps.Keys(s.sums), func(a, b account) int {
-		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.owner, b.owner), cmp.Compare(a.model, b.model), cmp.Compare(a.tool, b.tool))
+func (c recordPages) rows(s *spending.Sums) []spendRow {
+	accounts := slices.SortedFunc(maps.Keys(s.Accounts), func(a, b spending.Account) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Tool, b.Tool))
 	})
 	all := make([]spendRow, 0, len(accounts))
 	for _, of := range accounts {
-		sum := s.sums[of]
-		one := spendRow{Day: of.day, Identity: c.console.clean.shown(of.owner), Model: c.console.clean.shown(of.model), Tool: c.console.clean.shown(of.tool),
-			Exchanges: sum.exchanges, Input: sum.input, Cached: sum.cached, Output: sum.output, Calls: sum.calls}
-		if c.console.isPriced() && of.tool == "" {
-			one.Money, one.Currency = sum.money.String(), c.console.policy().Currency
+		sum := s.Accounts[of]
+		one := spendRow{Day: of.Day, Identity: c.console.clean.shown(of.Owner), Model: c.console.clean.shown(of.Model), Tool: c.console.clean.shown(of.Tool),
+			Exchanges: sum.Exchanges, Input: sum.Input, Cached: sum.Cached, Output: sum.Output, Calls: sum.Calls}
+		if c.console.isPriced() && of.Tool == "" {
+			one.Money, one.Currency = sum.Money.String(), c.console.policy().Currency
 		}
 		all = append(all, one)
 	}
@@ -67,9 +69,9 @@ func (c recordPages) openExport(w http.ResponseWriter, r *http.Request, p *perso
 
 // export returns the rows for a request, or writes why there are none: an export is complete.
 func (c recordPages) export(w http.ResponseWriter, r *http.Request, p *person, kind string) (rows []spendRow, ok bool) {
-	q := c.spendQueryOf(r.URL.Query())
-	if q.wrong != "" {
-		c.console.refuse(w, r, http.StatusBadRequest, q.wrong)
+	q := spending.QueryOf(r.URL.Query(), c.console.Now())
+	if q.Wrong != "" {
+		c.console.refuse(w, r, http.StatusBadRequest, q.Wrong)
 		return nil, false
 	}
 	end, ok := c.openExport(w, r, p)
@@ -78,20 +80,20 @@ func (c recordPages) export(w http.ResponseWriter, r *http.Request, p *person, k
 	}
 	defer end()
 	s := c.spent(r.Context(), p, q, exportTime, 0)
-	err := s.err
-	if err == nil && !s.cut.IsZero() {
+	err := s.Err
+	if err == nil && !s.Cut.IsZero() {
 		err = errors.New("there are too many conversations for one export: choose a later first day or one identity")
 	}
 	details := []any{"format", kind}
-	for name := range q.values() {
-		details = append(details, name, q.values().Get(name))
+	for name := range q.Values() {
+		details = append(details, name, q.Values().Get(name))
 	}
 	c.console.record(r, p, "export_spend", "", err, details...)
 	if err != nil {
 		c.console.fail(w, r, err)
 		return nil, false
 	}
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="spend-%s-%s.%s"`, q.values().Get("from"), q.values().Get("to"), kind))
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="spend-%s-%s.%s"`, q.Values().Get("from"), q.Values().Get("to"), kind))
 	return c.rows(s), true
 }
 
