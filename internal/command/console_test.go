@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
 )
 
 // TestConsole: the command opens the browser with a link of this machine that works once, and
@@ -165,4 +167,26 @@ func openConsole(t *testing.T, p *visitor, path string) (form, console string) {
 		t.Fatalf("the console: %s", text)
 	}
 	return found[1], console
+}
+
+// TestReloadFromTheConsole: after a reload the console says which servers cannot be connected, and has the pins of
+// the new configuration.
+func TestReloadFromTheConsole(t *testing.T) {
+	t.Parallel()
+	table := "[serve]\nhttp = \"127.0.0.1:0\"\nwatch = false\n[[serve.clients]]\nname = \"ada\"\ntoken = \"" + adasToken +
+		"\"\nconsole = \"operate\"\n"
+	path := file(t, table, atlas(0))
+	g, ada := serve(t, true, "--config", path), newVisitor(t)
+	console, form := ada.intoConsole(g, adasToken)
+	pinned := atlas(0) + "pin = " + quoted(filepath.Join(t.TempDir(), "tools.pins.json")) + "\n"
+	writeAt(t, strings.Join([]string{table, pinned, broken}, "\n"), path)
+	status, page := ada.read(ada.browser.PostForm(console+"/reload", url.Values{"form_token": {form}}))
+	if status != http.StatusOK || !strings.Contains(page, "broken cannot be connected: ") {
+		t.Errorf("after the reload: %d %s", status, page)
+	}
+	if _, page := ada.read(ada.browser.Get(console + "/pins")); !strings.Contains(page, "Each pinned tool is as it was accepted.") {
+		t.Errorf("the page of the pins: %s", page)
+	}
+	g.signal(os.Interrupt)
+	g.ends(exit.Done)
 }

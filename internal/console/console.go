@@ -93,8 +93,8 @@ type Options struct {
 	// Shown returns the definitions of a catalog as a model receives them, and the tools that
 	// it does not receive; nil means as they are.
 	Shown func(*ensemble.Catalog) (shown []*ensemble.Tool, aside []ensemble.Aside)
-	// Pins returns the files of pinned tools.
-	Pins func() []*pins.File
+	// Pins returns the files of pinned tools. It may be nil.
+	Pins func() ([]*pins.File, error)
 	// Login returns whose login an ensemble has; may be nil.
 	Login func(ensemble string) loginpages.Kind
 	// OpenLogin begins a login for the person of a request and returns the path of its page.
@@ -169,6 +169,9 @@ func New(options Options) *Console {
 	c.exports.Most, c.pages.Most = maxExports, maxPages
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Pins == nil {
+		c.Pins = func() ([]*pins.File, error) { return nil, nil }
 	}
 	switch {
 	case c.Redact == nil:

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,19 +18,19 @@ import (
 func (c toolPages) pinsPage(w http.ResponseWriter, r *http.Request, p *person) {
 	var pending []part
 	pinned := 0
-	if c.console.Pins != nil {
-		for _, file := range c.console.Pins() {
-			all, err := file.Entries()
-			if err != nil {
-				c.console.fail(w, r, err)
-				return
-			}
-			for i := range all {
-				if pinned++; all[i].Pending != nil {
-					pending = append(pending, c.pendingPin(p, &all[i]))
-				}
+	files, err := c.console.Pins()
+	for _, file := range files {
+		all, failed := file.Entries()
+		err = cmp.Or(err, failed)
+		for i := range all {
+			if pinned++; all[i].Pending != nil {
+				pending = append(pending, c.pendingPin(p, &all[i]))
 			}
 		}
+	}
+	if err != nil {
+		c.console.fail(w, r, err)
+		return
 	}
 	c.console.show(w, p, "Pins",
 		el("h1", text("Pins")),
@@ -77,16 +78,18 @@ func (c toolPages) accept(server, tool, fingerprint string) error {
 	if server == "" || tool == "" || fingerprint == "" {
 		return errors.New("the form does not say which definition of which tool is accepted: load the page of the pins again")
 	}
-	if c.console.Pins != nil {
-		for _, file := range c.console.Pins() {
-			all, err := file.Entries()
-			if err != nil {
-				return err
-			}
-			if slices.ContainsFunc(all, func(e pins.Entry) bool { return e.Ensemble == server && e.Tool == tool }) {
-				_, err = file.Accept(server, tool, fingerprint)
-				return err
-			}
+	files, err := c.console.Pins()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		all, err := file.Entries()
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(e pins.Entry) bool { return e.Ensemble == server && e.Tool == tool }) {
+			_, err = file.Accept(server, tool, fingerprint)
+			return err
 		}
 	}
 	return fmt.Errorf("the tool %q of %q is not pinned", tool, server)

@@ -17,6 +17,7 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -49,7 +50,7 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 		s.web.offers("the console only to clients with tokens (serve.clients); consort console opens it on this machine")
 		return func(string) {}, func() {}, nil
 	}
-	p := &consoleParts{of: s, servers: servers, ctx: ctx}
+	p := &consoleParts{of: s, servers: servers, ctx: ctx, pinned: map[string]*pins.File{}}
 	options, err := p.options(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -73,14 +74,16 @@ type consoleParts struct {
 	of      *server
 	servers *servers
 	ctx     context.Context // of the process
-	pinned  []*pins.File
+
+	mu     sync.Mutex
+	pinned map[string]*pins.File // by path; guarded by mu
 }
 
 func (p *consoleParts) options(ctx context.Context) (o console.Options, err error) {
 	o = console.Options{
 		Identify: p.servers.mcp.Identify, Tokens: func() bool { return p.of.Console == nil }, Caller: p.caller,
 		Engine: p.of.engine, Runs: p.runs, Active: p.active(), Begin: p.begin,
-		Roster: p.of.Assembly.Roster, Select: p.selection, Trust: p.trust, Call: p.call, Shown: p.shown, Pins: func() []*pins.File { return p.pinned },
+		Roster: p.of.Assembly.Roster, Select: p.selection, Trust: p.trust, Call: p.call, Shown: p.shown, Pins: p.pins,
 		Login: func(name string) loginpages.Kind { return p.of.logins.Kind(name) }, OpenLogin: p.openLogin,
 		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
 		TraceURL:     func() string { return p.servers.settings.Load().TraceURL.Reveal() },
@@ -108,7 +111,8 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 	if p.servers.reload != nil {
 		o.Reload = p.reloaded
 	}
-	return o, p.openPins()
+	_, err = p.pins()
+	return o, err
 }
 
 // openLogin begins the login of a person at a server. It goes on as long as may returns nil.
@@ -135,22 +139,27 @@ func (p *consoleParts) connectAfterLogin(ctx context.Context, name string) {
 // connectTime bounds how long a page waits for the connection after a login.
 const connectTime = 10 * time.Second
 
-// openPins opens each file of pinned tools once.
-func (p *consoleParts) openPins() error {
+// pins returns the files of pinned tools of the newest configuration. It opens each once.
+func (p *consoleParts) pins() (files []*pins.File, err error) {
 	paths := map[string]bool{}
-	for _, server := range p.of.Config.Supervised() {
+	for _, server := range cmp.Or(p.servers.config.Load(), p.of.Config).Supervised() {
 		if path := server.Pin.Reveal(); path != "" {
 			paths[path] = true
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		file, err := pins.Open(path)
-		if err != nil {
-			return err
+		file := p.pinned[path]
+		if file == nil {
+			if file, err = pins.Open(path); err != nil {
+				return nil, err
+			}
+			p.pinned[path] = file
 		}
-		p.pinned = append(p.pinned, file)
+		files = append(files, file)
 	}
-	return nil
+	return files, nil
 }
 
 // caller returns the person of a request. The person who started the process has the role operate.
@@ -257,6 +266,9 @@ func (p *consoleParts) reloaded(ctx context.Context) (string, error) {
 		if len(of.names) > 0 {
 			changes = append(changes, fmt.Sprintf("%s: %s", of.what, strings.Join(of.names, ", ")))
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(outcome.Away)) {
+		changes = append(changes, fmt.Sprintf("%s cannot be connected: %s", name, outcome.Away[name]))
 	}
 	return "The configuration was read. " + cmp.Or(strings.Join(changes, "; "), "Nothing has changed."), nil
 }

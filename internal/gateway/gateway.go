@@ -226,6 +226,7 @@ type servers struct {
 
 	settings atomic.Pointer[serve.Options] // the newest
 	assembly atomic.Pointer[config.Assembly]
+	config   atomic.Pointer[config.Config] // of the last reload; nil before
 	// reload reads the configuration again; nil if it cannot.
 	reload func(context.Context) reload.Outcome
 }

@@ -202,7 +202,7 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 	case why == byFile && files.Equal(r.tried):
 		return outcome, offer
 	}
-	assembly, serve, err := r.assemble(files)
+	assembly, cfg, err := r.assemble(files)
 	if err != errChanging {
 		r.tried = files
 	}
@@ -214,7 +214,10 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 		return outcome, offer
 	}
 	before := r.assembly
-	r.assembly, r.serve = assembly, serve
+	r.assembly, r.serve = assembly, cfg.Serve
+	if r.servers != nil {
+		r.servers.config.Store(cfg)
+	}
 	connectAndOffer := r.apply(before, outcome)
 	for _, key := range files.Changed(r.active) {
 		if !needsRestart(key) {
@@ -261,7 +264,7 @@ var errOpen = errors.New("without token, clients and oidc in [serve], clients wo
 
 // assemble loads the configuration from the files, which must no longer change, and
 // assembles it.
-func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *serve.Options, error) {
+func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Config, error) {
 	if len(files.Paths()) == 0 {
 		return nil, nil, errors.New("there is no configuration file to read again")
 	}
@@ -288,7 +291,7 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *serve.Optio
 		return nil, nil, err
 	}
 	assembly, err := r.options.Reload.Assemble(cfg, r.assembly)
-	return assembly, cfg.Serve, err
+	return assembly, cfg, err
 }
 
 // mayReplace returns an error if the settings of [serve] must not replace running.

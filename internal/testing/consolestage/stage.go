@@ -138,7 +138,7 @@ func Start(t testing.TB, o Options) *Stage {
 		Patience: max(0, cmp.Or(o.Patience, time.Minute)),
 		Budget:   func() *budget.Policy { return o.Budget },
 		Logger:   o.Logger,
-		Pins:     func() []*pins.File { return []*pins.File{s.Pins} },
+		Pins:     func() ([]*pins.File, error) { return []*pins.File{s.Pins}, nil },
 		Reload:   func(context.Context) (string, error) { return "The configuration was read.", nil },
 		Redact:   secrets.Text, RedactPart: secrets.Part,
 	})
