@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/redact"
 )
 
 // actTime bounds how long an action may take, such as the wait for a running turn.
@@ -91,7 +92,7 @@ func (c conversationPages) start(ctx context.Context, p *person, name string, sa
 	if err := c.console.Begin(ctx, name, said); err != nil {
 		return err
 	}
-	title := histories.TitleOf(said)
+	title := histories.TitleOf(canister.User{Content: redact.Contents(said.Content, c.console.Redact)}) // before it is cut
 	change := history.Change{Title: &title}
 	if p.Owner != "" {
 		change.Owner = &p.Owner

@@ -175,10 +175,11 @@ func New(options Options) *Console {
 	}
 	switch {
 	case c.Redact == nil:
-		c.Redact = func(s string) string { return s }
+		c.Redact, c.RedactPart = func(s string) string { return s }, func(s string, _ bool) (clean, held string) { return s, "" }
 	case c.RedactPart == nil:
 		c.RedactPart = func(string, bool) (clean, held string) { return "", "" }
 	}
+	c.Redact, c.RedactPart = withoutEllipses(c.Redact, c.RedactPart)
 	c.clean = c.Redact
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()

@@ -65,7 +65,7 @@ func (c conversationPages) ownerLink(owner string) part {
 }
 
 func (c conversationPages) listItem(ctx context.Context, p *person, one listed) part {
-	info := histories.Titled{Store: c.console.Store}.Entitled(ctx, one.Info)
+	info := histories.Titled{Store: c.console.Store, Redact: c.console.Redact}.Entitled(ctx, one.Info)
 	title := info.Title
 	if title == "" {
 		title = info.ID

@@ -4,6 +4,7 @@ package console
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,9 +18,30 @@ import (
 // cleaner removes the secrets of the configuration from a text.
 type cleaner func(string) string
 
-// redactTexts removes the secrets from each text below a node, and links whose query has one. It does
-// not find a secret in a text that was cut or wrapped, and leaves other attributes as they are: such
-// texts must be redacted before.
+// withoutEllipses returns functions that pass the texts before, between and after ellipses on by themselves.
+// Redact also removes a piece of a secret next to an ellipsis, as errors shorten texts. On a page, that would tell
+// a person who writes guesses with ellipses, such as in the field of a search, how a secret begins.
+func withoutEllipses(clean cleaner, part redact.PartFunc) (cleaner, redact.PartFunc) {
+	const ellipsis = "…"
+	each := func(s string) string {
+		pieces := strings.Split(s, ellipsis)
+		for i := range pieces {
+			pieces[i] = clean(pieces[i])
+		}
+		return strings.Join(pieces, ellipsis)
+	}
+	return each, func(text string, last bool) (cleaned, held string) {
+		end := 0
+		if at := strings.LastIndex(text, ellipsis); at >= 0 {
+			end = at + len(ellipsis)
+		}
+		cleaned, held = part(text[end:], last)
+		return each(text[:end]) + cleaned, held
+	}
+}
+
+// redactTexts removes the secrets from each text and attribute below a node. An address that has one leads
+// nowhere. It does not find a secret in a text that was cut or wrapped: such a text must be redacted before.
 func (clean cleaner) redactTexts(root *html.Node) {
 	for node := range root.Descendants() {
 		if node.Type == html.TextNode {
@@ -27,7 +49,7 @@ func (clean cleaner) redactTexts(root *html.Node) {
 			continue
 		}
 		for i, a := range node.Attr {
-			if _, query, ok := strings.Cut(a.Val, "?"); ok && a.Key == "href" && clean(query) != query {
+			if node.Attr[i].Val = clean(a.Val); node.Attr[i].Val != a.Val && slices.Contains([]string{"href", "action", "src", "data-live"}, a.Key) {
 				node.Attr[i].Val = "#"
 			}
 		}

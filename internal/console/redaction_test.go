@@ -10,6 +10,7 @@ import (
 	"html"
 	"iter"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,6 +52,51 @@ func TestSecretsStayOut(t *testing.T) {
 		}
 	}
 	t.Error("the stream ended")
+}
+
+// Names that are secrets are neither on pages nor in their addresses.
+func TestSecretsInNames(t *testing.T) {
+	const secret = consolestage.Secret
+	tool, err := invoker.New(secret, "x", func(context.Context, struct{}) (string, error) { return "done", nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := consolestage.Start(t, consolestage.Options{Tools: []invoker.Invoker{tool}, Library: &local.Library{Prompts: []local.Prompt{{
+		Prompt: ensemble.Prompt{Name: secret, Arguments: []ensemble.PromptArgument{{Name: "x"}}},
+		Get:    func(context.Context, map[string]string) (*ensemble.Messages, error) { return &ensemble.Messages{}, nil }}}}})
+	stored(t, s.Store, secret, "owner-ada", append(asking(secret, "", "1", `{}`), canister.Invocation{Head: canister.Head{ID: "i2"}, Message: "a1",
+		CallID: "2", Name: "local__" + secret, Arguments: "{}"})...)
+	ops := s.Login(t, consolestage.Ops)
+	ops.Post("/conversations/"+secret+"/fork", "at", "1")
+	for _, path := range []string{"/", "/waiting", "/conversations", "/conversations?q=Do", "/conversations/" + secret, "/tools",
+		"/tools/local__" + secret, "/library", "/library/prompts/local__" + secret, "/audit", "/pins", "/spend"} {
+		if page := ops.Get(path).Text; hasSecret(page) {
+			t.Errorf("%s shows it:\n%.5000s", path, page)
+		}
+	}
+}
+
+// A person cannot find out a secret piece by piece: a text with the beginning of one before an ellipsis is like
+// any other text. A title is cut without a piece of a secret.
+func TestGuessesOfSecrets(t *testing.T) {
+	guess := consolestage.Secret[:9] + "…"
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{Text: "Is it " + guess + " or " + guess + "?"}}})
+	ben := s.Login(t, consolestage.Ben)
+	stored(t, s.Store, "plan", "owner-ben", canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Is it " + guess + "?")})
+	for _, path := range []string{"/conversations?q=" + url.QueryEscape(guess), "/tools?q=" + url.QueryEscape(guess), "/conversations/plan",
+		"/conversations/plan/raw", "/conversations"} {
+		if page := ben.Get(path).Text; strings.Contains(page, "[secret]") || !strings.Contains(page, guess) {
+			t.Errorf("%s tells that a secret begins so:\n%.3000s", path, page)
+		}
+	}
+	ada := s.Login(t, consolestage.Ada)
+	until(t, s, ada, begun(t, s, ada, guess+" or"), guess+"?")
+	long := strings.Repeat("x", 48) + consolestage.Secret
+	stored(t, s.Store, "long", "owner-ada", canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts(long)})
+	ada.Post("/conversations", "message", long)
+	if page := ada.Get("/conversations").Text; strings.Contains(page, consolestage.Secret[:4]) {
+		t.Errorf("a title has a piece:\n%s", page)
+	}
 }
 
 // hasSecret reports whether a page has the secret, also with something in between.
@@ -157,9 +203,8 @@ func TestMaskedArguments(t *testing.T) {
 		if hasSecret(page) || shown == "" {
 			t.Errorf("the page shows\n%s", page)
 		}
-		ada.Post(to, "verdict", "change", "arguments", text)
+		page = ada.Post(to, "verdict", "change", "arguments", text).Text
 		if want == "refused" {
-			page := ada.Get("/waiting").Text
 			if !strings.Contains(page, "Write the whole value in its place") || !strings.Contains(page, "May this call be made?") {
 				t.Errorf("%q is not refused:\n%s", text, page)
 			}

@@ -57,7 +57,7 @@ func Open(ctx context.Context, cfg *config.Config, at *Location, to Output, crea
 	if err != nil {
 		return nil, at.OpenError(err)
 	}
-	m.store = Titled{store}
+	m.store = Titled{Store: store}
 	return m, nil
 }
 

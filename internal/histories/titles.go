@@ -10,12 +10,16 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
 // Titled is a store whose conversations all have titles: the default is the first words
 // of the user.
-type Titled struct{ history.Store }
+type Titled struct {
+	history.Store
+	Redact func(string) string // removes secrets from these words, before they are cut; may be nil
+}
 
 // Info implements [history.Store].
 func (s Titled) Info(ctx context.Context, id string) (history.Info, error) {
@@ -45,6 +49,9 @@ func (s Titled) Entitled(ctx context.Context, info history.Info) history.Info {
 			break
 		}
 		if user, ok := c.(canister.User); ok {
+			if s.Redact != nil {
+				user.Content = redact.Contents(user.Content, s.Redact)
+			}
 			if info.Title = TitleOf(user); info.Title != "" {
 				break
 			}
