@@ -49,6 +49,9 @@ func (c recordPages) trailOf(match func(*audit.Record) bool, most int) (list []a
 		}
 	}
 	for record, err := range audit.Read(file) { // the first line may be incomplete
+		if _, isCut := errors.AsType[*fs.PathError](err); isCut {
+			return nil, false, err
+		}
 		if err == nil && match(&record) {
 			list = append(list, record)
 		}

@@ -115,30 +115,21 @@ func (c conversationPages) find(ctx context.Context, p *person, q query) (f foun
 	if q.looks() {
 		ends = c.console.Now().Add(c.console.within(wordTime))
 	}
-	for !s.isDone && ctx.Err() == nil {
+	for isFull := false; !isFull && !f.cut && !s.isDone && ctx.Err() == nil; {
 		batch := s.next(ctx)
+		f.next = s.at
 		for i, info := range batch {
-			hits, ok := c.look(ctx, info, q)
-			if ok {
+			hits, ok, err := c.look(ctx, info, q)
+			if s.err = cmp.Or(s.err, err); ok {
 				f.list = append(f.list, listed{info, hits})
 			}
-			if f.next = listpage.After(info); len(f.list) == pageSize {
-				if s.isDone && i == len(batch)-1 {
-					f.next = listpage.Place{}
-				}
-				c.addPassages(ctx, f.list, (history.Filter{Text: q.text}).Words())
-				return f
-			}
-			if f.cut = q.looks() && c.console.Now().After(ends); f.cut {
+			isFull = len(f.list) == pageSize
+			if f.cut = !isFull && q.looks() && c.console.Now().After(ends); isFull || f.cut {
+				f.next, s.isDone = listpage.After(info), s.isDone && i == len(batch)-1
 				break
 			}
 		}
-		if !f.cut {
-			f.next, f.cut = s.at, !s.isDone && c.console.Now().After(ends)
-		}
-		if f.cut {
-			break
-		}
+		f.cut = f.cut || !isFull && !s.isDone && c.console.Now().After(ends)
 	}
 	if f.err = c.console.unread.hide(ctx, p, s.err); s.isDone && !f.cut {
 		f.next = listpage.Place{}
@@ -218,15 +209,15 @@ func (s *search) having(ctx context.Context, batch []history.Info) (list []histo
 
 // look reports whether a conversation has a call of the tool, a failed call and the cost of a
 // query, and where.
-func (c conversationPages) look(ctx context.Context, info history.Info, q query) (hits []histories.Hit, ok bool) {
+func (c conversationPages) look(ctx context.Context, info history.Info, q query) (hits []histories.Hit, ok bool, err error) {
 	if !q.looks() {
-		return nil, true
+		return nil, true, nil
 	}
 	names, called, spent := map[string]string{}, q.tool == "" && !q.failed, budget.Money(0)
 	number := 0
 	for one, err := range c.console.Store.Read(ctx, info.ID, 0) {
 		if err != nil {
-			return nil, false
+			return nil, false, err
 		}
 		number++
 		hit := histories.Hit{Number: number, Kind: string(one.Kind())}
@@ -253,13 +244,13 @@ func (c conversationPages) look(ctx context.Context, info history.Info, q query)
 			hits = append(hits, hit)
 		}
 		if q.least == 0 && len(hits) == hitsShown {
-			return hits, true
+			return hits, true, nil
 		}
 	}
 	if q.least > 0 && spent >= q.least {
 		hits = append(hits, histories.Hit{Number: number, Kind: "cost", Match: c.console.money(spent)})
 	}
-	return hits, called && spent >= q.least
+	return hits, called && spent >= q.least, nil
 }
 
 // addPassages adds the places of the words, as long as there is time.

@@ -3,12 +3,17 @@
 package console_test
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/testing/consolestage"
@@ -21,6 +26,37 @@ func damage(t *testing.T, parts ...string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(parts...), []byte("{]\n"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A search that cannot look into a conversation says so, also if its page is full.
+func TestSearchSaysWhatIsUnread(t *testing.T) {
+	store := &away{Store: history.NewMemory()}
+	store.after.Store(-1)
+	s := consolestage.Start(t, consolestage.Options{Store: store})
+	for i := range 60 {
+		stored(t, store, fmt.Sprint("plan", i), "owner-ada")
+	}
+	ada := s.Login(t, consolestage.Ada)
+	store.after.Store(1)
+	if page := ada.Get("/conversations?failed=1").Text; !strings.Contains(page, neutral) {
+		t.Errorf("the page of a search:\n%s", page)
+	}
+	store.after.Store(-1)
+	s.Console.Store = partly{store}
+	if page := ada.Get("/conversations").Text; !strings.Contains(page, neutral) || !strings.Contains(page, "Older conversations") {
+		t.Errorf("a full page:\n%s", page)
+	}
+}
+
+// partly is a store that cannot read one more conversation.
+type partly struct{ history.Store }
+
+func (p partly) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		if yield(history.Info{}, io.ErrUnexpectedEOF) {
+			p.Store.List(ctx, filter)(yield)
+		}
 	}
 }
 
