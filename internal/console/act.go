@@ -41,10 +41,18 @@ func (c conversationPages) actions(p *person, info history.Info, with written) p
 	if !c.console.runs(info) {
 		return el("p", class("faint"), text("This process does not run this conversation. To continue it: consort resume "+histories.Word(info.ID)))
 	}
+	why := ""
+	switch {
+	case !isUnfinished(info) || info.Last == canister.KindWait:
+	case c.console.Active == nil:
+		why = "This page does not know whether the turn is worked on. If it has failed, resume it."
+	case c.isLeft(info):
+		why = leftText
+	}
 	return el("section", el("h2", text("Continue")),
-		when(c.isLeft(info) && info.Last != canister.KindWait, el("p", text(leftText)), c.resumeForm(p, info)),
+		when(why != "", el("p", text(why)), c.resumeForm(p, info)),
 		c.messageForm(p, local(info.ID)+"/send", with),
-		when(isUnfinished(info), c.console.form(p, local(info.ID)+"/cancel", el("button", class("danger"), text("Cancel the turn")))))
+		when(isUnfinished(info), c.console.form(p, local(info.ID)+"/cancel", hidden("shown", strconv.Itoa(info.Length)), el("button", class("danger"), text("Cancel the turn")))))
 }
 
 // leftText is about turns for which isLeft holds.
@@ -125,8 +133,10 @@ func (c conversationPages) act(w http.ResponseWriter, r *http.Request, p *person
 		return
 	case !c.console.runs(info):
 		err = errors.New("this process does not run this conversation")
+	case what != "send" && !isUnfinished(info):
+		err = errors.New("nothing was done: the turn is over already")
 	case what == "cancel":
-		err, done = c.console.Engine.Cancel(ctx, info.ID), "The turn was cancelled."
+		err, done = c.cancel(ctx, info, r.PostForm.Get("shown")), "The turn was cancelled."
 	case what == "resume":
 		err, done = c.resume(ctx, info), "The turn continues."
 	default:
@@ -156,6 +166,23 @@ func (c conversationPages) send(ctx context.Context, info history.Info, said can
 	default:
 		return err
 	}
+}
+
+// cancel ends the turn of a page that has shown a number of canisters, unless a message has begun another one.
+func (c conversationPages) cancel(ctx context.Context, info history.Info, shown string) error {
+	length, err := strconv.Atoi(shown)
+	if err != nil || length < 1 {
+		return errors.New("nothing was cancelled, because the form does not say which turn it is about: load the page again")
+	}
+	for one, err := range c.console.Store.Read(ctx, info.ID, length) {
+		switch {
+		case err != nil:
+			return err
+		case one.Kind() == canister.KindUser:
+			return errors.New("nothing was cancelled: the turn of the page is over, and a message has begun another one")
+		}
+	}
+	return c.console.Engine.Cancel(ctx, info.ID)
 }
 
 // resume makes the engine check a conversation: it sends the last message again, which is not stored twice.

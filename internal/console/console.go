@@ -320,7 +320,8 @@ func heavy(c *Console, serve handler) handler {
 // person is the author of a request.
 type person struct {
 	Caller
-	session *session
+	session  *session
+	isScript bool // the script of an open page has sent the request
 }
 
 // sees reports whether a person may see a conversation.

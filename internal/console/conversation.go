@@ -170,7 +170,7 @@ func (c conversationPages) openWaits(ctx context.Context, p *person, info histor
 	}
 	var items []part
 	for _, wait := range end.open {
-		items = append(items, waitPages(c).waitItem(ctx, p, info, wait, end.canisters))
+		items = append(items, waitPages(c).waitItem(ctx, p, &end, wait, nil))
 	}
 	return el("section", el("h2", text("Waiting")), group(items...))
 }

@@ -18,6 +18,9 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 	f := c.find(r.Context(), p, q)
 	var items []part
 	for _, one := range f.list {
+		if len(one.hits) > 0 {
+			c.recordReading(r, p, one.Info)
+		}
 		items = append(items, c.listItem(r.Context(), p, one))
 	}
 	more := q

@@ -154,9 +154,9 @@ func roleName(role Role) string {
 	return ""
 }
 
-// flash returns the text that an action left for the next page.
+// flash returns the text that an action left for the next page. A page that the script fetches does not get it.
 func (c *Console) flash(p *person) part {
-	if p == nil {
+	if p == nil || p.isScript {
 		return nil
 	}
 	said, failed := c.sessions.takeFlash(p.session)

@@ -88,10 +88,16 @@ func TestReadingIsRecorded(t *testing.T) {
 	if copied := recorded(t, s, "export_conversation"); len(copied) != 2 || copied[0].By != "aud" {
 		t.Errorf("the records of copies: %+v", copied)
 	}
-	now = now.Add(time.Hour)
-	aud.Get("/conversations/plan")
-	if read := recorded(t, s, "read_conversation"); len(read) != 2 {
-		t.Errorf("an hour later: %+v", read)
+	stored(t, s.Store, "waits", "owner-ada", asking("waits", "", "1", `{"path":"a.txt"}`)...)
+	for i, path := range []string{"/conversations/plan", "/conversations?q=secret", "/waiting"} {
+		now = now.Add(time.Hour)
+		for _, p := range []*consolestage.Person{ada, aud} {
+			p.Get("/conversations")
+			p.Get(path)
+		}
+		if read := recorded(t, s, "read_conversation"); len(read) != 2+i {
+			t.Errorf("%s: %+v", path, read)
+		}
 	}
 }
 
@@ -177,5 +183,15 @@ func TestCostOfPage(t *testing.T) {
 		if page := ada.Get("/conversations/plan" + query).Text; !strings.Contains(page, want) {
 			t.Errorf("%q lacks %q:\n%.3000s", query, want, page)
 		}
+	}
+}
+
+// An audit file that cannot be read does not look like one without records.
+func TestUnreadableAudit(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	ops := s.Login(t, consolestage.Ops)
+	s.Console.Records = t.TempDir
+	if reply := ops.Get("/audit"); reply.StatusCode != http.StatusInternalServerError {
+		t.Errorf("%s\n%s", reply.Status, reply.Text)
 	}
 }

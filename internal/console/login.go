@@ -32,7 +32,7 @@ func (c *Console) identified(w http.ResponseWriter, r *http.Request, serve handl
 			}
 			return nil
 		})
-		serve(w, r, &person{Caller: caller, session: s})
+		serve(w, r, &person{Caller: caller, session: s, isScript: r.Header.Get("X-Consort-Script") != ""})
 	})
 	if !ok {
 		c.sessions.end(r)

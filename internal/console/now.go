@@ -43,6 +43,12 @@ func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) 
 			running = append(running, item)
 		}
 	}
+	title, none := "Running", "No turn is running."
+	var unsure part
+	if c.console.Active == nil {
+		title, none = "Not over", "Each turn is over."
+		unsure = when(len(running) > 0, el("p", class("faint"), text("These turns are not over. This page does not know which of them are worked on, and which have failed: their pages tell.")))
+	}
 	list := func(title, none string, items []part) part {
 		return el("section", el("h2", text(title)), when(len(items) == 0 && !found.cut, el("p", text(none))), when(len(items) > 0, el("ol", group(class("list"), group(items...)))))
 	}
@@ -50,7 +56,7 @@ func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) 
 		el("h1", text("Now")),
 		found.notices(),
 		list("Waiting for an answer", "Nothing waits for an answer.", waiting),
-		list("Running", "No turn is running.", running),
+		list(title, none, running), unsure,
 		when(len(left) > 0, list("Not running here", "", left), el("p", class("faint"), text("This process does not continue these turns. Unless another process does, nothing continues them."))),
 		c.ensembles(p), c.budgets(r.Context()),
 		when(p.Role.May(Operate) && c.console.Reload != nil, c.console.form(p, "/reload", el("button", class("plain"), text("Reload the configuration")))))

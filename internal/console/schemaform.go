@@ -14,20 +14,21 @@ import (
 )
 
 // schemaFields returns inputs for the properties of a flat schema; none for another schema. prefix
-// begins the IDs of the inputs. A server wrote all texts of the schema.
-func (clean cleaner) schemaFields(schema json.RawMessage, prefix string) part {
+// begins the IDs of the inputs, and typed has the values that a person sent before. A server wrote all
+// texts of the schema.
+func (clean cleaner) schemaFields(schema json.RawMessage, prefix string, typed url.Values) part {
 	fields, err := forms.Fields(schema)
 	if err != nil {
 		return nil
 	}
 	var all []part
 	for i := range fields {
-		all = append(all, clean.schemaField(&fields[i], i, prefix))
+		all = append(all, clean.schemaField(&fields[i], i, prefix, typed))
 	}
 	return group(all...)
 }
 
-func (clean cleaner) schemaField(f *forms.Field, i int, prefix string) part {
+func (clean cleaner) schemaField(f *forms.Field, i int, prefix string, typed url.Values) part {
 	label, about := clean(f.Label()), clean(f.Description)
 	if f.Required {
 		label += " (required)"
@@ -36,7 +37,11 @@ func (clean cleaner) schemaField(f *forms.Field, i int, prefix string) part {
 	if hidden != "" {
 		about = strings.TrimSpace(about + " The default is " + hidden + ": leave the field empty for it.")
 	}
-	at, name := fmt.Sprintf("%s%d", prefix, i), attr("name", clean.inputName(f.Name, i))
+	at, key := fmt.Sprintf("%s%d", prefix, i), clean.inputName(f.Name, i)
+	if typed.Has(key) {
+		value = clean.unlessSecret(typed.Get(key))
+	}
+	name := attr("name", key)
 	input := el("input", attr("id", at), name, attr("value", value), when(f.IsNumber(), attr("inputmode", "decimal")))
 	if choices := f.Choices(); len(choices) > 0 && !f.IsList() {
 		options := []part{option("", "", value)}

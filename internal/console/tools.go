@@ -184,8 +184,8 @@ func (c toolPages) callForms(p *person, tool *ensemble.Tool, values url.Values) 
 	button := el("button", text("Call the tool"))
 	return el("section", el("h2", text("Call it")),
 		el("p", class("faint"), text("The call is made for you, by the rules for clients, and is recorded.")),
-		when(flat, c.console.form(p, to, class("stack"), hidden(formID, rand.Text()), hidden("form", "fields"), c.console.clean.schemaFields(d.InputSchema, "a-"), button)),
-		details(!flat, text("Arguments as JSON"), c.console.form(p, to, class("stack"), hidden(formID, rand.Text()), area("arguments", "Arguments", cmp.Or(c.console.clean.unlessSecret(values.Get("arguments")), "{}"), attr("spellcheck", "false")), el("button", text("Call with this JSON")))))
+		when(flat, c.console.form(p, to, class("stack"), hidden(formID, rand.Text()), hidden("form", "fields"), c.console.clean.schemaFields(d.InputSchema, "a-", values), button)),
+		details(!flat || values.Has("arguments"), text("Arguments as JSON"), c.console.form(p, to, class("stack"), hidden(formID, rand.Text()), area("arguments", "Arguments", cmp.Or(c.console.clean.unlessSecret(values.Get("arguments")), "{}"), attr("spellcheck", "false")), el("button", text("Call with this JSON")))))
 }
 
 // callTool calls a tool for the person and shows the outcome.
@@ -201,17 +201,18 @@ func (c toolPages) callTool(w http.ResponseWriter, r *http.Request, p *person) {
 		}
 	}
 	var output invoker.Output
-	began, isFirst := c.console.Now(), false
-	_ = c.console.sessions.formOf(p.session, r).send("", func(canister.User) error { isFirst = true; return nil })
+	began := c.console.Now()
 	switch {
 	case c.console.Call == nil:
 		err = invoker.Failf(invoker.Denied, "This console calls no tools.")
-	case !isFirst:
-		err = invoker.Failf(invoker.Conflict, "This form was sent already, and the call is not made again. What the first call did is in the audit. To make another call, send the form below.")
 	case err == nil && !json.Valid(arguments):
 		err = invoker.Failf(invoker.InvalidArguments, "The arguments are not JSON.")
 	case err == nil:
-		output, err = c.console.Call(r.Context(), tool, arguments)
+		err = invoker.Failf(invoker.Conflict, "This form was sent already, and the call is not made again. What the first call did is in the audit. To make another call, send the form below.")
+		_ = c.console.sessions.formOf(p.session, r).send("", func(canister.User) error { err = nil; return nil })
+		if err == nil {
+			output, err = c.console.Call(r.Context(), tool, arguments)
+		}
 	}
 	c.console.record(r, p, "call", "", err, "tool", tool.Name())
 	took := el("p", class("faint"), text("It took "+short(c.console.Now().Sub(began))+"."))

@@ -15,8 +15,12 @@ import (
 // saidOf says for people how a turn has ended.
 func saidOf(e engine.Ended, clean cleaner) string {
 	switch {
+	case e.Error != "" && !e.Again.IsZero():
+		return "The turn failed, and is tried again at " + e.Again.UTC().Format("15:04:05 MST") + ": " + clean.shown(e.Error)
 	case e.Error != "":
 		return "The turn failed: " + clean.shown(e.Error)
+	case e.Superseded != "":
+		return "Another message came before the turn was over."
 	case e.Reason == converse.ReasonWaiting:
 		return "The turn waits for an answer."
 	}
@@ -43,9 +47,10 @@ func (s *stream) sendState(ctx context.Context) error {
 	if slices.ContainsFunc(s.recent, isFromModel) { // otherwise no call waits
 		open = s.pages.openWaits(ctx, s.person, info, window{from: s.position - len(s.recent), to: s.position, canisters: s.recent})
 	}
-	clean := s.pages.console.clean
+	clean, shown := s.pages.console.clean, info
+	shown.Length = s.position // the reader has no later canisters
 	return s.send("", "state", map[string]string{
 		"badges": fragment(clean, badges(info)), "length": strconv.Itoa(info.Length),
-		"waits": fragment(clean, open), "actions": fragment(clean, s.pages.actions(s.person, info, written{id: s.form})),
+		"waits": fragment(clean, open), "actions": fragment(clean, s.pages.actions(s.person, shown, written{id: s.form})),
 	})
 }

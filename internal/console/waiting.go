@@ -146,9 +146,11 @@ func (p *person) isNamed(by *unfinished) bool {
 func (c waitPages) waitingPage(w http.ResponseWriter, r *http.Request, p *person) {
 	list := c.unfinishedOf(r.Context(), p)
 	var items []part
-	for _, one := range list.all {
+	for i := range list.all {
+		one := &list.all[i]
 		for _, wait := range one.open {
-			items = append(items, c.waitItem(r.Context(), p, one.Info, wait, one.canisters))
+			conversationPages(c).recordReading(r, p, one.Info)
+			items = append(items, c.waitItem(r.Context(), p, one, wait, nil))
 		}
 	}
 	c.console.showCurrent(w, p, "Waiting",
@@ -180,9 +182,11 @@ var waitTitles = map[canister.WaitFor]string{
 	canister.WaitElicitation: "A tool asks a question", canister.WaitTimer: "A pause",
 }
 
-// waitItem returns a wait with its call and the form that answers it.
-func (c waitPages) waitItem(ctx context.Context, p *person, info history.Info, wait canister.Wait, canisters []canister.Canister) part {
-	call, _ := callOf(wait, canisters)
+// waitItem returns a wait of a conversation with its call and the forms that answer it. typed has the values
+// that the person sent before.
+func (c waitPages) waitItem(ctx context.Context, p *person, of *unfinished, wait canister.Wait, typed url.Values) part {
+	info := of.Info
+	call, _ := callOf(wait, of.canisters)
 	title := waitTitles[wait.For]
 	if call.Name != "" {
 		title += " " + call.Name
@@ -190,7 +194,7 @@ func (c waitPages) waitItem(ctx context.Context, p *person, info history.Info, w
 	why := mayAnswer(p, info, wait)
 	var answer part
 	if why == "" {
-		answer = c.answerForms(p, info, wait, call)
+		answer = c.answerForms(p, info, wait, call, typed)
 	}
 	name := cmp.Or(info.Title, info.ID)
 	return el("article", class("wait"), id(waitAnchor(info.ID, wait)),
@@ -283,26 +287,32 @@ func diffLines(lines string) part {
 }
 
 // answerForms returns the forms with the answers that a wait accepts.
-func (c waitPages) answerForms(p *person, info history.Info, wait canister.Wait, call canister.Invocation) part {
+func (c waitPages) answerForms(p *person, info history.Info, wait canister.Wait, call canister.Invocation, typed url.Values) part {
 	form := func(verdict canister.Verdict, parts ...part) part {
 		return c.console.form(p, fmt.Sprintf("/waiting/%s/%s", url.PathEscape(info.ID), url.PathEscape(wait.ID)), class("stack"),
-			el("input", attr("type", "hidden"), attr("name", "verdict"), attr("value", string(verdict))), group(parts...))
+			hidden("verdict", string(verdict)), group(parts...))
 	}
 	named := func(s string) part { return el("button", text(s)) }
-	arguments := c.console.clean.shownJSON(argumentsOf(wait, call))
+	written := func(name, label, value string) part { // with an ID that does not collide with those of other waits
+		id := "w-" + name + "-" + wait.ID
+		return group(el("label", attr("for", id), text(label)),
+			el("textarea", attr("id", id), attr("name", name), attr("rows", "3"), raw(cmp.Or(c.console.clean.unlessSecret(typed.Get(name)), value))))
+	}
+	was := func(verdict canister.Verdict) bool { return typed.Get("verdict") == string(verdict) }
 	switch wait.For {
 	case canister.WaitApproval:
 		return el("div", class("answers"), form(canister.VerdictAllow, named("Allow this call")),
 			form(canister.VerdictDeny, el("button", class("danger"), text("Deny this call")),
-				details(false, text("Reason of the denial"), labelled("reason", wait.ID, "Reason, which the model reads", ""))),
-			details(false, text("Allow with other arguments"), form(canister.VerdictChange, labelled("arguments", wait.ID, "Arguments as JSON", arguments), named("Allow with these arguments"))))
+				details(was(canister.VerdictDeny), text("Reason of the denial"), written("reason", "Reason, which the model reads", ""))),
+			details(was(canister.VerdictChange), text("Allow with other arguments"), form(canister.VerdictChange,
+				written("arguments", "Arguments as JSON", c.console.clean.shownJSON(argumentsOf(wait, call))), named("Allow with these arguments"))))
 	case canister.WaitOutcome:
 		return el("div", class("answers"),
-			details(true, text("It was made"), form(canister.VerdictDone, labelled("result", wait.ID, "Its result", ""), named("Report the result"))),
+			details(true, text("It was made"), form(canister.VerdictDone, written("result", "Its result", ""), named("Report the result"))),
 			form(canister.VerdictUnknown, named("The outcome stays unknown")),
 			form(canister.VerdictAllow, el("button", class("danger"), text("Make the call again, possibly for the second time"))))
 	case canister.WaitElicitation:
-		return el("div", class("answers"), form(canister.VerdictAccept, c.questionFields(wait), named("Answer")),
+		return el("div", class("answers"), form(canister.VerdictAccept, c.questionFields(wait, typed), named("Answer")),
 			form(canister.VerdictDecline, named("Decline")), form(canister.VerdictCancel, named("Dismiss")))
 	}
 	return form(canister.VerdictCancel, named("End the pause"))
@@ -326,28 +336,28 @@ func (c waitPages) withArguments(given canister.Answer, own, posted string) (can
 	return given, nil
 }
 
-// labelled returns a text area whose ID does not collide with those of other waits.
-func labelled(name, wait, label, value string) part {
-	id := "w-" + name + "-" + wait
-	return group(el("label", attr("for", id), text(label)), el("textarea", attr("id", id), attr("name", name), attr("rows", "3"), raw(value)))
-}
-
 // questionFields returns the fields of a question.
-func (c waitPages) questionFields(wait canister.Wait) part {
+func (c waitPages) questionFields(wait canister.Wait, typed url.Values) part {
 	question, err := waits.Question(wait)
 	if err != nil || question.Schema == nil {
 		return nil
 	}
-	return c.console.clean.schemaFields(question.Schema, "w-"+wait.ID+"-")
+	return c.console.clean.schemaFields(question.Schema, "w-"+wait.ID+"-", typed)
 }
 
-// answer answers a wait.
+// answer answers a wait. If the wait does not accept the answer, the page has the form again with the same
+// values.
 func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
 	info, ok := c.console.info(w, r, p)
 	if !ok {
 		return
 	}
-	given, err := c.answerOf(r, p, info)
+	end := unfinished{Info: info}
+	wait, err := c.openWait(r, &end)
+	given := canister.Answer{}
+	if err == nil {
+		given, err = c.answerOf(r.PostForm, p, &end, wait)
+	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(r.Context(), actTime)
 		defer cancel()
@@ -358,45 +368,54 @@ func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
 			err = waits.Answer(ctx, c.console.Store, info.ID, given, c.console.Now())
 		}
 	}
-	if errors.Is(err, waits.ErrNotOpen) {
+	isOver := errors.Is(err, waits.ErrNotOpen)
+	if isOver {
 		err = fmt.Errorf("the wait was answered already, or its time is over: %w", err)
 	}
 	c.console.record(r, p, "answer", info.ID, err, "wait", r.PathValue("wait"), "verdict", cmp.Or(string(given.Verdict), r.PostForm.Get("verdict")))
-	c.console.back(w, r, p, "/waiting", "Answered.", err)
+	switch {
+	case wait.ID == "" && !isOver:
+		c.console.fail(w, r, c.console.unread.hide(r.Context(), p, err))
+	case leave(c.console, r, p, "Answered.", err) && !isOver:
+		c.console.show(w, p, "Waiting", el("h1", text("Waiting")), c.waitItem(r.Context(), p, &end, wait, r.PostForm),
+			el("p", el("a", href(Prefix+"/waiting"), text("All that waits"))))
+	default:
+		http.Redirect(w, r, Prefix+"/waiting", http.StatusSeeOther)
+	}
 }
 
-// answerOf returns the answer in a form.
-func (c waitPages) answerOf(r *http.Request, p *person, info history.Info) (given canister.Answer, err error) {
-	end := unfinished{Info: info}
-	if err := c.console.readEnd(r.Context(), &end); err != nil {
-		return given, err
+// openWait reads the end of a conversation and returns the wait of a request.
+func (c waitPages) openWait(r *http.Request, end *unfinished) (canister.Wait, error) {
+	if err := c.console.readEnd(r.Context(), end); err != nil {
+		return canister.Wait{}, err
 	}
 	at := slices.IndexFunc(end.open, func(one canister.Wait) bool { return one.ID == r.PathValue("wait") })
 	if at < 0 {
-		return given, waits.ErrNotOpen
+		return canister.Wait{}, waits.ErrNotOpen
 	}
-	wait := end.open[at]
-	if why := mayAnswer(p, info, wait); why != "" {
+	return end.open[at], nil
+}
+
+// answerOf returns the answer in a form.
+func (c waitPages) answerOf(form url.Values, p *person, end *unfinished, wait canister.Wait) (given canister.Answer, err error) {
+	if why := mayAnswer(p, end.Info, wait); why != "" {
 		return given, errors.New(why)
 	}
-	given = canister.Answer{Wait: wait.ID, Verdict: canister.Verdict(r.PostForm.Get("verdict")), By: cmp.Or(p.Name, "console")}
+	given = canister.Answer{Wait: wait.ID, Verdict: canister.Verdict(form.Get("verdict")), By: cmp.Or(p.Name, "console")}
 	switch {
 	case given.Verdict == canister.VerdictDeny:
-		given.Reason = r.PostForm.Get("reason")
+		given.Reason = form.Get("reason")
 	case given.Verdict == canister.VerdictChange && wait.For == canister.WaitApproval:
 		call, _ := callOf(wait, end.canisters)
-		return c.withArguments(given, argumentsOf(wait, call), r.PostForm.Get("arguments"))
+		return c.withArguments(given, argumentsOf(wait, call), form.Get("arguments"))
 	case given.Verdict == canister.VerdictChange:
 		return given, errors.New("only a call that waits for an approval can be allowed with other arguments")
 	case given.Verdict == canister.VerdictDone:
-		given.Content = canister.Texts(r.PostForm.Get("result"))
+		given.Content = canister.Texts(form.Get("result"))
 	case given.Verdict == canister.VerdictAccept && wait.For == canister.WaitElicitation:
 		question, err := waits.Question(wait)
-		if err != nil {
-			return given, err
-		}
-		if question.Schema != nil {
-			given.Arguments, err = c.console.clean.schemaValues(question.Schema, r.PostForm)
+		if err == nil && question.Schema != nil {
+			given.Arguments, err = c.console.clean.schemaValues(question.Schema, form)
 		}
 		return given, err
 	}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/internal/testing/consolestage"
+	"github.com/consort-go/consort/invoker"
+)
+
+var waitForm = regexp.MustCompile(`action="/console(/waiting/[^"]+)"`)
+
+// answerAt returns the path of the form that answers the first wait of a page.
+func answerAt(t *testing.T, page string) string {
+	t.Helper()
+	found := waitForm.FindStringSubmatch(page)
+	if found == nil {
+		t.Fatalf("nothing waits:\n%s", page)
+	}
+	return found[1]
+}
+
+// reserve is a tool that asks for several values.
+func reserve(t *testing.T) invoker.Invoker {
+	t.Helper()
+	schema := json.RawMessage(`{"type":"object","properties":{
+		"count":{"type":"integer","title":"Seats"},"note":{"type":"string","default":"none"},
+		"class":{"type":"string","enum":["first","second"],"default":"first"},"window":{"type":"boolean"}}}`)
+	tool, err := invoker.New("reserve", "Reserve seats.", func(ctx context.Context, _ struct{}) (string, error) {
+		reply, err := invoker.CallFrom(ctx).Ask(ctx, &invoker.ElicitRequest{Server: "trains", Message: "Which seats?", Schema: schema})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint("reserved: ", reply.Content["count"], reply.Content["note"]), nil
+	}, &invoker.Options{Hints: invoker.Hints{Idempotent: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tool
+}
+
+// has reports what a page lacks.
+func has(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	for _, want := range texts {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s:\n%s", want, page)
+		}
+	}
+}
+
+// An answer that is refused is not lost: the page has the form again with what was typed, except secrets, and
+// says what is wrong.
+func TestRefusedAnswerStays(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Tools: []invoker.Invoker{reserve(t)}, Lines: []conversetest.Line{
+		{Calls: []conversetest.Call{{Name: "local__reserve", Arguments: `{}`}}}, {Text: "It is done."}}})
+	ada := s.Login(t, consolestage.Ada)
+	path := begun(t, s, ada, "Which seats?")
+	to := answerAt(t, ada.Get(path).Text)
+	page := ada.Post(to, "verdict", "accept", "v-count", "two", "v-note", "near the door", "v-class", "second", "v-window", "false").Text
+	has(t, page, "Seats: ", "is not a number", to, `value="two"`, `value="near the door"`, `<option value="second" selected="">`,
+		`<option value="false" selected="">`)
+	if page := ada.Post(to, "verdict", "accept", "v-count", "two", "v-note", "It is "+consolestage.Secret).Text; hasSecret(page) ||
+		strings.Contains(page, "It is") {
+		t.Errorf("the form has a secret, or a mask that would be sent:\n%s", page)
+	}
+	if page := ada.Get("/waiting").Text; strings.Contains(page, "near the door") || strings.Contains(page, "notice failed") {
+		t.Errorf("the next page has it too:\n%s", page)
+	}
+	ada.Post(to, "verdict", "accept", "v-count", "2", "v-note", "")
+	until(t, s, ada, path, "It is done.")
+	has(t, ada.Get(path).Text, "reserved: 2none")
+	reply := ada.Post(to, "verdict", "accept", "v-count", "3")
+	page = ada.Get("/waiting").Text
+	if reply.StatusCode != http.StatusSeeOther || !strings.Contains(page, "the wait was answered already") {
+		t.Errorf("an answer that comes late: %s\n%s", reply.Status, page)
+	}
+}
+
+// Arguments that are not JSON stay in the form of the approval.
+func TestRefusedArgumentsStay(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{
+		{Calls: []conversetest.Call{{Name: "local__edit_file", Arguments: `{"path":"a.txt"}`}}}}})
+	ada := s.Login(t, consolestage.Ada)
+	to := answerAt(t, ada.Get(begun(t, s, ada, "May this call be made?")).Text)
+	page := ada.Post(to, "verdict", "change", "arguments", `{"path": "a long name`).Text
+	has(t, page, `{&#34;path&#34;: &#34;a long name</textarea>`, `<details open=""><summary>Allow with other arguments`,
+		"must be one JSON object")
+}
+
+// A call that is refused because of its arguments keeps what was typed, and its form can be sent again: it has
+// made no call.
+func TestRefusedCallStays(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	ada := s.Login(t, consolestage.Ada)
+	form := formID(t, ada.Get("/tools/local__weather").Text)
+	page := ada.Post("/tools/local__weather", "form", "fields", "form_id", form, "v-city", "Oslo", "v-days", "two").Text
+	has(t, page, "INVALID_ARGUMENTS", `value="Oslo"`, `value="two"`)
+	page = ada.Post("/tools/local__weather", "form", "fields", "form_id", form, "v-city", "Oslo", "v-days", "2").Text
+	has(t, page, "Snow in Oslo.", `value="Oslo"`)
+	page = ada.Post("/tools/local__weather", "arguments", `{"city": "Oslo`).Text
+	has(t, page, "The arguments are not JSON", `{&#34;city&#34;: &#34;Oslo</textarea>`, `<details open=""><summary>Arguments as JSON`)
+}
+
+// The form that cancels is about the turn of its page: it does not end a later turn, and says if nothing was
+// cancelled.
+func TestCancelOfShownTurn(t *testing.T) {
+	call := conversetest.Line{Calls: []conversetest.Call{{Name: "local__edit_file", Arguments: `{}`}}}
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{call, call}})
+	ada := s.Login(t, consolestage.Ada)
+	path := begun(t, s, ada, "May this call be made?")
+	shown := func() string {
+		t.Helper()
+		found := regexp.MustCompile(`name="shown" value="(\d+)"`).FindStringSubmatch(ada.Get(path).Text)
+		if found == nil {
+			t.Fatal("the form does not say which turn it cancels")
+		}
+		return found[1]
+	}
+	cancel := func(want string, fields ...string) {
+		t.Helper()
+		ada.Post(path+"/cancel", fields...)
+		has(t, ada.Get(path).Text, want)
+	}
+	old := shown()
+	cancel("does not say which turn")
+	cancel("The turn was cancelled.", "shown", old)
+	cancel("the turn is over already", "shown", old)
+	ada.Post(path+"/send", "message", "Do it again.")
+	until(t, s, ada, path, "May this call be made?")
+	cancel("a message has begun another one", "shown", old)
+	cancel("May this call be made?", "shown", old)
+	cancel("The turn was cancelled.", "shown", shown())
+	info, err := s.Store.Info(t.Context(), strings.TrimPrefix(path, "/conversations/"))
+	if err != nil || info.Last != canister.KindAssistant {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// The notice of an action is for the page that the person sees next, and not for one that the script of
+// another tab fetches.
+func TestNoticeIsNotForScripts(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	stored(t, s.Store, "plan", "owner-ada")
+	ada := s.Login(t, consolestage.Ada)
+	ada.Post("/conversations/plan/cancel", "shown", "2")
+	if page := ada.Get("/", "X-Consort-Script", "1").Text; strings.Contains(page, "flash") {
+		t.Errorf("the page of the script has it:\n%s", page)
+	}
+	has(t, ada.Get("/conversations/plan").Text, "the turn is over already")
+}
+
+// Where the console does not know what is worked on, it does not say that turns run.
+func TestUnknownTurns(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{Text: "One."}, {Text: "It goes on."}}})
+	s.Console.Active = nil
+	ada := s.Login(t, consolestage.Ada)
+	fork := strings.TrimPrefix(ada.Post(begun(t, s, ada, "One.")+"/fork", "at", "1").Header.Get("Location"), "/console")
+	page := ada.Get("/").Text
+	has(t, page, "<h2>Not over</h2>", fork, "does not know which")
+	if strings.Contains(page, "Running") {
+		t.Errorf("the page says that it runs:\n%s", page)
+	}
+	has(t, ada.Get(fork).Text, "does not know whether", "Resume the turn")
+	ada.Post(fork + "/resume")
+	until(t, s, ada, fork, "It goes on.")
+}
