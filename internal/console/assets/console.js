@@ -15,23 +15,88 @@ function localize(within) {
   }
 }
 
-// changed is when the page last changed the forms that decide about something.
-let changed = -Infinity;
+// note shows a text at the edge of the window, where it moves nothing else, or removes it.
+function note(text) {
+  const there = document.getElementById("note") ?? document.createElement("p");
+  if (!text) {
+    there.remove();
+  } else if (there.textContent !== text) {
+    Object.assign(there, { id: "note", className: "notice failed", role: "alert", textContent: text });
+    document.body.append(there);
+  }
+}
+
+// changed is when the page last changed the forms that decide about something, and moved when it last changed
+// what is above them.
+let changed = -Infinity, moved = -Infinity;
 
 // A form is sent once, and not right after such a change: the reader may have aimed at a button that was there
 // before. It can be sent again later, because the response may be a download.
 addEventListener("submit", (event) => {
-  const form = event.target;
+  const form = event.target, now = performance.now();
   if (form.getAttribute("method") !== "post") {
     return;
   }
-  if (form.dataset.sent || performance.now() - changed < 1000 && form.closest("#waits, [data-refresh]")) {
+  const decides = form.closest("#waits, [data-refresh]");
+  const isLate = decides && now - moved < 1000 || now - changed < 1000 && (decides || form.getAttribute("action").endsWith("/cancel"));
+  if (form.dataset.sent || isLate) {
     event.preventDefault();
+    if (!form.dataset.sent) {
+      note("Nothing was sent, because the page has just changed. Look at it, and click again.");
+      setTimeout(() => note(""), 5000);
+    }
     return;
   }
   form.dataset.sent = "true";
   setTimeout(() => delete form.dataset.sent, 5000);
+  keep(form);
 });
+
+// fieldsOf returns the fields in which the reader writes.
+const fieldsOf = (within) => [...within.querySelectorAll("textarea, select, input:not([type=hidden], [type=password])")];
+
+// personOf returns the name of the person of the page, if it has one.
+const personOf = () => document.querySelector("header .who span")?.textContent;
+
+// keep stores what was written into a form until its response is there. The form of the login has no person.
+function keep(form) {
+  if (personOf() === undefined) {
+    return;
+  }
+  const values = fieldsOf(form).filter((field) => field.name && field.value).map((field) => [field.name, field.value]);
+  try {
+    sessionStorage.removeItem("sent");
+    sessionStorage.setItem("sent", JSON.stringify({ action: form.getAttribute("action"), person: personOf(), values }));
+  } catch {
+    // it is too long, or the browser stores nothing
+  }
+}
+
+// restore puts what was written into a form back if the response was an error without the form, such as at the
+// end of a session or without a connection. The pages of errors and of the login have no header.
+function restore() {
+  const sent = JSON.parse(sessionStorage.getItem("sent"));
+  if (!sent) {
+    return;
+  }
+  const isPage = personOf() !== undefined, values = new Map(sent.values);
+  const forms = [...document.forms].filter((each) => each.getAttribute("action") === sent.action);
+  sent.isLost ||= !isPage || performance.getEntriesByType("navigation")[0]?.type !== "navigate";
+  if (sent.isLost && personOf() === sent.person) {
+    forms.flatMap(fieldsOf).filter((field) => values.has(field.name)).forEach((field) => {
+      field.value = values.get(field.name);
+      field.closest("details")?.setAttribute("open", "");
+    });
+  }
+  if (isPage && (forms.length > 0 || !sent.isLost || personOf() !== sent.person)) {
+    sessionStorage.removeItem("sent");
+  } else {
+    sessionStorage.setItem("sent", JSON.stringify(sent));
+  }
+}
+
+// asked returns the options of a request for a page by this script. The notice of an action is not for it.
+const asked = () => ({ headers: { Accept: "text/html", "X-Consort-Script": "1" }, signal: AbortSignal.timeout(20000) });
 
 // placeOf names the part of the page where an element is.
 const placeOf = (element) => element.closest("[id]")?.id;
@@ -55,68 +120,60 @@ function exchanged(old, fresh, replace) {
   }
 }
 
-// contentOf returns the content of a page as it was sent, without the notice of an action: it is sent
-// only once.
-function contentOf(main) {
-  const copy = main.cloneNode(true);
-  copy.querySelector("#flash")?.remove();
-  return copy.innerHTML;
-}
-
 // keepFresh fetches the page again and again, and replaces its content if it has changed, unless the
-// reader is using it. It must be called before anything else changes the page.
+// reader is using it: then it says that there is something new. It must be called before anything else changes
+// the page.
 function keepFresh(main) {
-  const every = 3000;
-  let before = contentOf(main);
+  const every = 3000, notice = main.querySelector("#flash");
+  notice?.remove(); // it is sent only once
+  let before = main.innerHTML;
+  if (notice) {
+    main.prepend(notice);
+  }
   main.addEventListener("click", (event) => { // what the page opened by itself is not being read
     event.target.closest("summary")?.parentElement.setAttribute("data-used", "");
   });
   const busy = () => {
     const active = document.activeElement;
-    return document.hidden || (active && active !== main && main.contains(active)) || main.querySelector("details[open][data-used]") ||
-      !getSelection().isCollapsed;
+    return (active && active !== main && main.contains(active)) || main.querySelector("details[open][data-used]") || !getSelection().isCollapsed;
   };
-  let failed = 0;
+  const isWritten = () => fieldsOf(main).some((field) => field.matches("input, textarea") && field.value !== field.defaultValue);
+  let failed = 0, isOld = false, isOut = false;
   const refresh = async () => {
     try {
-      if (!busy()) {
-        const response = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(20000) });
-        if (response.redirected && new URL(response.url).pathname.endsWith("/login")) {
+      if (!document.hidden) {
+        const response = await fetch(location.href, asked());
+        isOut = response.redirected && new URL(response.url).pathname.endsWith("/login");
+        if (isOut && !busy() && !isWritten()) {
           location.assign(response.url);
           return;
         }
         const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("main");
-        const content = fresh && contentOf(fresh);
+        const content = fresh?.innerHTML;
         failed = response.ok ? 0 : failed + 1;
-        if (response.ok && fresh && content !== before && !busy()) {
-          const notice = fresh.querySelector("#flash") ?? main.querySelector("#flash");
-          fresh.querySelector("#flash")?.remove();
+        isOld = response.ok && fresh && content !== before && !isOut;
+        if (isOld && !busy()) {
+          keepFields(main, fresh);
           main.replaceChildren(...(notice ? [notice] : []), ...fresh.childNodes);
           localize(main);
           before = content;
           changed = performance.now();
+          isOld = false;
         }
       }
     } catch {
       failed++; // the next attempt may reach the server
     }
-    stale(main, failed >= 3);
+    if (failed >= 3) {
+      note("This page is not current: the server does not send it.");
+    } else if (isOut) {
+      note("This page is not current: you are logged out. Load it again.");
+    } else {
+      note(isOld ? "There is something new. The page shows it when nothing on it is open, selected or being written." : "");
+    }
     setTimeout(refresh, every);
   };
   setTimeout(refresh, every);
-}
-
-// stale says at the beginning of a page that it is not current, or removes that.
-function stale(main, is) {
-  const there = document.getElementById("stale");
-  if (is && !there) {
-    const note = document.createElement("p");
-    Object.assign(note, { id: "stale", className: "notice failed", role: "alert", textContent: "This page is not current: the server does not send it." });
-    main.prepend(note);
-    changed = performance.now();
-  } else if (!is) {
-    there?.remove();
-  }
 }
 
 // exchange replaces the content of an element. What the reader has written in its fields, and opened,
@@ -124,18 +181,22 @@ function stale(main, is) {
 function exchange(old, html) {
   const fresh = new DOMParser().parseFromString(html, "text/html").body;
   localize(fresh);
-  const fields = (within) => [...within.querySelectorAll("textarea, select, input:not([type=hidden])")];
+  keepFields(old, fresh);
+  fresh.id = old.id;
+  exchanged(old, fresh, () => old.replaceChildren(...fresh.childNodes));
+  if (old.id === "waits" || old.id === "actions") {
+    changed = performance.now();
+  }
+}
+
+// keepFields copies what the reader has written to the same fields of new content.
+function keepFields(old, fresh) {
   const nameOf = (field) => field.form?.getAttribute("action") + " " + field.name;
-  for (const field of fields(old)) {
-    const same = fields(fresh).find((each) => nameOf(each) === nameOf(field));
+  for (const field of fieldsOf(old)) {
+    const same = fieldsOf(fresh).find((each) => nameOf(each) === nameOf(field));
     if (same) {
       same.value = field.value;
     }
-  }
-  fresh.id = old.id;
-  exchanged(old, fresh, () => old.replaceChildren(...fresh.childNodes));
-  if (old.id === "waits") {
-    changed = performance.now();
   }
 }
 
@@ -183,8 +244,13 @@ class Stream {
     source.addEventListener("delta", (event) => this.delta(JSON.parse(event.data)));
     source.addEventListener("ended", (event) => this.ended(JSON.parse(event.data)));
     source.addEventListener("state", (event) => this.state(JSON.parse(event.data)));
-    source.addEventListener("error", () => this.say(source.readyState === EventSource.CLOSED ? "The page is not current any longer. Load it again." : "The connection is lost and is made again."));
+    source.addEventListener("error", () => {
+      const isOver = source.readyState === EventSource.CLOSED;
+      this.say(isOver ? "The page is not current any longer. Load it again." : "The connection is lost and is made again.");
+      note(isOver ? "This page is not current any longer. Load it again." : "");
+    });
     source.addEventListener("begin", () => {
+      note("");
       this.clear(); // the text of the message comes again
       this.say("This page is current.");
     });
@@ -203,6 +269,7 @@ class Stream {
 
   entry({ id, html }) {
     const follow = this.atEnd();
+    moved = performance.now();
     const item = new DOMParser().parseFromString("<ol>" + html + "</ol>", "text/html").querySelector("li");
     localize(item);
     const old = document.getElementById(id);
@@ -317,7 +384,7 @@ function extend(link) {
     }
   };
   const more = async () => {
-    const response = await fetch(link.href, { headers: { Accept: "text/html" } });
+    const response = await fetch(link.href, asked());
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const list = page.getElementById("timeline"), next = page.getElementById("earlier");
     if (!response.ok || !list) {
@@ -360,6 +427,11 @@ if (main?.hasAttribute("data-refresh")) {
   keepFresh(main);
 }
 localize(document);
+try {
+  restore();
+} catch {
+  // the browser stores nothing
+}
 const timeline = document.querySelector("[data-live]");
 if (timeline) {
   new Stream(timeline);
