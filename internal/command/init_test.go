@@ -90,7 +90,7 @@ func TestInitAsks(t *testing.T) {
 	r := newcomer(t)
 	x := r.onTerminal(t, "init")
 	for _, question := range []string{
-		"Who runs the model?", "The name of the model", "The environment variable", "configured in other programs", "Where shall",
+		"Where shall", "Who runs the model?", "The name of the model", "The environment variable", "configured in other programs",
 	} {
 		x.expect(question)
 		x.types("\r")
@@ -99,6 +99,11 @@ func TestInitAsks(t *testing.T) {
 	x.ends(exit.Done)
 	home := strings.TrimPrefix(r.env[0], "HOME=")
 	contains(t, "the file", r.wrote(t, filepath.Join(home, ".config", "consort", "consort.toml")), `name = "gpt-5-mini"`, "[mcp.atlas]", "[mcp.third]")
+	x = r.onTerminal(t, "init")
+	x.expect("Where shall")
+	x.types("\r")
+	x.expect("exists already")
+	lacks(t, "with a file", x.ends(exit.Usage), "Who runs the model?")
 	contains(t, "in another folder", run{env: r.env}.consort(t, "check", "--offline").expect(t, exit.Done).stdout, "✓ model gpt-5-mini")
 }
 
@@ -127,8 +132,8 @@ func TestInitPlainly(t *testing.T) {
 		r.env = append(r.env, "NO_COLOR=1", "WORK_KEY=sk-ant-4712")
 		x := r.onTerminal(t, args...)
 		for _, step := range [][2]string{
-			{"Number [1]: ", "2\n"}, {"The name of the model [claude-sonnet-5]: ", "\n"}, {"its key [ANTHROPIC_API_KEY]: ", "WORK_KEY\n"},
-			{"or all or none [all]: ", "1,3\n"}, {"Number [1]: ", "2\n"},
+			{"Number [1]: ", "2\n"}, {"Number [1]: ", "2\n"}, {"The name of the model [claude-sonnet-5]: ", "\n"}, {"its key [ANTHROPIC_API_KEY]: ", "WORK_KEY\n"},
+			{"or all or none [all]: ", "1,3\n"},
 		} {
 			x.expect(step[0])
 			x.types(step[1])

@@ -39,29 +39,30 @@ func Run(ctx context.Context, o Options, stdin *os.File, screen *terminal.Screen
 	if !o.Yes && !onTerminal {
 		return exit.Usagef("init asks questions and needs a terminal; to take the defaults, add --yes")
 	}
+	var to asker
+	if !o.Yes {
+		to = askerFor(stdin, screen)
+		var err error
+		if o.Output, err = askOutput(ctx, to, o); err != nil {
+			return err
+		}
+	}
+	if o.Output == "" {
+		o.Output = configfile.Name
+	}
 	if err := mayWrite(o); err != nil {
 		return err
 	}
 	found := findServers(userPlaces())
 	answers := defaults(o.Model, o.BaseURL, found)
 	if !o.Yes {
-		to := askerFor(stdin, screen)
 		var err error
 		if answers, err = ask(ctx, to, answers, o.Model != "", found.only(o.Import)); err != nil {
-			return err
-		}
-		if o.Output, err = askOutput(ctx, to, o); err != nil {
-			return err
-		}
-		if err := mayWrite(o); err != nil {
 			return err
 		}
 	}
 	if err := choose(answers, o.Import, found); err != nil {
 		return err
-	}
-	if o.Output == "" {
-		o.Output = configfile.Name
 	}
 	if err := write(o.Output, answers); err != nil {
 		return err
@@ -126,15 +127,11 @@ func askOutput(ctx context.Context, to asker, o Options) (string, error) {
 
 // mayWrite returns an error if the file exists and must not be replaced.
 func mayWrite(o Options) error {
-	path := o.Output
-	if path == "" && o.Yes {
-		path = configfile.Name
-	}
-	if path == "" || o.Force {
+	if o.Force {
 		return nil
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return exit.Usagef("%s exists already; to replace it, add --force, or name another file with --output FILE", path)
+	if _, err := os.Lstat(o.Output); !errors.Is(err, fs.ErrNotExist) {
+		return exit.Usagef("%s exists already; to replace it, add --force, or name another file with --output FILE", o.Output)
 	}
 	return nil
 }
