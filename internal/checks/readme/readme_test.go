@@ -160,7 +160,7 @@ func runCommand(t *testing.T, line, url, state string) string {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = root
 	cmd.WaitDelay = 10 * time.Second
-	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url, "XDG_STATE_HOME="+state)
+	cmd.Env = append(environment(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url, "XDG_STATE_HOME="+state)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -169,6 +169,12 @@ func runCommand(t *testing.T, line, url, state string) string {
 		t.Errorf("%s printed nothing", line)
 	}
 	return stdout.String()
+}
+
+// environment is that of a reader, who builds programs without the race detector, which makes a page
+// take several times as long.
+func environment() []string {
+	return append(os.Environ(), "GOFLAGS="+strings.ReplaceAll(os.Getenv("GOFLAGS"), "-race", ""))
 }
 
 // Each script of the project can be executed and is one that bash or node reads.
