@@ -124,8 +124,24 @@ func (l *Local) post(ctx context.Context, conversation string, message canister.
 		}
 	}
 	err = Post(ctx, l.store, l.open, conversation, message, time.Now())
+	if err != nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrWaiting) && l.isThere(ctx, conversation, message) {
+		err = nil
+	}
 	claimed := claim.Set(ctx, l.store, conversation, message.ID, owner) // also if an error came after the message
 	return cmp.Or(err, claimed)
+}
+
+// thereTimeout bounds how long a Send whose context has ended, or whose append has failed, looks for its message.
+const thereTimeout = 5 * time.Second
+
+// isThere reports whether a message is in the log although its append returned an error: the context
+// ended, or the connection of the store, before the outcome was known. Nothing else would answer it.
+func (l *Local) isThere(ctx context.Context, conversation string, message canister.User) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), thereTimeout)
+	defer cancel()
+	_, canisters, err := LastTurn(ctx, l.store, conversation, message.Time.Add(-Skew))
+	there, wrong := hasMessage(canisters, message)
+	return err == nil && wrong == nil && there
 }
 
 // Answer implements [Engine]. It does not wait for a running turn, which finds the
