@@ -19,3 +19,17 @@ func Topics(f *Feed) int {
 
 // CallID is the ID of a call for clients of OpenAI's APIs.
 var CallID = callID
+
+// KeptBytes returns the size of the events that a feed keeps.
+func KeptBytes(f *Feed) (size int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.topics {
+		t.mu.Lock()
+		for _, event := range t.events {
+			size += len(event.Data)
+		}
+		t.mu.Unlock()
+	}
+	return size
+}

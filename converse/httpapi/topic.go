@@ -16,6 +16,7 @@ import (
 // The bounds of the events that a topic keeps.
 const (
 	maxKept      = 256     // events, besides the deltas of the current position
+	maxKeptSize  = 4 << 20 // bytes of these events; one canister can have more
 	maxDeltaSize = 1 << 20 // bytes of these deltas
 )
 
@@ -37,6 +38,7 @@ type topic struct {
 	lost   Cursor        // of the last text that trim has dropped from the current message; may be zero
 	deltas int           // size of the deltas in events, in bytes
 	others int           // number of the other events
+	size   int           // size of the other events, in bytes
 	grown  chan struct{} // closed when something changes
 	err    error         // why the watch has ended
 }
@@ -88,7 +90,6 @@ func (t *topic) add(happened engine.Event) error {
 		if isOld && e.Attempt > 0 {
 			return nil
 		}
-		t.others++
 	case engine.Delta:
 		if isOld && t.last.ended != "" {
 			return nil
@@ -102,13 +103,17 @@ func (t *topic) add(happened engine.Event) error {
 		t.deltas += len(event.Data)
 	case engine.Added:
 		t.dropDeltas()
-		t.others++
 	}
 	t.last = event.ID
 	t.count++
 	event.number = t.count
 	t.events = append(t.events, event)
-	t.trim()
+	if isDelta(event) {
+		t.trimDeltas()
+	} else {
+		t.others, t.size = t.others+1, t.size+len(event.Data)
+		t.trim()
+	}
 	close(t.grown)
 	t.grown = make(chan struct{})
 	return nil
@@ -125,35 +130,41 @@ func isDelta(event Event) bool {
 	return is
 }
 
-// trim drops the oldest events and deltas beyond the bounds.
-func (t *topic) trim() {
-	if t.deltas > maxDeltaSize {
-		half := t.deltas / 2
-		t.events = slices.DeleteFunc(t.events, func(event Event) bool {
-			d, is := event.Event.(engine.Delta)
-			if !is || t.deltas <= half {
-				return false
-			}
-			if isWriting(kindOf(d)) {
-				t.lost = event.ID
-			}
-			t.deltas -= len(event.Data)
-			return true
-		})
-	}
-	if t.others < 2*maxKept {
+// trimDeltas drops the oldest deltas beyond the bound.
+func (t *topic) trimDeltas() {
+	if t.deltas <= maxDeltaSize {
 		return
 	}
-	kept := 0
+	half := t.deltas / 2
+	t.events = slices.DeleteFunc(t.events, func(event Event) bool {
+		d, is := event.Event.(engine.Delta)
+		if !is || t.deltas <= half {
+			return false
+		}
+		if isWriting(kindOf(d)) {
+			t.lost = event.ID
+		}
+		t.deltas -= len(event.Data)
+		return true
+	})
+}
+
+// trim drops the oldest of the other events beyond the bounds, up to a canister.
+func (t *topic) trim() {
+	if t.others < 2*maxKept && t.size <= 2*maxKeptSize {
+		return
+	}
+	kept, size := 0, 0
 	for i, event := range slices.Backward(t.events) {
 		if isDelta(event) {
 			continue
 		}
 		added, is := event.Event.(engine.Added)
-		if kept++; is && kept > maxKept {
-			t.base, t.events, t.others = added.Position, slices.Clone(t.events[i+1:]), kept-1
+		if is && kept > 0 && (kept >= maxKept || size+len(event.Data) > maxKeptSize) {
+			t.base, t.events, t.others, t.size = added.Position, slices.Clone(t.events[i+1:]), kept, size
 			return
 		}
+		kept, size = kept+1, size+len(event.Data)
 	}
 }
 
