@@ -36,7 +36,6 @@ type runInput struct {
 // aguiMessage is a message of AG-UI.
 type aguiMessage struct {
 	inputMessage
-	ID     string     `json:"id"`
 	CallID string     `json:"toolCallId"`
 	Error  string     `json:"error"`
 	Calls  []aguiCall `json:"toolCalls"`
@@ -65,7 +64,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	end, err := h.openStream(owner)
+	end, err := h.openStream(owner, true)
 	if err != nil {
 		return err
 	}
@@ -77,6 +76,9 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer t.abandon(r.Context())
 	w.Header().Set("Consort-Conversation", id)
+	for i, m := range input.Messages { // the run can last long
+		input.Messages[i].inputMessage = inputMessage{Role: m.Role}
+	}
 	a := &aguiRun{turn: t, input: input, id: newID(), stream: newStream(w, h.Heartbeat)}
 	defer a.stream.stop()
 	a.follow(r.Context())
@@ -87,13 +89,8 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 // readRun reads the input of a run. Members that are not known are ignored, as AG-UI
 // demands.
 func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error) {
-	text, err := body(w, r)
-	if err != nil {
+	if err := parse(w, r, &input); err != nil {
 		return input, err
-	}
-	defer r.Body.Close()
-	if err := json.Unmarshal(text, &input); err != nil {
-		return input, invalidBody(err)
 	}
 	switch {
 	case input.Thread == "":
@@ -135,25 +132,25 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 		return nil, err
 	}
 	if isNew {
-		b := newConversation{id: id, owner: owner, title: titleOf(user), earlier: earlier, message: user}
-		if err := h.Admit(ctx, Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) }); err != nil {
-			return nil, err
-		}
-		return &turn{h: h, conversation: id, id: user.ID, after: h.before(ctx, id, user.ID, 0), sent: true}, nil
+		return h.startNew(ctx, newConversation{id: id, owner: owner, earlier: earlier, message: user})
 	}
-	t := &turn{h: h, conversation: id, id: user.ID, sent: true}
 	send := h.sendMessage
 	sendAgain := func(ctx context.Context, id string, user canister.User) error { // a reader that began now would get the old failure
 		return sendTo(engine.MustExist(ctx), h.engine, id, user)
 	}
-	_, canisters, err := engine.LastTurn(ctx, h.store, id, time.Now())
+	now := time.Now()
+	_, canisters, err := engine.LastTurn(ctx, h.store, id, now)
 	if err != nil {
 		return nil, err
 	}
+	user.ID = againID(user.ID, canisters, nextOf(h.Limits, id, canisters, now))
+	t := &turn{h: h, conversation: id, id: user.ID, sent: true}
 	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == user.ID }) { // its turn may have failed
 		t.stale, send = h.feed.latest(id), sendAgain
+		h.followed.add(id, 1) // it waits for the turn if that is under way
+		defer h.followed.add(id, -1)
 	}
-	if err := h.Admit(ctx, Entry{id, user}, func(ctx context.Context) error { return send(ctx, id, user) }); err != nil {
+	if err := h.Admit(ctx, Entry{Conversation: id, Canister: user}, func(ctx context.Context) error { return send(ctx, id, user) }); err != nil {
 		return nil, err
 	}
 	t.after = h.before(ctx, id, user.ID, found.Length)
@@ -161,6 +158,25 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 		t.after = h.before(ctx, id, user.ID, 0)
 	}
 	return t, nil
+}
+
+// againID returns the ID of a message that a run sends. If the turn of the message was cancelled, the run wants
+// an answer, so the message enters again, with another ID.
+func againID(id string, canisters []canister.Canister, step converse.Command) string {
+	last, again := lastMessage(canisters), id
+	for range 64 { // that often a message can be sent again
+		next := derived("again", again)
+		done, isDone := step.(converse.Done)
+		switch {
+		case again != last:
+			again = next
+		case isDone && done.Reason == converse.ReasonCancelled:
+			return next
+		default:
+			return again
+		}
+	}
+	return id
 }
 
 // split returns the messages before the new ones of the user, and the new ones as one. The
@@ -301,15 +317,7 @@ type aguiRun struct {
 
 // event writes an event; the members come in pairs.
 func (a *aguiRun) event(kind string, members ...any) error {
-	form := map[string]any{"type": kind}
-	for i := 0; i < len(members); i += 2 {
-		form[members[i].(string)] = members[i+1]
-	}
-	data, err := marshal(form)
-	if err == nil && !a.stream.send("", "", data) {
-		err = context.Canceled
-	}
-	return err
+	return a.stream.sendForm("", map[string]any{"type": kind}, members...)
 }
 
 func (a *aguiRun) follow(ctx context.Context) {
@@ -339,9 +347,7 @@ func (a *aguiRun) stateOf(position int, status string) map[string]any {
 func (a *aguiRun) snapshot() error {
 	state := map[string]any{}
 	if isNothing(a.input.State) || json.Unmarshal(a.input.State, &state) == nil && state != nil {
-		if a.isOwn = true; state == nil {
-			state = map[string]any{}
-		}
+		a.isOwn = true
 		state["consort"] = a.stateOf(a.turn.after, "running")
 		return a.event("STATE_SNAPSHOT", "snapshot", state)
 	}
@@ -399,7 +405,7 @@ func (a *aguiRun) end(ended engine.Ended) {
 	switch ended.Reason {
 	case converse.ReasonWaiting:
 		interrupts := []map[string]any{}
-		_, others := clientCalls(a.turn.waits())
+		_, others := clientCalls(a.turn.waits)
 		for _, wait := range others {
 			interrupts = append(interrupts, interruptOf(wait))
 		}
@@ -407,12 +413,15 @@ func (a *aguiRun) end(ended engine.Ended) {
 			outcome = map[string]any{"type": "interrupt", "interrupts": interrupts}
 		}
 	case converse.ReasonCancelled:
-		outcome = map[string]any{"type": "cancelled"}
+		outcome = nil // AG-UI has none for it, and its clients refuse an event with another one
 	}
 	u := a.turn.usage()
 	usage := []map[string]any{{"inputTokens": u.Input, "outputTokens": u.Output, "totalTokens": u.Total()}}
-	_ = errors.Join(a.change(a.turn.after+len(a.turn.canisters), status),
-		a.event("RUN_FINISHED", "threadId", a.input.Thread, "runId", a.input.Run, "outcome", outcome, "usage", usage, "result", map[string]any{"reason": ended.Reason}))
+	members := []any{"threadId", a.input.Thread, "runId", a.input.Run, "usage", usage, "result", map[string]any{"reason": ended.Reason}}
+	if outcome != nil {
+		members = append(members, "outcome", outcome)
+	}
+	_ = errors.Join(a.change(a.turn.after+len(a.turn.canisters), status), a.event("RUN_FINISHED", members...))
 }
 
 // approvalSchema describes the payload that answers an approval.

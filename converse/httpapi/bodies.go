@@ -24,6 +24,7 @@ type requestBody struct {
 	h      *handler
 	of     *http.Request
 	memory *bodymemory.Memory // nil until the body is read
+	key    string             // stands for the request of the owner, when the body was read
 }
 
 // Close implements [io.Closer].
@@ -66,7 +67,8 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, unread(err)
 	}
 	_ = control.SetReadDeadline(time.Time{}) // the answer may take longer
-	if !utf8.Valid(text) {                   // parts are stored as they are, and the log is UTF-8
+	b.key = derived("request", owner, r.URL.Path, string(text))
+	if !utf8.Valid(text) { // parts are stored as they are, and the log is UTF-8
 		return nil, failure(http.StatusBadRequest, "invalid_json", "The body of the request is not UTF-8.", "Send JSON in UTF-8.")
 	}
 	return text, nil

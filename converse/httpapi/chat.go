@@ -4,10 +4,10 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -87,7 +87,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	end, err := o.openStreamIf(request.stream, owner)
+	end, err := o.h.openStream(owner, request.stream)
 	if err != nil {
 		return err
 	}
@@ -98,13 +98,13 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	s.tools = request.tools
-	t, err := o.startOrDiscard(r.Context(), s)
+	t, err := o.start(w, r, s, false)
 	if err != nil {
 		return err
 	}
 	defer t.abandon(r.Context())
-	w.Header().Set("Consort-Conversation", t.conversation)
-	w.Header().Set("X-Should-Retry", "false") // the message is in the log: OpenAI's clients would send it again
+	said := newChatDigest(owner, request.messages)
+	request.messages = nil // the turn can last long
 	a := &chatAnswer{turn: t, request: request, id: fmt.Sprintf("chatcmpl-%s-%d", t.conversation, t.after), created: time.Now().Unix()}
 	if request.stream {
 		a.stream = newStream(w, o.h.Heartbeat)
@@ -118,18 +118,15 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
-	o.remember(r.Context(), owner, t, append(request.messages, assistantMessage(a.text)))
+	if said.add("assistant", strings.TrimSpace(a.text)); !a.isCancelled { // the log does not have its text then
+		o.remember(r.Context(), t, said.tag(), a.question)
+	}
 	if !request.stream {
 		writeJSON(w, http.StatusOK, a.completion())
 		return nil
 	}
-	_ = a.end() // it fails only if the client has gone
+	a.end()
 	return nil
-}
-
-func assistantMessage(text string) inputMessage {
-	content, _ := json.Marshal(text) // a string has a JSON form
-	return inputMessage{Role: "assistant", Content: content}
 }
 
 // findChat returns how a request continues: with the conversation whose answer is the last
@@ -161,21 +158,38 @@ func (o openAI) findChat(ctx context.Context, owner string, messages []inputMess
 		return s, release, invalid("messages", "The last message is empty.", "Send a text.")
 	}
 	s.returned = nil // they belong to the past
-	if tag := chatTag(owner, messages[:last]); last > 0 {
-		question := questionIn(&messages[last-1])
-		isOnlyUser := !slices.ContainsFunc(messages[last:], func(m inputMessage) bool { return m.Role != "user" })
-		if found, end, is := o.tagged(ctx, owner, tag); is && isOnlyUser && o.claim(tag) {
-			if err = o.continueChat(ctx, found, end, question, &s); err != nil {
-				o.release(tag)
-			}
-			return s, func() { o.release(tag) }, err
-		}
-		if question != "" && isAnswer(canister.TextOf(s.message)) {
-			return s, release, notAsked()
+	if last > 0 {
+		if isFound, leave, err := o.findTagged(ctx, owner, messages, last, &s); isFound || err != nil {
+			return s, leave, err
 		}
 	}
 	s.earlier = all.canisters
 	return s, release, nil
+}
+
+// findTagged sets the conversation that ended with the messages up to the last answer, and reports whether there is
+// one that the request continues; the caller must call leave then. The answer to a question needs only the question:
+// some clients change the messages before it, such as instructions that say what time it is.
+func (o openAI) findTagged(ctx context.Context, owner string, messages []inputMessage, last int, s *turnRequest) (isFound bool, leave func(), err error) {
+	past := newChatDigest(owner, messages[:last])
+	tag, question := past.tag(), questionIn(&messages[last-1])
+	isReply := question != "" && isAnswer(canister.TextOf(s.message))
+	isOnlyUser := !slices.ContainsFunc(messages[last:], func(m inputMessage) bool { return m.Role != "user" })
+	found, end, is := o.tagged(ctx, owner, tag)
+	if !is && isReply {
+		found, end, is = o.tagged(ctx, owner, questionPrefix+question)
+	}
+	switch {
+	case is && isOnlyUser && o.h.claimed.claim(tag):
+		if err := o.continueChat(ctx, found, end, question, s); err != nil {
+			o.h.claimed.add(tag, -1)
+			return false, nil, err
+		}
+		return true, func() { o.h.claimed.add(tag, -1) }, nil
+	case isReply:
+		return false, nil, notAsked()
+	}
+	return false, nil, nil
 }
 
 // readMessages reads the messages of a request: those after the last answer into s, and the
@@ -264,13 +278,13 @@ type chatAnswer struct {
 	id      string
 	created int64
 
-	text   string
-	calls  []toolCall // of the client's tools, which wait
-	reason string     // finish_reason
-}
+	text     string
+	calls    []toolCall // of the client's tools, which wait
+	question string     // the ID of the question at the end of the text; may be empty
+	reason   string     // finish_reason
 
-// separator stands between the messages of the model in a turn.
-const separator = "\n\n"
+	isCancelled bool
+}
 
 // follow collects the text of the turn, and streams it if it is to be streamed.
 func (a *chatAnswer) follow(ctx context.Context) error {
@@ -281,7 +295,7 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 			return nil
 		}
 		if isFirst && a.text != "" {
-			piece = separator + piece
+			piece = "\n\n" + piece // between the messages of the model
 		}
 		isFirst = false
 		a.text += piece
@@ -307,12 +321,15 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 		return err
 	}
 	a.reason = finishOf(ended.Reason)
-	if ended.Reason != converse.ReasonWaiting {
+	switch a.isCancelled = ended.Reason == converse.ReasonCancelled; {
+	case a.isCancelled && a.text == "":
+		return errCancelled
+	case ended.Reason != converse.ReasonWaiting:
 		return nil
 	}
-	waiting, others := clientCalls(a.turn.waits())
+	waiting, others := clientCalls(a.turn.waits)
 	if len(waiting) == 0 {
-		isFirst = true
+		isFirst, a.question = true, questionOf(others)
 		return pieces.send(waitText(others))
 	}
 	a.reason = "tool_calls" // the others are asked for when these have results
@@ -321,6 +338,10 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 	}
 	return nil
 }
+
+// errCancelled answers a request whose turn was cancelled before the model had said anything: an empty answer
+// would look like one of the model.
+var errCancelled = failure(http.StatusConflict, "cancelled", "The turn was cancelled before it had an answer.", "Send another message.")
 
 func finishOf(reason converse.Reason) string {
 	switch {
@@ -347,38 +368,22 @@ func (a *chatAnswer) chunk(delta map[string]any, finish any) error {
 	if a.request.usage {
 		form["usage"] = nil
 	}
-	return a.write(form)
+	return a.stream.sendForm("", form)
 }
 
-func (a *chatAnswer) write(form map[string]any) error {
-	data, err := marshal(form)
-	if err == nil && !a.stream.send("", "", data) {
-		err = context.Canceled
-	}
-	return err
-}
-
-// end ends the stream of an answer.
-func (a *chatAnswer) end() error {
+// end ends the stream of an answer. What it writes fails only if the client has gone.
+func (a *chatAnswer) end() {
 	for i, call := range a.calls {
 		delta := map[string]any{"index": i, "id": call.ID, "type": call.Type, "function": call.Function}
-		if err := a.chunk(map[string]any{"tool_calls": []any{delta}}, nil); err != nil {
-			return err
-		}
+		_ = a.chunk(map[string]any{"tool_calls": []any{delta}}, nil)
 	}
-	if err := a.chunk(map[string]any{}, a.reason); err != nil {
-		return err
-	}
+	_ = a.chunk(map[string]any{}, a.reason)
 	if a.request.usage {
 		form := a.form("chat.completion.chunk", map[string]any{})
-		form["choices"], form["usage"] = []any{}, a.usage()
-		if err := a.write(form); err != nil {
-			return err
-		}
+		_ = a.stream.sendForm("", form, "choices", []any{}, "usage", a.usage())
 	}
 	a.stream.send("", "", []byte("[DONE]"))
 	a.stream.flush()
-	return nil
 }
 
 // completion returns the answer that is not streamed.

@@ -4,8 +4,10 @@ package httpapi
 
 import (
 	"context"
-	"errors"
+	"crypto/sha256"
 	"fmt"
+	"hash"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,26 +16,39 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// chatTag returns the tag of a conversation that ends with these messages. A request that
-// repeats them finds the conversation by it.
-func chatTag(owner string, messages []inputMessage) string {
-	parts := []string{owner}
+// chatDigest is the digest of the messages of a chat.
+type chatDigest struct{ sum hash.Hash }
+
+func newChatDigest(owner string, messages []inputMessage) chatDigest {
+	d := chatDigest{sha256.New()}
+	_, _ = io.WriteString(d.sum, owner) // never fails
 	for _, m := range messages {
 		text := string(m.Content)
 		if content, err := partsOf("", m.Content); err == nil && m.Role == "assistant" {
 			text = strings.TrimSpace(canister.TextOf(content)) // clients trim it
 		}
-		parts = append(parts, m.Role, text)
+		d.add(m.Role, text)
 		if m.ToolCallID != "" {
-			parts = append(parts, m.ToolCallID) // calls of another chat can have the same texts
+			d.add(m.ToolCallID) // calls of another chat can have the same texts
 		}
 	}
-	return chatPrefix + derived(parts...)
+	return d
 }
 
+func (d *chatDigest) add(parts ...string) {
+	for _, part := range parts {
+		_, _ = io.WriteString(d.sum, "\x00"+part)
+	}
+}
+
+// tag returns the tag of a conversation that ends with the messages. A request that repeats them finds the
+// conversation by it.
+func (d *chatDigest) tag() string { return chatPrefix + idOf(d.sum.Sum(nil)) }
+
 const (
-	chatPrefix = "chat:"               // begins the tags of a chat
-	endPrefix  = chatPrefix + "until-" // begins the tag of endTag
+	chatPrefix     = "chat:"                  // begins the tags of a chat
+	endPrefix      = chatPrefix + "until-"    // begins the tag of endTag
+	questionPrefix = chatPrefix + "question-" // begins the tag of the question that the conversation waits with
 )
 
 // endTag returns the tag that says where the last answer of a chat ends. A fork inherits the tag, so
@@ -98,38 +113,17 @@ func (o openAI) fork(ctx context.Context, conversation string, length int, s *tu
 	return o.h.store.Fork(ctx, conversation, length, s.fork)
 }
 
-// startOrDiscard starts the turn of a request. If it is refused, its fork is deleted.
-func (o openAI) startOrDiscard(ctx context.Context, s turnRequest) (*turn, error) {
-	t, err := o.h.startTurn(ctx, s)
-	if err != nil && s.fork != "" {
-		err = errors.Join(err, o.h.store.Delete(context.WithoutCancel(ctx), s.fork, history.AnyLength))
-	}
-	return t, err
-}
-
-// claim marks a chat or a response as continued by a request, and reports whether it was free.
-func (o openAI) claim(key string) bool {
-	o.h.mu.Lock()
-	defer o.h.mu.Unlock()
-	isFree := !o.h.claimed[key]
-	o.h.claimed[key] = true
-	return isFree
-}
-
-func (o openAI) release(key string) {
-	o.h.mu.Lock()
-	defer o.h.mu.Unlock()
-	delete(o.h.claimed, key)
-}
-
-// remember tags the conversation that the next request of a chat continues. Without the
-// tags, it begins with the messages.
-func (o openAI) remember(ctx context.Context, owner string, t *turn, messages []inputMessage) {
+// remember tags the conversation that the next request of a chat continues, and its open question, if
+// there is one. Without the tags, the request begins with the messages.
+func (o openAI) remember(ctx context.Context, t *turn, tag, question string) {
 	found, err := o.h.store.Info(ctx, t.conversation)
 	if err != nil {
 		return
 	}
 	tags := slices.DeleteFunc(slices.Clone(found.Tags), func(tag string) bool { return strings.HasPrefix(tag, chatPrefix) })
-	tags = append(tags, chatTag(owner, messages), endTag(t.conversation, t.after+len(t.canisters)))
+	tags = append(tags, tag, endTag(t.conversation, t.after+len(t.canisters)))
+	if question != "" {
+		tags = append(tags, questionPrefix+question)
+	}
 	_ = o.h.store.Describe(ctx, t.conversation, history.Change{Tags: &tags})
 }

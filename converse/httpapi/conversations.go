@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/invoker"
 )
 
 // info is the JSON form of [history.Info], without the owner, who is the caller.
@@ -109,8 +110,10 @@ func contents(list json.RawMessage) ([]canister.Content, error) {
 // derived returns an ID that depends on the parts alone.
 func derived(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:26]
+	return idOf(sum[:])
 }
+
+func idOf(sum []byte) string { return strings.ToLower(base32.StdEncoding.EncodeToString(sum))[:26] }
 
 // newID returns an ID that cannot be guessed.
 func newID() string { return rand.Text() }
@@ -157,8 +160,7 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
 	if _, err := (history.Change{Title: &form.Title, Tags: &b.tags, Owner: &owner}).Apply(history.Info{ID: b.id}); err != nil {
 		return invalid("title", "The title and the tags must be UTF-8 without NUL.", "Use other texts.")
 	}
-	err = h.Admit(r.Context(), Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) })
-	if err != nil {
+	if err := h.admitNew(r.Context(), b); err != nil {
 		return err
 	}
 	created, err := h.store.Info(r.Context(), b.id)
@@ -181,17 +183,27 @@ type newConversation struct {
 	message          canister.User
 }
 
+// admitNew begins a conversation if Options.Admit lets its first message enter.
+func (h *handler) admitNew(ctx context.Context, b newConversation) error {
+	return h.Admit(ctx, Entry{Canister: b.message, Earlier: b.earlier}, func(ctx context.Context) error { return h.begin(ctx, b) })
+}
+
 // begin creates a conversation, and sets its owner before it notifies the engine. If the
 // request is repeated, the description is set again and the engine is notified again, but the
 // message is not stored twice.
 func (h *handler) begin(ctx context.Context, b newConversation) error {
 	now := time.Now()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// A client that leaves must not stop this halfway: a message that is in the log needs an owner and a turn.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
+	defer cancel()
 	if len(b.earlier) > 0 {
 		if err := h.addEarlier(ctx, b); err != nil {
 			return err
 		}
 	}
-	isNew := !b.message.Time.IsZero()
 	if err := engine.Post(ctx, h.store, h.Open, b.id, b.message, now); err != nil {
 		return err
 	}
@@ -199,23 +211,20 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 	if err != nil {
 		return err
 	}
-	if isNew {
-		if err := h.sendToEngine(engine.MustExist(ctx), b.id, b.message); err != nil {
-			return errors.Join(err, errStored) // the next start of the engine continues it
-		}
-		return nil
-	}
 	bounded, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
 	err = h.sendToEngine(engine.MustExist(bounded), b.id, b.message)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil || errors.Is(err, engine.ErrWaiting) {
+	if err == nil || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil || errors.Is(err, engine.ErrWaiting) {
 		return nil // the turn is under way
 	}
-	return err
+	return errors.Join(err, errMayBeStored) // the next start of the engine continues it
 }
 
-// recheckTimeout bounds how long a repeated request waits for a turn that may be under
-// way.
+// beginTimeout bounds how long it may take to begin a conversation.
+const beginTimeout = 30 * time.Second
+
+// recheckTimeout bounds how long a request waits for a turn that is under way already: the request is
+// repeated, or the engine has found the message in the log by itself.
 const recheckTimeout = 2 * time.Second
 
 // sendToEngine sends a message to the engine. It succeeds if the log has the message already.
@@ -227,10 +236,14 @@ func (h *handler) sendToEngine(ctx context.Context, id string, user canister.Use
 // sendTo is sendToEngine without preparing a reader.
 func sendTo(ctx context.Context, e engine.Engine, id string, user canister.User) error {
 	err := e.Send(ctx, id, user)
-	if errors.Is(err, engine.ErrKept) {
+	refused := new(invoker.Failure)
+	switch {
+	case err == nil, errors.Is(err, engine.ErrKept):
 		return nil
+	case errors.As(err, &refused), errors.Is(err, engine.ErrWaiting), errors.Is(err, engine.ErrBusy), errors.Is(err, engine.ErrClosed), errors.Is(err, history.ErrNotFound):
+		return err // nothing was sent
 	}
-	return err
+	return errors.Join(err, errMayBeStored)
 }
 
 // addEarlier adds earlier messages to a new conversation, after its instructions. If several
@@ -252,15 +265,15 @@ func (h *handler) addEarlier(ctx context.Context, b newConversation) error {
 		return err
 	}
 	err = conv.Add(ctx, b.earlier...)
-	if err != nil && h.has(ctx, b.id, b.earlier[0].Header().ID) {
+	if err != nil && has(ctx, h.store, b.id, b.earlier[0].Header().ID) {
 		err = nil
 	}
 	return errors.Join(err, conv.Close(context.WithoutCancel(ctx)))
 }
 
 // has reports whether the log of a conversation has a canister with an ID.
-func (h *handler) has(ctx context.Context, conversation, id string) bool {
-	for c, err := range h.store.Read(ctx, conversation, 0) {
+func has(ctx context.Context, log history.Log, conversation, id string) bool {
+	for c, err := range log.Read(ctx, conversation, 0) {
 		if err == nil && c.Header().ID == id {
 			return true
 		}
@@ -304,7 +317,7 @@ func (h *handler) createMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Admit(r.Context(), Entry{found.ID, user}, func(ctx context.Context) error { return h.sendToEngine(engine.MustExist(ctx), found.ID, user) }); err != nil {
+	if err := h.Admit(r.Context(), Entry{Conversation: found.ID, Canister: user}, func(ctx context.Context) error { return h.sendToEngine(engine.MustExist(ctx), found.ID, user) }); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusAccepted, map[string]string{"message": user.ID})
@@ -430,7 +443,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	end, err := h.openStream(found.Owner)
+	end, err := h.openStream(found.Owner, true)
 	if err != nil {
 		return err
 	}

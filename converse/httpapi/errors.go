@@ -37,10 +37,7 @@ func (e *apiError) Error() string { return e.Message }
 
 // body returns the JSON form.
 func (e *apiError) body() []byte {
-	text, err := marshal(map[string]*apiError{"error": e})
-	if err != nil {
-		return []byte(`{"error":{"code":"internal","message":"The error has no JSON form.","type":"server_error"}}`)
-	}
+	text, _ := marshal(map[string]*apiError{"error": e}) // texts have a JSON form
 	return text
 }
 
@@ -119,8 +116,8 @@ func refusedError(f *invoker.Failure) *apiError {
 // maxRetryAfter is the longest Retry-After, in seconds, that OpenAI's clients obey.
 const maxRetryAfter = 60
 
-// errStored is in the chain of an error that came after the message of a new conversation was in the log.
-var errStored = errors.New("httpapi: the message is in the log")
+// errMayBeStored is in the chain of an error after which the message of a request is in the log, or may be.
+var errMayBeStored = errors.New("httpapi: the message may be in the log")
 
 // writeError answers a request with an error.
 func writeError(w http.ResponseWriter, err error) {
@@ -128,11 +125,15 @@ func writeError(w http.ResponseWriter, err error) {
 	if e.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
 	}
+	status, mayRetry := e.status, w.Header()["X-Should-Retry"] == nil
+	if !mayRetry && (status == http.StatusConflict || status >= http.StatusInternalServerError) {
+		status = http.StatusBadRequest // many clients look only at the status, and repeat all requests with these
+	}
 	// OpenAI's clients repeat all requests with 409, and do not wait longer than a minute.
-	if e.status == http.StatusConflict || e.retryAfter > maxRetryAfter || errors.Is(err, errStored) {
+	if e.status == http.StatusConflict || e.retryAfter > maxRetryAfter {
 		w.Header().Set("X-Should-Retry", "false")
 	}
-	writeBody(w, e.status, e.body())
+	writeBody(w, status, e.body())
 }
 
 // writeBody writes a response of JSON.

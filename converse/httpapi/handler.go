@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -83,6 +82,9 @@ type Entry struct {
 	Conversation string
 	// Canister is a canister.User or a canister.Answer.
 	Canister canister.Canister
+	// Earlier is the past that the caller says the conversation has, if it begins with the
+	// entry: instructions, messages, and calls with their results. It enters with the entry.
+	Earlier []canister.Canister
 }
 
 // The defaults of [Options].
@@ -102,15 +104,16 @@ type handler struct {
 	streams openstreams.PerOwner
 	bodies  *bodymemory.Limit
 
-	mu      sync.Mutex
-	claimed map[string]bool // chats and responses that a request continues now
+	claimed  tally // chats and responses that a request continues now
+	followed tally // conversations whose turn a request follows
+	sent     tally // requests whose message is in the log, and whose clients have no answer
 }
 
 // New returns a handler for the conversations of a feed. It may be used concurrently and
 // starts nothing of its own: it can be dropped when its requests have ended. It serves the
 // paths under /api/, /v1/ and /agui, which [http.StripPrefix] can put elsewhere.
 func New(feed *Feed, options *Options) http.Handler {
-	h := &handler{feed: feed, engine: feed.engine, store: feed.store, claimed: make(map[string]bool)}
+	h := &handler{feed: feed, engine: feed.engine, store: feed.store}
 	if options != nil {
 		h.Options = *options
 	}
@@ -262,6 +265,19 @@ func (h *handler) ownedBy(ctx context.Context, id string) (history.Info, error) 
 	return info, err
 }
 
+// parse reads the JSON body of a request.
+func parse(w http.ResponseWriter, r *http.Request, form any) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if err := json.Unmarshal(text, form); err != nil {
+		return invalidBody(err)
+	}
+	return nil
+}
+
 // decode reads the JSON body of a request. A member that form does not have is an error.
 func decode(w http.ResponseWriter, r *http.Request, form any) error {
 	text, err := body(w, r)
@@ -297,8 +313,11 @@ func invalidBody(err error) error {
 	return failure(http.StatusBadRequest, "invalid_json", message, "Send one JSON object; GET /api/openapi.json lists its members.")
 }
 
-// openStream counts a stream of the caller; the caller must call end.
-func (h *handler) openStream(owner string) (end func(), err error) {
+// openStream counts a stream of the caller, if the answer is one; the caller must call end.
+func (h *handler) openStream(owner string, isStream bool) (end func(), err error) {
+	if !isStream {
+		return func() {}, nil
+	}
 	end, ok := h.streams.Open(owner)
 	if !ok {
 		e := failure(http.StatusTooManyRequests, "too_many_streams", fmt.Sprintf("You have %d open streams, which is the limit.", h.MaxStreams), "Close one, or wait until one of the answers is complete, and send the request again.")

@@ -25,14 +25,9 @@ type members map[string]json.RawMessage
 // readMembers reads a request and refuses the members that are not known. The header
 // Consort-Ignored names the members without an effect.
 func readMembers(w http.ResponseWriter, r *http.Request, known, ignored []string) (members, error) {
-	text, err := body(w, r)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Body.Close()
 	var all members
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, invalidBody(err)
+	if err := parse(w, r, &all); err != nil {
+		return nil, err
 	}
 	if all == nil {
 		return nil, failure(http.StatusBadRequest, "invalid_json", "The body of the request is null, not a JSON object.", "Send one JSON object.")
@@ -92,15 +87,6 @@ func (m members) only(name string, values ...string) error {
 // openAI serves the requests of OpenAI's clients.
 type openAI struct{ h *handler }
 
-// openStreamIf counts a stream of the caller if the answer to a request is to be streamed; the
-// caller must call end.
-func (o openAI) openStreamIf(isStream bool, owner string) (end func(), err error) {
-	if !isStream {
-		return func() {}, nil
-	}
-	return o.h.openStream(owner)
-}
-
 // model returns the name of the model of a request.
 func (o openAI) model(m members) (string, error) {
 	name := o.h.Models[0]
@@ -115,21 +101,16 @@ func (o openAI) model(m members) (string, error) {
 	return name, nil
 }
 
-type modelForm struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
+func modelOf(name string) map[string]any {
+	return map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "consort"}
 }
-
-func modelOf(name string) modelForm { return modelForm{name, "model", 0, "consort"} }
 
 // models lists the names of the models.
 func (o openAI) models(w http.ResponseWriter, r *http.Request) error {
 	if _, err := o.h.owner(r.Context()); err != nil {
 		return err
 	}
-	all := []modelForm{}
+	all := []map[string]any{}
 	for _, name := range o.h.Models {
 		all = append(all, modelOf(name))
 	}
@@ -153,6 +134,7 @@ func (o openAI) oneModel(w http.ResponseWriter, r *http.Request) error {
 
 // inputMessage is a message of a request, of Chat Completions or Responses.
 type inputMessage struct {
+	ID      string          `json:"id"`
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
@@ -326,7 +308,7 @@ func (h *handler) startTurn(ctx context.Context, s turnRequest) (*turn, error) {
 		return nil, err
 	}
 	if s.conversation == "" {
-		return h.startNew(ctx, owner, s)
+		return h.startNew(ctx, newConversation{id: newID(), owner: owner, earlier: s.earlier, message: s.user()})
 	}
 	found, err := h.ownedBy(ctx, s.conversation)
 	if err != nil {
@@ -338,7 +320,7 @@ func (h *handler) startTurn(ctx context.Context, s turnRequest) (*turn, error) {
 		}
 	}
 	user := s.user()
-	if err := h.Admit(ctx, Entry{found.ID, user}, func(ctx context.Context) error { return h.sendMessage(ctx, found.ID, user) }); err != nil {
+	if err := h.Admit(ctx, Entry{Conversation: found.ID, Canister: user}, func(ctx context.Context) error { return h.sendMessage(ctx, found.ID, user) }); err != nil {
 		return nil, err
 	}
 	return &turn{h: h, conversation: found.ID, id: user.ID, after: h.before(ctx, found.ID, user.ID, found.Length), sent: true}, nil
@@ -351,14 +333,13 @@ func (s *turnRequest) user() canister.User {
 	return user
 }
 
-// startNew begins a conversation.
-func (h *handler) startNew(ctx context.Context, owner string, s turnRequest) (*turn, error) {
-	user := s.user()
-	b := newConversation{id: newID(), owner: owner, title: titleOf(user), earlier: s.earlier, message: user}
-	if err := h.Admit(ctx, Entry{"", user}, func(ctx context.Context) error { return h.begin(ctx, b) }); err != nil {
+// startNew begins a conversation with the title of its message.
+func (h *handler) startNew(ctx context.Context, b newConversation) (*turn, error) {
+	b.title = titleOf(b.message)
+	if err := h.admitNew(ctx, b); err != nil {
 		return nil, err
 	}
-	return &turn{h: h, conversation: b.id, id: user.ID, after: h.before(ctx, b.id, user.ID, 0), sent: true}, nil
+	return &turn{h: h, conversation: b.id, id: b.message.ID, after: h.before(ctx, b.id, b.message.ID, 0), sent: true}, nil
 }
 
 // before returns the number of canisters before a message. It searches from position from on.

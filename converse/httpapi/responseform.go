@@ -5,8 +5,8 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +27,7 @@ type responseAnswer struct {
 	incomplete string // why the status is incomplete
 	failed     *apiError
 	items      []map[string]any
+	isLeft     bool // a message follows it in the log
 
 	stream *stream // the rest is for a stream
 	number int     // of the next event
@@ -46,7 +47,7 @@ func (a *responseAnswer) finish(ended engine.Ended, err error) {
 	}
 	a.ended(ended.Reason)
 	if ended.Reason == converse.ReasonWaiting && a.stream == nil {
-		a.addWaits(a.turn.waits())
+		a.addWaits(a.turn.waits)
 	}
 }
 
@@ -65,7 +66,7 @@ func (a *responseAnswer) ended(reason converse.Reason) {
 // form returns the JSON form of the response.
 func (a *responseAnswer) form() map[string]any {
 	form := map[string]any{
-		"id": a.id, "object": "response", "created_at": a.created.Unix(), "status": a.status, "model": a.model, "output": a.output(),
+		"id": a.id, "object": "response", "created_at": a.created.Unix(), "status": a.status, "model": a.model, "output": a.items,
 		"background": a.background, "conversation": map[string]any{"id": a.turn.conversation}, "error": nil, "incomplete_details": nil, "instructions": nil,
 		"metadata": map[string]any{}, "parallel_tool_calls": true, "previous_response_id": nil, "temperature": nil, "tool_choice": "auto", "tools": []any{},
 		"top_p": nil, "max_output_tokens": nil, "text": map[string]any{"format": map[string]any{"type": "text"}}, "truncation": "disabled", "usage": nil,
@@ -89,22 +90,14 @@ func (a *responseAnswer) form() map[string]any {
 	return form
 }
 
-func (a *responseAnswer) output() []map[string]any {
-	if a.items == nil {
-		return []map[string]any{}
-	}
-	return a.items
-}
-
 // toItems returns the output items of canisters; earlier are those before them in the turn.
 // A call becomes an item when it begins, not while it waits for an approval.
 func (a *responseAnswer) toItems(earlier, canisters []canister.Canister) []map[string]any {
-	var all []map[string]any
-	calls := map[string]map[string]any{}
+	all, calls := []map[string]any{}, map[string]map[string]any{}
 	turn := append(slices.Clone(earlier), canisters...)
 	begin := func(id string) map[string]any {
 		if calls[id] == nil {
-			calls[id] = beginItem(turn, id)
+			calls[id] = a.beginItem(turn, id)
 			all = append(all, calls[id])
 		}
 		return calls[id]
@@ -140,12 +133,20 @@ func (a *responseAnswer) functionItem(turn []canister.Canister, wait canister.Wa
 			name = invocation.Name
 		}
 	}
-	return functionItem(a.turn.conversation, openWait{Invocation: wait.Invocation, Tool: name, Arguments: wait.Arguments})
+	return a.clientItem(openWait{Invocation: wait.Invocation, Tool: name, Arguments: wait.Arguments})
 }
 
-func functionItem(conversation string, wait openWait) map[string]any {
-	id := callID(conversation, wait.Invocation)
-	return map[string]any{"id": "fc" + strings.TrimPrefix(id, "call"), "type": "function_call", "status": "completed", "call_id": id, "name": wait.Tool, "arguments": wait.Arguments}
+func (a *responseAnswer) clientItem(wait openWait) map[string]any {
+	return map[string]any{
+		"id": a.itemID("fc", derived("call", wait.Invocation)[:16]), "type": "function_call", "status": "completed",
+		"call_id": callID(a.turn.conversation, wait.Invocation), "name": wait.Tool, "arguments": wait.Arguments,
+	}
+}
+
+// itemID returns the ID of an item of the output. It names the response, so that a reference to the item can
+// be resolved, and differs from the IDs in all other responses: clients tell items apart by it.
+func (a *responseAnswer) itemID(kind, name string) string {
+	return kind + strings.TrimPrefix(a.id, "resp") + "_" + name
 }
 
 // isInner reports whether a call was made by another call.
@@ -157,13 +158,13 @@ func isInner(canisters []canister.Canister, id string) bool {
 }
 
 // beginItem returns the item of a call, whose invocation is one of the canisters.
-func beginItem(canisters []canister.Canister, id string) map[string]any {
-	item, wait := callItem(canister.Invocation{Head: canister.Head{ID: id}}), ""
+func (a *responseAnswer) beginItem(canisters []canister.Canister, id string) map[string]any {
+	item, wait := a.callItem(canister.Invocation{Head: canister.Head{ID: id}}), ""
 	for _, c := range canisters {
 		switch c := c.(type) {
 		case canister.Invocation:
 			if c.ID == id {
-				item = callItem(c)
+				item = a.callItem(c)
 			}
 		case canister.Wait:
 			if c.Invocation == id {
@@ -177,14 +178,13 @@ func beginItem(canisters []canister.Canister, id string) map[string]any {
 	return item
 }
 
-// messageItem returns the item of a message of the model. Its ID differs from the IDs in all other
-// responses: clients tell messages apart by it.
+// messageItem returns the item of a message of the model.
 func (a *responseAnswer) messageItem(index int, status, text string) map[string]any {
 	content := []any{}
 	if status == "completed" {
 		content = append(content, textPart(text))
 	}
-	return map[string]any{"id": fmt.Sprintf("msg%s_%d", strings.TrimPrefix(a.id, "resp"), index), "type": "message", "status": status, "role": "assistant", "content": content}
+	return map[string]any{"id": a.itemID("msg", strconv.Itoa(index)), "type": "message", "status": status, "role": "assistant", "content": content}
 }
 
 func textPart(text string) map[string]any {
@@ -193,10 +193,10 @@ func textPart(text string) map[string]any {
 
 // callItem returns the item of a call, as the Responses API shows the calls of a hosted MCP
 // server.
-func callItem(c canister.Invocation) map[string]any {
+func (a *responseAnswer) callItem(c canister.Invocation) map[string]any {
 	label, name := splitName(c.Name)
 	return map[string]any{
-		"id": "mcp_" + c.ID, "type": "mcp_call", "status": "in_progress", "server_label": label, "name": name, "arguments": c.Arguments,
+		"id": a.itemID("mcp", derived("call", c.ID)[:16]), "type": "mcp_call", "status": "in_progress", "server_label": label, "name": name, "arguments": c.Arguments,
 		"output": nil, "error": nil, "approval_request_id": nil,
 	}
 }
@@ -256,7 +256,7 @@ func (a *responseAnswer) waitItems(open []openWait) (all []map[string]any) {
 	for _, wait := range open {
 		switch {
 		case wait.Client && !a.announced(wait.Invocation):
-			all = append(all, functionItem(a.turn.conversation, wait))
+			all = append(all, a.clientItem(wait))
 		case !wait.Client && wait.For != canister.WaitTimer:
 			all = append(all, approvalItem(wait))
 		}

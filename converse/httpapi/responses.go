@@ -52,7 +52,7 @@ func (o openAI) readResponse(w http.ResponseWriter, r *http.Request) (q response
 		func() error { return m.read("conversation", &conversation) },
 		func() (err error) { q.turn.tools, err = m.functions(false); return err },
 		func() error { return m.only("top_logprobs", "0") },
-		func() error { return m.only("text", "{}", `{"format":{"type":"text"}}`) },
+		func() error { return m.plainText(w) },
 	} {
 		if err := read(); err != nil {
 			return q, err
@@ -70,7 +70,27 @@ func (o openAI) readResponse(w http.ResponseWriter, r *http.Request) (q response
 	case instructions != "":
 		w.Header().Add("Consort-Ignored", "instructions")
 	}
-	return q, q.readInput(m["input"], isNew)
+	items, err := readItems(m["input"])
+	if err == nil && isNew {
+		err = o.resolve(r.Context(), items)
+	}
+	if err != nil {
+		return q, err
+	}
+	return q, q.readInput(items, isNew)
+}
+
+// plainText refuses a form of the output other than text. The verbosity, which clients send by default to some
+// models, has no effect.
+func (m members) plainText(w http.ResponseWriter) error {
+	var text struct{ Format, Verbosity json.RawMessage }
+	if err := m.read("text", &text); err != nil {
+		return err
+	}
+	if text.Verbosity != nil {
+		w.Header().Add("Consort-Ignored", "text.verbosity")
+	}
+	return members{"text": text.Format}.only("text", `{"type":"text"}`)
 }
 
 // conversationID returns the ID of the member conversation: a string or an object.
@@ -88,19 +108,24 @@ func conversationID(value json.RawMessage) (id string, err error) {
 	return id, nil
 }
 
-// readInput reads the input: a text, messages, answers to approval requests, or results of calls.
-func (q *responseRequest) readInput(value json.RawMessage, isNew bool) error {
+// readItems returns the items of the input, which can be a text.
+func readItems(value json.RawMessage) (items []inputMessage, err error) {
 	var text string
-	var items []inputMessage
 	if json.Unmarshal(value, &text) == nil {
 		content, _ := json.Marshal(text) // a string has a JSON form
-		items = []inputMessage{{Role: "user", Content: content}}
-	} else if json.Unmarshal(value, &items) != nil {
-		return invalid("input", "It is neither a text nor a list of items.", "See OpenAI's API reference.")
+		return []inputMessage{{Role: "user", Content: content}}, nil
 	}
+	if json.Unmarshal(value, &items) != nil {
+		return nil, invalid("input", "It is neither a text nor a list of items.", "See OpenAI's API reference.")
+	}
+	return items, nil
+}
+
+// readInput reads the input: messages, answers to approval requests, or results of calls.
+func (q *responseRequest) readInput(items []inputMessage, isNew bool) error {
 	last := 0 // after the last item of the model
 	for i, item := range items {
-		if item.Role == "assistant" || item.Type == "function_call" || item.Type == "mcp_call" {
+		if item.Role == "assistant" || slices.Contains([]string{"function_call", "mcp_call", referenceType}, item.Type) {
 			last = i + 1
 		}
 	}
@@ -132,9 +157,10 @@ func (q *responseRequest) readItem(item *inputMessage, at string, isLast, isNew 
 		if item.Approve == nil || item.ApprovalRequest == "" {
 			return invalid(at, "It has no approval_request_id or no approve.", "Send both.")
 		}
-		q.turn.answers = append(q.turn.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdictOf(*item.Approve), Reason: item.Reason})
+		verdict := map[bool]canister.Verdict{true: canister.VerdictAllow, false: canister.VerdictDeny}[*item.Approve]
+		q.turn.answers = append(q.turn.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdict, Reason: item.Reason})
 		return nil
-	case "reasoning", "mcp_list_tools", "mcp_approval_request":
+	case "reasoning", "mcp_list_tools", "mcp_approval_request", referenceType:
 		return nil // clients send the output of a response again
 	case "function_call", "mcp_call":
 		if !isNew {
@@ -233,13 +259,6 @@ func (o openAI) findCall(ctx context.Context, s *turnRequest) error {
 	return nil
 }
 
-func verdictOf(approve bool) canister.Verdict {
-	if approve {
-		return canister.VerdictAllow
-	}
-	return canister.VerdictDeny
-}
-
 // responseID names a response: the conversation and the number of canisters before it.
 type responseID struct {
 	conversation string
@@ -281,16 +300,21 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 		return nil, found, err
 	}
 	t := &turn{h: o.h, conversation: id.conversation, after: id.after}
+	a := &responseAnswer{turn: t, id: id.String(), model: o.h.Models[0]}
 	isBegun := false
 	for c, err := range o.h.store.Read(ctx, id.conversation, id.after) {
 		if err != nil {
 			return nil, found, err
 		}
 		isInput := c.Kind() == canister.KindUser
-		if c, is := c.(canister.Answer); is { // one request can have several
+		switch c := c.(type) {
+		case canister.Answer: // one request can have several
 			isInput = string(c.Metadata[partKey]) != strconv.Itoa(id.after)
+		case canister.Assistant:
+			a.model = cmp.Or(c.Model, a.model)
 		}
 		if isInput && isBegun {
+			a.isLeft = c.Kind() == canister.KindUser
 			break
 		}
 		isBegun = isBegun || c.Kind() != canister.KindUser && c.Kind() != canister.KindAnswer
@@ -302,7 +326,7 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 	if first := t.canisters[0].Kind(); first != canister.KindUser && first != canister.KindAnswer {
 		return nil, found, noResponse(param)
 	}
-	a := &responseAnswer{turn: t, id: id.String(), model: cmp.Or(t.model(), o.h.Models[0]), created: t.canisters[0].Header().Time}
+	a.created = t.canisters[0].Header().Time
 	if t.canisters[0].Kind() == canister.KindAnswer {
 		from := max(0, id.after-maxEarlier)
 		if t.earlier, err = history.From(ctx, o.h.store, id.conversation, from); err != nil {
@@ -328,7 +352,7 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	end, err := o.openStreamIf(q.stream, owner)
+	end, err := o.h.openStream(owner, q.stream)
 	if err != nil {
 		return err
 	}
@@ -348,17 +372,16 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	t, err := o.startOrDiscard(r.Context(), q.turn)
+	t, err := o.start(w, r, q.turn, q.background)
 	if err != nil {
 		return err
 	}
 	if !q.background {
 		defer t.abandon(r.Context())
 	}
-	w.Header().Set("Consort-Conversation", t.conversation)
-	w.Header().Set("X-Should-Retry", "false") // the message is in the log: OpenAI's clients would send it again
 	a := &responseAnswer{
 		turn: t, id: responseID{t.conversation, t.after}.String(), model: q.model, previous: q.previous, background: q.background, created: time.Now(), status: "in_progress",
+		items: []map[string]any{},
 	}
 	switch {
 	case q.stream:
@@ -390,8 +413,8 @@ func (o openAI) continueResponse(ctx context.Context, q *responseRequest) (relea
 	if len(q.turn.answers)+len(q.turn.returned) > 0 {
 		return release, nil
 	}
-	if key := (responseID{found.ID, end}).String(); end >= found.Length && o.claim(key) {
-		release = func() { o.release(key) }
+	if key := (responseID{found.ID, end}).String(); end >= found.Length && o.h.claimed.claim(key) {
+		release = func() { o.h.claimed.add(key, -1) }
 		if found, err = o.h.store.Info(ctx, found.ID); err != nil || end >= found.Length {
 			return release, err
 		}
@@ -445,6 +468,11 @@ func (o openAI) response(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return o.writeStored(w, r, a, found)
+}
+
+// writeStored writes a stored response.
+func (o openAI) writeStored(w http.ResponseWriter, r *http.Request, a *responseAnswer, found history.Info) error {
 	if err := o.setStatus(r.Context(), a, found); err != nil {
 		return err
 	}
@@ -458,6 +486,16 @@ func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.
 	for _, c := range a.turn.canisters {
 		if message, is := c.(canister.Assistant); is {
 			a.ended(reasonOf(message.Finish))
+		}
+	}
+	if a.isLeft {
+		turn := append(slices.Clone(a.turn.earlier), a.turn.canisters...)
+		step, isDone := nextOf(o.h.Limits, found.ID, turn, turn[len(turn)-1].Header().Time).(converse.Done)
+		switch {
+		case !isDone:
+			a.status, a.incomplete, a.failed = "failed", "", errLeft
+		case step.Reason.Limited():
+			a.ended(step.Reason)
 		}
 	}
 	if a.turn.after+len(a.turn.canisters) < found.Length {
@@ -483,6 +521,9 @@ func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.
 	}
 	return nil
 }
+
+// errLeft says that a turn had failed, or was not over yet, when the next message came.
+var errLeft = failure(http.StatusBadGateway, "turn_failed", "The turn was not completed before the next message of the conversation.", "Read the conversation.")
 
 // reasonOf returns the reason of a turn whose last message has a finish.
 func reasonOf(finish canister.Finish) converse.Reason {
@@ -511,9 +552,5 @@ func (o openAI) cancelResponse(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := o.setStatus(r.Context(), a, found); err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, a.form())
-	return nil
+	return o.writeStored(w, r, a, found)
 }

@@ -16,7 +16,7 @@ import (
 // streamTo streams the response.
 func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
 	defer s.stop()
-	a.stream, a.calls, a.items = s, map[string]int{}, []map[string]any{}
+	a.stream, a.calls = s, map[string]int{}
 	a.pieces.send = a.piece
 	err := errors.Join(a.event("response.created", "response", a.form()), a.event("response.in_progress", "response", a.form()))
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
 		return nil
 	}
 	if err == nil && ended.Reason == converse.ReasonWaiting {
-		for _, item := range a.waitItems(a.turn.waits()) {
+		for _, item := range a.waitItems(a.turn.waits) {
 			err = errors.Join(err, a.sendItem(item))
 		}
 	}
@@ -42,16 +42,8 @@ func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
 
 // event sends an event; the members come in pairs.
 func (a *responseAnswer) event(name string, members ...any) error {
-	form := map[string]any{"type": name, "sequence_number": a.number}
-	for i := 0; i < len(members); i += 2 {
-		form[members[i].(string)] = members[i+1]
-	}
 	a.number++
-	data, err := marshal(form)
-	if err == nil && !a.stream.send("", name, data) {
-		err = context.Canceled
-	}
-	return err
+	return a.stream.sendForm(name, map[string]any{"type": name, "sequence_number": a.number - 1}, members...)
 }
 
 // piece streams a piece of a message.
@@ -113,7 +105,7 @@ func (a *responseAnswer) beginCall(id string) (at int, err error) {
 	if at, is := a.calls[id]; is {
 		return at, nil
 	}
-	item := beginItem(append(slices.Clone(a.turn.earlier), a.turn.canisters...), id)
+	item := a.beginItem(append(slices.Clone(a.turn.earlier), a.turn.canisters...), id)
 	at = len(a.items)
 	a.items, a.calls[id] = append(a.items, item), at
 	return at, errors.Join(

@@ -4,6 +4,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -126,6 +127,19 @@ func (s *stream) send(id, name string, data []byte) bool {
 	_, err := s.w.Write(s.buffer.Bytes())
 	s.isGone = s.isGone || err != nil
 	return !s.isGone
+}
+
+// sendForm writes an event with a form as data. Members are added to the form in pairs. An error means that
+// the client has gone.
+func (s *stream) sendForm(name string, form map[string]any, members ...any) error {
+	for i := 0; i < len(members); i += 2 {
+		form[members[i].(string)] = members[i+1]
+	}
+	data, err := marshal(form)
+	if err == nil && !s.send("", name, data) {
+		err = context.Canceled
+	}
+	return err
 }
 
 // flush sends the written events, or the header if there are none.

@@ -28,11 +28,13 @@ type turn struct {
 
 	earlier   []canister.Canister // of the turn, before that position
 	canisters []canister.Canister // of the turn, after it
+	waits     []openWait          // that the turn waits for, except timers
 	attempt   int64
 	sent      bool            // this request has put its message or answer into the log
 	isOver    bool            // the client has received the turn up to its end or its next wait
 	repeated  bool            // the log had the message of the request already
 	stale     int             // the number of the last event before the request sent its message again
+	key       string          // of the request, if its message may not be sent twice; see openAI.start
 	returned  map[string]bool // invocations whose results the request brought
 }
 
@@ -62,6 +64,8 @@ var errSuperseded = failure(http.StatusConflict, "superseded",
 func (t *turn) follow(ctx context.Context, to sink) (engine.Ended, error) {
 	var result engine.Ended
 	var failed error
+	t.h.followed.add(t.conversation, 1)
+	defer t.h.followed.add(t.conversation, -1)
 	err := t.h.feed.read(ctx, t.conversation, Cursor{Position: t.after}, to.idle, func(event Event) bool {
 		isOver := false
 		switch e := event.Event.(type) {
@@ -73,7 +77,7 @@ func (t *turn) follow(ctx context.Context, to sink) (engine.Ended, error) {
 			if e.Error != "" && event.number <= t.stale {
 				return true // that failure is why the message was sent again
 			}
-			isOver, failed = t.end(e)
+			isOver, failed = t.end(ctx, e)
 			result = e
 		}
 		return !isOver && failed == nil
@@ -116,7 +120,7 @@ func (t *turn) delta(e engine.Delta, to sink) error {
 }
 
 // end reports whether an end belongs to the turn.
-func (t *turn) end(e engine.Ended) (isOver bool, err error) {
+func (t *turn) end(ctx context.Context, e engine.Ended) (isOver bool, err error) {
 	onlyUser := !slices.ContainsFunc(t.canisters, func(c canister.Canister) bool { return c.Kind() != canister.KindUser })
 	switch {
 	case e.Turn != t.id || len(t.canisters) == 0 && t.sent:
@@ -132,22 +136,11 @@ func (t *turn) end(e engine.Ended) (isOver bool, err error) {
 		}
 		return false, nil
 	case e.Reason == converse.ReasonWaiting:
-		open, err := t.openWaits()
-		return len(open) > 0 || err != nil, err // a timer ends by itself
+		_, open, err := t.h.state(ctx, t.conversation)
+		t.waits = slices.DeleteFunc(open, func(wait openWait) bool { return wait.For == canister.WaitTimer })
+		return len(t.waits) > 0 || err != nil, err // a timer ends by itself
 	}
 	return true, nil
-}
-
-// waits returns the open waits that openWaits has found; none if the store cannot be read.
-func (t *turn) waits() []openWait {
-	open, _ := t.openWaits()
-	return open
-}
-
-// openWaits returns the open waits of the conversation that an answer can end: all but timers.
-func (t *turn) openWaits() ([]openWait, error) {
-	_, open, err := t.h.state(context.Background(), t.conversation)
-	return slices.DeleteFunc(open, func(wait openWait) bool { return wait.For == canister.WaitTimer }), err
 }
 
 // isPassed reports whether a call was passed on to the client.
@@ -159,10 +152,16 @@ func (t *turn) isPassed(invocation string) bool {
 	return slices.ContainsFunc(t.canisters, is) || slices.ContainsFunc(t.earlier, is)
 }
 
-// abandon cancels the turn if its client has gone. It does not if the process shuts down: then
-// the next process continues the turn.
+// abandon cancels the turn if its client has gone. It does not if the process shuts down, because the
+// next process continues the turn then, or if another request follows the turn, such as a repeated one:
+// the end of a broken connection can be noticed late.
 func (t *turn) abandon(ctx context.Context) {
-	if ctx.Err() == nil || !t.sent || t.isOver || t.h.Ending != nil && t.h.Ending.Err() != nil || t.h.feed.life.Err() != nil {
+	if ctx.Err() == nil {
+		t.h.sent.add(t.key, -1)
+		return
+	}
+	isEnding := t.h.Ending != nil && t.h.Ending.Err() != nil || t.h.feed.life.Err() != nil
+	if !t.sent || t.isOver || isEnding || t.h.followed.add(t.conversation, 0) > 0 {
 		return
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
@@ -195,16 +194,6 @@ func (t *turn) usage() (sum canister.Usage) {
 		}
 	}
 	return sum
-}
-
-// model returns the name of the model that wrote the last message; empty if the log does not have it.
-func (t *turn) model() string {
-	for _, c := range slices.Backward(t.canisters) {
-		if message, is := c.(canister.Assistant); is && message.Model != "" {
-			return message.Model
-		}
-	}
-	return ""
 }
 
 // continued returns the turn of a conversation that continues after an answer.

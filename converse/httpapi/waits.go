@@ -63,10 +63,7 @@ func (h *handler) waits(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if open == nil {
-		open = []openWait{}
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"waits": open})
+	writeJSON(w, http.StatusOK, map[string]any{"waits": append([]openWait{}, open...)})
 	return nil
 }
 
@@ -122,7 +119,7 @@ func (h *handler) answerWait(ctx context.Context, of history.Info, given caniste
 	} else if given.ID == "" {
 		return waits.ErrNotOpen
 	}
-	return h.Admit(ctx, Entry{of.ID, given}, func(ctx context.Context) error {
+	return h.Admit(ctx, Entry{Conversation: of.ID, Canister: given}, func(ctx context.Context) error {
 		h.feed.prepare(ctx, of.ID) // the client is going to read the events
 		err := h.engine.Answer(ctx, of.ID, given)
 		if errors.Is(err, engine.ErrKept) {

@@ -75,21 +75,43 @@ func (a *api) owner(ctx context.Context) (string, error) {
 	return a.conversations.store.Owner(known), err
 }
 
+// arguments are the arguments of the tool converse for an incoming message or answer. The past that a
+// new conversation brings comes last, because the audit cuts long arguments off.
+type arguments struct {
+	Conversation string           `json:"conversation,omitempty"`
+	Message      *string          `json:"message,omitempty"`
+	Verdict      canister.Verdict `json:"verdict,omitempty"`
+	Wait         string           `json:"wait,omitempty"`
+	Earlier      []earlierMessage `json:"earlier,omitempty"`
+}
+
+// earlierMessage is a canister of the past. Its text has the same name as the new message has, for
+// audits that omit it.
+type earlierMessage struct {
+	Kind    canister.Kind `json:"kind"`
+	Message string        `json:"message"`
+}
+
 // argumentsOf returns the arguments of the tool converse for an incoming message or answer.
 func argumentsOf(entry httpapi.Entry) json.RawMessage {
-	form := map[string]string{}
-	if entry.Conversation != "" {
-		form["conversation"] = entry.Conversation
-	}
+	form := arguments{Conversation: entry.Conversation}
 	switch c := entry.Canister.(type) {
 	case canister.User:
-		form["message"] = canister.TextOf(c.Content)
+		text := canister.TextOf(c.Content)
+		form.Message = &text
 	case canister.Answer:
-		form["wait"], form["verdict"] = c.Wait, string(c.Verdict)
+		form.Wait, form.Verdict = c.Wait, c.Verdict
+	}
+	for _, c := range entry.Earlier {
+		one := earlierMessage{Kind: c.Kind(), Message: canister.TextOf(canister.ContentOf(c))}
+		if call, is := c.(canister.Invocation); is {
+			one.Message = call.Name + " " + call.Arguments
+		}
+		form.Earlier = append(form.Earlier, one)
 	}
 	text, err := json.Marshal(form)
 	if err != nil {
-		return json.RawMessage("{}") // cannot happen: strings always marshal
+		return json.RawMessage("{}") // cannot happen: texts always marshal
 	}
 	return text
 }
