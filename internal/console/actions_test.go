@@ -3,6 +3,7 @@
 package console_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -211,6 +212,37 @@ func TestResume(t *testing.T) {
 	if said := messages(t, s.Store, strings.TrimPrefix(fork, "/conversations/")); len(said) != 1 {
 		t.Errorf("the messages are %q", said)
 	}
+}
+
+// A page that says that a turn does not run here shows that another person has resumed it, before the turn is over.
+func TestResumedElsewhere(t *testing.T) {
+	hold := make(chan struct{})
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{Text: "One."}, {Text: "It goes on.", Wait: hold}}})
+	ada := s.Login(t, consolestage.Ada)
+	fork := strings.TrimPrefix(ada.Post(begun(t, s, ada, "One.")+"/fork", "at", "1").Header.Get("Location"), "/console")
+	if page := ada.Get(fork).Text; !strings.Contains(page, "Not running here") {
+		t.Fatalf("the page:\n%s", page)
+	}
+	response := ada.Open(http.MethodGet, fork+"/live?after=1", nil, "Accept", "text/event-stream")
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "event: begin") {
+		continue
+	}
+	s.Login(t, consolestage.Ops).Post(fork + "/resume")
+	for lines.Scan() {
+		if _, data, ok := strings.Cut(lines.Text(), "data: "); ok && strings.Contains(data, `"actions"`) {
+			if strings.Contains(data, "Not running here") {
+				t.Errorf("the state: %s", data)
+			}
+			close(hold)
+			return
+		}
+		if strings.HasPrefix(lines.Text(), "event: ended") {
+			break
+		}
+	}
+	t.Error("the stream has no state before the end of the turn")
 }
 
 // away is a store that cannot be read after a number of canisters.

@@ -50,7 +50,7 @@ func (c conversationPages) live(w http.ResponseWriter, r *http.Request, p *perso
 	}
 	defer end()
 	s := &stream{w: w, control: http.NewResponseController(w), pages: c, person: p, info: info, position: after.Position, sent: map[string][]byte{},
-		form: cmp.Or(r.URL.Query().Get(formID), rand.Text())}
+		form: cmp.Or(r.URL.Query().Get(formID), rand.Text()), isLeft: isUnfinished(info)}
 	if err := s.preload(r.Context()); err != nil {
 		c.console.fail(w, r, c.console.unread.hide(r.Context(), p, err))
 		return
@@ -75,6 +75,7 @@ type stream struct {
 	sent   map[string][]byte
 	draft  draft
 	form   string // the identity of the form for a message, on the page
+	isLeft bool   // the page may say that this process does not continue the turn
 
 	mu      sync.Mutex // guards the response
 	w       http.ResponseWriter
@@ -180,11 +181,16 @@ func (s *stream) event(ctx context.Context, event httpapi.Event) error {
 		if isFromModel(e.Canister) {
 			s.draft = draft{}
 		}
-		if err := s.entries(event.ID); err != nil || !changesState(e.Canister) {
+		if err := s.entries(event.ID); err != nil || !changesState(e.Canister) && !s.continues() {
 			return err
 		}
 		return s.sendState(ctx)
 	case engine.Delta:
+		if isNew := e.Attempt != s.draft.attempt; isNew && s.continues() {
+			if err := s.sendState(ctx); err != nil {
+				return err
+			}
+		}
 		return s.delta(e)
 	case engine.Ended:
 		if err := s.send("", "ended", saidOf(e, s.pages.console.clean)); err != nil {

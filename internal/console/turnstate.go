@@ -36,6 +36,12 @@ func changesState(one canister.Canister) bool {
 	return false
 }
 
+// continues reports whether this process works on a turn of which the page may say that it does not.
+func (s *stream) continues() bool {
+	active := s.pages.console.Active
+	return s.isLeft && active != nil && active(s.info.ID)
+}
+
 // sendState sends the parts of the page that depend on the turn, by the IDs of their elements. The
 // entries are not among them.
 func (s *stream) sendState(ctx context.Context) error {
@@ -43,6 +49,7 @@ func (s *stream) sendState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.isLeft = s.pages.isLeft(info)
 	var open part
 	if slices.ContainsFunc(s.recent, isFromModel) { // otherwise no call waits
 		open = s.pages.openWaits(ctx, s.person, info, window{from: s.position - len(s.recent), to: s.position, canisters: s.recent})

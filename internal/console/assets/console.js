@@ -316,7 +316,7 @@ class Stream {
       this.timeline.before(link);
       extend(link);
     }
-    link.href = "?to=" + (Number(entries[0].id.slice(1)) - 1);
+    link.href = this.timeline.dataset.live.replace(/\/live\?.*/, "?to=") + (Number(entries[0].id.slice(1)) - 1);
   }
 
   delta({ again, text, status }) {
