@@ -14,7 +14,6 @@ import (
 	"github.com/consort-go/consort/internal/approvals"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
-	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -185,8 +184,8 @@ const storeTimeout = 10 * time.Second
 
 // make uses the answer up and makes the call.
 func (a *approval) make(ctx context.Context, s *state) (invoker.Output, error) {
-	call, record := *a.call.Call, a.call.Record
-	made := &mcpserver.ToolCall{Tool: a.tool, Item: a.call.Item, Call: &call, Record: record}
+	call, made, record := *a.call.Call, *a.call, a.call.Record // a copy: it can stand for work other than the tool's
+	made.Tool, made.Call = a.tool, &call
 	call.Arguments = a.ask.Arguments
 	intent := canister.Intent{
 		Head: head(), Invocation: s.invocation.ID, Attempt: 1, Key: call.ID, Wait: s.wait.ID,

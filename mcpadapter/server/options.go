@@ -192,7 +192,10 @@ type ToolCall struct {
 func (c *ToolCall) Make(ctx context.Context) (invoker.Output, error) {
 	start := time.Now()
 	defer func() { c.Record.Duration = time.Since(start) }()
-	if c.instead != nil {
+	switch {
+	case c.instead != nil && c.Record.Approved != nil: // it has the arguments that were sent
+		return invoker.Output{}, invoker.Failf(invoker.Denied, "The approval has other arguments, which this call cannot take. It was not started. Send it with those.")
+	case c.instead != nil:
 		return invoker.Output{}, c.instead(ctx)
 	}
 	return c.Tool.Invoke(ctx, c.Call)

@@ -18,7 +18,7 @@ import (
 // Perform does work for a caller as a call of one of Options.Tools, for an interface besides
 // MCP that does what the tool does: the caller must see the tool, Options.Invoke decides
 // whether and when do runs, with its budgets and approvals, and the audit has a record of
-// the call. ctx is that of a request from [Server.Identify]. If do is nil, Perform only
+// the call. If an approval has changed the arguments, do does not run (DENIED). ctx is that of a request from [Server.Identify]. If do is nil, Perform only
 // reports whether the caller sees the tool. The error is an [invoker.Failure]: DENIED if
 // the caller does not see the tool.
 func (s *Server) Perform(ctx context.Context, tool string, arguments json.RawMessage, do func(context.Context) error) error {
