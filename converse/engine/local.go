@@ -151,7 +151,7 @@ func (l *Local) Answer(ctx context.Context, conversation string, answer canister
 		return ErrClosed
 	}
 	err := waits.Answer(ctx, l.store, conversation, answer, time.Now())
-	if err == nil {
+	if !errors.Is(err, waits.ErrNotOpen) { // an append that returned an error can have taken effect
 		l.scheduler.logGrown(conversation)
 	}
 	return err

@@ -71,3 +71,25 @@ func TestAppendWithUnknownOutcome(t *testing.T) {
 		})
 	}
 }
+
+// An approval that the log has accepted is used, although its append returned an error.
+func TestAnswerWithUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Memory: history.NewMemory(), kind: canister.KindAnswer, until: time.Now().Add(time.Hour), kept: true}
+		calls := 0
+		roster := tools(t, func(context.Context) (string, error) { calls++; return "did it", nil })
+		local := start(t, store, func(_ context.Context, id string) (*converse.Conversation, error) {
+			return converse.New(model(echo), roster,
+				&converse.Options{ID: id, Log: store, Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+					return converse.Defer(6*time.Hour, "ada"), nil
+				}}), nil
+		}, nil)
+		send(t, local, "talk", "m1", "call local__tool")
+		wait := waitFor(t, local, "talk", "m1").Waits[0]
+		_ = local.Answer(t.Context(), "talk", canister.Answer{Wait: wait, Verdict: canister.VerdictAllow, By: "ada"})
+		synctest.Wait()
+		if calls != 1 {
+			t.Errorf("the call was made %d times after the answer", calls)
+		}
+	})
+}

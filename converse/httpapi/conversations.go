@@ -197,7 +197,7 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 		return err
 	}
 	// A client that leaves must not stop this halfway: a message that is in the log needs an owner and a turn.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
 	if len(b.earlier) > 0 {
 		if err := h.addEarlier(ctx, b); err != nil {
@@ -219,9 +219,6 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 	}
 	return errors.Join(err, errMayBeStored) // the next start of the engine continues it
 }
-
-// beginTimeout bounds how long it may take to begin a conversation.
-const beginTimeout = 30 * time.Second
 
 // recheckTimeout bounds how long a request waits for a turn that is under way already: the request is
 // repeated, or the engine has found the message in the log by itself.

@@ -183,7 +183,7 @@ func lastMessage(canisters []canister.Canister) string {
 	return ""
 }
 
-// cancelTimeout bounds the cancellation of a turn whose client has gone.
+// cancelTimeout bounds the beginning of a conversation, and the cancellation of a turn, whose client has gone.
 const cancelTimeout = 20 * time.Second
 
 // usage returns the tokens that the turn has used.
