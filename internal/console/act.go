@@ -25,6 +25,12 @@ import (
 // actTime bounds how long an action may take, such as the wait for a running turn.
 const actTime = 10 * time.Second
 
+// actContext returns the context of an action. The action goes on if the reader closes the page meanwhile: half of
+// it would be a message that nothing answers, or a server that is not connected again.
+func actContext(r *http.Request, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), limit)
+}
+
 // local returns the path of a conversation below [Prefix].
 func local(conversation string) string { return "/conversations/" + url.PathEscape(conversation) }
 
@@ -84,7 +90,7 @@ func (c conversationPages) begin(w http.ResponseWriter, r *http.Request, p *pers
 		return
 	}
 	form := c.console.sessions.formOf(p.session, r, message)
-	ctx, cancel := context.WithTimeout(r.Context(), actTime)
+	ctx, cancel := actContext(r, actTime)
 	defer cancel()
 	err := form.send(message, func(said canister.User) error { return c.start(ctx, p, form.id, said) })
 	c.console.record(r, p, "begin", form.id, err)
@@ -118,7 +124,7 @@ func (c conversationPages) act(w http.ResponseWriter, r *http.Request, p *person
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), actTime)
+	ctx, cancel := actContext(r, actTime)
 	defer cancel()
 	what, to, done := r.PathValue("what"), local(info.ID), ""
 	var err error

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/conversetest"
@@ -243,6 +244,70 @@ func TestResumedElsewhere(t *testing.T) {
 		}
 	}
 	t.Error("the stream has no state before the end of the turn")
+}
+
+// strict is a store that describes nothing after the end of a context.
+type strict struct{ history.Store }
+
+func (s strict) Describe(ctx context.Context, id string, change history.Change) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.Store.Describe(ctx, id, change)
+}
+
+// sending is an engine that tells which conversations got a message.
+type sending struct {
+	*engine.Local
+	sent chan string
+}
+
+func (s sending) Send(ctx context.Context, id string, said canister.User) error {
+	err := s.Local.Send(ctx, id, said)
+	s.sent <- id
+	return err
+}
+
+// A conversation begins as a whole if the person closes the page while it is sent.
+func TestPageIsClosed(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Store: strict{history.NewMemory()}, Lines: []conversetest.Line{{Text: "One."}}})
+	ada := s.Login(t, consolestage.Ada)
+	limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ctx, leave := context.WithCancel(limited)
+	requests, sent, begin, identify := make(chan context.Context, 1), make(chan string, 1), s.Console.Begin, s.Console.Identify
+	s.Console.Engine = sending{s.Engine, sent}
+	s.Console.Identify = func(next http.Handler) http.Handler {
+		return identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests <- r.Context()
+			next.ServeHTTP(w, r)
+		}))
+	}
+	s.Console.Begin = func(ctx context.Context, id string, said canister.User) error {
+		err := begin(ctx, id, said)
+		leave()
+		<-(<-requests).Done()
+		return err
+	}
+	form := url.Values{"form_token": {ada.Form}, "message": {"Do it."}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/conversations", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Cookie", ada.Cookie)
+	if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
+		response.Body.Close()
+		t.Fatal("the page was not closed")
+	}
+	select {
+	case id := <-sent:
+		if info, err := s.Store.Info(t.Context(), id); err != nil || info.Owner != "owner-ada" {
+			t.Errorf("%+v, %v", info, err)
+		}
+	case <-limited.Done():
+		t.Error("the message was not sent")
+	}
 }
 
 // away is a store that cannot be read after a number of canisters.

@@ -282,7 +282,7 @@ func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *p
 		c.console.refuse(w, r, http.StatusNotFound, "There is no such action.")
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
+	ctx, cancel := actContext(r, changeTime)
 	defer cancel()
 	err := change(ctx, e, what, "parked by "+cmp.Or(p.Name, "an operator")+" at the console")
 	c.console.record(r, p, what, "", err, "ensemble", name)

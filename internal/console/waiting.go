@@ -359,7 +359,7 @@ func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
 		given, err = c.answerOf(r.PostForm, p, &end, wait)
 	}
 	if err == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), actTime)
+		ctx, cancel := actContext(r, actTime)
 		defer cancel()
 		if c.console.runs(info) {
 			c.console.prewatch(ctx, info.ID)
