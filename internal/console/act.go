@@ -82,11 +82,17 @@ func (c conversationPages) beginForm(p *person, with written) part {
 	return el("section", el("h2", text("New conversation")), c.messageForm(p, "/conversations", with))
 }
 
+// mayBegin reports whether a person may begin conversations, which belong to the person, or to the one who started
+// the process.
+func (c conversationPages) mayBegin(p *person) bool {
+	return c.console.Engine != nil && p.Role.May(Answer) && (p.Owner != "" || p.session.operates)
+}
+
 // begin starts a conversation of the person.
 func (c conversationPages) begin(w http.ResponseWriter, r *http.Request, p *person) {
 	message := strings.TrimSpace(r.PostForm.Get("message"))
-	if c.console.Engine == nil || c.console.Store == nil || message == "" {
-		c.console.back(w, r, p, "/conversations", "", errors.New("a conversation begins with a message, and needs a server that runs conversations"))
+	if !c.mayBegin(p) || c.console.Store == nil || message == "" {
+		c.console.back(w, r, p, "/conversations", "", errors.New("a conversation begins with a message, and needs an owner and a server that runs conversations"))
 		return
 	}
 	form := c.console.sessions.formOf(p.session, r, message)

@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/console"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/invoker"
 )
@@ -244,6 +245,25 @@ func TestResumedElsewhere(t *testing.T) {
 		}
 	}
 	t.Error("the stream has no state before the end of the turn")
+}
+
+// A person of whom the server knows no owner begins no conversation: it would belong to nobody.
+func TestNoOwner(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{Text: "One."}}})
+	caller := s.Console.Caller
+	s.Console.Caller = func(ctx context.Context) (console.Caller, error) {
+		who, err := caller(ctx)
+		who.Owner = ""
+		return who, err
+	}
+	ada := s.Login(t, consolestage.Ada)
+	ada.Post("/conversations", "message", "Do it.")
+	if page := ada.Get("/conversations").Text; !strings.Contains(page, "needs an owner") || strings.Contains(page, "New conversation") {
+		t.Errorf("the page:\n%s", page)
+	}
+	for info := range s.Store.List(t.Context(), history.Filter{}) {
+		t.Errorf("there is %+v", info)
+	}
 }
 
 // strict is a store that describes nothing after the end of a context.

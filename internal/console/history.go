@@ -35,7 +35,7 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 		el("ol", group(class("list"), group(items...))),
 		when(f.cut, el("p", class("faint"), text("The search stopped to keep the page quick. It went back to "), moment(f.next.Changed), text("."))),
 		when(!f.next.IsZero(), el("p", el("a", href(more.address()), text(map[bool]string{true: "Search further", false: "Older conversations"}[f.cut])))),
-		when(c.console.Engine != nil && p.Role.May(Answer), c.beginForm(p, c.console.clean.writtenIn(r))))
+		when(c.mayBegin(p), c.beginForm(p, c.console.clean.writtenIn(r))))
 }
 
 func (c conversationPages) searchForm(p *person, q query) part {
