@@ -138,12 +138,11 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 	sendAgain := func(ctx context.Context, id string, user canister.User) error { // a reader that began now would get the old failure
 		return sendTo(engine.MustExist(ctx), h.engine, id, user)
 	}
-	now := time.Now()
-	_, canisters, err := engine.LastTurn(ctx, h.store, id, now)
+	_, canisters, err := engine.LastTurn(ctx, h.store, id, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	user.ID = againID(user.ID, canisters, nextOf(h.Limits, id, canisters, now))
+	user.ID = againID(user.ID, canisters, nextOf(h.Limits, id, canisters, time.Now()))
 	t := &turn{h: h, conversation: id, id: user.ID, sent: true}
 	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == user.ID }) { // its turn may have failed
 		t.stale, send = h.feed.latest(id), sendAgain

@@ -357,14 +357,13 @@ func (h *handler) state(ctx context.Context, id string) (string, []openWait, err
 // hasFailed reports whether the engine has given up the last turn of a conversation, as far as it knows: the log
 // does not show that.
 func hasFailed(e engine.Engine, id string, canisters []canister.Canister) bool {
-	of, isKnown := e.(interface {
-		Failed(conversation string) (engine.Ended, bool)
-	})
-	if !isKnown {
-		return false
+	if of, isKnown := e.(interface {
+		Failed(string) (engine.Ended, bool)
+	}); isKnown {
+		failure, hasFailed := of.Failed(id)
+		return hasFailed && (failure.Turn == "" || failure.Turn == lastMessage(canisters))
 	}
-	failure, hasFailed := of.Failed(id)
-	return hasFailed && (failure.Turn == "" || failure.Turn == lastMessage(canisters))
+	return false
 }
 
 // nextOf returns the next step of a conversation; limits may be nil.

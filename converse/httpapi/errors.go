@@ -50,11 +50,12 @@ func failure(status int, code, message, advice string) *apiError {
 	return e
 }
 
+// about sets the part of the request that was wrong.
+func (e *apiError) about(param string) *apiError { e.Param = param; return e }
+
 // invalid returns the error of a request with a wrong part.
 func invalid(param, message, advice string) *apiError {
-	e := failure(http.StatusBadRequest, "invalid_request", fmt.Sprintf("%q: %s", param, message), advice)
-	e.Param = param
-	return e
+	return failure(http.StatusBadRequest, "invalid_request", fmt.Sprintf("%q: %s", param, message), advice).about(param)
 }
 
 // noConversation answers requests for a conversation that does not exist, and for one of

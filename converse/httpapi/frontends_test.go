@@ -114,6 +114,34 @@ func TestReferenceToACall(t *testing.T) {
 	}
 }
 
+// TestApprovalByItsID: an approval needs no previous response, because the ID of its request names the conversation. In
+// later requests, which have it again, it belongs to the past.
+func TestApprovalByItsID(t *testing.T) {
+	s := serve(t, echo, ask, nil)
+	refer := func(id any) object { return object{"type": "item_reference", "id": id} }
+	first := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "call: it"}).form
+	request := first["output"].([]any)[1].(object)["id"]
+	allow := object{"type": "mcp_approval_response", "approval_request_id": request, "approve": true}
+	input := []any{user("call: it"), refer(request), allow}
+	s.as("bob").want(http.StatusNotFound, "POST", "/v1/responses", object{"input": input})
+	second := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": input})
+	want := []string{`mcp_call local.do {"what":"it"} completed did it`, "message You said: did it"}
+	got, id := output(second.form), first["conversation"].(object)["id"]
+	if !slices.Equal(got, want) || second.header.Get("Consort-Conversation") != id {
+		t.Errorf("got %q in %s", got, second.text)
+	}
+	if got := second.form["output"].([]any)[0].(object)["approval_request_id"]; got != request {
+		t.Errorf("the call was allowed by %v, not %v", got, request)
+	}
+	for _, item := range second.form["output"].([]any) {
+		input = append(input, refer(item.(object)["id"]))
+	}
+	third := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": append(input, user("more"))})
+	if got := output(third.form); !slices.Equal(got, []string{"message You said: more"}) {
+		t.Errorf("then the output is %q", got)
+	}
+}
+
 // TestCancelledWithoutAnswer: a chat whose turn is cancelled before it has an answer gets an error and not an empty
 // answer, and one that has read a part of the answer begins another conversation, because the log does not have it.
 func TestCancelledWithoutAnswer(t *testing.T) {

@@ -57,9 +57,7 @@ func isEmpty(value json.RawMessage) bool {
 
 // unsupported returns the error for a member that this server cannot obey.
 func unsupported(name, advice string) error {
-	e := failure(http.StatusBadRequest, "unsupported_parameter", fmt.Sprintf("%q is not supported by this server.", name), advice)
-	e.Param = name
-	return e
+	return failure(http.StatusBadRequest, "unsupported_parameter", fmt.Sprintf("%q is not supported by this server.", name), advice).about(name)
 }
 
 // read reads a member, if it is there.
@@ -94,9 +92,7 @@ func (o openAI) model(m members) (string, error) {
 		return "", err
 	}
 	if !slices.Contains(o.h.Models, name) {
-		e := failure(http.StatusNotFound, "model_not_found", fmt.Sprintf("There is no model %q.", name), fmt.Sprintf("Use one of %q.", o.h.Models))
-		e.Param = "model"
-		return "", e
+		return "", failure(http.StatusNotFound, "model_not_found", fmt.Sprintf("There is no model %q.", name), fmt.Sprintf("Use one of %q.", o.h.Models)).about("model")
 	}
 	return name, nil
 }
@@ -328,9 +324,8 @@ func (h *handler) startTurn(ctx context.Context, s turnRequest) (*turn, error) {
 
 // user returns the message of a request, with the tools of its client.
 func (s *turnRequest) user() canister.User {
-	user := canister.User{Head: canister.Head{ID: newID(), Time: time.Now()}, Content: s.message}
-	user.Metadata = clienttools.With(nil, s.tools)
-	return user
+	head := canister.Head{ID: newID(), Time: time.Now(), Extra: canister.Extra{Metadata: clienttools.With(nil, s.tools)}}
+	return canister.User{Head: head, Content: s.message}
 }
 
 // startNew begins a conversation with the title of its message.

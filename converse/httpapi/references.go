@@ -15,7 +15,7 @@ import (
 func (o openAI) resolve(ctx context.Context, items []inputMessage) error {
 	known, size := map[string][]byte{}, int64(0)
 	for i := range items {
-		if items[i].Type != referenceType {
+		if items[i].Type != referenceType || strings.HasPrefix(items[i].ID, "mcpr_") {
 			continue
 		}
 		at := fmt.Sprintf("input[%d].id", i)

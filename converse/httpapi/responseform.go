@@ -173,7 +173,7 @@ func (a *responseAnswer) beginItem(canisters []canister.Canister, id string) map
 		}
 	}
 	if wait != "" {
-		item["approval_request_id"] = wait
+		item["approval_request_id"] = approvalID(a.turn.conversation, wait)
 	}
 	return item
 }
@@ -237,14 +237,27 @@ func resultText(result canister.Result) string {
 	return strings.Join(texts, "\n")
 }
 
+// approvalID returns the ID of the item that asks for the answer to a wait. It has the ID of the conversation, so
+// that the answer alone says where it belongs.
+func approvalID(conversation, wait string) string { return "mcpr_" + conversation + "_" + wait }
+
+// waitOf returns the conversation and the ID of the wait that an ID of approvalID names. Any other ID is the ID of a wait.
+func waitOf(id string) (conversation, wait string) {
+	rest, isItem := strings.CutPrefix(id, "mcpr_")
+	if i := strings.LastIndexByte(rest, '_'); isItem && i > 0 {
+		return rest[:i], rest[i+1:]
+	}
+	return "", id
+}
+
 // approvalItem returns the item that asks for the answer to a wait.
-func approvalItem(wait openWait) map[string]any {
+func approvalItem(conversation string, wait openWait) map[string]any {
 	label, name := splitName(wait.Tool)
 	arguments := cmp.Or(wait.Arguments, "{}")
 	if wait.For == canister.WaitElicitation {
 		arguments = cmp.Or(string(wait.Question), "{}")
 	}
-	return map[string]any{"id": wait.ID, "type": "mcp_approval_request", "server_label": label, "name": name, "arguments": arguments}
+	return map[string]any{"id": approvalID(conversation, wait.ID), "type": "mcp_approval_request", "server_label": label, "name": name, "arguments": arguments}
 }
 
 func (a *responseAnswer) addWaits(open []openWait) {
@@ -255,17 +268,14 @@ func (a *responseAnswer) addWaits(open []openWait) {
 func (a *responseAnswer) waitItems(open []openWait) (all []map[string]any) {
 	for _, wait := range open {
 		switch {
-		case wait.Client && !a.announced(wait.Invocation):
-			all = append(all, a.clientItem(wait))
-		case !wait.Client && wait.For != canister.WaitTimer:
-			all = append(all, approvalItem(wait))
+		case wait.Client:
+			item := a.clientItem(wait)
+			if !slices.ContainsFunc(a.items, func(other map[string]any) bool { return other["call_id"] == item["call_id"] }) {
+				all = append(all, item)
+			}
+		case wait.For != canister.WaitTimer:
+			all = append(all, approvalItem(a.turn.conversation, wait))
 		}
 	}
 	return all
-}
-
-// announced reports whether the response has the call of a client's tool.
-func (a *responseAnswer) announced(invocation string) bool {
-	id := callID(a.turn.conversation, invocation)
-	return slices.ContainsFunc(a.items, func(item map[string]any) bool { return item["call_id"] == id })
 }

@@ -31,6 +31,7 @@ var (
 // responseRequest is a request for a response.
 type responseRequest struct {
 	model, previous    string
+	asked              string // the conversation whose approval request is answered; may be empty
 	stream, background bool
 	turn               turnRequest
 }
@@ -138,9 +139,12 @@ func (q *responseRequest) readInput(items []inputMessage, isNew bool) error {
 	all.close()
 	q.turn.earlier = append(q.turn.earlier, all.canisters...)
 	n := len(q.turn.answers) + len(q.turn.returned)
+	if isNew && q.asked != "" {
+		q.turn.conversation, q.turn.earlier, isNew = q.asked, nil, false
+	}
 	switch {
 	case len(q.turn.answers) > 0 && (isNew || len(q.turn.message) > 0):
-		return invalid("input", "Approvals need previous_response_id or conversation, and stand alone.", "Send the message after the answer.")
+		return invalid("input", "Approvals need previous_response_id, conversation, or the ID of an mcp_approval_request, and stand alone.", "Send the message after the answer.")
 	case n == 0 && len(q.turn.message) == 0:
 		return invalid("input", "It has no message of the user.", "Send one.")
 	}
@@ -157,8 +161,13 @@ func (q *responseRequest) readItem(item *inputMessage, at string, isLast, isNew 
 		if item.Approve == nil || item.ApprovalRequest == "" {
 			return invalid(at, "It has no approval_request_id or no approve.", "Send both.")
 		}
+		if !isLast {
+			return nil // the server has it in the log
+		}
 		verdict := map[bool]canister.Verdict{true: canister.VerdictAllow, false: canister.VerdictDeny}[*item.Approve]
-		q.turn.answers = append(q.turn.answers, canister.Answer{Wait: item.ApprovalRequest, Verdict: verdict, Reason: item.Reason})
+		conversation, wait := waitOf(item.ApprovalRequest)
+		q.asked = cmp.Or(conversation, q.asked)
+		q.turn.answers = append(q.turn.answers, canister.Answer{Wait: wait, Verdict: verdict, Reason: item.Reason})
 		return nil
 	case "reasoning", "mcp_list_tools", "mcp_approval_request", referenceType:
 		return nil // clients send the output of a response again
@@ -280,9 +289,7 @@ func responseOf(text string) (id responseID, ok bool) {
 
 // noResponse answers requests for a response that does not exist, and for a foreign one.
 func noResponse(param string) error {
-	e := failure(http.StatusNotFound, "response_not_found", "There is no such response.", "Begin a new one.")
-	e.Param = param
-	return e
+	return failure(http.StatusNotFound, "response_not_found", "There is no such response.", "Begin a new one.").about(param)
 }
 
 // stored returns a response from the log: the canisters after its position until the next

@@ -93,8 +93,7 @@ func (t *turn) add(e engine.Added, to sink) error {
 	if t.id == "" && e.Canister.Kind() == canister.KindUser {
 		t.id = e.Canister.Header().ID
 	}
-	t.attempt = 0
-	t.canisters = append(t.canisters, e.Canister)
+	t.attempt, t.canisters = 0, append(t.canisters, e.Canister)
 	if to.added == nil {
 		return nil
 	}
