@@ -55,7 +55,8 @@ func TestFirstPaint(t *testing.T) {
 	ops := s.Login(t, consolestage.Ops)
 	paths := map[string]string{"long": "/conversations/long"}
 	maps.Copy(paths, pages)
-	for name, path := range paths {
+	for _, name := range slices.Sorted(maps.Keys(paths)) { // the audit has what the visits before have read
+		path := paths[name]
 		l, layouts, cpu := counted(t, ctx, s.URL+path)
 		most, ok := larger[name]
 		if !ok {
