@@ -212,7 +212,7 @@ func TestAlways(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lacks(t, "the file", string(text), "hat", "demo-server")
+	lacks(t, "the file", string(text), "hat", "--pace")
 
 	configure(model(t, packs("hat")...), satchel(0))
 	contains(t, "another process", oneLine(here.consort(t, "run", "Pack.").expect(t, exit.Done).stderr), packed)

@@ -417,7 +417,7 @@ const maxMemory = 100
 // bounded.
 func TestALongAnswerScrollsBy(t *testing.T) {
 	t.Parallel()
-	if raceFlag != nil {
+	if raced {
 		t.Skip("the race detector needs memory of its own")
 	}
 	megabytes, err := strconv.ParseFloat(cmp.Or(os.Getenv(streamVar), "0.25"), 64)

@@ -133,7 +133,7 @@ func TestJSONFileOfAnotherHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	path := writeAt(t, `{"mcpServers": {"atlas": {"command": `+quoted(binary)+`, "args": ["demo-server", "atlas"], "env": {"GORACE": "`+raceOptions+`"}}}}`,
+	path := writeAt(t, `{"mcpServers": {"atlas": {"command": `+quoted(testserver)+`, "args": ["atlas"]}}}`,
 		t.TempDir(), "claude_desktop_config.json")
 	o := consort(t, "run", "Oslo?", "--config", path, "--model", "m", "--base-url", server.URL()).expect(t, exit.Done)
 	contains(t, "the answer", o.stdout, "It snows.")

@@ -15,7 +15,7 @@ import (
 func newcomer(t *testing.T) run {
 	t.Helper()
 	home := t.TempDir()
-	server := `{"command": ` + quoted(binary) + `, "args": ["demo-server", "atlas"]}`
+	server := `{"command": ` + quoted(testserver) + `, "args": ["atlas"]}`
 	writeAt(t, `{"mcpServers": {"atlas": `+server+`, "second": `+server+`}}`, home, ".cursor", "mcp.json")
 	writeAt(t, "{\n // a comment\n \"servers\": {\"third\": "+server+",}}", home, ".config", "Code", "User", "mcp.json")
 	return run{dir: t.TempDir(), env: []string{

@@ -21,13 +21,12 @@ import (
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
-// binary is the command, built as the tests are.
-var binary string
+// The programs that the tests start. Commands that a test acts on while they run are built as
+// the tests are. Those that it only waits for do not have the race detector, with which each
+// takes three times as long, and neither has testserver.
+var binary, unraced, testserver string
 
 func TestMain(m *testing.M) {
-	if folder := os.Getenv(libraryVar); folder != "" {
-		os.Exit(beLibrary(folder))
-	}
 	if path := os.Getenv(workerVar); path != "" {
 		os.Exit(beWorker(path))
 	}
@@ -58,13 +57,28 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	binary = filepath.Join(dir, "consort")
-	build := exec.Command("go", append(append([]string{"build"}, raceFlag...), "-o", binary, "../../cmd/consort")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
+	if err := build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return isolated(m, dir)
+}
+
+// build builds the programs. $GOFLAGS may ask for the race detector where it is not wanted.
+func build(dir string) error {
+	unraced, testserver = filepath.Join(dir, "consort"), filepath.Join(dir, "testserver")
+	binary = unraced
+	commands := [][]string{{"build", "-race=false", "-o", dir, "../../cmd/consort", "./testserver"}}
+	if raced {
+		binary = filepath.Join(dir, "raced", "consort")
+		commands = append(commands, []string{"build", "-race", "-o", binary, "../../cmd/consort"})
+	}
+	for _, args := range commands {
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("go %q: %w\n%s", args, err, out)
+		}
+	}
+	return nil
 }
 
 // state is the folder below which the commands of each test keep what lasts.
@@ -133,6 +147,7 @@ func (r run) consort(t *testing.T, args ...string) outcome {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := r.command(ctx, t, args...)
+	cmd.Path = unraced
 	// Files, since the end of a pipe would wait for whoever else holds it.
 	stdout, stderr := temporary(t), temporary(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(r.stdin), stdout, stderr
@@ -180,7 +195,7 @@ func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cm
 		}
 	}
 	cmd.Env = append(
-		append(cmd.Env, "TERM=xterm-256color", "LC_ALL=C.UTF-8", markOf(t), "GORACE="+raceOptions, "XDG_STATE_HOME="+placeOf(t), "XDG_CONFIG_HOME="),
+		append(cmd.Env, "TERM=xterm-256color", "LC_ALL=C.UTF-8", markOf(t), "GORACE=atexit_sleep_ms=0", "XDG_STATE_HOME="+placeOf(t), "XDG_CONFIG_HOME="),
 		r.env...,
 	)
 	return cmd
@@ -196,15 +211,17 @@ func consort(t *testing.T, args ...string) outcome {
 // the locale, so they have it too.
 func markOf(t *testing.T) string { return "LC_TEST=" + t.Name() }
 
-// processes returns the processes with a mark, or all if it is empty, that run the command, itself or
-// as a server, and those that run this test binary as a server.
+// processes returns the processes with a mark, or all if it is empty, that run the command, a
+// server of testserver, or this test binary as a worker.
 func processes(mark string) []string {
 	var found []string
 	self, _ := os.Readlink("/proc/self/exe")
 	own := fmt.Sprintf("/proc/%d/exe", os.Getpid())
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && (target == binary || target == self && link != own) && (mark == "" || marked(link, mark)) {
+		target, err := os.Readlink(link)
+		ours := target == binary || target == unraced || target == testserver || target == self && link != own
+		if err == nil && ours && (mark == "" || marked(link, mark)) {
 			arguments, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
 			found = append(found, string(bytes.ReplaceAll(arguments, []byte{0}, []byte{' '})))
 		}
@@ -283,12 +300,8 @@ func atlas(pace time.Duration) string { return stdio("atlas", pace) }
 func satchel(pace time.Duration) string { return stdio("satchel", pace) }
 
 func stdio(name string, pace time.Duration) string {
-	return fmt.Sprintf("[mcp.%s]\ntransport = \"stdio\"\ncommand = [%q, \"demo-server\", %q, \"--pace\", %q]\nenvironment = {GORACE = %q}\n",
-		name, binary, name, pace, raceOptions)
+	return fmt.Sprintf("[mcp.%s]\ntransport = \"stdio\"\ncommand = [%q, %q, \"--pace\", %q]\n", name, testserver, name, pace)
 }
-
-// raceOptions keep a command built with -race from sleeping when it exits.
-const raceOptions = "atexit_sleep_ms=0"
 
 // allows is the table of a configuration whose calls need no approval.
 const allows = "[approval]\ndefault = \"allow\"\n"

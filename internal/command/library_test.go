@@ -3,98 +3,22 @@
 package command
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
-	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// libraryVar makes this test binary the server library, which the tests serve
-// on: it names the folder in which the tool wait meets them.
-const libraryVar = "CONSORT_TEST_LIBRARY"
-
-// library is the table of that server, with further lines.
+// library is the table of the server library of testserver, with further lines. Its tool
+// wait meets the test in the folder.
 func library(t *testing.T, lines string) (table, folder string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder = t.TempDir()
-	return fmt.Sprintf("[mcp.library]\ncommand = [%q]\nenvironment = {%s = %q, GORACE = %q, PASSWORD = \"env:CONSORT_TEST_PASSWORD\"}\n%s",
-		self, libraryVar, folder, raceOptions, lines), folder
+	return fmt.Sprintf("[mcp.library]\ncommand = [%q, \"library\", %q]\nenvironment = {PASSWORD = \"env:CONSORT_TEST_PASSWORD\"}\n%s",
+		testserver, folder, lines), folder
 }
 
 // password is a secret of the server library that must not be shown.
 const password = "correct horse battery staple"
-
-// beLibrary serves until standard input ends.
-func beLibrary(folder string) int {
-	server := mcp.NewServer(&mcp.Implementation{Name: "library", Version: "1"}, nil)
-	addLibraryTools(server, folder)
-	server.AddResource(&mcp.Resource{URI: "note:///welcome", Name: "welcome", Title: "A welcome", MIMEType: "text/plain"}, readNote)
-	server.AddResource(&mcp.Resource{URI: "note:///secret", Name: "secret"}, readNote)
-	server.AddResource(&mcp.Resource{URI: "note:///picture", Name: "picture", MIMEType: "image/png"}, readNote)
-	server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "note:///by/{name}", Name: "notes by name"}, readNote)
-	server.AddPrompt(&mcp.Prompt{
-		Name: "greet", Title: "A greeting",
-		Arguments: []*mcp.PromptArgument{{Name: "name", Required: true}, {Name: "tone"}},
-	}, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{
-			{Role: "user", Content: &mcp.TextContent{Text: "Greet " + r.Params.Arguments["name"] + ", " + r.Params.Arguments["tone"] + "."}},
-		}}, nil
-	})
-	server.AddPrompt(&mcp.Prompt{Name: "over"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "assistant", Content: &mcp.TextContent{Text: "Your turn."}}}}, nil
-	})
-	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-func readNote(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	contents := &mcp.ResourceContents{URI: r.Params.URI, MIMEType: "text/plain", Text: "You are welcome at " + r.Params.URI + "."}
-	switch r.Params.URI {
-	case "note:///secret":
-		contents.Text = "The password is " + os.Getenv("PASSWORD") + "."
-	case "note:///picture":
-		contents.Text, contents.Blob, contents.MIMEType = "", []byte{1, 2, 3}, "image/png"
-	case "note:///by/sloth":
-		<-ctx.Done()
-	case "note:///by/nobody":
-		return nil, mcp.ResourceNotFoundError(r.Params.URI)
-	}
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{contents}}, nil
-}
-
-// addLibraryTools adds echo, which returns its arguments; wait, which lets the
-// test know and waits for it; and leak, which tells the password.
-func addLibraryTools(server *mcp.Server, folder string) {
-	add := func(name, schema string, run func(json.RawMessage) (string, bool)) {
-		server.AddTool(&mcp.Tool{Name: name, Description: "The tool " + name + ". It has more to say.", InputSchema: json.RawMessage(schema)},
-			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				text, failed := run(r.Params.Arguments)
-				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: failed}, nil
-			})
-	}
-	add("echo", `{"type": "object", "properties": {"text": {"type": "string"}, "user_id": {"type": "string"}}}`,
-		func(arguments json.RawMessage) (string, bool) { return string(arguments), false })
-	add("wait", `{"type": "object"}`, func(json.RawMessage) (string, bool) {
-		touch(filepath.Join(folder, "waiting"))
-		for !isThere(filepath.Join(folder, "go")) {
-			time.Sleep(5 * time.Millisecond)
-		}
-		return "done", false
-	})
-	add("leak", `{"type": "object"}`, func(json.RawMessage) (string, bool) { return "it is " + os.Getenv("PASSWORD"), true })
-}
 
 func touch(path string) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

@@ -134,7 +134,7 @@ func readmeConfig(t *testing.T, model string) string {
 		t.Fatal("the README has no configuration")
 	}
 	text := regexp.MustCompile(`(?s)^\[model\].*?\n\n`).ReplaceAllString(string(block[1]), "")
-	return file(t, model, strings.Replace(text, `"go", "run", "./cmd/consort"`, `"`+binary+`"`, 1))
+	return file(t, model, strings.Replace(text, `"go", "run", "./cmd/consort"`, `"`+unraced+`"`, 1))
 }
 
 // TestNameAndKey: with the name of a model, a key in the environment and nothing else in

@@ -4,4 +4,4 @@
 
 package command
 
-var raceFlag []string
+const raced = false

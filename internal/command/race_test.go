@@ -4,5 +4,5 @@
 
 package command
 
-// raceFlag builds the command as the tests are built.
-var raceFlag = []string{"-race"}
+// raced reports whether the race detector is enabled.
+const raced = true

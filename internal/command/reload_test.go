@@ -64,7 +64,7 @@ func (r *reloading) reload(want exit.Status, args ...string) string {
 	return string(said)
 }
 
-// children returns the IDs of the processes that the server has started, by their last
+// children returns the IDs of the processes that the server has started, by their first
 // argument.
 func (r *reloading) children() map[string]int {
 	r.t.Helper()
@@ -83,7 +83,7 @@ func (r *reloading) children() map[string]int {
 		arguments, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		process, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if words := strings.Split(strings.Trim(string(arguments), "\x00"), "\x00"); words[0] != "" {
-			found[words[min(2, len(words)-1)]] = process
+			found[words[min(1, len(words)-1)]] = process
 		}
 	}
 	return found
@@ -223,9 +223,8 @@ func TestReloadOnSIGHUP(t *testing.T) {
 
 // slowServer is the table of a server that starts when the folder has a file named go.
 func slowServer(name, timeout, folder string) string {
-	script := fmt.Sprintf("while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas", folder, binary)
-	return fmt.Sprintf("[mcp.%s]\nconnect_timeout = %q\ncommand = [\"sh\", \"-c\", %q, \"slow\"]\nenvironment = {GORACE = %q}\n",
-		name, timeout, script, raceOptions)
+	script := fmt.Sprintf("while ! test -e %s/go; do sleep 0.05; done; exec %s atlas", folder, testserver)
+	return fmt.Sprintf("[mcp.%s]\nconnect_timeout = %q\ncommand = [\"sh\", \"-c\", %q, \"slow\"]\n", name, timeout, script)
 }
 
 // A server that connects keeps neither the end of a removed server nor the next reload

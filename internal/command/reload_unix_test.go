@@ -56,7 +56,7 @@ func TestReloadOfImports(t *testing.T) {
 			args = []string{"--http", "127.0.0.1:0", "--set", "log.level='info'", "--set", fmt.Sprintf("import=[%q]", host)}
 		}
 		s := serveWith(t, run{limit: 10 * time.Minute, dir: folder}, true, args...)
-		added := fmt.Sprintf(`{"mcpServers": {"atlas": {"command": %q, "args": ["demo-server", "atlas"], "env": {"GORACE": %q}}}}`, binary, raceOptions)
+		added := fmt.Sprintf(`{"mcpServers": {"atlas": {"command": %q, "args": ["atlas"]}}}`, testserver)
 		writeAt(t, added, folder, "host.json")
 		waitFor(t, "a change by "+by, func() bool { return strings.Contains(s.stderr.String(), `"trigger": "file", "added": ["atlas"]`) })
 		pipe := filepath.Join(folder, "pipe")

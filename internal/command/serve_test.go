@@ -332,8 +332,7 @@ func TestServeIsNotReady(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\n"+
-		"command = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\"]\n"+
-		"environment = {GORACE = %q}\n", folder, binary, raceOptions)
+		"command = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s atlas\"]\n", folder, testserver)
 	s := serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config", file(t, slow))
 	contains(t, "the reason", s.readyz(http.StatusServiceUnavailable), `"ready":false`, `\"slow\" is required and `)
 	touch(filepath.Join(folder, "go"))

@@ -61,8 +61,7 @@ func TestServeIsNotReadyOverGRPC(t *testing.T) {
 		t.Run("service "+name, func(t *testing.T) {
 			table, folder := library(t, "")
 			slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\n"+
-				"command = [\"sh\", \"-c\", \"while ! test -e %s/connect; do sleep 0.05; done; exec %s demo-server atlas\"]\n"+
-				"environment = {GORACE = %q}\n", folder, binary, raceOptions)
+				"command = [\"sh\", \"-c\", \"while ! test -e %s/connect; do sleep 0.05; done; exec %s atlas\"]\n", folder, testserver)
 			s := serve(t, false, "--grpc", "127.0.0.1:0", "--config", file(t, table, slow))
 			is := s.watchGRPC(name)
 			is(notServing)
@@ -88,8 +87,8 @@ func TestServeIsNotReadyOverGRPC(t *testing.T) {
 func TestServeOverGRPCWithoutServers(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	only := fmt.Sprintf("[mcp.only]\ncommand = [\"sh\", \"-c\", \"test -e %[1]s/broken && exit 1; echo $$ > %[1]s/process; exec %[2]s "+
-		"demo-server atlas\"]\nenvironment = {GORACE = %[3]q}\n", folder, binary, raceOptions)
+	only := fmt.Sprintf("[mcp.only]\ncommand = [\"sh\", \"-c\", \"test -e %[1]s/broken && exit 1; echo $$ > %[1]s/process; exec %[2]s atlas\"]\n",
+		folder, testserver)
 	s := serve(t, false, "--grpc", "127.0.0.1:0", "--config", file(t, only))
 	host := s.connectGRPC("")
 	if names := toolNames(t, host); len(names) == 0 {

@@ -113,7 +113,7 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 // What a server has started is ended with it.
 func TestAServersChildrenAreEnded(t *testing.T) {
 	t.Parallel()
-	script := fmt.Sprintf(`tail -f /dev/null | %[1]q demo-server atlas >/dev/null & exec %[1]q demo-server atlas`, binary)
+	script := fmt.Sprintf(`tail -f /dev/null | %[1]q atlas >/dev/null & exec %[1]q atlas`, testserver)
 	path := file(t, fmt.Sprintf("[mcp.parent]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script)))
 	consort(t, "call", "parent", "weather", `{"city":"Oslo"}`, "--config", path).expect(t, exit.Done)
 }

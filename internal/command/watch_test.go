@@ -20,7 +20,7 @@ import (
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	pidFile := filepath.Join(t.TempDir(), "pid")
-	script := fmt.Sprintf(`echo $$ > %q; exec %q demo-server atlas`, pidFile, binary)
+	script := fmt.Sprintf(`echo $$ > %q; exec %q atlas`, pidFile, testserver)
 	s := start(t, "check", "--watch", "--config", file(t,
 		fmt.Sprintf("[mcp.atlas]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script))))
 	s.until("atlas ready")
