@@ -172,9 +172,13 @@ func runCommand(t *testing.T, line, url, state string) string {
 }
 
 // environment is that of a reader, who builds programs without the race detector, which makes a page
-// take several times as long.
+// take several times as long. Without $GOFLAGS, those of go env stay.
 func environment() []string {
-	return append(os.Environ(), "GOFLAGS="+strings.ReplaceAll(os.Getenv("GOFLAGS"), "-race", ""))
+	env := os.Environ()
+	if flags := os.Getenv("GOFLAGS"); flags != "" {
+		env = append(env, "GOFLAGS="+flags+" -race=false")
+	}
+	return env
 }
 
 // Each script of the project can be executed and is one that bash or node reads.
