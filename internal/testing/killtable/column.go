@@ -79,7 +79,7 @@ func exchanges() []int {
 }
 
 // All reports whether processes are to die wherever they can: CONSORT_KILLED is "all", and
-// they start without the race detector.
+// the tests run without the race detector.
 func All() bool { return os.Getenv("CONSORT_KILLED") == "all" && !raced }
 
 func (c Column) world(tb testing.TB, point Point, api string) *World {

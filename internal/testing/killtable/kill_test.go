@@ -20,7 +20,7 @@ func TestKilledPostgreSQL(t *testing.T) { killed(t, "PostgreSQL") }
 func killed(t *testing.T, store string) {
 	t.Parallel()
 	if raced && store != "files" {
-		t.Skip("each process starts too slowly with the race detector; .ci/run has the whole table without it")
+		t.Skip("the processes that die do not have the race detector; .ci/run has the whole table")
 	}
 	shared := stores[store](t)
 	first := slices.Index([]string{"files", "SQLite", "PostgreSQL"}, store)

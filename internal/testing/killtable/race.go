@@ -4,6 +4,6 @@
 
 package killtable
 
-// raced reports whether the race detector is enabled. Processes then start so slowly that
-// they die in only one exchange, and only the store in files is tested.
+// raced reports whether the race detector is enabled. Processes then die in only one
+// exchange, and only the store in files is tested.
 const raced = true

@@ -5,7 +5,10 @@
 package killtable
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/consort-go/consort/internal/testing/pgtest"
@@ -13,7 +16,27 @@ import (
 
 func TestMain(m *testing.M) {
 	Main(map[string]Engine{"run": Run, "local": Local, "program": Program(Run)})
-	os.Exit(m.Run())
+	os.Exit(withChildren(m))
+}
+
+// withChildren runs the tests. Under the race detector it first builds the program of the
+// children without it, since they start by the hundred.
+func withChildren(m *testing.M) int {
+	if !raced {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "killtable-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	childProgram = filepath.Join(dir, "child")
+	if out, err := exec.Command("go", "test", "-c", "-race=false", "-vet=off", "-o", childProgram).CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the children: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
 }
 
 // stores are empty ones of each kind.

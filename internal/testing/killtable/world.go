@@ -167,6 +167,9 @@ func (w *World) strike(faultserver.Entry) {
 	}
 }
 
+// childProgram is the program of the children: this test binary, unless a test replaces it.
+var childProgram = os.Args[0]
+
 // Process is a child of a World.
 type Process struct {
 	tb     testing.TB
@@ -186,11 +189,7 @@ func (w *World) Start() *Process {
 	if err != nil {
 		w.tb.Fatal(err)
 	}
-	program, err := os.Executable()
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	p := &Process{tb: w.tb, cmd: exec.Command(program), stops: w.Spec.Stop, ended: make(chan struct{})}
+	p := &Process{tb: w.tb, cmd: exec.Command(childProgram), stops: w.Spec.Stop, ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), Variable+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
 	p.pipes()
