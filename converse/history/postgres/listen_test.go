@@ -169,11 +169,13 @@ func TestLoopsThatComeAndGo(t *testing.T) {
 func TestSlowLoop(t *testing.T) {
 	s := open(t)
 	check := func(t *testing.T, payload string, kept int) {
-		slow, quick := listening(t, s, "talk"), listening(t, s, "talk")
+		slow, quick, other := listening(t, s, "talk"), listening(t, s, "talk"), listening(t, s, "other")
 		for i := range kept + 10 {
 			notify(t, s, "talk", fmt.Append(nil, i, payload))
 			quick()
 		}
+		notify(t, s, "other", nil)
+		other() // all loops were offered what came before
 		for i := range kept {
 			if got := slow(); string(got) != fmt.Sprint(i, payload) {
 				t.Fatalf("in place %d stands %.20q", i, got)
