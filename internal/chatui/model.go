@@ -24,12 +24,12 @@ type model struct {
 	width, height int
 	ready         bool // the conversation waits for a message
 	quitting      bool
-	drawn         bool      // the screen was drawn once, so that rows can be put above it
-	rows          int       // of the view, which gets smaller only with clearScreen
-	shrunk        time.Time // when it did
-	prints        int       // how often rows were printed
-	clearing      bool      // clearScreen is on its way
-	settling      bool      // a settled is on its way
+	drawn         bool // the screen was drawn once, so that rows can be put above it
+	rows          int  // of the view, which gets smaller only with clearScreen
+	larger        larger
+	prints        int  // how often rows were printed
+	clearing      bool // clearScreen is on its way
+	settling      bool // a settled is on its way
 	ticking       bool
 	frame         int // of the spinner
 
@@ -90,6 +90,9 @@ const (
 // each second).
 const frameTime = 17 * time.Millisecond
 
+// drawTime is how long it takes on a busy machine: bubbletea does not say when it has drawn.
+const drawTime = 2 * time.Second
+
 // maxLive bounds the rows of the transcript that are redrawn.
 const maxLive = 12
 
@@ -102,7 +105,8 @@ func (m *model) Init() tea.Cmd {
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmds []tea.Cmd
 	if msg == clearScreen {
-		m.rows, m.clearing, m.shrunk = 0, false, m.now()
+		m.larger = larger{m.larger.rowsAt(m.now(), m.rows), m.now()}
+		m.rows, m.clearing = 0, false
 	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -165,13 +169,17 @@ func (m *model) settle() tea.Cmd {
 		m.clearing = true
 		cmds = append(cmds, func() tea.Msg { return clearScreen })
 	case !m.drawn || m.clearing:
-	case m.paper.waiting(keep) > 0 && m.now().Sub(m.shrunk) < 3*frameTime: // the screen still has the larger view
+	case m.paper.waiting(keep) > 0 && m.now().Sub(m.larger.until) < 3*frameTime: // the screen still has the larger view
 		if !m.settling {
 			m.settling = true
 			cmds = append(cmds, tea.Tick(3*frameTime, func(time.Time) tea.Msg { return settled{} }))
 		}
 	default:
-		cmds = append(cmds, m.paper.print(keep, m.height-m.rows-1))
+		drawn := m.larger.rowsAt(m.now(), m.rows)
+		if m.paper.beginsWithPicture() { // without room it would not be drawn at all
+			drawn = m.rows
+		}
+		cmds = append(cmds, m.paper.print(keep, m.height-drawn-1))
 		if m.quitting && m.paper.printing == 0 {
 			cmds = append(cmds, tea.Quit)
 		}
@@ -181,6 +189,21 @@ func (m *model) settle() tea.Cmd {
 		cmds = append(cmds, tea.Tick(heartbeat, func(time.Time) tea.Msg { return beat{} }))
 	}
 	return tea.Batch(cmds...)
+}
+
+// larger is a view with more rows than the present one, which the screen may still have. If more
+// rows are printed above it than fit there, bubbletea draws over others.
+type larger struct {
+	rows  int
+	until time.Time // when a smaller view was made
+}
+
+// rowsAt returns how many rows the screen may have at a time; the present view has rows.
+func (l larger) rowsAt(now time.Time, rows int) int {
+	if now.Sub(l.until) > drawTime {
+		return rows
+	}
+	return max(rows, l.rows)
 }
 
 // process takes items from the backlog, once the size of the window is known. When rows

@@ -377,6 +377,36 @@ func TestTheViewFits(t *testing.T) {
 	}
 }
 
+// For a while after the view got smaller, only so many rows are printed above it as fit above the
+// larger view, which the screen may still have.
+func TestPrintsFitTheLargerView(t *testing.T) {
+	const height = 40
+	d := newDesk(t, 80, height)
+	now := time.Now()
+	d.model.now = func() time.Time { return now }
+	d.asked(&question{render: text(20), choices: choices})
+	d.view()
+	large := d.rows
+	d.rests()
+	d.confirms("y")
+	d.Update(clearScreen)
+	d.view()
+	if d.rows >= large {
+		t.Fatalf("the view has %d rows, and had %d", d.rows, large)
+	}
+	d.happens(note{strings.Repeat("row\n", 100)})
+	for _, step := range []struct {
+		later time.Duration
+		rows  int
+	}{{3 * frameTime, large}, {drawTime, d.rows}} {
+		now = now.Add(step.later)
+		d.Update(printed(0))
+		if got := d.paper.printing; got < 1 || got > height-step.rows-1 {
+			t.Errorf("%v later, %d rows are printed above %d of %d", step.later, got, step.rows, height)
+		}
+	}
+}
+
 // No sequence from tools, models or servers reaches the terminal.
 func TestSequencesHaveNoEffect(t *testing.T) {
 	const hostile = "\x1b[2J\x1b]0;title\a\u202edrow\u2066\x9b1A\x1b[5A"

@@ -101,12 +101,15 @@ func (t *transcript) next(keep, most int) (text string, n int) {
 		return "", 0
 	case len(t.pictures) == 0:
 		return printable(t.rows[:n]), n
-	case t.pictures[0].row > 0:
+	case !t.beginsWithPicture():
 		n = min(n, t.pictures[0].row)
 		return printable(t.rows[:n]), n
 	}
 	return printable(t.rows[:1]) + t.pictures[0].below(most), 1
 }
+
+// beginsWithPicture reports whether the next row has an image.
+func (t *transcript) beginsWithPicture() bool { return len(t.pictures) > 0 && t.pictures[0].row == 0 }
 
 // below returns the text that draws the image under a row: empty rows, and one that goes
 // back over them. It is empty if they do not fit the most rows that can be printed at once:
