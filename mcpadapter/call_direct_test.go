@@ -52,8 +52,6 @@ func TestDirectServer(t *testing.T) {
 			ended = string(m.Params.RequestID)
 		case "tools/call report":
 			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":1}}`+"\n", m.Params.Meta.ProgressToken)
-		case "tools/call silent":
-			fmt.Fprint(os.Stdout, said(`"unknown"`, string(m.ID)))
 		case "tools/call id":
 			fmt.Print(said(string(m.ID), string(m.ID)))
 		case "tools/call ended":
@@ -129,17 +127,14 @@ func TestCloseDoesNotWaitForListeners(t *testing.T) {
 // A process is told which call was given up.
 func TestProcessIsToldOfTheEnd(t *testing.T) {
 	c := openDirect(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := c.call(ctx, &invoker.Call{Arguments: json.RawMessage(`{}`)}, "silent"); mcptest.CodeOf(err) != invoker.Timeout {
-		t.Errorf("the call failed with %v, want TIMEOUT", err)
+	ctx, cancel := context.WithCancel(mcptest.Within(t))
+	call := &invoker.Call{Arguments: json.RawMessage(`{}`), Progress: func(invoker.Progress) { cancel() }}
+	if _, err := c.call(ctx, call, "report"); mcptest.CodeOf(err) != invoker.Canceled {
+		t.Errorf("the call failed with %v, want CANCELED", err)
 	}
 	last := fmt.Sprint(firstDirect + c.serial.Load())
-	for deadline := time.Now().Add(mcptest.Patience); text(t, c, "ended") != last && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if got := text(t, c, "ended"); got != last {
-		t.Errorf("the call %q was given up, want %q", got, last)
+	if !mcptest.Eventually(func() bool { return text(t, c, "ended") == last }) {
+		t.Errorf("the call %q was given up, want %q", text(t, c, "ended"), last)
 	}
 }
 
