@@ -51,7 +51,7 @@ func TestBoundsOverTLS(t *testing.T) {
 	clientOf := func() *http.Client {
 		transport := certified.Client().Transport.(*http.Transport).Clone()
 		t.Cleanup(transport.CloseIdleConnections)
-		return &http.Client{Transport: transport, Timeout: 10 * time.Second}
+		return &http.Client{Transport: transport, Timeout: time.Minute}
 	}
 	first := make(chan error, 1)
 	go func() { first <- get(clientOf(), "/wait") }()
@@ -63,7 +63,7 @@ func TestBoundsOverTLS(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Errorf("the first client: %v", err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for err = get(clientOf(), "/"); err != nil && time.Now().Before(deadline); { // the server notices the end after the client
 		err = get(clientOf(), "/")
 	}

@@ -112,7 +112,7 @@ func opened(t *testing.T, source ensemble.Source) ensemble.Connection {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -138,8 +138,8 @@ func await[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(10 * time.Second):
-		t.Fatalf("%s: nothing in 10 s", what)
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: nothing in a minute", what)
 		panic("unreachable")
 	}
 }

@@ -105,7 +105,7 @@ func connectionMoves(connection ensemble.Pinger) <-chan struct{} {
 	go func() {
 		defer close(moved)
 		for {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			err := connection.Ping(ctx)
 			cancel()
 			if err != nil {

@@ -164,7 +164,7 @@ func TestEndpointsThatAreRefused(t *testing.T) {
 func TestRedirectURLWithoutAPath(t *testing.T) {
 	s, network := world(authserver.Behaviour{NoRegistration: true})
 	c := newClient(t, network, login.Options{ClientID: "known", RedirectURL: "http://127.0.0.1"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := c.Login(ctx, &login.Prompt{Visit: func(_ context.Context, address string) error {
 		u, _ := url.Parse(address)

@@ -54,7 +54,7 @@ func browse(t testing.TB, network http.RoundTripper, redirected func(to *url.URL
 }
 
 // browser opens addresses of this machine. Where nobody answers, a test fails at its deadline.
-var browser = &http.Client{Timeout: 10 * time.Second}
+var browser = &http.Client{Timeout: time.Minute}
 
 // visit opens an address of this machine and returns the status.
 func visit(t testing.TB, address string) int {
