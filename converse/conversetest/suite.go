@@ -26,7 +26,7 @@ type Harness struct {
 	// Whole means that the model does not stream. Its deltas, if any, come together with
 	// the reply.
 	Whole bool
-	// Patience is how long the suite waits for things that should happen soon; default 10
+	// Patience is how long the suite waits for things that should happen soon; default 30
 	// s.
 	Patience time.Duration
 }
@@ -60,7 +60,7 @@ func TestModel(t *testing.T, newHarness func(t *testing.T, lines []Line) Harness
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t, c.lines)
 			s := &subject{T: t, Harness: h, lines: c.lines}
-			s.Patience = cmp.Or(h.Patience, 10*time.Second)
+			s.Patience = cmp.Or(h.Patience, 30*time.Second)
 			defer func() {
 				if t.Failed() {
 					t.Log("the rule: " + c.rule)

@@ -214,9 +214,9 @@ func sendSideBySide(s *engineSubject) {
 }
 
 func failRetried(s *engineSubject) {
-	s.send(talk, "m1", "fail 2 at last it works")
+	s.send(talk, "m1", "fail 2 say at last it works")
 	s.answered(talk, "m1")
-	s.said(talk, "fail 2 at last it works", "at last it works")
+	s.said(talk, "fail 2 say at last it works", "at last it works")
 }
 
 func failEnds(s *engineSubject) {
@@ -283,15 +283,7 @@ func answerNobody(s *engineSubject) {
 func answerBeside(s *engineSubject) {
 	s.send(talk, "m1", "call approved one slow two effect three")
 	s.reached("two")
-	var wait string
-	for event := range s.watch(s.process.Engine, talk, 0) {
-		if added, ok := event.(engine.Added); ok {
-			if w, ok := added.Canister.(canister.Wait); ok {
-				wait = w.ID
-				break
-			}
-		}
-	}
+	wait := s.waitOf(talk)
 	err := s.soon("Answer while another call runs", func() error {
 		return s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictAllow))
 	})
@@ -324,14 +316,28 @@ func answerRestart(s *engineSubject) {
 	s.effects("two", 1)
 }
 
+// waitOf returns the identity of the first wait of a conversation, when it is in the log.
+func (s *engineSubject) waitOf(conversation string) string {
+	s.Helper()
+	for event := range s.watch(s.process.Engine, conversation, 0) {
+		if added, ok := event.(engine.Added); ok && added.Canister.Kind() == canister.KindWait {
+			return added.Canister.Header().ID
+		}
+	}
+	s.FailNow()
+	return ""
+}
+
 func deadlinePasses(s *engineSubject) {
-	s.waits(talk, "m1", "hurried")
+	s.send(talk, "m1", "call approved hurried")
+	s.waitOf(talk)
 	s.answered(talk, "m1")
 	s.effects("hurried", 0)
 }
 
 func deadlineRestart(s *engineSubject) {
-	s.waits(talk, "m1", "hurried")
+	s.send(talk, "m1", "call approved hurried")
+	s.waitOf(talk)
 	s.restart()
 	s.answered(talk, "m1")
 	s.effects("hurried", 0)

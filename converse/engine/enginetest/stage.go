@@ -28,7 +28,7 @@ import (
 //
 //	say WORDS            the model says the words
 //	hold WORDS           the same, but the answer ends when the suite lets it
-//	fail N WORDS         it breaks off in the middle N times before
+//	fail N COMMAND       it breaks off in the middle N times before it follows the command
 //	refuse               the model's server refuses
 //	panic                the model panics
 //	call TOOL ARG ...    the model calls tools concurrently, and then says "done"
@@ -214,8 +214,8 @@ func (s *stage) exchange(ctx context.Context, request *converse.Request, stream 
 	case verb == "call":
 		words = "done"
 	case verb == "fail":
-		number, rest, _ := strings.Cut(words, " ")
-		words = rest
+		number, command, _ := strings.Cut(words, " ")
+		verb, words, _ = strings.Cut(command, " ")
 		if most, _ := strconv.Atoi(number); s.fails(text, most) {
 			stream(words[:len(words)/2])
 			return nil, &converse.ModelError{Message: "broke off", Retryable: true}
