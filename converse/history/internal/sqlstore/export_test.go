@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Hurry makes holders beat, and those that do not stale, quickly until the test ends.
-func Hurry(t *testing.T) {
+// SetStale makes holders beat quickly, and those that do not stale after a time, until the test ends.
+func SetStale(t *testing.T, after time.Duration) {
 	beat, stale := beatEvery, staleAfter
-	beatEvery, staleAfter = 20*time.Millisecond, 400*time.Millisecond
+	beatEvery, staleAfter = 20*time.Millisecond, after
 	t.Cleanup(func() { beatEvery, staleAfter = beat, stale })
 }
 

@@ -132,14 +132,15 @@ func TestRecordsOneAfterTheOther(t *testing.T) {
 // TestRecordOfADeadProcess: a record whose holder has died is changed by another one, and what
 // the dead one stores after all does not overwrite it. A holder that takes long is waited for.
 func TestRecordOfADeadProcess(t *testing.T) {
-	sqlstore.Hurry(t)
 	eachDatabase(t, func(t *testing.T, one, other records.Table) {
+		sqlstore.SetStale(t, 100*time.Millisecond)
 		put(t, one, "a", "1")
 		late := sqlstore.LockOnly(t, one.(sqlstore.Records), "a")
 		put(t, other, "a", "2")
 		if late("3") || all(t, one) != "a=2" {
 			t.Errorf("what a dead process stores: %s", all(t, one))
 		}
+		sqlstore.SetStale(t, 2*time.Second) // in which a busy machine stores a beat
 		began, end := make(chan struct{}), make(chan struct{})
 		slow := make(chan error, 1)
 		go func() {
@@ -150,8 +151,8 @@ func TestRecordOfADeadProcess(t *testing.T) {
 			})
 		}()
 		<-began
-		time.AfterFunc(time.Second, func() { close(end) }) // longer than a dead process is waited for
-		put(t, other, "b", "1")                            // another record does not wait
+		time.AfterFunc(3*time.Second, func() { close(end) }) // longer than a dead process is waited for
+		put(t, other, "b", "1")                              // another record does not wait
 		if err := other.Update(t.Context(), "a", func(before []byte) ([]byte, error) { return append(before, "+next"...), nil }); err != nil {
 			t.Error(err)
 		}
@@ -176,6 +177,7 @@ func TestRecordsWaitNotForEver(t *testing.T) {
 // TestRecordAfterAPanic: a change that panics, and one that fails after a beat whose answer was lost, unlock the record.
 func TestRecordAfterAPanic(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, one, other records.Table) {
+		sqlstore.SetStale(t, time.Hour) // a record that stays locked cannot be changed
 		put(t, one, "a", "1")
 		func() {
 			defer func() {
@@ -185,13 +187,11 @@ func TestRecordAfterAPanic(t *testing.T) {
 			}()
 			_ = one.Update(t.Context(), "a", func([]byte) ([]byte, error) { panic("boom") })
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // a dead process is waited for longer
-		defer cancel()
-		if err := other.Update(ctx, "a", func(before []byte) ([]byte, error) { return append(before, '2'), nil }); err != nil || all(t, one) != "a=12" {
+		if err := other.Update(t.Context(), "a", func(before []byte) ([]byte, error) { return append(before, '2'), nil }); err != nil || all(t, one) != "a=12" {
 			t.Errorf("after a panic: %v, %s", err, all(t, one))
 		}
 		sqlstore.FailAfterLostBeat(t, one.(sqlstore.Records), "a")
-		if err := other.Update(ctx, "a", func(before []byte) ([]byte, error) { return append(before, '3'), nil }); err != nil || all(t, one) != "a=123" {
+		if err := other.Update(t.Context(), "a", func(before []byte) ([]byte, error) { return append(before, '3'), nil }); err != nil || all(t, one) != "a=123" {
 			t.Errorf("after a lost beat: %v, %s", err, all(t, one))
 		}
 	})
