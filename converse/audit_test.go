@@ -112,16 +112,15 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 		return invoker.Output{}, errors.New("dial tcp 10.0.0.1: refused")
 	})
 	panics := fn("panics", func(context.Context, *invoker.Call) (invoker.Output, error) { panic("at the disco") })
-	local := ensemble.New("local", ensemble.LocalSource(echo("echo"), fails, panics, waiter("slow"), tasks(t)),
-		&ensemble.Options{CallTimeout: 500 * time.Millisecond})
-	roster, err := ensemble.NewRoster(local)
+	brief := ensemble.New("brief", ensemble.LocalSource(waiter("slow")), &ensemble.Options{CallTimeout: 50 * time.Millisecond})
+	roster, err := ensemble.NewRoster(ensemble.Local("local", echo("echo"), fails, panics, tasks(t)), brief)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer roster.Close(context.Background())
 	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{
 		call("echo", `{"a": 1}`), call("nobody", `{}`), call("echo", `{"a":`), call("echo", `{"deny":true}`),
-		call("fails", ""), call("panics", `{}`), call("slow", `{}`), call("tasks", `{"User_ID":7}`), call("tasks", `{}`),
+		call("fails", ""), call("panics", `{}`), {Name: "brief__slow", Arguments: `{}`}, call("tasks", `{"User_ID":7}`), call("tasks", `{}`),
 		call("echo", `{"change":true}`),
 	}}, conversetest.Line{Text: "done"})
 	var s shelf
@@ -160,7 +159,7 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 		`local echo DENIED {"deny":true} 42 - []`,
 		`local fails EXECUTION_FAILED  42 ran []`,
 		`local panics EXECUTION_FAILED {} 42 ran []`,
-		`local slow TIMEOUT {} 42 ran []`,
+		`brief slow TIMEOUT {} 42 ran []`,
 		`local tasks INVALID_ARGUMENTS {"User_ID":7} 42 ran [user_id]`,
 		`local tasks OK {} 42 ran []`,
 		`local echo OK {"change":true}{"changed":1} 42 ran []`,
