@@ -171,7 +171,7 @@ const scrolling = `new Promise(done => {
 		if (scrollY === 0) by = 80;
 		if (innerHeight + scrollY >= document.documentElement.scrollHeight - 1) by = -80;
 		scrollBy({top: by, behavior: "instant"});
-		if (now < until) requestAnimationFrame(step); else done(JSON.stringify(frames.slice(2)));
+		if (now < until || frames.length < 20) requestAnimationFrame(step); else done(JSON.stringify(frames.slice(2)));
 	};
 	requestAnimationFrame(step);
 })`
