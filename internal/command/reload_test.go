@@ -402,7 +402,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	for range 2 {
 		callers.Go(func() {
 			for ctx.Err() == nil {
-				hangs := time.AfterFunc(10*time.Second, func() { r.dump(before["atlas"], file) })
+				hangs := time.AfterFunc(limit/2, func() { r.dump(before["atlas"], file) })
 				got := called(t, host, "atlas__weather", `{"city":"Oslo"}`)
 				if hangs.Stop(); !strings.Contains(got, "snow") {
 					t.Errorf("a call of the server that stays: %s", got)

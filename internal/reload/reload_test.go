@@ -264,7 +264,7 @@ func TestAskAtOnce(t *testing.T) {
 			select {
 			case <-asked:
 				return reload.Outcome{Process: 1}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				return reload.Outcome{Error: "the other process was not asked"}
 			}
 		})

@@ -55,7 +55,10 @@ func TestCloseSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := helperCommand(name)
-			c.Grace = 100 * time.Millisecond
+			c.Grace = defaultGrace // within which the signal ends a process of a busy machine
+			if name == "stubborn" {
+				c.Grace = 100 * time.Millisecond
+			}
 			p, conn := launch(t, c)
 			if name == "stubborn" { // says when it is
 				if _, err := conn.Read(within(t)); err != nil {
