@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -307,11 +308,11 @@ func TestEndedStreamsAreLogged(t *testing.T) {
 	core, logs := observer.New(zapcore.WarnLevel)
 	s := serve(t, &grpctool.ServerOptions{Token: "0123456789abcdef", Logger: zap.New(core)})
 	flood(t, s.address, "127.0.0.2", healthpb.Health_Check_FullMethodName, 400, 400-256)
-	entries := logs.FilterField(logevent.ServeFull).All()
-	if len(entries) != 1 {
-		t.Fatalf("%d entries", len(entries))
+	entries := func() []observer.LoggedEntry { return logs.FilterField(logevent.ServeFull).All() }
+	if !mcptest.Eventually(func() bool { return len(entries()) > 0 }) || len(entries()) != 1 {
+		t.Fatalf("%d entries", len(entries()))
 	}
-	if fields := entries[0].ContextMap(); fields["from"] != "127.0.0.2" || fields["closed"] != int64(1) {
+	if fields := entries()[0].ContextMap(); fields["from"] != "127.0.0.2" || fields["closed"] != int64(1) {
 		t.Errorf("%v", fields)
 	}
 }

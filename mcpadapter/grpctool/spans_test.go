@@ -388,11 +388,16 @@ func TestBrokenCallIsSeen(t *testing.T) {
 	if failure == nil || failure.Code != invoker.OutcomeUnknown || failure.Message == "" {
 		t.Fatalf("the call came to %v", err)
 	}
+	// The ensemble may notice the loss first: then it has its own words, and the span ends later.
+	if err := e.Close(within(t)); err != nil {
+		t.Error(err)
+	}
 	span := seen.one(t, trace.SpanKindClient, "tools/call tool")
 	has(t, span, map[string]string{
 		"mcp.app_id": "plantation-mcp", "mcp.tool_name": "tool", "error.type": "UNAVAILABLE", "rpc.response.status_code": "UNAVAILABLE",
 	})
-	if span.Status.Code != otelcodes.Error || span.Status.Description != failure.Message || len(span.Events) != 1 || span.Events[0].Name != "exception" {
+	if span.Status.Code != otelcodes.Error || !strings.HasPrefix(span.Status.Description, "The server, or the connection to it, failed.") ||
+		len(span.Events) != 1 || span.Events[0].Name != "exception" {
 		t.Errorf("the span has %v, %v", span.Status, span.Events)
 	}
 	found := lines.FilterField(zap.String("event", "mcp.call.failed")).All()
