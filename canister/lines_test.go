@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/testing/raced"
 )
 
 // decode returns the identities that Decode yields, and its error.
@@ -101,6 +102,9 @@ func TestDecodeBoundsTheLine(t *testing.T) {
 }
 
 func TestEncodeBoundsTheLine(t *testing.T) {
+	if raced.Enabled {
+		t.Skip("64 MB take long under the race detector; .ci/run runs it without")
+	}
 	// Mostly base64, which is quick to write.
 	content := []canister.Content{canister.AudioContent{Data: make([]byte, canister.MaxLine/4*3-300)}}
 	line, err := canister.Marshal(canister.User{Head: canister.Head{ID: "x"}, Content: content})

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/logtail"
+	"github.com/consort-go/consort/internal/testing/raced"
 )
 
 // grower makes a history as the loop would, with calls in parallel whose results
@@ -117,7 +118,7 @@ func viewTokens(told []canister.Canister) (tokens int64) {
 // was a compaction, keeps instructions and the latest words of the user, and
 // stays within the window.
 func TestViews(t *testing.T) {
-	for seed := range 60 {
+	for seed := range raced.Fewer(60) {
 		random := rand.New(rand.NewPCG(uint64(seed), 6))
 		window := int64(3000 + random.IntN(20000))
 		g := &grower{t: t, random: random, usage: seed%2 == 0, policy: Policy{

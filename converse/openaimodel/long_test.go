@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/raced"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -81,7 +82,7 @@ func TestOutgrowingTheWindow(t *testing.T) {
 			talk := converse.New(model, roster, &converse.Options{Compaction: &converse.Compaction{Window: test.window}})
 			defer talk.Close(context.Background())
 			compactions, cuts := 0, 0
-			for i := range 200 {
+			for i := range raced.Fewer(400) {
 				for event, err := range talk.Send(t.Context(), canister.Text(fmt.Sprintf("%s %d", []string{"look", "say"}[i%2], i))) {
 					if err != nil {
 						t.Fatalf("turn %d: %v", i, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/testing/raced"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -29,9 +30,10 @@ const (
 
 // In random races of clients that repeat their calls in several processes, people who
 // answer, answers that expire, and processes that die at each step, no call is made without
-// an approval, and each approval is used at most once. CONSORT_HISTORIES is how many, 1,000 if it is not set.
+// an approval, and each approval is used at most once. CONSORT_HISTORIES is how
+// many, 2,000 if it is not set, and a quarter of them under the race detector.
 func TestRaces(t *testing.T) {
-	races, err := strconv.Atoi(cmp.Or(os.Getenv("CONSORT_HISTORIES"), "1000"))
+	races, err := strconv.Atoi(cmp.Or(os.Getenv("CONSORT_HISTORIES"), strconv.Itoa(raced.Fewer(2000))))
 	if err != nil {
 		t.Fatal(err)
 	}

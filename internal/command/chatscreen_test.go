@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/raced"
 	"github.com/consort-go/consort/internal/testing/screen"
 	"github.com/creack/pty"
 )
@@ -417,7 +418,7 @@ const maxMemory = 100
 // bounded.
 func TestALongAnswerScrollsBy(t *testing.T) {
 	t.Parallel()
-	if raced {
+	if raced.Enabled {
 		t.Skip("the race detector needs memory of its own")
 	}
 	megabytes, err := strconv.ParseFloat(cmp.Or(os.Getenv(streamVar), "0.25"), 64)

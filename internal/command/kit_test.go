@@ -19,6 +19,7 @@ import (
 
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/raced"
 )
 
 // The programs that the tests start. Commands that a test acts on while they run are built as
@@ -69,7 +70,7 @@ func build(dir string) error {
 	unraced, testserver = filepath.Join(dir, "consort"), filepath.Join(dir, "testserver")
 	binary = unraced
 	commands := [][]string{{"build", "-race=false", "-o", dir, "../../cmd/consort", "./testserver"}}
-	if raced {
+	if raced.Enabled {
 		binary = filepath.Join(dir, "raced", "consort")
 		commands = append(commands, []string{"build", "-race", "-o", binary, "../../cmd/consort"})
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/identityconn"
+	"github.com/consort-go/consort/internal/testing/raced"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -226,10 +227,11 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 
 // TestTokensOfOthers: in random interleavings of calls, lost connections, ended logins, idle
 // times and few places for connections, no call is made with the token of another identity.
-// CONSORT_HISTORIES is how many interleavings, 2,000 if it is not set.
+// CONSORT_HISTORIES is how many interleavings, 2,000 if it is not set, and a quarter of them
+// under the race detector.
 func TestTokensOfOthers(t *testing.T) {
 	const identities = 4
-	interleavings, err := strconv.ParseUint(cmp.Or(os.Getenv("CONSORT_HISTORIES"), "2000"), 10, 64)
+	interleavings, err := strconv.ParseUint(cmp.Or(os.Getenv("CONSORT_HISTORIES"), strconv.Itoa(raced.Fewer(2000))), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ var hard = map[string]func(size int) string{
 // The memory is bounded, and so is the part of the text that is rendered again for each
 // piece, whatever the text.
 func TestMemoryIsBounded(t *testing.T) {
-	const size = 64 << 10
+	const size = 32 << 10
 	for name, text := range hard {
 		m := NewMarkdown(Style{Width: 80, Color: true})
 		rows, longest := 0, 0

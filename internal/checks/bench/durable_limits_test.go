@@ -8,6 +8,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/raced"
 )
 
 // durableLimits are the greatest numbers of allocations and bytes that a store may add to a
@@ -45,13 +46,13 @@ func checkDurable(t testing.TB, roster *ensemble.Roster) {
 		if !ok {
 			continue
 		}
-		if raceDetector {
+		if raced.Enabled {
 			limit.allocs *= 1.2
 		}
 		a, b := least(store.open)
 		a, b = a-allocs, b-bytes
 		t.Logf("%s: a turn has %.0f allocations and %.0f bytes more", store.name, a, b)
-		if a > limit.allocs || b > limit.bytes && !raceDetector {
+		if a > limit.allocs || b > limit.bytes && !raced.Enabled {
 			t.Errorf("%s: a turn has %.0f allocations and %.0f bytes more than without a log; it may have %.0f and %.0f",
 				store.name, a, b, limit.allocs, limit.bytes)
 		}

@@ -134,6 +134,9 @@ func total(all map[string]*measures) *totals {
 
 // TestTable prints the measures of the whole module; see .ci/house.
 func TestTable(t *testing.T) {
+	if !testing.Verbose() {
+		t.Skip("the table is printed with -v")
+	}
 	all := measure(t)
 	sum := total(all)
 	for _, row := range []struct {

@@ -20,7 +20,12 @@ import (
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/raced"
 )
+
+// exchanges is how many exchanges a conversation has whose requests only grow. Later ones
+// cost more than early ones.
+var exchanges = raced.Fewer(1000)
 
 // TestRequestsOnlyGrow: over a thousand exchanges with calls, images, files, failures and
 // reasoning, the messages of each request begin with the bytes of the previous one, and

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/testing/raced"
 )
 
 // Column is a combination of a store and an engine. Processes are killed in each of the
@@ -80,7 +81,7 @@ func exchanges() []int {
 
 // All reports whether processes are to die wherever they can: CONSORT_KILLED is "all", and
 // the tests run without the race detector.
-func All() bool { return os.Getenv("CONSORT_KILLED") == "all" && !raced }
+func All() bool { return os.Getenv("CONSORT_KILLED") == "all" && !raced.Enabled }
 
 func (c Column) world(tb testing.TB, point Point, api string) *World {
 	spec := Spec{Store: c.Store(tb), Engine: c.Engine, API: api, Conversation: point.String() + "/" + api, Ask: point.Ask}

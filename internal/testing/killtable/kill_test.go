@@ -7,6 +7,8 @@ package killtable
 import (
 	"slices"
 	"testing"
+
+	"github.com/consort-go/consort/internal/testing/raced"
 )
 
 const page = "../../../docs/durability.md"
@@ -19,7 +21,7 @@ func TestKilledPostgreSQL(t *testing.T) { killed(t, "PostgreSQL") }
 // so has a store for each conversation; without one, all of them share one.
 func killed(t *testing.T, store string) {
 	t.Parallel()
-	if raced && store != "files" {
+	if raced.Enabled && store != "files" {
 		t.Skip("the processes that die do not have the race detector; .ci/run has the whole table")
 	}
 	shared := stores[store](t)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/testing/pgtest"
+	"github.com/consort-go/consort/internal/testing/raced"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 // withChildren runs the tests. Under the race detector it first builds the program of the
 // children without it, since they start by the hundred.
 func withChildren(m *testing.M) int {
-	if !raced {
+	if !raced.Enabled {
 		return m.Run()
 	}
 	dir, err := os.MkdirTemp("", "killtable-")
