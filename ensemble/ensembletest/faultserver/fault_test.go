@@ -290,6 +290,9 @@ func (c claim) run(t *testing.T, fault Fault, transport string, place Place) {
 	rule := c.rule
 	rule.Fault, rule.At = fault, place
 	s := &scene{T: t, place: place, script: Script{Dir: t.TempDir(), Rules: []Rule{rule}}}
+	if fault == "ignore-term" || fault == "stop-reading" { // whose effect is not seen otherwise
+		s.script.Rules = append(s.script.Rules, Rule{Fault: "flood-stderr", At: place, Size: 1})
+	}
 	begin := time.Now()
 	if transport == "stdio" {
 		s.stdio = startStdio(t, s.script)
@@ -369,7 +372,7 @@ func (s *scene) checkLedger(fault Fault, stops bool) {
 	if got := len(ledger.Effects().With("k")); got != want {
 		s.Errorf("%d effects, want %d: %v", got, want, ledger)
 	}
-	if struck := ledger.Of(KindStruck); len(struck) != 1 || struck[0].Fault != fault || struck[0].Place != s.place {
+	if struck := ledger.Of(KindStruck); len(struck) != len(s.script.Rules) || struck[0].Fault != fault || struck[0].Place != s.place {
 		s.Errorf("struck: %v", struck)
 	}
 }
