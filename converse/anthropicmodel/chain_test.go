@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -32,6 +33,7 @@ import (
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/invoker"
 )
@@ -283,11 +285,26 @@ func TestChainTable(t *testing.T) {
 
 // check runs a turn of a chain whose first model has the trouble.
 func (x trouble) check(t *testing.T, api string, moves bool) {
-	if x.reply != nil {
-		x.url = startServer(t, openaiserver.Step{Reply: x.reply}).URL()
-	} else if x.url == "" {
+	step := openaiserver.Step{Reply: x.reply}
+	switch {
+	case x.silent > 0:
+		synctest.Test(t, func(t *testing.T) {
+			server := openaiserver.New(openaiserver.Script{Steps: []openaiserver.Step{step}}, nil)
+			t.Cleanup(func() { server.Close() })
+			x.url, x.client = "http://first.invalid/v1", modeltest.Serve(t, server)
+			x.run(t, api, moves)
+		})
+		return
+	case x.reply != nil:
+		x.url = startServer(t, step).URL()
+	case x.url == "":
 		x.url = "http://first.invalid/v1"
 	}
+	x.run(t, api, moves)
+}
+
+// run is check after the server has begun.
+func (x trouble) run(t *testing.T, api string, moves bool) {
 	second := new(spare)
 	talk := converse.New(converse.Chain(modelOf(t, api, x.settings), second), nil, &x.opts)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -500,23 +500,24 @@ func TestDeltasComeAtOnce(t *testing.T) {
 // TestSilenceAfterTheEnd: a server that has said all, and then hangs, has
 // still said all. After [DONE] that is so at once, before that after a while.
 func TestSilenceAfterTheEnd(t *testing.T) {
-	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		text := hello
-		if r.URL.Path == "/finish/chat/completions" {
-			text, _, _ = strings.Cut(hello, "data: [DONE]")
-		}
-		io.WriteString(w, text)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	})
 	for path, idle := range map[string]time.Duration{"/finish": 50 * time.Millisecond, "/done": time.Minute} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		got := modeltest.Run(ctx, newModel(t, server.URL+path, openaimodel.Options{IdleTimeout: idle}), newRequest())
-		cancel()
-		if got.Err != nil || got.Replies != 1 || got.Text != "Hello." {
-			t.Errorf("%s: %+v", path, got)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			client := modeltest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				text := hello
+				if r.URL.Path == "/finish/chat/completions" {
+					text, _, _ = strings.Cut(hello, "data: [DONE]")
+				}
+				io.WriteString(w, text)
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}))
+			options := openaimodel.Options{HTTPClient: client, IdleTimeout: idle}
+			got := modeltest.Run(t.Context(), newModel(t, "http://localhost"+path, options), newRequest())
+			if got.Err != nil || got.Replies != 1 || got.Text != "Hello." {
+				t.Errorf("%s: %+v", path, got)
+			}
+		})
 	}
 }
 
@@ -756,32 +757,32 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreKept: the connection of a stream is used again: a
-// hundred exchanges one after another need one.
+// TestConnectionsAreKept: exchanges one after another need one connection, although the end of
+// a stream comes a little after its last event.
 func TestConnectionsAreKept(t *testing.T) {
-	var connections atomic.Int32
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		io.WriteString(w, hello)
-		w.(http.Flusher).Flush()
-		time.Sleep(5 * time.Millisecond) // the end of the body is under way for a while
-	}))
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
+	synctest.Test(t, func(t *testing.T) {
+		client := modeltest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			io.WriteString(w, hello)
+			w.(http.Flusher).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}))
+		connections := 0
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+			if !got.Reused {
+				connections++
+			}
+		}})
+		model := newModel(t, "http://localhost", openaimodel.Options{HTTPClient: client})
+		for range 20 {
+			if got := modeltest.Run(ctx, model, newRequest()); got.Err != nil {
+				t.Fatal(got.Err)
+			}
 		}
-	}
-	server.Start()
-	defer server.Close()
-	model := newModel(t, server.URL, openaimodel.Options{})
-	for range 20 {
-		if got := modeltest.Run(t.Context(), model, newRequest()); got.Err != nil {
-			t.Fatal(got.Err)
+		if connections != 1 {
+			t.Errorf("%d connections", connections)
 		}
-	}
-	if n := connections.Load(); n > 3 {
-		t.Errorf("%d connections", n)
-	}
+	})
 }
 
 // What is added to the request of an exchange is not in the next one.
