@@ -202,6 +202,18 @@ func TestNobodyTakesNote(t *testing.T) {
 	w.answered("talk")
 }
 
+// notifying is a store that calls appended after each append.
+type notifying struct {
+	*history.Memory
+	appended func()
+}
+
+func (n *notifying) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
+	err := n.Memory.Append(ctx, conversation, length, canisters...)
+	n.appended()
+	return err
+}
+
 // While the server is unreachable, the message is in the log, and the caller learns that.
 func TestTheServerIsAway(t *testing.T) {
 	c, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
@@ -209,14 +221,15 @@ func TestTheServerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	store := history.NewMemory()
+	store := &notifying{Memory: history.NewMemory()}
 	for _, within := range []time.Duration{0, time.Second} {
 		e, err := NewEngine(c, store, &Options{Noted: within})
 		if err != nil {
 			t.Fatal(err)
 		}
 		talk := fmt.Sprint("talk ", within)
-		ctx, done := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx, done := context.WithCancel(t.Context())
+		store.appended = func() { time.AfterFunc(200*time.Millisecond, done) }
 		message := canister.User{Head: canister.Head{ID: "m1"}, Content: canister.Texts("Hello.")}
 		if err := e.Send(ctx, talk, message); !errors.Is(err, engine.ErrKept) {
 			t.Errorf("Send returns %v, want ErrKept", err)
