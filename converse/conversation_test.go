@@ -529,7 +529,7 @@ func TestManyConversationsOnOneRoster(t *testing.T) {
 		})
 	}
 	all.Wait()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for runtime.NumGoroutine() > before+1 && time.Now().Before(deadline) {
 		runtime.Gosched() // those that have handed in their result are about to end
 	}

@@ -104,7 +104,7 @@ func TestRedact(t *testing.T) {
 			return converse.Allow(), nil
 		},
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	var failed error

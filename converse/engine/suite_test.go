@@ -46,7 +46,7 @@ func TestLocalPassesSuite(t *testing.T) {
 						t.Errorf("Close: %v", err)
 					}
 				})
-				return enginetest.Harness{Store: store, Start: starts(t, store), Patience: 20 * time.Second}
+				return enginetest.Harness{Store: store, Start: starts(t, store)}
 			})
 		})
 	}

@@ -241,7 +241,7 @@ func TestAnswerWhileAnotherCallIsMade(t *testing.T) {
 // waitIn returns the ID of the first wait of a log, when it is there.
 func (s *served) waitIn(id string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for event, err := range s.engine.Watch(ctx, id, 0) {
 		if err != nil {

@@ -234,7 +234,7 @@ func TestFeedKeepsDeltas(t *testing.T) {
 	id := s.create("count")
 	read := func(after httpapi.Cursor, until func(httpapi.Event) bool) (text string, last httpapi.Cursor) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for event, err := range s.feed.Events(ctx, id, after) {
 			if err != nil {
@@ -275,7 +275,7 @@ func TestManyReaders(t *testing.T) {
 	var reading sync.WaitGroup
 	for range 100 {
 		reading.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			n := 0
 			for event, err := range s.feed.Events(ctx, id, httpapi.Cursor{}) {
@@ -314,7 +314,7 @@ func TestLateReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		end := func() {
 			if len(ids) == n {

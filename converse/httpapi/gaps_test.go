@@ -184,7 +184,7 @@ func TestReaderInTheMiddle(t *testing.T) {
 	<-l.passed
 	late := httpapi.NewFeed(s.engine, s.store)
 	t.Cleanup(late.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var got []string
 	for event, err := range late.Events(ctx, id, httpapi.Cursor{}) {
@@ -244,7 +244,7 @@ func TestSlowReader(t *testing.T) {
 		yield(converse.Reply{Message: canister.Assistant{Head: head, Content: canister.Texts(whole), Finish: canister.FinishStop}}, nil)
 	}, nil, nil)
 	id := s.create("speak")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	text := ""
 	for event, err := range s.feed.Events(ctx, id, httpapi.Cursor{}) {

@@ -241,7 +241,7 @@ func (s *served) create(text string) string {
 // ended waits until a turn ends at or after a position, and returns the end and the length of the log.
 func (s *served) ended(id string, after int) (engine.Ended, int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for event, err := range s.engine.Watch(ctx, id, after) {
 		if err != nil {

@@ -27,7 +27,7 @@ func TestLargeCanisters(t *testing.T) {
 		}
 	}
 	add(0, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	seen, most := 0, 0
 	for event, err := range s.feed.Events(ctx, "c", httpapi.Cursor{}) {

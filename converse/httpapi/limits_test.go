@@ -99,7 +99,7 @@ func TestStreamsOfAnswers(t *testing.T) {
 func TestHeadOfAStream(t *testing.T) {
 	s := serve(t, echo, nil, func(o *httpapi.Options) { o.MaxStreams = 1 })
 	at := "/api/conversations/" + s.create("hello") + "/events"
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 2 {
 		request, err := http.NewRequestWithContext(ctx, "HEAD", s.server.URL+at, nil)
@@ -120,7 +120,7 @@ func TestHeadOfAStream(t *testing.T) {
 // open begins a stream, again while the server has not yet noticed that the one before was closed.
 func (s *served) open(method, path string, body any) *http.Response {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		response := s.request(method, path, body)
 		if response.StatusCode == http.StatusOK {
 			return response

@@ -86,7 +86,7 @@ func TestRepeatedAfterAFailure(t *testing.T) {
 			if again.form["id"] != second.form["id"] || again.form["status"] != "failed" {
 				t.Errorf("%s process: got %d %v, and before %v", name, again.status, again.form, second.form)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("%s process has not answered", name)
 		}
 	}

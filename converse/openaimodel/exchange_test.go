@@ -104,7 +104,7 @@ func TestRetryComesBeforeTheWait(t *testing.T) {
 		w.Header().Set("Retry-After", "60")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for event, err := range newModel(t, server.URL, openaimodel.Options{}).Exchange(ctx, newRequest()) {
 		if retry, ok := event.(converse.Retry); !ok || err != nil || retry.Wait != time.Minute {
@@ -459,7 +459,7 @@ func TestSilence(t *testing.T) {
 	defer close(done)
 	for _, path := range []string{"/head", "/begin"} {
 		options := openaimodel.Options{ResponseTimeout: 50 * time.Millisecond, IdleTimeout: 50 * time.Millisecond}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		got := modeltest.Run(ctx, newModel(t, server.URL+path, options), newRequest())
 		cancel()
 		var failed *converse.ModelError
@@ -484,7 +484,7 @@ func TestDeltasComeAtOnce(t *testing.T) {
 		io.WriteString(w, hello)
 	})
 	deltas := 0
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for event, err := range newModel(t, server.URL, openaimodel.Options{}).Exchange(ctx, newRequest()) {
 		if err != nil {

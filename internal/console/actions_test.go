@@ -292,7 +292,7 @@ func (s sending) Send(ctx context.Context, id string, said canister.User) error 
 func TestPageIsClosed(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{Store: strict{history.NewMemory()}, Lines: []conversetest.Line{{Text: "One."}}})
 	ada := s.Login(t, consolestage.Ada)
-	limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ctx, leave := context.WithCancel(limited)
 	requests, sent, begin, identify := make(chan context.Context, 1), make(chan string, 1), s.Console.Begin, s.Console.Identify

@@ -3,7 +3,6 @@
 package postgres
 
 import (
-	"context"
 	"net"
 	"net/url"
 	"sync"
@@ -84,9 +83,7 @@ func TestWatchOverAConnectionThatIsSilent(t *testing.T) {
 	defer between.end()
 	store.timeout, store.listener.heartbeat = 200*time.Millisecond, 100*time.Millisecond
 	between.silence.Add(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for _, err := range store.Watch(ctx, "talk") {
+	for _, err := range store.Watch(patient(t), "talk") {
 		if err != nil {
 			t.Fatal(err)
 		}

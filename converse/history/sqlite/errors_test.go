@@ -96,7 +96,7 @@ func TestListWhileAnotherProgramWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, err := range s.List(ctx, history.Filter{Limit: 1}) {
 		if err != nil {

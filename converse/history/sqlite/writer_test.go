@@ -213,7 +213,7 @@ func TestLeavingTheWriter(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it waits still")
 	}
 }
@@ -236,7 +236,7 @@ func TestClosingWhileWaiting(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it is not closed")
 	}
 	if err := <-added; !errors.Is(err, history.ErrClosed) {
@@ -328,7 +328,7 @@ func TestStatementsWaitAlone(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("they wait")
 	}
 	busy.Close()
