@@ -125,9 +125,14 @@ func (b *brokenEngine) impatient(ctx context.Context, conversation string, messa
 	return err
 }
 
-// unwoken writes the answer down, and that is all.
-func (b *brokenEngine) unwoken(ctx context.Context, conversation string, answer canister.Answer) error {
-	return waits.Answer(ctx, b.store, conversation, answer, time.Now())
+// unwoken writes answers down, and that is all. A turn that is about to end would still find
+// the first one: Send waits until it has ended, and enters nothing.
+func (b *brokenEngine) unwoken() func(ctx context.Context, conversation string, answer canister.Answer) error {
+	var first sync.Once
+	return func(ctx context.Context, conversation string, answer canister.Answer) error {
+		first.Do(func() { _ = b.Local.Send(ctx, conversation, canister.User{Head: canister.Head{ID: "early"}}) })
+		return waits.Answer(ctx, b.store, conversation, answer, time.Now())
+	}
 }
 
 // watching passes each event through change, which may drop it.
@@ -214,7 +219,7 @@ var engineBreaks = map[string]func(*brokenEngine){
 		}
 		return event, true
 	}),
-	"Answer/allow": func(b *brokenEngine) { b.answer = b.unwoken },
+	"Answer/allow": func(b *brokenEngine) { b.answer = b.unwoken() },
 	"Answer/allow twice": func(b *brokenEngine) {
 		b.answer = func(ctx context.Context, conversation string, answer canister.Answer) error {
 			answer.ID = ""
