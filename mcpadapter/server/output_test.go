@@ -63,8 +63,8 @@ func TestClientStopsReading(t *testing.T) {
 			defer out.Close()
 			defer in.Close()
 			go func() { // until the server ends the stream
-				for err := error(nil); err == nil; {
-					_, err = io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+				for id, err := 1, error(nil); err == nil; id++ { // requests with an ID that is in use get no answer
+					_, err = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", id)
 				}
 			}()
 			mcptest.Returns(t, "Serve", func() {
