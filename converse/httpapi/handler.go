@@ -113,7 +113,7 @@ type handler struct {
 // starts nothing of its own: it can be dropped when its requests have ended. It serves the
 // paths under /api/, /v1/ and /agui, which [http.StripPrefix] can put elsewhere.
 func New(feed *Feed, options *Options) http.Handler {
-	h := &handler{feed: feed, engine: feed.engine, store: feed.store}
+	h := &handler{feed: feed, engine: feed.engine, store: feed.store, sent: tally{most: 1 << 16}}
 	if options != nil {
 		h.Options = *options
 	}

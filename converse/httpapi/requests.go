@@ -11,13 +11,11 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// maxTally bounds the names of a tally. It begins anew when it is full.
-const maxTally = 1 << 16
-
 // tally counts by names. Its methods may be called concurrently; the zero value is empty.
 type tally struct {
-	mu sync.Mutex
-	of map[string]int
+	most int // names, unlimited if 0; it begins anew when it is full
+	mu   sync.Mutex
+	of   map[string]int
 }
 
 // add changes the count of a name, and returns it. It is 0 at least.
@@ -28,7 +26,7 @@ func (c *tally) add(name string, n int) int {
 		delete(c.of, name)
 		return 0
 	}
-	if c.of == nil || len(c.of) >= maxTally {
+	if _, isIn := c.of[name]; c.of == nil || !isIn && c.most > 0 && len(c.of) >= c.most {
 		c.of = map[string]int{}
 	}
 	c.of[name] = n

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A tally without a bound keeps all names, and one with a bound forgets the others when it
+// is full.
+func TestTally(t *testing.T) {
+	for most, want := range map[int]int{0: 10_000, 100: 100} {
+		c := tally{most: most}
+		for i := range 10_000 {
+			if !c.claim(fmt.Sprint(i)) || c.claim(fmt.Sprint(i)) {
+				t.Fatalf("most %d: the name %d is not taken once", most, i)
+			}
+		}
+		if len(c.of) != want {
+			t.Errorf("most %d: it has %d names, want %d", most, len(c.of), want)
+		}
+	}
+}
