@@ -203,7 +203,7 @@ func (a *accumulator) fragment(piece, function gjson.Result) {
 	c.state.add(text)
 	c.arguments = append(c.arguments, text...)
 	if extra.IsObject() {
-		c.extra = strings.Clone(extra.Raw)
+		c.extra = strings.ToValidUTF8(strings.Clone(extra.Raw), "\uFFFD")
 	}
 	if !c.announced && c.name != "" {
 		c.announced = true

@@ -24,6 +24,8 @@ func FuzzAccumulator(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"message":{"content":[{"text":"x"},{"type":"thinking","thinking":[{"text":"y"}]}],"tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"f"}}]}}]}`), []byte(`{"error":{}}`))
 	f.Add([]byte(`{"choices":[{"delta":{"function_call":{"name":"f","arguments":null}}}]}`),
 		[]byte(`{"choices":[{"delta":{"tool_calls":[{"index":"1","id":1,"function":{"name":"\u0000","arguments":"\ud800"},"extra_content":{"a":[1, 2]}}]}}]}`))
+	f.Add([]byte("{\"choices\":[{\"delta\":{\"content\":\"a\",\"reasoning_details\":[{\"type\":\"x\",\"data\":{\"\xe8\":\"\xe8\"}}]}}]}"),
+		[]byte("{\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"f\"},\"extra_content\":{\"\xe8\":1}}]}}]}"))
 	model, err := New("m", &Options{BaseURL: "http://localhost"})
 	if err != nil {
 		f.Fatal(err)

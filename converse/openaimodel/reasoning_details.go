@@ -63,7 +63,7 @@ func (d *details) addOne(one gjson.Result, piece bool) {
 		case value.Type == gjson.String:
 			to.members[name] = strings.Clone(value.Str)
 		case value.Type != gjson.Null || !known:
-			to.members[name] = json.RawMessage(bytes.Clone([]byte(value.Raw)))
+			to.members[name] = json.RawMessage(bytes.ToValidUTF8([]byte(value.Raw), []byte("\uFFFD")))
 		}
 		return true
 	})
