@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -65,6 +66,39 @@ func list(words []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
+// programs is the folder of the command; withPrograms makes and removes it.
+var programs string
+
+func withPrograms(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "clients-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	programs = dir
+	return m.Run()
+}
+
+// built builds the command, for all tests.
+var built = sync.OnceValues(func() (string, error) {
+	program := filepath.Join(programs, "consort")
+	if out, err := exec.Command("go", "build", "-o", program, "../../../cmd/consort").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building consort: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+// command returns the path of the command.
+func command(t *testing.T) string {
+	t.Helper()
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
 var servingAt = regexp.MustCompile(`serving at (http://\S+)`)
 
 // launchGateway runs consort serve with a configuration until the test ends, and returns
@@ -75,12 +109,7 @@ func launchGateway(t *testing.T, toml string, environment ...string) string {
 	if err := os.WriteFile(filepath.Join(dir, "consort.toml"), []byte(toml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(dir, "consort")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../../cmd/consort")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building consort: %v\n%s", err, out)
-	}
-	cmd := exec.Command(program, "serve")
+	cmd := exec.Command(command(t), "serve")
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "XDG_STATE_HOME="+dir), environment...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

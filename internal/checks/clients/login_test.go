@@ -23,6 +23,7 @@ func TestClientLogsIn(t *testing.T) {
 	t.Cleanup(web.Close)
 	issuer.Issuer = web.URL
 	issuer.SignWith(authserver.NewKey(t, "k1"), "ada")
+	_ = command(t) // before an address is chosen, which another program must not take meanwhile
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
