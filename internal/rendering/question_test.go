@@ -99,6 +99,9 @@ func checkQuestion(t *testing.T, arguments string) {
 		if strings.Contains(question, bare(quote(leaf))) {
 			continue
 		}
+		if strings.Contains(leaf, "\uFFFD") && strings.Contains(arguments, `\u`) {
+			continue // half of a surrogate pair is shown as it is written
+		}
 		for line := range strings.SplitSeq(leaf, "\n") {
 			if !strings.Contains(question, bare(strings.ReplaceAll(showReturns(line), "\t", ""))) {
 				t.Errorf("the line %q of %q is not in the question:\n%s", line, leaf, strings.Join(rows, "\n"))
@@ -236,6 +239,7 @@ func FuzzQuestion(f *testing.F) {
 	for _, test := range questions {
 		f.Add(string(test.ask.Arguments))
 	}
+	f.Add(`{"te\nxt":"\ud800","note":"true"}`)
 	f.Fuzz(func(t *testing.T, arguments string) {
 		checkRows(t, Style{Width: 30}, Question(Style{Width: 30}, approval("t", "", arguments, invoker.Hints{}), false))
 		checkQuestion(t, arguments)
