@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history/postgres"
+	"github.com/consort-go/consort/converse/temporal/internal/temporalserver"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/invoker"
@@ -29,13 +30,13 @@ const (
 
 // BenchmarkDurable measures turns on two workers over PostgreSQL, without faults. The CPU
 // time is that of the workers; an iteration is a round of all conversations. .ci/bench runs
-// it with the folder of the production server in CONSORT_TEMPORAL_MANY.
+// it with CONSORT_TEMPORAL_MANY=postgresql.
 func BenchmarkDurable(b *testing.B) {
-	dir := os.Getenv("CONSORT_TEMPORAL_MANY")
-	if dir == "" {
+	store := os.Getenv("CONSORT_TEMPORAL_MANY")
+	if store == "" {
 		b.Skip(".ci/bench runs it")
 	}
-	f := workerForm{Address: startEither(b, dir), Store: pgtest.DSN(b), Heartbeat: 5 * time.Second, Idle: 5 * time.Second, Plain: true}
+	f := workerForm{Address: temporalserver.Start(b, store), Store: pgtest.DSN(b), Heartbeat: 5 * time.Second, Idle: 5 * time.Second, Plain: true}
 	e := newPlainEngine(b, f)
 	durableRound(b, e, startWorker(b, f), startWorker(b, f), "warm-up", 20)
 	var rates, cpus []float64

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/temporal/internal/temporalserver"
 	"github.com/consort-go/consort/internal/testing/killtable"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"go.temporal.io/sdk/worker"
@@ -21,10 +22,7 @@ import (
 // A worker is killed at every step of a conversation, and another one carries it
 // on when the heartbeats have failed to come: the columns of docs/durability.md.
 func TestKilledAtEveryStep(t *testing.T) {
-	// A development server in memory fails at times when many of its clients die: an
-	// interrupted statement leaves its one connection to SQLite unusable
-	// (temporalio/temporal, pull request 10427).
-	address := startEither(t, os.Getenv("CONSORT_TEMPORAL_SERVER"))
+	address := temporalserver.Start(t, os.Getenv("CONSORT_TEMPORAL_STORE"))
 	for i, column := range columns(t, address) {
 		column.Engine, column.Parallel, column.API = "temporal", 12, i
 		column.Test(t, "../../docs/durability.md")
@@ -48,7 +46,7 @@ func columns(t *testing.T, address string) []killtable.Column {
 // A worker that runs a program of 20 calls is killed, and another one carries the program on:
 // the value is the same, and each effect happens once, or its outcome is unknown.
 func TestKilledPrograms(t *testing.T) {
-	address := startEither(t, os.Getenv("CONSORT_TEMPORAL_SERVER"))
+	address := temporalserver.Start(t, os.Getenv("CONSORT_TEMPORAL_STORE"))
 	stores, first, step := columns(t, address), 2, 3 // the first canister is the person's message
 	if !killtable.All() {
 		stores, first, step = stores[:1], 20, 40

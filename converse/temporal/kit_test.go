@@ -26,7 +26,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/postgres"
-	"github.com/consort-go/consort/converse/temporal/internal/devserver"
+	"github.com/consort-go/consort/converse/temporal/internal/temporalserver"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
 	"github.com/consort-go/consort/internal/testing/killtable"
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startServer starts a development server and returns its address.
-func startServer(t testing.TB) string { return devserver.Start(t) }
+// startServer starts a server over SQLite and returns its address.
+func startServer(t testing.TB) string { return temporalserver.Start(t, temporalserver.SQLite) }
 
 // dial connects to a server, which may just be starting.
 func dial(address string) (client.Client, error) {
@@ -178,7 +178,7 @@ func startWorker(t testing.TB, f workerForm) *process {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerVariable+"="+string(form))
-	devserver.Bind(cmd)
+	temporalserver.Bind(cmd)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/temporal/internal/temporalserver"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/invoker"
 )
@@ -30,11 +31,11 @@ const (
 )
 
 func TestManyConversations(t *testing.T) {
-	dir := os.Getenv("CONSORT_TEMPORAL_MANY")
-	if dir == "" {
+	store := os.Getenv("CONSORT_TEMPORAL_MANY")
+	if store == "" {
 		t.Skip(".ci/temporal runs it")
 	}
-	w := newWorld(t, workerForm{Address: startEither(t, dir), Store: pgtest.DSN(t), Heartbeat: 5 * time.Second, Idle: 5 * time.Second})
+	w := newWorld(t, workerForm{Address: temporalserver.Start(t, store), Store: pgtest.DSN(t), Heartbeat: 5 * time.Second, Idle: 5 * time.Second})
 	w.leave = func(string) <-chan any { return later(200 * time.Millisecond) }
 	first, second := startWorker(t, w.form), startWorker(t, w.form)
 	begun := time.Now()

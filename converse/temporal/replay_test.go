@@ -23,7 +23,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-var record = flag.Bool("record", false, "write the histories of testdata/histories that are not there, with a development server")
+var record = flag.Bool("record", false, "write the histories of testdata/histories that are not there, with a server")
 
 // Waiting workflows may have been started by older versions of this package, and the
 // histories of all released versions stay replayable. After a change of the workflow,

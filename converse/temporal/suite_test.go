@@ -14,13 +14,13 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/engine/enginetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/temporal/internal/temporalserver"
 )
 
-// What every engine must do, on a real server: that of CONSORT_TEMPORAL_SERVER, or else a
-// development server. Its SQLite jams at times when a client that dies interrupts a
-// query, and then all later cases fail.
+// What every engine must do, on a real server over CONSORT_TEMPORAL_STORE, which is sqlite or
+// postgresql.
 func TestEngine(t *testing.T) {
-	address := startEither(t, os.Getenv("CONSORT_TEMPORAL_SERVER"))
+	address := temporalserver.Start(t, os.Getenv("CONSORT_TEMPORAL_STORE"))
 	var cases atomic.Int64
 	enginetest.TestEngine(t, func(t *testing.T) enginetest.Harness {
 		h := &harness{t: t, address: address, name: "case-" + strconv.FormatInt(cases.Add(1), 10), store: history.NewMemory(), stream: engine.NewStream()}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/consort-go/consort/converse/temporal/internal/devserver"
+	"github.com/consort-go/consort/converse/temporal/internal/temporalserver"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
@@ -40,7 +40,7 @@ func consort(t *testing.T, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), variable+"=1", "XDG_STATE_HOME="+t.TempDir())
-	devserver.Bind(cmd)
+	temporalserver.Bind(cmd)
 	return cmd
 }
 
@@ -90,7 +90,7 @@ func write(t *testing.T, name, form string, values ...any) string {
 
 // One process serves a conversation, and another works on it.
 func TestServeAndWorker(t *testing.T) {
-	address := devserver.Start(t)
+	address := temporalserver.Start(t, temporalserver.SQLite)
 	model, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
 		{Reply: openaiserver.Message{Text: "A raincoat."}}, {Reply: openaiserver.Message{Text: "And boots."}},
 	}}, nil)
@@ -118,7 +118,7 @@ func TestServeAndWorker(t *testing.T) {
 // One process asks for an approval and is killed with its worker, the console of a second one
 // answers it, and the worker of a third one makes the call: there is one effect.
 func TestApprovalAcrossMachines(t *testing.T) {
-	address, ledger := devserver.Start(t), t.TempDir()
+	address, ledger := temporalserver.Start(t, temporalserver.SQLite), t.TempDir()
 	world, err := faultserver.StartHTTP(faultserver.Script{Dir: ledger}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestApprovalAcrossMachines(t *testing.T) {
 // A process that has passed a call on to its client is killed with its worker, and a third one
 // takes the result: the call of the server is made once.
 func TestToolsOfClientsAcrossMachines(t *testing.T) {
-	address, ledger := devserver.Start(t), t.TempDir()
+	address, ledger := temporalserver.Start(t, temporalserver.SQLite), t.TempDir()
 	world, err := faultserver.StartHTTP(faultserver.Script{Dir: ledger}, nil)
 	if err != nil {
 		t.Fatal(err)

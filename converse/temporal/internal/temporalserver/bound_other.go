@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package devserver
+package temporalserver
 
 import "os/exec"
 
