@@ -65,18 +65,20 @@ func testMain(m *testing.M) int {
 	return isolated(m, dir)
 }
 
-// build builds the programs. $GOFLAGS may ask for the race detector where it is not wanted.
+// build builds the programs.
 func build(dir string) error {
 	unraced, testserver = filepath.Join(dir, "consort"), filepath.Join(dir, "testserver")
 	binary = unraced
-	commands := [][]string{{"build", "-race=false", "-o", dir, "../../cmd/consort", "./testserver"}}
+	plain := exec.Command("go", "build", "-o", dir, "../../cmd/consort", "./testserver")
+	plain.Env = raced.Unraced()
+	commands := []*exec.Cmd{plain}
 	if raced.Enabled {
 		binary = filepath.Join(dir, "raced", "consort")
-		commands = append(commands, []string{"build", "-race", "-o", binary, "../../cmd/consort"})
+		commands = append(commands, exec.Command("go", "build", "-race", "-o", binary, "../../cmd/consort"))
 	}
-	for _, args := range commands {
-		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("go %q: %w\n%s", args, err, out)
+	for _, cmd := range commands {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%q: %w\n%s", cmd.Args, err, out)
 		}
 	}
 	return nil

@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/consort-go/consort/internal/testing/installed"
+	"github.com/consort-go/consort/internal/testing/raced"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
@@ -30,7 +30,7 @@ func needGrpcurl(t *testing.T) string {
 	}
 	bin := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "go", "install", grpcurlModule)
-	cmd.Env = append(os.Environ(), "GOBIN="+bin, "GOFLAGS=")
+	cmd.Env = append(raced.Unraced(), "GOBIN="+bin)
 	if !installed.Required() {
 		cmd.Env = append(cmd.Env, fromCache(t)...)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/raced"
 )
 
 var root = filepath.Join("..", "..", "..")
@@ -160,7 +161,7 @@ func runCommand(t *testing.T, line, url, state string) string {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = root
 	cmd.WaitDelay = 10 * time.Second
-	cmd.Env = append(environment(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url, "XDG_STATE_HOME="+state)
+	cmd.Env = append(raced.Unraced(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url, "XDG_STATE_HOME="+state)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -169,16 +170,6 @@ func runCommand(t *testing.T, line, url, state string) string {
 		t.Errorf("%s printed nothing", line)
 	}
 	return stdout.String()
-}
-
-// environment is that of a reader, who builds programs without the race detector, which makes a page
-// take several times as long. Without $GOFLAGS, those of go env stay.
-func environment() []string {
-	env := os.Environ()
-	if flags := os.Getenv("GOFLAGS"); flags != "" {
-		env = append(env, "GOFLAGS="+flags+" -race=false")
-	}
-	return env
 }
 
 // Each script of the project can be executed and is one that bash or node reads.

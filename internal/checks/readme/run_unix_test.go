@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/testing/raced"
 	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
@@ -36,7 +37,7 @@ func TestPagesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	install := exec.CommandContext(t.Context(), "go", "install", "./cmd/consort", "./internal/testing/openaiserver/openaiserverd")
-	install.Dir, install.Env = top, append(environment(), "GOBIN="+bin)
+	install.Dir, install.Env = top, append(raced.Unraced(), "GOBIN="+bin)
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -88,7 +89,7 @@ func newReader(t *testing.T, bin, modules string) *reader {
 		t.Fatal(err)
 	}
 	cache := strings.Fields(string(out))
-	r.env = append(environment(), "HOME="+r.home, "TZ=UTC", "XDG_STATE_HOME=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=",
+	r.env = append(raced.Unraced(), "HOME="+r.home, "TZ=UTC", "XDG_STATE_HOME=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=",
 		"GOCACHE="+cache[0], "GOMODCACHE="+cache[1], "GOPATH="+cache[2], "GOBIN="+bin,
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	r.shell = open(t, r.env, r.home, `while IFS= read -r script; do source "$script" < /dev/null; printf '\036%d\n' $?; done`)

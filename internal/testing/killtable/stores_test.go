@@ -33,7 +33,9 @@ func withChildren(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	childProgram = filepath.Join(dir, "child")
-	if out, err := exec.Command("go", "test", "-c", "-race=false", "-vet=off", "-o", childProgram).CombinedOutput(); err != nil {
+	build := exec.Command("go", "test", "-c", "-vet=off", "-o", childProgram)
+	build.Env = raced.Unraced()
+	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the children: %v\n%s", err, out)
 		return 1
 	}

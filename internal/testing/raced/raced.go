@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package raced reports whether the race detector is enabled: a test then takes five times
-// as long and more.
+// Package raced is for tests under the race detector. It makes a test take five times as long
+// and more.
 package raced
 
 // Fewer returns n, which says how many rounds or bytes a test in one goroutine has. Under the
