@@ -9,12 +9,12 @@ import (
 )
 
 // Unraced returns the environment of a go command that builds without the race detector,
-// even if $GOFLAGS asks for it. Then it also builds without cgo, because only the detector
-// needs cgo, and .ci/run has compiled all packages without both.
+// even if $GOFLAGS asks for it.
 func Unraced() []string {
-	env, flags := os.Environ(), os.Getenv("GOFLAGS")
-	if !slices.Contains(strings.Fields(flags), "-race") { // an empty one would hide the setting of go env
+	env, flags := os.Environ(), strings.Fields(os.Getenv("GOFLAGS"))
+	if len(flags) == 0 { // an empty $GOFLAGS would hide the setting of go env
 		return env
 	}
-	return append(env, "GOFLAGS="+flags+" -race=false", "CGO_ENABLED=0")
+	flags = slices.DeleteFunc(flags, func(flag string) bool { return flag == "-race" || strings.HasSuffix(flag, "-race=false") })
+	return append(env, "GOFLAGS="+strings.Join(flags, " "))
 }
