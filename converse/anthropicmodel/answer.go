@@ -4,6 +4,7 @@ package anthropicmodel
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -29,7 +30,8 @@ type answer struct {
 	model     string
 	stop      string
 	usage     *canister.Usage
-	uncached  int64 // the input that is neither read from the cache nor written to it
+	uncached  int64  // the input that is neither read from the cache nor written to it
+	ran       string // the tool of an MCP server that the server has called by itself
 	began     bool
 	done      bool
 	fault     bool
@@ -52,7 +54,7 @@ type block struct {
 
 // State implements [modelapi.Accumulator].
 func (a *answer) State() modelapi.State {
-	return modelapi.State{Began: len(a.blocks) > a.before || a.stop != "", Whole: a.began, Complete: a.stop != "", Done: a.done, Fault: a.fault}
+	return modelapi.State{Began: len(a.blocks) > a.before || a.stop != "", Whole: a.began, Complete: a.stop != "", Done: a.done, Fault: a.fault, Ran: a.ran}
 }
 
 // Add processes an event, or a whole message; see [modelapi.Accumulator].
@@ -135,6 +137,8 @@ func (a *answer) start(value gjson.Result) *block {
 			b.input, b.whole = []byte(strings.Clone(input.Raw)), true
 		}
 		a.emit(converse.Delta{Invocation: b.name})
+	case "mcp_tool_use":
+		a.ran = cmp.Or(b.name, b.kind)
 	}
 	return b
 }

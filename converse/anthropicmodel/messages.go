@@ -90,7 +90,7 @@ func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Ca
 	}
 	dst = append(dst, tools...)
 	if choice := r.toolChoice(); choice != nil {
-		text, _ := jsontext.Canonical(choice) // strings and booleans
+		text, _ := jsontext.Canonical(choice) // plain JSON
 		dst = append(jsontext.AppendName(dst, "tool_choice"), text...)
 	}
 	return append(dst, '}')
@@ -107,10 +107,10 @@ func endsWithAnswer(history []canister.Canister) bool {
 }
 
 // toolChoice returns the value of tool_choice; nil leaves it to the server.
-func (r *messages) toolChoice() map[string]any {
+func (r *messages) toolChoice() any {
 	o := r.m.optionsFor(r.request.Purpose)
-	if _, extra := o.ExtraBody["tool_choice"]; extra && !r.request.NoInvocations {
-		return nil
+	if extra, given := o.ExtraBody["tool_choice"]; given && !r.request.NoInvocations {
+		return extra
 	}
 	choice := map[string]any{"type": "auto"}
 	switch name := o.ToolChoice; {
@@ -218,6 +218,7 @@ func (r *messages) fields() (string, error) {
 		fields["cache_control"] = map[string]any{"type": "ephemeral"}
 	}
 	maps.Copy(fields, o.ExtraBody)
+	delete(fields, "tool_choice") // stands after the tools, and only with them
 	fields["model"] = r.m.name
 	if !o.NoStream {
 		fields["stream"] = true

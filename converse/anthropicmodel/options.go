@@ -18,6 +18,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/jsontext"
 	"go.uber.org/zap"
 )
 
@@ -148,6 +149,9 @@ func settle(name string, given *Options) (Options, *url.URL, error) {
 	base, err := modelapi.ParseBase(cmp.Or(o.BaseURL, defaultBaseURL))
 	if err != nil {
 		return o, nil, err
+	}
+	if o.ExtraBody, err = jsontext.Plain(o.ExtraBody); err != nil {
+		return o, nil, &modelapi.OptionError{Name: "ExtraBody", Err: fmt.Errorf("ExtraBody: %w", err)}
 	}
 	if o.APIKey == "" && len(o.RequestOptions) == 0 && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com") {
 		o.APIKey = os.Getenv(keyName)

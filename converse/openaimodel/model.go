@@ -9,10 +9,12 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/converse/internal/toolschema"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/openai/openai-go/v3/option"
@@ -32,6 +34,8 @@ type Model struct {
 	limits  modelapi.Limits
 	modern  bool // the server is OpenAI's or Azure's
 	mistral bool // the server is Mistral's
+	// enforced describes the schemas that the server can enforce.
+	enforced toolschema.Enforcement
 	// includeRefused is set when the server has said that the model has no encrypted
 	// reasoning.
 	includeRefused atomic.Bool
@@ -59,6 +63,11 @@ func New(name string, options *Options) (*Model, error) {
 	}
 	m := &Model{name: name, opts: opts}
 	m.modern, m.mistral = isOpenAI(base) || isAzure(base), modelapi.ProviderOf(base) == "mistral_ai"
+	m.enforced = toolschema.OpenAI
+	if isAzure(base) {
+		m.enforced = toolschema.Azure
+	}
+	m.enforced.Unbounded = strings.HasPrefix(name, "ft:")
 	if m.fields, err = m.opts.fields(name); err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}

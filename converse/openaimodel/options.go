@@ -18,6 +18,7 @@ import (
 	"unicode"
 
 	"github.com/consort-go/consort/converse/internal/modelapi"
+	"github.com/consort-go/consort/internal/jsontext"
 	"go.uber.org/zap"
 )
 
@@ -204,6 +205,9 @@ func settle(given *Options) (Options, *url.URL, error) {
 	if err != nil {
 		return o, nil, err
 	}
+	if o.ExtraBody, err = jsontext.Plain(o.ExtraBody); err != nil {
+		return o, nil, &modelapi.OptionError{Name: "ExtraBody", Err: fmt.Errorf("ExtraBody: %w", err)}
+	}
 	if o.APIKey == "" && isOpenAI(base) {
 		o.APIKey = os.Getenv(keyName)
 	}
@@ -325,6 +329,11 @@ func (o *Options) checkAPI(add func(option, format string, args ...any)) {
 		})
 		if o.MaxTokens > 0 && o.MaxTokens < minOutputTokens {
 			add("MaxTokens", "MaxTokens is %d; the Responses API takes %d or more", o.MaxTokens, minOutputTokens)
+		}
+		if include, given := o.ExtraBody["include"]; given {
+			if _, list := include.([]any); !list {
+				add("ExtraBody", "ExtraBody[\"include\"] is not a list")
+			}
 		}
 		for i, tool := range o.HostedTools {
 			if kind, _ := tool["type"].(string); !hostedTypes[kind] {

@@ -70,6 +70,7 @@ func (o *Options) fields(model string) (string, error) {
 		fields["response_format"] = o.ResponseFormat.field()
 	}
 	maps.Copy(fields, o.ExtraBody)
+	delete(fields, "tool_choice") // stands after the tools, and only with them
 	fields["model"] = model
 	if !o.NoStream {
 		fields["stream"] = true
@@ -108,9 +109,11 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 		dst = strconv.AppendBool(jsontext.AppendName(dst, "parallel_tool_calls"), *o.ParallelToolCalls)
 	}
 	switch choice := o.ToolChoice; {
-	case o.extra("tool_choice") && !request.NoInvocations:
 	case request.NoInvocations:
 		dst = jsontext.AppendMember(dst, "tool_choice", "none")
+	case o.extra("tool_choice"):
+		value, _ := jsontext.Canonical(o.ExtraBody["tool_choice"]) // settle has encoded it before
+		dst = append(jsontext.AppendName(dst, "tool_choice"), value...)
 	case request.RequireInvocation:
 		dst = jsontext.AppendMember(dst, "tool_choice", "required")
 	case choice == "auto" || choice == "none" || choice == "required":
@@ -150,7 +153,7 @@ func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, 
 	}
 	dst = append(jsontext.AppendName(dst, "parameters"), parameters...)
 	if m.opts.API == apiResponses { // whose default is strict
-		return append(strconv.AppendBool(jsontext.AppendName(dst, "strict"), toolschema.IsStrict(parameters)), '}'), nil
+		return append(strconv.AppendBool(jsontext.AppendName(dst, "strict"), m.enforced.Can(parameters)), '}'), nil
 	}
 	return append(dst, "}}"...), nil
 }

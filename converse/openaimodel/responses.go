@@ -71,7 +71,7 @@ func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) boo
 	said := strings.ToLower(failed.Message)
 	switch {
 	case r.transcript.Shrink(failed):
-	case failed.Status != http.StatusBadRequest:
+	case failed.Status != http.StatusBadRequest && failed.Status != http.StatusOK: // in a stream
 		return false
 	case strings.Contains(said, "encrypted content is not supported"):
 		if !r.included {
@@ -129,6 +129,7 @@ func (r *responses) fields() (string, error) {
 		include = append(include, more...)
 	}
 	delete(fields, "include")
+	delete(fields, "tool_choice") // stands after the tools, and only with them
 	if len(include) > 0 {
 		fields["include"] = include
 	}

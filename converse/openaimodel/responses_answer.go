@@ -4,6 +4,7 @@ package openaimodel
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -33,9 +34,10 @@ type responseAnswer struct {
 	status    string // of the response
 	reason    string // why it is incomplete
 	usage     *canister.Usage
-	ended     bool // the response has come to its end
-	fault     bool // an error came instead of an answer
-	overflown bool // more than maxItems items
+	ran       string // the tool of an MCP server that the server has called by itself
+	ended     bool   // the response has come to its end
+	fault     bool   // an error came instead of an answer
+	overflown bool   // more than maxItems items
 }
 
 // responseItem is one item of an answer.
@@ -62,7 +64,7 @@ type responsePart struct {
 
 // State implements [modelapi.Accumulator].
 func (a *responseAnswer) State() modelapi.State {
-	return modelapi.State{Began: len(a.items) > 0 || a.ended, Whole: a.ended, Complete: a.ended, Done: a.ended, Fault: a.fault}
+	return modelapi.State{Began: len(a.items) > 0 || a.ended, Whole: a.ended, Complete: a.ended, Done: a.ended, Fault: a.fault, Ran: a.ran}
 }
 
 // Add processes an event, or a whole response; see [modelapi.Accumulator].
@@ -230,6 +232,9 @@ func (a *responseAnswer) begin(item *responseItem, value gjson.Result) {
 	}
 	if phase := value.Get("phase").String(); phase != "" {
 		item.phase = strings.Clone(phase)
+	}
+	if item.kind == "mcp_call" {
+		a.ran = cmp.Or(strings.Clone(value.Get("name").String()), item.kind)
 	}
 	if item.kind != "function_call" {
 		return

@@ -190,6 +190,18 @@ func TestBrokenResponses(t *testing.T) {
 			`data: {"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"No."}}}` + "\n\n", "No.",
 			"invalid_prompt", false,
 		},
+		"policy": {
+			`data: {"type":"response.failed","response":{"status":"failed","error":{"code":"bio_policy","message":"Not this."}}}` + "\n\n", "Not this.",
+			"bio_policy", false,
+		},
+		"bad request": {
+			`data: {"error":{"type":"invalid_request_error","code":"unknown_member","message":"What?"}}` + "\n\n", "What?",
+			"unknown_member", false,
+		},
+		"a tool ran": {
+			`data: {"type":"response.output_item.added","output_index":0,"item":{"type":"mcp_call","id":"c","name":"open_ticket","server_label":"desk"}}` + "\n\n",
+			`the server has run the tool "open_ticket"`, "", false,
+		},
 		"cut":          {begin, "ended before", "", true},
 		"done at once": {begin + "data: [DONE]\n\n", "ended before", "", true},
 	} {
@@ -321,6 +333,8 @@ func TestStrictTools(t *testing.T) {
 				`"items":{"type":"integer"}}},"required":["a","b"],"additionalProperties":false}`),
 		},
 		{Name: "open", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
+		{Name: "long", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer","enum":[` + strings.Repeat("1,", 1000) +
+			`1]}},"required":["a"],"additionalProperties":false}`)},
 		{Name: "optional", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`)},
 	}}
 	if out := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{API: "responses"}), request); out.Err != nil {
@@ -370,10 +384,21 @@ func TestAPIOfTheServer(t *testing.T) {
 // TestRejectedReasoning: after the server has rejected reasoning of its own, for example
 // because the key belongs to another organization, the conversation goes on without it.
 func TestRejectedReasoning(t *testing.T) {
+	const says = "The encrypted content could not be verified."
+	for name, refusal := range map[string]openaiserver.Reply{
+		"status": openaiserver.Failure{Status: 400, Code: "invalid_encrypted_content", Message: says},
+		"in the stream": openaiserver.Recording([]byte(`data: {"type":"response.failed","response":{"status":"failed",` +
+			`"error":{"code":"invalid_encrypted_content","message":"` + says + `"}}}` + "\n\n")),
+	} {
+		t.Run(name, func(t *testing.T) { goesOnWithoutReasoning(t, refusal) })
+	}
+}
+
+func goesOnWithoutReasoning(t *testing.T, refusal openaiserver.Reply) {
 	n := 0
 	respond := openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
 		if n++; n == 2 {
-			return openaiserver.Failure{Status: 400, Code: "invalid_encrypted_content", Message: "The encrypted content could not be verified."}
+			return refusal
 		}
 		return openaiserver.Message{Text: "Hello."}
 	})

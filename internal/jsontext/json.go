@@ -95,6 +95,19 @@ func Canonical(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
+// Plain returns a copy of an object that has only the types of [encoding/json]: lists are
+// []any, objects map[string]any, and numbers [json.Number].
+func Plain(object map[string]any) (map[string]any, error) {
+	text, err := Canonical(object)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var plain map[string]any
+	return plain, decoder.Decode(&plain)
+}
+
 // Compact returns text without spaces between its tokens. It returns text unchanged
 // if it is not JSON.
 func Compact(text []byte) []byte {

@@ -44,6 +44,8 @@ type State struct {
 	Complete bool // the server has said why the model stopped
 	Done     bool // nothing follows
 	Fault    bool // the last value was an error instead of an answer
+	// Ran is the name of a tool, perhaps with effects, that the server has begun to run by itself.
+	Ran string
 }
 
 // Read reads an answer, in one piece or as a stream of events. It ignores the content
@@ -109,7 +111,9 @@ func (x *Exchange) readEvents(res *http.Response, answer Accumulator, events *ss
 			return x.Broken(res, true, "an event of the stream is not JSON; it begins: %s", oneLine(string(beginning(data))))
 		}
 		answer.Add(event.Name, gjson.ParseBytes(data))
-		switch state := answer.State(); {
+		state := answer.State()
+		x.ran = state.Ran
+		switch {
 		case state.Fault || event.Name == "error":
 			return x.fault(res, data)
 		case state.Done:

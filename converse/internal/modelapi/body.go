@@ -25,9 +25,9 @@ type Transcript struct {
 	images ImageLimits // see Shrink
 	shrunk int         // how often Shrink has changed them
 
-	offered  *converse.Toolset
-	sampling bool
-	tools    []byte // for offered and sampling; see Tools
+	offered *converse.Toolset
+	answers bool
+	tools   []byte // for offered and answers; see Tools
 
 	fields fields // of the last request; see Fields
 }

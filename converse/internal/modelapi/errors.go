@@ -70,7 +70,7 @@ func (s *Server) describe(failed *converse.ModelError, r *refusal) {
 	if k := s.recognise(r); k != nil && code != converse.CodeContextLength {
 		code, advise = k.code, k.advise
 	}
-	failed.Code, failed.Retryable = s.Redact(code), retryable(r.status, code)
+	failed.Code, failed.Retryable = s.Redact(code), r.retryable(code)
 	if advise != nil {
 		failed.Advice = s.Redact(advise(s, r))
 	}
@@ -135,11 +135,11 @@ func explain(body []byte) *refusal {
 	fault := root.Get("error")
 	if !fault.IsObject() {
 		if text := fault.String(); text != "" {
-			return &refusal{message: textcut.Bytes(text, maxErrorText), code: codeOf(root)}
+			return &refusal{message: textcut.Bytes(text, maxErrorText), code: codeOf(root), kind: root.Get("type").String()}
 		}
 		fault = root
 	}
-	r := &refusal{message: oneLine(string(body)), code: codeOf(fault), param: textcut.Bytes(fault.Get("param").String(), 100)}
+	r := &refusal{message: oneLine(string(body)), code: codeOf(fault), kind: fault.Get("type").String(), param: textcut.Bytes(fault.Get("param").String(), 100)}
 	for _, name := range []string{"message", "detail", "msg"} {
 		if field := fault.Get(name); field.Exists() && field.Type != gjson.Null {
 			r.message = textcut.Bytes(field.String(), maxErrorText)
@@ -159,12 +159,23 @@ func codeOf(fault gjson.Result) string {
 	return ""
 }
 
+// permanent are further codes of errors within an answer that the same request always gets
+// (openai-go, responses.ResponseErrorCode).
+var permanent = map[string]bool{
+	"invalid_encrypted_content": true, "data_residency_mismatch": true,
+	"bio_policy": true, "misalignment_policy_violation": true, "image_content_policy_violation": true,
+	"invalid_image": true, "invalid_image_format": true, "invalid_base64_image": true, "invalid_image_url": true, "invalid_image_mode": true,
+	"image_too_large": true, "image_too_small": true, "image_parse_error": true, "image_file_too_large": true, "image_file_not_found": true,
+	"unsupported_image_media_type": true, "empty_image_file": true, "failed_to_download_image": true,
+}
+
 // retryable reports whether the same request can succeed later, based on the status and
-// the server's code. Without a status, for an error within an answer, it can unless the
-// code says otherwise.
-func retryable(status int, code string) bool {
+// the code of the error. Without a status, for an error within an answer, it can unless the
+// code or the type says otherwise.
+func (r *refusal) retryable(code string) bool {
+	status := r.status
 	if status == 0 {
-		status, _ = strconv.Atoi(code)
+		status, _ = strconv.Atoi(r.code)
 	}
 	switch code {
 	case converse.CodeQuota:
@@ -176,7 +187,10 @@ func retryable(status int, code string) bool {
 		converse.CodeKey, converse.CodeUnverified, converse.CodeRegion, converse.CodeAddress:
 		return status >= http.StatusInternalServerError
 	}
-	return status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict ||
+	if status == 0 {
+		return !permanent[code] && r.kind != "invalid_request_error"
+	}
+	return status == http.StatusRequestTimeout || status == http.StatusConflict ||
 		status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 

@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
@@ -49,6 +51,7 @@ type Exchange struct {
 
 	attempts int            // requests sent so far
 	spoken   bool           // a delta has been yielded
+	ran      string         // the tool that the server has run by itself; see State
 	left     bool           // the caller has left the loop
 	paid     canister.Usage // of the parts of the answer that were read whole
 	// failed is the error of the last request, and wait the time before another; nil if it
@@ -84,14 +87,14 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 			x.renew(ctx)
 		}
 		if err == ErrContinue && ctx.Err() == nil {
-			x.attempts, x.spoken = 0, false // each part of an answer may be retried
+			x.attempts, x.spoken, x.ran = 0, false, "" // each part of an answer may be retried
 			if body, x.body, err = api.Encode(); err == nil {
 				continue
 			}
 		}
 		failed, _ := errors.AsType[*converse.ModelError](err)
 		if s.ended(ctx, x.ctx) == nil {
-			if failed != nil && api.Amend(x, failed) {
+			if failed != nil && !x.spoken && x.ran == "" && api.Amend(x, failed) {
 				if body, x.body, err = api.Encode(); err == nil {
 					continue
 				}
@@ -102,13 +105,24 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		if ended := s.ended(ctx, x.ctx); ended != nil { // also during the wait for another attempt
 			err = ended
 		}
-		if failed != nil && !x.spoken && x.paid != (canister.Usage{}) {
-			failed.Usage = &x.paid
+		if failed, ok := errors.AsType[*converse.ModelError](err); ok {
+			x.complete(failed)
 		}
 		if !x.left {
 			yield(nil, err)
 		}
 		return
+	}
+}
+
+// complete adds the usage and the tool that has run to the error of the exchange.
+func (x *Exchange) complete(failed *converse.ModelError) {
+	if !x.spoken && x.paid != (canister.Usage{}) {
+		failed.Usage = &x.paid
+	}
+	if x.ran != "" && failed.Retryable {
+		failed.Retryable = false
+		failed.Message += fmt.Sprintf("; the request is not sent again, because the server has run the tool %q", x.server.Redact(textcut.Bytes(x.ran, 100)))
 	}
 }
 
@@ -146,7 +160,7 @@ func (x *Exchange) attempt(api API, body []byte) error {
 // again reports and waits for another attempt, after a request that failed or an answer
 // that broke off before it yielded anything. It returns false if there is none.
 func (x *Exchange) again(failed *converse.ModelError) bool {
-	if failed == nil || !failed.Retryable || x.spoken || x.attempts > x.server.MaxRetries || x.wait > maxAskedWait {
+	if failed == nil || !failed.Retryable || x.spoken || x.ran != "" || x.attempts > x.server.MaxRetries || x.wait > maxAskedWait {
 		return false
 	}
 	if !x.Emit(converse.Retry{Attempt: x.attempts, Wait: x.wait, Err: failed}) {

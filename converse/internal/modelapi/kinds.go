@@ -18,6 +18,7 @@ type refusal struct {
 	status  int
 	message string
 	code    string // the server's
+	kind    string // the type of the error; may be empty
 	param   string // the member of the request that it names; may be empty
 	html    bool   // the server answered with a page
 	match   []string

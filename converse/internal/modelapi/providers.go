@@ -28,6 +28,7 @@ const compatible = "openai_compatible"
 var providers = map[string]string{
 	"api.openai.com":                    "openai",
 	"openai.azure.com":                  "azure.ai.openai",
+	"cognitiveservices.azure.com":       "azure.ai.openai",
 	"services.ai.azure.com":             "azure.ai.inference",
 	"generativelanguage.googleapis.com": "gcp.gemini",
 	"aiplatform.googleapis.com":         "gcp.vertex_ai",

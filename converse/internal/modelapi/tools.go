@@ -45,7 +45,7 @@ const maxToolsets = 8
 var noTools = &converse.Toolset{}
 
 // NewTools returns an encoder. hosted are tools that the server runs, in the form of the
-// API; they are part of each request, except for sampling.
+// API; they are part of each request for an answer of the conversation.
 func NewTools(hosted []map[string]any, appendTool AppendTool, log *zap.Logger) (*Tools, error) {
 	t := &Tools{append: appendTool, log: log}
 	for _, tool := range hosted {
@@ -68,12 +68,12 @@ func (t *Tools) Room(limit int) int {
 }
 
 // encode returns the tools member of a request, which begins with a comma; nil
-// without tools. Toolsets with equal definitions share an entry. The tools of a sampling
-// request are new each time. They are not cached, because they would displace the toolsets
-// of conversations.
-func (t *Tools) encode(ctx context.Context, set *converse.Toolset, sampling bool) []byte {
-	if sampling {
-		return t.encodeSet(ctx, set, nil) // a server's request uses no tools of the model's server
+// without tools. Toolsets with equal definitions share an entry. Requests that are not for an
+// answer of the conversation have no tools of the model's server. The tools of a sampling request
+// are new each time, and would displace the toolsets of conversations.
+func (t *Tools) encode(ctx context.Context, set *converse.Toolset, answers bool) []byte {
+	if !answers {
+		return t.encodeSet(ctx, set, nil)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,8 +120,8 @@ func (t *Transcript) Tools(ctx context.Context, tools *Tools, request *converse.
 	if set == nil {
 		set = noTools
 	}
-	if sampling := request.Purpose == converse.PurposeSampling; t.offered != set || t.sampling != sampling {
-		t.offered, t.sampling, t.tools = set, sampling, tools.encode(ctx, set, sampling)
+	if answers := request.Purpose.Answers(); t.offered != set || t.answers != answers {
+		t.offered, t.answers, t.tools = set, answers, tools.encode(ctx, set, answers)
 	}
 	return t.tools
 }

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/jsontext"
 )
@@ -19,35 +21,72 @@ var strictKeywords = map[string]bool{
 	"minItems": true, "maxItems": true,
 }
 
-// The limits of a strict schema.
-const (
-	maxStrictDepth      = 10
-	maxStrictProperties = 5000
+// boundKeywords bound values. OpenAI's fine-tuned models refuse them.
+var boundKeywords = []string{"pattern", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "minItems", "maxItems"}
+
+// Enforcement describes the schemas that a server can enforce for strict tools.
+type Enforcement struct {
+	Depth      int  // levels of nesting
+	Properties int  // of a schema as a whole
+	Values     int  // of all enumerations of a schema
+	Unbounded  bool // without keywords that bound values
+}
+
+// The servers that enforce schemas (OpenAI, Structured Outputs, Supported schemas; Azure OpenAI,
+// How to use structured outputs).
+var (
+	OpenAI = Enforcement{Depth: 10, Properties: 5000, Values: 1000}
+	Azure  = Enforcement{Depth: 5, Properties: 100, Values: 500}
 )
 
-// IsStrict reports whether the arguments of a tool can be enforced as they are: each object
+const (
+	maxStrictNames = 120000 // characters of all names and enumerated values
+	// An enumeration of more than manyValues strings may have maxValues characters.
+	manyValues = 250
+	maxValues  = 15000
+)
+
+// Can reports whether the arguments of a tool can be enforced as they are: each object
 // is closed and requires all of its properties, and no keyword is used that cannot be
 // enforced. Without enforcement the schema is only a hint for the model.
-func IsStrict(parameters []byte) bool {
+func (e Enforcement) Can(parameters []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(parameters))
 	var root map[string]any
 	if decoder.Decode(&root) != nil || root["type"] != "object" {
 		return false
 	}
-	s := strictness{}
-	return s.node(root, 0) && s.properties <= maxStrictProperties
+	s := strictness{limits: e}
+	return s.node(root, 0) && s.properties <= e.Properties && s.values <= e.Values && s.characters <= maxStrictNames
 }
 
-// strictness counts the properties of a schema.
-type strictness struct{ properties int }
+// strictness counts the parts of a schema.
+type strictness struct {
+	limits                         Enforcement
+	properties, values, characters int
+}
+
+// choices counts the values of an enumeration, or of a constant.
+func (s *strictness) choices(node map[string]any) bool {
+	list, _ := node["enum"].([]any)
+	if constant, ok := node["const"]; ok {
+		list = append(slices.Clone(list), constant)
+	}
+	before := s.characters
+	for _, value := range list {
+		text, _ := value.(string)
+		s.characters += utf8.RuneCountInString(text)
+	}
+	s.values += len(list)
+	return len(list) <= manyValues || s.characters-before <= maxValues
+}
 
 func (s *strictness) node(value any, depth int) bool {
 	node, ok := value.(map[string]any)
-	if !ok || depth > maxStrictDepth {
+	if !ok || depth > s.limits.Depth || !s.choices(node) {
 		return false
 	}
 	for keyword := range node {
-		if !strictKeywords[keyword] {
+		if !strictKeywords[keyword] || s.limits.Unbounded && slices.Contains(boundKeywords, keyword) {
 			return false
 		}
 	}
@@ -97,8 +136,9 @@ func (s *strictness) object(node map[string]any, depth int) bool {
 			return false
 		}
 	}
-	for _, property := range properties {
+	for name, property := range properties {
 		s.properties++
+		s.characters += utf8.RuneCountInString(name)
 		if !s.node(property, depth+1) {
 			return false
 		}
