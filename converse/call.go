@@ -61,7 +61,7 @@ func (c *call) decide(b *batch) (o *outcome, mayMake bool) {
 		o.postponed = true
 		return o, false
 	case claimOver:
-		b.unmade(o, invoker.Output{}, c.state.Barred(invoker.Canceled, b.whyOver()))
+		b.unmade(o, invoker.Output{}, b.turn.abandoned(c.state, invoker.Canceled, b.whyOver()))
 		return o, false
 	}
 	if r.changed {
@@ -184,11 +184,11 @@ func (g *gate) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	text := strings.TrimSpace(c.invocation.Arguments)
 	switch {
 	case g.batch.ctx.Err() != nil:
-		return nil, g.batch.turn.abandoned(c.state, g.batch.whyOver())
+		return nil, g.batch.turn.abandoned(c.state, invoker.Canceled, g.batch.whyOver())
 	case g.refused:
-		return nil, c.state.Barred(invoker.Denied, "no further tool calls are allowed in this turn")
+		return nil, g.batch.turn.abandoned(c.state, invoker.Denied, "no further tool calls are allowed in this turn")
 	case g.batch.turn.account.reached != nil:
-		return nil, c.state.Barred(invoker.Denied, g.batch.turn.account.reached.Error())
+		return nil, g.batch.turn.abandoned(c.state, invoker.Denied, g.batch.turn.account.reached.Error())
 	case c.tool == nil && c.client == nil:
 		return nil, g.batch.turn.tools.missing(c.invocation.Name)
 	case text == "":

@@ -101,6 +101,8 @@ func (g *gate) applyOutcome(c *call) callDecision {
 	switch by := s.Answer.By; {
 	case s.Wait.Conversation != g.opts.ID: // a fork: the answer does not hold here
 		return g.resolveDoubt(c)
+	case s.Answer.Verdict == canister.VerdictAllow && g.batch.postpones():
+		return callDecision{postponed: true}
 	case s.Answer.Verdict == canister.VerdictAllow && (c.tool == nil || !g.stillBound(c, s.Wait) || g.expired(calls.Expiry(s.Wait, s.Answer))):
 		return g.resolveDoubt(c)
 	case s.Answer.Verdict == canister.VerdictAllow:

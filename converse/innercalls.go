@@ -27,7 +27,7 @@ func (b *batch) requests(c *call, o *outcome, done completion) *invoker.Failure 
 	case b.turn.suspended() || b.postpones():
 		o.postponed = true // it will request them again
 	case b.ctx.Err() != nil:
-		return b.turn.abandoned(c.state, b.whyOver())
+		return b.turn.abandoned(c.state, invoker.Canceled, b.whyOver())
 	case done.spent.Exchanges > 0 || done.later != nil:
 		return invoker.Failf(invoker.Internal, "The call was stopped: its tool has asked the model or a person, and so it cannot call tools.")
 	default:

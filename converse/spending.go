@@ -24,7 +24,6 @@ import (
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/converse/internal/tokens"
 	"github.com/consort-go/consort/internal/logevent"
-	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -205,29 +204,23 @@ func least(a, b int64) int64 {
 // the conversation it uses the count of the server. Models count differently: unless
 // counter is empty, it is the only model whose count is used.
 func (a *asker) mostTokens(model Model, request *Request, own bool, counter string) int64 {
-	if !own {
-		return tokens.Most(request.Tools.Definitions, request.History, nil)
-	}
-	counted := min(a.counted, len(request.Tools.Definitions)) // new tools are at the end
-	return tokens.Most(shownTo(model, request.Tools, counted), request.History, func(said canister.Assistant) bool {
-		return strings.HasPrefix(said.Model, counter)
-	})
-}
-
-// shownTo returns the tools from an index on that a request describes to the model: all, or
-// those that the model says if it finds the others, as a findtools.Model does.
-func shownTo(model Model, set *Toolset, from int) []*invoker.Definition {
-	finder, ok := model.(interface {
+	tools := slices.Clone(request.Tools.Definitions)
+	if finder, ok := model.(interface {
 		Shown(set *Toolset) (shown map[string]bool, finds bool)
+	}); ok && own { // such as a findtools.Model
+		shown, finds := finder.Shown(request.Tools)
+		for i, d := range tools {
+			if finds && !shown[d.Name] {
+				tools[i] = nil // the request does not describe it
+			}
+		}
+	}
+	return tokens.Most(tools, request.History, func(said canister.Assistant) (first int, ok bool) {
+		if said.ID == a.countedBy {
+			first = min(a.counted, len(tools)) // new tools are at the end
+		}
+		return first, own && strings.HasPrefix(said.Model, counter)
 	})
-	if !ok {
-		return set.Definitions[from:]
-	}
-	shown, finds := finder.Shown(set)
-	if !finds {
-		return set.Definitions[from:]
-	}
-	return slices.DeleteFunc(slices.Clone(set.Definitions[from:]), func(d *invoker.Definition) bool { return !shown[d.Name] })
 }
 
 // budgetTime reserves the time of calls. The context ends with that time, and the
@@ -261,7 +254,10 @@ type asker struct {
 	guard   *guard
 	account *account
 	spent   *tally.Tally
-	counted int // the number of tools in the request of the last reply
+	// counted is the number of tools in the request of the reply countedBy, the last one. Its
+	// usage includes them.
+	counted   int
+	countedBy string
 }
 
 // checkBudget returns an error if the budget is invalid.

@@ -202,7 +202,7 @@ func (t *turn) answerPending(why string, mayWait bool) {
 	}
 	known := calls.Read(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
 	for _, invocation := range pending {
-		failure := t.abandoned(known[invocation.ID], why)
+		failure := t.abandoned(known[invocation.ID], invoker.Canceled, why)
 		result := canister.Result{
 			Invocation: invocation.ID,
 			Parent:     invocation.Parent,
@@ -216,15 +216,17 @@ func (t *turn) answerPending(why string, mayWait bool) {
 }
 
 // abandoned returns the failure for a call that is not carried on. Earlier work may
-// have made a call that was open when this work began; only a log records that.
-func (t *turn) abandoned(s *calls.State, why string) *invoker.Failure {
+// have made a call that was open when this work began; only a log records that. The history
+// does not mention the call if s is nil or untried.
+func (t *turn) abandoned(s *calls.State, code invoker.Code, why string) *invoker.Failure {
+	s = cmp.Or(s, untried)
 	switch {
-	case s != nil && clienttools.IsCall(s.Wait):
+	case clienttools.IsCall(s.Wait):
 		return clienttools.Unreturned(why + ".")
-	case s != nil || t.progress.reached == phaseAsked || t.opts.Log != nil:
-		return cmp.Or(s, untried).Barred(invoker.Canceled, why)
+	case s != untried || t.progress.reached == phaseAsked || t.opts.Log != nil:
+		return s.Barred(code, why)
 	}
-	return invoker.Failf(invoker.Canceled, "The call was interrupted before it had a result: %s. It may or may not have taken effect.", why)
+	return invoker.Failf(code, "The call was interrupted before it had a result: %s. It may or may not have taken effect.", why)
 }
 
 // work carries the history on until the turn is done.
@@ -391,7 +393,7 @@ func addReply(ctx context.Context, t *turn, asking *exchangeSpan, started time.T
 		return
 	}
 	t.progress.enter(phaseAsked)
-	t.asker.counted = len(t.tools.set.Definitions)
+	t.asker.counted, t.asker.countedBy = len(t.tools.set.Definitions), reply.Message.ID
 	for _, c := range added {
 		switch c := c.(type) {
 		case canister.Assistant:

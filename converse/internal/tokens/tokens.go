@@ -23,19 +23,29 @@ const (
 
 // Most returns an upper bound of the tokens of a request: a token has at least one
 // byte. For the canisters up to the last message that counted accepts, if it has one, it
-// uses the count of the server, which includes the tools that were on offer then: tools
-// are the others. Nil accepts no message.
-func Most(tools []*invoker.Definition, history []canister.Canister, counted func(canister.Assistant) bool) int64 {
+// uses the count of the server. That count includes the first of the tools, and counted returns
+// how many. Tools that are nil cost nothing.
+func Most(tools []*invoker.Definition, history []canister.Canister, counted func(canister.Assistant) (first int, ok bool)) int64 {
 	tokens := int64(mostPerRequest)
-	for _, definition := range tools {
-		tokens += mostPerMessage + int64(len(definition.Name)+len(definition.Title)+len(definition.Description)+len(definition.InputSchema))
-	}
 	for i := len(history) - 1; i >= 0; i-- {
 		said, ok := history[i].(canister.Assistant)
-		if ok && counted != nil && said.Usage != nil && said.Usage.Input > 0 && said.Usage.Output >= 0 && counted(said) {
-			return budget.Sum(tokens, cmp.Or(said.Usage.Context, budget.Sum(said.Usage.Input, said.Usage.Output)))
+		if ok && said.Usage != nil && said.Usage.Input > 0 && said.Usage.Output >= 0 {
+			if first, ok := counted(said); ok {
+				return budget.Sum(tokens+mostOfTools(tools[first:]), cmp.Or(said.Usage.Context, budget.Sum(said.Usage.Input, said.Usage.Output)))
+			}
 		}
 		tokens += mostOf(history[i])
+	}
+	return tokens + mostOfTools(tools)
+}
+
+// mostOfTools returns an upper bound of the tokens of definitions.
+func mostOfTools(tools []*invoker.Definition) (tokens int64) {
+	for _, definition := range tools {
+		if definition == nil {
+			continue
+		}
+		tokens += mostPerMessage + int64(len(definition.Name)+len(definition.Title)+len(definition.Description)+len(definition.InputSchema))
 	}
 	return tokens
 }
