@@ -442,3 +442,23 @@ func TestBudgetOfSummaries(t *testing.T) {
 		t.Errorf("%d summaries and %d answers", len(model.summaries), len(model.requests))
 	}
 }
+
+// The tools of a request count for each exchange, also if the server does not tell its usage.
+func TestBudgetCountsToolsWithoutUsage(t *testing.T) {
+	look, err := invoker.New("look", strings.Repeat("Look. ", 3000), func(context.Context, struct{}) (string, error) { return "There.", nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An exchange needs about 18,800 tokens before its answer. The first one is settled with
+	// 8192 more, and leaves 5000 for the answer of the second one.
+	p := policy(tokens(2*18800 + 8192 + 5000))
+	script := conversetest.NewScript(
+		conversetest.Line{Expect: bounds(8192, 8192), Calls: []conversetest.Call{call("look", `{}`)}},
+		conversetest.Line{Expect: bounds(4000, 6000), Text: "Done."},
+	)
+	turn := last(t, play(t, converse.New(script, newRoster(t, look), &converse.Options{ID: "talk", Budget: p}), "hello"))
+	if turn.Reason != converse.ReasonAnswered {
+		t.Errorf("the turn is %+v", turn)
+	}
+	played(t, script)
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/invoker"
@@ -288,4 +289,35 @@ func TestAcceptedWithoutContent(t *testing.T) {
 	if carryOn(t, talk, converse.ReasonAnswered); got != "accept" {
 		t.Errorf("the tool is told %q", got)
 	}
+}
+
+// Nor without a log, which would tell whether earlier work has made it.
+func TestDoubtWithoutALog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		past := canister.Head{ID: "u", Time: time.Now().Add(-time.Hour)}
+		open := []canister.Canister{
+			canister.User{Head: past, Content: canister.Texts("Go.")},
+			canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations},
+			canister.Invocation{Head: head("i1"), Message: "a", CallID: "c1", Name: "local__act", Arguments: `{"n":1}`},
+		}
+		for name, options := range map[string]converse.Options{
+			"no time left":   {Limits: converse.Limits{Time: 10 * time.Minute}},
+			"no budget left": {Budget: policy(budget.Cap{Scope: budget.Conversation, Time: 1})},
+		} {
+			options.ID, options.History = "talk", open
+			var l ledger
+			talk := converse.New(conversetest.NewScript(), newRoster(t, l.tool("act")), &options)
+			if _, err := talk.Run(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			for _, r := range results(talk.History()) {
+				if text := canister.TextOf(r.Content); l.count() != 0 || !strings.Contains(text, "may or may not have taken effect") {
+					t.Errorf("%s: the result is %s %q, %d calls", name, r.Code, text, l.count())
+				}
+			}
+			if len(results(talk.History())) != 1 {
+				t.Errorf("%s: %v", name, talk.History())
+			}
+		}
+	})
 }
