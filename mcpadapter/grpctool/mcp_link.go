@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // MCPLink carries MCP over one bidirectional gRPC stream, with one message in each
@@ -229,7 +231,11 @@ func (c mcpConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		if errors.Is(c.readErr, io.EOF) {
 			return nil, io.EOF
 		}
-		return nil, fmt.Errorf("the stream ended: %s", status.Convert(c.readErr).Message())
+		s := status.Convert(c.readErr)
+		if s.Code() == codes.ResourceExhausted && receivedTooLarge.MatchString(s.Message()) {
+			return nil, fmt.Errorf("the stream ended: %w: %s", subprocess.ErrMessageTooLarge, s.Message())
+		}
+		return nil, fmt.Errorf("the stream ended: %s", s.Message())
 	}
 }
 
@@ -246,8 +252,9 @@ func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error
 	if err != nil {
 		return err
 	}
-	if limit := c.source.options.MaxMessage; len(text) > limit {
-		return fmt.Errorf("a message of %d bytes; at most %d are allowed", len(text), limit)
+	frame := &toolspb.ConnectRequest{Message: text}
+	if size := proto.Size(frame); size > c.source.options.MaxMessage {
+		return c.refuse(ctx, message, size)
 	}
 	select {
 	case c.sending <- struct{}{}:
@@ -264,7 +271,7 @@ func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error
 			c.end()
 		})
 		defer bound.Stop()
-		sent <- c.stream.Send(&toolspb.ConnectRequest{Message: text})
+		sent <- c.stream.Send(frame)
 	}()
 	select {
 	case err := <-sent:

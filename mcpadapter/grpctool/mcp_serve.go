@@ -59,7 +59,7 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 	in.peer = clientOf(ctx)
 	of, remove := h.server.addStream(from.ctx, in, from)
 	defer remove()
-	err = h.mcp.Serve(ctx, in, &frameWriter{stream: stream})
+	err = h.mcp.Serve(ctx, in, &frameWriter{stream: stream, most: h.server.options.MaxMessage})
 	if why, ok := openstreams.Reason(of); ok {
 		return status.Error(codes.Unauthenticated, why)
 	}
@@ -154,6 +154,7 @@ func (r *frameReader) Close() error {
 // frameWriter sends lines as frames.
 type frameWriter struct {
 	stream frames
+	most   int // bytes of a frame
 	closed atomic.Bool
 	mu     sync.Mutex
 	line   []byte // incomplete line
@@ -180,7 +181,7 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 
 func (w *frameWriter) send(line []byte) error {
 	defer answering(w.stream.Context())()
-	return w.stream.Send(&toolspb.ConnectResponse{Message: line})
+	return w.stream.Send(&toolspb.ConnectResponse{Message: fitting(line, w.most)})
 }
 
 // Close implements io.Closer. It does not wait for a Write under way.

@@ -90,7 +90,7 @@ type ServerOptions struct {
 
 	// MaxMessage bounds one message from or to a client, in bytes; default 4 MiB, the
 	// default limit of gRPC clients. A larger response becomes a failure,
-	// RESULT_TOO_LARGE.
+	// RESULT_TOO_LARGE, or an error of MCP.
 	MaxMessage int
 	// Rate is how many requests a client may send each second. Burst is how many it may
 	// send at once; default as many as in a second. A Rate of zero is unlimited. On an
