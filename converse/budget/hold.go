@@ -114,7 +114,8 @@ func (p *Policy) Reserve(ctx context.Context, need Need) (*Hold, error) {
 			Spent: denied.Balance.Spent, Reserved: denied.Balance.Reserved, Needed: denied.Needed,
 		}
 	}
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		p.release(ctx, r)
 		return nil, fmt.Errorf("budget: reserving: %w", err)
 	}
 	for i := range h.entries {
@@ -122,6 +123,24 @@ func (p *Policy) Reserve(ctx context.Context, need Need) (*Hold, error) {
 	}
 	h.bound()
 	return h, nil
+}
+
+// releasing is the timeout for releasing a reservation.
+const releasing = 10 * time.Second
+
+// release settles a reservation with nothing if ctx has ended: the ledger may have made the
+// reservation nevertheless, for example if ctx ended during a commit.
+func (p *Policy) release(ctx context.Context, r Reservation) {
+	if ctx.Err() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)
+	defer cancel()
+	nothing := map[string]int64{}
+	for _, line := range r.Lines {
+		nothing[line.Account] = 0
+	}
+	_ = p.Ledger.Settle(ctx, r.ID, nothing) // otherwise it counts as spent, once it expires
 }
 
 // attempt returns the identity of the work, and the ID of a new reservation for it.

@@ -3,6 +3,7 @@
 package budget_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -290,5 +291,38 @@ func TestSameExchangeTwice(t *testing.T) {
 	}
 	if is := standing(t, p, noon); is.Spent.Tokens != 12000 || is.Reserved.Tokens != 0 {
 		t.Errorf("%+v after 12000 tokens were spent", is)
+	}
+}
+
+// cancelled is a ledger whose caller leaves while a reservation is committed.
+type cancelled struct {
+	budget.Ledger
+	leave context.CancelFunc
+	known bool // the ledger says so
+}
+
+func (c *cancelled) Reserve(ctx context.Context, r budget.Reservation) ([]int64, error) {
+	amounts, err := c.Ledger.Reserve(ctx, r)
+	c.leave()
+	if c.known {
+		err = ctx.Err()
+	}
+	return amounts, err
+}
+
+// A caller who leaves while a reservation is committed leaves no amount reserved.
+func TestCancelledReserve(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		memory := budget.NewMemory()
+		p := budget.Policy{Ledger: &cancelled{memory, cancel, known}, Caps: []budget.Cap{{Scope: budget.Conversation, Time: time.Hour}}}
+		need := budget.Need{ID: "work", Time: true, Who: budget.Who{Conversation: "talk"}, Now: time.Now()}
+		if _, err := p.Reserve(ctx, need); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		standings, err := p.Standings(t.Context(), need.Who, need.Now)
+		if err != nil || standings[0].Reserved != (budget.Amount{}) || standings[0].Spent != (budget.Amount{}) {
+			t.Errorf("%+v, %v", standings, err)
+		}
 	}
 }

@@ -40,16 +40,7 @@ func (r *Rules) reserve(ctx context.Context) (settle func(made bool), err error)
 		reservation.Lines = append(reservation.Lines, budget.Line{Account: "client/" + client + "/" + period + "/calls", Limit: b.Calls, Least: 1, Most: 1, Ends: ends})
 	}
 	ledger := r.Ledger()
-	_, err = ledger.Reserve(ctx, reservation)
-	if denied := (*budget.DeniedError)(nil); errors.As(err, &denied) {
-		b := budgets[denied.Line]
-		_, free := b.Window.Period(now)
-		return nil, invoker.UnavailableFor(free.Sub(now), "This client may make %d calls per %s, and has made them. The next ones are possible from %s on.", b.Calls, b.Window, free.Format(time.RFC3339))
-	}
-	if err != nil {
-		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The calls of this client cannot be counted now. The call was not started.", Cause: err, Retryable: true}
-	}
-	return func(made bool) {
+	settle = func(made bool) {
 		spent := make(map[string]int64, len(reservation.Lines))
 		for _, line := range reservation.Lines {
 			spent[line.Account] = 0
@@ -62,5 +53,18 @@ func (r *Rules) reserve(ctx context.Context) (settle func(made bool), err error)
 		if err := ledger.Settle(ctx, reservation.ID, spent); err != nil { // it then counts as made
 			logevent.Log(ctx, r.Logger, zapcore.WarnLevel, "a call of a client could not be counted", logevent.ServeBudgetFailed, zap.Error(err))
 		}
-	}, nil
+	}
+	_, err = ledger.Reserve(ctx, reservation)
+	if denied := (*budget.DeniedError)(nil); errors.As(err, &denied) {
+		b := budgets[denied.Line]
+		_, free := b.Window.Period(now)
+		return nil, invoker.UnavailableFor(free.Sub(now), "This client may make %d calls per %s, and has made them. The next ones are possible from %s on.", b.Calls, b.Window, free.Format(time.RFC3339))
+	}
+	if err != nil {
+		if ctx.Err() != nil { // the ledger may have counted the call nevertheless
+			settle(false)
+		}
+		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The calls of this client cannot be counted now. The call was not started.", Cause: err, Retryable: true}
+	}
+	return settle, nil
 }
