@@ -40,7 +40,8 @@ type Cap struct {
 	Window Window
 	Tokens int64 // of requests and answers together
 	Money  Money // needs Policy.Prices
-	// Time is the wall-clock time of exchanges with the model and of running tools.
+	// Time is the wall-clock time of exchanges with the model and of running tools, and of
+	// questions to a person while they run.
 	// Work that runs concurrently in a conversation counts once.
 	Time time.Duration
 }
