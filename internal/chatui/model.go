@@ -3,6 +3,7 @@
 package chatui
 
 import (
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -27,9 +28,11 @@ type model struct {
 	drawn         bool // the screen was drawn once, so that rows can be put above it
 	rows          int  // of the view, which gets smaller only with clearScreen
 	larger        larger
-	prints        int  // how often rows were printed
-	clearing      bool // clearScreen is on its way
-	settling      bool // a settled is on its way
+	writes        *atomic.Int64 // to the terminal; nil in tests without one
+	erased        int64         // writes, when the view got smaller
+	prints        int           // how often rows were printed
+	clearing      bool          // clearScreen is on its way
+	settling      bool          // a settled is on its way
 	ticking       bool
 	frame         int // of the spinner
 
@@ -106,6 +109,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmds []tea.Cmd
 	if msg == clearScreen {
 		m.larger = larger{m.larger.rowsAt(m.now(), m.rows), m.now()}
+		if m.writes != nil {
+			m.erased = m.writes.Load()
+		}
 		m.rows, m.clearing = 0, false
 	}
 	switch msg := msg.(type) {
@@ -165,11 +171,12 @@ func (m *model) settle() tea.Cmd {
 	rows, _ := m.visibleRows()
 	cmds := []tea.Cmd{m.question.look()}
 	switch keep := m.room(); {
+	case len(rows) < m.rows && m.paper.printing > 0: // see hasLarger; printed comes next
 	case len(rows) < m.rows && !m.clearing:
 		m.clearing = true
 		cmds = append(cmds, func() tea.Msg { return clearScreen })
 	case !m.drawn || m.clearing:
-	case m.paper.waiting(keep) > 0 && m.now().Sub(m.larger.until) < 3*frameTime: // the screen still has the larger view
+	case m.paper.waiting(keep) > 0 && m.hasLarger():
 		if !m.settling {
 			m.settling = true
 			cmds = append(cmds, tea.Tick(3*frameTime, func(time.Time) tea.Msg { return settled{} }))
@@ -204,6 +211,14 @@ func (l larger) rowsAt(now time.Time, rows int) int {
 		return rows
 	}
 	return max(rows, l.rows)
+}
+
+// hasLarger reports whether the screen still has a larger view. Until bubbletea has drawn the
+// smaller one, nothing may be printed: it would then erase from where the cursor was before the
+// print, and with the larger view the rows above it (cursedRenderer.clearScreen and insertAbove).
+func (m *model) hasLarger() bool {
+	since := m.now().Sub(m.larger.until)
+	return since < 3*frameTime || since < drawTime && m.writes != nil && m.writes.Load() == m.erased
 }
 
 // process takes items from the backlog, once the size of the window is known. When rows

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -538,5 +539,36 @@ func TestProgramsAreFolded(t *testing.T) {
 	}
 	if len(d.programs) > maxPrograms {
 		t.Errorf("%d programs are kept", len(d.programs))
+	}
+}
+
+// Nothing is printed until the terminal has been written to after the view got smaller.
+func TestPrintsWaitForTheSmallerView(t *testing.T) {
+	d := newDesk(t, 80, 40)
+	now := time.Now()
+	d.model.now, d.model.writes = func() time.Time { return now }, new(atomic.Int64)
+	d.asked(&question{render: text(20), choices: choices})
+	d.view()
+	d.rests()
+	d.confirms("y")
+	d.Update(clearScreen)
+	d.view()
+	d.happens(note{strings.Repeat("row\n", 100)})
+	now = now.Add(drawTime / 2)
+	d.Update(settled{})
+	if n := d.paper.printing; n != 0 {
+		t.Errorf("%d rows are printed before the smaller view is drawn", n)
+	}
+	d.model.writes.Add(1)
+	d.Update(settled{})
+	if d.paper.printing == 0 {
+		t.Error("nothing is printed after the smaller view is drawn")
+	}
+	d.asked(&question{render: text(20), choices: choices})
+	d.view()
+	d.rests()
+	d.confirms("y")
+	if d.clearing {
+		t.Error("the screen is cleared while rows are on their way")
 	}
 }

@@ -5,6 +5,7 @@ package chatui
 import (
 	"bytes"
 	"os"
+	"sync/atomic"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/consort-go/consort/internal/terminal"
@@ -12,10 +13,14 @@ import (
 
 // output is the terminal as the destination of the screen. It erases with
 // [terminal.EraseBelow].
-type output struct{ file *os.File }
+type output struct {
+	file   *os.File
+	writes *atomic.Int64 // how many there were
+}
 
 // Write writes whole sequences.
 func (o output) Write(p []byte) (int, error) {
+	defer o.writes.Add(1)
 	text := bytes.ReplaceAll(p, []byte(ansi.EraseScreenBelow), []byte(terminal.EraseBelow))
 	if n, err := o.file.Write(text); err != nil {
 		return min(n, len(p)), err

@@ -5,6 +5,7 @@ package chatui
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
@@ -25,7 +26,7 @@ func TestOutputErases(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := place + ansi.EraseScreenBelow + "x"
-			if n, err := (output{file}).Write([]byte(all)); n != len(all) || err != nil {
+			if n, err := (output{file, new(atomic.Int64)}).Write([]byte(all)); n != len(all) || err != nil {
 				t.Errorf("%d of %d bytes are written, %v", n, len(all), err)
 			}
 			file.Close()

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -86,7 +87,8 @@ func Start(options Options) *UI {
 	u := &UI{options: options, backlog: newBacklog(), lines: make(chan line, 1), turns: make(chan struct{}, 1), over: make(chan struct{})}
 	u.turns <- struct{}{}
 	m := newModel(&u.options, u.backlog, u.lines)
-	program := tea.NewProgram(m, tea.WithInput(options.Stdin), tea.WithOutput(output{options.Screen.Stdout}), tea.WithoutSignalHandler())
+	m.writes = new(atomic.Int64)
+	program := tea.NewProgram(m, tea.WithInput(options.Stdin), tea.WithOutput(output{options.Screen.Stdout, m.writes}), tea.WithoutSignalHandler())
 	u.restore = options.Screen.Above(writer{u})
 	u.kill = program.Kill
 	u.other.Go(u.watchStatus)
