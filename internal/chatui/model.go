@@ -29,7 +29,6 @@ type model struct {
 	rows          int  // of the view, which gets smaller only with clearScreen
 	larger        larger
 	writes        *atomic.Int64 // to the terminal; nil in tests without one
-	erased        int64         // writes, when the view got smaller
 	prints        int           // how often rows were printed
 	clearing      bool          // clearScreen is on its way
 	settling      bool          // a settled is on its way
@@ -108,9 +107,9 @@ func (m *model) Init() tea.Cmd {
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmds []tea.Cmd
 	if msg == clearScreen {
-		m.larger = larger{m.larger.rowsAt(m.now(), m.rows), m.now()}
+		m.larger = larger{rows: m.larger.rowsAt(m.now(), m.rows), until: m.now()}
 		if m.writes != nil {
-			m.erased = m.writes.Load()
+			m.larger.erased = m.writes.Load()
 		}
 		m.rows, m.clearing = 0, false
 	}
@@ -171,12 +170,12 @@ func (m *model) settle() tea.Cmd {
 	rows, _ := m.visibleRows()
 	cmds := []tea.Cmd{m.question.look()}
 	switch keep := m.room(); {
-	case len(rows) < m.rows && m.paper.printing > 0: // see hasLarger; printed comes next
+	case len(rows) < m.rows && m.paper.printing > 0: // see isShown; printed comes next
 	case len(rows) < m.rows && !m.clearing:
 		m.clearing = true
 		cmds = append(cmds, func() tea.Msg { return clearScreen })
 	case !m.drawn || m.clearing:
-	case m.paper.waiting(keep) > 0 && m.hasLarger():
+	case m.paper.waiting(keep) > 0 && m.larger.isShown(m.now(), m.writes):
 		if !m.settling {
 			m.settling = true
 			cmds = append(cmds, tea.Tick(3*frameTime, func(time.Time) tea.Msg { return settled{} }))
@@ -203,6 +202,8 @@ func (m *model) settle() tea.Cmd {
 type larger struct {
 	rows  int
 	until time.Time // when a smaller view was made
+	// erased is how often the terminal had been written to by then.
+	erased int64
 }
 
 // rowsAt returns how many rows the screen may have at a time; the present view has rows.
@@ -213,12 +214,12 @@ func (l larger) rowsAt(now time.Time, rows int) int {
 	return max(rows, l.rows)
 }
 
-// hasLarger reports whether the screen still has a larger view. Until bubbletea has drawn the
+// isShown reports whether the screen still has the larger view. Until bubbletea has drawn the
 // smaller one, nothing may be printed: it would then erase from where the cursor was before the
 // print, and with the larger view the rows above it (cursedRenderer.clearScreen and insertAbove).
-func (m *model) hasLarger() bool {
-	since := m.now().Sub(m.larger.until)
-	return since < 3*frameTime || since < drawTime && m.writes != nil && m.writes.Load() == m.erased
+func (l larger) isShown(now time.Time, writes *atomic.Int64) bool {
+	since := now.Sub(l.until)
+	return since < 3*frameTime || since < drawTime && writes != nil && writes.Load() == l.erased
 }
 
 // process takes items from the backlog, once the size of the window is known. When rows
