@@ -44,7 +44,7 @@ const (
 	PostgreSQL = "postgresql"
 )
 
-var errMissing = errors.New("Temporal's server is not there: .ci/temporal-server builds it, in some minutes")
+var errMissing = errors.New("there is no server of Temporal: .ci/temporal-server builds it, in some minutes")
 
 // folder returns the folder of the server's programs and its schema. If they are not
 // installed, it ends the test.
