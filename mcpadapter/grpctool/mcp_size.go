@@ -46,8 +46,8 @@ func (c mcpConnection) answer(response *jsonrpc.Response) {
 	}
 }
 
-// fitting returns a line that fits into a frame, for a response of the server that does not:
-// an error with the same ID. Other messages stay as they are.
+// fitting returns the line. If the line is a response that is too large for a frame, fitting
+// returns an error with the same ID.
 func fitting(line []byte, limit int) []byte {
 	const frame = 16 // the most that a frame adds to its message
 	if len(line)+frame <= limit {
