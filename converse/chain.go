@@ -199,7 +199,7 @@ func (f *chainFailures) explain(err error) error {
 	}
 	told := *failed
 	told.Message += f.told
-	told.Retryable = told.Retryable || f.retryable && failed.Code != CodeContextLength
+	told.Retryable = told.Retryable || f.retryable && failed.Code != CodeContextLength && failed.Ran == ""
 	told.Err = err
 	return &told
 }
@@ -304,19 +304,14 @@ func names(model Model, info telemetry.ModelInfo) []string {
 //   - its quota or credit is used up: status 402, or a code that says so.
 //
 // It is false for any other status from 400 to 499, requests that are too long, filtered
-// answers, and certificates that cannot be verified. The table in docs/models.md lists all cases.
+// answers, certificates that cannot be verified, and if the server has run a tool. The table in docs/models.md lists all cases.
 func (e *ModelError) Unavailable() bool {
-	switch e.Code {
-	case CodeQuota:
-		return true
-	case CodeContextLength, "content_filter":
+	switch {
+	case e.Ran != "", e.Code == CodeContextLength, e.Code == "content_filter":
 		return false
-	}
-	switch e.Status {
-	case http.StatusPaymentRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case e.Code == CodeQuota, e.Status == http.StatusPaymentRequired, e.Status == http.StatusRequestTimeout, e.Status == http.StatusTooManyRequests:
 		return true
-	}
-	if e.Status >= http.StatusBadRequest {
+	case e.Status >= http.StatusBadRequest:
 		return e.Status >= http.StatusInternalServerError
 	}
 	return e.Retryable // the server did not respond, or the answer broke off

@@ -73,6 +73,9 @@ type ModelError struct {
 	RequestID string
 	// Retryable says that the same exchange can succeed later.
 	Retryable bool
+	// Ran is the tool that the server has run by itself, so that no model is asked again:
+	// that could repeat its effect. It is empty if the server is not known to have run one.
+	Ran string
 	// Usage counts the tokens of earlier parts of the answer, which the server charges
 	// although the exchange failed. It is nil if it is unknown or zero.
 	Usage *canister.Usage

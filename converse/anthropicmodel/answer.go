@@ -32,6 +32,7 @@ type answer struct {
 	usage     *canister.Usage
 	uncached  int64  // the input that is neither read from the cache nor written to it
 	ran       string // the tool of an MCP server that the server has called by itself
+	container string // the ID of the place where the server runs code
 	began     bool
 	done      bool
 	fault     bool
@@ -112,9 +113,8 @@ func (a *answer) whole(message gjson.Result) {
 }
 
 func (a *answer) ending(delta gjson.Result) {
-	if stop := delta.Get("stop_reason").String(); stop != "" {
-		a.stop = strings.Clone(stop)
-	}
+	a.container = cmp.Or(strings.Clone(delta.Get("container.id").String()), a.container)
+	a.stop = cmp.Or(strings.Clone(delta.Get("stop_reason").String()), a.stop)
 }
 
 // start begins a block. It returns nil if there are too many.
@@ -249,7 +249,7 @@ func (b *block) canBeSent() bool {
 // raw returns a block as the server sent it.
 func (b *block) raw() []byte {
 	members := map[string]json.RawMessage{}
-	if json.Unmarshal(bytes.ToValidUTF8(b.begin, []byte("\uFFFD")), &members) != nil {
+	if json.Unmarshal(b.begin, &members) != nil {
 		clear(members)
 	}
 	maps.DeleteFunc(members, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
@@ -272,7 +272,7 @@ func (b *block) raw() []byte {
 	if err != nil {
 		return []byte(`{"type":"text","text":"[empty]"}`)
 	}
-	return text
+	return wellFormed(text)
 }
 
 // cited returns the sources that a text cites, from its deltas or from a whole message.
@@ -304,6 +304,9 @@ func (a *answer) reply(m *Model, request *converse.Request) converse.Reply {
 			}
 			reply.Message.Content = append(reply.Message.Content, modelapi.Cited(string(b.text), b.cited()))
 		case "tool_use":
+			if a.stop == "refusal" {
+				continue // it does not run
+			}
 			call := calls.Add(b.id, b.name, string(b.input))
 			item.Call = call.CallID
 			if i == len(a.blocks)-1 && a.cutOff() {

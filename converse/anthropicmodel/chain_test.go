@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -208,7 +209,9 @@ var troubles = map[string]func(t *testing.T, api string) []trouble{
 	},
 	"quota or credit is used up: status 402, or `insufficient_quota`": func(_ *testing.T, api string) []trouble {
 		if api == "messages" {
-			return statuses(402)
+			return append(statuses(402), trouble{reply: openaiserver.Failure{
+				Status: 400, Message: "You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.",
+			}})
 		}
 		return append(
 			statuses(402),
@@ -563,6 +566,43 @@ func chainKilled(t *testing.T, from, to string, inCall bool) {
 	}
 	if faults := append(first.Faults(), second.Faults()...); len(faults) > 0 {
 		t.Errorf("refused: %q", faults)
+	}
+}
+
+// After the server has run a tool, neither it nor another model is asked for the same answer.
+func TestToolsOfTheServerRunOnce(t *testing.T) {
+	begin := sse(`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"x","content":[],"usage":{}}}`) +
+		sse(`{"type":"content_block_start","index":0,"content_block":{"type":"mcp_tool_use","id":"mcp_1","name":"open_ticket","server_name":"desk","input":{}}}`)
+	result := `{"type":"mcp_tool_result","tool_use_id":"mcp_1","is_error":false,"content":[]}`
+	paused := begin + sse(`{"type":"content_block_start","index":1,"content_block":`+result+`}`) +
+		sse(`{"type":"message_delta","delta":{"stop_reason":"pause_turn"}}`) + sse(`{"type":"message_stop"}`)
+	whole := `{"type":"message","role":"assistant","model":"x","stop_reason":"pause_turn","content":[` +
+		`{"type":"mcp_tool_use","id":"mcp_1","name":"open_ticket","server_name":"desk","input":{}},` + result + `]}`
+	overloaded := openaiserver.Failure{Status: 529, Message: "Overloaded"}
+	for name, test := range map[string]struct {
+		replies []openaiserver.Reply
+		before  bool // another model has failed before
+	}{
+		"in a paused answer": {[]openaiserver.Reply{openaiserver.Recording([]byte(paused)), overloaded}, false},
+		"in a whole one":     {[]openaiserver.Reply{openaiserver.Recording([]byte(whole)), overloaded}, false},
+		"after a fallback":   {[]openaiserver.Reply{cutOff(openaiserver.EndCut, begin)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var steps []openaiserver.Step
+			for _, reply := range test.replies {
+				steps = append(steps, openaiserver.Step{Reply: reply})
+			}
+			models := []converse.Model{modelOf(t, "messages", settings{url: startServer(t, steps...).URL()})}
+			if test.before {
+				models = slices.Insert(models, 0, modelOf(t, "messages", settings{url: startServer(t, openaiserver.Step{Reply: overloaded}).URL()}))
+			}
+			var asked spare
+			_, _, err := run(t.Context(), converse.Chain(append(models, &asked)...), request(user("u", "Open a ticket.")))
+			failed, ok := errors.AsType[*converse.ModelError](err)
+			if !ok || failed.Retryable || failed.Ran != "open_ticket" || failed.Unavailable() || asked > 0 {
+				t.Errorf("%d more exchanges, %+v", asked, failed)
+			}
+		})
 	}
 }
 

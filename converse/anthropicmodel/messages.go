@@ -3,6 +3,7 @@
 package anthropicmodel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -26,9 +27,10 @@ type messages struct {
 	request    *converse.Request
 	transcript *modelapi.Transcript
 	// paused has the blocks of an answer that the server has paused; rounds is how often.
-	paused []*block
-	rounds int
-	usage  canister.Usage // of the rounds before
+	paused    []*block
+	rounds    int
+	container string         // the ID of the place where the server has run code
+	usage     canister.Usage // of the rounds before
 }
 
 var _ modelapi.API = (*messages)(nil)
@@ -84,6 +86,9 @@ func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Ca
 		dst = append(dst, ']')
 	}
 	dst = append(dst, fields...)
+	if r.container != "" { // the API goes on only there (API reference, Messages, container)
+		dst = jsontext.AppendMember(dst, "container", r.container)
+	}
 	tools := r.transcript.Tools(r.ctx, r.m.tools, r.request)
 	if tools == nil {
 		return append(dst, '}')
@@ -161,7 +166,7 @@ func (r *messages) Read(x *modelapi.Exchange, res *http.Response) (converse.Repl
 		}
 	}
 	if answer.stop == "pause_turn" && r.rounds < maxRounds {
-		r.paused, r.rounds = answer.blocks, r.rounds+1
+		r.paused, r.rounds, r.container = answer.blocks, r.rounds+1, cmp.Or(answer.container, r.container)
 		x.Paid(r.usage)
 		return converse.Reply{}, modelapi.ErrContinue
 	}

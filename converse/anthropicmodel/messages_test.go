@@ -171,8 +171,8 @@ func TestPausedTurns(t *testing.T) {
 	}
 	paused := event("message_start", `"message":{"model":"m","usage":{"input_tokens":5,"output_tokens":1}}`) +
 		event("content_block_start", `"index":0,"content_block":{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}`) +
-		event("content_block_delta", `"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"Oslo\"}"}`) +
-		event("message_delta", `"delta":{"stop_reason":"pause_turn"}`) + event("message_stop", `"x":1`)
+		event("content_block_delta", `"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"Oslo\",\"half\":\"\\ud83d\"}"}`) +
+		event("message_delta", `"delta":{"stop_reason":"pause_turn","container":{"id":"cont_1","expires_at":"2026-01-01T00:00:00Z"}}`) + event("message_stop", `"x":1`)
 	rest := event("message_start", `"message":{"model":"m","usage":{"input_tokens":7,"output_tokens":1}}`) +
 		event("content_block_start", `"index":0,"content_block":{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}`) +
 		event("content_block_start", `"index":1,"content_block":{"type":"text","text":"Rain."}`) +
@@ -192,7 +192,8 @@ func TestPausedTurns(t *testing.T) {
 	if err != nil || text != "Rain." || len(reply.Message.Content) != 3 {
 		t.Fatalf("%v, %q, %+v", err, text, reply)
 	}
-	if block := gjson.Get(sent[1], "messages.1.content.0"); block.Get("type").Str != "server_tool_use" || block.Get("input.query").Str != "Oslo" {
+	if block := gjson.Get(sent[1], "messages.1.content.0"); block.Get("type").Str != "server_tool_use" || block.Get("input.query").Str != "Oslo" ||
+		strings.Contains(sent[1], `\ud83d`) || gjson.Get(sent[1], "container").Str != "cont_1" {
 		t.Errorf("%s", sent[1])
 	}
 	if u := reply.Message.Usage; u == nil || *u != (canister.Usage{Input: 12, Output: 5, Context: 11}) {
@@ -403,6 +404,9 @@ func TestWhatTheAPIWouldRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := string(server.Requests()[0].Body)
+	if strings.Contains(sent, `\ud83d`) { // 400: "The request body is not valid JSON: no low surrogate in string"
+		t.Errorf("half of a pair is sent: %s", sent)
+	}
 	for path, want := range map[string]string{
 		"messages.2.content.0.content.#": "1", "messages.1.content.0.input.a": "\ufffd", "thinking": "", "max_tokens": "4096",
 	} {
@@ -494,5 +498,22 @@ func TestRejectedThinking(t *testing.T) {
 		if body := server.Requests()[i].Body; strings.Contains(string(body), "signature") != carries {
 			t.Errorf("request %d: %s", i, body)
 		}
+	}
+}
+
+// A call in an answer that was refused does not run, and the conversation goes on without it.
+func TestCallsOfARefusedAnswer(t *testing.T) {
+	refused := openaiserver.Recording([]byte(`{"type":"message","role":"assistant","model":"m","stop_reason":"refusal","content":[` +
+		`{"type":"tool_use","id":"toolu_1","name":"pay","input":{"to":"me"}},{"type":"text","text":"Hel"}]}`))
+	server, model := once(t, anthropicmodel.Options{NoStream: true}, refused)
+	_, reply, err := run(t.Context(), model, request(user("u", "Pay me.")))
+	if err != nil || len(reply.Invocations) > 0 || reply.Message.Finish != canister.FinishRefusal || len(reply.Message.Content) != 1 {
+		t.Fatalf("%v, %+v", err, reply)
+	}
+	if _, _, err := run(t.Context(), model, request(user("u", "Pay me."), reply.Message, user("v", "Why not?"))); err != nil {
+		t.Error(err)
+	}
+	if types := gjson.GetBytes(server.Requests()[1].Body, "messages.1.content.#.type").Raw; types != `["text"]` {
+		t.Errorf("of the answer, %s is sent again", types)
 	}
 }

@@ -185,11 +185,15 @@ func (w *messageWriter) call(call canister.Invocation) {
 	w.dst = append(append(jsontext.AppendName(w.dst, "input"), input(call.Arguments)...), '}')
 }
 
-// input returns the arguments of a call as JSON. The API refuses half of a surrogate pair,
-// and bytes that are not UTF-8.
+// input returns the arguments of a call as JSON.
 func input(arguments string) []byte {
-	text := []byte(modelapi.LegalArguments(arguments))
-	if !utf8.Valid(text) || bytes.Contains(bytes.ToLower(text), []byte(`\\ud`)) {
+	return jsontext.Compact(wellFormed([]byte(modelapi.LegalArguments(arguments))))
+}
+
+// wellFormed returns JSON without half of a surrogate pair and bytes that are not UTF-8. The
+// API refuses a request that has any of them, and they would stay in the conversation.
+func wellFormed(text []byte) []byte {
+	if !utf8.Valid(text) || bytes.Contains(text, []byte(`\ud`)) || bytes.Contains(text, []byte(`\uD`)) {
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.UseNumber()
 		var value any
@@ -199,7 +203,7 @@ func input(arguments string) []byte {
 			}
 		}
 	}
-	return jsontext.Compact(text)
+	return text
 }
 
 // callID returns the ID that links a call and its result. The API wants IDs that are unique

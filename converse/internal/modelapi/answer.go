@@ -80,6 +80,7 @@ func (x *Exchange) readWhole(res *http.Response, answer Accumulator, events *sse
 	}
 	answer.Add("", gjson.ParseBytes(text))
 	state := answer.State()
+	x.ran = state.Ran
 	if state.Fault {
 		return x.fault(res, text)
 	}

@@ -4,6 +4,7 @@ package modelapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ type Exchange struct {
 
 	attempts int            // requests sent so far
 	spoken   bool           // a delta has been yielded
-	ran      string         // the tool that the server has run by itself; see State
+	ran      string         // the tool that the server has run in this part of the answer; see State
+	ranFirst string         // the same of the parts before, which another request continues
 	left     bool           // the caller has left the loop
 	paid     canister.Usage // of the parts of the answer that were read whole
 	// failed is the error of the last request, and wait the time before another; nil if it
@@ -87,6 +89,7 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 			x.renew(ctx)
 		}
 		if err == ErrContinue && ctx.Err() == nil {
+			x.ranFirst = cmp.Or(x.ran, x.ranFirst)
 			x.attempts, x.spoken, x.ran = 0, false, "" // each part of an answer may be retried
 			if body, x.body, err = api.Encode(); err == nil {
 				continue
@@ -120,9 +123,12 @@ func (x *Exchange) complete(failed *converse.ModelError) {
 	if !x.spoken && x.paid != (canister.Usage{}) {
 		failed.Usage = &x.paid
 	}
-	if x.ran != "" && failed.Retryable {
-		failed.Retryable = false
-		failed.Message += fmt.Sprintf("; the request is not sent again, because the server has run the tool %q", x.server.Redact(textcut.Bytes(x.ran, 100)))
+	if ran := cmp.Or(x.ran, x.ranFirst); ran != "" {
+		failed.Ran = x.server.Redact(textcut.Bytes(ran, 100))
+		if failed.Retryable {
+			failed.Retryable = false
+			failed.Message += fmt.Sprintf("; the request is not sent again, because the server has run the tool %q", failed.Ran)
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ var kinds = []kind{
 	},
 	{
 		code: converse.CodeQuota, codes: []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"},
-		words: regexp.MustCompile(`(?i)credit balance is too low|insufficient (balance|credits?|funds)|exceeded your current quota, please check your plan`), advise: topUp,
+		words: regexp.MustCompile(`(?i)credit balance is too low|insufficient (balance|credits?|funds)|reached your specified api usage limits|exceeded your current quota, please check your plan`), advise: topUp,
 	},
 	{code: converse.CodeQuota, statuses: []int{http.StatusPaymentRequired}, advise: topUp},
 	{

@@ -327,6 +327,12 @@ func TestAdviceOfAnthropic(t *testing.T) {
 			converse.CodeQuota, "add credit at https://platform.claude.com/settings/billing, or use another key: change anthropicmodel.Options.APIKey",
 		},
 		{
+			"spend limit", "https://github.com/anthropics/claude-code/issues/38035", anthropicmodel.Options{APIKey: "k"}, 400,
+			anthropicError("invalid_request_error",
+				"You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."),
+			converse.CodeQuota, "add credit at https://platform.claude.com/settings/billing, or use another key: change anthropicmodel.Options.APIKey",
+		},
+		{
 			"wrong key", "https://github.com/abi/screenshot-to-code/issues/272", anthropicmodel.Options{APIKey: "k"}, 401,
 			anthropicError("authentication_error", "invalid x-api-key"), converse.CodeKey, "change anthropicmodel.Options.APIKey",
 		},

@@ -28,6 +28,7 @@ type messagesRequest struct {
 	CacheControl  *json.RawMessage `json:"cache_control"`
 	Metadata      *json.RawMessage `json:"metadata"`
 	ServiceTier   *string          `json:"service_tier"`
+	Container     *json.RawMessage `json:"container"`
 }
 
 type claudeMessage struct {
