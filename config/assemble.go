@@ -81,7 +81,7 @@ type AssembleOptions struct {
 	seen   *telemetry.Telemetry     // nil without Telemetry
 	pinned map[string]*pins.File    // open pin files by path
 	// loggedIn is called with the login at each server.
-	loggedIn   func(server string, client *login.Client)
+	loggedIn   func(client *login.Client)
 	loginPages *loginpages.Pages
 	logsIn     map[string]loginpages.Server // where people log in; see [Assembly].logsIn
 }

@@ -205,7 +205,7 @@ func (s *Server) overHTTP(o *AssembleOptions, client *mcpadapter.ClientOptions, 
 	if err != nil {
 		return nil, grammar.About("oauth", err)
 	}
-	o.loggedIn(client.Server, logins)
+	o.loggedIn(logins)
 	if s.OAuth.StoresLogins() {
 		begin := func(ctx context.Context, _, callback string) (*login.Redirect, error) {
 			return logins.Begin(ctx, callback)

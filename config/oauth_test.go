@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/loginrecords"
+	"github.com/consort-go/consort/internal/records"
 	"github.com/consort-go/consort/internal/testing/authserver"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
@@ -98,6 +102,75 @@ func TestLoginWhileItRuns(t *testing.T) {
 	}
 	if state := e.Snapshot().State; state != ensemble.NeedsLogin {
 		t.Errorf("the state is %q", state)
+	}
+}
+
+// A login that is being renewed while the assembly is closed is stored in its conversation
+// store.
+func TestRenewalAtTheEnd(t *testing.T) {
+	s, resource := authserver.Start(t, authserver.Behaviour{Device: true}, notes(t))
+	text := "[history]\npath = \"" + filepath.Join(t.TempDir(), "talks.db") + "\"\n[mcp.notes]\nurl = \"" + resource + "\"\n[mcp.notes.oauth]\n"
+	assemble := func() (*config.Assembly, login.Store) {
+		cfg, err := config.Parse("test.toml", []byte(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var assembly *config.Assembly
+		table := func(ctx context.Context) (records.Table, error) {
+			store, err := assembly.History(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return store.(interface{ Records() records.Table }).Records(), nil
+		}
+		store := loginrecords.New(table, func() ([]byte, error) { return make([]byte, 32), nil }, "")
+		if assembly, err = config.Assemble(cfg, &config.AssembleOptions{Logins: store}); err != nil {
+			t.Fatal(err)
+		}
+		return assembly, store
+	}
+	assembly, store := assemble()
+	client, err := login.New(&login.Options{URL: resource, Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	enter := func(context.Context, login.Code) error { s.Enter(); return nil }
+	made, err := client.Login(t.Context(), &login.Prompt{Visit: visitNothing, Enter: enter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+	old := func(l *login.Login) (*login.Login, error) {
+		l.Expiry = time.Now().Add(-time.Hour)
+		return l, nil
+	}
+	if err := store.Update(t.Context(), made.Key, old); err != nil {
+		t.Fatal(err)
+	}
+	renewing := make(chan struct{})
+	s.Fail(func(r *http.Request) int {
+		if r.URL.Path == "/token" {
+			close(renewing)
+			<-time.After(200 * time.Millisecond) // the server is slow
+		}
+		return 0
+	})
+	used := make(chan struct{})
+	go func() {
+		defer close(used)
+		_, _ = assembly.Roster.Catalog(t.Context())
+	}()
+	<-renewing
+	if err := assembly.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-used
+	s.Fail(nil)
+	assembly, _ = assemble()
+	defer assembly.Close(t.Context())
+	e, _ := assembly.Roster.Ensemble("notes")
+	if _, err := e.Tools(t.Context()); err != nil { // a refresh token is valid once
+		t.Error(err)
 	}
 }
 

@@ -449,3 +449,49 @@ func TestRedactWithoutSecrets(t *testing.T) {
 		t.Error("something is redacted")
 	}
 }
+
+// The value of each variable is redacted, wherever the file has it.
+func TestVariablesEverywhere(t *testing.T) {
+	keys := &vault{}
+	c, err := config.Parse("consort.toml", []byte(`
+[conversation]
+spill = "${SPILL}"
+[mcp.orders]
+enabled = false
+url = "https://orders.example.com/mcp"
+roots = [{path = "${ROOT}"}]
+[mcp.orders.oauth]
+grant = "token_exchange"
+issuer = "https://login.example.com"
+client_id = "env:CLIENT_ID"
+client_key = "env:CLIENT_KEY"
+audience = "env:AUDIENCE"
+[mcp.wiki]
+enabled = false
+url = "https://wiki.example.com/mcp"
+tools = {read = {description = "reads"}}
+settings = {deep = [{note = "my ${NOTE}"}]}
+[mcp.wiki.oauth]
+grant = "enterprise"
+client_id = "gateway"
+subject_token = "env:SUBJECT"
+subject_type = "urn:ietf:params:oauth:token-type:id_token"
+identity_provider = {issuer = "https://idp.example.com", client_id = "env:IDP_CLIENT", client_secret = "env:IDP_SECRET"}
+`), &config.Options{Lookup: keys.lookup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := config.Assemble(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close(t.Context())
+	if len(keys.secrets) != 9 {
+		t.Errorf("the file has %d variables", len(keys.secrets))
+	}
+	for name, secret := range keys.secrets {
+		if shown := parts.Redact("it is " + secret); shown != "it is [secret]" {
+			t.Errorf("%s: %s", name, shown)
+		}
+	}
+}

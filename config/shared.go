@@ -37,7 +37,7 @@ type shared struct {
 
 	pages     *loginpages.Pages
 	loggingIn sync.Mutex // guards the rest
-	logins    map[string]*login.Client
+	logins    []*login.Client
 	pagesAt   string                               // the address of pages
 	identify  func(next http.Handler) http.Handler // checks the requests of clients
 
@@ -96,17 +96,15 @@ func (a *Assembly) unchanged(n named) *ensemble.Ensemble {
 // close closes everything that assemblies share, except the roster. Logins can be stored in the
 // conversation store.
 func (s *shared) close() error {
-	return closeAll(append(slices.Clone(s.closers), s.closeLogins, s.closeHistory))
+	return closeAll(append(slices.Clone(s.closers), s.closeHistory, s.closeLogins)) // the last one first
 }
 
-// loggedIn remembers the login at a server, until it is replaced.
-func (s *shared) loggedIn(server string, client *login.Client) {
+// loggedIn remembers the login at a server. One that a reload has replaced can still be under
+// way.
+func (s *shared) loggedIn(client *login.Client) {
 	s.loggingIn.Lock()
 	defer s.loggingIn.Unlock()
-	if s.logins == nil {
-		s.logins = map[string]*login.Client{}
-	}
-	s.logins[server] = client
+	s.logins = append(s.logins, client)
 }
 
 // closeLogins waits until no login is being renewed.

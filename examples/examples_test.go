@@ -19,6 +19,7 @@ import (
 
 	"github.com/consort-go/consort/internal/demoserver"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/raced"
 	"github.com/creack/pty"
 )
 
@@ -197,6 +198,8 @@ func TestServerThatCannotBeStarted(t *testing.T) {
 
 // The file is used as it is: its server is started with the go command.
 func TestFromTOML(t *testing.T) {
+	t.Setenv("HOME", raced.Home(t))
+	t.Setenv("GOENV", "")
 	s := newStage(t,
 		asks("atlas__weather", `{"city":"Oslo"}`),
 		says("It snows in Oslo.", "Oslo: -3 °C, snow"))

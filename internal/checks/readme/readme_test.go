@@ -132,7 +132,7 @@ func TestCommandsRun(t *testing.T) {
 	}
 	defer model.Close()
 	var printed strings.Builder
-	state, home := filepath.Join(t.TempDir(), "state"), newHome(t)
+	state, home := filepath.Join(t.TempDir(), "state"), raced.Home(t)
 	for _, block := range blocks(t, "sh") {
 		for line := range strings.Lines(block) {
 			printed.WriteString(runCommand(t, strings.TrimSpace(line), model.URL(), state, home))
@@ -151,28 +151,6 @@ func TestCommandsRun(t *testing.T) {
 	}
 }
 
-// newHome returns a home directory in which the go command has the settings that it has
-// here without the race detector. Servers that consort starts see no other variable than HOME.
-func newHome(t *testing.T) string {
-	t.Helper()
-	home := t.TempDir()
-	get := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOPATH", "CGO_ENABLED", "GOFLAGS")
-	get.Env = raced.Unraced()
-	values, err := get.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := exec.CommandContext(t.Context(), "go", "env", "-w")
-	for i, value := range strings.Split(strings.TrimSuffix(string(values), "\n"), "\n") {
-		set.Args = append(set.Args, get.Args[2+i]+"="+value)
-	}
-	set.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
-	if out, err := set.CombinedOutput(); err != nil {
-		t.Fatalf("%q: %v\n%s", set.Args, err, out)
-	}
-	return home
-}
-
 func runCommand(t *testing.T, line, url, state, home string) string {
 	t.Helper()
 	if reason := notRun[line]; reason != "" {
@@ -183,7 +161,7 @@ func runCommand(t *testing.T, line, url, state, home string) string {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = root
 	cmd.WaitDelay = 10 * time.Second
-	cmd.Env = append(raced.Unraced(), "HOME="+home, "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url, "XDG_STATE_HOME="+state)
+	cmd.Env = append(raced.Unraced(), "HOME="+home, "GOENV=", "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url, "XDG_STATE_HOME="+state)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -76,7 +76,7 @@ type reader struct {
 
 func newReader(t *testing.T, bin, modules string) *reader {
 	t.Helper()
-	r := &reader{home: newHome(t), ports: map[string]string{}}
+	r := &reader{home: raced.Home(t), ports: map[string]string{}}
 	// npx finds the packages that are installed, and does not look elsewhere.
 	if err := os.Symlink(modules, filepath.Join(r.home, "node_modules")); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func newReader(t *testing.T, bin, modules string) *reader {
 	if err := os.WriteFile(filepath.Join(r.home, ".npmrc"), []byte("offline=true\nupdate-notifier=false\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.env = append(raced.Unraced(), "HOME="+r.home, "TZ=UTC", "XDG_STATE_HOME=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=",
+	r.env = append(raced.Unraced(), "HOME="+r.home, "GOENV=", "TZ=UTC", "XDG_STATE_HOME=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=",
 		"GOBIN="+bin, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	r.shell = open(t, r.env, r.home, `while IFS= read -r script; do source "$script" < /dev/null; printf '\036%d\n' $?; done`)
 	return r

@@ -92,17 +92,20 @@ func TestExamineReportsProblemsOfFiles(t *testing.T) {
 	}
 }
 
-// Without a terminal, Watch shows a line for each change of state; as JSON, each state.
+// Without a terminal, Watch shows a line for each change of state, also if a server was lost
+// and came back between two looks; as JSON, each state.
 func TestShowHealth(t *testing.T) {
-	states := []ensemble.State{ensemble.Ready, ensemble.Ready, ensemble.Lost}
+	states := []ensemble.EnsembleHealth{{State: ensemble.Ready}, {State: ensemble.Ready}, {State: ensemble.Lost}, {State: ensemble.Ready, Restarts: 1},
+		{State: ensemble.Ready, Restarts: 2}}
 	for inJSON, want := range map[bool][]string{
-		false: {"00:00:00 atlas ready", "00:00:00 atlas lost"},
-		true:  {`"state":"ready"`, `"state":"ready"`, `"state":"lost"`},
+		false: {"00:00:00 atlas ready", "00:00:00 atlas lost", "atlas ready", "atlas lost", "atlas ready"},
+		true:  {`"state":"ready"`, `"state":"ready"`, `"state":"lost"`, `"state":"ready"`, `"state":"ready"`},
 	} {
 		c, printed := newCheckup(t, away, &program{})
 		show := showHealth(c.screen, inJSON)
 		for _, state := range states {
-			show(ensemble.Health{Ensembles: []ensemble.EnsembleHealth{{Name: "atlas", State: state}}})
+			state.Name = "atlas"
+			show(ensemble.Health{Ensembles: []ensemble.EnsembleHealth{state}})
 		}
 		lines := strings.Split(strings.TrimSpace(printed()), "\n")
 		if len(lines) != len(want) {

@@ -63,15 +63,23 @@ func showHealth(screen *terminal.Screen, inJSON bool) func(ensemble.Health) {
 			screen.Print("\x1b[H" + terminal.EraseBelow + reports.HealthTable(h, screen.Results) + "\nCtrl-C ends this.\n")
 		}
 	}
-	states := map[string]ensemble.State{}
+	seen := map[string]ensemble.EnsembleHealth{}
 	return func(h ensemble.Health) {
 		for _, e := range h.Ensembles {
-			if states[e.Name] == e.State {
-				continue
+			before := seen[e.Name]
+			seen[e.Name] = e
+			if lost := e; e.Restarts > before.Restarts && before.State != ensemble.Lost { // between two iterations
+				lost.State, before.State = ensemble.Lost, ensemble.Lost
+				screen.Print(healthLine(h.Time, lost))
 			}
-			states[e.Name] = e.State
-			screen.Print(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
-				h.Time.Format(time.TimeOnly), display.Text(e.Name), e.State, reports.Trouble(e))) + "\n")
+			if e.State != before.State {
+				screen.Print(healthLine(h.Time, e))
+			}
 		}
 	}
+}
+
+// healthLine renders one state of a server.
+func healthLine(at time.Time, e ensemble.EnsembleHealth) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", at.Format(time.TimeOnly), display.Text(e.Name), e.State, reports.Trouble(e))) + "\n"
 }

@@ -4,8 +4,10 @@ package raced
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // Unraced returns the environment of a go command that builds without the race detector,
@@ -19,4 +21,27 @@ func Unraced() []string {
 	flags = slices.DeleteFunc(flags, func(flag string) bool { return flag == "-race" || strings.HasSuffix(flag, "-race=false") })
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CGO_ENABLED=") })
 	return append(env, "GOFLAGS="+strings.Join(flags, " "))
+}
+
+// Home returns a home directory in which the go command has its settings of now, but for the
+// race detector. The servers of consort see HOME and no other variable of the go command; a
+// process that starts consort needs an empty GOENV as well.
+func Home(tb testing.TB) string {
+	tb.Helper()
+	home := tb.TempDir()
+	get := exec.CommandContext(tb.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOPATH", "CGO_ENABLED", "GOFLAGS")
+	get.Env = Unraced()
+	values, err := get.Output()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	set := exec.CommandContext(tb.Context(), "go", "env", "-w")
+	for i, value := range strings.Split(strings.TrimSuffix(string(values), "\n"), "\n") {
+		set.Args = append(set.Args, get.Args[2+i]+"="+value)
+	}
+	set.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	if out, err := set.CombinedOutput(); err != nil {
+		tb.Fatalf("%q: %v\n%s", set.Args, err, out)
+	}
+	return home
 }
