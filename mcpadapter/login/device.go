@@ -22,12 +22,11 @@ const (
 )
 
 // byDevice runs the device authorization flow (RFC 8628).
-func (c *Client) byDevice(ctx context.Context, d *discovery, former *Login, enter func(context.Context, Code) error) (*Login, error) {
-	l, err := c.identify(ctx, d, grantDevice, "")
+func (c *Client) byDevice(ctx context.Context, d *discovery, scopes []string, enter func(context.Context, Code) error) (*Login, error) {
+	l, err := c.identify(ctx, d, scopes, grantDevice, "")
 	if err != nil {
 		return nil, err
 	}
-	scopes := d.wanted(c.options.Scopes, former)
 	form := url.Values{"resource": {l.Audience}}
 	if len(scopes) > 0 {
 		form.Set("scope", strings.Join(scopes, " "))

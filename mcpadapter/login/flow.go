@@ -50,12 +50,12 @@ func (c *Client) Login(ctx context.Context, prompt *Prompt) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	former, _ := find(ctx, c.options.Store, c.key) // what cannot be read is replaced
+	scopes := d.wanted(ctx, c)
 	var l *Login
 	if prompt.Enter != nil && d.server.DeviceAuthorizationEndpoint != "" {
-		l, err = c.byDevice(ctx, d, former, prompt.Enter)
+		l, err = c.byDevice(ctx, d, scopes, prompt.Enter)
 	} else {
-		l, err = c.byRedirect(ctx, d, former, prompt)
+		l, err = c.byRedirect(ctx, d, scopes, prompt)
 	}
 	if err != nil {
 		return nil, err
@@ -86,14 +86,14 @@ func (c *Client) replace(ctx context.Context, l *Login) error {
 }
 
 // byRedirect runs the authorization code flow with PKCE (RFC 6749, section 4.1; RFC 7636).
-func (c *Client) byRedirect(ctx context.Context, d *discovery, former *Login, prompt *Prompt) (*Login, error) {
+func (c *Client) byRedirect(ctx context.Context, d *discovery, scopes []string, prompt *Prompt) (*Login, error) {
 	state := rand.Text()
 	listener, err := listen(c.options.RedirectURL, state)
 	if err != nil {
 		return nil, err
 	}
 	defer listener.close()
-	r, err := c.redirect(ctx, d, former, listener.address, state)
+	r, err := c.redirect(ctx, d, scopes, listener.address, state)
 	if err != nil {
 		return nil, err
 	}
@@ -135,16 +135,15 @@ func (c *Client) Begin(ctx context.Context, callback string) (*Redirect, error) 
 	if err != nil {
 		return nil, err
 	}
-	former, _ := find(ctx, c.options.Store, c.key) // what cannot be read is replaced
-	return c.redirect(ctx, d, former, callback, rand.Text())
+	return c.redirect(ctx, d, d.wanted(ctx, c), callback, rand.Text())
 }
 
-func (c *Client) redirect(ctx context.Context, d *discovery, former *Login, callback, state string) (*Redirect, error) {
-	l, err := c.identify(ctx, d, grantCode, callback)
+func (c *Client) redirect(ctx context.Context, d *discovery, scopes []string, callback, state string) (*Redirect, error) {
+	l, err := c.identify(ctx, d, scopes, grantCode, callback)
 	if err != nil {
 		return nil, err
 	}
-	verifier, scopes := oauth2.GenerateVerifier(), d.wanted(c.options.Scopes, former)
+	verifier := oauth2.GenerateVerifier()
 	address, err := authorizationURL(d, l, scopes, state, verifier, callback)
 	if err != nil {
 		return nil, err

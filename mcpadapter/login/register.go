@@ -20,8 +20,9 @@ const (
 )
 
 // identify returns a login with the client's identity: the one that was registered
-// beforehand, the metadata document, or a new registration.
-func (c *Client) identify(ctx context.Context, d *discovery, grant, redirect string) (*Login, error) {
+// beforehand, the metadata document, or a new registration, with the scopes that are to be
+// requested: a client may be held to the registered ones (RFC 7591, section 2).
+func (c *Client) identify(ctx context.Context, d *discovery, scopes []string, grant, redirect string) (*Login, error) {
 	s := d.server
 	l := &Login{
 		Key:                Key{s.Issuer, c.key.Resource, c.key.Identity},
@@ -47,7 +48,7 @@ func (c *Client) identify(ctx context.Context, d *discovery, grant, redirect str
 		GrantTypes:              []string{grant, grantRefresh},
 		TokenEndpointAuthMethod: registeredMethod(s),
 		ApplicationType:         applicationType(redirect),
-		Scope:                   strings.Join(d.wanted(c.options.Scopes, nil), " "),
+		Scope:                   strings.Join(scopes, " "),
 	}
 	if grant == grantCode {
 		metadata.RedirectURIs, metadata.ResponseTypes = []string{redirect}, []string{"code"}
@@ -112,11 +113,11 @@ func registeredMethod(s *authServer) string {
 // wanted returns the scopes of a login: those of the configuration, or else those that
 // the server asks for and that former logins had, and the one that makes OpenID providers
 // issue refresh tokens (SEP-2207).
-func (d *discovery) wanted(configured []string, former *Login) []string {
-	scopes := configured
+func (d *discovery) wanted(ctx context.Context, c *Client) []string {
+	scopes := c.options.Scopes
 	if len(scopes) == 0 {
 		scopes = d.scopes
-		if former != nil {
+		if former, _ := find(ctx, c.options.Store, c.key); former != nil { // what cannot be read is replaced
 			scopes = union(scopes, union(former.Scopes, former.Wanted))
 		}
 	}

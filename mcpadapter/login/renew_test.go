@@ -220,9 +220,9 @@ func rejected(t testing.TB, c *login.Client, token string) error {
 }
 
 // TestStepUp: a call for which the token has too few scopes fails, the connection stays,
-// and the next login asks for more.
+// and the next login asks for more, with a client that is registered for them.
 func TestStepUp(t *testing.T) {
-	s, network := world(authserver.Behaviour{Granted: "read"})
+	s, network := world(authserver.Behaviour{Demanded: "read", Granted: "read"})
 	c := newClient(t, network, login.Options{})
 	loggedIn(t, c, network)
 	refused := &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}
@@ -235,12 +235,13 @@ func TestStepUp(t *testing.T) {
 		t.Errorf("too few scopes: %v", err)
 	}
 	asked := ""
-	_, err = c.Login(within(t), &login.Prompt{Visit: func(_ context.Context, address string) error {
+	agreed := agree(t, network)
+	_, err = c.Login(within(t), &login.Prompt{Visit: func(ctx context.Context, address string) error {
 		u, _ := url.Parse(address)
 		asked = u.Query().Get("scope")
-		return context.Canceled
+		return agreed.Visit(ctx, address)
 	}})
-	if asked != "admin read write" {
+	if asked != "admin read write" || err != nil {
 		t.Errorf("the login asked for the scopes %q (%v)", asked, err)
 	}
 	refused.Header.Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+strings.Repeat("x", 1<<16)+`"`)
@@ -249,6 +250,23 @@ func TestStepUp(t *testing.T) {
 		t.Errorf("scopes of any length are stored (%v)", err)
 	}
 	accepted(t, s, c)
+}
+
+// TestStepUpByDevice: so does a login by the device flow.
+func TestStepUpByDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, network := world(authserver.Behaviour{Demanded: "read"})
+		store := login.NewMemory()
+		storedLogin(t, s, network, store)
+		refused := &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}
+		refused.Header.Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write"`)
+		c := newClient(t, network, login.Options{Store: store})
+		_ = c.Authorize(t.Context(), &http.Request{}, refused)
+		storedLogin(t, s, network, store)
+		if l, err := c.Stored(t.Context()); err != nil || strings.Join(l.Scopes, " ") != "read write" {
+			t.Errorf("stored is %+v, %v", l, err)
+		}
+	})
 }
 
 // TestCallersShareARenewal: in one process, all callers use one renewal, which goes on

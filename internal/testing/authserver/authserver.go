@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,9 +20,9 @@ import (
 	"time"
 )
 
-// Behaviour is how a server differs from a correct one, which registers clients, has
-// metadata, checks PKCE, rotates refresh tokens and revokes all tokens of a login when a
-// refresh token is used twice.
+// Behaviour is how a server differs from a correct one, which registers clients and holds
+// them to their scopes, has metadata, checks PKCE, rotates refresh tokens and revokes all
+// tokens of a login when a refresh token is used twice.
 type Behaviour struct {
 	NoMetadata     bool     // all its metadata is missing
 	OpenIDOnly     bool     // its metadata is only at the place of OpenID Connect
@@ -37,6 +38,7 @@ type Behaviour struct {
 	ExpiresIn      string   // JSON; default 3600; "-" leaves it out
 	TokenType      string   // default Bearer
 	Scopes         []string // scopes_supported
+	Demanded       string   // the scope in the challenge of the guard
 	Granted        string   // the scope of token responses; empty leaves it out
 	Device         bool     // there is a device flow
 	NoRevocation   bool
@@ -53,7 +55,7 @@ type Server struct {
 	mu        sync.Mutex
 	behaviour Behaviour
 	fails     func(*http.Request) int // a status, or 0
-	clients   map[string]string       // ID -> redirect URI
+	clients   map[string]client       // by ID
 	codes     map[string]code
 	refresh   map[string]*grant // by refresh token, used or not
 	access    map[string]*grant
@@ -68,6 +70,17 @@ type Server struct {
 	user      string                      // the subject of signed tokens
 	keys      map[string]crypto.PublicKey // by client
 	proofs    proofs
+}
+
+// client is a client that is registered.
+type client struct {
+	redirect string
+	scopes   []string // that it may request; nil without a limit
+}
+
+// may reports whether the client may request a scope (RFC 7591, section 2).
+func (c client) may(scope string) bool {
+	return c.scopes == nil || !slices.ContainsFunc(strings.Fields(scope), func(one string) bool { return !slices.Contains(c.scopes, one) })
 }
 
 type code struct{ challenge, redirect, client, resource, thumbprint string }
@@ -86,7 +99,7 @@ type grant struct {
 // New returns a server.
 func New(issuer string, b Behaviour) *Server {
 	return &Server{
-		Issuer: issuer, behaviour: b, clients: map[string]string{}, codes: map[string]code{}, devices: map[string]bool{},
+		Issuer: issuer, behaviour: b, clients: map[string]client{}, codes: map[string]code{}, devices: map[string]bool{},
 		subjects: map[string]string{}, grants: map[string][3]string{}, keys: map[string]crypto.PublicKey{},
 		refresh: map[string]*grant{}, access: map[string]*grant{}, requests: map[string]int{},
 	}
@@ -126,10 +139,7 @@ func (s *Server) Forms() []url.Values {
 func (s *Server) RevokeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, g := range s.refresh {
-		g.revoked = true
-	}
-	for _, g := range s.access {
+	for _, g := range slices.AppendSeq(slices.Collect(maps.Values(s.refresh)), maps.Values(s.access)) {
 		g.revoked = true
 	}
 }
@@ -145,7 +155,7 @@ func (s *Server) SignWith(key *Key, user string) {
 func (s *Server) AddClient(id, redirect string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clients[id] = redirect
+	s.clients[id] = client{redirect: redirect}
 }
 
 // Enter lets the person enter all codes of the device flow.
@@ -183,6 +193,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/authorize":
 		s.authorize(w, r)
 	case "/device":
+		if !s.clients[r.PostForm.Get("client_id")].may(r.PostForm.Get("scope")) {
+			refuse(w, "invalid_scope")
+			return
+		}
 		s.serial++
 		device := fmt.Sprint("device-", s.serial)
 		s.devices[device] = false
@@ -235,17 +249,18 @@ func (s *Server) metadata() map[string]any {
 }
 
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
-	var client struct {
+	var asked struct {
 		Redirects []string `json:"redirect_uris"`
+		Scope     string
 	}
-	if err := json.NewDecoder(r.Body).Decode(&client); err != nil || s.behaviour.NoRegistration {
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || s.behaviour.NoRegistration {
 		reply(w, http.StatusBadRequest, map[string]any{"error": "invalid_client_metadata"})
 		return
 	}
 	s.serial++
 	id := fmt.Sprint("client-", s.serial)
-	s.clients[id] = strings.Join(client.Redirects, " ")
-	reply(w, http.StatusCreated, map[string]any{"client_id": id, "redirect_uris": client.Redirects, "token_endpoint_auth_method": "none"})
+	s.clients[id] = client{strings.Join(asked.Redirects, " "), append([]string{}, strings.Fields(asked.Scope)...)}
+	reply(w, http.StatusCreated, map[string]any{"client_id": id, "redirect_uris": asked.Redirects, "token_endpoint_auth_method": "none"})
 }
 
 // authorize answers as if the person had agreed.
@@ -254,9 +269,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	id, redirect := query.Get("client_id"), query.Get("redirect_uri")
 	known, ok := s.clients[id]
 	if strings.HasPrefix(id, "https://") && s.behaviour.Documents {
-		known, ok = redirect, true
+		known, ok = client{redirect: redirect}, true
 	}
-	if !ok || known != redirect || query.Get("response_type") != "code" || query.Get("code_challenge_method") != "S256" || query.Get("resource") == "" {
+	if !ok || known.redirect != redirect || query.Get("response_type") != "code" || query.Get("code_challenge_method") != "S256" || query.Get("resource") == "" {
 		http.Error(w, "the request is wrong", http.StatusBadRequest)
 		return
 	}
@@ -264,6 +279,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	key := fmt.Sprint("code-", s.serial)
 	s.codes[key] = code{query.Get("code_challenge"), redirect, id, query.Get("resource"), query.Get("dpop_jkt")}
 	answer := url.Values{"code": {key}, "state": {query.Get("state")}}
+	if !known.may(query.Get("scope")) { // RFC 6749, section 4.1.2.1
+		answer = url.Values{"error": {"invalid_scope"}, "state": {query.Get("state")}}
+	}
 	if b := s.behaviour; !b.NoIss && !b.NoIssSupport || b.Iss != "" {
 		answer.Set("iss", cmp.Or(b.Iss, s.Issuer))
 	}
@@ -370,13 +388,16 @@ func (s *Server) Accepts(token, resource string) bool {
 }
 
 // LoginOf returns the number of the login of a token; 0 for an unknown token.
-func (s *Server) LoginOf(token string) int {
+func (s *Server) LoginOf(token string) int { return s.grantOf(token).id }
+
+// grantOf returns the grant of an access token; zero for an unknown one.
+func (s *Server) grantOf(token string) grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.access[token]; g != nil {
-		return g.id
+		return *g
 	}
-	return 0
+	return grant{}
 }
 
 // Guard returns a handler that serves the metadata of a resource (RFC 9728) and lets only
@@ -396,8 +417,7 @@ func (s *Server) Guard(resource string, inner http.Handler) http.Handler {
 				inner.ServeHTTP(w, r)
 			}
 		case !s.Accepts(token, resource) || s.isBound(token):
-			s.challengeDPoP(w)
-			w.Header().Add("WWW-Authenticate", `Bearer resource_metadata="`+u.Scheme+"://"+u.Host+place+`"`)
+			s.challenge(w, u.Scheme+"://"+u.Host+place)
 			w.WriteHeader(http.StatusUnauthorized)
 		default:
 			inner.ServeHTTP(w, r)

@@ -148,11 +148,7 @@ func isDPoP(r *http.Request) bool {
 }
 
 // isBound reports whether a token is bound to a key.
-func (s *Server) isBound(token string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.access[token] != nil && s.access[token].thumbprint != ""
-}
+func (s *Server) isBound(token string) bool { return s.grantOf(token).thumbprint != "" }
 
 func (s *Server) resourceMetadata(resource string) map[string]any {
 	s.mu.Lock()
@@ -167,11 +163,13 @@ func (s *Server) resourceMetadata(resource string) map[string]any {
 	return m
 }
 
-// challengeDPoP says in a refusal that the resource knows DPoP.
-func (s *Server) challengeDPoP(w http.ResponseWriter) {
+// challenge says in a refusal which scope the resource demands, and whether it knows DPoP.
+func (s *Server) challenge(w http.ResponseWriter, metadata string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.behaviour.DPoPResource == "challenge" {
 		w.Header().Set("WWW-Authenticate", `DPoP algs="ES256"`)
 	}
+	bearer := fmt.Sprintf(`Bearer resource_metadata=%q, scope=%q`, metadata, s.behaviour.Demanded)
+	w.Header().Add("WWW-Authenticate", strings.TrimSuffix(bearer, `, scope=""`))
 }

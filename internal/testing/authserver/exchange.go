@@ -44,14 +44,7 @@ func (s *Server) Trust(provider *Server) {
 }
 
 // SubjectOf returns the user for whom an access token was issued.
-func (s *Server) SubjectOf(token string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g := s.access[token]; g != nil {
-		return g.subject
-	}
-	return ""
-}
+func (s *Server) SubjectOf(token string) string { return s.grantOf(token).subject }
 
 // exchange exchanges the token of a user; s.mu is held.
 func (s *Server) exchange(w http.ResponseWriter, form url.Values) {
