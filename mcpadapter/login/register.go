@@ -111,13 +111,15 @@ func registeredMethod(s *authServer) string {
 }
 
 // wanted returns the scopes of a login: those of the configuration, or else those that
-// the server asks for and that former logins had, and the one that makes OpenID providers
-// issue refresh tokens (SEP-2207).
+// the server asks for and that the former login at the same authorization server had, since
+// another one may not know them (RFC 6749, section 3.3), and the one that makes OpenID
+// providers issue refresh tokens (SEP-2207).
 func (d *discovery) wanted(ctx context.Context, c *Client) []string {
 	scopes := c.options.Scopes
 	if len(scopes) == 0 {
 		scopes = d.scopes
-		if former, _ := find(ctx, c.options.Store, c.key); former != nil { // what cannot be read is replaced
+		// A former login that cannot be read is replaced.
+		if former, _ := find(ctx, c.options.Store, Key{d.server.Issuer, c.key.Resource, c.key.Identity}); former != nil {
 			scopes = union(scopes, union(former.Scopes, former.Wanted))
 		}
 	}

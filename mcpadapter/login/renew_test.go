@@ -252,6 +252,30 @@ func TestStepUp(t *testing.T) {
 	accepted(t, s, c)
 }
 
+// TestScopesOfAnotherServer: if the server has moved to another authorization server, that one is
+// not asked for the scopes of the former one.
+func TestScopesOfAnotherServer(t *testing.T) {
+	_, network := world(authserver.Behaviour{Demanded: "read"})
+	key := login.Key{Issuer: issuer, Resource: resource}
+	same := &login.Login{Key: key, Scopes: []string{"kept"}, Since: time.Now().Add(-time.Hour)}
+	moved := &login.Login{Key: key, Scopes: []string{"old"}, Wanted: []string{"older"}, Since: time.Now()}
+	moved.Issuer = "https://former.example"
+	for want, stored := range map[string][]*login.Login{"read": {moved}, "kept read": {moved, same}} {
+		store := login.NewMemory()
+		for _, l := range stored {
+			put(t, store, l)
+		}
+		r, err := newClient(t, network, login.Options{Store: store}).Begin(within(t), "http://127.0.0.1/callback")
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(r.URL)
+		if got := u.Query().Get("scope"); err != nil || got != want || strings.Join(r.Scopes, " ") != want {
+			t.Errorf("the scopes are %q, want %q (%v)", got, want, err)
+		}
+	}
+}
+
 // TestStepUpByDevice: so does a login by the device flow.
 func TestStepUpByDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
