@@ -136,13 +136,13 @@ func read(key []byte, name string, sealed []byte) (*login.Login, error) {
 	if sealed == nil {
 		return nil, nil
 	}
+	l := new(login.Login)
 	text, err := loginkey.Open(key, name, sealed)
+	if err == nil && json.Unmarshal(text, l) != nil {
+		err = loginkey.ErrSealed
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the login %s in the conversation store cannot be read: %w; log in again", name, err)
-	}
-	l := new(login.Login)
-	if err := json.Unmarshal(text, l); err != nil {
-		return nil, fmt.Errorf("the login %s in the conversation store is not a login; log in again", name)
 	}
 	return l, nil
 }

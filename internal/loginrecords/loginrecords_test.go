@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/loginkey"
 	"github.com/consort-go/consort/internal/loginrecords"
 	"github.com/consort-go/consort/internal/records"
 	"github.com/consort-go/consort/internal/testing/authserver"
@@ -269,6 +270,21 @@ func TestFormerLogins(t *testing.T) {
 
 // TestDamagedLogin: a login that is damaged is replaced by the next one, and others log in beside it.
 func TestDamagedLogin(t *testing.T) {
+	t.Run("foreign", func(t *testing.T) {
+		testDamagedLogin(t, func(string) ([]byte, error) { return []byte("damaged"), nil })
+	})
+	t.Run("not a login", func(t *testing.T) {
+		testDamagedLogin(t, func(name string) ([]byte, error) {
+			key, err := login.KeyFromText(strings.Repeat("k", 32))
+			if err != nil {
+				return nil, err
+			}
+			return loginkey.Seal(key, name, []byte("[]"))
+		})
+	})
+}
+
+func testDamagedLogin(t *testing.T, damaged func(name string) ([]byte, error)) {
 	at := filepath.Join(t.TempDir(), "talks.db")
 	_, server := authserver.Start(t, authserver.Behaviour{}, http.NotFoundHandler())
 	store := open(t, at, "k")
@@ -280,7 +296,7 @@ func TestDamagedLogin(t *testing.T) {
 	}
 	for name := range stored {
 		if name != "key" {
-			if err := in.Update(t.Context(), name, func([]byte) ([]byte, error) { return []byte("damaged"), nil }); err != nil {
+			if err := in.Update(t.Context(), name, func([]byte) ([]byte, error) { return damaged(name) }); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -74,7 +74,8 @@ func (f *Files) List(context.Context) ([]*Login, error) {
 	return all, err
 }
 
-// Update implements [Store].
+// Update implements [Store]. A file that cannot be read is replaced by a new login, and is not
+// removed otherwise.
 func (f *Files) Update(ctx context.Context, key Key, change func(*Login) (*Login, error)) error {
 	if err := os.MkdirAll(f.folder, 0o700); err != nil {
 		return err
@@ -87,9 +88,9 @@ func (f *Files) Update(ctx context.Context, key Key, change func(*Login) (*Login
 		return fmt.Errorf("the login is in use by another process: %w", err)
 	}
 	defer unlock()
-	before, err := f.read(path)
-	if err != nil {
-		return err
+	before, wrong := f.read(path)
+	if wrong != nil && !isDamaged(wrong) {
+		return wrong
 	}
 	after, err := change(before)
 	switch {
@@ -97,6 +98,8 @@ func (f *Files) Update(ctx context.Context, key Key, change func(*Login) (*Login
 		return err
 	case after != nil:
 		return f.write(path, after)
+	case wrong != nil: // another process may have its key
+		return wrong
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -108,6 +111,14 @@ func (f *Files) Update(ctx context.Context, key Key, change func(*Login) (*Login
 func (f *Files) path(key Key) string {
 	return filepath.Join(f.folder, loginkey.Name(key.Issuer, key.Resource, key.Identity)+fileSuffix)
 }
+
+// foreignError is the path of a file that is not a stored login.
+type foreignError string
+
+const foreignText = " is not a stored login: remove it and log in again"
+
+func (e foreignError) Error() string { return string(e) + foreignText }
+func (foreignError) Unwrap() error   { return loginkey.ErrForeign }
 
 // read returns the login in a file, nil if there is no file.
 func (f *Files) read(path string) (*Login, error) {
@@ -122,16 +133,18 @@ func (f *Files) read(path string) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
+	l := new(Login)
 	text, err := loginkey.Open(key, filepath.Base(path), raw)
+	if err == nil && json.Unmarshal(text, l) != nil {
+		err = loginkey.ErrForeign
+	}
 	switch {
 	case errors.Is(err, loginkey.ErrForeign):
-		return nil, fmt.Errorf("%s is not a stored login: remove it and log in again", path)
+		return nil, foreignError(path)
+	case errors.Is(err, loginkey.ErrSealed):
+		return nil, fmt.Errorf("%s cannot be decrypted: %w; use that key, or remove the file and log in again", path, err)
 	case err != nil:
-		return nil, fmt.Errorf("%s cannot be decrypted: it is damaged or was written with another key; use that key, or remove the file and log in again", path)
-	}
-	l := new(Login)
-	if err := json.Unmarshal(text, l); err != nil {
-		return nil, fmt.Errorf("%s is not a stored login: remove it and log in again", path)
+		return nil, err
 	}
 	return l, nil
 }

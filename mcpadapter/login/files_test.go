@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/loginkey"
 	"github.com/consort-go/consort/internal/testing/authserver"
 	"github.com/consort-go/consort/mcpadapter/login"
 )
@@ -165,6 +167,51 @@ func TestDamagedFile(t *testing.T) {
 			}
 			if len(all) != 1 || all[0].Resource != "https://other.example/mcp" {
 				t.Errorf("the store has %v", all)
+			}
+		})
+	}
+}
+
+// TestLoginBesideDamagedFiles: whatever is wrong with the login at one server, people log in at the
+// others, and at that one again. Until then they are told that a login is needed, and that one is
+// damaged.
+func TestLoginBesideDamagedFiles(t *testing.T) {
+	key := bytes.Repeat([]byte("k"), loginkey.Size)
+	for name, damage := range map[string]func(path string) ([]byte, error){
+		"foreign": func(string) ([]byte, error) { return []byte("damaged"), nil },
+		"another key": func(path string) ([]byte, error) {
+			return loginkey.Seal(bytes.Repeat([]byte("x"), loginkey.Size), filepath.Base(path), []byte("{}"))
+		},
+		"not a login": func(path string) ([]byte, error) { return loginkey.Seal(key, filepath.Base(path), []byte("[]")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			store := login.NewFiles(folder, func() ([]byte, error) { return key, nil })
+			_, network := world(authserver.Behaviour{})
+			c := newClient(t, network, login.Options{Store: store})
+			loggedIn(t, c, network)
+			path, _ := filepath.Glob(filepath.Join(folder, "*.login"))
+			text, err := damage(path[0])
+			if err = errors.Join(err, os.WriteFile(path[0], text, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			err = store.Update(t.Context(), login.Key{Issuer: issuer, Resource: resource}, func(l *login.Login) (*login.Login, error) { return l, nil })
+			if left, _ := os.ReadFile(path[0]); err == nil || !bytes.Equal(left, text) {
+				t.Errorf("without a new login the file is now %q, %v", left, err)
+			}
+			for _, identity := range []string{"ben", ""} { // the damaged one has no identity
+				c := newClient(t, network, login.Options{Store: store, Identity: identity})
+				_, err := c.Token(within(t))
+				if !errors.Is(err, ensemble.ErrNeedsLogin) || !strings.Contains(err.Error(), "damaged") || strings.Contains(err.Error(), folder) {
+					t.Errorf("%q is told %v", identity, err)
+				}
+				l := loggedIn(t, c, network)
+				if token, err := newClient(t, network, login.Options{Store: store, Identity: identity}).Token(within(t)); err != nil || token != string(l.AccessToken) {
+					t.Errorf("after the login of %q: %v", identity, err)
+				}
+			}
+			if all, err := store.List(t.Context()); err != nil || len(all) != 2 {
+				t.Errorf("at the end there are %d logins, %v", len(all), err)
 			}
 		})
 	}

@@ -89,6 +89,8 @@ func (c *Client) fromStore(ctx context.Context, rejected Secret) (*Login, error)
 	failed, retry := c.failed, c.retry
 	c.mu.Unlock()
 	switch {
+	case l == nil && err != nil: // whose login it is cannot be known
+		return nil, c.needed("you have not logged in yet, or your login cannot be read: a stored login is damaged or was written with another key")
 	case l == nil:
 		return nil, c.needed("you have not logged in yet")
 	case c.options.ClientID != "" && l.ClientID != c.options.ClientID:

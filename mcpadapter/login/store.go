@@ -84,7 +84,7 @@ func (m *Memory) Update(ctx context.Context, key Key, change func(*Login) (*Logi
 	return err
 }
 
-// isDamaged reports whether an error of Store.List says that a login cannot be decrypted.
+// isDamaged reports whether an error of a store says that a login cannot be decrypted.
 func isDamaged(err error) bool {
 	return errors.Is(err, loginkey.ErrSealed) || errors.Is(err, loginkey.ErrForeign)
 }
