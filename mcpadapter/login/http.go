@@ -8,16 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/mcpadapter/internal/dpop"
+	"github.com/consort-go/consort/mcpadapter/internal/netguard"
 )
 
 const (
@@ -68,14 +67,7 @@ func newWire(server *url.URL, own *http.Client, trusted bool) *wire {
 	if trusted || w.local || t.Proxy != nil && proxied(t, server) {
 		return w
 	}
-	dialer := &net.Dialer{Timeout: requestTimeout, KeepAlive: requestTimeout}
-	guarded := &net.Dialer{Timeout: requestTimeout, KeepAlive: requestTimeout, Control: refusePrivate}
-	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if host, _, err := net.SplitHostPort(address); err == nil && strings.EqualFold(host, server.Hostname()) || isInside(ctx, server.Hostname()) {
-			return dialer.DialContext(ctx, network, address)
-		}
-		return guarded.DialContext(ctx, network, address)
-	}
+	t.DialContext = netguard.New(server.Hostname()).Dial
 	return w
 }
 
@@ -83,34 +75,6 @@ func newWire(server *url.URL, own *http.Client, trusted bool) *wire {
 func proxied(t *http.Transport, server *url.URL) bool {
 	proxy, err := t.Proxy(&http.Request{URL: server})
 	return err == nil && proxy != nil
-}
-
-// isInside reports whether a host has an address that is not public.
-func isInside(ctx context.Context, host string) bool {
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	for _, a := range addresses {
-		if isPrivate(a) {
-			return err == nil
-		}
-	}
-	return false
-}
-
-// carrierNAT is shared address space (RFC 6598), which private networks use too.
-var carrierNAT = netip.MustParsePrefix("100.64.0.0/10")
-
-func isPrivate(a netip.Addr) bool {
-	a = a.Unmap()
-	return !a.IsGlobalUnicast() || a.IsPrivate() || carrierNAT.Contains(a)
-}
-
-// refusePrivate is the Control function of a dialer.
-func refusePrivate(_, address string, _ syscall.RawConn) error {
-	a, err := netip.ParseAddrPort(address)
-	if err == nil && isPrivate(a.Addr()) {
-		return fmt.Errorf("its address %s is inside a private network, and the server is not; to allow it, name the issuer in the configuration", a.Addr())
-	}
-	return err
 }
 
 // isLoopback reports whether a host name means this machine.
