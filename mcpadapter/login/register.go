@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ func (c *Client) identify(ctx context.Context, d *discovery, scopes []string, gr
 	}
 	metadata := &oauthex.ClientRegistrationMetadata{
 		ClientName:              c.options.ClientName,
+		RedirectURIs:            []string{}, // RFC 7591, section 2: an array, also without redirects
 		GrantTypes:              []string{grant, grantRefresh},
 		TokenEndpointAuthMethod: registeredMethod(s),
 		ApplicationType:         applicationType(redirect),
@@ -53,18 +55,51 @@ func (c *Client) identify(ctx context.Context, d *discovery, scopes []string, gr
 	if grant == grantCode {
 		metadata.RedirectURIs, metadata.ResponseTypes = []string{redirect}, []string{"code"}
 	}
-	r, err := oauthex.RegisterClient(ctx, s.RegistrationEndpoint, metadata, c.wire.direct())
+	return l, c.wire.register(ctx, s, l, metadata)
+}
+
+// register registers the client, and writes its identity to a login.
+func (w *wire) register(ctx context.Context, s *authServer, l *Login, metadata *oauthex.ClientRegistrationMetadata) error {
+	client := w.direct()
+	send := client.Transport.RoundTrip
+	var answer *http.Response
+	client.Transport = roundTrip(func(r *http.Request) (_ *http.Response, err error) {
+		answer, err = send(r)
+		return answer, err
+	})
+	r, err := oauthex.RegisterClient(ctx, s.RegistrationEndpoint, metadata, client)
 	if err != nil {
-		return nil, errors.New("the authorization server did not register the client: " + serverText(withoutURL(err).Error()))
+		return fmt.Errorf("the authorization server did not register the client: %w", registrationError(err, answer))
 	}
-	l.ClientID, l.ClientSecret = r.ClientID, Secret(r.ClientSecret)
-	if l.ClientSecret != "" {
-		l.AuthMethod = authBasic // RFC 7591, section 2: the default
+	l.ClientID = r.ClientID
+	if r.ClientSecret != "" && r.TokenEndpointAuthMethod != authNone { // RFC 7591, section 3.2.1: the response counts
+		l.ClientSecret, l.AuthMethod = Secret(r.ClientSecret), authBasic // RFC 7591, section 2: the default
 		if r.TokenEndpointAuthMethod == authPost {
 			l.AuthMethod = authPost
 		}
 	}
-	return l, nil
+	return nil
+}
+
+// roundTrip is a function that sends requests.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements [http.RoundTripper].
+func (send roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return send(r) }
+
+// registrationError returns the error of a registration for a person; answer is nil without a
+// response. The texts of go-sdk have the body of the response, which may hold the client's secret.
+func registrationError(err error, answer *http.Response) error {
+	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok && refused.ErrorCode != "" {
+		return &oauthError{serverText(refused.ErrorCode), serverText(refused.ErrorDescription)}
+	}
+	switch {
+	case answer == nil:
+		return errors.New(serverText(withoutURL(err).Error()))
+	case answer.StatusCode == http.StatusOK, answer.StatusCode == http.StatusCreated:
+		return errors.New("its answer is not a registration (RFC 7591, section 3.2.1)")
+	}
+	return &statusError{answer.StatusCode}
 }
 
 // applicationType returns the kind of client that receives redirects at an address (OpenID

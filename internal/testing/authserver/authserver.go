@@ -253,7 +253,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		Redirects []string `json:"redirect_uris"`
 		Scope     string
 	}
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || s.behaviour.NoRegistration {
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || asked.Redirects == nil || s.behaviour.NoRegistration {
 		reply(w, http.StatusBadRequest, map[string]any{"error": "invalid_client_metadata"})
 		return
 	}
