@@ -3,6 +3,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,12 +106,9 @@ func (c *Client) aloneForm(ctx context.Context, found *discovery, scopes []strin
 }
 
 func exchangeForm(subject Subject, wanted string) url.Values {
-	kind := subject.Type
-	if kind == "" {
-		kind = accessTokenType
-	}
 	return url.Values{
-		"grant_type": {grantExchange}, "subject_token": {string(subject.Token)}, "subject_token_type": {kind}, "requested_token_type": {wanted},
+		"grant_type": {grantExchange}, "requested_token_type": {wanted},
+		"subject_token": {string(subject.Token)}, "subject_token_type": {cmp.Or(subject.Type, accessTokenType)},
 	}
 }
 

@@ -64,10 +64,9 @@ func newWire(server *url.URL, own *http.Client, trusted bool) *wire {
 	}
 	t := standard.Clone()
 	w.transport = t
-	if trusted || w.local || t.Proxy != nil && proxied(t, server) {
-		return w
+	if !trusted && !w.local && (t.Proxy == nil || !proxied(t, server)) {
+		t.DialContext = netguard.New(server.Hostname()).Dial
 	}
-	t.DialContext = netguard.New(server.Hostname()).Dial
 	return w
 }
 
@@ -148,8 +147,7 @@ func decode(body io.Reader, to any) error {
 		return err
 	case len(raw) > maxBody:
 		return fmt.Errorf("its answer has more than %d bytes", maxBody)
-	}
-	if err := json.Unmarshal(raw, to); err != nil {
+	case json.Unmarshal(raw, to) != nil:
 		return errors.New("its answer is not the expected JSON")
 	}
 	return nil
