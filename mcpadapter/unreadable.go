@@ -3,12 +3,12 @@
 package mcpadapter
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/mcpadapter/internal/outline"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -29,7 +29,7 @@ func unreadableAnswer(text []byte) *jsonrpc.Response {
 	if len(text) == 0 || text[0] != '{' {
 		return nil
 	}
-	outer := outline(text)
+	outer := outline.Of(text)
 	_, sure := outer["jsonrpc"]
 	_, result := outer["result"]
 	_, failed := outer["error"]
@@ -50,59 +50,6 @@ func unreadableAnswer(text []byte) *jsonrpc.Response {
 	}
 	reason := "an answer is not a JSON-RPC message: " + subprocess.CleanLine(textcut.Bytes(why.Error(), wire.MaxQuoted))
 	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason, true}, sure}}
-}
-
-// outline returns the JSON-RPC members of an object, as far as the text can be parsed
-// and however deeply it nests. The value is nil if it is an object or a list.
-func outline(text []byte) map[string][]byte {
-	members := make(map[string][]byte)
-	depth, key, last := 0, "", ""
-	for i := 0; i < len(text); i++ {
-		end := i + 1
-		switch text[i] {
-		case '"':
-			if end = wire.StringEnd(text, i); end < 0 {
-				return members
-			}
-			last = string(text[i+1 : max(i+1, min(end-1, i+20))])
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		case ':':
-			if depth == 1 {
-				key = last
-				note(members, key, nil)
-			}
-			continue
-		case ',':
-			if depth == 1 {
-				key = ""
-			}
-			continue
-		case ' ', '\t', '\r', '\n':
-			continue
-		default:
-			end = len(text)
-			if at := bytes.IndexAny(text[i:], ",:}] \t\r\n"); at > 0 {
-				end = i + at
-			}
-		}
-		if depth == 1 && key != "" {
-			note(members, key, text[i:end])
-			key = ""
-		}
-		i = end - 1
-	}
-	return members
-}
-
-// note stores the value of a member of JSON-RPC; it ignores other members.
-func note(members map[string][]byte, key string, value []byte) {
-	switch key {
-	case "jsonrpc", "id", "method", "result", "error":
-		members[key] = value
-	}
 }
 
 // isFor reports whether a response is to be passed to the SDK. A response that replaces
