@@ -38,6 +38,13 @@ func TestAnswers(t *testing.T) {
 			fmt.Fprint(w, text)
 		}
 	}
+	foreign := func(code int) func(http.ResponseWriter, mcptest.Message) { // as the Python SDK answers
+		return func(w http.ResponseWriter, m mcptest.Message) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"so it is"}}`)
+		}
+	}
 	answer := func(frame string) func(http.ResponseWriter, mcptest.Message) { // whose result is missing
 		return func(w http.ResponseWriter, m mcptest.Message) {
 			body("text/event-stream", fmt.Sprintf(frame, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":[]}`, m.ID)))(w, m)
@@ -54,6 +61,13 @@ func TestAnswers(t *testing.T) {
 		says        string
 	}{
 		{"400", status(400), invoker.Protocol, invoker.Protocol, false, ""},
+		{"400 with another ID", foreign(400), invoker.Protocol, invoker.Protocol, false, "so it is"},
+		{"413 with another ID", foreign(413), invoker.InvalidArguments, invoker.InvalidArguments, false, ""},
+		{"200 with another ID", foreign(200), invoker.OutcomeUnknown, invoker.OutcomeUnknown, false, "so it is"},
+		{
+			"200 with a message of its own", body("application/json", `{"jsonrpc":"2.0","method":"notifications/message"}`),
+			invoker.OutcomeUnknown, invoker.OutcomeUnknown, false, "",
+		},
 		{"401", status(401), invoker.Unauthorized, invoker.Unauthorized, false, ""},
 		{"403", status(403), invoker.Unauthorized, invoker.Unauthorized, false, ""},
 		{"404 without a session", status(404), invoker.Unavailable, invoker.Unavailable, false, ""},

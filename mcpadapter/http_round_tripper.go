@@ -348,7 +348,7 @@ func (t *roundTripper) inspect(req *http.Request, resp *http.Response) (*http.Re
 		resp.Body = t.checkStream(req.Context(), resp.Body)
 		return resp, nil
 	case kind == "application/json":
-		return t.checkJSON(resp)
+		return t.checkJSON(req, resp)
 	}
 	resp.Body.Close()
 	return nil, &protocolError{fmt.Sprintf("it answered a request with status %d and the content type %q", resp.StatusCode, kind), true}
@@ -365,17 +365,24 @@ func (t *roundTripper) refused(req *http.Request, resp *http.Response) (*http.Re
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, most))
 	resp.Body.Close()
 	e := &statusError{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"))}
-	var message struct {
-		ID    any
-		Error *jsonrpc.Error
-	}
+	var message struct{ Error *jsonrpc.Error }
 	if json.Unmarshal(body, &message) == nil && message.Error != nil {
-		if message.ID != nil && e.refused() && !e.transient() && !e.unauthorized() && !t.apart && outgoingFrom(req.Context()).id.IsValid() {
+		own, _ := jsonrpc.DecodeMessage(body)
+		if e.refused() && !e.transient() && !e.unauthorized() && !t.apart && answers(own, req) {
 			return answered(resp, body), nil
 		}
 		e.message = textcut.Bytes(t.clean(req)(message.Error.Message), wire.MaxQuoted)
 	}
 	return nil, e
+}
+
+// answers reports whether a message is the answer to a request: it has the ID of the request
+// (JSON-RPC 2.0, § 5). The Python SDK gives all errors of its transport the ID
+// "server-error", and the SDK would wait on for an answer.
+func answers(message jsonrpc.Message, req *http.Request) bool {
+	response, ok := message.(*jsonrpc.Response)
+	id := outgoingFrom(req.Context()).id
+	return ok && id.IsValid() && response.ID == id
 }
 
 // answered replaces the status and body of resp by ones that the SDK reads.
@@ -386,9 +393,9 @@ func answered(resp *http.Response, body []byte) *http.Response {
 	return resp
 }
 
-// checkJSON reads the body and checks that it is a message within the limit. The SDK
-// has no limit, and would end the session if it were not a message.
-func (t *roundTripper) checkJSON(resp *http.Response) (*http.Response, error) {
+// checkJSON reads the body and checks that it is the answer to the request, within the limit.
+// The SDK has no limit, and would end the session if it were not a message.
+func (t *roundTripper) checkJSON(req *http.Request, resp *http.Response) (*http.Response, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
 	if err != nil {
@@ -397,10 +404,16 @@ func (t *roundTripper) checkJSON(resp *http.Response) (*http.Response, error) {
 	if len(body) > t.limit {
 		return nil, &tooLargeError{t.limit}
 	}
-	if _, err := jsonrpc.DecodeMessage(body); err != nil {
+	message, err := jsonrpc.DecodeMessage(body)
+	switch response, _ := message.(*jsonrpc.Response); {
+	case err != nil:
 		return nil, &protocolError{"it answered with JSON that is not a JSON-RPC message", true}
+	case answers(message, req):
+		return answered(resp, body), nil
+	case response != nil && response.Error != nil:
+		return nil, &protocolError{"it answered with an error that has another ID: " + textcut.Bytes(t.clean(req)(response.Error.Error()), wire.MaxQuoted), true}
 	}
-	return answered(resp, body), nil
+	return nil, &protocolError{"it answered with a message that is not the answer to the request", true}
 }
 
 // clean returns a function that removes the secrets of a request from a text.

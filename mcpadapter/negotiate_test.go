@@ -191,17 +191,21 @@ func TestDiscoverAnswers(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, mcptest.Message){
 		"400":               body(400, "text/plain", "Bad Request: Server not initialized"),
 		"400 with an error": body(400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}`),
-		"404":               body(404, "text/plain", "no"),
-		"405":               body(405, "text/plain", "no"),
-		"500":               body(500, "text/plain", "no"),
-		"503":               body(503, "text/plain", "no"),
-		"web page":          body(200, "text/html", "<html>"),
-		"no JSON":           body(200, "application/json", "{"),
-		"no result":         body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":{}}`),
-		"odd result":        body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":[7]}`),
-		"odd versions":      body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["1999-01-01"]}}`),
-		"broken event":      body(200, "text/event-stream", "data: x\n\n"),
-		"cut":               func(http.ResponseWriter, mcptest.Message) { panic(http.ErrAbortHandler) },
+		"400 with another ID": body(400, "application/json",
+			`{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"no session"}}`),
+		"200 with another ID": body(200, "application/json",
+			`{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"no session"}}`),
+		"404":          body(404, "text/plain", "no"),
+		"405":          body(405, "text/plain", "no"),
+		"500":          body(500, "text/plain", "no"),
+		"503":          body(503, "text/plain", "no"),
+		"web page":     body(200, "text/html", "<html>"),
+		"no JSON":      body(200, "application/json", "{"),
+		"no result":    body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":{}}`),
+		"odd result":   body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":[7]}`),
+		"odd versions": body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["1999-01-01"]}}`),
+		"broken event": body(200, "text/event-stream", "data: x\n\n"),
+		"cut":          func(http.ResponseWriter, mcptest.Message) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
@@ -210,7 +214,8 @@ func TestDiscoverAnswers(t *testing.T) {
 				}
 				return m.Method == "server/discover"
 			})
-			source := mcpadapter.HTTP(s.URL, nil)
+			// The time of the probe is longer than the test may take: an answer ends it.
+			source := mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: mcptest.Patience}})
 			for range 2 {
 				c := mcptest.Open(t, source)
 				if got := c.Peer().Protocol; got != "MCP 2025-11-25" {
