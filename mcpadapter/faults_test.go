@@ -4,7 +4,6 @@ package mcpadapter_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -367,38 +366,7 @@ func TestSSEEndpointElsewhere(t *testing.T) {
 // TestSSETooLarge: the stream that all answers come on has to end with an event
 // that is too large, and says so.
 func TestSSETooLarge(t *testing.T) {
-	out := make(chan string, 8)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			w.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
-			for {
-				w.(http.Flusher).Flush()
-				select {
-				case text := <-out:
-					fmt.Fprintf(w, "event: message\ndata: %s\n\n", text)
-				case <-r.Context().Done():
-					return
-				}
-			}
-		}
-		var m mcptest.Message
-		_ = json.NewDecoder(r.Body).Decode(&m)
-		switch m.Method {
-		case "initialize":
-			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},`+
-				`"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
-		case "tools/list":
-			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"write"}]}}`, m.ID)
-		case "tools/call":
-			out <- strings.Repeat("x", 2<<20)
-		}
-		w.WriteHeader(http.StatusAccepted)
-	}))
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
+	s := newSSE(t, func(_ http.ResponseWriter, _ mcptest.Message, out chan<- string) { out <- strings.Repeat("x", 2<<20) })
 	c := mcptest.Open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{MaxMessage: 1 << 20}}))
 	if _, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); mcptest.CodeOf(err) != invoker.ResultTooLarge {
 		t.Errorf("the call failed with %v, want RESULT_TOO_LARGE", err)
@@ -406,6 +374,61 @@ func TestSSETooLarge(t *testing.T) {
 	mcptest.Await(t, "Lost", c.Lost())
 	if c.Err() == nil || !strings.Contains(c.Err().Error(), "1048576 bytes") {
 		t.Errorf("Err: %v", c.Err())
+	}
+}
+
+// A call over SSE that cannot be sent fails alone: it does not end the connection that it
+// shares with others.
+func TestSSERefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		user string
+		want invoker.Code
+	}{
+		"by the server":     {"refused", invoker.Unavailable},
+		"without a message": {"line\nbreak", invoker.Unauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun, finish := make(chan struct{}), make(chan struct{})
+			s := newSSE(t, func(w http.ResponseWriter, m mcptest.Message, out chan<- string) {
+				answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, m.ID)
+				switch m.Header.Get("X-User") {
+				case "refused":
+					w.WriteHeader(http.StatusTooManyRequests)
+				case "slow":
+					close(begun)
+					go func() {
+						<-finish
+						out <- answer
+					}()
+				default:
+					out <- answer
+				}
+			})
+			c := mcptest.Open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{TrustedHeaders: map[string]string{"X-User": "user"}}))
+			write := mcptest.Tool(t, c, "write")
+			as := func(name string) error {
+				_, err := write.Invoke(invoker.WithTrusted(mcptest.Within(t), user.Value(name)), mcptest.RawCall(`{}`))
+				return err
+			}
+			slow := make(chan error, 1)
+			go func() { slow <- as("slow") }()
+			mcptest.Await(t, "the slow call", begun)
+			if err := as(test.user); mcptest.CodeOf(err) != test.want {
+				t.Errorf("the refused call failed with %v, want %s", err, test.want)
+			}
+			if err := as("next"); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+			close(finish)
+			if err := mcptest.Await(t, "the slow call", slow); err != nil {
+				t.Errorf("the call in flight: %v", err)
+			}
+			select {
+			case <-c.Lost():
+				t.Errorf("the connection was lost: %v", c.Err())
+			default:
+			}
+		})
 	}
 }
 

@@ -104,7 +104,8 @@ type httpLink struct {
 // that it is given, so that context must not end before the link does.
 func (l *httpLink) Connect(ctx context.Context) (mcp.Connection, error) {
 	if l.roundTripper.apart {
-		return l.transport.Connect(context.WithoutCancel(ctx))
+		inner, err := l.transport.Connect(context.WithoutCancel(ctx))
+		return &sseConnection{inner}, err
 	}
 	inner, err := l.transport.Connect(ctx)
 	if err != nil {
@@ -157,6 +158,23 @@ func (l *httpLink) kill() {
 	}
 	l.roundTripper.drain()
 }
+
+// sseConnection is a connection over HTTP with SSE. The end of its stream ends it. A message
+// that could not be sent fails alone (MCP 2024-11-05, basic/transports § HTTP with SSE: each is
+// a request of its own), where the SDK would send no more messages.
+type sseConnection struct{ mcp.Connection }
+
+// Write implements mcp.Connection.
+func (c *sseConnection) Write(ctx context.Context, message jsonrpc.Message) error {
+	if err := c.Connection.Write(ctx, message); err != nil {
+		return fmt.Errorf("%w: %w", errRejected, err)
+	}
+	return nil
+}
+
+// errRejected is, by its code, the SDK's error for a message that could not be sent on a
+// connection that goes on.
+var errRejected = &jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 
 // httpConnection adds the standalone stream for server messages to the SDK's
 // connection. The SDK would open that stream with a context that never ends and wait

@@ -3,7 +3,10 @@
 package mcpadapter_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 
@@ -37,4 +40,43 @@ func (s *switcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func openScripted(t *testing.T, s *mcptest.Scripted) ensemble.Connection {
 	t.Helper()
 	return mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}))
+}
+
+// newSSE starts a server over HTTP with SSE whose only tool is "write". A call of it may send
+// its answer, or any other event, to out.
+func newSSE(t *testing.T, call func(w http.ResponseWriter, m mcptest.Message, out chan<- string)) *httptest.Server {
+	out := make(chan string, 8)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
+			for {
+				w.(http.Flusher).Flush()
+				select {
+				case text := <-out:
+					fmt.Fprintf(w, "event: message\ndata: %s\n\n", text)
+				case <-r.Context().Done():
+					return
+				}
+			}
+		}
+		m := mcptest.Message{Header: r.Header}
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		switch m.Method {
+		case "initialize":
+			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},`+
+				`"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
+		case "tools/list":
+			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"write"}]}}`, m.ID)
+		case "tools/call":
+			call(w, m, out)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
 }
