@@ -44,3 +44,23 @@ func TestCancelledWithItsConnection(t *testing.T) {
 		})
 	}
 }
+
+// Only some refusals say that a server has no stream to listen to, and fewer after it had one.
+func TestGaveUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		err           error
+		first, opened bool
+	}{
+		"405":        {&statusError{status: 405}, true, true},
+		"404":        {&statusError{status: 404}, true, false},
+		"409":        {&statusError{status: 409}, true, false},
+		"429":        {&statusError{status: 429}, false, false},
+		"503":        {&statusError{status: 503}, false, false},
+		"a web page": {errNoStream, true, false},
+	} {
+		c := &httpConnection{ctx: t.Context()}
+		if first, opened := c.gaveUp(test.err, 0, false), c.gaveUp(test.err, 0, true); first != test.first || opened != test.opened {
+			t.Errorf("%s: gave up %t at first, and %t after a stream", name, first, opened)
+		}
+	}
+}

@@ -56,8 +56,10 @@ func (c *httpConnection) listen(late time.Time, tried, missed func()) {
 		resp, err := c.openStream(lastID)
 		tried()
 		if err != nil {
-			refused++
-			if c.gaveUp(err, refused) {
+			if refused++; !nobodyThere(err) {
+				refused = 0
+			}
+			if c.gaveUp(err, refused, opened) {
 				return
 			}
 			wait = min(2*wait, lastRetry)
@@ -88,18 +90,20 @@ func nextWait(last, asked, lived time.Duration) time.Duration {
 	return min(2*last, lastRetry)
 }
 
-// gaveUp reports whether to stop trying to open the stream. If the connection has
-// ended, it makes Read fail first.
-func (c *httpConnection) gaveUp(err error, refused int) bool {
+// gaveUp reports whether to stop trying to open the stream, which was opened before or not.
+// If the connection has ended, it makes Read fail first. Status 405 says that the server offers
+// no stream (MCP 2025-11-25, basic/transports § Listening for Messages from the Server). Others
+// say so before a stream was opened; later, the server may not have noticed the end of the last one.
+func (c *httpConnection) gaveUp(err error, refused int, opened bool) bool {
 	var status *statusError
 	switch {
-	case c.ctx.Err() != nil, errors.Is(err, errNoStream):
+	case c.ctx.Err() != nil, errors.Is(err, errNoStream) && !opened:
 		return true
 	case errors.Is(err, errSessionGone):
 		c.fail(err)
 		return true
 	case errors.As(err, &status):
-		return status.refused() && !status.transient() // it offers no stream; most answer 405
+		return status.status == http.StatusMethodNotAllowed || refusesToTell(err) && !opened
 	case refused >= maxRefused && nobodyThere(err):
 		c.fail(fmt.Errorf("the connection is closing: %w", cleaned(err)))
 		return true

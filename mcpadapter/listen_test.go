@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
@@ -46,6 +47,81 @@ func TestStreamIsCutOff(t *testing.T) {
 					t.Errorf("the client asks for what follows %q, want %q", got, want)
 				}
 			}
+		})
+	}
+}
+
+// A server that refuses another stream, because it has not noticed the end of the last one,
+// is asked again.
+func TestStreamIsRefusedOnce(t *testing.T) {
+	for name, refuse := range map[string]func(http.ResponseWriter){
+		"409":        func(w http.ResponseWriter) { w.WriteHeader(http.StatusConflict) },
+		"404":        func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) },
+		"a web page": func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/html") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			third := make(chan struct{})
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+				if m.Method != "GET" {
+					return false
+				}
+				switch asked.Add(1) {
+				case 1:
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w, "retry: 1\ndata:\n\n")
+				case 2:
+					refuse(w)
+				case 3:
+					close(third)
+					mcptest.StartStream(w)(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+					<-r.Context().Done()
+				}
+				return true
+			})
+			c := openScripted(t, s)
+			mcptest.Await(t, "the third stream", third)
+			mcptest.Await(t, "the change", c.Changed())
+		})
+	}
+}
+
+// The same with the newest protocol: a request to listen that was acknowledged is made again,
+// also after a refusal.
+func TestListeningIsRefusedOnce(t *testing.T) {
+	for name, refuse := range map[string]func(http.ResponseWriter, mcptest.Message){
+		"409":      func(w http.ResponseWriter, _ mcptest.Message) { w.WriteHeader(http.StatusConflict) },
+		"an error": func(w http.ResponseWriter, m mcptest.Message) { mcptest.ReplyError(w, m, -32000, "busy") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			third := make(chan struct{})
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+				const acknowledged = `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}`
+				switch {
+				case m.Method == "server/discover":
+					mcptest.Reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
+				case m.Method != "subscriptions/listen":
+					return false
+				default:
+					switch asked.Add(1) {
+					case 1:
+						send := mcptest.StartStream(w)
+						send(acknowledged)
+						send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))
+					case 2:
+						refuse(w, m)
+					case 3:
+						close(third)
+						mcptest.StartStream(w)(acknowledged)
+						<-r.Context().Done()
+					}
+				}
+				return true
+			})
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, nil))
+			mcptest.Await(t, "the third request", third)
+			mcptest.Await(t, "what was missed", c.Changed())
 		})
 	}
 }

@@ -58,7 +58,7 @@ func (s *standing) keep(ctx context.Context) {
 		if ctx.Err() != nil || s.c.life.ctx.Err() != nil {
 			return
 		}
-		if refusal != nil || refusesToTell(err) || err == nil && !restarted && !s.wasAcknowledged() {
+		if (refusal != nil || refusesToTell(err) || err == nil && !restarted) && !s.wasAcknowledged() {
 			s.refused(cmp.Or(err, errNotTold))
 			return
 		}
