@@ -68,6 +68,7 @@ func newConnection(options *ClientOptions, l link) *connection {
 		done:          make(chan struct{}),
 	}
 	c.interceptor = newInterceptor(l, c.notified)
+	c.interceptor.unanswered.MaxBytes = 4 * options.MaxMessage
 	c.requests = &requester{options: options, log: c.log, link: l, interceptor: c.interceptor, life: c.life}
 	if trusting, ok := l.(interface{ needs() []string }); ok {
 		c.requests.needs = trusting.needs()

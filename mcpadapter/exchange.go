@@ -117,6 +117,9 @@ func exchangeFrom(ctx context.Context) *exchange {
 // replaces the one before it.
 const maxProgress = 64
 
+// maxProgressText bounds the message of a report, in bytes, because reports wait.
+const maxProgressText = 4 << 10
+
 // progressQueue passes reports from the reader of the connection, which must not block, to
 // the goroutine of the call.
 type progressQueue struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/questiontext"
@@ -117,7 +118,7 @@ func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 				continue
 			}
 			if m.IsCall() {
-				if err := i.unanswered.Begin(m.ID); err != nil {
+				if err := i.unanswered.Begin(m.ID, len(m.Params)); err != nil {
 					err = &protocolError{what: err.Error()}
 					i.fail(err)
 					return nil, err
@@ -412,7 +413,7 @@ func (i *interceptor) progressed(request *jsonrpc.Request) bool {
 	x := i.tokens[params.Token]
 	i.mu.Unlock()
 	if x != nil && x.progress != nil {
-		x.progress.add(invoker.Progress{Done: params.Done, Total: params.Total, Message: params.Message})
+		x.progress.add(invoker.Progress{Done: params.Done, Total: params.Total, Message: textcut.Bytes(params.Message, maxProgressText)})
 	}
 	return true
 }

@@ -44,7 +44,8 @@ type ClientOptions struct {
 	// connect, or 5 s if that is unbounded.
 	ProbeTimeout time.Duration
 	// MaxMessage bounds one message from the server, in bytes; default 16 MiB. A list
-	// may have four times as many bytes, over all its pages.
+	// may have four times as many bytes, over all its pages, and so may the parameters of
+	// all requests of the server that wait for answers; more end the connection.
 	MaxMessage int
 
 	// Roots are the locations that the server may work in. If nil, roots are not

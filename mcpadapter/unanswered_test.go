@@ -4,6 +4,7 @@ package mcpadapter_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/testing/mcptest"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -62,6 +64,88 @@ func TestQuestionsWithoutEnd(t *testing.T) {
 		if lost := c.Err(); lost == nil || !strings.Contains(lost.Error(), "1000") {
 			t.Errorf("the connection was lost because of %v", lost)
 		}
+	}
+}
+
+// The limit holds for bytes too. What is answered counts no longer.
+func TestLargeQuestions(t *testing.T) {
+	const maxMessage = 1 << 20
+	large := strings.Repeat("x", 900<<10)
+	for name, test := range map[string]struct {
+		at   int // questions at once
+		lost bool
+	}{
+		"one after another": {1, false}, "two at once": {2, false}, "five at once": {5, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := asking(func(ctx context.Context, s *mcp.ServerSession) (string, error) {
+				for range 6 / test.at {
+					var asking sync.WaitGroup
+					for range test.at {
+						asking.Go(func() { _, _ = s.Elicit(ctx, &mcp.ElicitParams{Message: large}) })
+					}
+					asking.Wait()
+				}
+				return "asked", nil
+			})
+			var asked atomic.Int32
+			tooMany := make(chan struct{})
+			c := mcptest.Open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{
+				Protocol: "2025-11-25", MaxMessage: maxMessage,
+				Elicit: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+					if asked.Add(1) == 5 && test.lost {
+						close(tooMany)
+					}
+					if test.lost {
+						select {
+						case <-ctx.Done():
+						case <-tooMany:
+						}
+					}
+					return nil, ctx.Err()
+				},
+			}))
+			_, err := mcptest.Tool(t, c, "ask").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+			if !test.lost {
+				if err != nil || asked.Load() != 6 {
+					t.Errorf("after %d questions: %v", asked.Load(), err)
+				}
+				return
+			}
+			failure := invoker.AsFailure(err)
+			if failure == nil || failure.Code != invoker.OutcomeUnknown || failure.Cause == nil || !strings.Contains(failure.Cause.Error(), "4194304 bytes") {
+				t.Fatalf("the call failed with %v", err)
+			}
+			mcptest.Await(t, "Lost", c.Lost())
+			if lost := c.Err(); lost == nil || !strings.Contains(lost.Error(), "4194304 bytes") {
+				t.Errorf("the connection was lost because of %v", lost)
+			}
+		})
+	}
+}
+
+// The text of a report of progress is cut, because reports wait for a slow listener.
+func TestLargeProgress(t *testing.T) {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+		if m.Method != "tools/call" {
+			return false
+		}
+		var params struct {
+			Meta struct{ ProgressToken string } `json:"_meta"`
+		}
+		_ = json.Unmarshal(m.Params, &params)
+		send := mcptest.StartStream(w)
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":%q,"message":%q}}`,
+			params.Meta.ProgressToken, strings.Repeat("x", 1<<20)))
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, m.ID))
+		return true
+	})
+	call := mcptest.RawCall(`{}`)
+	var text string
+	call.Progress = func(p invoker.Progress) { text = p.Message }
+	_, err := mcptest.Tool(t, openScripted(t, s), "write").Invoke(mcptest.Within(t), call)
+	if err != nil || len(text) > 4<<10 || !strings.HasPrefix(text, "xxx") || !strings.HasSuffix(text, textcut.Mark) {
+		t.Errorf("the report has %d bytes: %v", len(text), err)
 	}
 }
 

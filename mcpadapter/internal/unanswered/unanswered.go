@@ -15,23 +15,33 @@ import (
 // server does not read.
 const Most = 1000
 
-// Requests are the requests that wait. The zero value is ready to use.
+// Requests are the requests that wait. Begin and Answer may be called concurrently.
 type Requests struct {
+	// MaxBytes is how many bytes the parameters of the requests that wait may have, if it is
+	// positive. Decoded, they need a multiple of it.
+	MaxBytes int
+
 	mu      sync.Mutex
-	ids     map[jsonrpc.ID]bool // of requests without an answer
-	writing int                 // answers; a server may use their IDs again
+	sizes   map[jsonrpc.ID]int // bytes of requests without an answer
+	writing int                // answers; a server may use their IDs again
+	bytes   int                // of all requests, until their answers are written
 }
 
-// Begin adds a request. Its error says that there are too many. The SDK refuses a second request
-// with the ID of one that has no answer yet.
-func (r *Requests) Begin(id jsonrpc.ID) error {
+// Begin adds a request whose parameters have size bytes. Its error says that there are too many.
+// The SDK refuses a second request with the ID of one that has no answer yet.
+func (r *Requests) Begin(id jsonrpc.ID, size int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ids == nil {
-		r.ids = make(map[jsonrpc.ID]bool)
+	if r.sizes == nil {
+		r.sizes = make(map[jsonrpc.ID]int)
 	}
-	if r.ids[id] = true; len(r.ids)+r.writing > Most {
+	r.sizes[id] += size
+	r.bytes += size
+	switch {
+	case len(r.sizes)+r.writing > Most:
 		return fmt.Errorf("more than %d of its requests wait for their answers", Most)
+	case r.MaxBytes > 0 && r.bytes > r.MaxBytes:
+		return fmt.Errorf("its requests that wait for their answers have more than %d bytes", r.MaxBytes)
 	}
 	return nil
 }
@@ -41,11 +51,13 @@ func (r *Requests) Begin(id jsonrpc.ID) error {
 func (r *Requests) Answer(id jsonrpc.ID) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.ids, id)
+	size := r.sizes[id]
+	delete(r.sizes, id)
 	r.writing++
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.writing--
+		r.bytes -= size
 	}
 }
