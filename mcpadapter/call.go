@@ -135,6 +135,9 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 		}
 		return out, nil
 	}
+	if c.interceptor.forgotten(err) {
+		c.life.start(c.checkSession)
+	}
 	return invoker.Output{}, x.failed(c.requests.failure(err, x, false))
 }
 

@@ -27,10 +27,32 @@ func (c *connection) Ping(ctx context.Context) error {
 		}
 		return c.session.Ping(ctx, nil)
 	})
-	if err == nil || x.answer.Load() != nil || answeredAtAll(err) {
+	switch {
+	case err == nil, x.answer.Load() != nil:
+		return nil
+	case c.interceptor.forgotten(err):
+		err = fmt.Errorf("%w: %w", errSessionGone, cleaned(err))
+		c.interceptor.fail(err)
+	case answeredAtAll(err):
 		return nil
 	}
 	return fmt.Errorf("ping: %w", c.requests.because(cleaned(err)))
+}
+
+// forgotten reports whether an error says that the server no longer knows the session. It does so
+// if it is the answer to a ping, which a server must accept; a call may have been refused for
+// another reason. Such a server should answer 404 (MCP 2025-11-25, basic/transports § Session
+// Management), but many answer 400, as if the request had no session ID.
+func (i *interceptor) forgotten(err error) bool {
+	var status *statusError
+	return i.SessionID() != "" && refusesToTell(err) && errors.As(err, &status) && !status.unauthorized()
+}
+
+// checkSession pings the server, which ends the connection if the session is forgotten.
+func (c *connection) checkSession() {
+	ctx, cancel := context.WithTimeout(c.life.ctx, defaultProbe)
+	defer cancel()
+	_ = c.Ping(ctx)
 }
 
 // answeredAtAll reports whether an error is an answer of the server over HTTP, and not

@@ -5,7 +5,10 @@ package mcpadapter_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,6 +79,54 @@ func TestPingAnswers(t *testing.T) {
 			}
 			if name == "silence" && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Ping: %v, want that the time ran out", err)
+			}
+		})
+	}
+}
+
+// A session that the server has lost with a restart is noticed by a ping, and by a ping after
+// a call, also if the server answers 400, and not 404. Other refusals do not show that.
+func TestForgottenSession(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		lost   bool
+	}{
+		"400": {400, true}, "405": {405, true}, "401": {401, false}, "403": {403, false}, "408": {408, false}, "429": {429, false}, "500": {500, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, session := range []string{"s1", ""} {
+				var restarted atomic.Bool
+				s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+					if m.Method == "initialize" {
+						w.Header().Set("Mcp-Session-Id", session)
+						return false
+					}
+					if restarted.Load() {
+						w.WriteHeader(test.status)
+						fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}`)
+					}
+					return restarted.Load()
+				})
+				pinged, called := openScripted(t, s), openScripted(t, s)
+				write := mcptest.Tool(t, called, "write")
+				restarted.Store(true)
+				lost := test.lost && session != ""
+				if err := pinged.(ensemble.Pinger).Ping(mcptest.Within(t)); (err != nil) != lost {
+					t.Errorf("in the session %q: %v", session, err)
+				}
+				if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err == nil {
+					t.Error("the call succeeded")
+				}
+				for _, c := range []ensemble.Connection{pinged, called} {
+					if lost {
+						mcptest.Await(t, "Lost", c.Lost())
+						if err := c.Err(); err == nil || !strings.Contains(err.Error(), "no longer knows the session") {
+							t.Errorf("the connection was lost because of %v", err)
+						}
+					} else if c.Err() != nil {
+						t.Errorf("the connection was lost because of %v", c.Err())
+					}
+				}
 			}
 		})
 	}
