@@ -44,6 +44,7 @@ type connection struct {
 	requestMeta   map[string]json.RawMessage // sent with each request, if modern
 	callMeta      []byte                     // the part of it in each call; see callMetaOf
 	serverInfo    json.RawMessage            // the server's description of itself
+	capabilities  json.RawMessage            // of the server; the SDK does not keep all of them
 	listeners     listeners
 	notifications *notifications
 
@@ -159,11 +160,13 @@ func (c *connection) handshakeAnswered(method string, response *jsonrpc.Response
 	var result struct {
 		ProtocolVersion string                     `json:"protocolVersion"`
 		ServerInfo      json.RawMessage            `json:"serverInfo"`
+		Capabilities    json.RawMessage            `json:"capabilities"`
 		Meta            map[string]json.RawMessage `json:"_meta"`
 	}
 	if response.Error != nil || json.Unmarshal(response.Result, &result) != nil {
 		return version
 	}
+	c.capabilities = result.Capabilities
 	if c.serverInfo = result.ServerInfo; method == "server/discover" {
 		c.serverInfo = result.Meta[mcp.MetaKeyServerInfo]
 	}

@@ -115,7 +115,7 @@ func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, val
 	case !valid[t.Name]:
 		aside(t.Name, "its x-mcp-header annotations break the rules of SEP-2243")
 		return
-	case t.Execution.TaskSupport == "required":
+	case t.NeedsTask(c.capabilities):
 		aside(t.Name, "it can only be called as a task, which this client does not support")
 		return
 	}

@@ -73,7 +73,7 @@ func TestEndlessPages(t *testing.T) {
 func TestOddTools(t *testing.T) {
 	schema := `{"type":"object","properties":{"z":{"const":12345678901234567890},"a":{"type":"number","minimum":1.0}},` +
 		`"$schema":"https://json-schema.org/draft/2020-12/schema"}`
-	c := openScripted(t, mcptest.NewScripted(t, lists(map[string]string{"": `{"tools":[
+	tools := lists(map[string]string{"": `{"tools":[
 		{"name":"exact","title":"T","description":"D","inputSchema":` + schema + `,"outputSchema":{"type":"object"},"icons":[],"_meta":{"k":1},
 		 "annotations":{"title":"not this","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}},
 		{"name":"no schema"},
@@ -84,7 +84,13 @@ func TestOddTools(t *testing.T) {
 		{"name":"header","inputSchema":{"type":"object","properties":{"a":{"type":"object","x-mcp-header":"A"}}}},
 		{"name":7},
 		null
-	]}`})))
+	]}`})
+	c := openScripted(t, mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+		if m.Method == "initialize" {
+			mcptest.Reply(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}}`)
+		}
+		return m.Method == "initialize" || tools(w, r, m)
+	}))
 	listing, err := c.List(mcptest.Within(t))
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +126,29 @@ func TestOddTools(t *testing.T) {
 	}
 	if got := string(listing.Invokers[1].Definition().InputSchema); got != `{"type":"object"}` {
 		t.Errorf("a tool without a schema got %s", got)
+	}
+}
+
+// A tool that asks for tasks at a server that has none (MCP 2025-11-25, basic/utilities/tasks §
+// Tool-Level Negotiation) is called like any other.
+func TestTasksWithoutCapability(t *testing.T) {
+	for _, capabilities := range []string{`{"tools":{}}`, `{"tools":{},"tasks":{"requests":{"sampling":{"createMessage":{}}}}}`, `{"tools":{},"tasks":true}`} {
+		s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+			switch m.Method {
+			case "initialize":
+				mcptest.Reply(w, m, `{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`}`)
+			case "tools/list":
+				mcptest.Reply(w, m, `{"tools":[{"name":"task","execution":{"taskSupport":"required"}}]}`)
+			case "tools/call":
+				mcptest.Reply(w, m, `{"content":[]}`)
+			default:
+				return false
+			}
+			return true
+		})
+		if _, err := mcptest.Tool(t, openScripted(t, s), "task").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
+			t.Errorf("%s: %v", capabilities, err)
+		}
 	}
 }
 

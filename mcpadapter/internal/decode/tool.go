@@ -3,6 +3,7 @@
 package decode
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -52,6 +53,16 @@ func (t *Tool) Definition() invoker.Definition {
 		def.Title = t.Annotations.Title
 	}
 	return def
+}
+
+// NeedsTask reports whether the tool can only be called as a task. What it says about tasks counts
+// only if the capabilities of its server have tasks.requests.tools.call (MCP 2025-11-25,
+// basic/utilities/tasks § Tool-Level Negotiation).
+func (t *Tool) NeedsTask(capabilities json.RawMessage) bool {
+	for _, name := range []string{"tasks", "requests", "tools", "call"} {
+		capabilities = wire.Member(capabilities, name)
+	}
+	return bytes.HasPrefix(capabilities, []byte{'{'}) && t.Execution.TaskSupport == "required"
 }
 
 // ReadTool decodes a tool; members without a field go into its metadata.
