@@ -18,6 +18,7 @@ import (
 // explanations are for the error codes of PostgreSQL; codes of two letters are classes.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 var explanations = map[string]string{
+	"01":    "the server warned while it committed: a failover may lose the last operation, and repeating it is safe",
 	"28":    "the server rejects this user",
 	"3D000": "the server has no such database",
 	"42501": "the role lacks a right that it needs, see docs/stores.md",

@@ -4,6 +4,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -64,10 +66,7 @@ func (n *notifier) run() {
 // send sends the pending notifications. If that fails, they are lost.
 func (n *notifier) send(timeout time.Duration) {
 	n.mu.Lock()
-	channels := make([]string, 0, len(n.pending))
-	for channel := range n.pending {
-		channels = append(channels, channel)
-	}
+	channels := slices.Collect(maps.Keys(n.pending))
 	clear(n.pending)
 	n.mu.Unlock()
 	if len(channels) == 0 {

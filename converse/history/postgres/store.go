@@ -130,16 +130,17 @@ func configOf(dsn string, options *Options) (*pgxpool.Config, error) {
 		return nil, errors.New("history/postgres: the DSN cannot be read: it must be a URL, postgres://user:password@host:port/database, " +
 			"with special characters of the password escaped as %XX, or pairs such as host=… dbname=…; the files that it names must exist")
 	}
-	if options.Connections > 0 {
-		config.MaxConns = int32(options.Connections)
-	}
+	config.MaxConns = cmp.Or(int32(options.Connections), config.MaxConns)
 	conn := config.ConnConfig
 	conn.RuntimeParams["client_encoding"] = "UTF8"
-	if conn.RuntimeParams["application_name"] == "" {
-		conn.RuntimeParams["application_name"] = "consort"
-	}
+	conn.RuntimeParams["application_name"] = cmp.Or(conn.RuntimeParams["application_name"], "consort")
 	conn.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &canceller{pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}}
+	}
+	conn.OnNotice = func(c *pgconn.PgConn, notice *pgconn.Notice) {
+		if notice.SeverityUnlocalized == "WARNING" {
+			c.CustomData()[warning] = (*pgconn.PgError)(notice)
+		}
 	}
 	config.PrepareConn = func(_ context.Context, c *pgx.Conn) (bool, error) {
 		return c.PgConn().CustomData()[cancelled] == nil, nil
@@ -169,8 +170,8 @@ type canceller struct {
 	pgconn.CancelRequestContextWatcherHandler
 }
 
-// cancelled is the key in a connection's custom data.
-const cancelled = "cancelled"
+// Keys in a connection's custom data. The warning is the server's last one, an error.
+const cancelled, warning = "cancelled", "warning"
 
 // HandleUnwatchAfterCancel implements [ctxwatch.Handler].
 func (c *canceller) HandleUnwatchAfterCancel() {

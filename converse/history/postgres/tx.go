@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -109,8 +110,18 @@ func (w *writer) Queue(_ context.Context, statement string, args ...any) error {
 }
 
 // Commit implements [sqlstore.Tx]. It runs the queued statements and commits in one
-// round trip.
+// round trip. A server that stops waiting for a synchronous standby, because the statement
+// was canceled, has committed, and only warns that the standby may not have the transaction.
+// Then Commit returns an error.
 func (w *writer) Commit(ctx context.Context) error {
 	w.queued.Queue("COMMIT")
-	return w.conn.SendBatch(ctx, &w.queued).Close()
+	results := w.conn.SendBatch(ctx, &w.queued)
+	for range w.queued.Len() - 1 {
+		_, _ = results.Exec() // Close returns the error
+	}
+	data := w.conn.Conn().PgConn().CustomData()
+	delete(data, warning) // of another statement
+	err := results.Close()
+	warned, _ := data[warning].(error)
+	return cmp.Or(err, ctx.Err(), warned)
 }

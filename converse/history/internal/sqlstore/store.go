@@ -37,8 +37,11 @@ func (s *Store) Append(ctx context.Context, conversation string, expected int, c
 			}
 			return existing[index], err
 		})
-		if !todo || err != nil {
+		switch {
+		case verdict != nil || err != nil || len(canisters) == 0:
 			return false, verdict, err
+		case !todo:
+			return false, nil, tx.Commit(ctx) // waits for the standbys if the commit of these canisters did not
 		}
 		return true, nil, s.add(ctx, tx, e, rows)
 	})
