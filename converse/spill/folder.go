@@ -206,8 +206,9 @@ func (f *Folder) isOwned(name string) (bool, error) {
 	return false, nil
 }
 
-// spilled matches the names of files that Keep writes.
-var spilled = regexp.MustCompile(`^[0-9a-f]{32}(\.[A-Za-z0-9]+)?$`)
+// spilled matches the names of files that Keep writes. The system's extensions for media
+// types include .tar.gz, .json-patch and .h++.
+var spilled = regexp.MustCompile(`^[0-9a-f]{32}(\.[^/\\]+)?$`)
 
 // linked returns the names of the files that canisters link to.
 func (f *Folder) linked(canisters ...canister.Canister) (names []string) {

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"mime"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,6 +138,33 @@ func TestForkKeepsWhatWasSpilled(t *testing.T) {
 		remove(t, store, "fork")
 		wantSpilled(t, path)
 	})
+}
+
+// A fork owns a result whatever the extension of its file is.
+func TestForkKeepsFilesWithOddExtensions(t *testing.T) {
+	for i, extension := range []string{".tar.gz", ".json-patch", ".h++", ".x_y", ".é"} {
+		mimeType := fmt.Sprint("application/x-odd", i)
+		if err := mime.AddExtensionType(extension, mimeType); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "spill")
+		folder := spill.NewFolder(path)
+		store := folder.Store(history.NewMemory())
+		link, err := folder.Keep(t.Context(), "a", canister.ResourceContent{MIME: mimeType, Blob: []byte("odd")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Append(t.Context(), "a", 0, canister.User{Content: []canister.Content{link}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Fork(t.Context(), "a", 1, "fork"); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, store, "a")
+		wantSpilled(t, path, "odd")
+		remove(t, store, "fork")
+		wantSpilled(t, path)
+	}
 }
 
 // An imported conversation owns the results that it links to.
