@@ -3,6 +3,8 @@
 package spill
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -15,7 +17,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
@@ -32,13 +36,15 @@ import (
 // A file is removed with its last owner: see [Folder.Remove] and [Folder.Store].
 type Folder struct {
 	path string
+	sync func(*os.File) error // syncs; for tests
 }
 
 // NewFolder returns a Folder at a path, where a folder is created with the first piece.
-func NewFolder(folder string) *Folder { return &Folder{folder} }
+func NewFolder(folder string) *Folder { return &Folder{folder, (*os.File).Sync} }
 
 // Keep is for Options.Spill of a conversation. It stores contents that have text or
-// data, also for a conversation that is not in the store; only Remove deletes those.
+// data, also for a conversation that is not in the store; only Remove deletes those. When it
+// returns, they are on the disk.
 func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Content) (canister.LinkContent, error) {
 	payload := canister.PayloadOf(whole)
 	data, mimeType := payload.Bytes(), payload.MIME
@@ -46,8 +52,12 @@ func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Con
 		return canister.LinkContent{}, fmt.Errorf("%s has no data to store", bounds.Describe(whole))
 	}
 	folder, err := filepath.Abs(f.path)
+	_, absent := os.Lstat(folder)
 	if err == nil {
 		err = os.MkdirAll(folder, 0o700)
+	}
+	if err == nil && absent != nil {
+		err = f.syncPath(filepath.Dir(folder))
 	}
 	if err != nil {
 		return canister.LinkContent{}, err
@@ -59,8 +69,7 @@ func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Con
 		return canister.LinkContent{}, err
 	}
 	path := filepath.Join(folder, name)
-	write := func(file *os.File) error { _, err := file.Write(data); return err }
-	if _, err := writefile.Replace(path, &writefile.Options{Temporary: ".spill-*"}, write); err != nil {
+	if err := errors.Join(f.write(path, data), f.syncPath(folder)); err != nil {
 		return canister.LinkContent{}, err
 	}
 	// Remove may have run before there was a file to remove.
@@ -72,6 +81,31 @@ func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Con
 	return canister.LinkContent{URI: address.String(), Name: name, Title: "the whole of it", MIME: mimeType, Size: &size}, nil
 }
 
+// write writes a file and syncs it. It only syncs a file that has the data already.
+func (f *Folder) write(path string, data []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return f.syncPath(path)
+	}
+	_, err := writefile.Replace(path, &writefile.Options{Temporary: ".spill-*"}, func(file *os.File) error {
+		_, err := file.Write(data)
+		return cmp.Or(err, f.sync(file))
+	})
+	return err
+}
+
+// syncPath returns when a file, or the names in a folder, are on the disk, if that can be known.
+func (f *Folder) syncPath(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err = f.sync(file); runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) { // it has no such operation
+		err = nil
+	}
+	return err
+}
+
 var errRemovedMeanwhile = errors.New("the conversation was deleted meanwhile")
 
 // owners returns the folder with the marks of a conversation's files.
@@ -79,8 +113,20 @@ func (f *Folder) owners(conversation string) string {
 	return filepath.Join(f.path, "owners", foldername.Of(conversation))
 }
 
-// own makes a conversation an owner of a file, and reports whether it is a new owner.
+// own makes a conversation an owner of a file, and reports whether it is a new owner. The mark
+// is on the disk then, unless Remove has removed it.
 func (f *Folder) own(conversation, name string) (fresh bool, err error) {
+	fresh, err = f.mark(conversation, name)
+	for _, folder := range []string{f.owners(conversation), filepath.Join(f.path, "owners"), f.path} {
+		if err == nil {
+			err = ignoreAbsent(f.syncPath(folder))
+		}
+	}
+	return fresh, err
+}
+
+// mark creates the mark of an owner, and reports whether it is new.
+func (f *Folder) mark(conversation, name string) (fresh bool, err error) {
 	folder := f.owners(conversation)
 	for range 10 { // Remove may delete the folder in between
 		if err = os.MkdirAll(folder, 0o700); err != nil {
@@ -89,7 +135,7 @@ func (f *Folder) own(conversation, name string) (fresh bool, err error) {
 		var mark *os.File
 		mark, err = os.OpenFile(filepath.Join(folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
-			return true, mark.Close()
+			return true, errors.Join(f.sync(mark), mark.Close())
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break

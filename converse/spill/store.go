@@ -76,11 +76,11 @@ func (s spillStore) own(conversation string, names []string) (fresh []string, er
 			continue // the link leads nowhere, or elsewhere
 		}
 		added, err := s.folder.own(conversation, name)
-		if err != nil {
-			return fresh, fmt.Errorf("spill: the spilled results of conversation %q: %w", conversation, err)
-		}
 		if added {
 			fresh = append(fresh, name)
+		}
+		if err != nil {
+			return fresh, fmt.Errorf("spill: the spilled results of conversation %q: %w", conversation, err)
 		}
 	}
 	return fresh, nil
