@@ -60,7 +60,7 @@ func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
 		return Write(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), m.store, e.Format, options, ids...)
 	}
 	var unread error
-	_, err := writefile.Replace(e.To, &writefile.Options{Temporary: ".export-*"}, func(file *os.File) error {
+	_, err := writefile.Replace(e.To, &writefile.Options{Temporary: ".export-*", Sync: true}, func(file *os.File) error {
 		buffered := bufio.NewWriter(file)
 		unread = Write(ctx, writer(func(text string) error {
 			_, err := buffered.WriteString(m.redact(text))

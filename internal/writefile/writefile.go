@@ -8,11 +8,14 @@
 package writefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 )
 
 // Options configure Replace; nil is the zero value.
@@ -25,8 +28,7 @@ type Options struct {
 	// string. Without a star, an existing file with the name is removed first, and the
 	// caller must exclude other writers. Default ".new-*".
 	Temporary string
-	// Sync makes Replace wait until the data is on the disk. The caller must sync the
-	// folder if the name must be on the disk too.
+	// Sync makes Replace wait until the data and the name are on the disk.
 	Sync bool
 }
 
@@ -88,18 +90,31 @@ func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) er
 	if info, err = finish(file, o.Sync, write); err != nil {
 		return nil, err
 	}
-	return info, os.Rename(name, target)
+	if err = os.Rename(name, target); err == nil && o.Sync {
+		err = syncFolder(filepath.Dir(target))
+	}
+	return info, err
+}
+
+// syncFile syncs a file or a folder. It is a variable for tests.
+var syncFile = (*os.File).Sync
+
+// syncFolder returns when the names in a folder are on the disk, if that can be known.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err = syncFile(folder); runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) { // it has no such operation
+		err = nil
+	}
+	return err
 }
 
 // temporary creates the temporary file in a folder.
 func (o *Options) temporary(folder string) (*os.File, error) {
-	pattern, mode := o.Temporary, o.Mode
-	if pattern == "" {
-		pattern = ".new-*"
-	}
-	if mode == 0 {
-		mode = 0o600
-	}
+	pattern, mode := cmp.Or(o.Temporary, ".new-*"), cmp.Or(o.Mode, 0o600)
 	if isFixed(pattern) {
 		name := filepath.Join(folder, pattern)
 		_ = os.Remove(name) // left by a writer that crashed; it may be read-only
@@ -115,13 +130,11 @@ func (o *Options) temporary(folder string) (*os.File, error) {
 // finish writes an open file and closes it.
 func finish(file *os.File, sync bool, write func(*os.File) error) (info fs.FileInfo, err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := write(file); err != nil {
-		return nil, err
+	if err = write(file); err == nil && sync {
+		err = syncFile(file)
 	}
-	if sync {
-		if err := file.Sync(); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	return file.Stat()
 }
