@@ -91,6 +91,76 @@ func TestTornAtEachByte(t *testing.T) {
 	}
 }
 
+// A crash leaves zeros anywhere within the second append, where a disk had not written yet. It
+// counts for nothing, unless something follows it: then it is damage.
+func TestTornWithin(t *testing.T) {
+	dir := t.TempDir()
+	text, second := kept(t, dir)
+	after := append(bytes.Clone(text), appendLine(nil, []byte(`{"kind":"user","id":"after","content":[{"type":"text","text":"x"}]}`), 0)...)
+	for end := second + 2; end < len(text); end++ {
+		for _, from := range []int{second, max(second, end-40), end - 2} {
+			torn := func(whole []byte) []byte {
+				torn := bytes.Clone(whole)
+				clear(torn[from:end])
+				return torn
+			}
+			left, _, _ := bytes.Cut(text[end:], []byte("\n"))
+			put(t, dir, torn(text))
+			s := open(t, dir)
+			if len(left) <= len(`2"}`) && end < len(text)-len(`2"}`)-1 { // whether the line is the last of its append is lost
+				if err := readError(t, s); !isCorrupt(err) {
+					t.Fatalf("zeros from %d to %d of %d: %v", from, end, len(text), err)
+				}
+				continue
+			}
+			if got := ids(read(t, s, "talk")); got != "first" {
+				t.Fatalf("with zeros from %d to %d of %d there is %q", from, end, len(text), got)
+			}
+			if err := s.Append(t.Context(), "talk", 1, three(0)...); err != nil {
+				t.Fatalf("zeros from %d to %d of %d: %v", from, end, len(text), err)
+			}
+			if !bytes.Equal(text0(t, dir), text) {
+				t.Fatalf("zeros from %d to %d, and repaired, the file is\n%s", from, end, text0(t, dir))
+			}
+			put(t, dir, torn(after))
+			if err := readError(t, open(t, dir)); !isCorrupt(err) {
+				t.Fatalf("zeros from %d to %d of %d, before another append: %v", from, end, len(text), err)
+			}
+		}
+	}
+}
+
+// A space of which a bit has changed is a zero, and not torn.
+func TestSpaceFlipped(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for i := range 2 {
+		if err := s.Append(t.Context(), "talk", i, says(fmt.Sprint("c", i), "a text")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := text0(t, dir)
+	text[bytes.LastIndexByte(text, ' ')] = 0
+	put(t, dir, text)
+	if err := readError(t, open(t, dir)); !isCorrupt(err) {
+		t.Errorf("the last append is damaged: %v", err)
+	}
+}
+
+// readError returns the error of reading the conversation.
+func readError(t *testing.T, s *Store) (last error) {
+	t.Helper()
+	for _, err := range s.Read(t.Context(), "talk", 0) {
+		last = err
+	}
+	return last
+}
+
+func isCorrupt(err error) bool {
+	_, ok := errors.AsType[*history.CorruptError](err)
+	return ok
+}
+
 // The rest of an interrupted append may be longer than the next one.
 func TestTornAndShorter(t *testing.T) {
 	dir := t.TempDir()

@@ -70,6 +70,7 @@ func (x index) scan(file *os.File) (index, error) {
 	}
 	x.marks = slices.Clip(x.marks) // others may share the marks of x
 	waiting := x                   // the result without an incomplete append at the end
+	var torn, ended bool           // whether a line after waiting is torn, and is followed by the last of its append
 	lines := newLines(file, x.end, now.Size())
 	defer lines.release()
 	for offset := x.end; ; {
@@ -79,6 +80,9 @@ func (x index) scan(file *os.File) (index, error) {
 		}
 		if err != nil {
 			return index{}, fmt.Errorf("line %d: %w", x.lines+1, err)
+		}
+		if ended { // a crash tears only the last append: this is damage, which readers find
+			waiting, torn, ended = x, false, false
 		}
 		at := mark{offset, x.lines + 1}
 		offset += int64(len(line))
@@ -95,16 +99,39 @@ func (x index) scan(file *os.File) (index, error) {
 		if !whole && !readable(line) && !readable(line[:len(line)-1]) { // a damaged newline does not make a line incomplete
 			break
 		}
-		if x.length%stride == 0 {
-			x.marks = append(x.marks, at)
-		}
-		x.length, x.end, x.lines, x.last, x.bare = x.length+1, offset, x.lines+1, at, !whole
-		x.tail = endOf(line)
-		if !waits(line) {
+		x.add(at, line)
+		torn = torn || waiting.end > 0 && isTorn(line) // the first append was on the disk before the folder had its name
+		switch {
+		case waits(line) || torn && waitsTorn(line):
+		case torn:
+			ended = true
+		default:
 			waiting = x
 		}
 	}
 	return waiting, nil
+}
+
+// add adds a line with a canister. The index must not share its marks.
+func (x *index) add(at mark, line []byte) {
+	if x.length%stride == 0 {
+		x.marks = append(x.marks, at)
+	}
+	x.length, x.lines, x.last = x.length+1, at.line, at
+	x.end, x.bare = at.offset+int64(len(line)), line[len(line)-1] != '\n'
+	x.tail = endOf(line)
+}
+
+// isTorn reports whether a line has zeros where a disk has not written a part of it. No line
+// is written with a zero, and a changed bit makes one of a space, but not several in a row.
+func isTorn(line []byte) bool { return line[0] == 0 || bytes.Contains(line, []byte{0, 0}) }
+
+// waitsTorn is waits for a line whose sum may be incomplete. If its plus is missing too, the
+// line counts as the last of its append.
+func waitsTorn(line []byte) bool {
+	end, hasEnd := bytes.CutSuffix(bytes.TrimRight(line, " \t\r\n"), []byte(`"}`))
+	rest := bytes.TrimRight(end, "0123456789")
+	return hasEnd && len(rest) < len(end) && bytes.HasSuffix(rest, []byte("+"))
 }
 
 // readable reports whether a line without its newline is complete.
