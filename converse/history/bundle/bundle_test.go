@@ -329,3 +329,51 @@ func TestImportIsWhole(t *testing.T) {
 		t.Errorf("it is there: %+v, %v", info, err)
 	}
 }
+
+// unsure is a store that appends, or not, and then says that it does not know.
+type unsure struct {
+	history.Store
+	cancel  context.CancelFunc
+	appends bool
+	more    int // canisters that another writer adds
+}
+
+var errUnsure = errors.New("the connection was lost")
+
+func (u unsure) Append(ctx context.Context, id string, length int, canisters ...canister.Canister) error {
+	var err error
+	if u.appends {
+		err = u.Store.Append(ctx, id, length, canisters...)
+	}
+	for i := range u.more {
+		err = errors.Join(err, u.Store.Append(ctx, id, len(canisters)+i, canister.User{Content: canister.Texts("more")}))
+	}
+	u.cancel()
+	return errors.Join(err, errUnsure)
+}
+
+// An import whose outcome is unknown leaves nothing, or says what it may have left.
+func TestImportOfUnknownOutcome(t *testing.T) {
+	text := exported(t, filled(t, history.NewMemory()), "talk")
+	for name, try := range map[string]struct {
+		appends bool
+		more    int
+		left    bool
+	}{
+		"nothing was appended": {false, 0, false},
+		"appended":             {true, 0, false},
+		"and continued":        {true, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := history.NewMemory()
+			ctx, cancel := context.WithCancel(t.Context())
+			ids, err := taken(bundle.Import(ctx, unsure{store, cancel, try.appends, try.more}, strings.NewReader(text), nil))
+			if len(ids) > 0 || !errors.Is(err, errUnsure) || strings.Contains(err.Error(), "may be in the store") != try.left {
+				t.Errorf("taken up: %q, %v", ids, err)
+			}
+			if info, err := store.Info(t.Context(), "talk"); (err == nil) != try.left || err != nil && !errors.Is(err, history.ErrNotFound) {
+				t.Errorf("there is %+v, %v", info, err)
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/canister/sequence"
@@ -49,9 +50,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // next. Import holds one conversation in memory at a time. It skips conversations
 // without canisters, for example a fork at 0, because no append creates one.
 //
-// The title, the tags and the owner are written after the canisters. If that fails the
-// conversation is deleted again, unless it has grown since; if the process dies in
-// between, the conversation lacks them.
+// The title, the tags and the owner are written after the canisters. If one of the two fails
+// the conversation is deleted again, unless it has grown since; if the process dies in
+// between, the conversation lacks them. If it cannot be deleted, the error says that it may be
+// there.
 func Import(ctx context.Context, store history.Store, r io.Reader, options *ImportOptions) iter.Seq2[history.Info, error] {
 	id := func(was string) string { return was }
 	if options != nil && options.ID != nil {
@@ -191,11 +193,56 @@ func (b *reader) add(ctx context.Context, store history.Store, id string, about 
 	if _, taken := errors.AsType[*history.ConflictError](err); taken { // by another writer, just now
 		err = fmt.Errorf("bundle: conversation %q: %w", id, history.ErrExists)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, history.ErrExists):
 		return history.Info{}, err
+	case err != nil:
+		return history.Info{}, errors.Join(err, withdraw(ctx, store, id, canisters))
 	}
 	if err := store.Describe(ctx, id, change(about)); err != nil {
 		return history.Info{}, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id, len(canisters)))
 	}
 	return store.Info(ctx, id)
 }
+
+// withdrawTimeout bounds withdraw, which the context of the caller does not end.
+const withdrawTimeout = 10 * time.Second
+
+// withdraw deletes a conversation whose append failed, because such an append may have taken
+// effect. The error says that the conversation may be there.
+func withdraw(ctx context.Context, store history.Store, id string, canisters []canister.Canister) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	err := store.Describe(ctx, id, history.Change{}) // waits for an append that is still under way
+	if err == nil {
+		err = owned(ctx, store, id, canisters)
+	}
+	if err == nil {
+		err = store.Delete(ctx, id, len(canisters))
+	}
+	if err == nil || errors.Is(err, history.ErrNotFound) {
+		return nil
+	}
+	return fmt.Errorf("bundle: conversation %q may be in the store, without its title, tags and owner: %w", id, err)
+}
+
+// owned returns an error unless a conversation has these canisters, and no others. Each has an
+// identity: sequence.Check requires it.
+func owned(ctx context.Context, store history.Store, id string, canisters []canister.Canister) error {
+	place := 0
+	for c, err := range store.Read(ctx, id, 0) {
+		if err != nil {
+			return err
+		}
+		if place == len(canisters) || c.Header().ID != canisters[place].Header().ID {
+			return errOther
+		}
+		place++
+	}
+	if place < len(canisters) {
+		return errOther
+	}
+	return nil
+}
+
+var errOther = errors.New("another writer has changed it")
