@@ -71,6 +71,7 @@ func untold(conversation string, err error) error {
 // sight is the server's view of a conversation. The zero value means that the server
 // does not know it.
 type sight struct {
+	status  enumspb.WorkflowExecutionStatus
 	working bool      // an activity is running, or will be retried
 	resting bool      // the workflow waits
 	events  int64     // length of the workflow's history
@@ -97,7 +98,7 @@ func (s starter) seen(ctx context.Context, conversation string) (sight, error) {
 	switch info.GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		working := described.GetPendingActivities()
-		now := sight{working: len(working) > 0, resting: len(working) == 0, events: info.GetHistoryLength()}
+		now := sight{status: info.GetStatus(), working: len(working) > 0, resting: len(working) == 0, events: info.GetHistoryLength()}
 		// While an attempt is running, the failure of the previous one is not reported
 		// again.
 		if now.working && working[0].GetLastFailure() != nil && working[0].GetNextAttemptScheduleTime() != nil && working[0].GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED {
@@ -106,9 +107,9 @@ func (s starter) seen(ctx context.Context, conversation string) (sight, error) {
 		return now, nil
 	case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:
 		err := s.client.GetWorkflow(ctx, s.id(conversation), info.GetExecution().GetRunId()).Get(ctx, nil)
-		return sight{ended: info.GetCloseTime().AsTime(), failed: failure{text: reasonOf(err)}}, nil
+		return sight{status: info.GetStatus(), ended: info.GetCloseTime().AsTime(), failed: failure{text: reasonOf(err)}}, nil
 	}
-	return sight{ended: info.GetCloseTime().AsTime()}, nil
+	return sight{status: info.GetStatus(), ended: info.GetCloseTime().AsTime()}, nil
 }
 
 // reasonOf returns the reason of a failure, as the activity or the server reported it.

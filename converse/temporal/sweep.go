@@ -9,6 +9,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.uber.org/zap"
 )
 
@@ -18,6 +19,7 @@ type sweep struct {
 	starter
 	store  history.Store
 	young  time.Duration // more recent changes are left to their sender
+	idle   time.Duration // WorkerOptions.Idle
 	logger *zap.Logger
 }
 
@@ -86,15 +88,21 @@ func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
 		return false, nil // the next sweep finds it too
 	}
 	seen, err := s.seen(ctx, info.ID)
-	switch {
-	case err != nil || seen.working:
+	if err != nil || seen.working {
 		return false, err
-	case !seen.resting:
-		// If it ended after the last append, it has failed or was ended by a limit, and
-		// has reported that.
-		return seen.ended.Before(info.Changed), nil
 	}
-	return s.ready(ctx, info.ID)
+	read := seen.ended // when the last worker read the log
+	switch seen.status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED,
+		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		return s.ready(ctx, info.ID)
+	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		// It was idle before it ended. Clocks differ by less than young. A turn that was ended
+		// by a limit is woken at most once again, because it changes nothing and is read later.
+		read = read.Add(-s.idle - s.young)
+	}
+	// A turn that has failed, or was ended by a limit, has reported that.
+	return read.Before(info.Changed), nil
 }
 
 // ready reports whether there is something to do now, rather than to wait for.

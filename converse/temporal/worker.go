@@ -172,7 +172,7 @@ func NewWorker(c client.Client, store history.Store, open converse.OpenFunc, opt
 	ctx, end := context.WithCancel(context.Background())
 	w.end = end
 	if all.Sweep > 0 {
-		s := sweep{store: store, starter: starter{client: c, queue: all.Queue, prefix: all.Prefix}, young: min(sending, all.Sweep/2), logger: all.Logger}
+		s := sweep{store: store, starter: starter{client: c, queue: all.Queue, prefix: all.Prefix}, young: min(sending, all.Sweep/2), idle: all.Idle, logger: all.Logger}
 		w.ended.Go(func() { s.run(ctx, all.Sweep) })
 	}
 	return w, nil
