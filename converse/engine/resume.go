@@ -14,7 +14,8 @@ import (
 )
 
 // search looks through the store for unfinished conversations: once, or repeatedly if
-// other processes share the store and may leave work behind.
+// other processes share the store and may leave work behind. A search that fails is
+// repeated until the whole store was searched.
 func (l *Local) search() {
 	filter, seen := history.Filter{Open: true}, map[string]time.Time{}
 	for n := 0; ; {
@@ -27,8 +28,8 @@ func (l *Local) search() {
 				filter.Since = filter.Until.Add(-Skew)
 			}
 			n = 0
-		} else if n++; n > l.opts.Retries && l.opts.Others == 0 {
-			return
+		} else {
+			n++
 		}
 		pause := l.opts.Others
 		switch {
@@ -45,7 +46,8 @@ func (l *Local) search() {
 
 // scheduleMatches schedules the conversations that match a filter, and reports whether the whole
 // store was searched. seen has the times of the changes for which conversations were scheduled
-// before: each is scheduled once. It drops conversations that cannot match again.
+// before: each is scheduled once, and without other processes once whatever changes later. It
+// drops conversations that cannot match again.
 func (l *Local) scheduleMatches(filter history.Filter, seen map[string]time.Time) (whole bool) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -57,10 +59,10 @@ func (l *Local) scheduleMatches(filter history.Filter, seen map[string]time.Time
 	maps.DeleteFunc(seen, func(_ string, changed time.Time) bool { return changed.Before(filter.Since) })
 	for info, err := range l.store.List(l.lifetime, filter) {
 		if err == nil {
-			if changed, ok := seen[info.ID]; !ok || !changed.Equal(info.Changed) {
+			if changed, ok := seen[info.ID]; !ok || l.opts.Others > 0 && !changed.Equal(info.Changed) {
 				l.scheduler.schedule(info.ID, tries{})
 			}
-			if l.opts.Others > 0 && !info.Changed.Before(filter.Until.Add(-Skew)) {
+			if l.opts.Others == 0 || !info.Changed.Before(filter.Until.Add(-Skew)) {
 				seen[info.ID] = info.Changed
 			}
 			continue

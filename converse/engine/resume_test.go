@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// away is a store that cannot be listed, or only in part, until a time.
+type away struct {
+	*history.Memory
+	until time.Time
+	part  bool
+}
+
+func (a away) List(ctx context.Context, f history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		isAway := time.Now().Before(a.until)
+		for info, err := range a.Memory.List(ctx, f) {
+			if (!isAway || a.part) && !yield(info, err) {
+				return
+			}
+		}
+		if isAway {
+			yield(history.Info{}, errors.New("the connection was lost"))
+		}
+	}
+}
+
+// Unfinished work is found however long the store is away, and what fails is not tried more
+// often because the search is repeated.
+func TestSearchUntilTheStoreIsBack(t *testing.T) {
+	for _, part := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := away{history.NewMemory(), time.Now().Add(time.Hour), part}
+			for _, id := range []string{"talk", "fails"} {
+				if err := engine.Post(t.Context(), store, nil, id, said("m1", id), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var failed atomic.Int64
+			local := start(t, store, opens(model(func(ctx context.Context, list []canister.Canister) (string, error) {
+				if text, err := echo(ctx, list); text != "fails" {
+					return text, err
+				}
+				failed.Add(1)
+				return "", &converse.ModelError{Message: "no such model", Status: 404}
+			}), store, converse.Options{}), nil)
+			time.Sleep(2 * time.Hour)
+			if info, err := store.Info(t.Context(), "talk"); err != nil || info.Last != canister.KindAssistant {
+				t.Errorf("the last canister is %s, %v; want an answer", info.Last, err)
+			}
+			if n := failed.Load(); n != 1 {
+				t.Errorf("what fails for good was tried %d times", n)
+			}
+			if err := local.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
