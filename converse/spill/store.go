@@ -20,7 +20,8 @@ import (
 // Store returns a store that keeps the folder in step with another one: Delete removes
 // the pieces that only the deleted conversation owns, and a conversation that is forked
 // or imported owns the pieces that it links to. If store has a method Ledger, so has
-// the returned store, which then may have the method Records too.
+// the returned store, which then may have the method Records too. Its method Unwrap
+// returns store, for other methods.
 func (f *Folder) Store(store history.Store) history.Store {
 	s := spillStore{Store: store, folder: f}
 	keeper, hasLedger := store.(ledgerKeeper)
@@ -51,6 +52,9 @@ type spillStore struct {
 	history.Store
 	folder *Folder
 }
+
+// Unwrap returns the store without the folder.
+func (s spillStore) Unwrap() history.Store { return s.Store }
 
 // Append makes the conversation an owner of the pieces that the canisters name. The
 // pieces of an import exist already if it comes from the same machine. If the conversation

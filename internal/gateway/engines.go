@@ -87,8 +87,20 @@ func NewParts(assembly *config.Assembly, store histories.ClientsOnly) Parts {
 		info.Owner = store.Known(info.Owner)
 		return assembly.ValuesOf(ctx, info)
 	}
-	p.Notifier, _ = store.Store.(Notifier)
+	p.Notifier = notifierOf(store.Store)
 	return p
+}
+
+// notifierOf returns the Notifier that a store is, or that it wraps, as one that spills does,
+// or nil.
+func notifierOf(store history.Store) Notifier {
+	if n, ok := store.(Notifier); ok {
+		return n
+	}
+	if wrapper, ok := store.(interface{ Unwrap() history.Store }); ok {
+		return notifierOf(wrapper.Unwrap())
+	}
+	return nil
 }
 
 // ownValues returns the function values, with the trusted values of the person who started
