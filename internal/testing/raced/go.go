@@ -23,9 +23,9 @@ func Unraced() []string {
 	return append(env, "GOFLAGS="+strings.Join(flags, " "))
 }
 
-// Home returns a home directory in which the go command has its settings of now, but for the
-// race detector. The servers of consort see HOME and no other variable of the go command; a
-// process that starts consort needs an empty GOENV as well.
+// Home returns a home directory in which the go command has the settings that [Unraced] gives
+// it. A server that consort starts sees only HOME. The process that starts consort needs an
+// empty GOENV, too.
 func Home(tb testing.TB) string {
 	tb.Helper()
 	home := tb.TempDir()
