@@ -44,8 +44,8 @@ func (c *Config) secrets() []string {
 	return s.texts
 }
 
-// variables adds the values of the variables in v and all that it holds, and what a
-// free-form table has under names that suggest a secret.
+// variables adds the values of the variables in v, and the parts of a
+// free-form table whose names suggest a secret.
 func (s *secrets) variables(v reflect.Value) {
 	switch v.Type() {
 	case reflect.TypeFor[values.Value]():
@@ -62,7 +62,7 @@ func (s *secrets) variables(v reflect.Value) {
 		}
 	case reflect.Struct:
 		if !strings.HasPrefix(v.Type().PkgPath(), "github.com/consort-go/consort/") {
-			return // such as a logger that a program has set
+			return // a logger, for instance
 		}
 		for field, value := range v.Fields() {
 			if field.IsExported() || field.Anonymous {

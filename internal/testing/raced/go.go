@@ -23,8 +23,8 @@ func Unraced() []string {
 	return append(env, "GOFLAGS="+strings.Join(flags, " "))
 }
 
-// Home returns a home directory in which the go command has the settings that [Unraced] gives
-// it. A server that consort starts sees only HOME. The process that starts consort needs an
+// Home returns a home directory with the settings that [Unraced] gives the go command, in its
+// file. A server that consort starts sees only HOME. The process that starts consort needs an
 // empty GOENV, too.
 func Home(tb testing.TB) string {
 	tb.Helper()
