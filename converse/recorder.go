@@ -170,9 +170,9 @@ func (r *recorder) write(ctx context.Context, canisters []canister.Canister) err
 // unread returns the canisters of the log after the end of the history. It waits for
 // the log as long as ctx lasts; the log receives the context reading.
 func (r *recorder) unread(ctx, reading context.Context) ([]canister.Canister, error) {
-	place := r.conv.held.Length(len(r.conv.history))
+	held, known := r.conv.held, r.conv.history
 	return callForeign(ctx, r.guard, "Options.Log", func() ([]canister.Canister, error) {
-		return history.From(reading, r.opts.Log, r.opts.ID, place)
+		return logtail.After(reading, r.opts.Log, r.opts.ID, held, known)
 	})
 }
 
