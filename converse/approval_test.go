@@ -155,3 +155,25 @@ func TestApprovalsSideBySide(t *testing.T) {
 	play(t, talk, "Go.")
 	played(t, script)
 }
+
+// A call that was approved goes to the server that was shown, and to nothing in its place.
+func TestApprovedServerReplaced(t *testing.T) {
+	roster := newRoster(t, echo("a"))
+	ran := false
+	other := ensemble.Local("local", fn("a", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		ran = true
+		return invoker.Output{}, nil
+	}))
+	talk := converse.New(
+		conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("a", `{}`)}}, conversetest.Line{Text: "Done."}), roster,
+		&converse.Options{Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Allow(), roster.Replace(other)
+		}},
+	)
+	play(t, talk, "Go.")
+	for _, c := range talk.History() {
+		if result, ok := c.(canister.Result); ok && (ran || result.Code == "") {
+			t.Errorf("the call went to another server: %t, %+v", ran, result)
+		}
+	}
+}

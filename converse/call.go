@@ -144,7 +144,11 @@ func (b *batch) call(ctx context.Context, c *call) completion {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	asks, requested := c.request(ctx, cancel, b)
-	output, err := c.tool.Invoke(ctx, asks)
+	tool := c.tool
+	if wasApproved(c.intent) { // only of this server, whatever replaces it
+		tool = tool.Bound()
+	}
+	output, err := tool.Invoke(ctx, asks)
 	return completion{output, c.sampling.end(), c.questions.end(), requested.End(), b.interrupted(c, invoker.AsFailure(contain.Error(err)))}
 }
 

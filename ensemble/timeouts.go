@@ -104,8 +104,8 @@ func (c *clock) resume() {
 		return
 	}
 	now := time.Now()
-	stood := now.Sub(c.held)
-	c.heard, c.due = c.heard.Add(stood), c.due.Add(stood)
+	c.heard = now.Add(-max(0, c.held.Sub(c.heard))) // a sign of life meanwhile counts as one of now
+	c.due = c.due.Add(now.Sub(c.held))
 	c.timer.Reset(c.left(now))
 }
 

@@ -130,6 +130,18 @@ func TestHold(t *testing.T) {
 		t.Errorf("the idle time-out ended it after %v, want %v", took, want)
 	}
 	failure, took = timed(t, nil, func(ctx context.Context, call *invoker.Call) {
+		resume := call.Hold()
+		pause(ctx, time.Minute)
+		call.Report(invoker.Progress{}) // counts as if it came at the end
+		pause(ctx, time.Minute)
+		resume()
+		<-ctx.Done()
+	})
+	wantFailure(t, failure, invoker.Timeout, false)
+	if want := 2*time.Minute + 10*time.Second; took != want {
+		t.Errorf("after a sign of life in a hold, the idle time-out ended it after %v, want %v", took, want)
+	}
+	failure, took = timed(t, nil, func(ctx context.Context, call *invoker.Call) {
 		defer call.Hold()()
 		pause(ctx, time.Hour)
 	})

@@ -29,12 +29,14 @@ type fake struct {
 	ensemble.Library // not called
 	token            string
 	refused          *atomic.Bool // the token, so that calls need a login
+	dies             *atomic.Bool // the connection, during a call, because the login has ended
+	calls            *atomic.Int32
 	lost             chan struct{}
 	end              func()
 }
 
 func newFake(token string, refused *atomic.Bool) *fake {
-	f := &fake{token: token, refused: refused, lost: make(chan struct{})}
+	f := &fake{token: token, refused: refused, dies: new(atomic.Bool), calls: new(atomic.Int32), lost: make(chan struct{})}
 	f.end = sync.OnceFunc(func() { close(f.lost) })
 	return f
 }
@@ -46,6 +48,11 @@ func (f *fake) List(context.Context) (ensemble.Listing, error) {
 		case <-f.lost:
 			return invoker.Output{}, invoker.Failf(invoker.Unavailable, "The connection has ended.")
 		default:
+		}
+		f.calls.Add(1)
+		if f.dies.Load() {
+			f.end()
+			return invoker.Output{}, &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "It may have taken effect.", Cause: fmt.Errorf("lost: %w", ensemble.ErrNeedsLogin)}
 		}
 		if f.refused.Load() {
 			return invoker.Output{}, &invoker.Failure{Code: invoker.Unauthorized, Message: "refused", Cause: ensemble.ErrNeedsLogin}
@@ -198,6 +205,27 @@ func TestOneLoginIsEnough(t *testing.T) {
 		if got, err := call(t, tool, identity); got != identity+" 1" || err != nil {
 			t.Fatalf("%s: %q, %v", identity, got, err)
 		}
+	}
+}
+
+// A call that may have taken effect is not made again after a login.
+func TestUnknownOutcomeStays(t *testing.T) {
+	w := newWorld()
+	_, tool := opened(t, w.source(identityconn.Options{}))
+	if _, err := call(t, tool, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	asked, server := w.asked, w.open[0]
+	server.dies.Store(true)
+	_, err := call(t, tool, "ada")
+	if failure := invoker.AsFailure(err); failure.Code != invoker.OutcomeUnknown || errors.Is(err, ensemble.ErrNeedsLogin) {
+		t.Errorf("the call ends with %v", err)
+	}
+	if server.calls.Load() != 2 || len(w.open) != 1 || w.asked != asked {
+		t.Errorf("%d calls, %d connections, %d logins more", server.calls.Load(), len(w.open), w.asked-asked)
+	}
+	if token, err := call(t, tool, "ada"); err != nil || token != "ada 1" {
+		t.Errorf("the next call: %q, %v", token, err)
 	}
 }
 

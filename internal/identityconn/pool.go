@@ -108,14 +108,23 @@ func (p *pool) try(ctx context.Context, identity string, do func(*opened) error)
 		lost = true
 	default:
 	}
-	if lost || needsLogin(err) {
+	if lost || saysLogin(err) {
 		p.remove(identity, e)
 	}
 	return lost, err
 }
 
-// needsLogin reports whether a new login would help.
+// needsLogin reports whether a new login would help. It would not if the call may have been
+// made, even if the connection was lost because the login has ended.
 func needsLogin(err error) bool {
+	if failed, ok := errors.AsType[*invoker.Failure](err); ok && failed.Code != invoker.Unauthorized {
+		return false
+	}
+	return saysLogin(err)
+}
+
+// saysLogin reports whether a missing login is among the causes of an error.
+func saysLogin(err error) bool {
 	var refused interface{ NeedsLogin() bool }
 	return errors.Is(err, ensemble.ErrNeedsLogin) || errors.As(err, &refused) && refused.NeedsLogin()
 }
@@ -127,7 +136,7 @@ func ownFailure(err error) error {
 	if needsLogin(err) {
 		own.Code = invoker.Unauthorized
 	}
-	if own.Cause != nil && needsLogin(own.Cause) {
+	if own.Cause != nil && saysLogin(own.Cause) {
 		own.Cause = errors.New(own.Cause.Error())
 	}
 	return &own
