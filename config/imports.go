@@ -121,6 +121,14 @@ func (s *hostServer) check(r *grammar.Reader, n *document.Node) {
 	if n.Member("transport") != nil {
 		keys.transport = "transport"
 	}
+	var first *document.Node
+	for _, name := range []string{"url", "serverUrl", "httpUrl"} {
+		if member := n.Member(name); first == nil {
+			first = member
+		} else if member != nil && member.Value != first.Value {
+			r.WrongKey(member, "it differs from %s, which means the same: remove one", first.Key)
+		}
+	}
 	for _, other := range []string{"serverUrl", "httpUrl"} { // of Windsurf and of Gemini CLI
 		if n.Member(other) != nil && n.Member("url") == nil {
 			keys.http[0] = other

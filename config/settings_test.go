@@ -277,18 +277,19 @@ func TestJSONAsConfiguration(t *testing.T) {
 			t.Errorf("%s: %v %v", name, c.MCP, c.Model)
 		}
 	}
-	c, err := config.Parse("h.json", []byte(`{"mcpServers": {"w": {"serverUrl": "http://w/sse"}, "g": {"httpUrl": "http://g"}}}`), nil)
+	c, err := config.Parse("h.json", []byte(`{"mcpServers": {"w": {"serverUrl": "http://w/sse"}, "g": {"httpUrl": "http://g", "url": "http://g"}}}`), nil)
 	if err != nil || c.MCP["w"].URL.Reveal() != "http://w/sse" || c.MCP["g"].Transport != config.HTTP {
 		t.Errorf("%v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		`{}`:                                      `host.json:1:1: mcpServers: missing: expected an object of servers by name`,
-		"{\n  \"mcpServers\": {\"a\": {}}\n}":     `host.json:2:18: mcpServers.a.command: missing`,
-		"{\n  \"mcpServers\": {\n":                `host.json:2:18: mcpServers: not valid JSON: unexpected end of JSON input; close each "{" and "["`,
-		`{"mcpServers": {"a": {"command": 5}}}`:   `host.json:1:34: mcpServers.a.command: expected a string, found an integer`,
-		"// x\n{\"mcpServers\": [1]}":             `host.json:2:16: mcpServers: expected a table of`,
-		`{"mcpServers": {"a": {"url": "no"}}}`:    `host.json:1:30: mcpServers.a.url: expected a URL`,
-		`{"mcpServers": {"a": {"serverUrl": 1}}}`: `host.json:1:36: mcpServers.a.serverUrl: expected a string`,
+		`{}`:                                    `host.json:1:1: mcpServers: missing: expected an object of servers by name`,
+		"{\n  \"mcpServers\": {\"a\": {}}\n}":   `host.json:2:18: mcpServers.a.command: missing`,
+		"{\n  \"mcpServers\": {\n":              `host.json:2:18: mcpServers: not valid JSON: unexpected end of JSON input; close each "{" and "["`,
+		`{"mcpServers": {"a": {"command": 5}}}`: `host.json:1:34: mcpServers.a.command: expected a string, found an integer`,
+		"// x\n{\"mcpServers\": [1]}":           `host.json:2:16: mcpServers: expected a table of`,
+		`{"mcpServers": {"a": {"url": "no"}}}`:  `host.json:1:30: mcpServers.a.url: expected a URL`,
+		`{"mcpServers": {"a": {"url": "http://a", "httpUrl": "http://b"}}}`: `host.json:1:42: mcpServers.a.httpUrl: it differs from url, which means the same: remove one`,
+		`{"mcpServers": {"a": {"serverUrl": 1}}}`:                           `host.json:1:36: mcpServers.a.serverUrl: expected a string`,
 	} {
 		_, err := config.Parse("host.json", []byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
