@@ -26,6 +26,7 @@ type narrow struct {
 	summary string // what it writes
 	finish  canister.Finish
 	fail    error // of the next summary
+	ran     string
 
 	requests  []*converse.Request // those that it took
 	summaries []*converse.Request
@@ -44,7 +45,7 @@ func (m *narrow) Exchange(_ context.Context, request *converse.Request) iter.Seq
 		size := bytesOf(request.History)
 		if size > m.window {
 			m.refused++
-			yield(nil, &converse.ModelError{Message: "too long", Status: 400, Code: converse.CodeContextLength})
+			yield(nil, &converse.ModelError{Message: "too long", Status: 400, Code: converse.CodeContextLength, Ran: m.ran})
 			return
 		}
 		message := canister.Assistant{Head: canister.Head{ID: request.NewID()}, Finish: canister.FinishStop}
@@ -101,6 +102,24 @@ func held(t *testing.T, talk *converse.Conversation, turns int) (compactions []c
 	}
 	sound(t, talk.History())
 	return compactions
+}
+
+// After the server has run a tool, a request that is too long then is not made shorter and sent
+// again.
+func TestTooLongAfterATool(t *testing.T) {
+	model := &narrow{window: 20000, summary: "They talked.", finish: canister.FinishStop, ran: "open_ticket"}
+	talk := converse.New(model, newRoster(t, long(3000)), &converse.Options{Compaction: &converse.Compaction{}})
+	for i := range 60 {
+		_, err := talk.Ask(t.Context(), canister.Text(fmt.Sprint("look ", i)))
+		if err == nil {
+			continue
+		}
+		if failed, ok := errors.AsType[*converse.ModelError](err); !ok || failed.Ran == "" || model.refused != 1 || len(model.summaries) > 0 {
+			t.Errorf("%v, after %d refused requests and %d summaries", err, model.refused, len(model.summaries))
+		}
+		return
+	}
+	t.Error("no request was too long")
 }
 
 // A conversation that would be many times as long as its model takes goes on and

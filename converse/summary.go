@@ -148,7 +148,7 @@ func (t *turn) tooLong(err error, refused *int64, size int64) bool {
 
 func isTooLong(err error) bool {
 	failed, ok := errors.AsType[*ModelError](err)
-	return ok && failed.Code == CodeContextLength
+	return ok && failed.Code == CodeContextLength && failed.Ran == "" // nothing that has run is asked for again
 }
 
 // advised adds advice to an error that reports a request that is too long.

@@ -377,6 +377,22 @@ func TestSSETooLarge(t *testing.T) {
 	}
 }
 
+// TestForgottenSSESession: a server that no longer knows the session, though its stream goes on,
+// is lost with the next call.
+func TestForgottenSSESession(t *testing.T) {
+	s := newSSE(t, func(w http.ResponseWriter, _ mcptest.Message, _ chan<- string) {
+		http.Error(w, "Could not find session", http.StatusNotFound)
+	})
+	c := mcptest.Open(t, mcpadapter.SSE(s.URL, nil))
+	if _, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err == nil {
+		t.Error("the call succeeded")
+	}
+	mcptest.Await(t, "Lost", c.Lost())
+	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "no longer knows the session") {
+		t.Errorf("the connection was lost because of %v", err)
+	}
+}
+
 // A call over SSE that cannot be sent fails alone: it does not end the connection that it
 // shares with others.
 func TestSSERefused(t *testing.T) {

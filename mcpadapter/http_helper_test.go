@@ -68,7 +68,7 @@ func newSSE(t *testing.T, call func(w http.ResponseWriter, m mcptest.Message, ou
 				`"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
 		case "tools/list":
 			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"write"}]}}`, m.ID)
-		case "tools/call":
+		case "tools/call", "ping":
 			call(w, m, out)
 			return
 		}

@@ -44,8 +44,10 @@ func (c *connection) Ping(ctx context.Context) error {
 // another reason. Such a server should answer 404 (MCP 2025-11-25, basic/transports § Session
 // Management), but many answer 400, as if the request had no session ID.
 func (i *interceptor) forgotten(err error) bool {
+	over, ok := i.link.(*httpLink)
+	inURL := ok && over.roundTripper.apart // with SSE, the URL for messages has the session
 	var status *statusError
-	return i.SessionID() != "" && refusesToTell(err) && errors.As(err, &status) && !status.unauthorized()
+	return (inURL || i.SessionID() != "") && refusesToTell(err) && errors.As(err, &status) && !status.unauthorized()
 }
 
 // checkSession pings the server, which ends the connection if the session is forgotten.

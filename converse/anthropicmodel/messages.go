@@ -86,7 +86,7 @@ func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Ca
 		dst = append(dst, ']')
 	}
 	dst = append(dst, fields...)
-	if r.container != "" { // the API goes on only there (API reference, Messages, container)
+	if _, given := r.m.optionsFor(r.request.Purpose).ExtraBody["container"]; r.container != "" && !given { // API reference, Messages, container
 		dst = jsontext.AppendMember(dst, "container", r.container)
 	}
 	tools := r.transcript.Tools(r.ctx, r.m.tools, r.request)

@@ -95,11 +95,12 @@ func TestExamineReportsProblemsOfFiles(t *testing.T) {
 // Without a terminal, Watch shows a line for each change of state, also if a server was lost
 // and came back between two looks; as JSON, each state.
 func TestShowHealth(t *testing.T) {
-	states := []ensemble.EnsembleHealth{{State: ensemble.Ready}, {State: ensemble.Ready}, {State: ensemble.Lost}, {State: ensemble.Ready, Restarts: 1},
+	states := []ensemble.EnsembleHealth{{State: ensemble.Ready}, {State: ensemble.Ready}, {State: ensemble.Lost}, {State: ensemble.Connecting},
+		{State: ensemble.Ready, Restarts: 1},
 		{State: ensemble.Ready, Restarts: 2}}
 	for inJSON, want := range map[bool][]string{
-		false: {"00:00:00 atlas ready", "00:00:00 atlas lost", "atlas ready", "atlas lost", "atlas ready"},
-		true:  {`"state":"ready"`, `"state":"ready"`, `"state":"lost"`, `"state":"ready"`, `"state":"ready"`},
+		false: {"00:00:00 atlas ready", "00:00:00 atlas lost", "atlas connecting", "atlas ready", "atlas lost", "atlas ready"},
+		true:  {`"state":"ready"`, `"state":"ready"`, `"state":"lost"`, `"state":"connecting"`, `"state":"ready"`, `"state":"ready"`},
 	} {
 		c, printed := newCheckup(t, away, &program{})
 		show := showHealth(c.screen, inJSON)

@@ -68,7 +68,7 @@ func showHealth(screen *terminal.Screen, inJSON bool) func(ensemble.Health) {
 		for _, e := range h.Ensembles {
 			before := seen[e.Name]
 			seen[e.Name] = e
-			if lost := e; e.Restarts > before.Restarts && before.State != ensemble.Lost { // between two iterations
+			if lost := e; e.Restarts > before.Restarts && before.State == ensemble.Ready { // between two iterations
 				lost.State, before.State = ensemble.Lost, ensemble.Lost
 				screen.Print(healthLine(h.Time, lost))
 			}
