@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker"
@@ -232,6 +233,7 @@ func (e *statusError) failure(harmless bool, clean error) *invoker.Failure {
 		f.Code, f.Message = invoker.Unauthorized, "The server rejected this: "+clean.Error()+"."
 	case e.transient():
 		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server is busy. "+e.wait()
+		f.Content = canister.Texts(f.Message) // it is an answer: the call is not made again, even if the connection ends with it
 	case e.status == http.StatusNotFound:
 		f.Code, f.Message = invoker.Unavailable, "The server does not exist at this address: "+clean.Error()+"."
 	case e.status == http.StatusRequestEntityTooLarge:

@@ -86,6 +86,9 @@ func failureOf(err error, x exchange) *invoker.Failure {
 	} else {
 		failure.Message += "."
 	}
+	if x.said && code == invoker.Unavailable && x.what != harmless { // it is an answer: the call is not made again, even if the connection ends with it
+		failure.Content = canister.Texts(failure.Message)
+	}
 	return failure
 }
 

@@ -71,6 +71,9 @@ func TestStatuses(t *testing.T) {
 			if failure.Code != want || failure.Retryable != (want == invoker.Unavailable) {
 				t.Errorf("got %v, retryable %t, want %s", failure, failure.Retryable, want)
 			}
+			if failure.Code == invoker.Unavailable && len(failure.Content) == 0 { // with content, no lost connection makes it a call that was not sent
+				t.Error("what the server says is not an answer")
+			}
 			if !strings.Contains(failure.Message, "so says the server") || status.Code(failure.Cause) != sent {
 				t.Errorf("the message is %q and the cause %v", failure.Message, failure.Cause)
 			}
