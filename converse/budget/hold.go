@@ -263,12 +263,16 @@ func (h *Hold) amount(spent Spent) (amount Amount) {
 		return amount
 	}
 	price := h.policy.Prices[h.need.Model]
-	if u := spent.Usage; u != nil && u.Input >= 0 && u.Output >= 0 && (u.Input > 0 || u.Output > 0) {
-		amount.Tokens, amount.Money = Sum(u.Input, u.Output), price.Cost(*u)
-		return amount
+	output := h.Answer
+	if u := spent.Usage; u != nil && u.Input >= 0 && u.Output >= 0 {
+		if u.Input > 0 {
+			amount.Tokens, amount.Money = Sum(u.Input, u.Output), price.Cost(*u)
+			return amount
+		}
+		output = cmp.Or(u.Output, output) // the server does not count requests
 	}
-	answer := price.Cost(canister.Usage{Output: h.Answer})
-	amount.Tokens = Sum(max(h.need.Input, 0), h.Answer)
+	answer := price.Cost(canister.Usage{Output: output})
+	amount.Tokens = Sum(max(h.need.Input, 0), output)
 	amount.Money = Money(Sum(int64(price.most(h.need.Input)), int64(answer)))
 	return amount
 }

@@ -136,8 +136,9 @@ func TestSettle(t *testing.T) {
 	for _, unknown := range []*canister.Usage{nil, {}, {Input: -1, Output: 7}, {Input: 7, Output: math.MinInt64}} {
 		settle(t, reserve(t, p, exchange("r2", 1000, 500)), budget.Spent{Usage: unknown}, budget.Amount{Tokens: 1500, Money: 6000})
 	}
+	settle(t, reserve(t, p, exchange("r2 output", 1000, 500)), budget.Spent{Usage: &canister.Usage{Output: 5}}, budget.Amount{Tokens: 1005, Money: 2040})
 	settle(t, reserve(t, p, exchange("r3", 1000, 500)), budget.Spent{Nothing: true}, budget.Amount{})
-	if s := standing(t, p, noon); s.Spent != (budget.Amount{Tokens: 820 + 6000, Money: 1460 + 24000}) || s.Reserved != (budget.Amount{}) {
+	if s := standing(t, p, noon); s.Spent != (budget.Amount{Tokens: 820 + 6000 + 1005, Money: 1460 + 24000 + 2040}) || s.Reserved != (budget.Amount{}) {
 		t.Errorf("there is %+v", s)
 	}
 	settle(t, reserve(t, p, exchange("r4", 1000, 500)),

@@ -69,15 +69,16 @@ func (c *cleaner) part(text string, last bool) (clean, held string) {
 
 // finished returns how many bytes of a text can be cleaned before more arrives. An
 // ellipsis needs the text around it, see [withoutPieces]: as long as all that is passed on
-// after it is a part of a secret, it may be the end of one.
+// after it is a part of a secret, it may be the end of one. What is between two ellipses is
+// not a part of a secret if it is too short.
 func (c *cleaner) finished(text string) int {
-	end := c.begun(text)
+	end, next := c.begun(text), len(text)+leastPiece
 	for {
 		before := strings.LastIndex(text[:end], ellipsis)
-		if before < 0 || !c.within(text[before+len(ellipsis):end]) {
+		if before < 0 || next-before-len(ellipsis) < leastPiece || !c.within(text[before+len(ellipsis):end]) {
 			return end
 		}
-		end = c.begun(text[:before])
+		end, next = c.begun(text[:before]), before
 	}
 }
 
