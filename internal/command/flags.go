@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/suggest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -76,7 +77,20 @@ func (p *program) withApprove(cmd *cobra.Command) *cobra.Command {
 }
 
 // flagError returns the error of a flag that cannot be parsed, in words for people.
-func flagError(err error) error {
+func flagError(flags *pflag.FlagSet, err error) error {
+	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		dashes, name := "--", missing.GetSpecifiedName()
+		if together := missing.GetSpecifiedShortnames(); together != "" {
+			dashes = "-"
+			name, _, _ = strings.Cut(together, "=")
+		}
+		var known []string
+		flags.VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
+		if meant := suggest.Name(name, known); meant != "" && len(name) > 1 {
+			return fmt.Errorf("unknown flag %s%s; did you mean --%s?", dashes, name, meant)
+		}
+		return err
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err

@@ -171,7 +171,7 @@ func rootCommand(p *program) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd.Flags(), err) })
 	root.SetOut(p.screen)
 	root.SetErr(p.screen.Stderr)
 	flags := root.PersistentFlags()

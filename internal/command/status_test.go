@@ -63,6 +63,9 @@ func TestExitStatusAndWhatIsSaid(t *testing.T) {
 		"call bad JSON":    {[]string{"call", "atlas", "weather", `{"city"`, "--config", good}, "", exit.Usage, []string{"JSON", "byte 7"}},
 		"call no object":   {[]string{"call", "atlas", "weather", `"Oslo"`, "--config", good}, "", exit.Usage, []string{"JSON object"}},
 		"call no ensemble": {[]string{"call", "atals", "weather", "--config", good}, "", exit.Usage, []string{`"atals"`, "atlas"}},
+		"one dash":         {[]string{"tools", "-config", good}, "", exit.Usage, []string{"unknown flag -config; did you mean --config?"}},
+		"misspelled flag":  {[]string{"tools", "--confg", good}, "", exit.Usage, []string{"unknown flag --confg; did you mean --config?"}},
+		"no such flag":     {[]string{"tools", "--gizmo"}, "", exit.Usage, []string{"unknown flag: --gizmo"}},
 		"call no tool":     {[]string{"call", "atlas", "wether", "--config", good}, "", exit.Usage, []string{"did you mean weather?"}},
 		"call set aside": {
 			[]string{"call", "atlas", "weather", "--config", file(t, atlas(0)+"deny = [\"w*\"]\n")}, "", exit.Usage, []string{"set aside", `"w*"`},
