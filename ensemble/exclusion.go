@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/internal/glob"
-	"github.com/consort-go/consort/internal/uritemplate"
+	"github.com/consort-go/consort/internal/urirules"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -33,14 +33,10 @@ func (o *Options) mayUse(ensemble, what, name string) error {
 	return invoker.Failf(invoker.NotFound, "%q does not offer the %s %q.", ensemble, what, shortened(name))
 }
 
-// mayReach is mayUse for a URI, which must be allowed in its canonical form too: a server
-// may take file:///a/../b for file:///b.
+// mayReach is mayUse for a URI, in all spellings that a server may read.
 func (o *Options) mayReach(ensemble, uri string) error {
-	if len(o.Allow)+len(o.Deny) == 0 {
-		return nil
-	}
-	if len(uri) > maxAsked || o.excluded(uritemplate.Canonical(uri)) != "" {
+	if len(o.Allow)+len(o.Deny) > 0 && urirules.Excluded(uri, o.Allow, o.Deny) {
 		return invoker.Failf(invoker.NotFound, "%q does not offer the resource %q.", ensemble, shortened(uri))
 	}
-	return o.mayUse(ensemble, "resource", uri)
+	return nil
 }

@@ -474,3 +474,57 @@ func TestListsHoldForLibraries(t *testing.T) {
 		t.Errorf("a prompt that is allowed: %v", err)
 	}
 }
+
+// anything is a source whose connections have each resource that they are asked for.
+type anything struct {
+	ensemble.Connection
+	ensemble.Library
+	asked *[]string
+}
+
+func (a anything) Open(ctx context.Context) (ensemble.Connection, error) {
+	c, err := (&local.Library{}).Source().Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return anything{c, c.(ensemble.Library), a.asked}, nil
+}
+
+func (a anything) Read(_ context.Context, uri string) ([]canister.ResourceContent, error) {
+	*a.asked = append(*a.asked, uri)
+	return nil, nil
+}
+
+func (a anything) Subscribe(_ context.Context, uri string) error {
+	*a.asked = append(*a.asked, uri)
+	return nil
+}
+
+// The allow and deny lists hold for all spellings of a URI, and what they do not exclude is
+// read with the one that was sent.
+func TestListsHoldForSpellings(t *testing.T) {
+	var asked []string
+	e := ensemble.New("e", anything{asked: &asked}, &ensemble.Options{
+		Allow: []string{"file:///*", "https:*", "note:*"}, Deny: []string{"file:///secret/*", "https://h/private/*", "note:///a", "https://h:443/b"},
+	})
+	t.Cleanup(func() { _ = e.Close(context.Background()) })
+	for _, uri := range []string{
+		"file:///..\t/secret/a", "file:///sec\tret/a", "file:///a/..\n/secret/a", "file:///secret\\a", "file:///%73ecret/a", "file:/secret/a",
+		"https:/h/private/x", "https://h:443/private/x", "https://user@h/private/x", "https://h/%70rivate/x?%", "https://h/b", "note:///a#x", "note:/a",
+	} {
+		if _, err := e.ReadResource(t.Context(), uri); err == nil || invoker.AsFailure(err).Code != invoker.NotFound {
+			t.Errorf("reading %q: %v", uri, err)
+		}
+		if _, err := e.Subscribe(t.Context(), uri); err == nil || invoker.AsFailure(err).Code != invoker.NotFound {
+			t.Errorf("subscribing to %q: %v", uri, err)
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("the server was asked for %q", asked)
+	}
+	for _, uri := range []string{"file:///a%2Fb%20c", "https://u@H:443/%70/x", "note:///b#x"} {
+		if _, err := e.ReadResource(t.Context(), uri); err != nil || asked[len(asked)-1] != uri {
+			t.Errorf("reading %s: %v; the server was asked for %q", uri, err, asked)
+		}
+	}
+}

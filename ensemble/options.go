@@ -98,7 +98,7 @@ type Options struct {
 	// matched against the name of a tool or prompt on its server, the URI of a resource,
 	// and the text of a template, in which * matches any run of characters and ? any
 	// single one, '/' included. A URI that a template matches must be allowed itself, as
-	// it is and in its canonical form. Empty allows all.
+	// it is and in other spellings that a server may read. Empty allows all.
 	Allow []string
 	// Deny names the items to set aside, in the same way. It takes precedence over Allow.
 	Deny []string

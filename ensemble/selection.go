@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/suggest"
+	"github.com/consort-go/consort/internal/urirules"
 	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
 )
@@ -35,6 +36,10 @@ type Item struct {
 	Name string
 	// Hints are the hints of a tool that its ensemble believes; see [Tool.TrustedHints].
 	Hints invoker.Hints
+	// Variant says that a server might take the URI that a caller sent for Name, without its
+	// query, its fragment or its host. What denies Name denies the URI; what allows others
+	// need not allow Name.
+	Variant bool
 }
 
 // Selection is the part of a roster that one caller may use. What it does not contain is
@@ -62,7 +67,7 @@ func (s *Selection) Contains(item Item) bool { return s.contains == nil || s.con
 
 // ContainsTool is [Selection.Contains] for a tool of the roster.
 func (s *Selection) ContainsTool(t *Tool) bool {
-	return s.Contains(Item{ToolItem, t.ensemble.name, t.definition.Name, t.TrustedHints()})
+	return s.Contains(Item{Kind: ToolItem, Ensemble: t.ensemble.name, Name: t.definition.Name, Hints: t.TrustedHints()})
 }
 
 // listed returns a function that reports whether listed items of a kind are part of the
@@ -89,33 +94,20 @@ func (s *Selection) listed(kind ItemKind) func(ensemble, name string) bool {
 	}
 }
 
-// maxAsked bounds the URIs that are compared with rules, in bytes, because the work grows
-// with their length. Longer ones are not part of a selection.
-const maxAsked = 8 << 10
-
-// containsURI reports whether a URI that a caller sent is part of the selection in an
-// ensemble. Its canonical form must be part of it too: a server may take file:///a/../b
-// for file:///b.
-func (s *Selection) containsURI(ensemble, uri, canonical string) bool {
-	item := Item{Kind: ResourceItem, Ensemble: ensemble, Name: uri}
-	if len(uri) > maxAsked || !s.Contains(item) {
-		return false
-	}
-	item.Name = canonical
-	return canonical == uri || s.Contains(item)
-}
-
 // asked returns a function that reports whether a URI that a caller sent would be part of
-// the selection in an ensemble.
+// the selection in an ensemble. All URIs that a server may read instead must be part of it too.
 func (s *Selection) asked(uri string) func(ensemble string) bool {
 	if s.contains == nil {
 		return func(string) bool { return true }
 	}
-	decided, canonical := make(map[string]bool), uritemplate.Canonical(uri)
+	decided := make(map[string]bool)
+	readings, ok := urirules.Readings(uri)
 	return func(ensemble string) bool {
-		contained, ok := decided[ensemble]
-		if !ok {
-			contained = s.containsURI(ensemble, uri, canonical)
+		contained, known := decided[ensemble]
+		if !known {
+			contained = ok && !slices.ContainsFunc(readings, func(r urirules.Reading) bool {
+				return !s.contains(Item{Kind: ResourceItem, Ensemble: ensemble, Name: r.URI, Variant: r.Variant})
+			})
 			decided[ensemble] = contained
 		}
 		return contained
@@ -284,8 +276,7 @@ func (s *Selection) contained(ensemble string, asked *CompletionRequest, found *
 				known[name] = other
 			}
 		}
-		uri := uritemplate.Expand(asked.Template, known)
-		if s.containsURI(ensemble, uri, uritemplate.Canonical(uri)) {
+		if s.asked(uritemplate.Expand(asked.Template, known))(ensemble) {
 			some.Values = append(some.Values, value)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/serverconn"
+	"github.com/consort-go/consort/internal/urirules"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -65,13 +66,16 @@ func (c *connection) outside(uri string) string {
 	return uri
 }
 
-// inside returns the address of a page for the server. The address of another server's page is
-// none of this one: it stays as it is, and the server does not know it.
-func (c *connection) inside(uri string) string {
+// inside returns the address of a page for the server. An address without the prefix, however
+// it is spelled, is none of this server for hosts, but could be one for the server.
+func (c *connection) inside(uri string) (string, error) {
 	if rest, own := strings.CutPrefix(uri, c.prefix); own {
-		return scheme + rest
+		return scheme + rest, nil
 	}
-	return uri
+	if urirules.HasScheme(uri, "ui") {
+		return "", invoker.Failf(invoker.NotFound, "There is no page with this address.")
+	}
+	return uri, nil
 }
 
 // List implements [ensemble.Connection].
@@ -105,7 +109,11 @@ func (c *connection) Templates(ctx context.Context) ([]ensemble.Template, error)
 
 // Read implements [ensemble.Library].
 func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
-	parts, err := c.Server.Read(ctx, c.inside(uri))
+	own, err := c.inside(uri)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := c.Server.Read(ctx, own)
 	for i := range parts {
 		parts[i].URI = c.outside(parts[i].URI)
 	}
@@ -115,18 +123,29 @@ func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceC
 // Complete implements [ensemble.Library].
 func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
 	own := *request
-	own.Template = c.inside(own.Template)
+	var err error
+	if own.Template, err = c.inside(own.Template); err != nil {
+		return nil, err
+	}
 	return c.Server.Complete(ctx, &own)
 }
 
 // Subscribe implements [ensemble.Library].
 func (c *connection) Subscribe(ctx context.Context, uri string) error {
-	return c.Server.Subscribe(ctx, c.inside(uri))
+	own, err := c.inside(uri)
+	if err != nil {
+		return err
+	}
+	return c.Server.Subscribe(ctx, own)
 }
 
 // Unsubscribe implements [ensemble.Library].
 func (c *connection) Unsubscribe(ctx context.Context, uri string) error {
-	return c.Server.Unsubscribe(ctx, c.inside(uri))
+	own, err := c.inside(uri)
+	if err != nil {
+		return err
+	}
+	return c.Server.Unsubscribe(ctx, own)
 }
 
 // Listen implements [ensemble.Library].

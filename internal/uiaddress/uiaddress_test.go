@@ -56,6 +56,12 @@ func (f *fake) Subscribe(_ context.Context, uri string) error {
 	f.subscribed = append(f.subscribed, uri)
 	return nil
 }
+func (f *fake) Unsubscribe(context.Context, string) error { return nil }
+
+func (f *fake) Complete(context.Context, *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+	return &ensemble.Completion{}, nil
+}
+
 func (f *fake) Listen(heard func(ensemble.News)) { f.heard = heard }
 
 type sourceFunc func(context.Context) (ensemble.Connection, error)
@@ -90,6 +96,15 @@ func TestPagesDoNotCollide(t *testing.T) {
 		}
 		if _, err := library.Read(t.Context(), "ui://other/app/main.html"); err == nil {
 			t.Errorf("%s reads the page of another server", name)
+		}
+		for _, other := range []string{"ui://app/main.html", "UI://app/main.html", "ui:app", "u\ti://app/main.html", "%75i://app/main.html"} {
+			_, reading := library.Read(t.Context(), other)
+			_, completing := library.Complete(t.Context(), &ensemble.CompletionRequest{Template: other})
+			for _, err := range []error{reading, completing, library.Subscribe(t.Context(), other), library.Unsubscribe(t.Context(), other)} {
+				if err == nil || invoker.AsFailure(err).Code != invoker.NotFound {
+					t.Errorf("%s knows %q: %v", name, other, err)
+				}
+			}
 		}
 		if err := library.Subscribe(t.Context(), page); err != nil || f.subscribed[0] != "ui://app/main.html" {
 			t.Errorf("%s: %v, %v", name, f.subscribed, err)

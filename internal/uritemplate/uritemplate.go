@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uritemplate matches URIs against URI templates (RFC 6570), and expands and
-// compares them. All may come from a server or a client that is not trusted.
+// Package uritemplate matches URIs against URI templates (RFC 6570), and expands
+// these. All may come from a server or a client that is not trusted.
 package uritemplate
 
 import (
 	"fmt"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -104,35 +103,6 @@ func Expand(template string, values map[string]string) string {
 		b.WriteString(expression)
 	}
 }
-
-// Canonical returns a URI in a form that equal URIs share: without percent-encoding and
-// dot segments, with a scheme and a host in lower case (RFC 3986, § 6.2.2). Servers may
-// take all URIs with the same form for the same resource. Encodings of encodings are
-// decoded as well.
-func Canonical(uri string) string {
-	for range maxDecodings {
-		decoded, err := url.PathUnescape(uri)
-		if err != nil || decoded == uri {
-			break
-		}
-		uri = decoded
-	}
-	scheme, rest, _ := strings.Cut(strings.ReplaceAll(uri, "\\", "/"), ":")
-	canonical := strings.ToLower(scheme) + ":"
-	if after, ok := strings.CutPrefix(rest, "//"); ok {
-		host, folder, _ := strings.Cut(after, "/")
-		canonical += "//" + strings.ToLower(host)
-		rest = "/" + folder
-	}
-	cleaned := path.Clean(rest)
-	if strings.HasSuffix(rest, "/") && cleaned != "/" {
-		cleaned += "/"
-	}
-	return canonical + cleaned
-}
-
-// maxDecodings bounds how often an encoding is removed.
-const maxDecodings = 8
 
 // patternOf returns the template as a regular expression, and the names of the
 // variables in the order of its groups.

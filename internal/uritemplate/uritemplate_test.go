@@ -50,30 +50,6 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// URIs that a server may take for the same resource have the same canonical form.
-func TestCanonical(t *testing.T) {
-	for want, all := range map[string][]string{
-		"file:///b": {
-			"file:///b", "FILE:///b", "file:///a/../b", "file:///%62", "file:///%2562", "file:///a/%2e%2e/b", "file:////b",
-			"file:///./b", `file:///a\..\b`, "file:///a%2f..%2fb", "file:///../b",
-		},
-		"file:///b/":      {"file:///b/", "file:///a/../b/"},
-		"https://h.org/b": {"https://H.org/b", "https://h.org/a/%2E%2E/b"},
-		"note:a":          {"note:a", "NOTE:%61", "note:b/../a"},
-		"https://h.org/":  {"https://h.org", "https://h.org/", "https://h.org/a/.."},
-		"x://h/100%":      {"x://h/100%"},
-	} {
-		for _, uri := range all {
-			if got := Canonical(uri); got != want {
-				t.Errorf("%s: got %s, want %s", uri, got, want)
-			}
-		}
-	}
-	for _, uri := range []string{"", ":", "//", "%", "a", "a://", "://", "..", "a:..", strings.Repeat("%25", 9)} {
-		Canonical(uri) // whatever is sent, nothing panics
-	}
-}
-
 // TestMatchTakesLittleTime: even the largest template and URI are matched quickly.
 func TestMatchTakesLittleTime(t *testing.T) {
 	for _, expression := range []string{"{+a}", "{a*}", "{a:9999}", "{?abc*}", "{a*,b*}", "{" + strings.Repeat("a", maxTemplate/maxExpressions-2) + "}"} {

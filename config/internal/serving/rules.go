@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/condition"
 	"github.com/consort-go/consort/internal/glob"
+	"github.com/consort-go/consort/internal/urirules"
 )
 
 func clientRuleFields(rule *serve.Rule) []grammar.Field {
@@ -74,8 +75,9 @@ func emptyLists(r *grammar.Reader, n *document.Node, keys ...string) {
 // isAbout reports whether the rule is about a client.
 func isAbout(rule *serve.Rule, client string) bool { return conditions.Matches(rule.Clients, client) }
 
-// fits reports whether an item meets the conditions.
-func fits(rule *serve.Rule, item *ensemble.Item) bool {
+// fits reports whether an item meets the conditions. The globs for resources also match other
+// spellings.
+func fits(rule *serve.Rule, resources []string, item *ensemble.Item) bool {
 	hinted := conditions.Conditions{
 		Ensembles: rule.Ensembles, Tools: rule.Tools,
 		ReadOnly: rule.ReadOnly, Idempotent: rule.Idempotent, Destructive: rule.Destructive, OpenWorld: rule.OpenWorld,
@@ -84,7 +86,7 @@ func fits(rule *serve.Rule, item *ensemble.Item) bool {
 		return (item.Kind == ensemble.ToolItem || !hinted.HasHints()) && hinted.Fit(item.Ensemble, item.Name, item.Hints)
 	}
 	globs := map[ensemble.ItemKind][]string{
-		ensemble.ToolItem: rule.Tools, ensemble.PromptItem: rule.Prompts, ensemble.ResourceItem: rule.Resources,
+		ensemble.ToolItem: rule.Tools, ensemble.PromptItem: rule.Prompts, ensemble.ResourceItem: resources,
 	}[item.Kind]
 	return len(globs) > 0 && conditions.Matches(rule.Ensembles, item.Ensemble) && conditions.Matches(globs, item.Name)
 }
@@ -123,9 +125,12 @@ func (s offer) rulesFor(client, about string) *clientRules {
 			all.allow = append(all.allow, keyedRule{key: fmt.Sprintf("serve.rules[%d]", i), fits: never, names: never})
 			continue
 		}
+		resources := urirules.Globs(rule.Resources, rule.Action == serve.Deny)
 		keyed := keyedRule{
-			key: fmt.Sprintf("serve.rules[%d]", i), fits: func(item *ensemble.Item) bool { return fits(rule, item) },
-			names: func(tool *ensemble.Item) bool { return fits(rule, tool) && slices.Contains(rule.Tools, tool.Name) },
+			key: fmt.Sprintf("serve.rules[%d]", i), fits: func(item *ensemble.Item) bool { return fits(rule, resources, item) },
+			names: func(tool *ensemble.Item) bool {
+				return fits(rule, resources, tool) && slices.Contains(rule.Tools, tool.Name)
+			},
 		}
 		switch rule.Action {
 		case serve.Deny:
@@ -149,13 +154,16 @@ func (s offer) rulesFor(client, about string) *clientRules {
 func listRules(key string, list []string, deny bool) []keyedRule {
 	rules := make([]keyedRule, len(list))
 	for i, pattern := range list {
+		resources := urirules.Globs([]string{pattern}, deny)
 		rules[i] = keyedRule{
 			key: fmt.Sprintf("%s[%d]", key, i),
 			fits: func(item *ensemble.Item) bool {
 				switch {
 				case item.Ensemble != "" && glob.Match(pattern, item.Ensemble):
 					return true
-				case item.Ensemble == "" || item.Kind == ensemble.ResourceItem:
+				case item.Kind == ensemble.ResourceItem:
+					return urirules.Match(resources, item.Name)
+				case item.Ensemble == "":
 					return glob.Match(pattern, item.Name)
 				}
 				return glob.Match(pattern, fullName(item)) || deny && glob.Match(pattern, item.Ensemble+"__"+item.Name)
@@ -189,7 +197,7 @@ func (c *clientRules) decide(item *ensemble.Item, reachesOthers bool) (allowed b
 		if i := slices.IndexFunc(c.ask, func(rule askRule) bool { return fits(rule.keyedRule) }); i >= 0 && len(c.allow) == 0 {
 			return true, c.ask[i].key
 		}
-	} else if len(c.allow) == 0 {
+	} else if len(c.allow) == 0 || item.Variant {
 		return true, ""
 	}
 	if i := slices.IndexFunc(c.allow, fits); i >= 0 {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package urirules compares URIs that a client sends with the globs of allow and deny lists.
+//
+// Servers take different spellings for the same resource, and not all servers the same ones:
+// most follow RFC 3986, those in JavaScript and many in Python the URL Standard of the WHATWG,
+// and some look at the path alone. So a rule is compared with each URI that a server may read.
+package urirules
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/internal/glob"
+)
+
+// The largest URI that is compared, in bytes, and how often it may be encoded. The work grows
+// with both.
+const (
+	maxURI    = 8 << 10
+	maxLevels = 8
+)
+
+// Reading is a URI that a server may read instead of another one.
+type Reading struct {
+	URI string
+	// Variant says that the reading leaves out parts that most servers look at: the query, the
+	// fragment, or the host. It is excluded by a deny list, and an allow list need not have it.
+	Variant bool
+}
+
+// Readings returns the URIs that servers may read instead of a URI; the URI itself is the first.
+// None may be read if the URI has white space or control characters, which parsers leave
+// out, or if it is too large or encoded too often.
+func Readings(uri string) (all []Reading, ok bool) {
+	if len(uri) > maxURI || strings.ContainsFunc(uri, isInvisible) {
+		return nil, false
+	}
+	all = []Reading{{URI: uri}}
+	add := func(uri string, variant bool) {
+		if !slices.ContainsFunc(all, func(r Reading) bool { return r.URI == uri && (variant || !r.Variant) }) {
+			all = append(all, Reading{uri, variant})
+		}
+	}
+	decoded, whole := uri, decode(uri, isNoted)
+	head, query, fragment := split(uri)
+	head = decode(head, isNoted)
+	for range maxLevels {
+		for _, p := range parsed(whole) {
+			add(p.String(), false)
+		}
+		for _, p := range parsed(head) {
+			add(p.String()+query+fragment, false)
+			add(p.String()+query, true)
+			add(p.String(), true)
+			add(p.scheme+p.authority+cmp.Or(p.path, "/"), true)
+			add(p.bare()+query, true)
+			add(p.bare(), true)
+		}
+		whole = decode(decoded, nil)
+		if whole == decoded {
+			return all, true
+		}
+		decoded = whole
+		head, query, fragment = decode(head, nil), decode(query, nil), decode(fragment, nil)
+	}
+	return nil, false
+}
+
+// isInvisible reports whether parsers of URIs may leave out a character.
+func isInvisible(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// HasScheme reports whether a server may find a scheme, in lower case, in a URI.
+func HasScheme(uri, scheme string) bool {
+	for range maxLevels {
+		uri = strings.Map(func(r rune) rune {
+			if isInvisible(r) {
+				return -1
+			}
+			return r
+		}, uri)
+		if found, _, ok := strings.Cut(uri, ":"); ok && strings.ToLower(found) == scheme {
+			return true
+		}
+		uri = decode(uri, nil)
+	}
+	return false
+}
+
+// Excluded reports whether an allow list, unless it is empty, or a deny list excludes a URI
+// that was sent.
+func Excluded(uri string, allow, deny []string) bool {
+	readings, ok := Readings(uri)
+	allow, deny = Globs(allow, false), Globs(deny, true)
+	return !ok || slices.ContainsFunc(readings, func(r Reading) bool {
+		return Match(deny, r.URI) || len(allow) > 0 && !r.Variant && !Match(allow, r.URI)
+	})
+}
+
+// Match reports whether one of the globs matches.
+func Match(globs []string, uri string) bool {
+	return slices.ContainsFunc(globs, func(pattern string) bool { return glob.Match(pattern, uri) })
+}
+
+// Globs returns globs, and others that match the readings of the same URIs. With deny they also
+// match where a server takes an encoded delimiter for a plain one.
+func Globs(patterns []string, deny bool) []string {
+	var all []string
+	add := func(pattern string) {
+		if !slices.Contains(all, pattern) {
+			all = append(all, pattern)
+		}
+	}
+	for _, pattern := range patterns {
+		add(pattern)
+		if !strings.Contains(pattern, ":") {
+			continue // for names, or for any scheme
+		}
+		for _, keep := range []func(byte) bool{isNoted, isReserved} {
+			for _, p := range parsed(decode(pattern, keep)) {
+				add(p.String())
+			}
+		}
+		if deny {
+			denied(pattern, add)
+		}
+	}
+	return all
+}
+
+// denied adds the globs that only a deny list has.
+func denied(pattern string, add func(string)) {
+	for range maxLevels {
+		for _, p := range parsed(decode(pattern, isNoted)) {
+			add(p.String())
+			if p.authority == "" || p.authority == "//" {
+				add(p.bare())
+			}
+		}
+		before := pattern
+		if pattern = decode(pattern, isWildcard); pattern == before {
+			return
+		}
+	}
+}
