@@ -15,28 +15,30 @@ import (
 
 // search looks through the store for unfinished conversations: once, or repeatedly if
 // other processes share the store and may leave work behind. A search that fails is
-// repeated until the whole store was searched.
+// repeated until the store can be searched. If single conversations cannot be read it is
+// repeated Options.Retries times, because most such errors stay.
 func (l *Local) search() {
 	filter, seen := history.Filter{Open: true}, map[string]time.Time{}
-	for n := 0; ; {
+	for failed, unread := 0, 0; ; {
 		began := time.Now()
 		if l.opts.Others > 0 {
 			filter.Until = began.Add(-l.opts.Others)
 		}
-		if l.scheduleMatches(filter, seen) {
-			if l.opts.Others > 0 { // the clock of the store may be late
-				filter.Since = filter.Until.Add(-Skew)
-			}
-			n = 0
-		} else {
-			n++
-		}
 		pause := l.opts.Others
-		switch {
-		case n > 0:
-			pause = l.opts.pause(n - 1)
+		switch isAway, isUnread := l.scheduleMatches(filter, seen); {
+		case isAway:
+			pause = l.opts.pause(failed)
+			failed++
+		case isUnread && unread < l.opts.Retries:
+			pause = l.opts.pause(unread)
+			failed, unread = 0, unread+1
 		case l.opts.Others == 0:
 			return
+		default:
+			filter.Since = filter.Until.Add(-Skew) // the clock of the store may be late
+			if failed = 0; !isUnread {
+				unread = 0
+			}
 		}
 		if wait(l.lifetime, l.lifetime, pause) != nil {
 			return
@@ -44,18 +46,18 @@ func (l *Local) search() {
 	}
 }
 
-// scheduleMatches schedules the conversations that match a filter, and reports whether the whole
-// store was searched. seen has the times of the changes for which conversations were scheduled
-// before: each is scheduled once, and without other processes once whatever changes later. It
-// drops conversations that cannot match again.
-func (l *Local) scheduleMatches(filter history.Filter, seen map[string]time.Time) (whole bool) {
+// scheduleMatches schedules the conversations that match a filter. It reports whether the store
+// could not be searched, and whether single conversations could not be read but perhaps can be
+// later. seen has the times of the changes for which conversations were scheduled before: each is
+// scheduled once, and without other processes once whatever changes later. It drops conversations
+// that cannot match again.
+func (l *Local) scheduleMatches(filter history.Filter, seen map[string]time.Time) (isAway, isUnread bool) {
 	defer func() {
 		if value := recover(); value != nil {
-			whole = false
+			isAway = true
 			l.panicked("", fmt.Errorf("engine: %w", contain.Recovered("the store", value)))
 		}
 	}()
-	whole = true
 	maps.DeleteFunc(seen, func(_ string, changed time.Time) bool { return changed.Before(filter.Since) })
 	for info, err := range l.store.List(l.lifetime, filter) {
 		if err == nil {
@@ -71,7 +73,13 @@ func (l *Local) scheduleMatches(filter history.Filter, seen map[string]time.Time
 		if l.lifetime.Err() == nil {
 			l.opts.Logger.Error("the store could not be searched for unfinished conversations", logevent.SearchFailed, zap.Error(err))
 		}
-		whole = whole && Permanent(err) // permanent errors concern single conversations, which stay as they are
+		switch {
+		case Permanent(err): // it concerns a single conversation, which stays as it is
+		case info.ID == "":
+			isAway = true
+		default:
+			isUnread = true
+		}
 	}
-	return whole
+	return isAway, isUnread
 }

@@ -70,3 +70,63 @@ func TestSearchUntilTheStoreIsBack(t *testing.T) {
 		})
 	}
 }
+
+// unread is a store that cannot be listed until a time, and of which a conversation cannot be read
+// the first times after that.
+type unread struct {
+	*history.Memory
+	away  time.Time
+	times int64
+	id    string
+	whole *atomic.Int64 // counts the lists of all that is there
+}
+
+func (u unread) List(ctx context.Context, f history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		if time.Now().Before(u.away) {
+			yield(history.Info{}, errors.New("the disk is not mounted"))
+			return
+		}
+		if f.Since.IsZero() {
+			u.whole.Add(1)
+		}
+		isUnread := u.whole.Load() <= u.times
+		for info, err := range u.Memory.List(ctx, f) {
+			if (info.ID != u.id || !isUnread) && !yield(info, err) {
+				return
+			}
+		}
+		if isUnread {
+			yield(history.Info{ID: u.id}, errors.New("permission denied"))
+		}
+	}
+}
+
+// A conversation that cannot be read is tried again a few times, however long the store was away
+// before, and does not make the engine search all of the store for as long as it lives.
+func TestSearchWithAnUnreadConversation(t *testing.T) {
+	for _, others := range []time.Duration{0, 30 * time.Second} {
+		for _, try := range []struct {
+			unread, whole int64
+			want          canister.Kind
+		}{{2, 3, canister.KindAssistant}, {1 << 60, 4, canister.KindUser}} {
+			synctest.Test(t, func(t *testing.T) {
+				store := unread{history.NewMemory(), time.Now().Add(10 * time.Minute), try.unread, "talk", new(atomic.Int64)}
+				if err := engine.Post(t.Context(), store, nil, "talk", said("m1", "hello"), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				local := start(t, store, opens(model(echo), store, converse.Options{}), &engine.Options{Others: others, Retries: 3})
+				time.Sleep(10 * time.Hour)
+				if n := store.whole.Load(); n != try.whole {
+					t.Errorf("others %v: the whole store was searched %d times, want %d", others, n, try.whole)
+				}
+				if info, err := store.Info(t.Context(), "talk"); err != nil || info.Last != try.want {
+					t.Errorf("others %v: the last canister is %s, %v; want %s", others, info.Last, err, try.want)
+				}
+				if err := local.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
