@@ -330,50 +330,108 @@ func TestImportIsWhole(t *testing.T) {
 	}
 }
 
-// unsure is a store that appends, or not, and then says that it does not know.
+// unsure is a store whose first append takes effect, or not, and then says that it does not know.
 type unsure struct {
 	history.Store
-	cancel  context.CancelFunc
 	appends bool
-	more    int // canisters that another writer adds
+	failed  bool
+	after   func(canisters []canister.Canister) // runs after it
+	late    func()                              // runs before the second append
 }
 
 var errUnsure = errors.New("the connection was lost")
 
-func (u unsure) Append(ctx context.Context, id string, length int, canisters ...canister.Canister) error {
+func (u *unsure) Append(ctx context.Context, id string, length int, canisters ...canister.Canister) error {
+	if u.failed {
+		if u.late != nil {
+			u.late()
+		}
+		return u.Store.Append(ctx, id, length, canisters...)
+	}
+	u.failed = true
 	var err error
 	if u.appends {
 		err = u.Store.Append(ctx, id, length, canisters...)
 	}
-	for i := range u.more {
-		err = errors.Join(err, u.Store.Append(ctx, id, len(canisters)+i, canister.User{Content: canister.Texts("more")}))
-	}
-	u.cancel()
+	u.after(canisters)
 	return errors.Join(err, errUnsure)
 }
 
-// An import whose outcome is unknown leaves nothing, or says what it may have left.
+// An import whose outcome is unknown leaves nothing, or says what it may have left. It deletes
+// nothing that may be the work of another.
 func TestImportOfUnknownOutcome(t *testing.T) {
-	text := exported(t, filled(t, history.NewMemory()), "talk")
+	described := exported(t, filled(t, history.NewMemory()), "talk")
+	blank := exported(t, filled(t, history.NewMemory()), "waits")
 	for name, try := range map[string]struct {
-		appends bool
-		more    int
-		left    bool
+		id, text string
+		appends  bool
+		also     func(*testing.T, history.Store, []canister.Canister) // what others do then
+		left     int                                                  // canisters
+		says     bool                                                 // that it may be there
 	}{
-		"nothing was appended": {false, 0, false},
-		"appended":             {true, 0, false},
-		"and continued":        {true, 1, true},
+		"nothing was appended": {"talk", described, false, nil, 0, false},
+		"appended":             {"talk", described, true, nil, 0, false},
+		"and continued": {"talk", described, true, func(t *testing.T, store history.Store, list []canister.Canister) {
+			more := canister.User{Head: canister.Head{ID: "more"}, Content: canister.Texts("more")}
+			if err := store.Append(t.Context(), "talk", len(list), more); err != nil {
+				t.Error(err)
+			}
+		}, 1 + len(conversations()["talk"]), true},
+		"another began it": {"talk", described, false, func(t *testing.T, store history.Store, _ []canister.Canister) {
+			other := canister.User{Head: canister.Head{ID: "other"}, Content: canister.Texts("other")}
+			if err := store.Append(t.Context(), "talk", 0, other); err != nil {
+				t.Error(err)
+			}
+		}, 1, false},
+		"another imported it": {"talk", described, false, func(t *testing.T, store history.Store, _ []canister.Canister) {
+			if _, err := taken(bundle.Import(t.Context(), store, strings.NewReader(described), nil)); err != nil {
+				t.Error(err)
+			}
+		}, len(conversations()["talk"]), true},
+		"another imported what has no title": {"waits", blank, false, func(t *testing.T, store history.Store, _ []canister.Canister) {
+			if _, err := taken(bundle.Import(t.Context(), store, strings.NewReader(blank), nil)); err != nil {
+				t.Error(err)
+			}
+		}, len(conversations()["waits"]), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := history.NewMemory()
 			ctx, cancel := context.WithCancel(t.Context())
-			ids, err := taken(bundle.Import(ctx, unsure{store, cancel, try.appends, try.more}, strings.NewReader(text), nil))
-			if len(ids) > 0 || !errors.Is(err, errUnsure) || strings.Contains(err.Error(), "may be in the store") != try.left {
+			ids, err := taken(bundle.Import(ctx, &unsure{Store: store, appends: try.appends, after: func(list []canister.Canister) {
+				if try.also != nil {
+					try.also(t, store, list)
+				}
+				cancel()
+			}}, strings.NewReader(try.text), nil))
+			if len(ids) > 0 || !errors.Is(err, errUnsure) || strings.Contains(err.Error(), "may be in the store") != try.says {
 				t.Errorf("taken up: %q, %v", ids, err)
 			}
-			if info, err := store.Info(t.Context(), "talk"); (err == nil) != try.left || err != nil && !errors.Is(err, history.ErrNotFound) {
+			info, err := store.Info(t.Context(), try.id)
+			if info.Length != try.left || (err == nil) != (try.left > 0) || err != nil && !errors.Is(err, history.ErrNotFound) {
 				t.Errorf("there is %+v, %v", info, err)
 			}
 		})
+	}
+}
+
+// The append of unknown outcome may take effect only while the import finds out: the second
+// append waits for it.
+func TestImportTakesEffectLate(t *testing.T) {
+	text := exported(t, filled(t, history.NewMemory()), "talk")
+	store := history.NewMemory()
+	var commit func()
+	late := &unsure{Store: store, after: func(list []canister.Canister) {
+		commit = func() {
+			if err := store.Append(t.Context(), "talk", 0, list...); err != nil {
+				t.Error(err)
+			}
+		}
+	}, late: func() { commit(); commit = func() {} }}
+	if ids, err := taken(bundle.Import(t.Context(), late, strings.NewReader(text), nil)); len(ids) > 0 || !errors.Is(err, errUnsure) {
+		t.Errorf("taken up: %q, %v", ids, err)
+	}
+	commit() // at the latest now
+	if info, err := store.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNotFound) {
+		t.Errorf("there is %+v, %v", info, err)
 	}
 }

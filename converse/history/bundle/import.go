@@ -51,9 +51,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // without canisters, for example a fork at 0, because no append creates one.
 //
 // The title, the tags and the owner are written after the canisters. If one of the two fails
-// the conversation is deleted again, unless it has grown since; if the process dies in
-// between, the conversation lacks them. If it cannot be deleted, the error says that it may be
-// there.
+// the conversation is deleted again, unless it has grown since, or another import of the same
+// bundle may have added it; if the process dies in between, the conversation lacks them. If it
+// is not deleted, the error says that it may be there.
 func Import(ctx context.Context, store history.Store, r io.Reader, options *ImportOptions) iter.Seq2[history.Info, error] {
 	id := func(was string) string { return was }
 	if options != nil && options.ID != nil {
@@ -191,16 +191,13 @@ func (b *reader) add(ctx context.Context, store history.Store, id string, about 
 	}
 	err := store.Append(ctx, id, 0, canisters...)
 	if _, taken := errors.AsType[*history.ConflictError](err); taken { // by another writer, just now
-		err = fmt.Errorf("bundle: conversation %q: %w", id, history.ErrExists)
+		return history.Info{}, fmt.Errorf("bundle: conversation %q: %w", id, history.ErrExists)
 	}
-	switch {
-	case errors.Is(err, history.ErrExists):
-		return history.Info{}, err
-	case err != nil:
-		return history.Info{}, errors.Join(err, withdraw(ctx, store, id, canisters))
+	if err == nil {
+		err = store.Describe(ctx, id, change(about))
 	}
-	if err := store.Describe(ctx, id, change(about)); err != nil {
-		return history.Info{}, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id, len(canisters)))
+	if err != nil {
+		return history.Info{}, errors.Join(err, withdraw(ctx, store, id, about, canisters))
 	}
 	return store.Info(ctx, id)
 }
@@ -208,41 +205,42 @@ func (b *reader) add(ctx context.Context, store history.Store, id string, about 
 // withdrawTimeout bounds withdraw, which the context of the caller does not end.
 const withdrawTimeout = 10 * time.Second
 
-// withdraw deletes a conversation whose append failed, because such an append may have taken
-// effect. The error says that the conversation may be there.
-func withdraw(ctx context.Context, store history.Store, id string, canisters []canister.Canister) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
-	defer cancel()
-	err := store.Describe(ctx, id, history.Change{}) // waits for an append that is still under way
-	if err == nil {
-		err = owned(ctx, store, id, canisters)
-	}
-	if err == nil {
-		err = store.Delete(ctx, id, len(canisters))
+// withdraw deletes a conversation that could not be added as a whole, because an append that
+// failed may have taken effect, or may do so yet. The error says that the conversation may be
+// there. One whose bundle has no title, tags and owner is left: it lacks nothing, and may be the
+// work of another import.
+func withdraw(ctx context.Context, store history.Store, id string, about transcript.About, canisters []canister.Canister) error {
+	err := errOther
+	if about.Title != "" || about.Owner != "" || len(about.Tags) > 0 {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+		defer cancel()
+		err = remove(ctx, store, id, canisters)
 	}
 	if err == nil || errors.Is(err, history.ErrNotFound) {
 		return nil
 	}
-	return fmt.Errorf("bundle: conversation %q may be in the store, without its title, tags and owner: %w", id, err)
+	return fmt.Errorf("bundle: conversation %q may be in the store, perhaps without its title, tags and owner: %w", id, err)
 }
 
-// owned returns an error unless a conversation has these canisters, and no others. Each has an
-// identity: sequence.Check requires it.
-func owned(ctx context.Context, store history.Store, id string, canisters []canister.Canister) error {
-	place := 0
-	for c, err := range store.Read(ctx, id, 0) {
-		if err != nil {
-			return err
-		}
-		if place == len(canisters) || c.Header().ID != canisters[place].Header().ID {
-			return errOther
-		}
-		place++
+// remove deletes a conversation if it has these canisters, and no others, and is not described.
+// It appends them first: that waits for an append that is still under way, and does nothing if
+// they are there.
+func remove(ctx context.Context, store history.Store, id string, canisters []canister.Canister) error {
+	err := store.Append(ctx, id, 0, canisters...)
+	if _, other := errors.AsType[*history.ConflictError](err); other {
+		return nil
 	}
-	if place < len(canisters) {
+	if err != nil {
+		return err
+	}
+	info, err := store.Info(ctx, id)
+	if err != nil {
+		return err
+	}
+	if info.Title != "" || info.Owner != "" || len(info.Tags) > 0 {
 		return errOther
 	}
-	return nil
+	return store.Delete(ctx, id, len(canisters))
 }
 
-var errOther = errors.New("another writer has changed it")
+var errOther = errors.New("another import may have added it")
