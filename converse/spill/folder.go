@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -113,14 +114,23 @@ func (f *Folder) owners(conversation string) string {
 	return filepath.Join(f.path, "owners", foldername.Of(conversation))
 }
 
-// own makes a conversation an owner of a file, and reports whether it is a new owner. The mark
-// is on the disk then, unless Remove has removed it.
-func (f *Folder) own(conversation, name string) (fresh bool, err error) {
-	fresh, err = f.mark(conversation, name)
-	for _, folder := range []string{f.owners(conversation), filepath.Join(f.path, "owners"), f.path} {
-		if err == nil {
-			err = ignoreAbsent(f.syncPath(folder))
+// own makes a conversation an owner of files, and returns the names that it did not own before.
+// The marks are on the disk then, unless Remove has removed them.
+func (f *Folder) own(conversation string, names ...string) (fresh []string, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		added, err := f.mark(conversation, name)
+		if added {
+			fresh = append(fresh, name)
 		}
+		if err != nil {
+			return fresh, err
+		}
+	}
+	for _, folder := range []string{f.owners(conversation), filepath.Join(f.path, "owners"), f.path} {
+		err = cmp.Or(err, ignoreAbsent(f.syncPath(folder)))
 	}
 	return fresh, err
 }
@@ -134,15 +144,14 @@ func (f *Folder) mark(conversation, name string) (fresh bool, err error) {
 		}
 		var mark *os.File
 		mark, err = os.OpenFile(filepath.Join(folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err == nil {
+		switch {
+		case err == nil:
 			return true, errors.Join(f.sync(mark), mark.Close())
+		case errors.Is(err, fs.ErrExist):
+			return false, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, err
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return false, nil
 	}
 	return false, err
 }
@@ -152,11 +161,8 @@ func (f *Folder) mark(conversation, name string) (fresh bool, err error) {
 func (f *Folder) Remove(conversation string) error {
 	folder := f.owners(conversation)
 	marks, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreAbsent(err)
 	}
 	for _, mark := range marks {
 		err = errors.Join(err, f.disown(conversation, strings.TrimSuffix(mark.Name(), leaving)))
@@ -172,16 +178,9 @@ func (f *Folder) Remove(conversation string) error {
 
 // extension returns the file extension for a media type, or "".
 func extension(mimeType string) string {
-	switch mimeType {
-	case "text/plain":
-		return ".txt"
-	case "application/json":
-		return ".json"
-	}
-	if ends, err := mime.ExtensionsByType(mimeType); err == nil && len(ends) > 0 {
-		return ends[0]
-	}
-	return ""
+	known := map[string]string{"text/plain": ".txt", "application/json": ".json"}
+	ends, _ := mime.ExtensionsByType(mimeType)
+	return cmp.Or(append([]string{known[mimeType]}, ends...)...)
 }
 
 // leaving is the suffix of the mark of an owner that is being removed and no longer
@@ -241,12 +240,8 @@ func (f *Folder) isOwned(name string) (bool, error) {
 		return false, err
 	}
 	for _, folder := range folders {
-		_, err := os.Lstat(filepath.Join(f.path, "owners", folder.Name(), name))
-		if err == nil {
-			return true, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return false, err
+		if _, err := os.Lstat(filepath.Join(f.path, "owners", folder.Name(), name)); !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
 		}
 	}
 	return false, nil
@@ -264,10 +259,7 @@ func (f *Folder) linked(canisters ...canister.Canister) (names []string) {
 	}
 	for _, c := range canisters {
 		for _, content := range canister.ContentOf(c) {
-			link, ok := content.(canister.LinkContent)
-			if !ok {
-				continue
-			}
+			link, _ := content.(canister.LinkContent)
 			address, err := url.Parse(link.URI)
 			if err != nil || address.Scheme != "file" {
 				continue

@@ -75,19 +75,14 @@ func (s spillStore) Append(ctx context.Context, conversation string, length int,
 // own makes a conversation an owner of the named files that exist, and returns the
 // names that it did not own before.
 func (s spillStore) own(conversation string, names []string) (fresh []string, err error) {
-	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(s.folder.path, name)); err != nil {
-			continue // the link leads nowhere, or elsewhere
-		}
-		added, err := s.folder.own(conversation, name)
-		if added {
-			fresh = append(fresh, name)
-		}
-		if err != nil {
-			return fresh, fmt.Errorf("spill: the spilled results of conversation %q: %w", conversation, err)
-		}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(s.folder.path, name))
+		return err != nil // the link leads nowhere, or elsewhere
+	})
+	if fresh, err = s.folder.own(conversation, names...); err != nil {
+		err = fmt.Errorf("spill: the spilled results of conversation %q: %w", conversation, err)
 	}
-	return fresh, nil
+	return fresh, err
 }
 
 // Fork makes the fork an owner of the files that its canisters name. If an error leaves

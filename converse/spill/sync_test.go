@@ -5,6 +5,7 @@ package spill
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,12 +19,13 @@ import (
 // disk is what has been synced: the texts of files, and the names in folders.
 type disk struct {
 	fail  error // of the next syncs
+	count int   // of all syncs
 	texts map[string]bool
 	names map[string]bool
 }
 
 func (d *disk) sync(file *os.File) error {
-	if d.fail != nil {
+	if d.count++; d.fail != nil {
 		return d.fail
 	}
 	info, err := file.Stat()
@@ -137,6 +139,36 @@ func TestKeptOnce(t *testing.T) {
 		}
 		if got, _ := os.ReadFile(filepath.Join(path, link.Name)); string(got) != "piece" {
 			t.Errorf("it is %q", got)
+		}
+	}
+}
+
+// A fork or an append syncs the folders once, and not for each piece.
+func TestFoldersSyncedOnce(t *testing.T) {
+	folder := NewFolder(filepath.Join(t.TempDir(), "spill"))
+	var links []canister.Content
+	for i := range 20 {
+		link, err := folder.Keep(t.Context(), "a", canister.Text(fmt.Sprint(i%10)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, link)
+	}
+	d := &disk{texts: map[string]bool{}, names: map[string]bool{}}
+	folder.sync = d.sync
+	store := folder.Store(history.NewMemory())
+	for i, step := range []struct {
+		do   func() error
+		most int
+	}{
+		{func() error { return store.Append(t.Context(), "a", 0, canister.User{Content: links}) }, 3},
+		{func() error { return store.Append(t.Context(), "a", 1, canister.User{Content: canister.Texts("on")}) }, 0},
+		{func() error { return store.Fork(t.Context(), "a", 2, "fork") }, 10 + 3}, // a mark for each piece
+		{func() error { return store.Append(t.Context(), "import", 0, canister.User{Content: links}) }, 10 + 3},
+	} {
+		d.count = 0
+		if err := step.do(); err != nil || d.count > step.most {
+			t.Errorf("step %d syncs %d times, want %d; %v", i, d.count, step.most, err)
 		}
 	}
 }
