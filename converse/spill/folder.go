@@ -53,12 +53,8 @@ func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Con
 		return canister.LinkContent{}, fmt.Errorf("%s has no data to store", bounds.Describe(whole))
 	}
 	folder, err := filepath.Abs(f.path)
-	_, absent := os.Lstat(folder)
 	if err == nil {
-		err = os.MkdirAll(folder, 0o700)
-	}
-	if err == nil && absent != nil {
-		err = f.syncPath(filepath.Dir(folder))
+		err = f.create(folder)
 	}
 	if err != nil {
 		return canister.LinkContent{}, err
@@ -82,10 +78,26 @@ func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Con
 	return canister.LinkContent{URI: address.String(), Name: name, Title: "the whole of it", MIME: mimeType, Size: &size}, nil
 }
 
-// write writes a file and syncs it. It only syncs a file that has the data already.
+// create creates a folder and the missing ones above it, and syncs their names.
+func (f *Folder) create(folder string) error {
+	_, err := os.Lstat(folder)
+	above := filepath.Dir(folder)
+	if err == nil || above == folder {
+		return err
+	}
+	if err = cmp.Or(f.create(above), os.MkdirAll(folder, 0o700)); err != nil {
+		return err
+	}
+	return f.syncPath(above)
+}
+
+// write writes a file and syncs it. It only syncs a file that has the data already, unless
+// removeUnowned has renamed it in between.
 func (f *Folder) write(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
-		return f.syncPath(path)
+		if err = f.syncPath(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	_, err := writefile.Replace(path, &writefile.Options{Temporary: ".spill-*"}, func(file *os.File) error {
 		_, err := file.Write(data)
