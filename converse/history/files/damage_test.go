@@ -91,21 +91,33 @@ func TestTornAtEachByte(t *testing.T) {
 	}
 }
 
-// A crash leaves zeros anywhere within the second append, where a disk had not written yet. It
-// counts for nothing, unless something follows it: then it is damage.
+// A crash leaves zeros up to the end of a page within the second append, where a disk had not
+// written yet. It counts for nothing, unless something follows it: then it is damage, and so are
+// zeros that end elsewhere.
 func TestTornWithin(t *testing.T) {
 	dir := t.TempDir()
 	text, second := kept(t, dir)
 	after := append(bytes.Clone(text), appendLine(nil, []byte(`{"kind":"user","id":"after","content":[{"type":"text","text":"x"}]}`), 0)...)
 	for end := second + 2; end < len(text); end++ {
+		before := append(bytes.Repeat([]byte(" "), pageSize-1-end), '\n') // a blank line, so that a page ends there
 		for _, from := range []int{second, max(second, end-40), end - 2} {
-			torn := func(whole []byte) []byte {
+			torn := func(before, whole []byte) []byte {
 				torn := bytes.Clone(whole)
 				clear(torn[from:end])
-				return torn
+				return append(bytes.Clone(before), torn...)
+			}
+			for _, damaged := range [][]byte{torn(append([]byte(" "), before...), text), torn(before, after)} {
+				put(t, dir, damaged)
+				s := open(t, dir)
+				if err := readError(t, s); !isCorrupt(err) {
+					t.Fatalf("zeros from %d to %d of %d, not at the end of a page or before another append: %v", from, end, len(text), err)
+				}
+				if err := s.Append(t.Context(), "talk", 1, three(0)...); err == nil || !bytes.Equal(text0(t, dir), damaged) {
+					t.Fatalf("zeros from %d to %d of %d are repaired: %v", from, end, len(text), err)
+				}
 			}
 			left, _, _ := bytes.Cut(text[end:], []byte("\n"))
-			put(t, dir, torn(text))
+			put(t, dir, torn(before, text))
 			s := open(t, dir)
 			if len(left) <= len(`2"}`) && end < len(text)-len(`2"}`)-1 { // whether the line is the last of its append is lost
 				if err := readError(t, s); !isCorrupt(err) {
@@ -119,12 +131,8 @@ func TestTornWithin(t *testing.T) {
 			if err := s.Append(t.Context(), "talk", 1, three(0)...); err != nil {
 				t.Fatalf("zeros from %d to %d of %d: %v", from, end, len(text), err)
 			}
-			if !bytes.Equal(text0(t, dir), text) {
+			if want := append(before, text...); !bytes.Equal(text0(t, dir), want) {
 				t.Fatalf("zeros from %d to %d, and repaired, the file is\n%s", from, end, text0(t, dir))
-			}
-			put(t, dir, torn(after))
-			if err := readError(t, open(t, dir)); !isCorrupt(err) {
-				t.Fatalf("zeros from %d to %d of %d, before another append: %v", from, end, len(text), err)
 			}
 		}
 	}

@@ -20,6 +20,8 @@ const (
 	indexes = 256 // conversations whose index is remembered
 	// maxLine is the length of the longest line: a canister and its sum.
 	maxLine = canister.MaxLine + 64
+	// pageSize divides the size of the pages that systems write.
+	pageSize = 4096
 )
 
 // index records where the canisters are in a history.jsonl. It is immutable: a longer
@@ -100,7 +102,7 @@ func (x index) scan(file *os.File) (index, error) {
 			break
 		}
 		x.add(at, line)
-		torn = torn || waiting.end > 0 && isTorn(line) // the first append was on the disk before the folder had its name
+		torn = torn || waiting.end > 0 && isTorn(line, at.offset) // the first append was on the disk before the folder had its name
 		switch {
 		case waits(line) || torn && waitsTorn(line):
 		case torn:
@@ -122,9 +124,17 @@ func (x *index) add(at mark, line []byte) {
 	x.tail = endOf(line)
 }
 
-// isTorn reports whether a line has zeros where a disk has not written a part of it. No line
-// is written with a zero, and a changed bit makes one of a space, but not several in a row.
-func isTorn(line []byte) bool { return line[0] == 0 || bytes.Contains(line, []byte{0, 0}) }
+// isTorn reports whether a line at an offset of the file has zeros where a disk has not written a
+// page. They end with the page. No line is written with a zero, and a changed bit makes one of a
+// space, but not several in a row, and not at the beginning.
+func isTorn(line []byte, offset int64) bool {
+	for end := int(pageSize - offset%pageSize); end < len(line); end += pageSize {
+		if line[end] != 0 && line[end-1] == 0 && (end == 1 || line[end-2] == 0) {
+			return true
+		}
+	}
+	return false
+}
 
 // waitsTorn is waits for a line whose sum may be incomplete. If its plus is missing too, the
 // line counts as the last of its append.
