@@ -146,7 +146,7 @@ func (s *Store) attempt(ctx context.Context, do func(context.Context, sqlstore.T
 		return nil, err
 	}
 	defer conn.Release() // closes it if a transaction is still open
-	verdict, err = do(ctx, newWriter(s, conn))
+	verdict, err = do(ctx, &writer{queryer: queryer{s, conn}, conn: conn})
 	if low := conn.Conn().PgConn(); !low.IsClosed() && low.TxStatus() != 'I' {
 		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

@@ -218,7 +218,7 @@ func TestRights(t *testing.T) {
 	writer := openAt(t, theirs, nil) // docs/stores.md: that is all it needs
 	storetest.Add(t, writer, "talk", 1, "after", strings.Repeat("long", 1000))
 	if err := errors.Join(writer.Fork(t.Context(), "talk", 3, "fork"), writer.Describe(t.Context(), "fork", history.Change{}),
-		writer.Delete(t.Context(), "fork", history.AnyLength)); err != nil {
+		writer.Delete(t.Context(), "fork", history.AnyLength), writer.Delete(t.Context(), "fork", history.AnyLength)); err != nil {
 		t.Error(err)
 	}
 	harm(t, s, "ALTER ROLE "+name+" SET default_transaction_read_only = on")
@@ -286,7 +286,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	sleeper := newWriter(s, conn)
+	sleeper := &writer{queryer: queryer{s, conn}, conn: conn}
 	var key int64
 	if err := sleeper.Begin(t.Context(), func(row sqlstore.Scanner) error { return row.Scan(&key) },
 		"SELECT key FROM @.conversations WHERE id = 'talk' FOR NO KEY UPDATE"); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/internal/testing/storetest"
 )
@@ -54,6 +56,12 @@ func TestNoStandbyNoConfirmation(t *testing.T) {
 	dsn := server.DSN(t)
 	before := openAt(t, dsn, nil)
 	storetest.Add(t, before, "talk", 0, "before")
+	storetest.Add(t, before, "gone", 0, "before")
+	if _, err := before.Ledger().Reserve(t.Context(), budget.Reservation{
+		ID: "work", Lines: []budget.Line{{Account: "all", Limit: 10, Most: 10}}, Now: time.Now(), Expires: time.Now().Add(time.Hour),
+	}); err != nil {
+		t.Fatal(err)
+	}
 	harm(t, before, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 	server.Restart(t) // a reload could take effect later
 	a := &alone{openAt(t, dsn, nil), dsn}
@@ -61,6 +69,10 @@ func TestNoStandbyNoConfirmation(t *testing.T) {
 	operations := map[string]func(context.Context, *Store) error{
 		"append": func(ctx context.Context, s *Store) error {
 			return s.Append(ctx, "talk", 1, storetest.Says("c1", "new"))
+		},
+		"delete": func(ctx context.Context, s *Store) error { return s.Delete(ctx, "gone", history.AnyLength) },
+		"settle": func(ctx context.Context, s *Store) error {
+			return s.Ledger().Settle(ctx, "work", map[string]int64{"all": 3})
 		},
 	}
 	for name, operation := range operations {
@@ -87,7 +99,11 @@ func TestNoStandbyNoConfirmation(t *testing.T) {
 			t.Errorf("%s, without a standby: %v", name, err)
 		}
 	}
-	if got := storetest.Texts(t, s, "talk"); len(got) != 2 {
-		t.Errorf("there is %q", got)
+	balances, err := s.Ledger().Balances(t.Context(), "all")
+	if got := storetest.Texts(t, s, "talk"); len(got) != 2 || err != nil || balances[0].Spent != 3 {
+		t.Errorf("there is %q, %v, %v", got, balances, err)
+	}
+	if _, err := s.Info(t.Context(), "gone"); !errors.Is(err, history.ErrNotFound) {
+		t.Errorf("the deleted conversation: %v", err)
 	}
 }

@@ -60,10 +60,6 @@ type writer struct {
 	queued pgx.Batch // for Commit
 }
 
-func newWriter(s *Store, conn *pgxpool.Conn) *writer {
-	return &writer{queryer: queryer{s, conn}, conn: conn}
-}
-
 // Begin implements [sqlstore.Tx]. It begins a transaction whose commit waits for the disk, whatever the server's
 // default, and reads the row of its first statement, in one round trip. The statements
 // here rely on READ COMMITTED. If the program is stopped in the middle of a
@@ -110,10 +106,14 @@ func (w *writer) Queue(_ context.Context, statement string, args ...any) error {
 }
 
 // Commit implements [sqlstore.Tx]. It runs the queued statements and commits in one
-// round trip. A server that stops waiting for a synchronous standby, because the statement
+// round trip. COMMIT waits for the standbys only if the transaction has written something, so if
+// nothing is queued it writes a message to the log of the server. A server that stops waiting for a synchronous standby, because the statement
 // was canceled, has committed, and only warns that the standby may not have the transaction.
 // Then Commit returns an error.
 func (w *writer) Commit(ctx context.Context) error {
+	if w.queued.Len() == 0 {
+		w.queued.Queue("SELECT pg_logical_emit_message(true, 'consort', '')")
+	}
 	w.queued.Queue("COMMIT")
 	results := w.conn.SendBatch(ctx, &w.queued)
 	for range w.queued.Len() - 1 {

@@ -236,8 +236,11 @@ func (l Ledger) SettleExpired(ctx context.Context, id string, now time.Time) err
 func (l Ledger) settle(ctx context.Context, id string, spent map[string]int64, expired time.Time) error {
 	return l.Store.DB.Write(ctx, "", func(ctx context.Context, tx Tx) (verdict, err error) {
 		own, err := l.open(ctx, tx, id, expired)
-		if err != nil || len(own) == 0 {
+		switch {
+		case err != nil:
 			return nil, err
+		case len(own) == 0:
+			return nil, tx.Commit(ctx) // as in Delete
 		}
 		if _, err := tx.HoldAccounts(ctx, slices.Collect(maps.Keys(own))); err != nil {
 			return nil, err

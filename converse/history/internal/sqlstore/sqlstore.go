@@ -60,7 +60,8 @@ type Tx interface {
 	// Insert runs or queues the statements that add rows to the tables canisters,
 	// contents and parts, for a conversation with the extent e before.
 	Insert(ctx context.Context, e Extent, rows []Row) error
-	// Commit runs the queued statements and commits.
+	// Commit runs the queued statements and commits. It returns when the standbys that must
+	// confirm have all that was committed before, also if the transaction has changed nothing.
 	Commit(ctx context.Context) error
 }
 

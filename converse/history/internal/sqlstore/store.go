@@ -172,8 +172,11 @@ func (s *Store) Delete(ctx context.Context, conversation string, expected int) e
 	return named(s.DB.Write(ctx, conversation, func(ctx context.Context, tx Tx) (verdict, err error) {
 		tx.Forget(conversation)
 		e, err := lock(ctx, tx, conversation, "FOR UPDATE")
-		if err != nil || e.Key == 0 {
+		switch {
+		case err != nil:
 			return nil, err
+		case e.Key == 0:
+			return nil, tx.Commit(ctx) // waits for the standbys if the commit of an earlier deletion did not
 		}
 		if conflict := history.CheckDelete(conversation, e.Length, expected); conflict != nil {
 			return conflict, nil
