@@ -102,3 +102,45 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 		}
 	}
 }
+
+// Before 2026-07-28 there is no request that waits for notifications, alone or in a batch, where
+// nothing would end it with its token.
+func TestNoStreamsInBatches(t *testing.T) {
+	srv := New(nil, &Options{Token: "token"})
+	t.Cleanup(func() { _ = srv.Close(context.WithoutCancel(t.Context())) })
+	web := httptest.NewServer(srv.Handler())
+	t.Cleanup(web.Close)
+	send := func(session, protocol, body string) (*http.Response, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Authorization": "Bearer token", "Content-Type": "application/json",
+			"Accept": "application/json, text/event-stream", sessionHeader: session, protocolHeader: protocol} {
+			if value != "" {
+				request.Header.Set(name, value)
+			}
+		}
+		response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Errorf("%s: %s, %v", body, text, err)
+		}
+		return response, string(text)
+	}
+	const listen = `{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}`
+	for _, wanted := range []string{"2025-03-26", "2026-07-28"} { // the client may ask for a version that it does not get
+		begun, _ := send("", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+wanted+
+			`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		for _, body := range []string{"[" + listen + "]", listen} {
+			if _, text := send(begun.Header.Get(sessionHeader), "2025-03-26", body); !strings.Contains(text, "-32601") {
+				t.Errorf("%s in a session of %s: %s", body, wanted, text)
+			}
+		}
+	}
+}

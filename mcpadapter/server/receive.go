@@ -187,6 +187,9 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 		s.listeners.add(req.GetSession(), from)
 	}
 	if method == "subscriptions/listen" {
+		if !speaksModern(protocolOf(req, wire.MetaOfParams(req.GetParams()))) { // in a batch, it would be a stream that no check ends
+			return nil, refusal(jsonrpc.CodeMethodNotFound, "%s needs protocol %s", method, wire.Modern)
+		}
 		s.listeners.listen(ctx, req, from, s.toolset)
 	}
 	result, err := next(withCaller(ctx, from), method, req)
