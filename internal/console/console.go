@@ -288,6 +288,10 @@ func (c *Console) handle(pattern string, least Role, serve handler) {
 					c.refuse(w, r, http.StatusBadRequest, "The form could not be read: it is too large or damaged.")
 					return
 				}
+				if err := p.mayContinue(c, r); err != nil { // the form may have taken long to arrive
+					c.refuse(w, r, http.StatusForbidden, "Nothing was done: "+err.Error()+".")
+					return
+				}
 				if !p.session.isForm(r.PostForm.Get(formField)) {
 					c.refuse(w, r, http.StatusForbidden, "The form is not from this session. Go back, load the page again, and repeat.")
 					return

@@ -26,13 +26,9 @@ func (c *Console) identified(w http.ResponseWriter, r *http.Request, serve handl
 			c.refuse(w, r, http.StatusForbidden, "You have no access to the console.")
 			return
 		}
-		openstreams.Require(r.Context(), func() error {
-			if now, ok := c.callerOf(r, s); !ok || now != caller || !c.sessions.isOpen(s) {
-				return errSessionEnded
-			}
-			return nil
-		})
-		serve(w, r, &person{Caller: caller, session: s, isScript: r.Header.Get("X-Consort-Script") != ""})
+		p := &person{Caller: caller, session: s, isScript: r.Header.Get("X-Consort-Script") != ""}
+		openstreams.Require(r.Context(), func() error { return p.mayContinue(c, r) })
+		serve(w, r, p)
 	})
 	if !ok {
 		c.sessions.end(r)
@@ -42,6 +38,14 @@ func (c *Console) identified(w http.ResponseWriter, r *http.Request, serve handl
 }
 
 var errSessionEnded = errors.New("you are logged out, or your rights have changed")
+
+// mayContinue returns an error if the person is logged out, or has other rights now.
+func (p *person) mayContinue(c *Console, r *http.Request) error {
+	if now, ok := c.callerOf(r, p.session); !ok || now != p.Caller || !c.sessions.isOpen(p.session) {
+		return errSessionEnded
+	}
+	return nil
+}
 
 // callerOf returns the person of a session. ok is false if the person may see nothing.
 func (c *Console) callerOf(r *http.Request, s *session) (caller Caller, ok bool) {

@@ -4,6 +4,7 @@ package console_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -534,4 +536,61 @@ func TestStreamOfApproval(t *testing.T) {
 	later.Store(2)
 	s.MCP.SetAccess(&server.Options{Tokens: consolestage.Tokens()}) // checks all streams
 	ended("ask-expired", expired)
+}
+
+// A form does nothing if the person loses a right, the token or the session while it arrives.
+func TestRightsEndWhileAFormArrives(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	caller := s.Console.Caller
+	begin := func(change func(ada *consolestage.Person)) int {
+		t.Helper()
+		s.SetRole("ada", console.Answer)
+		ada := s.Login(t, consolestage.Ada)
+		checked := make(chan struct{})
+		var once sync.Once
+		s.Console.Caller = func(ctx context.Context) (console.Caller, error) {
+			defer once.Do(func() { close(checked) })
+			return caller(ctx)
+		}
+		body, rest := io.Pipe()
+		go func() {
+			form := url.Values{"form_token": {ada.Form}, "message": {"Do it."}}.Encode()
+			_, _ = io.WriteString(rest, form[:len(form)-1])
+			<-checked
+			change(ada)
+			_, _ = io.WriteString(rest, form[len(form)-1:])
+			_ = rest.Close()
+		}()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/conversations", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Cookie", ada.Cookie)
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Console.Caller = caller
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	for name, c := range map[string]struct {
+		change func(ada *consolestage.Person)
+		status int
+	}{
+		"role":  {func(*consolestage.Person) { s.SetRole("ada", console.Read) }, http.StatusForbidden},
+		"token": {func(*consolestage.Person) { s.MCP.SetAccess(&server.Options{Token: "another-token"}) }, http.StatusUnauthorized},
+		"login": {func(ada *consolestage.Person) { ada.Post("/logout") }, http.StatusForbidden},
+	} {
+		if status := begin(c.change); status != c.status {
+			t.Errorf("%s: status %d", name, status)
+		}
+		for info, err := range s.Store.List(t.Context(), history.Filter{}) {
+			t.Errorf("%s: there is a conversation: %v, %v", name, info, err)
+		}
+	}
+	if status := begin(func(*consolestage.Person) {}); status != http.StatusSeeOther {
+		t.Errorf("with all rights: status %d", status)
+	}
 }

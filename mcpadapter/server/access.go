@@ -46,8 +46,10 @@ func (h *handler) stillIdentified(w http.ResponseWriter, r *http.Request, from *
 	}
 	if err != nil {
 		auth.refuse(w, r, err)
+		return false
 	}
-	return err == nil
+	from.by = auth
+	return true
 }
 
 var errAnotherCaller = errors.New("the token belongs to another caller now")
@@ -55,8 +57,7 @@ var errAnotherCaller = errors.New("the token belongs to another caller now")
 // open adds a stream. Its context ends when its client may not have it any longer, and when the
 // caller calls end, which tells the client why.
 func (h *handler) open(ctx context.Context, w http.ResponseWriter, r *http.Request, from *caller) (of context.Context, end func()) {
-	asked := r.Clone(r.Context()) // a handler may change its header
-	of, remove := h.waiting.Open(ctx, func() error { return h.mayContinue(asked, from) })
+	of, remove := h.waiting.Open(ctx, func() error { return h.mayContinue(r, from) })
 	if h.auth.Load() != from.by { // SetAccess has not seen the stream
 		h.waiting.Recheck()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/mcpadapter/server/internal/arrival"
 )
 
 // Identify returns a handler that passes the requests of known callers to next, for pages
@@ -18,7 +19,10 @@ import (
 // [Server.Handler] does: Host and Origin (403), token (401, 403), rate of the client (429),
 // shutdown (503) and concurrent requests (429); a request that accepts text/event-stream
 // counts as a stream, and its context ends after an hour, at shutdown, or when its token is
-// not valid any longer; the latter holds for each GET. The context of a request to next has the trusted values of its caller. If no token is configured, each caller is known.
+// not valid any longer; the latter holds for each GET. A request whose token is not valid any
+// longer when its body arrives is refused too (401): the body cannot be read to its end, and
+// what next answers is discarded. The context of a request to next has the trusted values of
+// its caller. If no token is configured, each caller is known.
 //
 // The handler sets no limit to the body and the duration of a request, and next has to.
 func (s *Server) Identify(next http.Handler) http.Handler {
@@ -69,9 +73,11 @@ func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.H
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // not every connection supports it
 	deadlined := &deadlineWriter{ResponseWriter: w, control: control, timeout: writeTimeout}
-	defer deadlined.start() // for the rest of the response
+	defer deadlined.start()       // for the rest of the response
+	asked := r.Clone(r.Context()) // a handler may change its header
+	answer, r := arrival.Checked(deadlined, r, func(w http.ResponseWriter) bool { return h.stillIdentified(w, asked, from) })
 	if kind != access.Stream && r.Method != http.MethodGet {
-		next.ServeHTTP(deadlined, r.WithContext(from.ctx))
+		next.ServeHTTP(answer, r.WithContext(from.ctx))
 		return
 	}
 	ctx, cancel := context.WithCancel(from.ctx)
@@ -81,7 +87,7 @@ func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.H
 		defer context.AfterFunc(h.streaming, cancel)()
 	}
 	defer time.AfterFunc(streamTimeout, cancel).Stop()
-	open, leave := h.open(ctx, deadlined, r, from) // a GET can be a stream whatever it accepts
+	open, leave := h.open(ctx, deadlined, asked, from) // a GET can be a stream whatever it accepts
 	defer leave()
-	next.ServeHTTP(deadlined, r.WithContext(open))
+	next.ServeHTTP(answer, r.WithContext(open))
 }

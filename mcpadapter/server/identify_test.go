@@ -4,10 +4,12 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -82,5 +84,62 @@ func TestIdentify(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A token that was withdrawn while the body of its request arrived is refused, however the
+// handler reads the body, and whatever it answers then.
+func TestIdentifyWhileABodyArrives(t *testing.T) {
+	const ada = "the-token-of-ada"
+	is := func(token string) *server.Options {
+		return &server.Options{Tokens: []server.BearerToken{{Token: token, Name: "ada"}}}
+	}
+	for name, read := range map[string]func(io.Reader) error{
+		"all": func(body io.Reader) error {
+			_, err := io.ReadAll(body)
+			return err
+		},
+		"one value": func(body io.Reader) error {
+			var value any
+			return json.NewDecoder(body).Decode(&value)
+		},
+	} {
+		for after, status := range map[string]int{ada: http.StatusOK, "another-token": http.StatusUnauthorized} {
+			t.Run(name+" "+after, func(t *testing.T) {
+				begun, stored := make(chan struct{}), 0
+				srv := newServer(t, is(ada), adder(t))
+				web := httptest.NewServer(srv.Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					close(begun)
+					if err := read(r.Body); err != nil {
+						http.Error(w, "the body cannot be read", http.StatusBadRequest)
+						return
+					}
+					stored++
+				})))
+				defer web.Close()
+				body, rest := io.Pipe()
+				go func() {
+					_, _ = io.WriteString(rest, `{"message":"Do it."`)
+					<-begun
+					srv.SetAccess(is(after))
+					_, _ = io.WriteString(rest, `}`)
+					_ = rest.Close()
+				}()
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL, body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				request.Header.Set("Authorization", "Bearer "+ada)
+				response, err := http.DefaultClient.Do(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer response.Body.Close()
+				text, _ := io.ReadAll(response.Body)
+				if response.StatusCode != status || stored != 0 && status != http.StatusOK || strings.Contains(string(text), "cannot be read") {
+					t.Errorf("%s %s, stored %d", response.Status, text, stored)
+				}
+			})
+		}
 	}
 }

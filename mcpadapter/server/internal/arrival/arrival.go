@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package arrival checks the sender of a request again while the body of the request
+// arrives.
+package arrival
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+)
+
+var errRefused = errors.New("the sender of the request may not send it any longer")
+
+// Checked returns a response and a request for a handler. check is called after each read of
+// the body. If it returns false, it has refused the request at the response that it gets:
+// reads of the body then fail, and the response of the handler is discarded, unless it had
+// begun before.
+func Checked(w http.ResponseWriter, r *http.Request, check func(http.ResponseWriter) bool) (http.ResponseWriter, *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return w, r
+	}
+	answer := &response{ResponseWriter: w, check: check}
+	r = r.WithContext(r.Context()) // a copy
+	r.Body = &body{r.Body, answer}
+	return answer, r
+}
+
+// body is the body of a request.
+type body struct {
+	io.ReadCloser
+	answer *response
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if !b.answer.mayContinue() {
+		return 0, errRefused
+	}
+	return n, err
+}
+
+// response is the response of the handler.
+type response struct {
+	http.ResponseWriter
+	check func(http.ResponseWriter) bool
+
+	mu      sync.Mutex
+	begun   bool // by the handler
+	refused bool
+}
+
+// mayContinue reports whether the request may continue, or refuses it.
+func (w *response) mayContinue() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refused {
+		return false
+	}
+	to := w.ResponseWriter
+	if w.begun {
+		to = discarded{}
+	}
+	w.refused = !w.check(to)
+	return !w.refused
+}
+
+// begin reports whether the handler may write its response.
+func (w *response) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.refused {
+		w.begun = true
+	}
+	return w.begun
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *response) WriteHeader(status int) {
+	if w.begin() {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	if !w.begin() {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap gives http.ResponseController access to the methods that this writer lacks.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// discarded is a response that is not sent.
+type discarded http.Header
+
+// Header implements [http.ResponseWriter].
+func (d discarded) Header() http.Header { return http.Header(d) }
+
+// WriteHeader implements [http.ResponseWriter].
+func (discarded) WriteHeader(int) {}
+
+func (discarded) Write(p []byte) (int, error) { return len(p), nil }
