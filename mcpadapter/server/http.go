@@ -24,6 +24,7 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"
+	"github.com/consort-go/consort/mcpadapter/server/internal/shared"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -113,7 +114,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	memory := h.bodies.For(from.client)
-	defer memory.Release()
+	from.memory = shared.New(memory.Release)
+	defer from.memory.Release()
 	e, ok := h.readMessage(w, r, from, memory)
 	if !ok || !h.stillIdentified(w, r, from) || e.Batch && !h.admitBatch(w, r, from, e.Size) {
 		return
@@ -132,7 +134,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)
 		return
 	}
-	defer end()
+	from.place = shared.New(end)
+	defer from.place.Release()
 	h.dispatch(w, r, from, e, what == access.Stream)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/consort-go/consort/mcpadapter/server/internal/shared"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -52,6 +53,25 @@ type caller struct {
 	lines *lines
 
 	by *authentication // checked the request; nil over a stream
+
+	// place and memory are those of an HTTP request and its body; nil over a stream. In a
+	// session, a call goes on when its client has disconnected, and needs them until it ends.
+	place, memory *shared.Thing
+}
+
+// hold keeps the place and the memory of a request. ok is false if the HTTP request has ended.
+func (c *caller) hold() (release func(), ok bool) {
+	if !c.memory.Hold() {
+		return nil, false
+	}
+	if !c.place.Hold() {
+		c.memory.Release()
+		return nil, false
+	}
+	return func() {
+		c.place.Release()
+		c.memory.Release()
+	}, true
 }
 
 // owner identifies the caller of a session, which cannot be used through another profile.
@@ -105,6 +125,18 @@ func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error)
 	return nil, errUnknownCaller
 }
 
+// heldCaller returns the caller of a request, whose place and memory are kept until release.
+func (s *Server) heldCaller(ctx context.Context, req mcp.Request) (from *caller, release func(), err error) {
+	if from, err = s.callerOf(ctx, req); err != nil {
+		return nil, nil, err
+	}
+	release, ok := from.hold()
+	if !ok {
+		return nil, nil, errUnknownCaller
+	}
+	return from, release, nil
+}
+
 // joined is a context that also carries the values of another context.
 type joined struct {
 	context.Context
@@ -125,11 +157,12 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		if strings.HasPrefix(method, "notifications/") { // has no response, and may be read after its HTTP request has ended
 			return next(ctx, method, req)
 		}
-		from, err := s.callerOf(ctx, req)
+		from, release, err := s.heldCaller(ctx, req)
 		if err != nil {
 			logevent.Log(ctx, s.log, zapcore.WarnLevel, "a request is refused", logevent.ServeRequestRefused, zap.String("method", method), zap.Error(err))
 			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
 		}
+		defer release()
 		req = s.selects.unwrapped(from, req)
 		if method != "subscriptions/listen" { // it does not end by itself
 			s.running.enter()
