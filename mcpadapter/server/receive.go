@@ -36,7 +36,7 @@ type caller struct {
 	client string
 	// asks is true if the client accepts requests while it waits for a response.
 	asks bool
-	// slot bounds the calls of a stream or a batch, because an HTTP status cannot
+	// slot bounds the requests of a stream or a batch, because an HTTP status cannot
 	// refuse a single one of them.
 	slot func() (release func(), ok bool)
 	// gone is closed when the client has sent its last message; nil over HTTP.
@@ -89,11 +89,7 @@ func (c *caller) origin(of mcp.Session) access.Origin {
 	if origin.Client == "" {
 		origin.Client = c.client
 	}
-	switch {
-	case c.identity != "":
-	case c.gone != nil: // a stream
-		origin.Session = c.client
-	case of != nil:
+	if c.identity == "" && of != nil {
 		origin.Session = of.ID()
 	}
 	return origin
@@ -192,6 +188,13 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 	}
 	if s.closing.Load() {
 		return nil, refusal(jsonrpc.CodeInternalError, "the server is shutting down")
+	}
+	if method != "ping" && method != "initialize" && method != "subscriptions/listen" {
+		release, ok := from.slot()
+		if !ok {
+			return nil, refusal(jsonrpc.CodeInternalError, "too many requests of this client are running")
+		}
+		defer release()
 	}
 	switch req := req.(type) {
 	case *mcp.ListToolsRequest:

@@ -4,6 +4,7 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -47,9 +48,10 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	if access.IdentityFrom(ctx) == "" {
 		ctx = access.WithIdentity(ctx, identity)
 	}
+	client := cmp.Or(access.OriginFrom(ctx).Client, name) // which may have several streams
 	from := &caller{
-		ctx: invoker.WithTrusted(ctx, values...), identity: identity, client: name, asks: true, gone: t.eof,
-		slot: s.clients.Slot(name), route: routeOfStream(in),
+		ctx: invoker.WithTrusted(ctx, values...), identity: identity, client: client, asks: true, gone: t.eof,
+		slot: s.clients.Slot(client), route: routeOfStream(in),
 	}
 	if s.access != nil {
 		t.lines = &lines{logs: s.access, peer: from.route}
