@@ -344,14 +344,44 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	for ; n < 2000 && err == nil; n++ {
 		err = session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: fmt.Sprintf("test://%d", n/2)})
 	}
-	if n != 1001 || !isRPC(err, jsonrpc.CodeInvalidParams) {
+	if n != 251 || !isRPC(err, jsonrpc.CodeInvalidParams) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	if err := session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "test://7"}); err != nil {
 		t.Fatal(err)
 	}
+	long := "test://" + strings.Repeat("x", 8<<10)
+	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: long}); !isRPC(err, jsonrpc.CodeInvalidParams) || !strings.Contains(err.Error(), "8192 bytes") {
+		t.Errorf("a long URI: %v", err)
+	}
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "test://new"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// All sessions of a client together have no more subscriptions than one may have, and other
+// clients may still subscribe.
+func TestSubscriptionsOfAClient(t *testing.T) {
+	library := local.Library{Templates: []local.Template{{
+		Template: ensemble.Template{URI: "test://{id}", Name: "any"},
+		Read:     func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) { return nil, nil },
+	}}, Updates: new(local.Updates)}.Source()
+	srv := server.New(mcptest.Roster(t, ensemble.New("local", library, nil)), nil)
+	defer srv.Close(context.Background())
+	one, two, other := connectStream(t, srv, "ada"), connectStream(t, srv, "ada"), connectStream(t, srv, "ben")
+	subscribe := func(session *mcp.ClientSession, uri int) error {
+		return session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: fmt.Sprintf("test://%d", uri)})
+	}
+	for i := range 250 {
+		if err := subscribe([]*mcp.ClientSession{one, two}[i%2], i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := subscribe(two, 250); !isRPC(err, jsonrpc.CodeInvalidParams) {
+		t.Errorf("one too many: %v", err)
+	}
+	if err := subscribe(other, 250); err != nil {
+		t.Errorf("another client: %v", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -64,71 +63,5 @@ func (s *Server) notify(kind listKind) {
 		s.sdk.AddResource(&mcp.Resource{Name: notifierName, URI: notifierName}, nil)
 	case promptList:
 		s.sdk.AddPrompt(&mcp.Prompt{Name: notifierName}, nil)
-	}
-}
-
-// subscriptions holds the sessions' subscriptions to resources of the roster. They end
-// with their session at the latest.
-type subscriptions struct {
-	mu  sync.Mutex
-	of  map[*mcp.ServerSession]map[string][]func()
-	all sync.WaitGroup
-}
-
-// maxSubscriptions bounds the subscriptions of a session: templates allow an unlimited
-// number of resources.
-const maxSubscriptions = 1000
-
-// add returns false if the session has too many subscriptions.
-func (s *subscriptions) add(session *mcp.ServerSession, uri string, stop func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, stops := range s.of[session] {
-		n += len(stops)
-	}
-	if n >= maxSubscriptions {
-		return false
-	}
-	if s.of == nil {
-		s.of = make(map[*mcp.ServerSession]map[string][]func())
-	}
-	if s.of[session] == nil {
-		s.of[session] = make(map[string][]func())
-		s.all.Go(func() {
-			_ = session.Wait()
-			s.end(session)
-		})
-	}
-	s.of[session][uri] = append(s.of[session][uri], stop)
-	return true
-}
-
-// remove ends one subscription of the session to the resource.
-func (s *subscriptions) remove(session *mcp.ServerSession, uri string) {
-	s.mu.Lock()
-	stops := s.of[session][uri]
-	var stop func()
-	if n := len(stops); n > 1 {
-		stop, s.of[session][uri] = stops[n-1], stops[:n-1]
-	} else if n == 1 {
-		stop = stops[0]
-		delete(s.of[session], uri)
-	}
-	s.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-}
-
-func (s *subscriptions) end(session *mcp.ServerSession) {
-	s.mu.Lock()
-	ended := s.of[session]
-	delete(s.of, session)
-	s.mu.Unlock()
-	for _, stops := range ended {
-		for _, stop := range stops {
-			stop()
-		}
 	}
 }

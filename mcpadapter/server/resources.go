@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/consort-go/consort/mcpadapter/server/internal/subscriptions"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -151,24 +152,31 @@ func (s *Server) failed(ctx context.Context, method string, err error, notFound 
 }
 
 // subscribe notifies the session of updates of a resource; the SDK tracks the sessions
-// that subscribed to it.
-func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
+// that subscribed to it. The SDK does not forget the URIs of a session that ends, so handle,
+// its handler of requests, ends its subscriptions.
+func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest, handle mcp.MethodHandler) error {
 	from, err := s.callerOf(ctx, req)
 	if err != nil {
 		return refusal(jsonrpc.CodeInternalError, "%v", err)
+	}
+	if len(req.Params.URI) > subscriptions.MaxURI {
+		return refusal(jsonrpc.CodeInvalidParams, "the URI has more than %d bytes", subscriptions.MaxURI)
 	}
 	stop, err := s.selects.of(from).Subscribe(ctx, req.Params.URI)
 	if err != nil {
 		return s.failed(ctx, "resources/subscribe", err, jsonrpc.CodeInvalidParams, req.Params.URI)
 	}
-	if !s.subscribed.add(req.Session, req.Params.URI, stop) {
+	forget := func(uri string) {
+		_, _ = handle(context.Background(), "resources/unsubscribe", &mcp.UnsubscribeRequest{Session: req.Session, Params: &mcp.UnsubscribeParams{URI: uri}})
+	}
+	if !s.subscribed.Add(req.Session, from.client, req.Params.URI, stop, forget) {
 		stop()
-		return refusal(jsonrpc.CodeInvalidParams, "a session has no more than %d subscriptions", maxSubscriptions)
+		return refusal(jsonrpc.CodeInvalidParams, "a client has no more than %d subscriptions", subscriptions.PerClient)
 	}
 	return nil
 }
 
 func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
-	s.subscribed.remove(req.Session, req.Params.URI)
+	s.subscribed.Remove(req.Session, req.Params.URI)
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
+	"github.com/consort-go/consort/mcpadapter/server/internal/subscriptions"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -43,7 +44,7 @@ type Server struct {
 	clients    *access.Clients
 	sessions   *sessions
 	parked     *parked
-	subscribed subscriptions
+	subscribed subscriptions.Set
 	selects    selections
 	listeners  listeners
 	unwatch    context.CancelFunc
@@ -114,6 +115,7 @@ const (
 // request to receive, which answers from the roster.
 func (s *Server) newSDK() *mcp.Server {
 	o := &s.options
+	var handle mcp.MethodHandler // of the SDK
 	server := mcp.NewServer(&mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version}, &mcp.ServerOptions{
 		Instructions: o.Instructions,
 		PageSize:     o.PageSize,
@@ -124,10 +126,15 @@ func (s *Server) newSDK() *mcp.Server {
 			Prompts:     &mcp.PromptCapabilities{ListChanged: true},
 			Completions: &mcp.CompletionCapabilities{},
 		},
-		SubscribeHandler:   s.subscribe,
+		SubscribeHandler: func(ctx context.Context, req *mcp.SubscribeRequest) error {
+			return s.subscribe(ctx, req, handle)
+		},
 		UnsubscribeHandler: s.unsubscribe,
 	})
-	server.AddReceivingMiddleware(s.receive)
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		handle = next
+		return s.receive(next)
+	})
 	server.AddSendingMiddleware(s.listeners.filter)
 	return server
 }
@@ -147,7 +154,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.unwatch()
 	s.sessions.end()
 	s.streams.end()
-	s.subscribed.all.Wait()
+	s.subscribed.Wait()
 	err := errors.Join(s.own.Close(ctx), s.selects.finding.close(ctx))
 	s.watched.Wait()
 	if !finished && !s.running.wait(bound) {

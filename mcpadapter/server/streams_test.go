@@ -18,6 +18,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// connectStream connects a stream of a client of another server, such as one of MCP over gRPC.
+func connectStream(t *testing.T, srv *server.Server, client string) *mcp.ClientSession {
+	toServer, fromClient := io.Pipe()
+	toClient, fromServer := io.Pipe()
+	ctx := access.WithOrigin(context.Background(), access.Origin{Client: client})
+	go func() { _ = srv.Serve(ctx, toServer, fromServer) }()
+	return connectClient(t, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), &mcp.IOTransport{Reader: toClient, Writer: fromClient}, "2025-11-25")
+}
+
 // All streams of a client together have as many requests under way as one client may have,
 // whatever the requests are.
 func TestParallelOfStreams(t *testing.T) {
@@ -35,14 +44,7 @@ func TestParallelOfStreams(t *testing.T) {
 	}}}
 	roster := mcptest.Roster(t, ensemble.New("local", library.Source(hold), nil))
 	srv := server.New(roster, &server.Options{Parallel: 2, OwnNames: true})
-	stream := func(client string) *mcp.ClientSession {
-		toServer, fromClient := io.Pipe()
-		toClient, fromServer := io.Pipe()
-		ctx := access.WithOrigin(context.Background(), access.Origin{Client: client})
-		go func() { _ = srv.Serve(ctx, toServer, fromServer) }()
-		return connectClient(t, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), &mcp.IOTransport{Reader: toClient, Writer: fromClient}, "2025-11-25")
-	}
-	one, two, other := stream("ada"), stream("ada"), stream("ben")
+	one, two, other := connectStream(t, srv, "ada"), connectStream(t, srv, "ada"), connectStream(t, srv, "ben")
 	answers := make(chan string, 4)
 	call := func(session *mcp.ClientSession) {
 		result, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "hold"})
@@ -66,7 +68,8 @@ func TestParallelOfStreams(t *testing.T) {
 				t.Errorf("a third call: %s", text)
 			}
 		}
-		if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "test://quick"}); err == nil || !strings.Contains(err.Error(), "too many requests") {
+		_, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "test://quick"})
+		if err == nil || !strings.Contains(err.Error(), "too many requests") {
 			t.Errorf("a resource is read: %v", err)
 		}
 		if err := session.Ping(t.Context(), nil); err != nil {
