@@ -57,3 +57,43 @@ func TestSetAccess(t *testing.T) {
 		t.Errorf("the stream of a client who keeps its token: %v", err)
 	}
 }
+
+// After SetAccess the stream of a client whose secret value was replaced ends, although the
+// client is the same, and a new one has the new value. That of another client continues.
+func TestSecretValuesChange(t *testing.T) {
+	key := invoker.NewTrusted[string]("key")
+	tell := ensembletest.NewTool("tell", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+		value, _ := key.From(ctx)
+		return invoker.Output{Content: canister.Texts(value)}, nil
+	})
+	with := func(value string) *grpctool.ServerOptions {
+		return &grpctool.ServerOptions{Tokens: []grpctool.BearerToken{
+			{Token: "ada-token", Name: "ada", Trusted: []invoker.Value{key.Value(value).Secret()}}, {Token: "ben-token", Name: "ben"}}}
+	}
+	s := mcpServer(t, with("first"), tell)
+	client := func(token string) *mcp.ClientSession {
+		return session(t, dialed(t, s.address, &grpctool.Options{Plaintext: true, BearerToken: token}), nil)
+	}
+	told := func(ada *mcp.ClientSession) string {
+		t.Helper()
+		result, err := ada.CallTool(within(t), &mcp.CallToolParams{Name: "tell"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Content[0].(*mcp.TextContent).Text
+	}
+	ada, ben := client("ada-token"), client("ben-token")
+	if got := told(ada); got != "first" {
+		t.Errorf("the tool has %q", got)
+	}
+	s.SetAccess(with("second"))
+	ended := make(chan error, 1)
+	go func() { ended <- ada.Wait() }()
+	_ = await(t, "the end of the stream with the old value", ended)
+	if got := told(client("ada-token")); got != "second" {
+		t.Errorf("on a new stream the tool has %q", got)
+	}
+	if err := ben.Ping(within(t), nil); err != nil {
+		t.Errorf("the stream of another client: %v", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
@@ -30,6 +31,7 @@ type caller struct {
 	identity string          // empty without authentication
 	client   string          // the client whose limits apply
 	by       *guard          // checked the credentials
+	known    *verdict        // of the guard
 }
 
 // guard decides who may send requests. It does not change; [Server.SetAccess] sets
@@ -56,9 +58,9 @@ func newGuard(o *ServerOptions) *guard {
 // SetAccess changes who may call the server, and how often: it takes Authenticate, Token,
 // Tokens, Certificate, Trusted, Select, Invoke, Rate, Burst and Parallel of the options, and
 // ignores the rest. The next request is checked with them. Requests under way continue, with the
-// values that they have. A stream of MCP whose credentials are not valid any longer, or
-// belong to another caller, takes no further messages, and ends with UNAUTHENTICATED when its
-// calls are answered. Whether connections need a certificate does not change.
+// values that they have. A stream of MCP whose credentials are not valid any longer, belong to
+// another caller, or have other trusted values now, takes no further messages, and ends with
+// UNAUTHENTICATED when its calls are answered. Whether connections need a certificate does not change.
 func (s *Server) SetAccess(options *ServerOptions) {
 	full := options.withDefaults()
 	g := newGuard(&full)
@@ -67,11 +69,16 @@ func (s *Server) SetAccess(options *ServerOptions) {
 	s.waiting.Recheck()
 }
 
-var errNotValid = errors.New("the credentials are not valid any longer")
+var (
+	errNotValid    = errors.New("the credentials are not valid any longer")
+	errOtherValues = errors.New("the trusted values of the client have changed: connect again")
+)
 
 // addStream adds a stream of MCP until remove is called. It stops reading from the stream when
 // the caller may not have it any longer.
 func (s *Server) addStream(ctx context.Context, in *frameReader, from *caller) (of context.Context, remove func()) {
+	var same atomic.Pointer[guard] // gives the caller the values that the stream has
+	same.Store(from.by)
 	of, remove = s.waiting.Open(ctx, func() error {
 		v, err := s.guard.Load().authenticate(from.ctx)
 		away, isFailure := errors.AsType[*invoker.Failure](err)
@@ -80,7 +87,10 @@ func (s *Server) addStream(ctx context.Context, in *frameReader, from *caller) (
 			return err
 		case err != nil || v.identity != from.identity:
 			return errNotValid
+		case v.by != same.Load() && v.digest() != from.known.digest():
+			return errOtherValues
 		}
+		same.Store(v.by)
 		return nil
 	})
 	context.AfterFunc(of, func() { _ = in.Close() })
@@ -101,7 +111,7 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 	ctx = access.WithIdentity(v.sender.WithName(ctx), v.identity)
 	accesslog.From(ctx).Identified(access.NameFrom(ctx))
 	client := access.Client(v.identity, addressOf(ctx))
-	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client, by: v.by}, nil
+	return &caller{ctx: access.WithOrigin(ctx, access.Origin{Client: client}), identity: v.identity, client: client, by: v.by, known: v}, nil
 }
 
 // verdict is the result of checking the credentials of a request.
@@ -109,6 +119,15 @@ type verdict struct {
 	sender   *access.Sender
 	identity string
 	by       *guard
+}
+
+// digest identifies the values of the caller, including the secret ones, which its identity may
+// lack.
+func (v *verdict) digest() string {
+	all := append(slices.Clip(v.by.trusted), v.sender.Values...)
+	isOpen := func(value invoker.Value) bool { return !value.IsSecret() }
+	return access.Identity("", slices.DeleteFunc(slices.Clone(all), invoker.Value.IsSecret)) + " " +
+		access.Identity("", slices.DeleteFunc(slices.Clone(all), isOpen))
 }
 
 type verdictKey struct{}
