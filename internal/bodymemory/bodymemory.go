@@ -41,8 +41,8 @@ type Memory struct {
 	held   int64
 }
 
-// take reserves n more bytes, or returns the reason why it cannot.
-func (m *Memory) take(n int64) error {
+// Take reserves n more bytes, or returns the reason why it cannot.
+func (m *Memory) Take(n int64) error {
 	b := m.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,7 @@ func (m *Memory) Read(body io.Reader, length, largest int64) ([]byte, error) {
 				end = largest + 1 // the body is longer than announced
 			}
 			size := min(max(2*int64(cap(text)), firstRead), end)
-			if err := m.take(size - int64(cap(text))); err != nil {
+			if err := m.Take(size - int64(cap(text))); err != nil {
 				return nil, err
 			}
 			grown := make([]byte, len(text), size)

@@ -56,7 +56,7 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	}
 	body := &readBody{text: text}
 	body.Reset(text)
-	r.Body = body
+	r.Body, from.size = body, int64(len(text))
 	return e, true
 }
 

@@ -40,7 +40,7 @@ type served struct {
 
 // callTool answers tools/call (MCP 2025-11-25, server/tools § Calling Tools).
 func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
-	waiting, err := s.parked.resumed(req.Params.RequestState, whichCall(req), from)
+	waiting, err := s.parked.resumed(req.Params.RequestState, which("tools/call", req.Params.Name, req.Params.Arguments), from)
 	if waiting != nil {
 		span.Tool(req.Params.Name)
 		return waiting.resume(ctx, req.Session, req.Params.InputResponses)
@@ -115,7 +115,10 @@ func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error)
 	switch {
 	case !canBeAsked(caps) || !c.modern && !from.asks:
 	case c.modern:
-		r := newRounds(c.server, whichCall(req), from, req.Params.InputResponses)
+		r, err := newRounds(c.server, which("tools/call", req.Params.Name, req.Params.Arguments), len(req.Params.Arguments), from, req.Params.InputResponses)
+		if err != nil {
+			return c.answer(invoker.Output{}, invoker.UnavailableFor(time.Second, "The calls of this client that may ask it take too much memory at once.")), nil
+		}
 		r.goOn = c.reports.goOn
 		return r.begin(c.ctx, func(ctx context.Context) (mcp.Result, error) {
 			return c.finish(offer(ctx, &c.call, r.ask, nil, caps))
@@ -124,11 +127,6 @@ func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error)
 		c.ctx = offer(c.ctx, &c.call, c.server.directly(c.ctx, req.Session, from), completes(c.ctx, req.Session), caps)
 	}
 	return c.finish(c.ctx)
-}
-
-// whichCall identifies a call among the calls of the same client.
-func whichCall(req *mcp.CallToolRequest) string {
-	return "tools/call " + req.Params.Name + " " + string(req.Params.Arguments)
 }
 
 // finish calls the tool and answers the call.

@@ -428,6 +428,41 @@ func TestParkedCalls(t *testing.T) {
 	}
 }
 
+// Calls that wait for their client keep their arguments, whose memory is bounded, and the
+// client can still answer them.
+func TestParkedCallsAreBounded(t *testing.T) {
+	ask := rawTool(t, invoker.Definition{Name: "ask"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		answer, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Sure?"})
+		if err != nil {
+			return invoker.Output{}, err
+		}
+		return invoker.Output{Content: canister.Texts(string(answer.Action))}, nil
+	})
+	v := newVictim(t, func(o *server.Options) { o.Tools, o.MaxBody, o.MaxBodies = []invoker.Invoker{ask}, 3<<19, 8<<20 })
+	arguments := `{"text":"` + strings.Repeat("x", 900<<10) + `"}`
+	begin := strings.Replace(strings.Replace(calling(arguments), "local__whose", "ask", 1),
+		`"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}`, 1)
+	call := func(body, want string) string {
+		t.Helper()
+		status, _, answer := v.post(t, body, nil)
+		if status != 200 || !strings.Contains(answer, want) {
+			t.Fatalf("status %d, %.300s, and not %s", status, answer, want)
+		}
+		return answer
+	}
+	var message struct{ Result struct{ RequestState string } }
+	answer := call(begin, "input_required")
+	if err := json.Unmarshal([]byte(answer[strings.Index(answer, "{"):]), &message); err != nil {
+		t.Fatal(err)
+	}
+	call(begin, "input_required")
+	call(begin, "UNAVAILABLE")
+	call(strings.Replace(begin, `"_meta"`, `"requestState":"`+message.Result.RequestState+
+		`","inputResponses":{"question-1":{"action":"decline"}},"_meta"`, 1), `"text":"decline"`)
+	call(begin, "input_required")
+	call(begin, "UNAVAILABLE")
+}
+
 // Clients are notified of changed tools; those of 2026-07-28 if they subscribed.
 func TestToolsChange(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {

@@ -120,7 +120,8 @@ type Options struct {
 	// bytes; default 64 MiB, or four times MaxBody if that is more. One client may use
 	// a quarter of it, and at least one body of MaxBody. A request that exceeds the
 	// quarter is refused with 429, and one that exceeds the total with 503, both with
-	// Retry-After.
+	// Retry-After. Calls of protocol 2026-07-28 that may ask their client have the same
+	// limits for themselves, until they end, and one too many fails (UNAVAILABLE).
 	MaxBodies int64
 	// MaxConnections bounds the connections that ListenAndServe and ServeListener hold,
 	// and MaxConnectionsPerAddress those of one IP address or IPv6 /64. The defaults

@@ -102,7 +102,7 @@ func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from 
 	if err != nil {
 		return nil, err
 	}
-	what := "prompts/get " + p.Name + " " + string(arguments)
+	what := which("prompts/get", p.Name, arguments)
 	waiting, err := s.parked.resumed(p.RequestState, what, from)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,10 @@ func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from 
 		return waiting.resume(ctx, req.Session, p.InputResponses)
 	case !canBeAsked(caps) || !isModern && !from.asks:
 	case isModern:
-		r := newRounds(s, what, from, p.InputResponses)
+		r, err := newRounds(s, what, len(arguments), from, p.InputResponses)
+		if err != nil {
+			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
+		}
 		return r.begin(ctx, func(ctx context.Context) (mcp.Result, error) {
 			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, nil, caps), call), p, from, isModern)
 		})

@@ -54,24 +54,26 @@ type caller struct {
 
 	by *authentication // checked the request; nil over a stream
 
-	// place and memory are those of an HTTP request and its body; nil over a stream. In a
-	// session, a call goes on when its client has disconnected, and needs them until it ends.
+	// An HTTP request has a place, and its body memory; nil over a stream. In a session, a
+	// call goes on when its client has disconnected, and needs them until it ends.
 	place, memory *shared.Thing
+	size          int64 // of the body
 }
 
-// hold keeps the place and the memory of a request. ok is false if the HTTP request has ended.
-func (c *caller) hold() (release func(), ok bool) {
+// hold keeps the place and the memory of a request until release. It fails if the HTTP request
+// has ended.
+func (c *caller) hold() (release func(), err error) {
 	if !c.memory.Hold() {
-		return nil, false
+		return nil, errUnknownCaller
 	}
 	if !c.place.Hold() {
 		c.memory.Release()
-		return nil, false
+		return nil, errUnknownCaller
 	}
 	return func() {
 		c.place.Release()
 		c.memory.Release()
-	}, true
+	}, nil
 }
 
 // owner identifies the caller of a session, which cannot be used through another profile.
@@ -121,18 +123,6 @@ func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error)
 	return nil, errUnknownCaller
 }
 
-// heldCaller returns the caller of a request, whose place and memory are kept until release.
-func (s *Server) heldCaller(ctx context.Context, req mcp.Request) (from *caller, release func(), err error) {
-	if from, err = s.callerOf(ctx, req); err != nil {
-		return nil, nil, err
-	}
-	release, ok := from.hold()
-	if !ok {
-		return nil, nil, errUnknownCaller
-	}
-	return from, release, nil
-}
-
 // joined is a context that also carries the values of another context.
 type joined struct {
 	context.Context
@@ -153,7 +143,11 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		if strings.HasPrefix(method, "notifications/") { // has no response, and may be read after its HTTP request has ended
 			return next(ctx, method, req)
 		}
-		from, release, err := s.heldCaller(ctx, req)
+		from, err := s.callerOf(ctx, req)
+		release := func() {}
+		if err == nil {
+			release, err = from.hold()
+		}
 		if err != nil {
 			logevent.Log(ctx, s.log, zapcore.WarnLevel, "a request is refused", logevent.ServeRequestRefused, zap.String("method", method), zap.Error(err))
 			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)

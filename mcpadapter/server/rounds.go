@@ -5,14 +5,18 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/consort-go/consort/mcpadapter/server/internal/jsonobject"
 
+	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,6 +29,7 @@ import (
 type rounds struct {
 	server *Server
 	what   string // identifies the request, so that another one cannot take over its state
+	memory *bodymemory.Memory
 	owner  string // the identity of the client
 	client string
 	goOn   func(context.Context, *mcp.ServerSession) // called at each further round; may be nil
@@ -49,13 +54,26 @@ type question struct {
 // questions that a tool asks concurrently are sent together.
 const roundSettle = 10 * time.Millisecond
 
-// newRounds returns the rounds of a request. given holds answers that the client sent
-// in advance.
-func newRounds(s *Server, what string, from *caller, given mcp.InputResponseMap) *rounds {
-	return &rounds{
-		server: s, what: what, owner: from.identity, client: from.client, given: given,
-		wake: make(chan struct{}, 1), ended: make(chan struct{}), questions: make(map[string]*question),
+// newRounds returns the rounds of a request whose arguments have size bytes. given holds
+// answers that the client sent in advance. The error says that the client keeps too much
+// memory; requests under way, which may bring the answers, have another limit.
+func newRounds(s *Server, what string, size int, from *caller, given mcp.InputResponseMap) (*rounds, error) {
+	memory := s.asking.For(from.client)
+	if err := memory.Take(max(int64(size), from.size)); err != nil {
+		return nil, err
 	}
+	return &rounds{
+		server: s, what: what, memory: memory, owner: from.identity, client: from.client, given: given,
+		wake: make(chan struct{}, 1), ended: make(chan struct{}), questions: make(map[string]*question),
+	}, nil
+}
+
+// which returns a text that identifies a request of a client.
+func which(method, name string, arguments []byte) string {
+	hash := sha256.New()
+	_, _ = io.WriteString(hash, name+" ")
+	_, _ = hash.Write(arguments)
+	return method + " " + hex.EncodeToString(hash.Sum(nil))
 }
 
 // begin runs f and returns the response of the first round. The context of f outlives
@@ -70,6 +88,7 @@ func (r *rounds) begin(ctx context.Context, f func(ctx context.Context) (mcp.Res
 		defer cancel(nil)
 		defer stop()
 		defer close(r.ended)
+		defer r.memory.Release()
 		defer r.server.recoverPanic(life, r.what, &r.result, &r.err)
 		r.result, r.err = f(life)
 	}()

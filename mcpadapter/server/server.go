@@ -60,8 +60,9 @@ type Server struct {
 	taking     context.Context // ends with closing
 	stopTaking context.CancelFunc
 	streams    streams
-	stall      time.Duration // how long the client of a stream may take to read what was sent
-	bodies     *bodymemory.Limit
+	stall      time.Duration     // how long the client of a stream may take to read what was sent
+	bodies     *bodymemory.Limit // of requests under way
+	asking     *bodymemory.Limit // of calls that may wait for their clients
 }
 
 var errServerClosed = errors.New("the server is closed")
@@ -82,7 +83,7 @@ func New(roster *ensemble.Roster, options *Options) *Server {
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.streaming, s.endStreams = context.WithCancel(context.Background())
 	s.taking, s.stopTaking = context.WithCancel(context.Background())
-	s.bodies = bodymemory.New(s.options.MaxBodies, s.options.MaxBody)
+	s.bodies, s.asking = bodymemory.New(s.options.MaxBodies, s.options.MaxBody), bodymemory.New(s.options.MaxBodies, s.options.MaxBody)
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
