@@ -431,6 +431,49 @@ func TestHostileSizesEnd(t *testing.T) {
 	}
 }
 
+// A large pattern of a server takes neither memory nor time.
+func TestLargePatterns(t *testing.T) {
+	most := map[string]uint64{"one": 10 << 20, "keys": 10 << 20, "many": 40 << 20} // bytes
+	repeated := func(pattern string, n int) string { return `"` + strings.Repeat(pattern, n) + `"` }
+	for name, schema := range map[string]string{
+		"one":  `{"properties":{"s":{"pattern":` + repeated("x{1000}", 3300) + `}}}`,
+		"keys": `{"patternProperties":{` + repeated("x{1000}", 3300) + `:{}}}`,
+		"many": `{"properties":{"s":{"allOf":[` + func() string {
+			var all []string
+			for i := range 500 {
+				all = append(all, fmt.Sprintf(`{"pattern":"x{1000}y{1000}z{%d}"}`, 500+i))
+			}
+			return strings.Join(all, ",")
+		}() + `]}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			raw(t, schema)
+			runtime.ReadMemStats(&after)
+			if made := after.TotalAlloc - before.TotalAlloc; made > most[name] {
+				t.Errorf("it took %d MB", made>>20)
+			}
+		})
+	}
+	t.Run("a large pattern matches everything", func(t *testing.T) {
+		if _, failure := invoke(t, raw(t, `{"properties":{"s":{"pattern":`+repeated("x{1000}", 20)+`}}}`), `{"s":"y"}`); failure != nil {
+			t.Error(failure)
+		}
+	})
+	t.Run("a long text", func(t *testing.T) {
+		began := time.Now()
+		schema := `{"properties":{"s":{"pattern":"(?:x?){900}y|(?:x?){900}z|(?:x?){900}w"}}}`
+		_, failure := invoke(t, raw(t, schema), `{"s":"`+strings.Repeat("x", 1<<20)+`"}`)
+		if failure == nil || !strings.Contains(failure.Message, "takes too long") {
+			t.Errorf("got %v", failure)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 func TestResultsAreChecked(t *testing.T) {
 	structured := func(s string) canister.Content { return canister.StructuredContent{JSON: []byte(s)} }
 	def := invoker.Definition{Name: "t", OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)}

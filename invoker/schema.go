@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/pattern"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -19,7 +19,8 @@ import (
 const (
 	maxSchemaBytes  = 256 << 10       // size of one schema
 	maxSchemaValues = 10_000          // JSON values in one schema
-	maxSteps        = 200_000         // subschemas visited in one check; this also limits the stack
+	maxPatterns     = 50_000          // bytes and instructions of all patterns in one schema
+	maxSteps        = 200_000         // subschemas visited in one check, and what patterns cost; this also limits the stack
 	maxCheckTime    = 2 * time.Second // duration of one check
 )
 
@@ -30,6 +31,9 @@ var errTooCostly = errors.New("checking takes too long")
 type checker struct {
 	schema *jsonschema.Schema
 	doc    any // the schema as compiled, for explanations
+
+	patterns map[string]*ecmaPattern
+	size     int // of the patterns, up to maxPatterns
 
 	// The validator cannot carry the counter of a single check, so checks of one
 	// schema run one at a time. They last microseconds.
@@ -83,12 +87,12 @@ func compile(doc any, draft *jsonschema.Draft, assertFormats bool) (c *checker, 
 	default:
 		return nil, errors.New("a schema is an object")
 	}
-	c = &checker{doc: doc}
+	c = &checker{doc: doc, patterns: map[string]*ecmaPattern{}}
 	localize(doc, draft, assertFormats)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(draft)
 	compiler.UseLoader(nowhere{})
-	compiler.UseRegexpEngine(compilePattern)
+	compiler.UseRegexpEngine(c.compilePattern)
 	compiler.RegisterFormat(&jsonschema.Format{Name: stepFormat, Validate: c.step})
 	compiler.AssertFormat()
 	if err := compiler.AddResource(schemaURL, doc); err != nil {
@@ -148,11 +152,17 @@ func (c *checker) check(value any) (violations []violation) {
 
 // step counts one visit of a subschema; see localize.
 func (c *checker) step(any) error {
-	c.steps++
-	if c.steps > maxSteps || c.steps%256 == 0 && time.Since(c.started) > maxCheckTime {
+	c.spend(1)
+	return nil
+}
+
+// spend counts steps, and stops the check if there are too many.
+func (c *checker) spend(steps int) {
+	before := c.steps
+	c.steps += min(steps, maxSteps+1)
+	if c.steps > maxSteps || c.steps/256 != before/256 && time.Since(c.started) > maxCheckTime {
 		panic(errTooCostly)
 	}
-	return nil
 }
 
 // nowhere is the loader for references that localize did not see. They refer to a
@@ -161,38 +171,35 @@ type nowhere struct{}
 
 func (nowhere) Load(string) (any, error) { return true, nil }
 
-// compilePattern compiles a regular expression of a schema. JSON Schema uses the
-// syntax of ECMA-262. Expressions that Go cannot compile, such as look-ahead,
-// match everything, so that the tool stays usable and does its own checks.
-func compilePattern(pattern string) (jsonschema.Regexp, error) {
-	re, _ := regexp.Compile(goPattern(pattern)) // nil matches everything
-	return &ecmaPattern{source: pattern, re: re}, nil
+// compilePattern compiles a regular expression of a schema. Expressions that Go cannot
+// compile, such as look-ahead, and large ones match everything, so that the tool stays
+// usable and does its own checks.
+func (c *checker) compilePattern(text string) (jsonschema.Regexp, error) {
+	if p := c.patterns[text]; p != nil {
+		return p, nil
+	}
+	p := &ecmaPattern{source: text, checker: c}
+	if compiled, err := pattern.Compile(text, min(pattern.MaxSize, maxPatterns-c.size)); err == nil {
+		p.re = compiled
+		c.size += compiled.Size + len(text)
+	}
+	c.patterns[text] = p
+	return p, nil
 }
 
 // ecmaPattern is a regular expression that prints as it was written.
 type ecmaPattern struct {
-	source string
-	re     *regexp.Regexp // nil matches everything
+	source  string
+	checker *checker
+	re      *pattern.Pattern // nil matches everything
 }
 
-func (p *ecmaPattern) MatchString(s string) bool { return p.re == nil || p.re.MatchString(s) }
-func (p *ecmaPattern) String() string            { return p.source }
-
-// goPattern rewrites the ECMA escape \u4e00 for a code unit as \x{4e00} for Go.
-func goPattern(pattern string) string {
-	var b strings.Builder
-	for i := 0; i < len(pattern); i++ {
-		b.WriteByte(pattern[i])
-		if pattern[i] != '\\' || i+1 == len(pattern) {
-			continue
-		}
-		i++
-		if pattern[i] == 'u' && i+4 < len(pattern) {
-			b.WriteString("x{" + pattern[i+1:i+5] + "}")
-			i += 4
-			continue
-		}
-		b.WriteByte(pattern[i])
+func (p *ecmaPattern) MatchString(s string) bool {
+	if p.re == nil {
+		return true
 	}
-	return b.String()
+	p.checker.spend(p.re.Steps(s))
+	return p.re.MatchString(s)
 }
+
+func (p *ecmaPattern) String() string { return p.source }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/internal/pattern"
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
@@ -199,8 +200,8 @@ func setCount(target **int, text string) error {
 }
 
 func setPattern(s *jsonschema.Schema, text string) error {
-	if _, err := regexp.Compile(goPattern(text)); err != nil {
-		return fmt.Errorf("is not a regular expression: %w", err)
+	if _, err := pattern.Compile(text, pattern.MaxSize); err != nil {
+		return fmt.Errorf("is not a regular expression that can be checked: %w", err)
 	}
 	s.Pattern = text
 	return nil

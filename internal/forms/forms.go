@@ -13,13 +13,13 @@ import (
 	"math"
 	"net/mail"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/pattern"
 )
 
 // Field is one field of a form, a property of a flat schema.
@@ -282,6 +282,9 @@ func (f *Field) checkNumber(number float64) error {
 	return nil
 }
 
+// maxSteps limits the cost of a pattern; see [pattern.Pattern.Steps].
+const maxSteps = 200_000
+
 func (f *Field) checkText(text string) error {
 	length, choices := len([]rune(text)), f.Choices()
 	switch {
@@ -295,7 +298,8 @@ func (f *Field) checkText(text string) error {
 	if format, known := formats[f.Format]; known && !format.fits(text) {
 		return fmt.Errorf("%q is not %s, such as %s", text, format.name, format.example)
 	}
-	if pattern, err := regexp.Compile(f.Pattern); err == nil && !pattern.MatchString(text) { // the server checks patterns of other dialects
+	// The server checks patterns of other dialects, and costly ones.
+	if p, err := pattern.Compile(f.Pattern, pattern.MaxSize); err == nil && p.Steps(text) < maxSteps && !p.MatchString(text) {
 		return fmt.Errorf("%q does not match %s", text, f.Pattern)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestFormFields(t *testing.T) {
@@ -87,6 +88,20 @@ func TestFormFields(t *testing.T) {
 			t.Errorf("%s %q: error %v, want %q", test.field, test.answer, err, test.wrong)
 		} else if err == nil && !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s %q: %v, want %v", test.field, test.answer, got, test.want)
+		}
+	}
+}
+
+// A pattern that takes long is left to the server.
+func TestCostlyPatterns(t *testing.T) {
+	for _, pattern := range []string{strings.Repeat("x{1000}", 3300), "(?:x?){900}y|(?:x?){900}z"} {
+		field := Field{schema: schema{Type: "string", Pattern: pattern}}
+		began := time.Now()
+		if err := field.Check(strings.Repeat("x", 1<<20)); err != nil {
+			t.Errorf("got %.100v", err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v", took)
 		}
 	}
 }
