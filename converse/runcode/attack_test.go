@@ -3,7 +3,11 @@
 package runcode_test
 
 import (
+	"bytes"
+	"hash/fnv"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,10 +29,30 @@ const (
 	tree  = "x = [0] * 1000\nfor i in range(8):\n    x = [x] * 1000\n"
 	twice = "s = \"x\" * 500000\n"
 	loop  = "x = []\nx.append(x)\n"
+
+	alike  = "pairs = zip(range(0, 60000 << 32, 1 << 32), range(60000))\n"
+	halves = "a = {i << 32: 1 for i in range(2500)}\nb = {-i << 32: 1 for i in range(2500)}\n"
 )
 
+// hashed returns the beginning of a program that makes keys whose hashes have the same end.
+func hashed() string {
+	const start, end = 2166136261, 1<<14 - 1 // of FNV-1a, with which package starlark hashes short strings
+	var blocks []string                      // each leads from the start to the same end
+	for i := range 90 * 90 * 90 {
+		block := []byte{byte('#' + i%90), byte('#' + i/90%90), byte('#' + i/90/90)}
+		hash := fnv.New32a()
+		hash.Write(block)
+		if hash.Sum32()&end == start&end && !bytes.ContainsAny(block, `\%`) && len(blocks) < 30 {
+			blocks = append(blocks, strconv.Quote(string(block)))
+		}
+	}
+	return "b = [" + strings.Join(blocks, ",") + "]\nkeys = [x + y + z for x in b for y in b for z in b]\n"
+}
+
+type attack struct{ name, program, want string }
+
 // attacks are programs that try to exceed a bound, with a part of the error that they get.
-var attacks = []struct{ name, program, want string }{
+var attacks = []attack{
 	// time
 	{"an endless loop", "while True:\n    pass", "steps"},
 	{"a loop over a huge range", "for i in range(1000000000000):\n    pass", "steps"},
@@ -44,6 +68,16 @@ var attacks = []struct{ name, program, want string }{
 	{"a long text that is searched often", twice + "while True:\n    \"yy\" in s", "steps"},
 	{"a list that is sorted often", "l = list(range(50000))\nwhile True:\n    sorted(l)", "steps"},
 	{"a list whose front is removed often", "l = list(range(90000))\nwhile True:\n    l.insert(0, l.pop())", "steps"},
+	{"letters that are stripped", `return ("\uFFFD" * 340000).lstrip("é" * 500000 + "\uFFFD")`, "too many to strip"},
+	{"letters that are stripped often", "s = \"é\" * 40000\nwhile True:\n    s.strip(\"àè\" * 100 + \"é\")", "steps"},
+	{"keys with one hash", alike + "return dict(pairs)", "too much alike"},
+	{"keys with one hash in update", alike + "d = {}\nd.update(pairs)", "too much alike"},
+	{"keys with one hash, in dicts", "return dict([{i << 32: 1, 0: 1} for i in range(1, 20000)])", "too much alike"},
+	{"long keys with one hash", "return dict([((0,) * 60 + (i << 32,), 1) for i in range(2500)])", "too much alike"},
+	{"keys in one part of the table", "return dict(zip(range(0, 60000 << 16, 1 << 16), range(60000)))", "too much alike"},
+	{"dicts with keys of one hash", halves + "return a | b", "too much alike"},
+	{"a dict that gets keys of one hash", halves + "a |= b", "too much alike"},
+	{"JSON with keys of one hash", hashed() + "return json.decode(\"{\" + \",\".join(['\"' + k + '\":1' for k in keys]) + \"}\")", "too much alike"},
 
 	// memory
 	{"a list that grows", "l = []\nwhile True:\n    l.append(l)", "steps"},
@@ -116,6 +150,21 @@ var attacks = []struct{ name, program, want string }{
 	{"a long name", "return call(\"x\" * 1000)", "with a name of 1000 bytes"},
 	{"a program that is too long", strings.Repeat("#", 33<<10), "at most 32768 are allowed"},
 	{"a text that is not UTF-8", "fail(\"\\xff\")", ""},
+}
+
+// An operation is not interrupted, so none may take long.
+func TestTimeHolds(t *testing.T) {
+	for _, attack := range attacks[:slices.IndexFunc(attacks, func(a attack) bool { return a.name == "a list that grows" })] {
+		t.Run(attack.name, func(t *testing.T) {
+			began := time.Now()
+			if got, failure := shop().run(t, &runcode.Options{Time: 100 * time.Millisecond}, attack.program); failure == nil {
+				t.Errorf("got %.100s", got)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
 }
 
 func TestAttacks(t *testing.T) {

@@ -4,6 +4,7 @@ package runcode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -48,7 +49,10 @@ func makesDict(m *meter, args []starlark.Value) error {
 	if _, err := m.measure(args...); err != nil {
 		return err
 	}
-	return makes(sizeEntry)(m, args)
+	if err := makes(sizeEntry)(m, args); err != nil {
+		return err
+	}
+	return m.compares(args...)
 }
 
 // orders is for functions that compare what their arguments contain.
@@ -86,11 +90,7 @@ func (m *meter) builtins(to starlark.StringDict) {
 			if cost == nil {
 				return nil, fmt.Errorf("%s is not available", name)
 			}
-			all := append([]starlark.Value(nil), args...)
-			for _, pair := range kwargs {
-				all = append(all, pair[1])
-			}
-			if err := cost(m, all); err != nil {
+			if err := cost(m, together(args, kwargs)); err != nil {
 				return nil, err
 			}
 			result, err := function.CallInternal(thread, args, kwargs)
@@ -102,6 +102,15 @@ func (m *meter) builtins(to starlark.StringDict) {
 		"decode": starlark.NewBuiltin("json.decode", m.decodeText), "loads": starlark.NewBuiltin("json.loads", m.decodeText),
 		"encode": starlark.NewBuiltin("json.encode", m.encodeText), "dumps": starlark.NewBuiltin("json.dumps", m.encodeText),
 	}}
+}
+
+// together returns all arguments of a call.
+func together(args starlark.Tuple, kwargs []starlark.Tuple) []starlark.Value {
+	all := slices.Clone(args)
+	for _, pair := range kwargs {
+		all = append(all, pair[1])
+	}
+	return all
 }
 
 // sumOf is sum(items, start=0).

@@ -102,7 +102,7 @@ func (m *meter) array(decoder *json.Decoder, depth int) (starlark.Value, error) 
 func (m *meter) object(decoder *json.Decoder, depth int) (starlark.Value, error) {
 	dict := starlark.NewDict(0)
 	err := m.allocate(sizeDict)
-	for err == nil && decoder.More() {
+	for n := 1; err == nil && decoder.More(); n++ {
 		var key, value starlark.Value
 		if key, err = m.next(decoder, depth+1); err == nil {
 			value, err = m.next(decoder, depth+1)
@@ -112,6 +112,9 @@ func (m *meter) object(decoder *json.Decoder, depth int) (starlark.Value, error)
 		}
 		if err == nil {
 			err = dict.SetKey(key, value)
+		}
+		if err == nil && n >= 1024 && n&(n-1) == 0 {
+			err = m.compares(dict)
 		}
 	}
 	if err == nil {

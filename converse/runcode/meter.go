@@ -16,6 +16,8 @@ const (
 	maxDepth  = 32      // of nested lists and dicts
 	maxNodes  = 200_000 // values within a value that one operation reads
 	maxSpread = 1000    // arguments of a call that come from a list or a dict
+
+	maxCompared = 4_000_000 // values within keys that are compared while they are added to a dict
 )
 
 // The estimated sizes of values, in bytes.

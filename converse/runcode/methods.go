@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/suggest"
 	"go.starlark.net/starlark"
@@ -27,17 +28,17 @@ var methods = map[string]map[string]method{
 	"string": {
 		"capitalize": makesText, "count": free, "endswith": free, "find": free, "format": formatCost, "index": free,
 		"isalnum": free, "isalpha": free, "isdigit": free, "islower": free, "isspace": free, "istitle": free, "isupper": free,
-		"join": joinCost, "lower": makesText, "lstrip": free, "partition": free, "removeprefix": free, "removesuffix": free,
-		"replace": replaceCost, "rfind": free, "rindex": free, "rpartition": free, "rsplit": splitCost, "rstrip": free,
-		"split": splitCost, "splitlines": splitCost, "startswith": free, "strip": free, "title": makesText, "upper": makesText,
+		"join": joinCost, "lower": makesText, "lstrip": stripCost, "partition": free, "removeprefix": free, "removesuffix": free,
+		"replace": replaceCost, "rfind": free, "rindex": free, "rpartition": free, "rsplit": splitCost, "rstrip": stripCost,
+		"split": splitCost, "splitlines": splitCost, "startswith": free, "strip": stripCost, "title": makesText, "upper": makesText,
 		"elems": free,
 	},
 	"list": {
-		"append": itemCost(2 * sizeItem), "clear": itemCost(0), "index": free, "insert": insertCost, "pop": popCost, "remove": free,
+		"append": itemCost(2 * sizeItem), "clear": itemCost(0), "extend": extendCost, "index": free, "insert": moveCost(2 * sizeItem), "pop": moveCost(0), "remove": free,
 	},
 	"dict": {
 		"clear": itemCost(0), "get": keyCost(0), "items": copyCost(3 * sizeItem), "keys": copyCost(sizeItem), "pop": keyCost(0),
-		"popitem": itemCost(0), "setdefault": keyCost(sizeEntry), "values": copyCost(sizeItem),
+		"popitem": itemCost(0), "setdefault": keyCost(sizeEntry), "update": updateCost, "values": copyCost(sizeItem),
 	},
 }
 
@@ -60,20 +61,45 @@ func keyCost(bytes int64) method {
 	}
 }
 
+func extendCost(m *meter, _ starlark.Value, args []starlark.Value) error {
+	return makes(2*sizeItem)(m, args)
+}
+
 func copyCost(size int64) method {
 	return func(m *meter, of starlark.Value, _ []starlark.Value) error {
 		return m.items(int64(starlark.Len(of)), size)
 	}
 }
 
-func insertCost(m *meter, of starlark.Value, _ []starlark.Value) error {
-	m.work(int64(starlark.Len(of) / 64))
-	return m.allocate(2 * sizeItem)
+// moveCost is for methods that move the items of a list.
+func moveCost(bytes int64) method {
+	return func(m *meter, of starlark.Value, _ []starlark.Value) error {
+		m.work(int64(starlark.Len(of) / 64))
+		return m.allocate(bytes)
+	}
 }
 
-func popCost(m *meter, of starlark.Value, _ []starlark.Value) error {
-	m.work(int64(starlark.Len(of) / 64))
-	return nil
+// stripCost charges letters that are not ASCII: each letter of the text is searched among them.
+func stripCost(m *meter, of starlark.Value, args []starlark.Value) error {
+	letters := ""
+	if len(args) == 1 {
+		letters, _ = starlark.AsString(args[0])
+	}
+	if strings.ContainsFunc(letters, func(letter rune) bool { return letter >= utf8.RuneSelf }) {
+		cost := int64(len(letters)) * int64(starlark.Len(of))
+		if m.work(cost / 64); cost > 64<<20 {
+			return limitf("%d bytes are too many to strip from a string of %d bytes", len(letters), starlark.Len(of))
+		}
+	}
+	return free(m, of, args)
+}
+
+func updateCost(m *meter, of starlark.Value, args []starlark.Value) error {
+	const few = 64 // keys, which are compared with all others within microseconds
+	if err := makesDict(m, args); err != nil || len(args) == 0 || starlark.Len(args[0]) <= few {
+		return err
+	}
+	return m.compares(of, args[0])
 }
 
 func formatCost(m *meter, of starlark.Value, args []starlark.Value) error {
@@ -133,18 +159,6 @@ func (m *meter) attribute(x starlark.Value, name string) (starlark.Value, error)
 		return own.Attr(name)
 	}
 	known := methods[x.Type()]
-	if list, ok := x.(*starlark.List); ok && name == "extend" {
-		return starlark.NewBuiltin(name, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-			var more starlark.Value
-			if err := starlark.UnpackPositionalArgs(name, args, kwargs, 1, &more); err != nil {
-				return nil, err
-			}
-			return starlark.None, m.extend(list, more)
-		}).BindReceiver(x), nil
-	}
-	if dict, ok := x.(*starlark.Dict); ok && name == "update" {
-		return m.updating(dict), nil
-	}
 	cost := known[name]
 	if cost == nil {
 		return nil, noAttribute(x, name, slices.Sorted(maps.Keys(known)))
@@ -154,11 +168,7 @@ func (m *meter) attribute(x starlark.Value, name string) (starlark.Value, error)
 		return nil, err
 	}
 	return starlark.NewBuiltin(name, func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		all := slices.Clone(args)
-		for _, pair := range kwargs {
-			all = append(all, pair[1])
-		}
-		if err := cost(m, x, all); err != nil {
+		if err := cost(m, x, together(args, kwargs)); err != nil {
 			return nil, err
 		}
 		result, err := bound.(*starlark.Builtin).CallInternal(thread, args, kwargs)
@@ -167,31 +177,6 @@ func (m *meter) attribute(x starlark.Value, name string) (starlark.Value, error)
 		}
 		return result, err
 	}).BindReceiver(x), nil
-}
-
-// updating returns the method update of a dict.
-func (m *meter) updating(dict *starlark.Dict) starlark.Value {
-	return starlark.NewBuiltin("update", func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		n := int64(len(kwargs))
-		for _, arg := range args {
-			more, err := lengthOf(arg)
-			if err != nil {
-				return nil, err
-			}
-			n += more
-			if _, err := m.measure(arg); err != nil { // the keys are hashed
-				return nil, err
-			}
-		}
-		if err := m.items(n, sizeEntry); err != nil {
-			return nil, err
-		}
-		method, err := dict.Attr("update")
-		if err != nil {
-			return nil, err
-		}
-		return method.(*starlark.Builtin).CallInternal(thread, args, kwargs)
-	}).BindReceiver(dict)
 }
 
 func noAttribute(x starlark.Value, name string, known []string) error {

@@ -4,6 +4,8 @@ package runcode
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -42,21 +44,18 @@ func (m *meter) binary(op syntax.Token, x, y starlark.Value) (starlark.Value, er
 func tooManyBits() error { return limitf("an integer of more than %d bits is too large", maxBits) }
 
 func (m *meter) compare(op syntax.Token, x, y starlark.Value) (starlark.Value, error) {
-	if op == syntax.IN || op == syntax.NOT_IN {
-		if _, ok := y.(*starlark.Dict); ok { // it is not read as a whole
-			if err := m.key(x); err != nil {
-				return nil, err
-			}
-			return starlark.Binary(op, x, y)
-		}
+	_, dict := y.(*starlark.Dict)
+	within := op == syntax.IN || op == syntax.NOT_IN
+	var err error
+	if within && dict { // it is not read as a whole
+		err = m.key(x)
+	} else if !scalar(x) || !scalar(y) {
+		_, err = m.measure(x, y)
 	}
-	if !scalar(x) || !scalar(y) {
-		if _, err := m.measure(x, y); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
-	switch op {
-	case syntax.IN, syntax.NOT_IN:
+	if within {
 		return starlark.Binary(op, x, y)
 	}
 	result, err := starlark.Compare(op, x, y)
@@ -135,7 +134,10 @@ func (m *meter) union(x, y starlark.Value) error {
 	if !ok || !ok2 {
 		return nil
 	}
-	return m.items(int64(starlark.Len(x))+int64(starlark.Len(y)), sizeEntry)
+	if err := m.items(int64(starlark.Len(x))+int64(starlark.Len(y)), sizeEntry); err != nil {
+		return err
+	}
+	return m.compares(x, y)
 }
 
 // percent is format % values.
@@ -181,7 +183,7 @@ func (m *meter) inplace(op syntax.Token, x, y starlark.Value) (starlark.Value, e
 		}
 	case *starlark.Dict:
 		if with, ok := y.(*starlark.Dict); ok && op == syntax.PIPE {
-			if err := m.items(int64(with.Len()), sizeEntry); err != nil {
+			if err := updateCost(m, x, []starlark.Value{y}); err != nil {
 				return nil, err
 			}
 			for key, value := range with.Entries() {
@@ -204,11 +206,7 @@ func (m *meter) extend(list *starlark.List, more starlark.Value) error {
 	if err != nil {
 		return err
 	}
-	items := make([]starlark.Value, 0, n) // more can be the list itself
-	for item := range starlark.Elements(more.(starlark.Iterable)) {
-		items = append(items, item)
-	}
-	for _, item := range items {
+	for _, item := range slices.Collect(elements(more)) { // more can be the list itself
 		if err := list.Append(item); err != nil {
 			return err
 		}
@@ -263,4 +261,41 @@ func (m *meter) key(key starlark.Value) error {
 		return err
 	}
 	return nil
+}
+
+// compares charges the comparisons of keys that are added to one dict. The values are dicts
+// and lists of pairs. Keys whose hashes are alike are compared with each other.
+func (m *meter) compares(values ...starlark.Value) error {
+	alike, comparisons := map[uint32]int64{}, int64(0)
+	for _, v := range values {
+		_, dict := v.(*starlark.Dict)
+		for key := range elements(v) {
+			if !dict {
+				for key = range elements(key) { // the first of a pair
+					break
+				}
+			}
+			var s measured
+			hash, err := key.Hash()
+			if err != nil || s.walk(key, 0) != nil {
+				return nil // an error
+			}
+			hash %= 1 << 14 // the largest table of a dict
+			alike[hash]++
+			comparisons += alike[hash] * s.nodes
+		}
+	}
+	m.work(comparisons / 64)
+	if comparisons > maxCompared {
+		return limitf("the keys of a dict are too much alike: they need more than %d comparisons in one operation", maxCompared)
+	}
+	return nil
+}
+
+// elements returns the items of a value; none if it cannot be iterated over.
+func elements(v starlark.Value) iter.Seq[starlark.Value] {
+	if of, ok := v.(starlark.Iterable); ok {
+		return starlark.Elements(of)
+	}
+	return func(func(starlark.Value) bool) {}
 }
