@@ -111,7 +111,11 @@ var advices = []struct{ fragment, advice string }{
 func adviceFor(err error, text string) string {
 	failed := new(toolError)
 	if errors.As(err, &failed) {
-		return "To go on after a failed call, write value, error = attempt(" + textcut.Bytes(functionName(failed.name), maxName) + ", …)."
+		called := textcut.Bytes(failed.name, maxName)
+		if functionName(called) != called { // its function can be of another tool
+			called = fmt.Sprintf("call, %q", called)
+		}
+		return "To go on after a failed call, write value, error = attempt(" + called + ", …)."
 	}
 	for _, a := range advices {
 		if strings.Contains(text, a.fragment) {

@@ -108,14 +108,8 @@ func (s *measured) walk(v starlark.Value, depth int) error {
 		s.bytes += int64(len(v))
 	case starlark.Int:
 		s.bytes += int64(bitsOf(v) / 8)
-	case *starlark.List:
-		for i := range v.Len() {
-			if err := s.walk(v.Index(i), depth+1); err != nil {
-				return err
-			}
-		}
-	case starlark.Tuple:
-		for _, item := range v {
+	case *starlark.List, starlark.Tuple:
+		for item := range elements(v) {
 			if err := s.walk(item, depth+1); err != nil {
 				return err
 			}

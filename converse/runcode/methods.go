@@ -95,9 +95,8 @@ func stripCost(m *meter, of starlark.Value, args []starlark.Value) error {
 }
 
 func updateCost(m *meter, of starlark.Value, args []starlark.Value) error {
-	const few = 64 // keys, which are compared with all others within microseconds
-	if err := makesDict(m, args); err != nil || len(args) == 0 || starlark.Len(args[0]) <= few {
-		return err
+	if err := makesDict(m, args); err != nil || len(args) == 0 || starlark.Len(args[0]) < 64 {
+		return err // few keys are compared with all others within microseconds
 	}
 	return m.compares(of, args[0])
 }
@@ -111,15 +110,11 @@ func joinCost(m *meter, of starlark.Value, args []starlark.Value) error {
 	if len(args) != 1 {
 		return nil // an error
 	}
-	n, err := lengthOf(args[0])
-	if err == nil {
-		err = m.items(n, 0)
-	}
-	if err != nil {
+	if err := reads(m, args); err != nil {
 		return err
 	}
-	size := n * int64(starlark.Len(of))
-	for item := range starlark.Elements(args[0].(starlark.Iterable)) {
+	size := int64(max(0, starlark.Len(args[0]))) * int64(starlark.Len(of))
+	for item := range elements(args[0]) {
 		if s, ok := item.(starlark.String); ok {
 			size += int64(len(s))
 		}

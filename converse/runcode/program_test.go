@@ -3,6 +3,7 @@
 package runcode_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -204,5 +205,28 @@ func TestAReplayThatDiffers(t *testing.T) {
 	}
 	if _, err := tool.Invoke(t.Context(), &invoker.Call{Arguments: []byte(`{"program":"return 1"}`)}); invoker.AsFailure(err).Code != invoker.Unavailable {
 		t.Errorf("without a conversation: %v", err)
+	}
+}
+
+// The function of a tool never calls another one whose name is alike.
+func TestNamesThatAreAlike(t *testing.T) {
+	r := shop()
+	for _, name := range []string{"srv__delete-draft", "srv__delete_draft", "srv__a-b", "srv__a.b"} {
+		r.offered = append(r.offered, &invoker.Definition{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)})
+	}
+	if got, failure := r.run(t, nil, "return srv__delete_draft(id=1)"); failure != nil || got != "srv__delete_draft of " {
+		t.Errorf("got %s, %v", got, failure)
+	}
+	r.log = nil
+	_, failure := r.run(t, nil, "return srv__a_b()")
+	if want := `srv__a_b can be "srv__a-b" or "srv__a.b": write call("srv__a-b", {…}) or call("srv__a.b", {…})`; failure == nil || r.log != nil ||
+		!strings.Contains(failure.Message, want) {
+		t.Errorf("got %v, calls %q", failure, r.log)
+	}
+	for _, program := range []string{`return call("srv__a.b", {"item": "ghost"})`, `return call("srv__delete-draft", {"item": "ghost"})`} {
+		name := strings.Split(program, `"`)[1]
+		if _, failure := r.run(t, nil, program); failure == nil || !strings.Contains(failure.Message, `attempt(call, "`+name+`", …)`) {
+			t.Errorf("%s: got %v", program, failure)
+		}
 	}
 }

@@ -90,12 +90,14 @@ func (r *run) defined() starlark.StringDict {
 	defined["call"] = starlark.NewBuiltin("call", r.callTool)
 	defined["gather"] = starlark.NewBuiltin("gather", r.gather)
 	defined["attempt"] = starlark.NewBuiltin("attempt", r.attempt)
-	for _, definition := range r.tools.Offered() {
-		name := functionName(definition.Name)
-		if _, taken := defined[name]; !taken && !r.options.without(definition.Name) {
-			defined[name] = starlark.NewBuiltin(name, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-				return r.function(definition, args, kwargs)
-			})
+	for _, exact := range []bool{true, false} { // first those whose names are identifiers
+		for _, definition := range r.tools.Offered() {
+			name := functionName(definition.Name)
+			if _, taken := defined[name]; !taken && (name == definition.Name) == exact && !r.options.without(definition.Name) {
+				defined[name] = starlark.NewBuiltin(name, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+					return r.function(definition, args, kwargs)
+				})
+			}
 		}
 	}
 	return defined
@@ -114,6 +116,11 @@ func functionName(tool string) string {
 // function is the call of a function that stands for a tool.
 func (r *run) function(definition *invoker.Definition, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	name := functionName(definition.Name)
+	for _, other := range r.tools.Offered() {
+		if other.Name != definition.Name && name != definition.Name && functionName(other.Name) == name && !r.options.without(other.Name) {
+			return nil, fmt.Errorf("%s can be %q or %q: write call(%[2]q, {…}) or call(%[3]q, {…})", name, definition.Name, other.Name)
+		}
+	}
 	var arguments starlark.Value
 	switch {
 	case len(args) == 1 && len(kwargs) == 0 && args[0].Type() == "dict":
@@ -195,20 +202,19 @@ func (r *run) value(result canister.Result) (starlark.Value, error) {
 func textOf(contents []canister.Content) string {
 	var texts []string
 	for _, content := range contents {
+		text := "[" + bounds.Describe(content) + "]"
 		switch c := content.(type) {
 		case canister.TextContent:
-			texts = append(texts, c.Text)
+			text = c.Text
 		case canister.StructuredContent:
-			texts = append(texts, string(c.JSON))
+			text = string(c.JSON)
 		case canister.ResourceContent:
 			if c.Blob == nil {
-				texts = append(texts, c.Text)
-				continue
+				text = c.Text
 			}
-			texts = append(texts, "["+bounds.Describe(c)+"]")
-		default:
-			texts = append(texts, "["+bounds.Describe(c)+"]")
+		default: // described
 		}
+		texts = append(texts, text)
 	}
 	return strings.ToValidUTF8(strings.Join(texts, "\n"), "\uFFFD")
 }

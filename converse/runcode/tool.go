@@ -63,7 +63,7 @@ type tool struct{ options Options }
 const description = `Run a program that calls tools, and get the value that it returns. Use it when you would call many tools, or pass on what one returned: what the calls return does not reach you, only the value. Every call is approved and recorded like your own.
 
 The language is Starlark, a small Python: def, lambda, if, for, while, comprehensions, % and .format; no import, class, try, f-strings, sets or recursion. There are len, range, sorted, sum, zip and the like, and json.decode and json.encode.
-Each tool is a function with its name, which takes arguments by name: files__read(path="a.txt"). It returns structured output as a dict or list, and otherwise text. call("name", {…}) calls a tool by its name.
+Each tool is a function with its name (with _ for characters such as -), which takes arguments by name: files__read(path="a.txt"). It returns structured output as a dict or list, and otherwise text. call("name", {…}) calls a tool by its name.
 gather(function, items) calls the function with each item, and their calls run in parallel; gather([f, g]) runs functions without arguments. Functions in gather return what they find; they cannot change values outside.
 A call that fails ends the program. value, error = attempt(function, …) goes on instead: error is None, or has "code" and "message".
 End with return value. print(…) shows up to 4 KB. There are no files, no network, no clock and no random numbers.`
