@@ -7,10 +7,13 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Mark replaces a secret.
@@ -145,14 +148,46 @@ func appendForms(forms []string, secret string, least int) []string {
 	inner := escaped[1 : len(escaped)-1]
 	asHTML := quote(secret, true)
 	asGo := strconv.Quote(secret)
+	slashes := strings.ReplaceAll(inner, "/", `\/`) // as PHP writes JSON
+	for _, hex := range []string{`\u%04x`, `\u%04X`} {
+		forms = append(forms, ascii(inner, "", hex), ascii(slashes, "", hex),
+			ascii(strings.ReplaceAll(inner, `\"`, fmt.Sprintf(hex, '"')), "+&<>'`", hex)) // as .NET writes JSON
+	}
 	bytes := []byte(secret)
 	return append(forms,
 		secret,
 		url.QueryEscape(secret), url.PathEscape(secret),
-		inner, strings.ReplaceAll(inner, "/", `\/`), // as PHP writes JSON
-		asHTML[1:len(asHTML)-1], asGo[1:len(asGo)-1],
+		lowerPercent(url.QueryEscape(secret)), lowerPercent(url.PathEscape(secret)),
+		inner, slashes, asHTML[1:len(asHTML)-1], asGo[1:len(asGo)-1],
 		base64.StdEncoding.EncodeToString(bytes), base64.RawStdEncoding.EncodeToString(bytes),
 		base64.URLEncoding.EncodeToString(bytes), base64.RawURLEncoding.EncodeToString(bytes))
+}
+
+// ascii writes the characters of a JSON text that are in set or outside of ASCII as
+// escapes with the format hex.
+func ascii(text, set, hex string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf && !strings.ContainsRune(set, r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, hex, unit)
+		}
+	}
+	return b.String()
+}
+
+// lowerPercent writes the escapes of a URL with lower-case digits.
+func lowerPercent(text string) string {
+	escaped := []byte(text)
+	for i, c := range escaped {
+		if c == '%' {
+			copy(escaped[i:], bytes.ToLower(escaped[i:i+3]))
+		}
+	}
+	return string(escaped)
 }
 
 // quote writes text as a JSON string.

@@ -60,6 +60,35 @@ func TestText(t *testing.T) {
 	}
 }
 
+// Other languages escape other characters, and with other digits.
+func TestEscapesOfOtherLanguages(t *testing.T) {
+	for _, test := range []struct{ secret, text string }{
+		{"abc+def/ghi==1", `abc\u002Bdef/ghi==1`}, // System.Text.Json
+		{"abc+def/ghi==1", `abc\u002bdef/ghi==1`},
+		{"abc+def/ghi==1", "abc%2bdef%2fghi%3d%3d1"}, // HttpUtility
+		{"abc+def/ghi==1", "abc+def%2fghi==1"},
+		{"pässwort-1", `p\u00e4sswort-1`}, // Python, PHP
+		{"pässwort-1", `p\u00E4sswort-1`},
+		{"pässwort/1", `p\u00e4sswort\/1`}, // PHP
+		{"pässwort-1", "p%c3%a4sswort-1"},
+		{"a<b>&'`\"c+\\ä😀", `a\u003Cb\u003E\u0026\u0027\u0060\u0022c\u002B\\\u00E4\uD83D\uDE00`},
+		{"pass\"😀word", `pass\"\ud83d\ude00word`},
+	} {
+		if got := redact.New(test.secret)("<" + test.text + ">"); got != "<[secret]>" {
+			t.Errorf("%s becomes %s", test.text, got)
+		}
+		var stream redact.Stream
+		grown := redact.NewGrowing(test.secret)
+		got := ""
+		for i := range len(test.text) {
+			got += stream.Next(test.text[i:i+1], grown.Part)
+		}
+		if got += stream.Rest(grown.Part); got != "[secret]" {
+			t.Errorf("%s becomes %s in pieces", test.text, got)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	clean := redact.New(odd, "hunter2-hunter2", "1234567890", `{"a":"b","c":`)
 	for raw, want := range map[string]string{
