@@ -704,3 +704,29 @@ func TestAnswerNeedsALog(t *testing.T) {
 		}
 	}
 }
+
+// An integer of a late answer reaches the tool as it is, also beyond 2^53.
+func TestLargeIntegersInAnswers(t *testing.T) {
+	tool := fn("act", func(ctx context.Context, c *invoker.Call) (invoker.Output, error) {
+		result, err := c.Ask(ctx, &invoker.ElicitRequest{Message: "Which?", Schema: json.RawMessage(`{"type":"object"}`), Anew: true})
+		if err != nil {
+			return invoker.Output{}, err
+		}
+		got, err := json.Marshal(result.Content)
+		return invoker.Output{Content: canister.Texts(string(got))}, err
+	})
+	store := history.NewMemory()
+	options := converse.Options{Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		return nil, converse.Later(time.Hour, "")
+	}}
+	last(t, play(t, process(t, store, newRoster(t, tool), options, asks(call("act", `{}`))), "Go."))
+	const numbers = `{"a":9007199254740993,"b":-9007199254740993,"c":1.5,"d":7,"e":"x"}`
+	answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAccept, Arguments: json.RawMessage(numbers)})
+	talk := process(t, store, newRoster(t, tool), options, done)
+	if _, err := talk.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := results(talk.History()); len(r) != 1 || canister.TextOf(r[0].Content) != numbers {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -41,7 +41,8 @@ type ElicitRequest struct {
 // ElicitResult is the person's answer.
 type ElicitResult struct {
 	Action Action
-	// Content has the values that the schema asks for, if Action is Accept.
+	// Content has the values that the schema asks for, if Action is Accept. Numbers are
+	// float64, or int64 for an integer beyond 2^53, which float64 may not represent.
 	Content map[string]any
 }
 

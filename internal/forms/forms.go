@@ -5,7 +5,6 @@
 package forms
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -74,7 +73,8 @@ func Fields(text json.RawMessage) ([]Field, error) {
 	if len(form.Properties) == 0 {
 		return nil, nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(form.Properties))
+	decoder := json.NewDecoder(strings.NewReader(string(form.Properties)))
+	decoder.UseNumber()
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
 		return nil, errors.New("its properties are not an object")
 	}
@@ -90,6 +90,9 @@ func Fields(text json.RawMessage) ([]Field, error) {
 		}
 		if err := decoder.Decode(&property); err != nil {
 			return nil, fmt.Errorf("%v: %w", name, err)
+		}
+		if n, ok := property.Default.(json.Number); ok {
+			property.Default, _ = number(n.String()) // one that is too large is not a valid answer
 		}
 		field := Field{Name: fmt.Sprint(name), Required: slices.Contains(form.Required, fmt.Sprint(name)), schema: property.schema}
 		if property.Default != nil && field.Check(property.Default) == nil {
@@ -120,12 +123,9 @@ func (f *Field) Choices() []Choice {
 		return nil
 	}
 	var choices []Choice
+	titles := append(slices.Clone(s.EnumNames), make([]string, len(s.Enum))...)
 	for i, value := range s.Enum {
-		choice := Choice{Value: value}
-		if i < len(s.EnumNames) {
-			choice.Title = s.EnumNames[i]
-		}
-		choices = append(choices, choice)
+		choices = append(choices, Choice{value, titles[i]})
 	}
 	return slices.Concat(choices, s.OneOf, s.AnyOf)
 }
@@ -177,10 +177,7 @@ func Text(answer any) string {
 	case string:
 		return value
 	case bool:
-		if value {
-			return "yes"
-		}
-		return "no"
+		return map[bool]string{true: "yes", false: "no"}[value]
 	case []any:
 		var parts []string
 		for _, part := range value {
@@ -205,28 +202,20 @@ func (f *Field) Parse(text string) (any, error) {
 	if err == nil {
 		err = f.Check(answer)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return answer, nil
+	return answer, err
 }
+
+var booleans = map[string]bool{"y": true, "yes": true, "true": true, "n": false, "no": false, "false": false}
 
 func (f *Field) parse(text string) (any, error) {
 	switch {
 	case f.IsBoolean():
-		switch strings.ToLower(text) {
-		case "y", "yes", "true":
-			return true, nil
-		case "n", "no", "false":
-			return false, nil
+		if yes, known := booleans[strings.ToLower(text)]; known {
+			return yes, nil
 		}
 		return nil, errors.New("answer y or n")
 	case f.IsNumber():
-		number, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(number) || math.IsInf(number, 0) {
-			return nil, fmt.Errorf("%q is not a number", text)
-		}
-		return number, nil
+		return number(text)
 	case f.IsList():
 		list := []any{}
 		for part := range strings.SplitSeq(text, ",") {
@@ -235,6 +224,19 @@ func (f *Field) parse(text string) (any, error) {
 		return list, nil
 	}
 	return f.chosen(text), nil
+}
+
+// number returns a float64, or an int64 for an integer beyond 2^53, which float64 may not
+// represent.
+func number(text string) (any, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && (n > 1<<53 || n < -1<<53) {
+		return n, nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		return nil, fmt.Errorf("%q is not a number", text)
+	}
+	return n, nil
 }
 
 // chosen returns the value of the choice with a title, and other texts as they are.
@@ -246,9 +248,12 @@ func (f *Field) chosen(text string) string {
 	return text
 }
 
-// Check returns an error if a value is not a valid answer: a bool, a float64, a string or
-// a list of strings, within the bounds of the schema.
+// Check returns an error if a value is not a valid answer: a bool, a float64, an int64, a
+// string or a list of strings, within the bounds of the schema.
 func (f *Field) Check(value any) error {
+	if n, ok := value.(int64); ok {
+		value = float64(n)
+	}
 	switch value := value.(type) {
 	case bool:
 		if f.IsBoolean() {
@@ -282,9 +287,6 @@ func (f *Field) checkNumber(number float64) error {
 	return nil
 }
 
-// maxSteps limits the cost of a pattern; see [pattern.Pattern.Steps].
-const maxSteps = 200_000
-
 func (f *Field) checkText(text string) error {
 	length, choices := len([]rune(text)), f.Choices()
 	switch {
@@ -298,8 +300,8 @@ func (f *Field) checkText(text string) error {
 	if format, known := formats[f.Format]; known && !format.fits(text) {
 		return fmt.Errorf("%q is not %s, such as %s", text, format.name, format.example)
 	}
-	// The server checks patterns of other dialects, and costly ones.
-	if p, err := pattern.Compile(f.Pattern, pattern.MaxSize); err == nil && p.Steps(text) < maxSteps && !p.MatchString(text) {
+	// The server checks costly patterns, and those in other dialects.
+	if p, err := pattern.Compile(f.Pattern, pattern.MaxSize); err == nil && p.Steps(text) < 200_000 && !p.MatchString(text) {
 		return fmt.Errorf("%q does not match %s", text, f.Pattern)
 	}
 	return nil

@@ -92,6 +92,25 @@ func TestFormFields(t *testing.T) {
 	}
 }
 
+// An integer stays as the person has typed it, also beyond 2^53.
+func TestLargeIntegers(t *testing.T) {
+	fields, err := Fields(json.RawMessage(`{"properties":{"n":{"type":"integer","minimum":0,"default":9007199254740993},"many":{"type":"number","default":1e400}}}`))
+	if err != nil || fields[1].Default != nil {
+		t.Fatalf("got %+v, %v", fields, err)
+	}
+	for text, want := range map[string]string{
+		"9007199254740993": "9007199254740993", "9223372036854775807": "9223372036854775807", "": "9007199254740993", "12": "12",
+	} {
+		value, err := fields[0].Parse(text)
+		if got, _ := json.Marshal(value); err != nil || string(got) != want || Text(value) != want {
+			t.Errorf("%q: got %s, %v", text, got, err)
+		}
+	}
+	if _, err := fields[0].Parse("-9007199254740993"); err == nil {
+		t.Error("the minimum is not checked")
+	}
+}
+
 // A pattern that takes long is left to the server.
 func TestCostlyPatterns(t *testing.T) {
 	for _, pattern := range []string{strings.Repeat("x{1000}", 3300), "(?:x?){900}y|(?:x?){900}z"} {

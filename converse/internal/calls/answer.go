@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -77,7 +78,13 @@ func Elicited(answer canister.Answer) *invoker.ElicitResult {
 	switch answer.Verdict {
 	case canister.VerdictAccept:
 		result := &invoker.ElicitResult{Action: invoker.Accept}
-		if len(answer.Arguments) == 0 || json.Unmarshal(answer.Arguments, &result.Content) == nil {
+		var exact map[string]json.RawMessage
+		if len(answer.Arguments) == 0 || json.Unmarshal(answer.Arguments, &result.Content) == nil && json.Unmarshal(answer.Arguments, &exact) == nil {
+			for name, text := range exact {
+				if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && (n > 1<<53 || n < -1<<53) {
+					result.Content[name] = n
+				}
+			}
 			return result
 		}
 	case canister.VerdictDecline:
