@@ -157,7 +157,7 @@ func (b *batch) call(ctx context.Context, c *call) completion {
 func (c *call) request(ctx context.Context, cancel context.CancelCauseFunc, b *batch) (*invoker.Call, *inner.Requested) {
 	c.sampling.begin(ctx, b)
 	asking := &c.questions
-	asking.batch, asking.opts, asking.call, asking.ctx, asking.giveUp = b, b.opts, c, ctx, cancel
+	asking.batch, asking.opts, asking.call, asking.ctx, asking.giveUp, asking.counts = b, b.opts, c, ctx, cancel, map[string]int{}
 	asks := &invoker.Call{
 		ID:         c.key,
 		Arguments:  c.arguments,

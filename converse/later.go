@@ -36,25 +36,29 @@ func (*later) Error() string { return "the person answers later" }
 // errLater ends a call that will be made again when the person has answered.
 var errLater = errors.New("converse: the call waits for the answer of a person")
 
-// known returns the answer to a question from the history. If a tool asks the same
-// question twice, the second time gets the second answer.
-func (q *questions) known(form string) (*invoker.ElicitResult, bool) {
+// known returns the answer to a question from the history, if it is there, and the text of
+// the question, which has a number if an equal one was asked before. Histories of earlier
+// versions have no numbers: the second of equal questions gets the second answer.
+func (q *questions) known(question *invoker.ElicitRequest) (*invoker.ElicitResult, string, error) {
+	first, err := calls.QuestionText(q.batch.clean, question, 1)
+	if err != nil {
+		return nil, "", err
+	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	nth := q.counts[form]
-	if q.counts == nil {
-		q.counts = map[string]int{}
-	}
-	q.counts[form]++
+	q.counts[first]++
+	number := q.counts[first]
+	q.mu.Unlock()
+	form, err := calls.QuestionText(q.batch.clean, question, number)
 	for _, asked := range q.call.state.Asked {
-		if string(asked.Question) != form || !q.batch.gate.stillBound(q.call, asked.Wait) {
-			continue
+		bound := q.batch.gate.stillBound(q.call, asked.Wait)
+		if bound && string(asked.Question) == first {
+			number--
 		}
-		if nth--; nth < 0 {
-			return calls.Elicited(asked.Answer), true
+		if bound && (number == 0 || string(asked.Question) == form && form != first) {
+			return calls.Elicited(asked.Answer), form, err
 		}
 	}
-	return nil, false
+	return nil, form, err
 }
 
 // wait ends the call until a person answers, if it can be made again.

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
@@ -25,7 +24,7 @@ type questions struct {
 	giveUp context.CancelCauseFunc
 
 	mu     sync.Mutex
-	counts map[string]int // how often each question was asked in this attempt, by its digest
+	counts map[string]int // how often each question was asked in this attempt, by its text
 	later  *canister.Wait // the wait that ended the call, if one did
 	over   bool
 }
@@ -57,12 +56,9 @@ func (q *questions) person() askFunc {
 
 // ask finds the answer in the history, or puts the question to the person.
 func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	form, err := calls.QuestionText(q.batch.clean, question)
-	if err != nil {
-		return nil, err
-	}
-	if answer, ok := q.known(form); ok {
-		return answer, nil
+	answer, form, err := q.known(question)
+	if answer != nil || err != nil {
+		return answer, err
 	}
 	if ask == nil {
 		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs an answer from a person, but no person can be asked here.", Cause: invoker.ErrNoPerson}

@@ -730,3 +730,63 @@ func TestLargeIntegersInAnswers(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// Of two equal questions, the one that was answered later gets the late answer.
+func TestEqualQuestions(t *testing.T) {
+	var l ledger
+	var errs []error
+	store := history.NewMemory()
+	asked := 0
+	options := converse.Options{Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		if asked++; asked == 2 {
+			return nil, converse.Later(time.Hour, "")
+		}
+		return &invoker.ElicitResult{Action: invoker.Accept, Content: map[string]any{"n": asked}}, nil
+	}}
+	turn := last(t, play(t, process(t, store, newRoster(t, idempotent(asksTwice(&l, &errs))), options, asks(call("act", `{}`))), "Go."))
+	if turn.Reason != converse.ReasonWaiting {
+		t.Fatalf("the turn is %+v", turn)
+	}
+	answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictDecline})
+	talk := process(t, store, newRoster(t, idempotent(asksTwice(&l, &errs))), options, done)
+	if _, err := talk.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := results(talk.History()); len(r) != 1 || canister.TextOf(r[0].Content) != "acceptmap[n:3] declinemap[] acceptmap[n:4] " {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// Earlier versions did not number equal questions.
+func TestEqualQuestionsOfAnEarlierVersion(t *testing.T) {
+	var l ledger
+	var errs []error
+	store := history.NewMemory()
+	options := converse.Options{Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		return nil, converse.Later(time.Hour, "")
+	}}
+	play(t, process(t, store, newRoster(t, idempotent(asksTwice(&l, &errs))), options, asks(call("act", `{}`))), "Go.")
+	answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAccept})
+	turn, err := process(t, store, newRoster(t, idempotent(asksTwice(&l, &errs))), options).Run(t.Context())
+	if err != nil || turn.Reason != converse.ReasonWaiting {
+		t.Fatalf("the turn is %+v, %v", turn, err)
+	}
+	before := history.NewMemory()
+	for n, c := range of[canister.Canister](t, store, "talk") {
+		if w, ok := c.(canister.Wait); ok {
+			w.Question = json.RawMessage(strings.Replace(string(w.Question), `"key":"2",`, "", 1))
+			c = w
+		}
+		if err := before.Append(t.Context(), "talk", n, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer(t, before, "talk", canister.Answer{Verdict: canister.VerdictDecline})
+	talk := process(t, before, newRoster(t, idempotent(asksTwice(&l, &errs))), options)
+	if turn, err = talk.Run(t.Context()); err != nil || turn.Reason != converse.ReasonWaiting {
+		t.Fatalf("the turn is %+v, %v", turn, err)
+	}
+	if q, err := waits.Question(turn.Waits[0]); err != nil || q.Message != "Colour?" {
+		t.Errorf("the question is %+v, %v", q, err)
+	}
+}

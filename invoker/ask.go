@@ -16,9 +16,10 @@ type ElicitRequest struct {
 	// Server is the name of the server or tool that asks; may be empty.
 	Server string
 	// Key distinguishes the question from others of its call. It is the same when the
-	// call is repeated. If it is empty, the number of the question in the call takes its place. A stateless server
-	// repeats the call for each answer (MCP 2026-07-28, SEP-2322) and uses Key to
-	// find the questions that were already answered.
+	// call is repeated. If it is empty, the number of the question in the call takes its
+	// place, or the number among equal questions. A stateless server repeats the
+	// call for each answer (MCP 2026-07-28, SEP-2322) and uses Key to find the questions
+	// that were already answered.
 	Key     string
 	Message string
 	// Schema is the JSON Schema of the answer, a flat object; nil if the person is

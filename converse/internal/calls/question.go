@@ -4,6 +4,7 @@ package calls
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/redaction"
@@ -19,9 +20,13 @@ type Question struct {
 	URL     string          `json:"url,omitzero"`
 }
 
-// QuestionText returns a question as JSON without secrets. Equal questions have equal texts.
-func QuestionText(clean redaction.Func, asked *invoker.ElicitRequest) (string, error) {
+// QuestionText returns a question as JSON without secrets. Equal questions have equal texts,
+// except for the number of one that was asked before in its call and has no key.
+func QuestionText(clean redaction.Func, asked *invoker.ElicitRequest, number int) (string, error) {
 	form := Question{Server: clean.Text(asked.Server), Key: asked.Key, Message: clean.Text(asked.Message), URL: clean.Text(asked.URL)}
+	if form.Key == "" && number > 1 {
+		form.Key = strconv.Itoa(number)
+	}
 	if len(asked.Schema) > 0 {
 		form.Schema = clean.Fields(canister.Fields{"schema": asked.Schema})["schema"]
 	}
