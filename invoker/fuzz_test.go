@@ -157,7 +157,7 @@ func FuzzArguments(f *testing.F) {
 		`{"kind":"tea","cups":null,"size":null,"until":"2026-01-02T03:04:05Z","Kind":"x"}`, `{"part":0.99999999999999999999}`, `{"small":1e-60,"by":{"a":0.1}}`,
 		`{"byte":255.0,"exact":9007199254740993,"any":{"a":[1e300]}}`, `{"title":"x"}`, `{"title":"x","user_id":8}`, `{"title":"x","u\u017fer_id":8}`,
 		`{"a":"x","list":["x",1.0,null]}`, `{"owner":7}`, `{"OWNER":8,"a":1}`, `{"a":[3,"aa",4,-2.0]}`,
-		`{"__proto__":{"user_id":1},"constructor":2}`, `{"when":3.0,"city":"Oslo"}`,
+		`{"__proto__":{"user_id":1},"constructor":2}`, `{"when":3.0,"city":"Oslo"}`, `{"part":0E99999999999999999999}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -193,8 +194,14 @@ func numberFault(n json.Number) string {
 	if err != nil {
 		return fmt.Sprintf("%s is beyond the range of numbers", textcut.Bytes(string(n), maxShown))
 	}
-	if f == 0 && !isZero(n) {
+	if f != 0 {
+		return ""
+	}
+	if !isZero(n) {
 		return fmt.Sprintf("%s is too close to zero", textcut.Bytes(string(n), maxShown))
+	}
+	if _, ok := new(big.Rat).SetString(string(n)); !ok {
+		return fmt.Sprintf("%s has an exponent that is too large", textcut.Bytes(string(n), maxShown))
 	}
 	return ""
 }
