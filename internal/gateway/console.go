@@ -32,6 +32,7 @@ import (
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/console"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -81,7 +82,7 @@ type consoleParts struct {
 
 func (p *consoleParts) options(ctx context.Context) (o console.Options, err error) {
 	o = console.Options{
-		Identify: p.servers.mcp.Identify, Tokens: func() bool { return p.of.Console == nil }, Caller: p.caller,
+		Identify: func(next http.Handler) http.Handler { return p.servers.mcp.Identify(listening.Finished{Handler: next}) }, Tokens: func() bool { return p.of.Console == nil }, Caller: p.caller,
 		Engine: p.of.engine, Runs: p.runs, Active: p.active(), Begin: p.begin,
 		Roster: p.of.Assembly.Roster, Select: p.selection, Trust: p.trust, Call: p.call, Shown: p.shown, Pins: p.pins,
 		Login: func(name string) loginpages.Kind { return p.of.logins.Kind(name) }, OpenLogin: p.openLogin,

@@ -12,6 +12,10 @@ import (
 	"time"
 )
 
+// Finished is a handler whose requests may do something that is lost if they are cut off: a server
+// that is closed lets those finish that are not GET.
+type Finished struct{ http.Handler }
+
 // Time limits for the clients of a [Server].
 const (
 	HeaderTimeout  = 10 * time.Second // to send the header of a request

@@ -77,6 +77,10 @@ func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.H
 	asked := r.Clone(r.Context()) // a handler may change its header
 	answer, r := arrival.Checked(deadlined, r, func(w http.ResponseWriter) bool { return h.stillIdentified(w, asked, from) })
 	if kind != access.Stream && r.Method != http.MethodGet {
+		if _, ok := next.(listening.Finished); ok {
+			h.running.enter()
+			defer h.running.leave()
+		}
 		next.ServeHTTP(answer, r.WithContext(from.ctx))
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/server"
 )
@@ -84,6 +85,43 @@ func TestIdentify(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// Close waits for requests that must finish, but for those that only read.
+func TestIdentifyUntilTheEnd(t *testing.T) {
+	for method, waits := range map[string]bool{http.MethodPost: true, http.MethodGet: false} {
+		begun, release := make(chan struct{}), make(chan struct{})
+		srv := newServer(t, nil, adder(t))
+		web := httptest.NewServer(srv.Identify(listening.Finished{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			close(begun)
+			<-release
+		})}))
+		answered := make(chan error, 1)
+		go func() {
+			request, err := http.NewRequestWithContext(t.Context(), method, web.URL, nil)
+			if err == nil {
+				var response *http.Response
+				if response, err = http.DefaultClient.Do(request); err == nil {
+					err = response.Body.Close()
+				}
+			}
+			answered <- err
+		}()
+		<-begun
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := srv.Close(over); (err != nil) != waits {
+			t.Errorf("%s: Close: %v", method, err)
+		}
+		close(release)
+		if err := srv.Close(t.Context()); err != nil {
+			t.Errorf("%s: Close after the request: %v", method, err)
+		}
+		if err := <-answered; err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+		web.Close()
 	}
 }
 
