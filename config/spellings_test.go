@@ -85,6 +85,9 @@ func TestSpellingsOfHiddenResources(t *testing.T) {
 			"file:///reports/..\t/secret/a", "file:///reports/..\n/secret/a", "file:///reports/.\r./secret/a", "file:///reports/../secret/a",
 			"file:///reports/%2e%2E/secret/a", "file:///reports/..%2fsecret/a", `file:///reports/..\secret/a`, "file:///reports/a#/../../secret/a", "/secret/a",
 		}},
+		{"allow", "file:///reports/*.txt", []string{"file:///reports/key.pem#.txt", "file:///reports/key.pem?.txt", "file:///reports/key.pem%23.txt"}},
+		{"deny", "file:///my secret/*", []string{"file:///my%20secret/a", "file:///my secret/a"}},
+		{"deny", "file:///my%20secret/*", []string{"file:///my secret/a"}},
 		{"deny", "file:///secret/*", []string{
 			"file:///secret/a", "file:///sec\tret/a", "file:/secret/a", "file:secret/a", "file://localhost/secret/a", `file:\\\secret\a`, `file:///secret\a`,
 			"file:///%73ecret/a", "file:////secret/a", " file:///secret/a", "file:///secret/a\x7f", "file://h/secret/a", "fi\nle:///secret/a",

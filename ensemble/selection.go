@@ -58,6 +58,8 @@ const maxDecided = 1 << 15
 
 // Select returns the part of the roster that contains accepts; nil accepts everything.
 // The function must be pure and may be called concurrently: its results are remembered.
+// For a URI that a caller sends, it is also called for others that servers may read instead, and
+// has to accept all of them; see [Item].Variant.
 func (r *Roster) Select(contains func(Item) bool) *Selection {
 	return &Selection{roster: r, contains: contains}
 }

@@ -172,7 +172,7 @@ type nowhere struct{}
 func (nowhere) Load(string) (any, error) { return true, nil }
 
 // compilePattern compiles a regular expression of a schema. Expressions that Go cannot
-// compile, such as look-ahead, and large ones match everything, so that the tool stays
+// compile, such as look-ahead, and ones that are too large, or too large for a text, match everything, so that the tool stays
 // usable and does its own checks.
 func (c *checker) compilePattern(text string) (jsonschema.Regexp, error) {
 	if p := c.patterns[text]; p != nil {
@@ -198,7 +198,11 @@ func (p *ecmaPattern) MatchString(s string) bool {
 	if p.re == nil {
 		return true
 	}
-	p.checker.spend(p.re.Steps(s))
+	cost := p.re.Steps(s)
+	if cost > maxSteps {
+		return true
+	}
+	p.checker.spend(cost)
 	return p.re.MatchString(s)
 }
 

@@ -160,7 +160,7 @@ func TestTimeHolds(t *testing.T) {
 			if got, failure := shop().run(t, &runcode.Options{Time: 100 * time.Millisecond}, attack.program); failure == nil {
 				t.Errorf("got %.100s", got)
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 20*time.Second { // on a busy machine; it took minutes
 				t.Errorf("it took %v", took)
 			}
 		})

@@ -90,7 +90,7 @@ func (m *meter) builtins(to starlark.StringDict) {
 			if cost == nil {
 				return nil, fmt.Errorf("%s is not available", name)
 			}
-			if err := cost(m, together(args, kwargs)); err != nil {
+			if err := cost(m, together(name == "dict", args, kwargs)); err != nil {
 				return nil, err
 			}
 			result, err := function.CallInternal(thread, args, kwargs)
@@ -104,11 +104,20 @@ func (m *meter) builtins(to starlark.StringDict) {
 	}}
 }
 
-// together returns all arguments of a call.
-func together(args starlark.Tuple, kwargs []starlark.Tuple) []starlark.Value {
+// together returns all arguments of a call. Of a function that makes entries of a dict, those with
+// names are one list of pairs.
+func together(entries bool, args starlark.Tuple, kwargs []starlark.Tuple) []starlark.Value {
 	all := slices.Clone(args)
+	var pairs starlark.Tuple
 	for _, pair := range kwargs {
-		all = append(all, pair[1])
+		if entries {
+			pairs = append(pairs, pair)
+		} else {
+			all = append(all, pair[1])
+		}
+	}
+	if len(pairs) > 0 {
+		all = append(all, pairs)
 	}
 	return all
 }

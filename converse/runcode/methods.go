@@ -5,6 +5,7 @@ package runcode
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -95,10 +96,15 @@ func stripCost(m *meter, of starlark.Value, args []starlark.Value) error {
 }
 
 func updateCost(m *meter, of starlark.Value, args []starlark.Value) error {
-	if err := makesDict(m, args); err != nil || len(args) == 0 || starlark.Len(args[0]) < 64 {
-		return err // few keys are compared with all others within microseconds
+	before, added := starlark.Len(of), 0
+	for _, arg := range args {
+		added += max(0, starlark.Len(arg))
 	}
-	return m.compares(of, args[0])
+	if err := makesDict(m, args); err != nil || added < 64 || bits.Len(uint(before)) == bits.Len(uint(before+added)) {
+		return err // few keys are compared with all others within microseconds, and its table does not grow
+	}
+	m.work(int64(before) / 16)
+	return m.compares(append([]starlark.Value{of}, args...)...)
 }
 
 func formatCost(m *meter, of starlark.Value, args []starlark.Value) error {
@@ -163,7 +169,7 @@ func (m *meter) attribute(x starlark.Value, name string) (starlark.Value, error)
 		return nil, err
 	}
 	return starlark.NewBuiltin(name, func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		if err := cost(m, x, together(args, kwargs)); err != nil {
+		if err := cost(m, x, together(name == "update", args, kwargs)); err != nil {
 			return nil, err
 		}
 		result, err := bound.(*starlark.Builtin).CallInternal(thread, args, kwargs)

@@ -264,9 +264,10 @@ func (m *meter) key(key starlark.Value) error {
 }
 
 // compares charges the comparisons of keys that are added to one dict. The values are dicts
-// and lists of pairs. Keys whose hashes are alike are compared with each other.
+// and lists of pairs. Keys whose hashes are alike are compared with each other; one that is there
+// already is found at once, if it was the first of its hash.
 func (m *meter) compares(values ...starlark.Value) error {
-	alike, comparisons := map[uint32]int64{}, int64(0)
+	first, alike, comparisons := map[uint32]starlark.Value{}, map[uint32]int64{}, int64(0)
 	for _, v := range values {
 		_, dict := v.(*starlark.Dict)
 		for key := range elements(v) {
@@ -279,6 +280,12 @@ func (m *meter) compares(values ...starlark.Value) error {
 			hash, err := key.Hash()
 			if err != nil || s.walk(key, 0) != nil {
 				return nil // an error
+			}
+			if known := first[hash]; known == nil {
+				first[hash] = key
+			} else if same, err := starlark.Equal(known, key); err == nil && same {
+				comparisons += s.nodes
+				continue
 			}
 			hash %= 1 << 14 // the largest table of a dict
 			alike[hash]++

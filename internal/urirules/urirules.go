@@ -31,13 +31,14 @@ type Reading struct {
 }
 
 // Readings returns the URIs that servers may read instead of a URI; the URI itself is the first.
-// None may be read if the URI has white space or control characters, which parsers leave
-// out, or if it is too large or encoded too often.
+// None may be read if the URI has control characters, or begins or ends with spaces, since
+// parsers leave them out, or if it is too large or encoded too often.
 func Readings(uri string) (all []Reading, ok bool) {
-	if len(uri) > maxURI || strings.ContainsFunc(uri, isInvisible) {
+	if len(uri) > maxURI || strings.ContainsFunc(uri, isControl) || strings.Trim(uri, " ") != uri {
 		return nil, false
 	}
 	all = []Reading{{URI: uri}}
+	uri = strings.ReplaceAll(uri, " ", "%20") // as parsers read it
 	add := func(uri string, variant bool) {
 		if !slices.ContainsFunc(all, func(r Reading) bool { return r.URI == uri && (variant || !r.Variant) }) {
 			all = append(all, Reading{uri, variant})
@@ -68,14 +69,14 @@ func Readings(uri string) (all []Reading, ok bool) {
 	return nil, false
 }
 
-// isInvisible reports whether parsers of URIs may leave out a character.
-func isInvisible(r rune) bool { return r <= ' ' || r == 0x7f }
+// isControl reports whether a character is a control character.
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // HasScheme reports whether a server may find a scheme, in lower case, in a URI.
 func HasScheme(uri, scheme string) bool {
 	for range maxLevels {
 		uri = strings.Map(func(r rune) rune {
-			if isInvisible(r) {
+			if r == ' ' || isControl(r) {
 				return -1
 			}
 			return r
@@ -94,13 +95,26 @@ func Excluded(uri string, allow, deny []string) bool {
 	readings, ok := Readings(uri)
 	allow, deny = Globs(allow, false), Globs(deny, true)
 	return !ok || slices.ContainsFunc(readings, func(r Reading) bool {
-		return Match(deny, r.URI) || len(allow) > 0 && !r.Variant && !Match(allow, r.URI)
+		return Match(deny, r.URI, true) || len(allow) > 0 && !r.Variant && !Match(allow, r.URI, false)
 	})
 }
 
-// Match reports whether one of the globs matches.
-func Match(globs []string, uri string) bool {
-	return slices.ContainsFunc(globs, func(pattern string) bool { return glob.Match(pattern, uri) })
+// Match reports whether one of the globs of a deny list, or of an allow list, matches. In an allow
+// list, what matches the path may not be found in a query or a fragment, which a server may leave
+// out: the part before them has to match, too.
+func Match(globs []string, uri string, deny bool) bool {
+	head := beginning(uri)
+	return slices.ContainsFunc(globs, func(pattern string) bool {
+		return glob.Match(pattern, uri) && (deny || glob.Match(pattern, head) || glob.Match(beginning(pattern), head))
+	})
+}
+
+// beginning returns a URI, or a glob, without its query and its fragment.
+func beginning(uri string) string {
+	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+		return uri[:i]
+	}
+	return uri
 }
 
 // Globs returns globs, and others that match the readings of the same URIs. With deny they also

@@ -56,7 +56,7 @@ func TestCanonical(t *testing.T) {
 			t.Errorf("%q has no readings", uri)
 		}
 	}
-	for _, uri := range []string{"a b", "a\t", "\na", "a\x00", "a\x7f", "%" + strings.Repeat("25", maxLevels+1), strings.Repeat("x", maxURI+1)} {
+	for _, uri := range []string{" a", "a ", "a\t", "\na", "a\x00", "a\x7f", "%" + strings.Repeat("25", maxLevels+1), strings.Repeat("x", maxURI+1)} {
 		if _, ok := Readings(uri); ok {
 			t.Errorf("%.20q has readings", uri)
 		}

@@ -19,8 +19,8 @@ import (
 // [Server.Handler] does: Host and Origin (403), token (401, 403), rate of the client (429),
 // shutdown (503) and concurrent requests (429); a request that accepts text/event-stream
 // counts as a stream, and its context ends after an hour, at shutdown, or when its token is
-// not valid any longer; the latter holds for each GET. A request whose token is not valid any
-// longer when its body arrives is refused too (401): the body cannot be read to its end, and
+// not valid any longer; the latter holds for each GET. A request whose token [Server.SetAccess] has
+// withdrawn when its body arrives is refused too (401): the body cannot be read to its end, and
 // what next answers is discarded. The context of a request to next has the trusted values of
 // its caller. If no token is configured, each caller is known.
 //

@@ -88,7 +88,13 @@ func fits(rule *serve.Rule, resources []string, item *ensemble.Item) bool {
 	globs := map[ensemble.ItemKind][]string{
 		ensemble.ToolItem: rule.Tools, ensemble.PromptItem: rule.Prompts, ensemble.ResourceItem: resources,
 	}[item.Kind]
-	return len(globs) > 0 && conditions.Matches(rule.Ensembles, item.Ensemble) && conditions.Matches(globs, item.Name)
+	if len(globs) == 0 || !conditions.Matches(rule.Ensembles, item.Ensemble) {
+		return false
+	}
+	if item.Kind == ensemble.ResourceItem {
+		return urirules.Match(globs, item.Name, rule.Action == serve.Deny)
+	}
+	return conditions.Matches(globs, item.Name)
 }
 
 // clientRules are the lists and the rules about one client.
@@ -162,7 +168,7 @@ func listRules(key string, list []string, deny bool) []keyedRule {
 				case item.Ensemble != "" && glob.Match(pattern, item.Ensemble):
 					return true
 				case item.Kind == ensemble.ResourceItem:
-					return urirules.Match(resources, item.Name)
+					return urirules.Match(resources, item.Name, deny)
 				case item.Ensemble == "":
 					return glob.Match(pattern, item.Name)
 				}

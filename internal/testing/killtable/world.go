@@ -237,11 +237,13 @@ func (p *Process) StandsStill() {
 	p.Signal(syscall.SIGSTOP)
 }
 
-// WakesUp lets a stopped process continue.
+// WakesUp lets a stopped process continue. One whose call has returned may have ended already.
 func (p *Process) WakesUp() {
 	p.tb.Helper()
-	p.Signal(syscall.SIGCONT)
-	if err := p.stdin.Close(); err != nil {
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.tb.Fatal(err)
+	}
+	if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		p.tb.Fatal(err)
 	}
 }

@@ -38,6 +38,9 @@ type session struct {
 func (s *Set) Add(of *mcp.ServerSession, client, uri string, stop func(), drop func(uri string)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if one := s.of[of]; one != nil {
+		client = one.client // the session counts for the client that began it
+	}
 	if s.clients[client] >= PerClient {
 		return false
 	}
