@@ -155,8 +155,6 @@ func costOf(r *http.Request, e envelope.Envelope) access.Kind {
 	switch {
 	case r.Method == http.MethodGet || e.Method == "subscriptions/listen":
 		return access.Stream
-	case r.Method == http.MethodDelete: // ends the calls that have all places
-		return access.Message
 	case r.Method == http.MethodPost && !e.Batch && (!e.Call || e.Method == ""):
 		return access.Message
 	}
