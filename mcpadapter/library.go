@@ -188,11 +188,12 @@ func (l *library) completion(answer map[string]json.RawMessage) (*ensemble.Compl
 // gone returns the failure of a request on a connection that has ended, or nil.
 func (r *requester) gone() error {
 	select {
+	case <-r.life.lost: // shortly before the end of the context
 	case <-r.life.ctx.Done():
-		return r.lostCall(errClosed, false, true)
 	default:
 		return nil
 	}
+	return r.lostCall(errClosed, false, true)
 }
 
 // named adds the server and the operation to an error.

@@ -282,8 +282,8 @@ func (c *connection) listenFor(ctx context.Context, uri string) (stop func(), er
 	}
 	stop = func() { cancel(); <-done }
 	select {
-	case <-s.ready:
-		err = s.why()
+	case <-s.ready: // also if the connection has ended
+		err = cmp.Or(s.why(), c.requests.gone())
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-c.life.ctx.Done():
