@@ -124,22 +124,25 @@ func instructions(ctx context.Context, log history.Log, conversation string, ind
 	return found, nil
 }
 
-// After returns the canisters of a log after the known ones. It reads the last known one
-// again: if there is another one, the conversation was deleted and begun anew, and the error is
-// a [history.ConflictError] with the length 0.
+// After returns the canisters of a log after the known ones. If there are any, it reads the last
+// known one again: if another one is there, the conversation was deleted and begun anew, and the
+// error is a [history.ConflictError] with the length 0.
 func After(ctx context.Context, log history.Log, conversation string, held Map, known []canister.Canister) ([]canister.Canister, error) {
 	place, last := held.Length(len(known)), len(known)-1
-	if last < len(held.Front) {
-		return history.From(ctx, log, conversation, place)
+	found, err := history.From(ctx, log, conversation, place)
+	if err != nil || len(found) == 0 || last < len(held.Front) {
+		return found, err
 	}
-	found, err := history.From(ctx, log, conversation, place-1)
-	if err != nil || len(found) == 0 {
-		return nil, err
+	for c, err := range log.Read(ctx, conversation, place-1) {
+		switch {
+		case err != nil:
+			return nil, err
+		case c != nil && c.Header().ID == known[last].Header().ID:
+			return found, nil
+		}
+		break
 	}
-	if found[0] == nil || found[0].Header().ID != known[last].Header().ID {
-		return nil, &history.ConflictError{Conversation: conversation, Expected: place}
-	}
-	return found[1:], nil
+	return nil, &history.ConflictError{Conversation: conversation, Expected: place}
 }
 
 // Before returns the first wanted canister before an index of a log, and its index, or
