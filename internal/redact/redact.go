@@ -153,11 +153,17 @@ func appendForms(forms []string, secret string, least int) []string {
 		forms = append(forms, ascii(inner, "", hex), ascii(slashes, "", hex),
 			ascii(strings.ReplaceAll(inner, `\"`, fmt.Sprintf(hex, '"')), "+&<>'`", hex)) // as .NET writes JSON
 	}
+	query := url.QueryEscape(secret)
+	component := strings.ReplaceAll(query, "+", "%20") // as PHP's rawurlencode and .NET write it
+	for _, form := range []string{query, url.PathEscape(secret), component,
+		strings.ReplaceAll(component, "%2F", "/"),                                                          // Python's quote
+		strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(component), // JavaScript's encodeURIComponent
+	} {
+		forms = append(forms, form, lowerPercent(form))
+	}
 	bytes := []byte(secret)
 	return append(forms,
 		secret,
-		url.QueryEscape(secret), url.PathEscape(secret),
-		lowerPercent(url.QueryEscape(secret)), lowerPercent(url.PathEscape(secret)),
 		inner, slashes, asHTML[1:len(asHTML)-1], asGo[1:len(asGo)-1],
 		base64.StdEncoding.EncodeToString(bytes), base64.RawStdEncoding.EncodeToString(bytes),
 		base64.URLEncoding.EncodeToString(bytes), base64.RawURLEncoding.EncodeToString(bytes))

@@ -67,7 +67,10 @@ func TestEscapesOfOtherLanguages(t *testing.T) {
 		{"abc+def/ghi==1", `abc\u002bdef/ghi==1`},
 		{"abc+def/ghi==1", "abc%2bdef%2fghi%3d%3d1"}, // HttpUtility
 		{"abc+def/ghi==1", "abc+def%2fghi==1"},
-		{"pässwort-1", `p\u00e4sswort-1`}, // Python, PHP
+		{"wJalr/K7MD+ENG", "wJalr/K7MD%2BENG"},                         // Python's quote
+		{"correct horse+battery", "correct%20horse%2Bbattery"},         // PHP's rawurlencode, .NET
+		{"correct horse+battery!(*)", "correct%20horse%2Bbattery!(*)"}, // JavaScript
+		{"pässwort-1", `p\u00e4sswort-1`},                              // Python, PHP
 		{"pässwort-1", `p\u00E4sswort-1`},
 		{"pässwort/1", `p\u00e4sswort\/1`}, // PHP
 		{"pässwort-1", "p%c3%a4sswort-1"},

@@ -131,9 +131,11 @@ func Globs(patterns []string, deny bool) []string {
 		if !strings.Contains(pattern, ":") {
 			continue // for names, or for any scheme
 		}
-		for _, keep := range []func(byte) bool{isNoted, isReserved} {
-			for _, p := range parsed(decode(pattern, keep)) {
-				add(p.String())
+		for _, spelled := range []string{pattern, strings.ReplaceAll(pattern, " ", "%20")} {
+			for _, keep := range []func(byte) bool{isNoted, isReserved} {
+				for _, p := range parsed(decode(spelled, keep)) {
+					add(p.String())
+				}
 			}
 		}
 		if deny {
