@@ -86,6 +86,7 @@ func TestSpellingsOfHiddenResources(t *testing.T) {
 			"file:///reports/%2e%2E/secret/a", "file:///reports/..%2fsecret/a", `file:///reports/..\secret/a`, "file:///reports/a#/../../secret/a", "/secret/a",
 		}},
 		{"allow", "file:///reports/*.txt", []string{"file:///reports/key.pem#.txt", "file:///reports/key.pem?.txt", "file:///reports/key.pem%23.txt"}},
+		{"allow", "file:///data-?/*", []string{"file:///data-?/x"}},
 		{"deny", "file:///my secret/*", []string{"file:///my%20secret/a", "file:///my secret/a"}},
 		{"deny", "file:///my%20secret/*", []string{"file:///my secret/a"}},
 		{"deny", "file:///secret/*", []string{

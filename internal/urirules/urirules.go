@@ -105,11 +105,20 @@ func Excluded(uri string, allow, deny []string) bool {
 func Match(globs []string, uri string, deny bool) bool {
 	head := beginning(uri)
 	return slices.ContainsFunc(globs, func(pattern string) bool {
-		return glob.Match(pattern, uri) && (deny || glob.Match(pattern, head) || glob.Match(beginning(pattern), head))
+		return glob.Match(pattern, uri) && (deny || glob.Match(pattern, head) || glob.Match(withoutQuery(pattern), head))
 	})
 }
 
-// beginning returns a URI, or a glob, without its query and its fragment.
+// withoutQuery returns a glob without its query and its fragment. A question mark before a slash stands
+// for any character.
+func withoutQuery(pattern string) string {
+	if before, query, ok := strings.Cut(pattern, "?"); ok && strings.Contains(query, "/") {
+		return before + "?" + beginning(query)
+	}
+	return beginning(pattern)
+}
+
+// beginning returns a URI without its query and its fragment.
 func beginning(uri string) string {
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
 		return uri[:i]
