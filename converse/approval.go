@@ -57,14 +57,14 @@ func Deny(reason string) Decision { return Decision{denied: true, reason: reason
 // the model about the change.
 func Change(arguments json.RawMessage) Decision { return Decision{changed: true, arguments: arguments} }
 
-// Defer postpones the decision: a [canister.Wait] enters the history, and [waits.Answer]
-// answers it within the given time (0: Options.WaitFor), from any process. If who is
+// Defer postpones the decision: a [canister.Wait] enters the history, and waits.Answer
+// answers it within the given time (0 or less: Options.WaitFor), from any process. If who is
 // not empty, only that person may answer. The other invocations of the message go on,
 // and when only waits are left the turn ends with [ReasonWaiting].
 //
 // The answer allows one call. It holds for this conversation, the same identity
-// (Options.Identity), the same definition of the tool and the same arguments, for as
-// long as there was time to give it. If one of them has changed when the call would be
+// (Options.Identity), the same definition of the tool and the same arguments, for
+// the same time from when it was given. If one of them has changed when the call would be
 // made, or the time is over, the approval function is asked again; without one the call
 // is denied. A call whose wait was not answered in time is also denied.
 //

@@ -203,10 +203,10 @@ func (c *Conversation) policy() Policy {
 // Send adds a user's message and works until the turn is done, yielding events as they
 // happen. The last event is a [TurnCompleted]; a failure of the runtime, such as a
 // model that cannot be reached, is an error that ends the sequence. Leaving the loop,
-// like the end of ctx, stops the work at once; every invocation then still has a
+// like the end of ctx, stops the work; every invocation then still has a
 // result, and the conversation can go on. The user's message stays in the history
 // whatever happens after it: Continue tries again, while another Send would add the
-// message twice. The sequence can be ranged over once.
+// message twice. Nothing happens until the sequence is ranged over, which it can be once.
 //
 // If the history ends with invocations that lack a result, because they wait for an
 // answer or a process died while they ran, Send first gives them results that say
@@ -268,8 +268,8 @@ func last(ctx context.Context, events iter.Seq2[Event, error]) (Turn, error) {
 	return Turn{}, context.Cause(ctx)
 }
 
-// Step does one step of [Conversation.Continue]: one exchange with the model, or one
-// invocation. Unless it is interrupted, it leaves the rest to the next Step. Only a
+// Step does one step of [Conversation.Continue]: one exchange with the model, one
+// invocation, or one summary. Unless it is interrupted, it leaves the rest to the next Step. Only a
 // Step that finds nothing to do yields a [TurnCompleted]. Within a turn, tools are
 // added between steps as they are between exchanges.
 func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {

@@ -75,7 +75,8 @@
 //
 // # Stopping
 //
-// Leaving the loop over the events, or ending the context, stops the work at once. The
+// Leaving the loop over the events, or ending the context, stops the work: Send returns when
+// the functions that it has called have returned, or 10 seconds later. The
 // streamed part of an unfinished message is dropped, calls that ran get a result that
 // says that they were interrupted, and calls that had not started get one that says so.
 // The history is complete and can be sent to the model again.
@@ -105,7 +106,7 @@
 // A decision or an answer can take longer than the process lives; the wait for it is
 // then kept in the log. Options.Approve returns [Defer], Options.Ask returns [Later],
 // and a [canister.Wait] enters the history. When nothing else is left to do, the turn
-// ends with [ReasonWaiting], and nothing of it stays in memory. [waits.Answer] answers the
+// ends with [ReasonWaiting], and nothing of it stays in memory. waits.Answer answers the
 // wait from any process, and the next Run carries on:
 //
 //	turn, err := talk.Run(ctx)

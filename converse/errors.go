@@ -10,8 +10,8 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// ErrBusy is returned by Send, Continue, Step and Add while another of these calls runs on
-// the same conversation. Wait for it, or use two conversations.
+// ErrBusy is returned by Send, Continue, Step, Compact, Add and Load while another of these
+// calls runs on the same conversation. Wait for it, or use two conversations.
 var ErrBusy = errors.New("converse: the conversation is busy with another Send, Continue, Step or Add")
 
 // ErrClosed is returned by a conversation after Close.
@@ -73,8 +73,9 @@ type ModelError struct {
 	RequestID string
 	// Retryable says that the same exchange can succeed later.
 	Retryable bool
-	// Ran is the tool that the server has run by itself, so that no model is asked again:
-	// that could repeat its effect. It is empty if the server is not known to have run one.
+	// Ran names a tool that the model's server has run by itself. The exchange is then not
+	// repeated, by this model or another one, since that could repeat the tool's effect. It is
+	// empty if the server is not known to have run one.
 	Ran string
 	// Usage counts the tokens of earlier parts of the answer, which the server charges
 	// although the exchange failed. It is nil if it is unknown or zero.

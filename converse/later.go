@@ -17,7 +17,7 @@ import (
 // only that person may answer.
 //
 // The call then ends: a [canister.Wait] with the question enters the history, and
-// [waits.Answer] answers it. With the answer, or without one when the time is up, the call is
+// waits.Answer answers it. With the answer, or without one when the time is up, the call is
 // made again with the same key, and the same question gets the answer from the history;
 // a missing answer is [invoker.Dismiss]. Questions that were answered immediately are
 // asked again. So is a question whose answer was for another identity

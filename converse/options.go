@@ -158,7 +158,8 @@ type Limits struct {
 	// Exchanges is how often the model may be asked in a turn, by the conversation and
 	// by its tools together; default 16.
 	Exchanges int
-	// Time is how long a turn may take, counted from the user's message; default none.
+	// Time is how long a turn may take, counted from the user's message; default none. The
+	// time of deferred waits ([Defer], [Later]) does not count, that of Approve and Ask does.
 	Time time.Duration
 	// Tokens is how many tokens, of requests and answers together, a turn may use
 	// before no further exchange is begun; default none. Answers that its tools request

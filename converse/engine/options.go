@@ -35,7 +35,8 @@ type Options struct {
 	// of an engine. Failures that would recur, for example a request that the model's
 	// server refuses, or a panic, are not retried. If the log did not accept the result of
 	// a call, the conversation stays open between these attempts, so that the result is
-	// not lost.
+	// not lost. The search for unfinished work tries as often to read a conversation that
+	// the store could not read.
 	Retries int
 	// Backoff is the pause before a retry. It doubles each time up to a minute; default
 	// 1 s.
