@@ -122,10 +122,11 @@ func (s *hostServer) check(r *grammar.Reader, n *document.Node) {
 		keys.transport = "transport"
 	}
 	var first *document.Node
+	text := func(n *document.Node) string { s, _ := n.Value.(string); return s } // another kind is wrong anyway
 	for _, name := range []string{"url", "serverUrl", "httpUrl"} {
 		if member := n.Member(name); first == nil {
 			first = member
-		} else if member != nil && member.Value != first.Value {
+		} else if member != nil && text(member) != text(first) {
 			r.WrongKey(member, "it differs from %s, which means the same: remove one", first.Key)
 		}
 	}

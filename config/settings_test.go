@@ -289,6 +289,7 @@ func TestJSONAsConfiguration(t *testing.T) {
 		"// x\n{\"mcpServers\": [1]}":           `host.json:2:16: mcpServers: expected a table of`,
 		`{"mcpServers": {"a": {"url": "no"}}}`:  `host.json:1:30: mcpServers.a.url: expected a URL`,
 		`{"mcpServers": {"a": {"url": "http://a", "httpUrl": "http://b"}}}`: `host.json:1:42: mcpServers.a.httpUrl: it differs from url, which means the same: remove one`,
+		`{"mcpServers": {"a": {"url": ["x"], "serverUrl": ["y"]}}}`:         `host.json:1:30: mcpServers.a.url: expected a string`,
 		`{"mcpServers": {"a": {"serverUrl": 1}}}`:                           `host.json:1:36: mcpServers.a.serverUrl: expected a string`,
 	} {
 		_, err := config.Parse("host.json", []byte(text), nil)

@@ -193,11 +193,12 @@ func (s *sampling) end() calls.Sampled {
 
 // exchange asks the model. If the model refuses a request that has a temperature or
 // stop sequences, it asks again without them: some models support neither, and a client
-// may ignore them (MCP 2025-11-25, client/sampling).
+// may ignore them (MCP 2025-11-25, client/sampling). It does not if the model's server has
+// run a tool already.
 func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, error) {
 	reply, err := s.attempt(ctx, request)
 	var failed *ModelError
-	if !errors.As(err, &failed) || failed.Status != 400 && failed.Status != 422 || request.Temperature == nil && request.Stop == nil {
+	if !errors.As(err, &failed) || failed.Ran != "" || failed.Status != 400 && failed.Status != 422 || request.Temperature == nil && request.Stop == nil {
 		return reply, err
 	}
 	plain := *request

@@ -483,8 +483,9 @@ func TestSampleNonsense(t *testing.T) {
 func TestSampleRefusedWishes(t *testing.T) {
 	for _, test := range []struct {
 		status int
+		ran    string // by the model's server
 		want   string
-	}{{400, "blue"}, {422, "blue"}, {401, "EXECUTION_FAILED"}} {
+	}{{400, "", "blue"}, {422, "", "blue"}, {401, "", "EXECUTION_FAILED"}, {400, "search", "EXECUTION_FAILED"}} {
 		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 			asked := sampleRequest("a")
 			asked.MaxTokens, asked.Temperature, asked.Stop = 50, new(0.5), []string{"END"}
@@ -496,11 +497,11 @@ func TestSampleRefusedWishes(t *testing.T) {
 		})
 		lines := []conversetest.Line{
 			{Calls: []conversetest.Call{call("ask", "{}")}},
-			{Err: &converse.ModelError{Message: "no temperature", Status: test.status}, Expect: wished("50 0.5 [END]")},
+			{Err: &converse.ModelError{Message: "no temperature", Status: test.status, Ran: test.ran}, Expect: wished("50 0.5 [END]")},
 			{Text: "blue", Expect: wished("50 - []")},
 			{Text: "done"},
 		}
-		if test.status == 401 {
+		if test.want != "blue" {
 			lines = append(lines[:2], lines[3])
 		}
 		script := conversetest.NewScript(lines...)

@@ -42,6 +42,9 @@ func (a *accumulator) reply(server *modelapi.Server, request *converse.Request) 
 	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
 	calls := modelapi.NewCalls(request, message.ID)
 	for i, c := range a.calls {
+		if message.Finish == canister.FinishRefusal { // what it asked for does not run
+			break
+		}
 		call := calls.Add(strings.Clone(c.id), c.name, string(c.arguments))
 		if cutOff && i == len(a.calls)-1 && len(bytes.TrimSpace(c.arguments)) == 0 {
 			call.Arguments = modelapi.CutOffArguments
@@ -54,7 +57,7 @@ func (a *accumulator) reply(server *modelapi.Server, request *converse.Request) 
 }
 
 // reason returns the reason why the model stopped. If there are calls, it is
-// FinishInvocations whatever the server sent, unless the answer was cut off or filtered.
+// FinishInvocations whatever the server sent, unless the answer was cut off, filtered or refused.
 func (a *accumulator) reason() canister.Finish {
 	switch a.finish {
 	case "length", "max_tokens", "model_length":
@@ -63,10 +66,10 @@ func (a *accumulator) reason() canister.Finish {
 		return canister.FinishContentFilter
 	}
 	switch {
+	case a.finish == "refusal", len(a.refusal) > 0 && len(a.calls) == 0:
+		return canister.FinishRefusal
 	case len(a.calls) > 0:
 		return canister.FinishInvocations
-	case len(a.refusal) > 0 || a.finish == "refusal":
-		return canister.FinishRefusal
 	}
 	switch a.finish {
 	case "", "stop", "eos", "end_turn", "stop_sequence", "tool_calls", "function_call":

@@ -616,6 +616,18 @@ func TestWholeEqualsStreamed(t *testing.T) {
 	}
 }
 
+// What a model asked for before its answer was refused does not run.
+func TestRefusedCalls(t *testing.T) {
+	message := openaiserver.Message{Text: "I", Calls: []openaiserver.Call{{ID: "c", Name: "f", Arguments: "{}"}}, Finish: "refusal"}
+	server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: message}}}, nil)
+	for _, whole := range []bool{false, true} {
+		got := modeltest.Run(t.Context(), newModel(t, server.URL(), openaimodel.Options{NoStream: whole}), newRequest())
+		if got.Err != nil || got.Reply.Message.Finish != canister.FinishRefusal || len(got.Reply.Invocations) > 0 {
+			t.Errorf("whole %v: %s", whole, describe(t, got))
+		}
+	}
+}
+
 func describe(t *testing.T, o modeltest.Outcome) string {
 	t.Helper()
 	reply, err := json.Marshal(o.Reply)
