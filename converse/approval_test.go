@@ -156,6 +156,44 @@ func TestApprovalsSideBySide(t *testing.T) {
 	played(t, script)
 }
 
+// A server that was replaced earlier in the turn takes no calls: they go to the one that
+// replaced it, and that is the one shown.
+func TestApprovedAfterAReplacement(t *testing.T) {
+	roster := newRoster(t, echo("a"))
+	other := fn("a", func(context.Context, *invoker.Call) (invoker.Output, error) { return invoker.Output{}, nil })
+	other.Definition().Description = "The new one."
+	asked := 0
+	talk := converse.New(
+		conversetest.NewScript(
+			conversetest.Line{Calls: []conversetest.Call{call("a", `{}`)}},
+			conversetest.Line{Calls: []conversetest.Call{call("a", `{}`)}},
+			conversetest.Line{Text: "Done."},
+		), roster,
+		&converse.Options{Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {
+			if asked++; asked == 2 && ask.Definition.Description != "The new one." {
+				t.Errorf("shown was %q", ask.Definition.Description)
+			}
+			return converse.Allow(), nil
+		}},
+	)
+	for event, err := range talk.Send(t.Context(), canister.Text("Go.")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, ok := event.(converse.InvocationCompleted); ok && asked == 1 {
+			next := ensemble.Local("local", other)
+			if err := errors.Join(next.Connect(t.Context()), roster.Replace(next)); err != nil {
+				t.Fatal(err)
+			}
+		} else if ok && done.Result.Code != "" {
+			t.Errorf("the second call: %+v", done.Result)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
 // A call that was approved goes to the server that was shown, and to nothing in its place.
 func TestApprovedServerReplaced(t *testing.T) {
 	roster := newRoster(t, echo("a"))

@@ -160,10 +160,10 @@ func (o *offer) add(tool *ensemble.Tool, choice toolchoice.Choice, may bool) boo
 
 // tool returns the tool for a name that the model used, or nil.
 func (o *offer) tool(name string) *ensemble.Tool {
-	if o == nil {
+	if o == nil || o.tools[name] == nil {
 		return nil
 	}
-	return o.tools[name]
+	return o.tools[name].Current()
 }
 
 // missing returns the failure for an unknown name, with the nearest names.

@@ -128,13 +128,23 @@ func (e *Ensemble) closeWhenDone(ctx context.Context) {
 	_ = e.Close(context.WithoutCancel(ctx)) // CloseTimeout bounds it; failures are logged
 }
 
+// Current returns the tool of the ensemble that has replaced the tool's ensemble
+// ([Roster.Replace]), with the definition that it lists now. It is t if none has, or if that
+// one does not list such a tool.
+func (t *Tool) Current() *Tool {
+	next := t.current()
+	next.ensemble.mu.Lock()
+	defer next.ensemble.mu.Unlock()
+	if slices.Contains(next.ensemble.tools.offer.tools, next) {
+		return next
+	}
+	return t
+}
+
 // current returns the tool of the ensemble that has replaced the tool's ensemble, or t if
 // none has. A bound tool stays the same.
 func (t *Tool) current() *Tool {
-	if t.bound {
-		return t
-	}
-	for next := t.ensemble.successor(); next != nil; next = t.ensemble.successor() {
+	for next := t.ensemble.successor(); next != nil && !t.bound; next = t.ensemble.successor() {
 		t = next.likeTool(t)
 	}
 	return t

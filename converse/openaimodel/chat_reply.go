@@ -42,7 +42,7 @@ func (a *accumulator) reply(server *modelapi.Server, request *converse.Request) 
 	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
 	calls := modelapi.NewCalls(request, message.ID)
 	for i, c := range a.calls {
-		if message.Finish == canister.FinishRefusal { // what it asked for does not run
+		if message.Finish == canister.FinishRefusal { // its calls do not run
 			break
 		}
 		call := calls.Add(strings.Clone(c.id), c.name, string(c.arguments))

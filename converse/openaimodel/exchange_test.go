@@ -616,7 +616,7 @@ func TestWholeEqualsStreamed(t *testing.T) {
 	}
 }
 
-// What a model asked for before its answer was refused does not run.
+// The calls of a refused answer do not run.
 func TestRefusedCalls(t *testing.T) {
 	message := openaiserver.Message{Text: "I", Calls: []openaiserver.Call{{ID: "c", Name: "f", Arguments: "{}"}}, Finish: "refusal"}
 	server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: message}}}, nil)
