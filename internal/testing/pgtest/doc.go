@@ -14,6 +14,9 @@
 //
 // A test that stops or kills its server gets its own one from [Start].
 //
+// The databases of tests are in memory if package ramdisk finds room, and the databases of
+// benchmarks on the disk.
+//
 // If PostgreSQL is not installed, the test is skipped with a hint on how to install it, or
 // fails, as package installed says. CONSORT_POSTGRES is the DSN of a server to use instead
 // of the shared one; its role must be allowed to create databases.

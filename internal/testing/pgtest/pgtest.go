@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/testing/installed"
+	"github.com/consort-go/consort/internal/testing/ramdisk"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -32,19 +33,26 @@ func DSN(tb testing.TB) string {
 	if given := os.Getenv("CONSORT_POSTGRES"); given != "" && !installed.Hidden() {
 		return database(tb, given)
 	}
-	server, err := shared()
+	start := inMemory
+	if _, ok := tb.(*testing.B); ok {
+		start = onDisk
+	}
+	server, err := start()
 	need(tb, err)
 	return database(tb, server.admin())
 }
 
-// shared returns the server of this process. This process never stops it: the keeper does
-// so when the process has gone.
-var shared = sync.OnceValues(start)
+// The servers of this process, for tests and for benchmarks. This process never stops them:
+// their keepers do so when the process has gone.
+var (
+	inMemory = sync.OnceValues(func() (*Server, error) { return start(ramdisk.Folder()) })
+	onDisk   = sync.OnceValues(func() (*Server, error) { return start("") })
+)
 
 // Start starts a server for this test only; it ends with the test.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
-	server, err := start()
+	server, err := start("")
 	need(tb, err)
 	tb.Cleanup(func() {
 		if err := server.close(); err != nil {

@@ -14,7 +14,7 @@ import (
 // supported on this platform.
 type Server struct{}
 
-func start() (*Server, error) {
+func start(string) (*Server, error) {
 	return nil, fmt.Errorf("%w: %w", errMissing, errors.ErrUnsupported)
 }
 

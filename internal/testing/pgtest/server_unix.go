@@ -40,15 +40,16 @@ type Server struct {
 	keeper  *exec.Cmd
 }
 
-// start creates a server with a directory and a keeper.
-func start() (*Server, error) {
+// start creates a server with a keeper and a directory in folder, or in the one for temporary
+// files if folder is empty.
+func start(folder string) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
 	}
 	// A socket's path has at most 107 bytes, so the test's own directory could be too
 	// long.
-	dir, err := os.MkdirTemp("", "pgtest-")
+	dir, err := os.MkdirTemp(folder, "pgtest-")
 	if err != nil {
 		return nil, err
 	}
