@@ -15,7 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/raced"
 )
 
-// decode returns the identities that Decode yields, and its error.
+// decode returns the IDs that Decode yields, and its error.
 func decode(r io.Reader) (ids []string, err error) {
 	for c, err := range canister.Decode(r) {
 		if err != nil {

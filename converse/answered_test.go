@@ -88,7 +88,7 @@ func TestAnswerWithATime(t *testing.T) {
 	}
 }
 
-// An answer with the identity of another canister is refused: with two canisters of one
+// An answer with the ID of another canister is refused: with two canisters of one
 // identity the conversation could not be read again. The canister may be far before the
 // end, and may be the answer to another wait.
 func TestAnswerWithATakenIdentity(t *testing.T) {

@@ -62,7 +62,7 @@ func (c *Compaction) check() error {
 // Policy is the input of [Next] besides the history. Its zero value has the default
 // limits and no compaction.
 type Policy struct {
-	// Conversation is its identity; see waits.Open. Empty includes all waits.
+	// Conversation is its ID; see waits.Open. Empty includes all waits.
 	Conversation string
 	// Identity identifies the person that the work is done for, in the form of
 	// [canister.Wait]. While an unused answer for it exists, the same invocation does

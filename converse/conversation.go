@@ -25,9 +25,10 @@ import (
 )
 
 // Conversation is a history of canisters and the loop that carries it on. Its methods
-// may be called concurrently, but it does one piece of work at a time: while one runs,
-// another Send, Continue, Step or Add fails with [ErrBusy]. Many conversations can
-// share one roster and one model.
+// may be called concurrently, but it does one piece of work at a time, which is a Send,
+// Continue, Step, Compact or Add: while one runs, another fails with [ErrBusy]. The work
+// of a method that returns a sequence is done while the caller ranges over it, which is
+// possible once. Many conversations can share one roster and one model.
 type Conversation struct {
 	model   Model // bound to this conversation
 	origin  Model // as passed to New
@@ -70,14 +71,16 @@ type work struct {
 	done       chan struct{} // closed when it is over
 }
 
-// OpenFunc makes the conversation with the given identity, which cannot be guessed and
-// must be used as Options.ID. It may be called concurrently. The caller's trusted
-// values are in ctx, and in the context of every turn.
+// OpenFunc returns the conversation with the given ID, which must be its Options.ID.
+// Clients that know the ID of a conversation can continue it, so IDs that a runtime makes
+// cannot be guessed. An OpenFunc may be called concurrently. The caller's trusted values are
+// in ctx, and in the context of every turn.
 type OpenFunc func(ctx context.Context, id string) (*Conversation, error)
 
 // New returns a conversation of model with the tools of roster, which may be nil for
 // none. Nothing is connected before the first turn. Opts may be nil; the first piece of
-// work returns an error if they are invalid.
+// work returns an error if they are invalid. An idle conversation that has no log and does
+// not own its roster (Options.OwnRoster) holds nothing that Close must release.
 func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	c := &Conversation{model: model, origin: model, roster: roster, unmadeIntents: map[string]bool{}, identities: map[string]struct{}{}}
 	if opts != nil {
@@ -162,7 +165,7 @@ func (c *Conversation) checkStart() error {
 	return nil
 }
 
-// ID returns the identity of the conversation.
+// ID returns the ID of the conversation.
 func (c *Conversation) ID() string { return c.opts.ID }
 
 // History returns the canisters so far. The caller may append to the slice; the
@@ -206,7 +209,7 @@ func (c *Conversation) policy() Policy {
 // like the end of ctx, stops the work; every invocation then still has a
 // result, and the conversation can go on. The user's message stays in the history
 // whatever happens after it: Continue tries again, while another Send would add the
-// message twice. Nothing happens until the sequence is ranged over, which it can be once.
+// message twice. Nothing happens until the sequence is ranged over.
 //
 // If the history ends with invocations that lack a result, because they wait for an
 // answer or a process died while they ran, Send first gives them results that say
@@ -277,7 +280,7 @@ func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 }
 
 // Add appends canisters without asking the model: documents, instructions, or a user's
-// message for a later Continue. Missing identities and times are filled in. Either all
+// message for a later Continue. Missing IDs and times are filled in. Either all
 // canisters enter, or none and Add returns an error: canisters that violate the rules
 // of [sequence.Check] are refused. Invocations without results may only stand at the
 // end, and run with the next Continue. The metadata that mark the document of a

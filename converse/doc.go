@@ -181,8 +181,8 @@
 //
 // A turn that a limit ends has not failed: consort.turn.reason says which limit it was.
 //
-// Each line that a turn writes to Options.Logger has the identity of the conversation,
-// and the identities of the trace and the span if there are any.
+// Each line that a turn writes to Options.Logger has the ID of the conversation,
+// and the IDs of the trace and the span if there are any.
 //
 // # Long conversations
 //

@@ -124,7 +124,7 @@ func TestForkHasKeysOfItsOwn(t *testing.T) {
 }
 
 // What was begun before the fork, and may be made again, carries in each of the two
-// the key of that conversation. One that has no identity, and whose history goes on in
+// the key of that conversation. One that has no ID, and whose history goes on in
 // another process, keeps its keys.
 func TestKeysOfNextAttempts(t *testing.T) {
 	var l ledger

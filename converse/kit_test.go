@@ -74,7 +74,7 @@ func newRoster(t testing.TB, invokers ...invoker.Invoker) *ensemble.Roster {
 	return roster
 }
 
-// counter makes identities that are the same in every run.
+// counter makes IDs that are the same in every run.
 func counter() func() string {
 	n := 0
 	return func() string { n++; return fmt.Sprintf("id-%d", n) }

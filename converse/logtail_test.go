@@ -244,7 +244,7 @@ func TestTakingUpWhatWasChanged(t *testing.T) {
 }
 
 // A conversation that holds a part of its log goes on where that ends, and knows
-// the identities in the rest.
+// the IDs in the rest.
 func TestWhatIsNotHeldCounts(t *testing.T) {
 	g := &grower{t: t, random: rand.New(rand.NewPCG(5, 1)), usage: true, policy: Policy{Compaction: &Compaction{Window: 4000}}}
 	for range 60 {
@@ -259,7 +259,7 @@ func TestWhatIsNotHeldCounts(t *testing.T) {
 		t.Fatalf("%d canisters are held, of %d that are told of", len(talk.History()), talk.Length())
 	}
 	err := talk.Add(t.Context(), canister.Document{Head: canister.Head{ID: g.history[2].Header().ID}})
-	if err == nil || !strings.Contains(err.Error(), "canister 2 of the log already has the identity") {
+	if err == nil || !strings.Contains(err.Error(), "canister 2 of the log already has the ID") {
 		t.Errorf("err = %v", err)
 	}
 	if err := talk.Add(t.Context(), canister.Document{Head: canister.Head{ID: "new"}}); err != nil {

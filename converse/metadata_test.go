@@ -177,7 +177,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		options converse.Options
 		want    string
 	}{
-		"empty identities":  {converse.Options{NewID: func() string { return "" }}, "Options.NewID returned an empty identity"},
+		"empty identities":  {converse.Options{NewID: func() string { return "" }}, "Options.NewID returned an empty ID"},
 		"the same identity": {converse.Options{NewID: constant}, "Options.NewID has to return a new one each time"},
 		"the same, logged":  {converse.Options{NewID: constant, ID: "a", Log: history.NewMemory()}, "Options.NewID has to return a new one each time"},
 		"a log without ID":  {converse.Options{Log: history.NewMemory()}, "Options.Log needs Options.ID"},

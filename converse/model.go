@@ -109,15 +109,16 @@ type Request struct {
 	// them ignores them.
 	Temperature *float64
 	Stop        []string
-	// NewID makes identities for the canisters of the reply.
+	// NewID makes IDs for the canisters of the reply.
 	NewID func() string
 }
 
 // Toolset is an immutable list of tools that a model is offered. A model may cache data
 // derived from a Toolset for as long as it is given the same one.
 type Toolset struct {
-	// Definitions are sorted by name; the names come from the codec in package ensemble
-	// and are valid for every model API.
+	// Definitions are sorted by name; tools that a search has added come last, the newest at
+	// the end. The names come from the codec in package ensemble and are valid for every
+	// model API.
 	Definitions []*invoker.Definition
 }
 

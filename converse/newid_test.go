@@ -15,7 +15,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// faultyIDs makes identities, and returns the first one again as often as faults says.
+// faultyIDs makes IDs, and returns the first one again as often as faults says.
 func faultyIDs() (newID func() string, faults *atomic.Int64) {
 	fresh, faults := counterSafe(), &atomic.Int64{}
 	return func() string {
@@ -32,7 +32,7 @@ func logs() map[string]history.Log {
 	return map[string]history.Log{"no log": nil, "a log": history.NewMemory()}
 }
 
-// A result that could not enter the history, because its identity was taken, is owed: the
+// A result that could not enter the history, because its ID was taken, is owed: the
 // call gets no other result, and is not made again.
 func TestOwedResultIsTheOnlyOne(t *testing.T) {
 	for name, log := range logs() {

@@ -15,14 +15,14 @@ import (
 // or [Done]. The set is closed.
 type Command interface{ command() }
 
-// Exchange asks the model.
+// Exchange is the step that asks the model.
 type Exchange struct {
-	// Final asks for an answer without tools, because Limited was reached.
+	// Final means that the model must answer without tools, because Limited was reached.
 	Final   bool
 	Limited Reason // the limit that Final is set for
 }
 
-// Invoke runs the tools that the model called.
+// Invoke is the step that runs the tools that the model called.
 type Invoke struct {
 	// Pending are the invocations that lack a result and do not wait for an answer, in
 	// the model's order; never empty.
@@ -32,8 +32,8 @@ type Invoke struct {
 	Refused bool
 }
 
-// Await stops until one of its waits is answered (see package waits) or its deadline has
-// passed.
+// Await says that the conversation rests until one of its waits is answered (see package
+// waits) or its deadline has passed.
 type Await struct {
 	// Waits are the open waits, in the order of the history; never empty.
 	Waits []canister.Wait
@@ -41,7 +41,7 @@ type Await struct {
 	Deadline time.Time
 }
 
-// Done waits for the user.
+// Done says that the turn is over: the user is next.
 type Done struct{ Reason Reason }
 
 func (Exchange) command() {}

@@ -116,7 +116,7 @@ type Options struct {
 	Spill func(ctx context.Context, conversation string, whole canister.Content) (canister.LinkContent, error)
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool
-	// NewID makes the identities of canisters. Each must differ from all others of the
+	// NewID makes the IDs of canisters. Each must differ from all others of the
 	// conversation: an empty one, or one that a canister of the history has, is an
 	// error of the turn. The default is [crypto/rand.Text]. It is called concurrently,
 	// from the invocations of a message, and must not block.

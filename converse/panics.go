@@ -31,7 +31,7 @@ func (c *Conversation) guardOptions() {
 		defer foreign.RenamePanic("Options.NewID")
 		id := newID()
 		if id == "" {
-			panic(&foreign.Misuse{Err: errors.New("converse: Options.NewID returned an empty identity")})
+			panic(&foreign.Misuse{Err: errors.New("converse: Options.NewID returned an empty ID")})
 		}
 		return id
 	}

@@ -28,7 +28,7 @@ type recorder struct {
 	loaded bool // the work has its history: of what others append, it takes only answers
 }
 
-// append fills in identities and times, appends the canisters to the log, and adds them
+// append fills in IDs and times, appends the canisters to the log, and adds them
 // to the history. It changes the slice.
 func (r *recorder) append(ctx context.Context, canisters []canister.Canister) error {
 	entering := map[string]bool{}
@@ -50,7 +50,7 @@ func (r *recorder) append(ctx context.Context, canisters []canister.Canister) er
 	return nil
 }
 
-// headed fills in the identity and the time of a canister, and returns an error if it
+// headed fills in the ID and the time of a canister, and returns an error if it
 // cannot enter the history together with the other entering canisters.
 func (r *recorder) headed(c canister.Canister, entering map[string]bool) (_ canister.Canister, err error) {
 	defer foreign.Caught("Options.NewID", &err)
@@ -240,7 +240,7 @@ func (r *recorder) written(ctx context.Context) error {
 	return nil
 }
 
-// clashes returns an error if one of the canisters has the identity of a canister that
+// clashes returns an error if one of the canisters has the ID of a canister that
 // is in the log and not in the held history.
 func (r *recorder) clashes(ctx context.Context, canisters []canister.Canister) error {
 	named := map[string]bool{}
@@ -254,7 +254,7 @@ func (r *recorder) clashes(ctx context.Context, canisters []canister.Canister) e
 	}
 	c, place, err := logtail.Before(ctx, r.opts.Log, r.opts.ID, r.conv.held.From, func(c canister.Canister) bool { return named[c.Header().ID] })
 	if c != nil {
-		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log already has the identity %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
+		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log already has the ID %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
 	}
 	return err
 }

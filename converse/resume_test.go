@@ -41,7 +41,7 @@ func through(t *testing.T, history []canister.Canister) []canister.Canister {
 	return read
 }
 
-// essence is a history without identities and times.
+// essence is a history without IDs and times.
 func essence(t *testing.T, history []canister.Canister) string {
 	t.Helper()
 	var text strings.Builder

@@ -183,7 +183,7 @@ func refused(err error) bool {
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// lastID returns the identity of the last canister. It identifies the answer to a
+// lastID returns the ID of the last canister. It identifies the answer to a
 // history, whichever process asks for it.
 func lastID(history []canister.Canister) string {
 	if len(history) == 0 {

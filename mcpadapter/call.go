@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// IdempotencyKey is the member of a request's _meta that carries the identity of the
+// IdempotencyKey is the member of a request's _meta that carries the ID of the
 // call ([invoker.Call].ID). It is the same on every attempt, so that a server can tell
 // a repetition from a second call. (Names in _meta: MCP 2025-11-25, basic § General
 // fields.)

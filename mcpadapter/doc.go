@@ -60,7 +60,7 @@
 //
 // # Calls
 //
-// The request's _meta carries the identity of the call as [IdempotencyKey]; it is the
+// The request's _meta carries the ID of the call as [IdempotencyKey]; it is the
 // same on each attempt. A call with a progress listener carries its own progress token.
 // When the context of a call ends, the server is sent the protocol's cancellation.
 //

@@ -181,7 +181,7 @@ func TestServerLog(t *testing.T) {
 	}
 }
 
-// TestRequestMeta: each call carries its identity and a token of its own.
+// TestRequestMeta: each call carries its ID and a token of its own.
 func TestRequestMeta(t *testing.T) {
 	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
 		if m.Method == "tools/call" {

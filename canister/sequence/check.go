@@ -149,9 +149,9 @@ func (c *checker) look(one canister.Canister) {
 	id := one.Header().ID
 	switch {
 	case id == "":
-		c.broken(id, RuleMissingID, "the canister has no identity")
+		c.broken(id, RuleMissingID, "the canister has no ID")
 	case c.ids[id]:
-		c.broken(id, RuleDuplicateID, "an earlier canister has the same identity")
+		c.broken(id, RuleDuplicateID, "an earlier canister has the same ID")
 	}
 	c.ids[id] = true
 }

@@ -16,10 +16,10 @@ import (
 //
 //	u1 a1 i1>a1 i2>a1#x r1>i1 r2>i2
 //
-// Each is an identity whose first letter is that of the kind (t for an Intent, n
+// Each is an ID whose first letter is that of the kind (t for an Intent, n
 // for an Answer); > names what an Invocation, a Result, an Intent, a Wait or an
 // Answer belongs to, # gives a CallID, which otherwise is made
-// from the note, and @ the Parent. The identity u! is empty, *u1 is held by a pointer, - is nil.
+// from the note, and @ the Parent. The ID u! is empty, *u1 is held by a pointer, - is nil.
 func history(notes string) []canister.Canister {
 	var made []canister.Canister
 	for note := range strings.FieldsSeq(notes) {

@@ -187,7 +187,7 @@ func held[T canister.Canister](c *T) (canister.Canister, bool) {
 // link connects canisters that refer to each other. It returns the slots that
 // belong to no other slot, in their final order.
 func (r *repair) link(slots []*slot) []*slot {
-	first := map[string]*slot{} // Assistants by identity
+	first := map[string]*slot{} // Assistants by ID
 	for _, s := range slots {
 		if a, ok := s.canister.(canister.Assistant); ok && first[a.ID] == nil {
 			first[a.ID] = s
@@ -196,7 +196,7 @@ func (r *repair) link(slots []*slot) []*slot {
 	var top, results, notes, inner []*slot
 	var block *slot               // the Assistant that the slot can follow
 	nearest := map[string]*slot{} // Assistants before the slot
-	calls := map[string][]*slot{} // Invocations by identity
+	calls := map[string][]*slot{} // Invocations by ID
 	for _, s := range slots {
 		switch c := s.canister.(type) {
 		case canister.Assistant:
@@ -466,9 +466,9 @@ func (s *slot) identify(ids *names, index int) []string {
 	head.ID = ids.derive(cmp.Or(had, base))
 	s.canister = canister.WithHead(s.canister, head)
 	if had == "" {
-		return []string{fmt.Sprintf("it had no identity; its identity is now %s", quoted(head.ID))}
+		return []string{fmt.Sprintf("it had no ID; its ID is now %s", quoted(head.ID))}
 	}
-	return []string{fmt.Sprintf("its identity %s was taken; it is now %s", quoted(had), quoted(head.ID))}
+	return []string{fmt.Sprintf("its ID %s was taken; it is now %s", quoted(had), quoted(head.ID))}
 }
 
 // refer makes the canister refer to its parent, and gives an Invocation a unique

@@ -73,7 +73,7 @@ const description = conversetool.Description +
 	"If the reason is waiting, call with the conversation and no message to continue; a message cancels what the conversation waits for."
 
 // New returns a tool that holds conversations made by open. Opts may be nil. The tool
-// takes a message and, to continue a conversation, its identity. It returns that
+// takes a message and, to continue a conversation, its ID. It returns that
 // identity, the answer and the [converse.Reason] for which the turn ended. While it
 // works it reports progress, with the text of the model as [invoker.Progress].Partial,
 // and at least every 5 seconds that it is at work. A conversation that waits for an
@@ -153,7 +153,7 @@ func (t *Tool) say(ctx context.Context, m conversetool.Message) (answer converse
 	return conversetool.Reply{Conversation: held.id, Answer: turn.Text(), Reason: turn.Reason}, nil
 }
 
-// take claims a conversation for a turn: the one with the given identity, or a new one
+// take claims a conversation for a turn: the one with the given ID, or a new one
 // if id is empty.
 func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, who owner.ID, id string) (*session, error) {
 	if id != "" {

@@ -16,7 +16,7 @@ type Scope string
 
 // The scopes of a [Cap].
 const (
-	Conversation Scope = "conversation" // each conversation, by its identity
+	Conversation Scope = "conversation" // each conversation, by its ID
 	Identity     Scope = "identity"     // each user, by trusted values; see converse.Options.Identity
 	Roster       Scope = "roster"       // all with the same [Policy.Roster]
 )

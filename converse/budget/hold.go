@@ -96,7 +96,7 @@ func (p *Policy) Reserve(ctx context.Context, need Need) (*Hold, error) {
 	h := &Hold{policy: p, need: need, entries: p.entries(need)}
 	r := Reservation{Now: need.Now, Expires: need.Now.Add(lasting)}
 	if err := checkName(need.ID); err != nil {
-		return nil, fmt.Errorf("budget: the identity of a need: %w", err)
+		return nil, fmt.Errorf("budget: the ID of a need: %w", err)
 	}
 	r.Work, r.ID = need.attempt()
 	h.id = r.ID
@@ -143,7 +143,7 @@ func (p *Policy) release(ctx context.Context, r Reservation) {
 	_ = p.Ledger.Settle(ctx, r.ID, nothing) // otherwise it counts as spent, once it expires
 }
 
-// attempt returns the identity of the work, and the ID of a new reservation for it.
+// attempt returns the ID of the work, and the ID of a new reservation for it.
 func (n Need) attempt() (work, id string) {
 	work, id = n.ID, "#"+rand.Text()
 	if len(work)+len(id) > maxName {

@@ -41,11 +41,11 @@ type Ledger interface {
 
 // Reservation lists the amounts to set aside.
 type Reservation struct {
-	// ID is the identity of the reservation: repeating the same call must use the same
+	// ID is the ID of the reservation: repeating the same call must use the same
 	// ID. It is UTF-8 of 1 to 256 bytes without control characters.
 	ID string
-	// Work, if set, is the identity of work that several processes may attempt, in turn
-	// or concurrently. ID is then Work, "#", and the identity of the attempt, without
+	// Work, if set, is the ID of work that several processes may attempt, in turn
+	// or concurrently. ID is then Work, "#", and the ID of the attempt, without
 	// "#".
 	Work string
 	// Lines must have different accounts.
@@ -102,10 +102,10 @@ func (e *DeniedError) Error() string {
 // Check validates a reservation. Every ledger begins with it.
 func (r Reservation) Check() error {
 	if err := checkName(r.ID); err != nil {
-		return fmt.Errorf("budget: the identity of a reservation: %w", err)
+		return fmt.Errorf("budget: the ID of a reservation: %w", err)
 	}
 	if r.Work != "" && WorkOf(r.ID) != r.Work {
-		return fmt.Errorf("budget: the identity of a reservation is %s; for the work %s it must be that, # and an attempt", quote(r.ID), quote(r.Work))
+		return fmt.Errorf("budget: the ID of a reservation is %s; for the work %s it must be that, # and an attempt", quote(r.ID), quote(r.Work))
 	}
 	seen := map[string]bool{}
 	for i, line := range r.Lines {
@@ -144,7 +144,7 @@ func (r Reservation) Due(clock time.Time) time.Time {
 	return clock
 }
 
-// WorkOf returns the identity of the work in the ID of an attempt, or the ID if it has
+// WorkOf returns the ID of the work in the ID of an attempt, or the ID if it has
 // none; see [Reservation.Work].
 func WorkOf(id string) string {
 	if i := strings.LastIndexByte(id, '#'); i >= 0 {
@@ -180,7 +180,7 @@ func CheckSpent(spent map[string]int64) error {
 // maxName is the maximum length of a reservation's or account's name in bytes.
 const maxName = 256
 
-// checkName validates the identity of a reservation or the name of an account.
+// checkName validates the ID of a reservation or the name of an account.
 func checkName(name string) error {
 	switch {
 	case name == "":

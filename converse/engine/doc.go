@@ -30,7 +30,7 @@
 // When a method has returned without an error, its message or answer is in the log and
 // takes effect even if the process dies at once: [Local] resumes unfinished work when
 // it starts. A caller that does not know whether a Send or an Answer arrived can repeat
-// it with the same identity; the second call does nothing.
+// it with the same ID; the second call does nothing.
 //
 // # A message for a conversation at work
 //

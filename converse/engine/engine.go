@@ -25,7 +25,7 @@ var ErrBusy = errors.New("engine: the conversation has calls without a result")
 // ErrKept is in the chain of an error of Send, Answer or Cancel if the message, answer
 // or cancellation is in the log but the workers could not be notified, for example
 // because a server is unreachable. It takes effect later and need not be sent again.
-// Sending it again with the same identity repeats the notification.
+// Sending it again with the same ID repeats the notification.
 var ErrKept = errors.New("engine: this is in the log and will take effect later")
 
 // Engine runs conversations. All methods may be called concurrently. An engine does not
@@ -36,10 +36,10 @@ var ErrKept = errors.New("engine: this is in the log and will take effect later"
 type Engine interface {
 	// Send appends a message to a conversation, which is created if it does not exist,
 	// and makes sure that the message is answered. It returns when the message is in
-	// the log. A message whose identity is in the log already is not appended again,
+	// the log. A message whose ID is in the log already is not appended again,
 	// but the conversation is checked again: this is also how to retry a turn that has
-	// failed. A missing identity and time are filled in; a caller that wants to be able
-	// to send again must set the identity.
+	// failed. A missing ID and time are filled in; a caller that wants to be able
+	// to send again must set the ID.
 	//
 	// While a turn is running Send waits, for as long as ctx lasts, and messages enter
 	// in the order of the calls to this engine. If the conversation waits for an

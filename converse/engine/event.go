@@ -26,7 +26,7 @@ type Added struct {
 // the next canister was added. The JSON form is one object with a member for each field
 // and can be sent to clients unchanged.
 type Delta struct {
-	// Turn is the identity of the User canister that the turn began with.
+	// Turn is the ID of the User canister that the turn began with.
 	Turn string `json:"turn,omitzero"`
 	// Attempt grows, not by one, with each attempt to do the same work. Output shown of
 	// an earlier attempt must be dropped. It is below 2^53.
@@ -78,18 +78,18 @@ func (d Delta) Progress() (tool string, p invoker.Progress, ok bool) {
 // failed. Watch yields it also to watchers that start later, as far as the log shows
 // it.
 type Ended struct {
-	// Turn is the identity of the User canister that the turn began with; empty if it
+	// Turn is the ID of the User canister that the turn began with; empty if it
 	// has none.
 	Turn string `json:"turn,omitzero"`
 	// Reason is why the turn ended; empty if the work has failed or the turn is
 	// superseded.
 	Reason converse.Reason `json:"reason,omitzero"`
-	// Superseded is the identity of the message that another process appended to the
+	// Superseded is the ID of the message that another process appended to the
 	// conversation before the turn was over, so that nothing continues the turn; Reason
 	// and Error are empty then. If the turn consists only of messages, the turn of that
 	// message answers them too.
 	Superseded string `json:"superseded,omitzero"`
-	// Waits are the identities of the pending waits in the log, if Reason is
+	// Waits are the IDs of the pending waits in the log, if Reason is
 	// [converse.ReasonWaiting].
 	Waits []string `json:"waits,omitempty"`
 	// Error describes the failure. It holds no secrets as far as the conversation knows

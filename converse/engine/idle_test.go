@@ -72,7 +72,7 @@ func TestIdleConversationsCostNoMemory(t *testing.T) {
 	}
 }
 
-// Those that wait cost an identity and a time, also when they were found at start.
+// Those that wait cost an ID and a time, also when they were found at start.
 func TestWaitingConversationsCostLittle(t *testing.T) {
 	store := history.NewMemory()
 	for i := range idle {

@@ -25,7 +25,7 @@ var errCancelled = errors.New("engine: the turn was cancelled")
 
 // Local is the [Engine] of one process. Use [NewLocal] to create one; the methods of
 // its zero value panic. An idle conversation costs no memory. One that waits or is to
-// be retried costs its identity and a time.
+// be retried costs its ID and a time.
 type Local struct {
 	store     history.Store
 	open      converse.OpenFunc
@@ -47,7 +47,7 @@ var _ Engine = (*Local)(nil)
 // NewLocal starts an engine for the conversations of a store. It searches the store for
 // unfinished work and resumes it. The engine calls open to create the conversation for
 // each turn and closes it after the turn: its Options must have the store, or a wrapper
-// of it, as Log, and the identity as ID. The trusted values of Options.Values are in
+// of it, as Log, and its ID as ID. The trusted values of Options.Values are in
 // the context that open gets, and in the context of the turn. A tool call that an
 // earlier process may have made is treated as the conversation's Doubt says.
 //

@@ -20,12 +20,12 @@ import (
 
 // Post appends a message to the log of a conversation, unless it is there already. The
 // Send of an engine begins with it. If the log is empty, open creates the conversation,
-// so that its instructions come first; a nil open adds none. A missing identity and
+// so that its instructions come first; a nil open adds none. A missing ID and
 // time are filled in.
 //
-// The message is already there if a message with the same identity is. Post searches
+// The message is already there if a message with the same ID is. Post searches
 // the canisters appended since the time of the message, with [Skew] to allow for
-// differing clocks, or the whole conversation if the message has an identity and no
+// differing clocks, or the whole conversation if the message has an ID and no
 // time. A caller that sends a message again must leave both unchanged. A message whose time is
 // more than Skew ahead of now is refused, because it could not be found again.
 //
@@ -116,7 +116,7 @@ func begin(ctx context.Context, open converse.OpenFunc, conversation string, mes
 	return errors.Join(conv.Add(ctx, message), conv.Close(context.WithoutCancel(ctx)))
 }
 
-// opened calls open and checks that it returned the conversation with this identity.
+// opened calls open and checks that it returned the conversation with this ID.
 func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.Conversation, error) {
 	conv, err := open(ctx, id)
 	if err != nil {
@@ -171,7 +171,7 @@ func hasMessage(canisters []canister.Canister, message canister.User) (bool, err
 		if c.Kind() == canister.KindUser {
 			return true, nil
 		}
-		return false, invoker.Failf(invoker.Conflict, "The message has the identity %q, which the conversation's %s already has. Send it with another one.", message.ID, c.Kind())
+		return false, invoker.Failf(invoker.Conflict, "The message has the ID %q, which the conversation's %s already has. Send it with another one.", message.ID, c.Kind())
 	}
 	return false, nil
 }

@@ -24,7 +24,7 @@ type Publisher struct {
 	// Log is the log of the conversation. It identifies the turn if the turn could not
 	// be begun.
 	Log history.Log
-	// Conversation is the identity of the conversation.
+	// Conversation is the ID of the conversation.
 	Conversation string
 	// Attempt is set in the deltas; each attempt has a greater number.
 	Attempt int64
@@ -34,7 +34,7 @@ type Publisher struct {
 	conv     *converse.Conversation // set by the first event
 	index    int
 	missed   int    // deltas that were not published since the last one that was
-	turn     string // the identity of the User canister
+	turn     string // the ID of the User canister
 	position int
 }
 
@@ -72,7 +72,7 @@ func (p *Publisher) update() (grown bool) {
 	return true
 }
 
-// Turn returns the identity of the User canister that the turn began with. Before the
+// Turn returns the ID of the User canister that the turn began with. Before the
 // first event it reads the log; the result is empty if the log cannot be read.
 func (p *Publisher) Turn(ctx context.Context) string {
 	if p.turn == "" && p.Log != nil {

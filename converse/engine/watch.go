@@ -255,10 +255,10 @@ func (v *view) over() bool {
 	return false
 }
 
-// id returns the identity of the turn's User canister, or "".
+// id returns the ID of the turn's User canister, or "".
 func (v *view) id() string { return turnOf(v.turn) }
 
-// turnOf returns the identity of the last User canister, or "".
+// turnOf returns the ID of the last User canister, or "".
 func turnOf(canisters []canister.Canister) string {
 	if i := lastUser(canisters); i >= 0 {
 		return canisters[i].Header().ID

@@ -259,7 +259,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Whatever a model writes into call_tool, its calls keep their identities, and a history
+// Whatever a model writes into call_tool, its calls keep their IDs, and a history
 // with them can be sent.
 func FuzzCallTool(f *testing.F) {
 	f.Add(`{"name":"files__echo","arguments":{"a":1}}`)

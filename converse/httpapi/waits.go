@@ -102,7 +102,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) error {
 }
 
 // answerWait answers a wait of a conversation as the caller. Giving the same answer again, by
-// its identity, is not an error. The wait can be answered while other calls of the turn are made.
+// its ID, is not an error. The wait can be answered while other calls of the turn are made.
 func (h *handler) answerWait(ctx context.Context, of history.Info, given canister.Answer) error {
 	given.By = h.Name(ctx)
 	now := time.Now()

@@ -22,7 +22,7 @@
 // # The log is the truth
 //
 // The store, which all of them share, has the complete state of a conversation. The
-// server gets only its identity, and none of its content. It leases the conversation to
+// server gets only its ID, and none of its content. It leases the conversation to
 // one worker, detects by missing heartbeats that the worker has died, and assigns it to
 // another, which continues from the log; and it keeps the timers of waits. If the
 // server loses its data, no conversation is lost: each worker searches the store when

@@ -27,7 +27,7 @@ func (s starter) look(ctx context.Context, conversation string, within time.Dura
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	operation := s.client.NewWithStartWorkflowOperation(options, workflowName, order{Conversation: conversation})
 	err := answer(ctx, within, func(ctx context.Context) (client.WorkflowUpdateHandle, error) {
-		// The update has no identity of its own and so is a new one each time: the
+		// The update has no ID of its own and so is a new one each time: the
 		// server would answer for an update that it knows, even if its workflow has
 		// failed since and must be retried.
 		return s.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{

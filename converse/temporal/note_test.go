@@ -306,7 +306,7 @@ func TestACancelIsNoted(t *testing.T) {
 }
 
 // Repeating a message retries the turn, also if a worker has accepted it before: an
-// update of the same identity would be answered by the server.
+// update of the same ID would be answered by the server.
 func TestAFailedTurnIsNotedAgain(t *testing.T) {
 	w := newWorld(t, workerForm{Heartbeat: time.Second, Unswept: true})
 	w.noting(30 * time.Second)

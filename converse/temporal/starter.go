@@ -24,7 +24,7 @@ type starter struct {
 	prefix string
 }
 
-// maxName is the maximum length in bytes of a conversation's identity that is used
+// maxName is the maximum length in bytes of a conversation's ID that is used
 // verbatim in a workflow ID. A server accepts IDs of 1000 bytes, and some of its
 // databases less.
 const maxName = 200

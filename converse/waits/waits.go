@@ -36,9 +36,9 @@ const MaxAnswer = calls.MaxAnswer
 // open: the conversation has gone on. The cost depends on the canisters after that
 // message.
 //
-// Conversation is the identity of the conversation. The waits of a conversation that it
+// Conversation is the ID of the conversation. The waits of a conversation that it
 // was forked from are left out, since their answers would not hold in the fork: when
-// carried on, the fork asks again. Timers go on in a fork. An empty identity includes
+// carried on, the fork asks again. Timers go on in a fork. An empty ID includes
 // all waits.
 func Open(conversation string, history []canister.Canister, now time.Time) []canister.Wait {
 	return calls.Waits(conversation, history, now)
@@ -46,14 +46,14 @@ func Open(conversation string, history []canister.Canister, now time.Time) []can
 
 // Answer answers a wait of a conversation in a log, from any process; the process that
 // runs the conversation carries on with [Conversation.Continue]. The answer names the
-// wait and the person who gives it (By); a missing identity and time are filled in.
-// Giving the same answer again, by its identity, is not an error.
+// wait and the person who gives it (By); a missing ID and time are filled in.
+// Giving the same answer again, by its ID, is not an error.
 //
 // An error that has [ErrNotOpen] in its chain means that the wait is not open. It is
 // also an error if the verdict does not answer the wait, if By may not answer it, if
 // the answer is larger than [MaxAnswer], if its time is not before the deadline, if
-// another canister of the conversation has its identity (an [invoker.Failure] with the
-// code CONFLICT), or if log is nil. Answer appends the answer or appends nothing. To compare a given identity, it reads the
+// another canister of the conversation has its ID (an [invoker.Failure] with the
+// code CONFLICT), or if log is nil. Answer appends the answer or appends nothing. To compare a given ID, it reads the
 // whole conversation.
 func Answer(ctx context.Context, log history.Log, conversation string, answer canister.Answer, now time.Time) error {
 	if contain.IsNil(log) {

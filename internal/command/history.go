@@ -77,7 +77,7 @@ func historyForkCommand(p *program) *cobra.Command {
 		return m.Fork(ctx, args[0], at, !cmd.Flags().Changed("at"), id)
 	})
 	cmd.Flags().IntVar(&at, "at", 0, "up to and including the canister `N` (default: all)")
-	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` of the new conversation (default: a random one)")
+	cmd.Flags().StringVar(&id, "id", "", "the ID `NEW` of the new conversation (default: a random one)")
 	return cmd
 }
 

@@ -40,6 +40,6 @@ func historyImportCommand(p *program) *cobra.Command {
 			return m.Import(ctx, args[0], id)
 		}),
 	})
-	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` for a file with one conversation (default: the identity in the file)")
+	cmd.Flags().StringVar(&id, "id", "", "the ID `NEW` for a file with one conversation (default: the ID in the file)")
 	return cmd
 }

@@ -28,7 +28,7 @@ import (
 
 var formIDs = regexp.MustCompile(`name="form_id" value="([^"]+)"`)
 
-// formID returns the identity of the form of a page.
+// formID returns the ID of the form of a page.
 func formID(t *testing.T, page string) string {
 	t.Helper()
 	found := formIDs.FindStringSubmatch(page)

@@ -18,10 +18,10 @@ import (
 	"github.com/consort-go/consort/internal/histories"
 )
 
-// formID is the field with the identity of a form that must not take effect twice.
+// formID is the field with the ID of a form that must not take effect twice.
 const formID = "form_id"
 
-// written is the form of a message: its identity, and the text that could not be sent before.
+// written is the form of a message: its ID, and the text that could not be sent before.
 type written struct{ id, message string }
 
 // writtenIn returns the form of a page. If the request has tried to send the form, it is the same form again.
@@ -42,7 +42,7 @@ func hidden(name, value string) part {
 // sentForm is a form that a session has sent.
 type sentForm struct {
 	key digest // of the form and its text
-	// id is what the form makes: the identity of the message, and of a conversation that begins with it.
+	// id is what the form makes: the ID of the message, and of a conversation that begins with it.
 	id string
 
 	mu     sync.Mutex // held while it is sent

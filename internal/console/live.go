@@ -74,7 +74,7 @@ type stream struct {
 	model  string // of the messages before them
 	sent   map[string][]byte
 	draft  draft
-	form   string // the identity of the form for a message, on the page
+	form   string // the ID of the form for a message, on the page
 	isLeft bool   // the page may say that this process does not continue the turn
 
 	mu      sync.Mutex // guards the response

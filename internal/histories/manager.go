@@ -105,7 +105,7 @@ func (m *Manager) Fork(ctx context.Context, from string, at int, whole bool, to 
 // taken adds advice to an error that says that a conversation with this ID exists.
 func taken(err error, id string) error {
 	if errors.Is(err, history.ErrExists) {
-		return exit.Usagef("the conversation %s already exists; choose another identity with --id: %w", Word(id), err)
+		return exit.Usagef("the conversation %s already exists; choose another ID with --id: %w", Word(id), err)
 	}
 	return err
 }

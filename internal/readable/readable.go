@@ -52,7 +52,7 @@ type form interface {
 	end() string
 }
 
-// Export writes the conversations with the given identities, in their order. An identity
+// Export writes the conversations with the given IDs, in their order. An ID
 // that the store does not know is an error that has [history.ErrNotFound] in its chain.
 //
 // It writes each message, and each call with its result, with a single Write, so that w can

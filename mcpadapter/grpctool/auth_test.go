@@ -85,7 +85,7 @@ func TestTokens(t *testing.T) {
 }
 
 // Tokens that are accepted without values still belong to different clients: none can
-// give a call the identity of another client's call.
+// give a call the ID of another client's call.
 func TestTokensWithoutValues(t *testing.T) {
 	which, err := invoker.New("which", "", func(ctx context.Context, _ struct{}) (string, error) {
 		return invoker.CallFrom(ctx).ID, nil

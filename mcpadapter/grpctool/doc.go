@@ -34,7 +34,7 @@
 // Trusted values are sent as metadata, and only with calls: see
 // [Options.TrustedMetadata].
 //
-// The identity of the call is sent as idempotency_key, the same on each attempt, for
+// The ID of the call is sent as idempotency_key, the same on each attempt, for
 // servers that check it. gRPC sends the deadline of the call's context, if it has one,
 // and its cancellation to the server.
 //

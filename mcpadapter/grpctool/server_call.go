@@ -140,9 +140,9 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	}
 }
 
-// callID returns the identity of a call. A client may choose its own with an
+// callID returns the ID of a call. A client may choose its own with an
 // idempotency key, but only within its own scope: its identity is hashed into it.
-// Without an identity, each request gets a new one.
+// Without an identity, each request gets a new ID.
 func callID(identity, key string) string {
 	const longest = 256
 	if key == "" || identity == "" || len(key) > longest {

@@ -251,7 +251,7 @@ func TestRosterOfAServer(t *testing.T) {
 	}
 }
 
-// A client chooses identities of calls only among its own.
+// A client chooses IDs of calls only among its own.
 func TestCallIdentities(t *testing.T) {
 	var mu sync.Mutex
 	var ids []string

@@ -355,7 +355,7 @@ func TestAttacksAreRecorded(t *testing.T) {
 	})
 }
 
-// A client chooses the identity of its calls among its own only.
+// A client chooses the ID of its calls among its own only.
 func TestReplayedRequests(t *testing.T) {
 	v := newVictim(t, nil)
 	keyed := strings.Replace(calling(`{"title":"x"}`), `"_meta":{`, `"_meta":{"`+mcpadapter.IdempotencyKey+`":"k",`, 1)

@@ -211,9 +211,9 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	}
 }
 
-// callID returns the identity of a call. A client may choose its own with an
+// callID returns the ID of a call. A client may choose its own with an
 // idempotency key, but only within its own scope: the identity of the caller, or else
-// of its session, is hashed into it. Without either, each request gets a new identity.
+// of its session, is hashed into it. Without either, each request gets a new ID.
 func callID(req *mcp.CallToolRequest, from *caller) string {
 	key, _ := req.Params.Meta[mcpadapter.IdempotencyKey].(string)
 	whose := from.identity

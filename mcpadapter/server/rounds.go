@@ -282,7 +282,7 @@ func (p *parked) resumed(state, what string, from *caller) (*rounds, error) {
 	defer p.mu.Unlock()
 	call, ok := p.calls[state]
 	if !ok || call.rounds.owner != from.identity || call.rounds.what != what {
-		return nil, refusal(jsonrpc.CodeInvalidParams, "no call with this identity waits for an answer")
+		return nil, refusal(jsonrpc.CodeInvalidParams, "no call with this ID waits for an answer")
 	}
 	p.remove(state)
 	return call.rounds, nil

@@ -143,7 +143,7 @@ func sendQueued(s *engineSubject) {
 	s.effects("first", 1)
 }
 
-// waits makes a conversation wait for an approval, and returns the identity of the
+// waits makes a conversation wait for an approval, and returns the ID of the
 // wait.
 func (s *engineSubject) waits(conversation, id, what string) string {
 	s.Helper()
@@ -316,7 +316,7 @@ func answerRestart(s *engineSubject) {
 	s.effects("two", 1)
 }
 
-// waitOf returns the identity of the first wait of a conversation, when it is in the log.
+// waitOf returns the ID of the first wait of a conversation, when it is in the log.
 func (s *engineSubject) waitOf(conversation string) string {
 	s.Helper()
 	for event := range s.watch(s.process.Engine, conversation, 0) {

@@ -114,7 +114,7 @@ func (s *engineSubject) context() context.Context {
 	return ctx
 }
 
-// message returns a message of the user with the given identity.
+// message returns a message of the user with the given ID.
 func message(id, text string) canister.User {
 	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
 }

@@ -75,7 +75,7 @@ func exported(t *testing.T, store history.Store, ids ...string) string {
 	return b.String()
 }
 
-// taken are the identities that an import yields, and its errors.
+// taken are the IDs that an import yields, and its errors.
 func taken(sequence iter.Seq2[history.Info, error]) (ids []string, errs error) {
 	for info, err := range sequence {
 		if err == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/consort-go/consort/internal/transcript"
 )
 
-// Export writes the conversations with the given identities, in their order, as they
-// are when it reaches each of them. An identity that the store does not know is an
+// Export writes the conversations with the given IDs, in their order, as they
+// are when it reaches each of them. An ID that the store does not know is an
 // error that has [history.ErrNotFound] in its chain; the conversations before it have
 // been written then.
 //

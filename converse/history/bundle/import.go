@@ -22,7 +22,7 @@ import (
 // ImportOptions configure [Import]. Nil, and the zero value of each field, mean the
 // default that the field documents.
 type ImportOptions struct {
-	// ID maps the identity of a conversation in the bundle to its identity in the
+	// ID maps the ID of a conversation in the bundle to its ID in the
 	// store; the default keeps it.
 	ID func(was string) string
 }
@@ -46,7 +46,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Each conversation is added as a whole or not at all. One that is truncated or is not
 // a valid history ([sequence.Check]) is an [*Error], which ends the sequence. An error
 // that has [history.ErrExists] in its chain says that the store already has a
-// conversation of that identity, which is left as it is; the loop may continue with the
+// conversation of that ID, which is left as it is; the loop may continue with the
 // next. Import holds one conversation in memory at a time. It skips conversations
 // without canisters, for example a fork at 0, because no append creates one.
 //

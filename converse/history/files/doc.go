@@ -8,7 +8,7 @@
 //	    history.jsonl    the canisters, one a line (docs/canisters.md)
 //	    info.json        title, tags, owner, parent of a fork
 //	    contents/        contents of more than 1 KiB, each by its SHA-256
-//	  xpl-ne~5d0c…/      an identity that is not usable as a folder name
+//	  xpl-ne~5d0c…/      an ID that is not usable as a folder name
 //
 // An append returns when the canisters are on the disk: first the contents, then the
 // lines, then the folders that name them. A crash during an append leaves at most some

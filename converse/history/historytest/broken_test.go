@@ -150,7 +150,7 @@ func informing(change func(*history.Info)) func(*brokenStore) {
 	}
 }
 
-// folding makes two identities one.
+// folding makes two IDs one.
 func folding(fold func(string) string) func(*brokenStore) {
 	return func(b *brokenStore) {
 		b.append = func(ctx context.Context, conversation string, length int, canisters []canister.Canister) error {
@@ -319,7 +319,7 @@ func (b *brokenStore) counted(ctx context.Context, conversation string, length i
 	return b.Memory.Append(ctx, conversation, length, canisters...)
 }
 
-// anyIdentity accepts invalid identities.
+// anyIdentity accepts invalid IDs.
 func (b *brokenStore) anyIdentity(ctx context.Context, conversation string, length int, canisters []canister.Canister) error {
 	if history.CheckID(conversation) != nil {
 		conversation = "other"

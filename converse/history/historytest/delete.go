@@ -95,7 +95,7 @@ func (s *storeSubject) conflicted(what string, err error, length int) {
 	}
 }
 
-// listDeleting lists conversations with all sorts of identities while they are deleted.
+// listDeleting lists conversations with all sorts of IDs while they are deleted.
 func listDeleting(s *storeSubject) {
 	const conversations = 100
 	id := func(i int) string { return fmt.Sprintf("Ann's talk %d", i) }

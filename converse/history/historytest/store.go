@@ -181,7 +181,7 @@ func (s *storeSubject) equal(conversation string, got, want []canister.Canister)
 	}
 }
 
-// identities returns the identities of the first canisters.
+// identities returns the IDs of the first canisters.
 func identities(list []canister.Canister) []string {
 	var ids []string
 	for _, c := range list[:min(len(list), 12)] {

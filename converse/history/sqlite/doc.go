@@ -17,7 +17,7 @@
 // once, shared by all conversations that use it, until the last of them is deleted.
 // Both have checksums, and a flipped bit in them is reported as a
 // [history.CorruptError] that names the table and the row. SQLite itself has no
-// checksums: damage to the index of identities can hide a conversation; PRAGMA
+// checksums: damage to the index of IDs can hide a conversation; PRAGMA
 // integrity_check finds it.
 //
 // A search finds words anywhere in a text, also within longer words. The index for it

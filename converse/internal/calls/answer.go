@@ -17,7 +17,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-var ErrNotWaiting = errors.New("converse: no open wait with this identity")
+var ErrNotWaiting = errors.New("converse: no open wait with this ID")
 
 // CheckAnswer returns why an answer is not valid for the open waits of a history.
 func CheckAnswer(conversation string, history []canister.Canister, answer canister.Answer, now time.Time) error {

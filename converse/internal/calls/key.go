@@ -9,8 +9,8 @@ import (
 
 // Key returns the idempotency key of an invocation. It is the same for each attempt,
 // in each process, and differs between conversations, because a fork has the same
-// invocations as its parent and makes calls of its own. If the conversation has no identity
-// that other processes know, the key is the invocation's identity.
+// invocations as its parent and makes calls of its own. If the conversation has no ID
+// that other processes know, the key is the invocation's ID.
 func Key(conversation, invocation string) string {
 	if conversation == "" {
 		return invocation

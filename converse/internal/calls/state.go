@@ -199,7 +199,7 @@ func Because(statement, reason string) string {
 	return statement + ": " + reason
 }
 
-// Waits returns the open waits of a conversation; see package waits. An empty identity
+// Waits returns the open waits of a conversation; see package waits. An empty ID
 // includes the waits of every conversation.
 func Waits(conversation string, history []canister.Canister, now time.Time) []canister.Wait {
 	tail := Tail(history)

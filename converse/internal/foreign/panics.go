@@ -17,9 +17,9 @@ func (m *Misuse) Unwrap() error { return m.Err }
 
 func (m *Misuse) Error() string { return m.Err.Error() }
 
-// SameIdentity returns the error for an identity that Options.NewID returned twice.
+// SameIdentity returns the error for an ID that Options.NewID returned twice.
 func SameIdentity(id string) *Misuse {
-	return &Misuse{fmt.Errorf("converse: another canister of the conversation has the identity %q: Options.NewID has to return a new one each time", textcut.Bytes(id, 200))}
+	return &Misuse{fmt.Errorf("converse: another canister of the conversation has the ID %q: Options.NewID has to return a new one each time", textcut.Bytes(id, 200))}
 }
 
 // Crashed returns the error for the recovered value of a panic; value is nil if the

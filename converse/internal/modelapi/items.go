@@ -75,7 +75,7 @@ func (s *Server) KeptItems(g *Group, key, model, call string) []Item {
 // maxShown limits the result of a hosted tool in the content of an answer, in bytes.
 const maxShown = 64 << 10
 
-// Shown returns the content for an item of a hosted tool: the item without its identities
+// Shown returns the content for an item of a hosted tool: the item without its IDs
 // and its encrypted members, and without a result of more than 64 KiB. People and other servers see the content, and only this server
 // can read those. [Server.KeepItems] stores the whole item.
 func Shown(item []byte) json.RawMessage {

@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/foreign"
 )
 
-// IDs records the identities that a model was given for one reply. It is safe for
+// IDs records the IDs that a model was given for one reply. It is safe for
 // concurrent use.
 type IDs struct {
 	newID func() string
@@ -27,14 +27,14 @@ type givenID struct {
 	used bool
 }
 
-// NewIDs returns the record for one reply, of identities that newID makes.
+// NewIDs returns the record for one reply, of IDs that newID makes.
 func NewIDs(newID func() string) *IDs {
 	i := &IDs{newID: newID}
 	i.given = i.first[:0]
 	return i
 }
 
-// Next returns a new identity. It panics with a [*foreign.Misuse] if newID returned it
+// Next returns a new ID. It panics with a [*foreign.Misuse] if newID returned it
 // before.
 func (i *IDs) Next() string {
 	id := i.newID()
@@ -47,7 +47,7 @@ func (i *IDs) Next() string {
 	return id
 }
 
-// find returns the place of an identity, or -1. The latest are looked at first.
+// find returns the place of an ID, or -1. The latest are looked at first.
 func (i *IDs) find(id string) int {
 	for place, given := range slices.Backward(i.given) {
 		if given.id == id {
@@ -57,7 +57,7 @@ func (i *IDs) find(id string) int {
 	return -1
 }
 
-// take marks an identity as used, and reports whether it was given out and unused.
+// take marks an ID as used, and reports whether it was given out and unused.
 func (i *IDs) take(id string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

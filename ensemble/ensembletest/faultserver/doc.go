@@ -75,7 +75,7 @@
 // event, written atomically by all processes with that directory: starts, calls as they
 // arrived, effects, cancellations, faults as they struck, child processes that were
 // left running. [ReadLedger] reads it. An effect is on disk before its call is
-// answered. Calls carry the identity of their invocation ([IdempotencyKey]) and their
+// answered. Calls carry the ID of their invocation ([IdempotencyKey]) and their
 // progress token.
 //
 // # Cleanup

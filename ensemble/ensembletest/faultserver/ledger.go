@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// IdempotencyKey is the member of a request's _meta that carries the stable identity of
+// IdempotencyKey is the member of a request's _meta that carries the stable ID of
 // an invocation, as Consort sends it.
 const IdempotencyKey = "io.github.consort-go/idempotency-key"
 

@@ -11,7 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// pages serves a conversation whose canister n has the identity n, and records the
+// pages serves a conversation whose canister n has the ID n, and records the
 // requests.
 type pages struct {
 	length, most int // canisters, and how many of them a page has for their bytes

@@ -142,7 +142,7 @@ func (r Row) canister() (canister.Canister, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the CRC-32C of the position as 8 bytes, the identity, a 0, the line,
+// checksum returns the CRC-32C of the position as 8 bytes, the ID, a 0, the line,
 // and for each part its index as 8 bytes and its hash.
 func (r Row) checksum() int64 {
 	head := binary.BigEndian.AppendUint64(make([]byte, 0, 64), uint64(r.Position))

@@ -58,7 +58,7 @@ func lock(ctx context.Context, tx Tx, conversation, mode string) (Extent, error)
 	return e, err
 }
 
-// identities returns the identities at n indexes of a conversation, starting at first.
+// identities returns the IDs at n indexes of a conversation, starting at first.
 func identities(ctx context.Context, tx Tx, key int64, first, n int) (map[int]string, error) {
 	all := map[int]string{}
 	var index int
