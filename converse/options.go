@@ -62,7 +62,8 @@ type Options struct {
 	// history, events and logs. Secret ones are also removed wherever Redact is
 	// applied, and from log entries.
 	Trusted []invoker.Value
-	// Approve is asked about each invocation before it runs. Nil lets all run.
+	// Approve is asked about each invocation before it runs. Nil lets all run, without a
+	// question. Package approve has functions that ask.
 	Approve ApproveFunc
 	// Forbid checks each invocation last, right before its call is made, whatever
 	// allowed the call: Approve, an answer that was given to another process days ago,
