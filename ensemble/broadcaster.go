@@ -17,10 +17,6 @@ type broadcaster struct {
 	wanted   map[string]struct{} // the resources with a subscription
 }
 
-func newBroadcaster(ensemble string) *broadcaster {
-	return &broadcaster{ensemble: ensemble, watchers: make(map[*watcher]struct{}), wanted: make(map[string]struct{})}
-}
-
 func (b *broadcaster) add(w *watcher) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

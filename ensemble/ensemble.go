@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -51,9 +52,9 @@ func New(name string, source Source, options *Options) *Ensemble {
 		name:    name,
 		source:  source,
 		options: options.withDefaults(),
-		news:    newBroadcaster(name),
+		news:    &broadcaster{ensemble: name, watchers: make(map[*watcher]struct{}), wanted: make(map[string]struct{})},
 		tools:   toolHistory{offer: &offer{}},
-		jobs:    newJobs(),
+		jobs:    jobs{running: make(map[*job]struct{}), abandoned: make(map[string]int)},
 
 		subscriptions: make(map[string]*subscription),
 		unobserve:     func() {},
@@ -63,7 +64,7 @@ func New(name string, source Source, options *Options) *Ensemble {
 	e.foreign = foreignCode{e.log}
 	e.options.Redact = redact.Contained(e.options.Redact, e.foreign.logPanic)
 	e.lists = newLibraryLists(e)
-	e.supervisor = newSupervisor(e)
+	e.supervisor = supervisor{ensemble: e, state: Idle, since: time.Now(), random: rand.Float64}
 	e.observe()
 	return e
 }

@@ -37,10 +37,6 @@ type jobs struct {
 	abandoned map[string]int // the jobs that no caller waits for, by name
 }
 
-func newJobs() jobs {
-	return jobs{running: make(map[*job]struct{}), abandoned: make(map[string]int)}
-}
-
 // end cancels the jobs of a session.
 func (all *jobs) end(s *session, cause error) {
 	for j := range all.running {

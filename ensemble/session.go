@@ -303,9 +303,7 @@ func (s *session) fail(err error) {
 		return
 	}
 	err = fmt.Errorf("ensemble %q: cannot connect: %w", e.name, err)
-	if e.supervisor.failed.err == nil && e.tools.known { // the tools on offer disappear
-		e.news.tell(ToolsChanged, ResourcesChanged, PromptsChanged)
-	}
+	e.supervisor.vanish()
 	e.supervisor.failed.add(err)
 	s.end(err)
 	e.log.Warn("cannot connect", logevent.ConnectFailed, zap.Error(err))

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -84,6 +83,7 @@ type supervisor struct {
 	newest *session
 	asleep bool // disconnected because it was idle: the tools stay on offer
 	broken bool // the connection was lost, and none has opened since
+	gone   bool // the same, and the tools are not on offer
 
 	failed   backoff        // the failed attempts since the last successful one
 	setbacks []time.Time    // losses and failed attempts within Restart.Window
@@ -96,17 +96,24 @@ type supervisor struct {
 	took time.Duration // the last successful attempt
 }
 
-func newSupervisor(e *Ensemble) supervisor {
-	return supervisor{ensemble: e, state: Idle, since: time.Now(), random: rand.Float64}
-}
-
 // enter sets the state.
 func (v *supervisor) enter(state State) {
 	if v.state == state {
 		return
 	}
 	v.state, v.since = state, time.Now()
+	if state == Parked {
+		v.vanish()
+	}
 	v.ensemble.log.Debug("the state changed", logevent.StateChanged, zap.String("state", string(state)))
+}
+
+// vanish records that the tools are not on offer, and tells so if they were.
+func (v *supervisor) vanish() {
+	if !v.gone && v.ensemble.tools.known {
+		v.ensemble.news.tell(allChanged...)
+	}
+	v.gone = true
 }
 
 // connect returns the current session or begins one, unless an attempt failed a moment
@@ -161,11 +168,11 @@ func (v *supervisor) lost(s *session, cause error) {
 // connected records that the current session is ready.
 func (v *supervisor) connected(peer Peer, took time.Duration) {
 	v.peer, v.took = peer, took
-	if v.failed.err != nil || v.broken {
-		v.ensemble.news.tell(ToolsChanged, ResourcesChanged, PromptsChanged)
+	if v.gone || v.broken {
+		v.ensemble.news.tell(allChanged...)
 	}
 	v.ensemble.stats.connected(v.broken)
-	v.failed, v.broken = backoff{}, false
+	v.failed, v.broken, v.gone = backoff{}, false, false
 	v.enter(Ready)
 }
 

@@ -3,6 +3,7 @@
 package ensemble_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -169,6 +170,53 @@ func TestPark(t *testing.T) {
 		_ = e.Park(t.Context(), "too late")
 		wantState(t, e, ensemble.Closed)
 	})
+}
+
+// Whoever watches hears that a parked ensemble has gone, and that it is back.
+func TestParkIsNews(t *testing.T) {
+	restarts := map[string]ensemble.Restart{"by a person": {}, "by its policy": {Policy: ensemble.RestartNever}}
+	for name, restart := range restarts {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, &ensemble.Options{Restart: restart}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+				roster, err := ensemble.NewRoster(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer roster.Close(t.Context())
+				toolOf(t, e, "a")
+				ctx, cancel := context.WithCancel(t.Context())
+				news := roster.Watch(ctx)
+				var heard []ensemble.NewsKind
+				listened := make(chan struct{})
+				go func() {
+					defer close(listened)
+					for n := range news {
+						heard = append(heard, n.Kind)
+					}
+				}()
+				if restart.Policy == ensemble.RestartNever {
+					source.Lose(errors.New("gone"))
+				} else if err := e.Park(t.Context(), "parked by ada"); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				wantState(t, e, ensemble.Parked)
+				all := []ensemble.NewsKind{ensemble.ToolsChanged, ensemble.ResourcesChanged, ensemble.PromptsChanged}
+				if !slices.Equal(heard, all) {
+					t.Errorf("after it was parked: %v", heard)
+				}
+				if err := e.Connect(t.Context()); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				if !slices.Equal(heard, append(all, all...)) {
+					t.Errorf("after it was revived: %v", heard)
+				}
+				cancel()
+				<-listened
+			})
+		})
+	}
 }
 
 // TestWindow: failures that are long ago do not park, and by default a use

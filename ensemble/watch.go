@@ -10,9 +10,10 @@ import (
 
 // Watch returns the news of all ensembles from now on: changes of tools, resources or
 // prompts, and updates of resources with a subscription. Each means that the program
-// should list again, or read the resource again. An ensemble that goes away, comes back,
-// or is added or removed ([Roster.Replace]) is reported as such a change too. The sequence ends with ctx and with the
-// roster.
+// should list again, or read the resource again. An ensemble that comes or goes is reported
+// as such a change of all three: it was added or removed ([Roster.Replace]), it could not
+// be connected or was [Parked], or it is connected after that or after a loss. The
+// sequence ends with ctx and with the roster.
 //
 // News that was not yet consumed is merged, so that little accumulates however slow the
 // loop is. Range over the sequence once, in one goroutine; it starts none itself. A
@@ -78,9 +79,12 @@ func (w *watcher) add(news News) {
 	}
 }
 
+// allChanged is the news when an ensemble comes or goes.
+var allChanged = []NewsKind{ToolsChanged, ResourcesChanged, PromptsChanged}
+
 // addChange adds the news that an ensemble was added or removed.
 func (w *watcher) addChange(ensemble string) {
-	for _, kind := range []NewsKind{ToolsChanged, ResourcesChanged, PromptsChanged} {
+	for _, kind := range allChanged {
 		w.add(News{Ensemble: ensemble, Kind: kind})
 	}
 }
