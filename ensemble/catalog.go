@@ -123,10 +123,10 @@ type derived struct {
 const maxDerived = 64
 
 // Derive returns the cached value for the key; without one, it calls derive and caches
-// the result. A catalog caches the values of at most the last 64 keys, so that the
-// conversations that share a catalog also share the values derived from it. Keys are
-// compared like the keys of a map. Derive may be called concurrently, also with the
-// same key; derive then runs once.
+// the result, so that the conversations that share a catalog also share the values derived
+// from it. Keys are compared like the keys of a map; the 65th replaces all others. Derive
+// may be called concurrently, also with the same key. One derive of a catalog runs at a
+// time, and must not call Derive of the same catalog.
 func (c *Catalog) Derive(key any, derive func() any) any {
 	c.derived.mu.Lock()
 	defer c.derived.mu.Unlock()

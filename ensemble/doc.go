@@ -6,11 +6,14 @@
 // The smallest ensemble is a group of Go functions. This is the smallest roster:
 //
 //	roster, err := ensemble.NewRoster(ensemble.Local("local", weather, clock))
-//	defer roster.Close(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer roster.Close(context.WithoutCancel(ctx)) // a context that has ended forces the end
 //
-// An MCP server is an ensemble too, and so is anything else that has a [Source]. The
-// constructors of package mcpadapter return sources, and [New] makes ensembles from
-// them:
+// An MCP server is an ensemble too, and so is anything else that has a [Source]. Package
+// mcpadapter has sources, which [New] makes into ensembles, and mcpadapter.Command makes the
+// ensemble of a command in one step:
 //
 //	files := ensemble.New("files", source, &ensemble.Options{
 //		CallTimeout: 10 * time.Second,
@@ -48,8 +51,9 @@
 // denied, has the same name as another or exceeds the maximum is in [Catalog.Aside]
 // with the reason, and an ensemble that cannot be reached is in [Catalog.Away] with its
 // error. Options.Screen can set tools aside too: package pins uses it to notice that
-// the definition of a tool has changed. The catalog fails only if an ensemble that is
-// Required cannot be reached. Characters that are invisible to people but not to models
+// the definition of a tool has changed. The catalog fails if an ensemble that is
+// Required cannot be reached, and otherwise only if its context ends or the roster is
+// closed. Characters that are invisible to people but not to models
 // are removed from names and descriptions; [Snapshot].Notes reports it.
 //
 // A list of tools is valid until its connection says that it has changed, or, with
@@ -152,10 +156,10 @@
 // # End
 //
 // The program must close the ensembles or the roster that it makes. [Ensemble.Close]
-// ends the calls in flight, closes the connection, gracefully as long as its context
-// and Options.CloseTimeout permit, and returns when nothing is left. The error names
-// anything that does not end, such as a Go function that ignores its context; a later
-// Close waits for it again. [Ensemble.Disconnect] does the same for an ensemble that
+// ends the calls in flight, and closes the connection, gracefully as long as its context
+// and Options.CloseTimeout permit. It returns when nothing is left, or 2 s after the end was
+// forced; its error then names the rest, such as a Go function that ignores its
+// context, and a later Close waits for it again. [Ensemble.Disconnect] does the same for an ensemble that
 // will be used again.
 //
 // # Sources

@@ -43,8 +43,8 @@ type Options struct {
 	// progress report, for this long. Default 30 s.
 	CallTimeout time.Duration
 	// CallLimit bounds the duration of a call, whatever it reports, including its
-	// repetition; default 10 min. Both limits of a call are suspended while it is held;
-	// see [invoker.Call.Hold].
+	// repetition; default 10 min. Both limits of a call begin when there is a connection,
+	// and are suspended while the call is held; see [invoker.Call.Hold].
 	CallLimit time.Duration
 	// CloseTimeout bounds the graceful end of a connection that is closed; default
 	// 10 s.
@@ -53,12 +53,12 @@ type Options struct {
 	// default, the next use connects again.
 	Restart Restart
 	// KeepAlive is how long a connection may be silent before it is pinged, if it is a
-	// [Pinger]. The connection is lost when no answer comes within the same time, but no
-	// less than 5 s and no more than ConnectTimeout. Answers to calls and progress
-	// reports count as answers. While a call runs, no ping is sent until one of the
+	// [Pinger]. The connection is lost when no answer comes within a time that is KeepAlive
+	// or 5 s, whichever is longer, but no more than ConnectTimeout. Answers to calls and
+	// progress reports count as answers. While a call runs, no ping is sent until one of the
 	// running calls has timed out, because many servers answer nothing while they work;
 	// but the connection is lost if it is an [Unreader] and says that the peer has read
-	// nothing for that time. 0 disables it.
+	// nothing for the same time. 0 disables it.
 	KeepAlive time.Duration
 	// IdleDisconnect is how long a connection may be without a call or a subscription before it
 	// is closed; the next call opens a fresh one. Until then the tools stay on offer as
@@ -66,8 +66,8 @@ type Options struct {
 	IdleDisconnect time.Duration
 	// Refresh is how long a list of tools, resources or prompts is valid if its
 	// connection does not say that it has changed. The next use after that lists again
-	// and waits for the result; if listing fails, the old list stays valid. Refresh
-	// does not reconnect an ensemble that was disconnected because it was idle. 0
+	// and waits for the result; if listing fails, the old list stays valid. The end of this
+	// time does not reconnect an ensemble that was disconnected because it was idle. 0
 	// disables it, because servers notify of changes; [Ensemble.Refresh] lists at once.
 	Refresh time.Duration
 	// Trust determines which hints of tools are believed; default TrustReads, and TrustAll
@@ -98,14 +98,15 @@ type Options struct {
 	// matched against the name of a tool or prompt on its server, the URI of a resource,
 	// and the text of a template, in which * matches any run of characters and ? any
 	// single one, '/' included. A URI that a template matches must be allowed itself, as
-	// it is and in other spellings that a server may read. Empty allows all.
+	// it is and in other spellings that a server may read. A list that names only tools hides
+	// all resources and prompts; "*://*" allows resources. Empty allows all.
 	Allow []string
 	// Deny names the items to set aside, in the same way. It takes precedence over Allow.
 	Deny []string
 	// Screen checks the tools of each listing that Allow and Deny let pass, in the
-	// order of their names, and returns errors by name: such a tool is set aside with
-	// the error as the reason. The definitions are as models see them, and must not be
-	// modified. Screen may be called concurrently, and its time counts towards the time
+	// order of their names, and returns errors by the tool's own name: such a tool is set
+	// aside with the error as the reason. The definitions have no invisible characters and no
+	// arguments of Fill, and must not be modified. If Screen panics, the listing fails. Screen may be called concurrently, and its time counts towards the time
 	// limit of the listing. Nil lets all pass; package pins has a Screen.
 	Screen func(definitions []*invoker.Definition) map[string]error `json:"-"`
 	// OmitInstructions hides the server's advice about its use from models and from the

@@ -14,8 +14,9 @@ import (
 // listing, and those that were set aside; none if the connection does not implement
 // [Library]. It connects if needed. It lists the resources at first use, and again when
 // the connection says that they have changed, within Options.ConnectTimeout; if that
-// fails, the old list stays valid and listing is retried after a while. An idle
-// ensemble that has a list is not reconnected for it.
+// fails, the old list stays valid and listing is retried after a while. An ensemble that was
+// disconnected because it was idle (Options.IdleDisconnect) is not reconnected for a list
+// that was valid then.
 func (e *Ensemble) Resources(ctx context.Context) ([]Resource, []Aside, error) {
 	return copied(e.lists.resources.list(ctx))
 }

@@ -114,7 +114,7 @@ func sideBySide(ensembles []*Ensemble, do func(*Ensemble) error) error {
 // Catalog returns the tools that all ensembles offer now. Ensembles that are not
 // connected are connected concurrently, each within its own timeout. One that cannot be
 // reached is listed in [Catalog.Away], and the others work, unless it is Required: then
-// Catalog fails. An ensemble whose last attempt failed does not delay a second catalog:
+// Catalog fails. Its other errors are that ctx has ended, and [ErrClosed]. An ensemble whose last attempt failed does not delay a second catalog:
 // for a while after the failure it is away without a new attempt (see
 // [Ensemble.Connect]); after that, Catalog starts an attempt and waits for it no longer
 // than half a second, unless the ensemble is Required, and a later Catalog uses its result.

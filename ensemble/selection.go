@@ -36,9 +36,10 @@ type Item struct {
 	Name string
 	// Hints are the hints of a tool that its ensemble believes; see [Tool.TrustedHints].
 	Hints invoker.Hints
-	// Variant says that a server might take the URI that a caller sent for Name, without its
-	// query, its fragment or its host. What denies Name denies the URI; what allows others
-	// need not allow Name.
+	// Variant means that Name is not the URI that the caller sent but another one that a
+	// server may read in its place: without the query, the fragment or the host. A function
+	// that denies some URIs must deny Name if it is one of them; a function that allows some
+	// may accept every Name.
 	Variant bool
 }
 

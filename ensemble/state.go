@@ -41,11 +41,12 @@ const (
 	// Ready: connected, and the tools are known.
 	Ready State = "ready"
 	// Lost: the connection ended by itself, or the last attempt failed;
-	// Snapshot.LastError has the reason. The next use tries again, or the ensemble does
-	// by itself.
+	// Snapshot.LastError has the reason. The ensemble tries again by itself or when it is
+	// next used: immediately after a loss, and some seconds after a failed attempt; see
+	// [Ensemble.Connect].
 	Lost State = "lost"
-	// Parked: lost, and given up; Snapshot.LastError includes the number of failures. Or
-	// [Ensemble.Park] was called. Nothing tries again but [Ensemble.Connect].
+	// Parked: lost, and given up, or [Ensemble.Park] was called; Snapshot.LastError says
+	// why. Nothing tries again but [Ensemble.Connect].
 	Parked State = "parked"
 	// NeedsLogin: lost, because a person must log in first; Snapshot.LastError says what
 	// to do. The next use tries again at once. It is never parked for this reason.
@@ -72,8 +73,8 @@ type Snapshot struct {
 	// LastChange is the difference between the newest listing that changed something
 	// and the one before it; zero without such a listing.
 	LastChange Change
-	// LastError is the last error: a failed attempt to connect, a loss or a failed
-	// listing. A later success does not clear it.
+	// LastError is the last error: a failed attempt to connect, a loss, a failed listing,
+	// or why it is [Parked]. A later success does not clear it.
 	LastError error
 	// ConnectDuration is how long the last successful attempt took, including the
 	// listing.

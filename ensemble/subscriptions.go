@@ -34,12 +34,13 @@ type subscription struct {
 // called. Callers that subscribe to the same resource share one subscription, and
 // Options.MaxSubscriptions bounds the number of subscriptions. A subscription survives
 // the loss of the connection: while there is a subscription, the ensemble reconnects by
-// itself as with [RestartAlways], subscribes again, and reports the resource as updated
-// once, because an update may have been missed. It also counts as a use for
-// Options.IdleDisconnect.
+// itself as with [RestartAlways], unless it is [Parked], subscribes again, and reports the
+// resource as updated once, because an update may have been missed. It also counts as a use
+// for Options.IdleDisconnect.
 //
-// The error is an [*invoker.Failure]: NOT_FOUND if the resource does not exist, or the
-// server's error if it does not report updates. Only the end of ctx affects the server,
+// The error is an [*invoker.Failure]: as of [Ensemble.ReadResource], DENIED if
+// Options.MaxSubscriptions is reached, or the server's error if it does not report
+// updates. Only the end of ctx affects the server,
 // since the subscription is shared.
 func (e *Ensemble) Subscribe(ctx context.Context, uri string) (stop func(), err error) {
 	if err := e.options.mayReach(e.name, uri); err != nil {

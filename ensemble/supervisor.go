@@ -33,7 +33,8 @@ type RestartPolicy string
 
 // The policies.
 const (
-	// RestartOnUse connects again when the ensemble is next used. The default.
+	// RestartOnUse connects again when the ensemble is used after a loss, or some seconds
+	// after a failed attempt; see [Ensemble.Connect]. The default.
 	RestartOnUse RestartPolicy = "on-use"
 	// RestartAlways connects again without being used: it tries half a second to a
 	// second after the first failure, and after twice as long for each further failure

@@ -31,14 +31,14 @@ type Tool struct {
 var _ invoker.Invoker = (*Tool)(nil)
 
 // NameFor returns a tool's name for models. It consists of 1 to 64 letters, digits, '_'
-// and '-', depends only on its arguments, and differs for any two different pairs of
-// arguments.
+// and '-', and depends only on its arguments. Different pairs of arguments have different
+// names, unless 60 bits of their SHA-256 are the same.
 //
-// The name is <ensemble>__<tool> wherever that is legal and can be parsed: for
-// ("files", "read_file") it is files__read_file. Otherwise, each run of characters that
-// are not allowed becomes one '_', both parts are cut as needed, and 60 bits of a
-// SHA-256 of both names follow: ("files", "read.file") becomes files__read_file-x and
-// 12 more characters. [Catalog.Find] finds the tool for any name.
+// For ("files", "read_file") the name is files__read_file: <ensemble>__<tool>, if that
+// has only these characters, is short enough, and cannot be read as the name of another pair.
+// Otherwise, each run of other characters becomes one '_', both parts are cut as needed,
+// and the 60 bits follow: ("files", "read.file") becomes files__read_file-x and 12 more
+// characters. [Catalog.Find] returns the tool that has a name.
 func NameFor(ensemble, tool string) string { return toolname.For(ensemble, tool) }
 
 // Name returns the tool's name for the model; see [NameFor].
@@ -48,7 +48,8 @@ func (t *Tool) Name() string { return t.name }
 func (t *Tool) Ensemble() *Ensemble { return t.ensemble }
 
 // Definition returns the tool's definition as it was listed, under the tool's own name,
-// without invisible characters; see [Snapshot].Notes.
+// without invisible characters (see [Snapshot].Notes) and arguments of Options.Fill. It must
+// not be modified.
 func (t *Tool) Definition() *invoker.Definition { return t.definition }
 
 // Bound returns the tool for calls that are about this very ensemble, such as one that a
@@ -60,7 +61,9 @@ func (t *Tool) Bound() *Tool {
 // Invoke calls the tool, connecting first if needed. Its error is always an
 // [*invoker.Failure]. In addition to the failures of the tool itself, these are:
 //
-//   - UNAVAILABLE: there is no connection; the call was not sent.
+//   - UNAVAILABLE: there is no connection, the tool is bound to an ensemble that was
+//     replaced, or 64 calls of the tool that no caller waits for still run; the call was not
+//     sent.
 //   - UNAUTHORIZED: the server needs a login ([ErrNeedsLogin]), or a trusted value of
 //     Options.Needs is missing; the call was not sent.
 //   - TOOL_NOT_FOUND: the ensemble no longer offers the tool, or was removed from its
@@ -69,7 +72,8 @@ func (t *Tool) Bound() *Tool {
 //     Options.CallLimit, or none before ctx's deadline.
 //   - CANCELED: ctx was cancelled, or the ensemble disconnected or closed.
 //   - OUTCOME_UNKNOWN: the connection was lost during the call.
-//   - EXECUTION_FAILED: the tool panicked.
+//   - INTERNAL: a tool of [invoker.New] or [invoker.Raw] panicked.
+//   - EXECUTION_FAILED: another invoker panicked.
 //
 // A call that certainly had no effect, because its connection was lost before the call
 // was sent, is made again over a fresh one. A call that may have had an effect is

@@ -11,15 +11,16 @@ import (
 // Trust determines which hints of its tools an ensemble believes. They decide whether a
 // call can run without asking a person ([Tool.ReadOnly]), and whether a call is repeated
 // that may or may not have taken effect. When the connection was lost, such a call is
-// repeated immediately and without being reported; after other failures, the failure says that
-// it is retryable. When the program died, a conversation makes a call again
-// if its tool is read-only or idempotent, with the key in its log, unless Trust is
-// TrustNone: see [Tool.Repeatable].
+// repeated once, immediately, and counted in Snapshot.Repeats; after other failures, the
+// failure says that it is retryable. When the program died, a conversation makes a call
+// again if its tool is read-only or idempotent, with the same idempotency key, unless Trust
+// is TrustNone: see [Tool.Repeatable].
 type Trust string
 
 // The levels of trust.
 const (
-	// TrustReads believes a tool that declares itself read-only. The default, except for
+	// TrustReads believes a tool that declares itself read-only, and one that declares
+	// itself idempotent only when the program died during a call. The default, except for
 	// [Local] and [LocalSource].
 	TrustReads Trust = "reads"
 	// TrustAll also believes a tool that declares itself idempotent. The default of

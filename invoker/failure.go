@@ -40,7 +40,8 @@ type Failure struct {
 	// Message tells the model what happened, in words that it can act on.
 	Message string
 	// Retryable means that the same call can succeed later. It does not mean that a
-	// repetition is harmless: the first call may have taken effect.
+	// repetition is harmless: the first call may have taken effect. Package ensemble sets
+	// it for such a call only if a repetition is declared harmless and trusted.
 	Retryable bool
 	// Pointer is the JSON pointer (RFC 6901) of the invalid argument, or of the first
 	// one if there are several. It is empty if the failure concerns no argument or
