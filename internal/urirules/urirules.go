@@ -26,7 +26,8 @@ const (
 type Reading struct {
 	URI string
 	// Variant says that the reading leaves out parts that most servers look at: the query, the
-	// fragment, or the host. It is excluded by a deny list, and an allow list need not have it.
+	// fragment, the host, or a slash at the end. It is excluded by a deny list, and an allow
+	// list need not have it.
 	Variant bool
 }
 
@@ -39,7 +40,11 @@ func Readings(uri string) (all []Reading, ok bool) {
 	}
 	all = []Reading{{URI: uri}}
 	uri = strings.ReplaceAll(uri, " ", "%20") // as parsers read it
-	add := func(uri string, variant bool) {
+	var add func(uri string, variant bool)
+	add = func(uri string, variant bool) {
+		if file, ok := strings.CutSuffix(uri, "/"); ok {
+			add(file, true) // as functions that clean paths return it
+		}
 		if !slices.ContainsFunc(all, func(r Reading) bool { return r.URI == uri && (variant || !r.Variant) }) {
 			all = append(all, Reading{uri, variant})
 		}
@@ -109,13 +114,22 @@ func Match(globs []string, uri string, deny bool) bool {
 	})
 }
 
-// withoutQuery returns a glob without its query and its fragment. A question mark before a slash stands
-// for any character.
+// withoutQuery returns a glob without its query and its fragment. A question mark that does not
+// begin a query stands for any character.
 func withoutQuery(pattern string) string {
-	if before, query, ok := strings.Cut(pattern, "?"); ok && strings.Contains(query, "/") {
-		return before + "?" + beginning(query)
+	for i := range len(pattern) {
+		if pattern[i] == '#' || pattern[i] == '?' && isQuery(pattern[i+1:]) {
+			return pattern[:i]
+		}
 	}
-	return beginning(pattern)
+	return pattern
+}
+
+// isQuery reports whether the part of a glob after a question mark is a query: a slash, which
+// separates folders, comes only after an equals sign.
+func isQuery(rest string) bool {
+	first, _, slash := strings.Cut(rest, "/")
+	return strings.Contains(first, "=") || !slash && strings.Trim(first, "?") != ""
 }
 
 // beginning returns a URI without its query and its fragment.
