@@ -194,6 +194,47 @@ func TestApprovedAfterAReplacement(t *testing.T) {
 	}
 }
 
+// A call that starts after its server was replaced is judged as one of the new server, though
+// one message asked for it and for another call before.
+func TestForbiddenAfterAReplacement(t *testing.T) {
+	for name, approved := range map[string]bool{"rules alone": false, "rules and approvals": true} {
+		t.Run(name, func(t *testing.T) {
+			var roster *ensemble.Roster
+			made := false
+			other := fn("b", func(context.Context, *invoker.Call) (invoker.Output, error) {
+				made = true
+				return invoker.Output{}, nil
+			})
+			other.Definition().Description = "The new one."
+			roster = newRoster(t, echo("b"), fn("a", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+				next := ensemble.Local("local", other)
+				return invoker.Output{}, errors.Join(next.Connect(ctx), roster.Replace(next))
+			}))
+			opts := &converse.Options{
+				Limits: converse.Limits{Parallel: 1},
+				Forbid: func(_ context.Context, ask converse.Approval) (string, bool) {
+					return "It is new.", ask.Definition.Description == "The new one."
+				},
+			}
+			if approved {
+				opts.Approve = func(context.Context, converse.Approval) (converse.Decision, error) { return converse.Allow(), nil }
+			}
+			talk := converse.New(conversetest.NewScript(
+				conversetest.Line{Calls: []conversetest.Call{call("a", `{}`), call("b", `{}`)}},
+				conversetest.Line{Text: "Done."},
+			), roster, opts)
+			turn, err := talk.Ask(t.Context(), canister.Text("Go."))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := results(talk.History())
+			if made || len(got) != 2 || got[1].Code != string(invoker.Denied) {
+				t.Errorf("made: %v; the results are %+v, after %s", made, got, turn.Reason)
+			}
+		})
+	}
+}
+
 // A call that was approved goes to the server that was shown, and to nothing in its place.
 func TestApprovedServerReplaced(t *testing.T) {
 	roster := newRoster(t, echo("a"))

@@ -145,7 +145,7 @@ func (b *batch) call(ctx context.Context, c *call) completion {
 	defer cancel(nil)
 	asks, requested := c.request(ctx, cancel, b)
 	tool := c.tool
-	if wasApproved(c.intent) { // only of this server, whatever replaces it
+	if wasApproved(c.intent) || b.opts.Forbid != nil { // only of this server, whatever replaces it
 		tool = tool.Bound()
 	}
 	output, err := tool.Invoke(ctx, asks)

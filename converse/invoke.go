@@ -143,7 +143,6 @@ func newBatch(ctx context.Context, t *turn, command Invoke) *batch {
 		b.calls[i] = call{
 			place:      i,
 			invocation: invocation,
-			tool:       t.tools.tool(invocation.Name),
 			client:     t.tools.clientTool(invocation),
 			state:      cmp.Or(known[invocation.ID], untried),
 			key:        calls.Key(t.conv.givenID, invocation.ID),
@@ -224,6 +223,7 @@ func (b *batch) startMore() {
 	limit := b.opts.Limits.Parallel
 	for b.next < len(b.calls) && !b.alone && (limit < 0 || b.running < limit) {
 		c := &b.calls[b.next]
+		c.tool = b.turn.tools.tool(c.invocation.Name) // the one that is on offer now
 		if b.turn.suspended() {
 			b.next++
 			b.finished++
