@@ -60,8 +60,8 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	return e, true
 }
 
-// lastAnswer is how long a message of a session may take to arrive while the server
-// shuts down.
+// lastAnswer is how long a message of a session, or a request that must finish, may take to
+// arrive while the server shuts down.
 const lastAnswer = 2 * time.Second
 
 // readText reads the body of a request until its deadline, or until the server shuts

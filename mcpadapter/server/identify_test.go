@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/invoker"
@@ -122,6 +123,30 @@ func TestIdentifyUntilTheEnd(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 		web.Close()
+	}
+}
+
+// Close waits no longer than that for the rest of a body.
+func TestIdentifyHalfARequest(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	srv := newServer(t, nil, adder(t))
+	web := httptest.NewServer(srv.Identify(listening.Finished{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		_, _ = io.ReadAll(r.Body)
+	})}))
+	defer web.Close()
+	client, err := net.Dial("tcp", web.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	fmt.Fprintf(client, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 9\r\n\r\nhalf", web.Listener.Addr())
+	<-begun
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := srv.Close(patient); err != nil {
+		t.Error(err)
 	}
 }
 
