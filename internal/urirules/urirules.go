@@ -17,10 +17,7 @@ import (
 
 // The largest URI that is compared, in bytes, and how often it may be encoded. The work grows
 // with both.
-const (
-	maxURI    = 8 << 10
-	maxLevels = 8
-)
+const maxURI, maxLevels = 8 << 10, 8
 
 // Reading is a URI that a server may read instead of another one.
 type Reading struct {
@@ -114,22 +111,18 @@ func Match(globs []string, uri string, deny bool) bool {
 	})
 }
 
-// withoutQuery returns a glob without its query and its fragment. A question mark that does not
-// begin a query stands for any character.
+// withoutQuery returns a glob without its query and its fragment. A question mark stands for any
+// character if only others of its kind or a slash follow: a query with a slash has an equals sign
+// before it.
 func withoutQuery(pattern string) string {
 	for i := range len(pattern) {
-		if pattern[i] == '#' || pattern[i] == '?' && isQuery(pattern[i+1:]) {
+		first, _, slash := strings.Cut(pattern[i+1:], "/")
+		query := strings.Contains(first, "=") || !slash && strings.Trim(first, "?") != ""
+		if pattern[i] == '#' || pattern[i] == '?' && query {
 			return pattern[:i]
 		}
 	}
 	return pattern
-}
-
-// isQuery reports whether the part of a glob after a question mark is a query: a slash, which
-// separates folders, comes only after an equals sign.
-func isQuery(rest string) bool {
-	first, _, slash := strings.Cut(rest, "/")
-	return strings.Contains(first, "=") || !slash && strings.Trim(first, "?") != ""
 }
 
 // beginning returns a URI without its query and its fragment.
@@ -144,42 +137,39 @@ func beginning(uri string) string {
 // match where a server takes an encoded delimiter for a plain one.
 func Globs(patterns []string, deny bool) []string {
 	var all []string
-	add := func(pattern string) {
-		if !slices.Contains(all, pattern) {
-			all = append(all, pattern)
-		}
-	}
 	for _, pattern := range patterns {
-		add(pattern)
+		all = append(all, pattern)
 		if !strings.Contains(pattern, ":") {
 			continue // for names, or for any scheme
 		}
 		for _, spelled := range []string{pattern, strings.ReplaceAll(pattern, " ", "%20")} {
 			for _, keep := range []func(byte) bool{isNoted, isReserved} {
 				for _, p := range parsed(decode(spelled, keep)) {
-					add(p.String())
+					all = append(all, p.String())
 				}
 			}
 		}
 		if deny {
-			denied(pattern, add)
+			all = append(all, denied(pattern)...)
 		}
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-// denied adds the globs that only a deny list has.
-func denied(pattern string, add func(string)) {
+// denied returns the globs that only a deny list has.
+func denied(pattern string) (all []string) {
 	for range maxLevels {
 		for _, p := range parsed(decode(pattern, isNoted)) {
-			add(p.String())
+			all = append(all, p.String())
 			if p.authority == "" || p.authority == "//" {
-				add(p.bare())
+				all = append(all, p.bare())
 			}
 		}
 		before := pattern
 		if pattern = decode(pattern, isWildcard); pattern == before {
-			return
+			break
 		}
 	}
+	return all
 }
