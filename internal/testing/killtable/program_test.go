@@ -13,7 +13,7 @@ import (
 // Together, the stores have each canister.
 func TestKilledPrograms(t *testing.T) {
 	step := 24
-	if All() {
+	if Many() {
 		step = len(stores)
 	}
 	for i, name := range slices.Sorted(maps.Keys(stores)) {
