@@ -192,6 +192,7 @@ func TestRefusedConnection(t *testing.T) {
 
 // TestSilentStream: the standing stream does not hold up anything (E12).
 func TestSilentStream(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	s := mcptest.NewScripted(t, func(_ http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 		if m.Method != "GET" {

@@ -89,6 +89,7 @@ func TestStreamIsRefusedOnce(t *testing.T) {
 // The same with the newest protocol: a request to listen that was acknowledged is made again,
 // also after a refusal.
 func TestListeningIsRefusedOnce(t *testing.T) {
+	t.Parallel()
 	for name, refuse := range map[string]func(http.ResponseWriter, mcptest.Message){
 		"409":      func(w http.ResponseWriter, _ mcptest.Message) { w.WriteHeader(http.StatusConflict) },
 		"an error": func(w http.ResponseWriter, m mcptest.Message) { mcptest.ReplyError(w, m, -32000, "busy") },

@@ -23,6 +23,7 @@ import (
 // its pipe, although the SDK's connection would (E6, E11). The clock is real: the second
 // call waits for a mutex of the SDK, and the clock of a bubble stands still during that.
 func TestDeafServer(t *testing.T) {
+	t.Parallel()
 	ours, theirs := net.Pipe()
 	go serveOnce(theirs)
 	options := new(ClientOptions).withDefaults("deaf")

@@ -67,34 +67,39 @@ var openFaults = []openFault{
 // TestFaultsOfConnecting: an attempt to connect ends in time, says why, and
 // leaves nothing; the next one is not its worse for it.
 func TestFaultsOfConnecting(t *testing.T) {
-	for _, c := range openFaults {
-		t.Run(c.name(), func(t *testing.T) {
-			fake := New(t, &Options{TLS: slices.Contains([]Fault{"expired", "other-name", "self-signed"}, c.rule.Fault)})
-			fake.Returns("pay", "paid")
-			if err := fake.Script(c.rule); err != nil {
-				t.Fatal(err)
-			}
-			options := fake.ClientOptions()
-			options.MaxMessage = 8 << 20
-			source := grpctool.Source(fake.Address(), options)
-			patience := faultBound
-			if c.want == invoker.Timeout {
-				patience = time.Second
-			}
-			c.check(t, source, patience)
-			if lists := fake.Lists(); lists != c.lists {
-				t.Errorf("the tools were asked for %d times, want %d", lists, c.lists)
-			}
-			noneLeft(t)
-			eventually(t, "the connections end", func() bool { return fake.Connections() == 0 })
+	t.Run("connections", func(t *testing.T) { // returns when all of them have
+		for _, c := range openFaults {
+			t.Run(c.name(), func(t *testing.T) { c.play(t) })
+		}
+	})
+	noneLeft(t)
+}
 
-			if err := fake.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if output, err := tool(t, opened(t, source), "pay").Invoke(within(t), &invoker.Call{}); err != nil {
-				t.Errorf("over the next connection: %v, %v", output, err)
-			}
-		})
+func (c *openFault) play(t *testing.T) {
+	t.Parallel()
+	fake := New(t, &Options{TLS: slices.Contains([]Fault{"expired", "other-name", "self-signed"}, c.rule.Fault)})
+	fake.Returns("pay", "paid")
+	if err := fake.Script(c.rule); err != nil {
+		t.Fatal(err)
+	}
+	options := fake.ClientOptions()
+	options.MaxMessage = 8 << 20
+	source := grpctool.Source(fake.Address(), options)
+	patience := faultBound
+	if c.want == invoker.Timeout {
+		patience = time.Second
+	}
+	c.check(t, source, patience)
+	if lists := fake.Lists(); lists != c.lists {
+		t.Errorf("the tools were asked for %d times, want %d", lists, c.lists)
+	}
+	eventually(t, "the connections end", func() bool { return fake.Connections() == 0 })
+
+	if err := fake.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := tool(t, opened(t, source), "pay").Invoke(within(t), &invoker.Call{}); err != nil {
+		t.Errorf("over the next connection: %v, %v", output, err)
 	}
 }
 

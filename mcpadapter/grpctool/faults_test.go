@@ -35,6 +35,13 @@ type stage struct {
 // of it is left. A call of the server that misbehaves has so much time.
 func newStage(t *testing.T, patience time.Duration) *stage {
 	t.Helper()
+	t.Cleanup(func() { noneLeft(t) })
+	return newStageBesideOthers(t, patience)
+}
+
+// newStageBesideOthers is newStage for tests that run at the same time.
+func newStageBesideOthers(t *testing.T, patience time.Duration) *stage {
+	t.Helper()
 	s := &stage{t: t, fake: New(t, nil)}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*faultBound)
 	s.ctx = ctx
@@ -60,7 +67,6 @@ func newStage(t *testing.T, patience time.Duration) *stage {
 		if err := s.roster.Close(ctx); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		noneLeft(t)
 		for server, n := range map[string]func() int{"the faulty server": s.fake.Connections, "the other server": other.Connections} {
 			eventually(t, "the connections of "+server+" end", func() bool { return n() == 0 })
 		}
@@ -215,34 +221,40 @@ var callFaults = []callFault{
 // it. Calls that may have had an effect are not repeated, read-only ones at most once;
 // the other server and the next call are not affected.
 func TestFaultsOfCalls(t *testing.T) {
-	for _, c := range callFaults {
-		t.Run(c.name(), func(t *testing.T) {
-			patience := faultBound
-			if c.want == invoker.Timeout {
-				patience = time.Second
-			}
-			s := newStage(t, patience)
-			pay, lists := s.tool("faulty__pay"), s.fake.Lists()
-			if err := s.fake.Script(c.strikes()); err != nil {
-				t.Fatal(err)
-			}
-			code, failure := s.call(pay)
-			if code != c.want {
-				t.Errorf("the call came to %q, want %q: %v", code, c.want, failure)
-			}
-			if ran, calls := s.pay.Ran(), len(s.pay.Calls()); ran != c.ran || calls != max(c.calls, 1) {
-				t.Errorf("it arrived %d times and ran %d times, want %d and %d", calls, ran, max(c.calls, 1), c.ran)
-			}
-			if s.fake.Struck() != 1 {
-				t.Errorf("the fault struck %d times", s.fake.Struck())
-			}
-			s.othersServe()
-			if c.dead {
-				eventually(t, "pings notice that nothing comes any more", func() bool { return s.fake.Lists() > lists })
-			}
-			s.recovers()
-		})
+	t.Run("calls", func(t *testing.T) { // returns when all of them have
+		for _, c := range callFaults {
+			t.Run(c.name(), func(t *testing.T) { c.play(t) })
+		}
+	})
+	noneLeft(t)
+}
+
+func (c *callFault) play(t *testing.T) {
+	t.Parallel()
+	patience := faultBound
+	if c.want == invoker.Timeout {
+		patience = time.Second
 	}
+	s := newStageBesideOthers(t, patience)
+	pay, lists := s.tool("faulty__pay"), s.fake.Lists()
+	if err := s.fake.Script(c.strikes()); err != nil {
+		t.Fatal(err)
+	}
+	code, failure := s.call(pay)
+	if code != c.want {
+		t.Errorf("the call came to %q, want %q: %v", code, c.want, failure)
+	}
+	if ran, calls := s.pay.Ran(), len(s.pay.Calls()); ran != c.ran || calls != max(c.calls, 1) {
+		t.Errorf("it arrived %d times and ran %d times, want %d and %d", calls, ran, max(c.calls, 1), c.ran)
+	}
+	if s.fake.Struck() != 1 {
+		t.Errorf("the fault struck %d times", s.fake.Struck())
+	}
+	s.othersServe()
+	if c.dead {
+		eventually(t, "pings notice that nothing comes any more", func() bool { return s.fake.Lists() > lists })
+	}
+	s.recovers()
 }
 
 func (c *callFault) name() string {

@@ -53,6 +53,7 @@ const secret = "hunter2-is-secret"
 
 // What is wrong with a DSN is said, where, and without a password.
 func TestWrongDSN(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	server := must(url.Parse(dsn)).Host
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
@@ -112,6 +113,7 @@ func must[T any](v T, err error) T {
 
 // What was changed in the tables is found, and told with its place.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("long ", 1000)
 	for name, try := range map[string]struct{ harm, want string }{
 		"a bit of a line": {
@@ -279,6 +281,7 @@ func TestWaitingForALock(t *testing.T) {
 // A program that is stopped in the middle of an append holds the others up for
 // 5 s, and is told when it wakes up.
 func TestStoppedInTheMiddle(t *testing.T) {
+	t.Parallel()
 	s := open(t)
 	storetest.Add(t, s, "talk", 0, "x")
 	conn, err := s.pool.Acquire(t.Context())

@@ -12,6 +12,7 @@ import (
 )
 
 func TestLedgerPassesSuite(t *testing.T) {
+	t.Parallel()
 	budgettest.TestLedger(t, func(t *testing.T) budgettest.Harness {
 		dsn := pgtest.DSN(t)
 		return budgettest.Harness{

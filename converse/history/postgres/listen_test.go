@@ -280,6 +280,7 @@ func TestWatchFindsByItself(t *testing.T) {
 
 // Watching and listening outlive the server.
 func TestListenToANewServer(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	s := openAt(t, server.DSN(t), nil)
 	storetest.Add(t, s, "talk", 0, "a")
@@ -306,6 +307,7 @@ func TestListenToANewServer(t *testing.T) {
 // Loops end with their context, with the store, and with an error of the server, but not
 // when the server is unreachable.
 func TestLoopsEnd(t *testing.T) {
+	t.Parallel()
 	last := func(ctx context.Context, s *Store) (watch, listen error) {
 		for _, err := range s.Watch(ctx, "talk") {
 			watch = err

@@ -68,6 +68,7 @@ func columnsOf(t *testing.T, s *Store) []string {
 
 // From each version, the tables become the newest.
 func TestMigrationFromEachVersion(t *testing.T) {
+	t.Parallel()
 	want := columnsOf(t, open(t))
 	for from := 1; from <= newest(t); from++ {
 		dsn := pgtest.DSN(t)

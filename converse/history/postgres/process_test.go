@@ -69,6 +69,7 @@ func TestOneMakesIt(t *testing.T) {
 // was acknowledged. What the appends say is clear, the same again makes it good,
 // and the store goes on with the server that is started again.
 func TestServerEndsInTheMiddle(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	dsn := server.DSN(t)
 	for name, end := range map[string]func(testing.TB){"stop": server.Stop, "kill": server.Kill} {

@@ -73,6 +73,7 @@ func (w *wall) pass(from, to net.Conn, born int64, end <-chan struct{}) {
 // A connection that has fallen silent, for example because a machine in between has
 // forgotten it, delays a watcher at most for Options.Timeout.
 func TestWatchOverAConnectionThatIsSilent(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	between := newWall(t, must(url.Parse(dsn)).Host)
 	store, err := Open(t.Context(), as(t, dsn, "", "", "", between.Addr().String()), nil)

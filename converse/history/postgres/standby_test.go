@@ -52,6 +52,7 @@ func (a *alone) timedOut(t *testing.T, operation func(context.Context, *Store) e
 // An operation is confirmed only if the synchronous standby has it, also when it is repeated, and
 // whoever ends the wait for the standby.
 func TestNoStandbyNoConfirmation(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	dsn := server.DSN(t)
 	before := openAt(t, dsn, nil)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestStorePassesSuite(t *testing.T) {
+	t.Parallel()
 	historytest.TestStore(t, func(t *testing.T) historytest.Harness {
 		dsn := pgtest.DSN(t)
 		return historytest.Harness{
