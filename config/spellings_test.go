@@ -89,6 +89,8 @@ func TestSpellingsOfHiddenResources(t *testing.T) {
 		{"allow", "file:///data-?/*", []string{"file:///data-?/x"}},
 		{"allow", "file:///data-??/*", []string{"file:///data-1?/x", "file:///data-?1/x", "file:///data-1%3F/x"}},
 		{"allow", "file:///*.db?", []string{"file:///users.db?"}},
+		{"allow", "file:///node-?-shard=*/out", []string{"file:///node-?-shard=1/out"}},
+		{"deny", "https://h/file?path=/secret*", []string{"https://h/file/?path=/secret/a", "https://h/file/?path=/secret/a#x"}},
 		{"allow", "https://h/file?path=/docs/*", []string{"https://h/file?path=/secret/a", "https://h/x?path=/docs/a"}},
 		{"deny", "file:///etc/passwd", []string{"file:///etc/passwd/", "file:///etc/passwd/.", "file:///etc/passwd//", "file:///etc/passwd/?x"}},
 		{"deny", "file:///my secret/*", []string{"file:///my%20secret/a", "file:///my secret/a"}},

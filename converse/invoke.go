@@ -57,7 +57,7 @@ type batch struct {
 type call struct {
 	place      int // its index in the batch
 	invocation canister.Invocation
-	tool       *ensemble.Tool      // nil if no tool has the name, and for one of the client
+	tool       *ensemble.Tool      // set when the call starts; nil if no tool has the name, and for one of the client
 	client     *invoker.Definition // of the client's tool, or nil
 	state      *calls.State        // its state in the history
 	key        string              // the same for every attempt

@@ -37,9 +37,9 @@ type Item struct {
 	// Hints are the hints of a tool that its ensemble believes; see [Tool.TrustedHints].
 	Hints invoker.Hints
 	// Variant means that Name is not the URI that the caller sent but another one that a
-	// server may read in its place: without the query, the fragment or the host. A function
-	// that denies some URIs must deny Name if it is one of them; a function that allows some
-	// may accept every Name.
+	// server may read in its place: without the query, the fragment, the host, or a slash at
+	// the end. A function that denies some URIs must deny Name if it is one of them; a
+	// function that allows some may accept every Name.
 	Variant bool
 }
 

@@ -84,7 +84,7 @@ type supervisor struct {
 	newest *session
 	asleep bool // disconnected because it was idle: the tools stay on offer
 	broken bool // the connection was lost, and none has opened since
-	gone   bool // the same, and the tools are not on offer
+	gone   bool // the tools are not on offer: an attempt failed, or it was parked, and none has opened since
 
 	failed   backoff        // the failed attempts since the last successful one
 	setbacks []time.Time    // losses and failed attempts within Restart.Window

@@ -37,11 +37,7 @@ func Readings(uri string) (all []Reading, ok bool) {
 	}
 	all = []Reading{{URI: uri}}
 	uri = strings.ReplaceAll(uri, " ", "%20") // as parsers read it
-	var add func(uri string, variant bool)
-	add = func(uri string, variant bool) {
-		if file, ok := strings.CutSuffix(uri, "/"); ok {
-			add(file, true) // as functions that clean paths return it
-		}
+	add := func(uri string, variant bool) {
 		if !slices.ContainsFunc(all, func(r Reading) bool { return r.URI == uri && (variant || !r.Variant) }) {
 			all = append(all, Reading{uri, variant})
 		}
@@ -55,11 +51,15 @@ func Readings(uri string) (all []Reading, ok bool) {
 		}
 		for _, p := range parsed(head) {
 			add(p.String()+query+fragment, false)
-			add(p.String()+query, true)
-			add(p.String(), true)
 			add(p.scheme+p.authority+cmp.Or(p.path, "/"), true)
-			add(p.bare()+query, true)
-			add(p.bare(), true)
+			for _, path := range []string{p.path, strings.TrimSuffix(p.path, "/")} {
+				p.path = path
+				add(p.String()+query+fragment, true)
+				add(p.String()+query, true)
+				add(p.String(), true)
+				add(p.bare()+query, true)
+				add(p.bare(), true)
+			}
 		}
 		whole = decode(decoded, nil)
 		if whole == decoded {
@@ -112,12 +112,13 @@ func Match(globs []string, uri string, deny bool) bool {
 }
 
 // withoutQuery returns a glob without its query and its fragment. A question mark stands for any
-// character if only others of its kind or a slash follow: a query with a slash has an equals sign
-// before it.
+// character if only others of its kind follow, or a slash, but a query such as ?path=/a has one
+// too.
 func withoutQuery(pattern string) string {
 	for i := range len(pattern) {
 		first, _, slash := strings.Cut(pattern[i+1:], "/")
-		query := strings.Contains(first, "=") || !slash && strings.Trim(first, "?") != ""
+		name, _, named := strings.Cut(first, "=")
+		query := named && !strings.ContainsAny(name, "-?*") || !slash && strings.Trim(first, "?") != ""
 		if pattern[i] == '#' || pattern[i] == '?' && query {
 			return pattern[:i]
 		}

@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/internal/access"
@@ -63,6 +65,41 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 // lastAnswer is how long a message of a session, or a request that must finish, may take to
 // arrive while the server shuts down.
 const lastAnswer = 2 * time.Second
+
+// lastBody is the body of a request that must finish, once the server shuts down.
+type lastBody struct {
+	io.ReadCloser
+	arrived func()
+}
+
+func (b *lastBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.arrived()
+	}
+	return n, err
+}
+
+// bound bounds the time in which the body of a request may arrive while the server shuts down.
+// The handler of a whole request has no deadline: its context would end with it. unbound must be
+// called when the handler has returned.
+func (h *handler) bound(r *http.Request, control *http.ResponseController) (unbound func()) {
+	if r.ContentLength == 0 {
+		return func() {}
+	}
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(h.taking, func() {
+		defer close(interrupted)
+		_ = control.SetReadDeadline(time.Now().Add(lastAnswer))
+	})
+	r.Body = &lastBody{r.Body, sync.OnceFunc(func() {
+		if !stop() {
+			<-interrupted
+			_ = control.SetReadDeadline(time.Time{})
+		}
+	})}
+	return func() { stop() }
+}
 
 // readText reads the body of a request until its deadline, or until the server shuts
 // down.

@@ -150,6 +150,43 @@ func TestIdentifyHalfARequest(t *testing.T) {
 	}
 }
 
+// A request that has arrived whole goes on while Close waits for it, however long it takes.
+func TestIdentifyAWholeRequest(t *testing.T) {
+	t.Parallel()
+	begun, closing, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	srv := newServer(t, nil, adder(t))
+	web := httptest.NewServer(srv.Identify(listening.Finished{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if text, err := io.ReadAll(r.Body); err != nil || string(text) != "whole" {
+			t.Errorf("%q, %v", text, err)
+		}
+		close(begun)
+		<-closing
+		select {
+		case <-r.Context().Done():
+		case <-time.After(3 * time.Second): // longer than the rest of a body may take
+		}
+		ended <- context.Cause(r.Context())
+	})}))
+	defer web.Close()
+	go func() {
+		response, err := http.Post(web.URL, "text/plain", strings.NewReader("whole"))
+		if err == nil {
+			err = response.Body.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	<-begun
+	time.AfterFunc(50*time.Millisecond, func() { close(closing) })
+	if err := srv.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the request was cut off: %v", err)
+	}
+}
+
 // A token that was withdrawn while the body of its request arrived is refused, however the
 // handler reads the body, and whatever it answers then.
 func TestIdentifyWhileABodyArrives(t *testing.T) {
