@@ -52,8 +52,7 @@ func Readings(uri string) (all []Reading, ok bool) {
 		for _, p := range parsed(head) {
 			add(p.String()+query+fragment, false)
 			add(p.scheme+p.authority+cmp.Or(p.path, "/"), true)
-			for _, path := range []string{p.path, strings.TrimSuffix(p.path, "/")} {
-				p.path = path
+			for _, p.path = range []string{p.path, strings.TrimSuffix(p.path, "/")} {
 				add(p.String()+query+fragment, true)
 				add(p.String()+query, true)
 				add(p.String(), true)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/mcpadapter/server/internal/arrival"
 	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
@@ -66,39 +66,31 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 // arrive while the server shuts down.
 const lastAnswer = 2 * time.Second
 
-// lastBody is the body of a request that must finish, once the server shuts down.
-type lastBody struct {
-	io.ReadCloser
-	arrived func()
-}
-
-func (b *lastBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF {
-		b.arrived()
-	}
-	return n, err
-}
-
-// bound bounds the time in which the body of a request may arrive while the server shuts down.
-// The handler of a whole request has no deadline: its context would end with it. unbound must be
-// called when the handler has returned.
+// bound limits how long the body of a request may take to arrive while the server shuts down.
+// It removes the limit afterwards, because a connection that times out ends the context of its
+// request. unbound must be called when the handler has returned.
 func (h *handler) bound(r *http.Request, control *http.ResponseController) (unbound func()) {
 	if r.ContentLength == 0 {
 		return func() {}
 	}
+	unbound = h.limitReads(control, lastAnswer)
+	r.Body = arrival.Then(r.Body, func() { unbound(); _ = control.SetReadDeadline(time.Time{}) })
+	return unbound
+}
+
+// limitReads limits reads, once the server shuts down, to so much time. No limit is set after
+// stop has returned.
+func (h *handler) limitReads(control *http.ResponseController, patience time.Duration) (stop func()) {
 	interrupted := make(chan struct{})
-	stop := context.AfterFunc(h.taking, func() {
+	cancel := context.AfterFunc(h.taking, func() {
 		defer close(interrupted)
-		_ = control.SetReadDeadline(time.Now().Add(lastAnswer))
+		_ = control.SetReadDeadline(time.Now().Add(patience))
 	})
-	r.Body = &lastBody{r.Body, sync.OnceFunc(func() {
-		if !stop() {
+	return sync.OnceFunc(func() {
+		if !cancel() {
 			<-interrupted
-			_ = control.SetReadDeadline(time.Time{})
 		}
-	})}
-	return func() { stop() }
+	})
 }
 
 // readText reads the body of a request until its deadline, or until the server shuts
@@ -106,20 +98,12 @@ func (h *handler) bound(r *http.Request, control *http.ResponseController) (unbo
 func (h *handler) readText(w http.ResponseWriter, r *http.Request, memory *bodymemory.Memory) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(listening.RequestTimeout)) // not every connection supports it
-	interrupted := make(chan struct{})
 	patience := time.Duration(0)
 	if r.Header.Get(sessionHeader) != "" { // it may answer a question of a call under way
 		patience = lastAnswer
 	}
-	stop := context.AfterFunc(h.taking, func() {
-		defer close(interrupted)
-		_ = control.SetReadDeadline(time.Now().Add(patience))
-	})
-	text, err := memory.Read(http.MaxBytesReader(w, r.Body, h.options.MaxBody), r.ContentLength, h.options.MaxBody)
-	if !stop() {
-		<-interrupted
-	}
-	return text, err
+	defer h.limitReads(control, patience)()
+	return memory.Read(http.MaxBytesReader(w, r.Body, h.options.MaxBody), r.ContentLength, h.options.MaxBody)
 }
 
 // refuseBody answers a request whose body was not read completely.

@@ -80,9 +80,8 @@ func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.H
 		if _, ok := next.(listening.Finished); ok {
 			h.running.enter()
 			defer h.running.leave()
-			r = r.WithContext(from.ctx)
-			defer h.bound(r, control)()
-			if h.closing.Load() { // Close may have seen none under way
+			defer h.bound(r, control)() // r is a copy if it has a body
+			if h.closing.Load() {       // Close may have seen none under way
 				h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
 				return
 			}

@@ -103,3 +103,19 @@ func (d discarded) Header() http.Header { return http.Header(d) }
 func (discarded) WriteHeader(int) {}
 
 func (discarded) Write(p []byte) (int, error) { return len(p), nil }
+
+// Then returns a body that calls arrived, maybe several times, when it has been read to its end.
+func Then(body io.ReadCloser, arrived func()) io.ReadCloser { return &watched{body, arrived} }
+
+type watched struct {
+	io.ReadCloser
+	arrived func()
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if err == io.EOF {
+		w.arrived()
+	}
+	return n, err
+}
