@@ -70,7 +70,8 @@ type Options struct {
 	// or an approval that holds for a second attempt. If it returns true, the call is
 	// denied and the model is told the reason. Use it for rules that may have changed
 	// since the approval. It must not block on a person. A panic denies. It is called
-	// concurrently. Nil forbids nothing.
+	// concurrently. The call goes only to the server that was judged, and fails with
+	// UNAVAILABLE if another one replaces it meanwhile. Nil forbids nothing.
 	Forbid func(ctx context.Context, ask Approval) (reason string, forbidden bool)
 	// Identity names the trusted values that a deferred approval ([Defer]) is bound to:
 	// if the call would be made with other values, the approval is asked for again. Nil
