@@ -16,8 +16,8 @@ type ElicitRequest struct {
 	// Server is the name of the server or tool that asks; may be empty.
 	Server string
 	// Key distinguishes the question from others of its call. It is the same when the
-	// call is repeated. If it is empty, the number of the question in the call takes its
-	// place, or the number among equal questions. A stateless server repeats the
+	// call is repeated. If it is empty, a conversation numbers equal questions, and an MCP
+	// server all questions of the call. A stateless server repeats the
 	// call for each answer (MCP 2026-07-28, SEP-2322) and uses Key to find the questions
 	// that were already answered.
 	Key     string
@@ -119,8 +119,9 @@ var (
 	ErrNoModel  = errors.New("no model can be called during this call")
 )
 
-// Ask asks the person behind the call and waits for the answer. The time limits
-// of the call are suspended meanwhile. If no person can be asked, Ask fails with
+// Ask asks the person behind the call and waits for the answer as long as ctx lasts: the
+// time limits of the call are suspended. A person who declines or dismisses the question
+// is not an error; see [ElicitResult].Action. If no person can be asked, Ask fails with
 // Unavailable and the cause [ErrNoPerson].
 func (c *Call) Ask(ctx context.Context, question *ElicitRequest) (*ElicitResult, error) {
 	if c == nil || c.Person == nil {

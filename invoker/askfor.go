@@ -38,8 +38,7 @@ var (
 // enums are of strings; formats are email, uri, date and date-time. Do not ask
 // for secrets in this way.
 //
-// The answer always fits the schema; an answer that does not is a failure with
-// the code [Protocol]. If the person says no or does not answer, the failure has
+// An answer that does not fit the schema is a failure with the code [Protocol]. If the person says no or does not answer, the failure has
 // the code [Denied] and wraps [ErrDeclined] or [ErrDismissed]. If no person can
 // be asked, its code is [Unavailable]. A tool can return each of these as it is.
 func AskFor[T any](ctx context.Context, message string) (T, error) {
@@ -190,8 +189,8 @@ func misanswered(cause error) *Failure {
 }
 
 // SampleText asks the model of the conversation that the call in ctx belongs to,
-// and returns its answer to prompt. The instruction system may be empty. It fails
-// as [Call.Sample] does.
+// and returns its answer to prompt. The instruction is system, which may be empty. It
+// fails as [Call.Sample] does.
 func SampleText(ctx context.Context, system, prompt string) (string, error) {
 	result, err := CallFrom(ctx).Sample(ctx, &SampleRequest{
 		System:   system,

@@ -23,10 +23,9 @@
 // # Checked arguments
 //
 // The function runs only with arguments that the schema allows, whatever the
-// model wrote; for tools with their own schema, [Raw] documents which members may
-// be missing nevertheless. If the arguments break the schema, the call fails with
-// a [Failure] whose message lists every violation and its location, so that the
-// model can fix all of them at once:
+// model wrote; for tools with their own schema, [Raw] documents the exceptions. If the
+// arguments break the schema, the call fails with a [Failure]. Its message lists the
+// violations and their locations, at most ten, so that the model can fix them together:
 //
 //	The arguments do not fit the tool's input schema:
 //	/city: is missing (required)
@@ -84,7 +83,7 @@
 //
 // Schemas are checked when a tool is made. A schema that cannot be used is an
 // error that gives the reason; a valid one is kept byte for byte in the
-// [Definition]. References to other documents are never followed. Size, depth and
+// [Definition], except for trusted arguments. References to other documents are never followed. Size, depth and
 // work are limited as [Raw] documents, and a check that exceeds the limits ends
 // in a violation. docs/decisions/0002-json-schema.md has the reasons.
 package invoker

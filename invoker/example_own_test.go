@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -78,13 +79,18 @@ func ExampleFill() {
 }
 
 // Library is shared by the tools of ExampleMethods.
-type Library struct{ onLoan map[string]bool }
+type Library struct {
+	mu     sync.Mutex // calls may be concurrent
+	onLoan map[string]bool
+}
 
 type Loan struct {
 	Title string `json:"title" description:"title of the book"`
 }
 
 func (l *Library) LendBook(_ context.Context, in Loan) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.onLoan[in.Title] {
 		return "", invoker.Failf(invoker.Conflict, "%s is on loan already.", in.Title)
 	}
@@ -92,7 +98,11 @@ func (l *Library) LendBook(_ context.Context, in Loan) (string, error) {
 	return "Lent.", nil
 }
 
-func (l *Library) CountLoans(context.Context) (int, error) { return len(l.onLoan), nil }
+func (l *Library) CountLoans(context.Context) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.onLoan), nil
+}
 
 func ExampleMethods() {
 	tools, err := invoker.Methods(&Library{onLoan: map[string]bool{}}, map[string]invoker.Method{

@@ -43,14 +43,16 @@ func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
 
 // Withhold returns an invoker that refuses these arguments as [Forged], whether
 // or not they are in the schema, and removes them from the schema. The map has, for each
-// argument, the name of a trusted value, as for [Fill]; but the value is not required, and
-// the tool need not declare the argument.
+// argument, the name that Forged reports; no value is filled in or required. It is an
+// error if inv requires one of the arguments.
 func Withhold(inv Invoker, arguments map[string]string) (Invoker, error) {
 	return guard(inv, rules{withheld: arguments})
 }
 
 // Require returns an invoker that calls inv only if the trusted values with these
-// names are present; otherwise the call fails with [Unauthorized].
+// names are present; otherwise the call fails with [Unauthorized]. Arguments with these
+// names are refused as by [Withhold]. It is an error if a name is empty, or if inv
+// requires such an argument.
 func Require(inv Invoker, names ...string) (Invoker, error) {
 	var needs []Need
 	for _, name := range names {

@@ -33,8 +33,8 @@ type Definition struct {
 	Title string
 	// Description explains the tool to the model.
 	Description string
-	// InputSchema is the JSON Schema of the arguments, an object, exactly as its
-	// author gave it.
+	// InputSchema is the JSON Schema of the arguments, an object, as its author gave it,
+	// without the arguments that only the program may set ([Trusted]).
 	InputSchema json.RawMessage
 	// OutputSchema is the JSON Schema of the structured result; may be nil.
 	OutputSchema json.RawMessage
@@ -52,7 +52,7 @@ type Definition struct {
 
 // CategoryKey is the member of a definition's metadata that holds the tool's
 // category, a JSON string. The name comes from the gRPC tool service, which has
-// categories; an MCP tool may have it in its _meta.
+// categories. Tools of MCP servers have none.
 const CategoryKey = "grpc/category"
 
 // Category returns the tool's category from its metadata, or an empty string.
@@ -99,8 +99,8 @@ func (h Hints) MayDestroy() bool {
 	return !h.ReadOnly && (h.Destructive == nil || *h.Destructive)
 }
 
-// Repeatable reports whether a call may be made twice, because the tool declares
-// that it is read-only or idempotent.
+// Repeatable reports whether the tool declares that a second call does no harm: it is
+// read-only or idempotent. Whether to believe that is for the caller to decide.
 func (h Hints) Repeatable() bool { return h.ReadOnly || h.Idempotent }
 
 // Call is one call of an invoker.
@@ -112,8 +112,8 @@ type Call struct {
 	// Arguments is the JSON text of the arguments. Empty means {}.
 	Arguments json.RawMessage
 	// Progress receives reports while the call runs; nil if the caller does not
-	// listen. It may be called from any goroutine and does not block for long.
-	// Reports after Invoke has returned are dropped.
+	// listen. It may be called from any goroutine, also after Invoke has returned, and does
+	// not block for long. Package ensemble drops such late reports.
 	Progress func(Progress)
 	// Pause suspends the time limits of the call until resume is called; nil if it
 	// has no limits. Use [Call.Hold].

@@ -37,8 +37,9 @@ type Method struct {
 //	func (b *Book) Add(ctx context.Context, in Draft) (Task, error)
 //	func (b *Book) Clear(ctx context.Context) error
 //
-// Argument, value and error are as for [New]. The returned error lists all
-// problems: missing methods, unsuitable signatures, and tools with the same name.
+// Argument, value and error are as for [New], and the methods may be called
+// concurrently. The returned error lists all problems: missing methods, unsuitable
+// signatures, and tools with the same name.
 //
 // Methods finds the methods by name, so the linker keeps every exported method of
 // every type of a program that calls it. Where size matters, use [New] with a method

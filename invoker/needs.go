@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Forged is the cause of the failure of a call whose arguments name trusted
-// values. It is for logs and audits: the caller tried to set a value that only
-// the program may set.
+// Forged is the cause of an [InvalidArguments] failure: the arguments name trusted
+// values. It is for logs and audits: the caller tried to set a value that only the
+// program may set.
 type Forged struct {
 	// Names are the names of these trusted values, sorted and without duplicates.
 	Names []string

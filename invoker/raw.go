@@ -33,10 +33,12 @@ type RawOptions struct {
 // as JSON. It is for callers that bring their own schema, such as a protocol
 // adapter. [New] is for Go functions.
 //
-// Arguments are checked as by [New]. The function's context carries the call,
-// which is also its second argument. The call's Arguments are one JSON object
-// that the schema allows, byte for byte as the model wrote it, without the members
-// that were null where the schema forbids null. A required property that
+// Arguments are checked as by [New], but formats are annotations, and a pattern that Go
+// cannot compile, or that is too large, matches everything. The function's context
+// carries the call, which is also its second argument. The call's Arguments are one JSON
+// object that the schema allows, byte for byte as the model wrote it. If top-level
+// members are null where the schema forbids null, they are left out, and the object is
+// encoded anew. A required property that
 // has a default may be missing, at any level: the author of the schema fills it
 // in. If the definition has an output schema, a result must have structured
 // content that fits it (MCP 2025-11-25, server/tools, output schema). Otherwise
@@ -44,11 +46,13 @@ type RawOptions struct {
 // description of the violations followed by all content of the result.
 //
 // An InputSchema that is nil or null becomes {"type":"object"}; any other is kept
-// as it is. References to other documents are never followed; they allow
-// anything. Raw returns an error if the definition cannot be used: it has no
-// name, or a schema is not a JSON Schema of objects, has a reference to a missing
-// part of itself, or exceeds the limits of 256 KiB, 10,000 values and a nesting
-// of 200.
+// as it is, except for arguments that only the program may set. References to other
+// documents are never followed; they allow anything, as does a schema in an unknown
+// dialect that cannot be read as a known one. Raw returns an error if the definition
+// cannot be used: it has no name, the input schema allows no objects, or a schema is not
+// valid, has a reference to a missing part of itself, or exceeds the limits of 256 KiB,
+// 10,000 values and a nesting of 200. A check that takes 200,000 steps or two seconds
+// ends in a violation.
 //
 // A function that panics or ends its goroutine fails with the code [Internal] and
 // a [Panic] as the cause. Invoke waits for the function to return, even after ctx

@@ -167,9 +167,9 @@ func (v Value) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
 type trustedKey struct{}
 
 // WithTrusted returns a context that carries values in addition to those in ctx.
-// For values with the same name, the last one counts. A value that is a nil
-// pointer, or null in JSON, removes an earlier one, because an absent value does
-// not identify anyone.
+// For values with the same name, the last one counts. A value that is nil, a nil
+// pointer, or the JSON text null ([TrustedJSON]) removes an earlier one, because an
+// absent value does not identify anyone. A nil slice or map does not.
 func WithTrusted(ctx context.Context, values ...Value) context.Context {
 	if len(values) == 0 {
 		return ctx

@@ -55,7 +55,7 @@ type Options struct {
 // base64, json.Number is a number, types with text methods are strings, and types
 // with their own JSON methods may be anything. Slices, maps and pointers may be
 // null, which package json reads and writes as nil; but a nil map that is the
-// whole result is written as {}, since a result is an object. New returns an
+// whole result is written as {}, and its schema does not allow null. New returns an
 // error for features that such a schema cannot express: the option string of json
 // tags, embedded fields with a name, and two fields with the same name.
 //
@@ -74,16 +74,16 @@ type Options struct {
 //	minProperties, maxProperties
 //	default              JSON, but strings without quotes
 //
-// On a list, tags that are not about lists apply to its items. A field with a
-// default is optional. If its enclosing object is given without it, the function
-// gets the default; Call.Arguments stays as the model wrote it.
+// On a list, the tags about lists, title, description and default apply to the list,
+// all others to its items. A field with a default is optional. If its enclosing object
+// is given without it, the function gets the default, which Call.Arguments lacks.
 // docs/decisions/0008-struct-tags.md has the reasons.
 //
 // Arguments are checked before the function runs. Absent arguments and null mean
 // {}. A top-level member that is null although the schema does not allow null
 // counts as missing; at deeper levels it is a violation. If the arguments break
-// the schema, the call fails with [InvalidArguments] and a message that lists
-// every violation by its JSON pointer. Unlike in package json, a duplicate
+// the schema, the call fails with [InvalidArguments] and a message that lists the
+// violations, at most ten, by their JSON pointers. Unlike in package json, a duplicate
 // member, or one whose name differs in case from the field's, is a violation.
 // Integers may be written 3.0 or 3e2, as JSON Schema allows.
 //
@@ -97,7 +97,7 @@ type Options struct {
 // the message for the model, return a [Failure], such as one from [Failf]; the
 // model does not see the text of any other error. New returns an error if the
 // name is empty, a schema cannot be made, a tag is wrong, or the types are not
-// suitable. See [Raw] for panics and contexts.
+// suitable. The function may be called concurrently. See [Raw] for panics and contexts.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Invoker, error) {
 	if fn == nil {
 		return nil, fmt.Errorf("tool %q has no function", name)
