@@ -32,7 +32,7 @@ import (
 //     between the two, measured in pairs.
 //   - tail: microseconds, the best of all rounds, for the last five canisters of 100 and of
 //     100,000, for the first canister after the middle, and for the first read of
-//     history.Tail. With -short it is 10,000 in place of 100,000.
+//     history.Tail. With -short it is 10,000 instead of 100,000.
 //   - turn: microseconds, the best of all rounds, to open a conversation that has 100 and
 //     100,000 canisters in the store, with a summary for all except the last ones, and for a
 //     turn with a model that answers immediately.
