@@ -19,6 +19,7 @@ import (
 
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/parallelism"
 	"github.com/consort-go/consort/internal/testing/raced"
 )
 
@@ -31,8 +32,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(workerVar); path != "" {
 		os.Exit(beWorker(path))
 	}
-	flag.Parse()
-	_ = flag.Set("test.parallel", "4") // the tests wait for processes more than they work
+	parallelism.Set("4")
 	if flag.Lookup("test.fuzzworker").Value.String() == "true" {
 		os.Exit(m.Run()) // of a process that has made all that already
 	}

@@ -3,13 +3,13 @@
 package subprocess
 
 import (
-	"flag"
 	"os"
 	"testing"
+
+	"github.com/consort-go/consort/internal/testing/parallelism"
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // the parallel tests wait more than they work
+	parallelism.Set("8")
 	os.Exit(m.Run())
 }

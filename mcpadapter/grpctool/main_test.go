@@ -3,13 +3,13 @@
 package grpctool_test
 
 import (
-	"flag"
 	"os"
 	"testing"
+
+	"github.com/consort-go/consort/internal/testing/parallelism"
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	_ = flag.Set("test.parallel", "6") // most wait for processes or for time more than they work
+	parallelism.Set("6")
 	os.Exit(m.Run())
 }

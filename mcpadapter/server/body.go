@@ -106,6 +106,15 @@ func (h *handler) readText(w http.ResponseWriter, r *http.Request, memory *bodym
 	return memory.Read(http.MaxBytesReader(w, r.Body, h.options.MaxBody), r.ContentLength, h.options.MaxBody)
 }
 
+// refusedAtEnd reports whether the server shuts down, and then refuses the request.
+func (h *handler) refusedAtEnd(w http.ResponseWriter, r *http.Request) bool {
+	closing := h.closing.Load()
+	if closing {
+		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
+	}
+	return closing
+}
+
 // refuseBody answers a request whose body was not read completely.
 func (h *handler) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	listening.Abandon(w, r)
@@ -117,8 +126,7 @@ func (h *handler) refuseBody(w http.ResponseWriter, r *http.Request, err error) 
 		h.later(w, r, http.StatusServiceUnavailable, err.Error(), time.Second)
 	case errors.As(err, &large):
 		http.Error(w, "the request has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", http.StatusRequestEntityTooLarge)
-	case h.closing.Load():
-		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
+	case h.refusedAtEnd(w, r):
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request did not arrive in time", logevent.ServeRequestRefused, zap.Int("status", http.StatusRequestTimeout), zap.String("from", hostOf(r.RemoteAddr)))
 		http.Error(w, "the request did not arrive in "+listening.RequestTimeout.String(), http.StatusRequestTimeout)

@@ -125,8 +125,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		from.ctx = accesslog.With(from.ctx, nil)
 	}
 	what := costOf(r, e)
-	if h.closing.Load() && what != access.Message { // calls under way may still get their answers
-		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
+	if what != access.Message && h.refusedAtEnd(w, r) { // calls under way may still get their answers
 		return
 	}
 	end := h.clients.Begin(from.client, what)

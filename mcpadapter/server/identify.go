@@ -55,8 +55,7 @@ func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.H
 		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 		return
 	}
-	if h.closing.Load() {
-		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
+	if h.refusedAtEnd(w, r) {
 		return
 	}
 	kind := access.Request
@@ -81,8 +80,7 @@ func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.H
 			h.running.enter()
 			defer h.running.leave()
 			defer h.bound(r, control)() // r is a copy if it has a body
-			if h.closing.Load() {       // Close may have seen none under way
-				h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
+			if h.refusedAtEnd(w, r) {   // Close may have seen none under way
 				return
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +22,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/internal/testing/parallelism"
 )
 
 // patience bounds each wait for something that must come; quiet is how long
@@ -36,8 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(faultserver.Variable) != "" {
 		os.Exit(faultserver.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	flag.Parse()
-	_ = flag.Set("test.parallel", "6") // most tests wait until nothing has come
+	parallelism.Set("6")
 	os.Exit(m.Run())
 }
 

@@ -5,7 +5,6 @@
 package reliability_test
 
 import (
-	"flag"
 	"os"
 	"runtime"
 	"slices"
@@ -13,17 +12,14 @@ import (
 	"time"
 
 	. "github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/internal/testing/parallelism"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(Variable) != "" { // a cell over stdio started this as its server
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	flag.Parse()
-	// The cells wait more than they work.
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
-	}
+	parallelism.Set("16")
 	os.Exit(m.Run())
 }
 
