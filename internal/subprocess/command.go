@@ -63,6 +63,9 @@ func (c Command) lookPath() (string, error) {
 
 // explainStart adds a hint to the system's error for a command that did not start.
 func (c Command) explainStart(path string, err error) error {
+	if failed, is := errors.AsType[*fs.PathError](err); is && failed.Op == "fork/exec" {
+		err = failed.Err
+	}
 	hint := ""
 	switch _, statErr := os.Stat(c.absolute(path)); {
 	case errors.Is(err, fs.ErrNotExist) && statErr == nil:

@@ -68,7 +68,7 @@ func (l *LineReader) fill() error {
 			return err
 		}
 		if !LooksLikeMessage(trim(l.buf)) {
-			l.buf = l.buf[:min(len(l.buf), maxTextLine)]
+			l.buf = l.buf[:min(len(l.buf), maxTextLine+1)] // one more than is shown, so that it is marked as cut
 		}
 	}
 }

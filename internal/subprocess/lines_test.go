@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
@@ -61,6 +63,11 @@ func TestLineReaderLongNoise(t *testing.T) {
 	line, err := lines.Next()
 	if err != nil || !strings.HasPrefix(string(line), "progress… progress…") {
 		t.Fatalf("next = %.40q, %v; want the beginning of the noise", line, err)
+	}
+	var logged string
+	(&lineLimiter{report: func(line string) { logged = line }}).add(line)
+	if len(logged) > maxTextLine || !strings.HasSuffix(logged, textcut.Mark) {
+		t.Errorf("%d bytes are logged, which end in %q; want the mark of a cut", len(logged), logged[len(logged)-10:])
 	}
 	if cap(lines.buf) > 256<<10 {
 		t.Errorf("%d bytes are held of a line that is no message", cap(lines.buf))

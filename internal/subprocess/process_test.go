@@ -24,6 +24,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/mcptest"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 func TestCloseByStdin(t *testing.T) {
@@ -298,8 +299,8 @@ func TestLongLineAndUnreadMessages(t *testing.T) {
 	c.Stderr = func(line string) { lines = append(lines, line) }
 	p, _ := launch(t, c)
 	mustClose(t, p)
-	if len(lines) != 2 || len(lines[0]) != maxTextLine || lines[1] != "end" {
-		t.Errorf("%d lines, want the beginning of the first and the last", len(lines))
+	if len(lines) != 2 || len(lines[0]) != maxTextLine || !strings.HasSuffix(lines[0], textcut.Mark) || lines[1] != "end" {
+		t.Errorf("%d lines, want the beginning of the first, marked as cut, and the last", len(lines))
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 const (
@@ -56,7 +58,7 @@ func (p *Process) readStderr() {
 	for {
 		line, err := r.ReadSlice('\n')
 		if len(line) > 0 && p.command.Stderr != nil {
-			p.command.Stderr(CleanLine(string(line)))
+			p.command.Stderr(CleanLine(shortened(line, err)))
 		}
 		for err == bufio.ErrBufferFull { // the rest of a long line
 			_, err = r.ReadSlice('\n')
@@ -65,6 +67,15 @@ func (p *Process) readStderr() {
 			return
 		}
 	}
+}
+
+// shortened returns a line as text. If it did not fit into the buffer of its reader, it has
+// the mark of a text that was cut: package redact looks there for pieces of secrets.
+func shortened(line []byte, err error) string {
+	if err == bufio.ErrBufferFull {
+		return textcut.Prefix(string(line), len(line)-len(textcut.Mark)) + textcut.Mark
+	}
+	return string(line)
 }
 
 // escapes matches the sequences that programs use to colour their output (ECMA-48 CSI).

@@ -67,7 +67,7 @@ func (m *lineLimiter) add(line []byte) {
 		m.skipped++
 		return
 	}
-	m.report(CleanLine(string(line[:min(len(line), maxTextLine)])))
+	m.report(CleanLine(textcut.Bytes(string(line), maxTextLine)))
 }
 
 // flush reports how many lines were left out.
