@@ -39,7 +39,8 @@ func (e *UnansweredError) Error() string { return e.Reason }
 
 // Func returns the rules as an approval function for a conversation. Where a rule says
 // [ActionAsk], ask decides; if ask is nil, the call is denied. lasts reports whether the
-// conversation is stored, so that a decision can be postponed. The function is nil if
+// conversation is stored, so that a decision can be postponed. A rule that names a person
+// asks no other one: the call waits for that person, or is denied if it cannot wait. The function is nil if
 // every call is allowed. The error reports a rule whose action is unknown or missing.
 func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
 	return a.approveFunc(ask, lasts, false)
@@ -127,9 +128,9 @@ func decider(rule Rule, ask converse.ApproveFunc, lasts bool) (converse.ApproveF
 
 // asking returns the approval function for a rule that asks or defers. It handles the
 // errors [ErrLater] and [*UnansweredError] of ask, which may be nil. A rule that names a
-// person asks no other one, if the decision can be postponed.
+// person asks no other one: the call waits for that person, or fails if it cannot wait.
 func asking(rule Rule, ask converse.ApproveFunc, lasts bool) converse.ApproveFunc {
-	if lasts && rule.Who != "" || ask == nil {
+	if rule.Who != "" || ask == nil {
 		ask = func(context.Context, converse.Approval) (converse.Decision, error) {
 			return converse.Decision{}, &UnansweredError{reasonNobody}
 		}

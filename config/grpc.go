@@ -180,9 +180,9 @@ func (s *GRPCServer) exposes(r *grammar.Reader, n, address *document.Node) {
 	if address == nil || s.Address == (values.Value{}) || !s.Plaintext || s.PlaintextSecrets || grpctool.IsLocal(s.Address.Reveal()) {
 		return
 	}
-	secret := s.Token.Reveal() != "" || len(s.Metadata) > 0 || len(s.TrustedMetadata) > 0
+	secret := s.Token.Reveal() != "" || len(s.Metadata) > 0 || len(s.TrustedMetadata) > 0 || len(s.Fill) > 0
 	if plain := n.Member("tls").Member("plaintext"); secret {
-		r.Wrong(plain, "the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true")
+		r.Wrong(plain, "the token, the metadata and trusted values would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true")
 	}
 }
 

@@ -68,12 +68,15 @@ func TestGRPCProblems(t *testing.T) {
 		"plain text": {"[grpc.a]\naddress='x:1'\ntoken='t'\ntls={plaintext=true}\n[grpc.b]\naddress='10.0.0.1:1'\nmetadata={a='t'}\n" +
 			"tls.plaintext=true\n[grpc.c]\naddress='x:1'\ntrusted={metadata={a='t'}}\ntls.plaintext=true\n" +
 			"[grpc.d]\naddress='127.0.0.1:1'\ntoken='t'\ntls.plaintext=true\n[grpc.e]\naddress='x:1'\ntls.plaintext=true\n[grpc.f]\naddress='x:1'\n" +
-			"token='t'\ntls={plaintext=true, plaintext_secrets=true}\n", []string{
-			`consort.toml:4:16: grpc.a.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or ` +
+			"token='t'\ntls={plaintext=true, plaintext_secrets=true}\n" +
+			"[grpc.g]\naddress='x:1'\ntrusted={arguments={a='t'}}\ntls.plaintext=true\n", []string{
+			`consort.toml:4:16: grpc.a.tls.plaintext: the token, the metadata and trusted values would be sent unencrypted to another machine; use TLS, or ` +
 				`allow it with plaintext_secrets = true`,
-			`consort.toml:8:15: grpc.b.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or ` +
+			`consort.toml:8:15: grpc.b.tls.plaintext: the token, the metadata and trusted values would be sent unencrypted to another machine; use TLS, or ` +
 				`allow it with plaintext_secrets = true`,
-			`consort.toml:12:15: grpc.c.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or ` +
+			`consort.toml:12:15: grpc.c.tls.plaintext: the token, the metadata and trusted values would be sent unencrypted to another machine; use TLS, or ` +
+				`allow it with plaintext_secrets = true`,
+			`consort.toml:27:15: grpc.g.tls.plaintext: the token, the metadata and trusted values would be sent unencrypted to another machine; use TLS, or ` +
 				`allow it with plaintext_secrets = true`}},
 		"metadata": {"[grpc.a]\naddress='x'\ntoken='Bearer x'\nmetadata={Authorization='x', grpc-x='y', authorization='z', y=' z', z-bin='ä'}\n" +
 			"trusted={metadata={y='u', X='u'}, arguments={''='u'}}\n[grpc.b]\naddress='x'\nping_after='9s'\nmax_message=0\n",

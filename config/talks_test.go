@@ -54,7 +54,7 @@ func TestDecisionsThatArePutOff(t *testing.T) {
 		"defer, put off":               {defers, later, true, converse.Defer(time.Hour, "")},
 		"defer, put off, nothing kept": {defers, later, false, nobody},
 		"for ann, somebody there":      {forAnn, yes, true, converse.Defer(time.Hour, "ann")},
-		"for ann, nothing kept":        {forAnn, yes, false, converse.Allow()},
+		"for ann, nothing kept":        {forAnn, yes, false, nobody},
 	} {
 		for i, approval := range []config.Approval{{Rules: []config.Rule{test.rule}}, {Default: test.rule.Action}} {
 			if i == 1 && test.rule.Who != "" {
