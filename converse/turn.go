@@ -108,8 +108,17 @@ func (t *turn) interruption() error {
 	if errors.Is(cause, ended) {
 		return fmt.Errorf("converse: the turn was interrupted: %w", cause)
 	}
-	return fmt.Errorf("converse: the turn was interrupted: %w (%w)", cause, ended)
+	return &interruption{cause: cause, ended: ended}
 }
+
+// interruption is the error of a turn whose context ended with a cause of its own.
+type interruption struct{ cause, ended error }
+
+func (i *interruption) Error() string {
+	return "converse: the turn was interrupted: " + i.cause.Error()
+}
+
+func (i *interruption) Unwrap() []error { return []error{i.cause, i.ended} }
 
 // finish gives every invocation a result if the work was interrupted, and reports the
 // error.

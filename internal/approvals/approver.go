@@ -35,10 +35,11 @@ type Approver struct {
 	options Options
 	turns   chan struct{} // holds a value while no question is open
 
-	mu      sync.Mutex
-	later   error        // see OfferLater
-	allowed map[key]bool // in this conversation
-	warned  bool         // of the problem with the store
+	mu           sync.Mutex
+	later        error        // see Begin
+	conversation string       // its ID
+	allowed      map[key]bool // in this conversation
+	warned       bool         // of the problem with the store
 }
 
 // NewApprover returns an Approver that has been asked nothing yet.
@@ -48,14 +49,17 @@ func NewApprover(options Options) *Approver {
 	return a
 }
 
-// Begin begins another conversation: it forgets the approvals of the one before. If
-// later is not nil, questions may be answered with [Later], and Approve then returns that
-// error.
-func (a *Approver) Begin(later error) {
+// Begin begins the conversation with an ID, and forgets the approvals of another one
+// before. If later is not nil, questions may be answered with [Later], and Approve then
+// returns that error.
+func (a *Approver) Begin(conversation string, later error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.later = later
-	clear(a.allowed)
+	if conversation != a.conversation {
+		clear(a.allowed)
+	}
+	a.conversation = conversation
 }
 
 // Approve implements [converse.ApproveFunc].

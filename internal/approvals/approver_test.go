@@ -97,7 +97,10 @@ func TestAnswers(t *testing.T) {
 					want = converse.Deny("The person said no: again")
 				}
 				expect(t, a, write, want)
-				a.Begin(nil)
+				if a.Begin("", nil); !needed { // the same conversation, with another model
+					expect(t, a, write, want)
+				}
+				a.Begin("another", nil)
 			}
 			p.answers = []Answer{{}}
 			expect(t, a, other, converse.Deny("The person said no."))
@@ -114,7 +117,7 @@ func TestLater(t *testing.T) {
 	if _, err := a.Approve(t.Context(), call("e", "t", "")); err == nil || errors.Is(err, errLater) {
 		t.Errorf("an answer that is not possible: %v", err)
 	}
-	a.Begin(errLater)
+	a.Begin("", errLater)
 	if _, err := a.Approve(t.Context(), call("e", "t", "")); !errors.Is(err, errLater) {
 		t.Errorf("the decision is postponed: %v", err)
 	}

@@ -31,6 +31,13 @@ type Session interface {
 	// prints its error. It returns errLeave's meaning: leave reports whether the user
 	// leaves.
 	Play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) (leave bool, err error)
+	// Do runs a piece of work that ends early if the user presses Ctrl-C, and prints its error.
+	// Leave is that of Play.
+	Do(ctx context.Context, work func(context.Context) error) (leave bool, err error)
+	// AddDocuments adds the resources that a message names as @URI, but for those that the
+	// message before names too, and prints what prevents it. Ok reports whether the message can
+	// be sent. Leave is that of Play.
+	AddDocuments(ctx context.Context, message, before string) (ok, leave bool, err error)
 	// Compose puts text into the input for the user to change and send. It returns false
 	// if the input cannot be edited.
 	Compose(text string) bool
@@ -63,7 +70,7 @@ func (c *Chat) Run(ctx context.Context, command *Command, argument string) (leav
 	if errors.Is(err, errLeave) {
 		return true, nil
 	}
-	if err != nil && !errors.Is(err, errPrinted) {
+	if err != nil && !errors.Is(err, errPrinted) && ctx.Err() == nil {
 		c.Complain(err)
 	}
 	return false, errors.Join(err, c.Screen.Err())
@@ -84,7 +91,11 @@ func (c *Chat) faint(format string, args ...any) {
 
 // play runs a turn.
 func (c *Chat) play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) error {
-	leave, err := c.Session.Play(ctx, events)
+	return outcome(c.Session.Play(ctx, events))
+}
+
+// outcome returns the error of a command for what the session has done and printed.
+func outcome(leave bool, err error) error {
 	switch {
 	case leave:
 		return errLeave
@@ -176,14 +187,15 @@ func (c *Chat) listRecent(ctx context.Context, store history.Store) error {
 }
 
 func (c *Chat) tools(ctx context.Context, _ string) error {
-	connecting := c.Screen.Begin("connecting")
-	catalog, err := c.Assembly.Roster.Catalog(ctx)
-	connecting.End()
-	if err != nil {
+	return outcome(c.Session.Do(ctx, func(ctx context.Context) error {
+		connecting := c.Screen.Begin("connecting")
+		catalog, err := c.Assembly.Roster.Catalog(ctx)
+		connecting.End()
+		if err == nil {
+			c.Screen.Print(reports.NewToolList(c.Assembly, catalog).Text(c.Screen.Results, c.Assembly.Roster))
+		}
 		return err
-	}
-	c.Screen.Print(reports.NewToolList(c.Assembly, catalog).Text(c.Screen.Results, c.Assembly.Roster))
-	return nil
+	}))
 }
 
 func (c *Chat) servers(context.Context, string) error {

@@ -111,7 +111,8 @@ func (c *Chat) lastMessage(ctx context.Context) ([]canister.Canister, int, error
 	return nil, 0, errors.New("you have not sent a message yet")
 }
 
-// sendInstead sends content in a copy that ends before the message at an index.
+// sendInstead sends content in a copy that ends before the message at an index. The copy has
+// the resources that this message names already.
 func (c *Chat) sendInstead(ctx context.Context, all []canister.Canister, at int, content []canister.Content) error {
 	before := c.Session.Conversation().ID()
 	if err := c.copyTo(ctx, all, at); err != nil {
@@ -123,6 +124,9 @@ func (c *Chat) sendInstead(ctx context.Context, all []canister.Canister, at int,
 			c.Screen.Note("Calls that the original has made are not undone; the copy may make them again.")
 			break
 		}
+	}
+	if ok, leave, err := c.Session.AddDocuments(ctx, canister.TextOf(content), canister.TextOf(canister.ContentOf(all[at]))); !ok {
+		return outcome(leave, err)
 	}
 	return c.play(ctx, func(ctx context.Context) iter.Seq2[converse.Event, error] {
 		return c.Session.Conversation().Send(ctx, content...)

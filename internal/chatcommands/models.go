@@ -48,6 +48,9 @@ func (c *Chat) model(ctx context.Context, name string) error {
 		return err
 	}
 	c.faint("The model is %s until the chat ends.", display.Line(name))
+	if !slices.Contains(c.configured(), name) {
+		c.faint("It is not in the configuration; your next message shows whether the server has it.")
+	}
 	return nil
 }
 
@@ -58,12 +61,14 @@ func (c *Chat) compact(ctx context.Context, _ string) error {
 	}
 	talk := c.Session.Conversation()
 	var done *converse.CompactionCompleted
+	failed := false // or cancelled, which the session has said
 	err := c.play(ctx, func(ctx context.Context) iter.Seq2[converse.Event, error] {
 		return func(yield func(converse.Event, error) bool) {
 			for event, err := range talk.Compact(ctx) {
 				if e, ok := event.(converse.CompactionCompleted); ok {
 					done = &e
 				}
+				failed = failed || err != nil
 				if !yield(event, err) {
 					return
 				}
@@ -71,7 +76,7 @@ func (c *Chat) compact(ctx context.Context, _ string) error {
 		}
 	})
 	switch {
-	case err != nil:
+	case err != nil || failed:
 		return err
 	case done == nil:
 		c.faint("There is nothing to summarise yet: the last exchanges always stay as they are.")

@@ -59,12 +59,15 @@ func All() []Command {
 // Parse returns the command of a line of input, and its argument; or the message that the
 // line is, if it is none. Two slashes at the beginning of a message stand for one.
 func Parse(line string) (command *Command, argument, message string, err error) {
+	whole := line
 	line = strings.TrimSpace(line)
 	switch {
 	case strings.HasPrefix(line, "//"):
-		return nil, "", line[1:], nil
+		return nil, "", strings.Replace(whole, "/", "", 1), nil
+	case line == "":
+		return nil, "", "", nil
 	case !strings.HasPrefix(line, "/"):
-		return nil, "", line, nil
+		return nil, "", whole, nil
 	}
 	name := strings.Fields(line)[0]
 	argument = strings.TrimSpace(line[len(name):])

@@ -12,7 +12,8 @@ import (
 func TestParse(t *testing.T) {
 	for line, want := range map[string]struct{ name, argument, message, err string }{
 		"hello":                     {message: "hello"},
-		"  hello\nthere ":           {message: "hello\nthere"},
+		"  hello\nthere ":           {message: "  hello\nthere "},
+		" \n":                       {},
 		"":                          {},
 		"//etc/hosts what":          {message: "/etc/hosts what"},
 		"//":                        {message: "/"},

@@ -174,7 +174,9 @@ func TestRunAsksOnATerminal(t *testing.T) {
 	x := run{}.onTerminal(t, "run", "Pack.", "--config", file(t, model(t, packs("hat")...), satchel(0)))
 	x.expect(question)
 	x.types("\x03")
-	lacks(t, "the screen", x.ends(exit.Failed), packed, "I am done.")
+	shown := x.ends(exit.Failed)
+	contains(t, "the screen", shown, "stopped: interrupted")
+	lacks(t, "the screen", shown, packed, "I am done.", "context canceled")
 }
 
 // "Always" lasts beyond the conversation and the process, until it is revoked, and needs

@@ -72,6 +72,8 @@ func TestAnApprovalThatWaits(t *testing.T) {
 		t.Fatalf("%+v", waits)
 	}
 	consort(t, "approve", "pay", "nothing-like-it", "--config", path).expect(t, exit.Usage)
+	contains(t, "standard error", consort(t, "approve", "pay", "", "--config", path).expect(t, exit.Usage).stderr,
+		"argument 2 is empty; give it a value, or omit it: consort approve [ID [WAIT]]")
 	contains(t, "standard error", consort(t, "approve", "pay", "--again", "--config", path).expect(t, exit.Usage).stderr,
 		"--again does not answer a wait for approval", "--allow, --deny")
 	o = consort(t, "approve", "pay", waits[0].ID[:6], "--config", path).expect(t, exit.Done)
@@ -144,6 +146,7 @@ func TestAnswersToSeveral(t *testing.T) {
 	if o.stdout != "Two of them.\n" || count() != 2 {
 		t.Errorf("%q, %d effects", o.stdout, count())
 	}
+	contains(t, "standard error", o.stderr, "Answered as ann.")
 }
 
 // TestAnswersThatComeTooLate: nothing happens, and the error says why.

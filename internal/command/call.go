@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/rendering"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/spf13/cobra"
@@ -45,7 +46,7 @@ func runCall(ctx context.Context, p *program, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	arguments, err := callArguments(p, args[2:])
+	arguments, err := callArguments(ctx, p, args[2:])
 	if err != nil {
 		return err
 	}
@@ -72,14 +73,14 @@ func runCall(ctx context.Context, p *program, args []string) (err error) {
 }
 
 // callArguments returns the arguments from the rest of the command line or from standard input.
-func callArguments(p *program, rest []string) (json.RawMessage, error) {
+func callArguments(ctx context.Context, p *program, rest []string) (json.RawMessage, error) {
 	if len(rest) == 0 {
 		return directcall.Arguments("{}", "JSON")
 	}
 	if rest[0] != "-" {
 		return directcall.Arguments(rest[0], "JSON")
 	}
-	text, err := readAll(p.stdin, maxArguments)
+	text, err := readAll(terminal.Until(ctx, p.stdin), maxArguments)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,7 +162,7 @@ func (c *chat) loop(ctx context.Context) error {
 			failed = err
 		}
 		if leave || ctx.Err() != nil {
-			return failed
+			return cmp.Or(context.Cause(ctx), failed)
 		}
 	}
 	for {
@@ -184,7 +185,7 @@ func (c *chat) loop(ctx context.Context) error {
 			failed = err
 		}
 		if leave || ctx.Err() != nil {
-			return failed
+			return cmp.Or(context.Cause(ctx), failed)
 		}
 	}
 }
@@ -192,7 +193,7 @@ func (c *chat) loop(ctx context.Context) error {
 // reply runs a turn that begins with the user's message said, or with the history if said is
 // empty. Leave reports whether the user leaves.
 func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
-	if ok, leave, err := c.addDocuments(ctx, said); !ok {
+	if ok, leave, err := c.addDocuments(ctx, said, ""); !ok {
 		return leave, err
 	}
 	return c.play(ctx, func(ctx context.Context) iter.Seq2[converse.Event, error] {

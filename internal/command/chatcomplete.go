@@ -36,15 +36,12 @@ func (s shownSession) Conversation() *converse.Conversation { return s.session.C
 
 func (s shownSession) Store() history.Store { return s.session.Store }
 
-// addDocuments adds the resources to the conversation that a message names as @URI. It
-// reports whether the message can be sent; otherwise it has printed why.
-func (c *chat) addDocuments(ctx context.Context, said string) (ok, leave bool, err error) {
-	var uris []string
-	for word := range strings.FieldsSeq(said) {
-		if uri, found := strings.CutPrefix(word, "@"); found && strings.Contains(uri, "://") && !slices.Contains(uris, uri) {
-			uris = append(uris, uri)
-		}
-	}
+// addDocuments adds the resources to the conversation that a message names as @URI, and the
+// message before does not. It reports whether the message can be sent; otherwise it has printed
+// why.
+func (c *chat) addDocuments(ctx context.Context, said, before string) (ok, leave bool, err error) {
+	had := resourcesIn(before)
+	uris := slices.DeleteFunc(resourcesIn(said), func(uri string) bool { return slices.Contains(had, uri) })
 	if len(uris) == 0 {
 		return true, false, nil
 	}
@@ -57,4 +54,15 @@ func (c *chat) addDocuments(ctx context.Context, said string) (ok, leave bool, e
 	commandSession{c}.Compose(said)
 	leave, err = c.printed(ctx, c.session.Explain(err))
 	return false, leave, err
+}
+
+// resourcesIn returns the URIs that a message names as @URI, each once.
+func resourcesIn(said string) []string {
+	var uris []string
+	for word := range strings.FieldsSeq(said) {
+		if uri, found := strings.CutPrefix(word, "@"); found && strings.Contains(uri, "://") && !slices.Contains(uris, uri) {
+			uris = append(uris, uri)
+		}
+	}
+	return uris
 }

@@ -5,6 +5,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,6 +113,15 @@ func requireFlags(flags *pflag.FlagSet) error {
 	}
 	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // it may contain a password
 		return exit.Usagef("--history: expected a file, not a URL; configure a server in [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
+	}
+	return nil
+}
+
+// requireArguments returns an error if an argument is empty that can be omitted, for the same
+// reason: approve ID "" would answer any wait.
+func requireArguments(cmd *cobra.Command, args []string) error {
+	if empty := slices.Index(args, ""); empty >= 0 && strings.Contains(cmd.Use, "[") {
+		return exit.Usagef("argument %d is empty; give it a value, or omit it: %s", empty+1, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 	}
 	return nil
 }

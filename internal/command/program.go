@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,15 +140,22 @@ func formatError(err error) string {
 	case *exit.Error:
 		return formatError(e.Err)
 	case interface{ Unwrap() []error }:
-		var texts []string
-		for _, part := range e.Unwrap() {
-			if text := formatError(part); text != "" {
-				texts = append(texts, text)
-			}
+		if parts := e.Unwrap(); errors.Join(parts...).Error() == err.Error() {
+			return formatErrors(parts)
 		}
-		return strings.Join(texts, "\n")
 	}
 	return display.Text(strings.TrimRight(err.Error(), "\n"))
+}
+
+// formatErrors returns the texts of errors that [errors.Join] has joined, one on each line.
+func formatErrors(joined []error) string {
+	var texts []string
+	for _, part := range joined {
+		if text := formatError(part); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 func rootCommand(p *program) *cobra.Command {
@@ -243,22 +251,34 @@ func runE(run func(ctx context.Context, args []string) error) func(*cobra.Comman
 	return runEUntil(run, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
+// stopped returns err, or if a signal or Ctrl-C at a question ended the command, an error that
+// says only that, and what could not be closed.
+func stopped(ctx context.Context, err error) error {
+	reason := context.Cause(ctx)
+	if reason == nil && errors.Is(err, terminal.ErrInterrupted) {
+		reason = terminal.ErrInterrupted
+	}
+	if reason == nil {
+		return err
+	}
+	over := fmt.Errorf("stopped: %w", reason)
+	if unclosed, left := errors.AsType[*closeError](err); left {
+		return errors.Join(over, unclosed)
+	}
+	return over
+}
+
 // runEUntil is like runE, for other signals.
 func runEUntil(run func(ctx context.Context, args []string) error, signals ...os.Signal) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
 		defer stop()
-		err := requireFlags(cmd.Flags())
+		err := cmp.Or(requireFlags(cmd.Flags()), requireArguments(cmd, args))
 		if err == nil {
 			err = run(ctx, args)
 		}
-		if err != nil && ctx.Err() != nil {
-			var unclosed *closeError
-			stopped := fmt.Errorf("stopped: %w", context.Cause(ctx))
-			if errors.As(err, &unclosed) {
-				stopped = errors.Join(stopped, unclosed)
-			}
-			err = stopped
+		if err != nil {
+			err = stopped(ctx, err)
 		}
 		if err != nil {
 			err = exit.With(exit.StatusOf(err), err)

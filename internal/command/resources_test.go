@@ -72,6 +72,8 @@ func TestPromptsAreListedAndGot(t *testing.T) {
 	if o = consort(t, greet...).expect(t, exit.Done); o.stdout != "user: Greet Ada, in verse = a=b.\n" {
 		t.Errorf("the prompt is %q", o.stdout)
 	}
+	shown := run{}.onTerminal(t, greet...).ends(exit.Done)
+	contains(t, "the screen", colour.ReplaceAllString(shown, ""), "user: Greet Ada, in verse = a=b.")
 	o = consort(t, append(greet, "--json")...).expect(t, exit.Done)
 	if held, err := canister.Unmarshal([]byte(o.stdout)); err != nil || held.Kind() != canister.KindUser {
 		t.Errorf("%v: %s", err, o.stdout)

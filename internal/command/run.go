@@ -43,7 +43,7 @@ func runTurn(ctx context.Context, p *program, o *opening, want histories.Choice,
 	}
 	var prompt string
 	if len(args) > 0 || o.prompt == "" {
-		if prompt, err = promptFrom(p, args); err != nil {
+		if prompt, err = promptFrom(ctx, p, args); err != nil {
 			return err
 		}
 	}
@@ -84,14 +84,14 @@ func runTurn(ctx context.Context, p *program, o *opening, want histories.Choice,
 }
 
 // promptFrom returns the prompt from the arguments, or else from standard input.
-func promptFrom(p *program, args []string) (string, error) {
+func promptFrom(ctx context.Context, p *program, args []string) (string, error) {
 	if prompt := strings.Join(args, " "); prompt != "" && prompt != "-" {
 		return prompt, nil
 	}
-	if terminal.IsTerminal(p.stdin) {
+	if terminal.IsAnyTerminal(p.stdin) {
 		return "", exit.Usagef(`the prompt is missing: give one, as in consort run "What should I wear in Oslo?", or on standard input; for a dialogue, use consort chat`)
 	}
-	text, err := readAll(p.stdin, maxPrompt)
+	text, err := readAll(terminal.Until(ctx, p.stdin), maxPrompt)
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,6 +99,22 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 			contains(t, "standard error", s.stderr.String(), "stopped: "+signal.String())
 		})
 	}
+	t.Run("chat", func(t *testing.T) {
+		x := run{}.onTerminal(t, "chat", "--config", file(t, model(t, slowly(1000)), atlas(0)))
+		x.expect("tools of 1 server.")
+		x.types("Talk.\r")
+		x.expect("word word")
+		x.cmd.Process.Signal(syscall.SIGTERM)
+		contains(t, "the screen", x.ends(exit.Failed), "stopped: terminated")
+	})
+	t.Run("standard input", func(t *testing.T) {
+		for _, args := range [][]string{{"run"}, {"call", "atlas", "weather", "-"}, {"history", "import", "-", "--history", filepath.Join(t.TempDir(), "history.db")}} {
+			s := start(t, append(args, "--config", slow)...)
+			io.WriteString(s.stdin, strings.Repeat(" ", 100<<10)) // more than a pipe holds: the command reads
+			s.signal(syscall.SIGTERM, exit.Failed)
+			contains(t, "standard error", s.stderr.String(), "stopped: terminated")
+		}
+	})
 	t.Run("demo", func(t *testing.T) {
 		s := start(t, "demo")
 		s.until("I'll look at both lists")

@@ -54,6 +54,14 @@ func (s commandSession) Play(ctx context.Context, events func(context.Context) i
 	return s.chat.play(ctx, events)
 }
 
+func (s commandSession) Do(ctx context.Context, work func(context.Context) error) (leave bool, err error) {
+	return s.chat.printed(ctx, s.chat.interruptible(ctx, work))
+}
+
+func (s commandSession) AddDocuments(ctx context.Context, message, before string) (ok, leave bool, err error) {
+	return s.chat.addDocuments(ctx, message, before)
+}
+
 func (s commandSession) Compose(text string) bool {
 	ui, ok := s.chat.user.(*chatui.UI)
 	if ok {

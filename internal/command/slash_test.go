@@ -92,7 +92,7 @@ func TestSlashCommands(t *testing.T) {
 	}
 	x.See("/help lists the commands")
 	types("/help", "/compact", "summarise the older part", "//text", "send /text as a message")
-	types("/model third", "The model is third until the chat ends.")
+	types("/model third", "The model is third until the chat ends.", "your next message shows whether the server has it")
 	types("/model scripted", "The model is scripted until the chat ends.")
 	types("/show", "no tool has been called yet")
 	types("/retry", "you have not sent a message yet")

@@ -164,12 +164,16 @@ func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wa
 		return exit.Usagef("%s was answered, or its time ended, just now: %w", Word(wait.ID), err)
 	case err != nil:
 		return exit.Usagef("%w", err)
-	case a.Quiet:
+	case a.Quiet && m.to.JSON: // the events that follow have it
 		return nil
 	case m.to.JSON:
 		return m.to.Screen.PrintDocument(Answered{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: a.By})
 	}
-	m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answered as "+display.Line(a.By)+". "+m.nextStep(info)))
+	text := "Answered as " + display.Line(a.By) + "."
+	if !a.Quiet {
+		text += " " + m.nextStep(info)
+	}
+	m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(text))
 	return nil
 }
 

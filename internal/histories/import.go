@@ -5,18 +5,22 @@ package histories
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // Import adds the conversations of an exported file, or of standard input if path is -,
 // and prints their IDs. ID is another ID for the only conversation of the file.
 func (m *Manager) Import(ctx context.Context, path, id string) error {
-	from := m.to.Stdin
-	if path != "-" {
+	var from io.Reader
+	if path == "-" {
+		from = terminal.Until(ctx, m.to.Stdin)
+	} else {
 		file, err := os.Open(path)
 		if err != nil {
 			return exit.Usagef("%w", err)

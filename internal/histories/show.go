@@ -36,70 +36,82 @@ func (m *Manager) Show(ctx context.Context, id string, full bool) error {
 	facts := transcript.Facts(info, m.zone)
 	facts[0] += fmt.Sprintf(", %d canisters", info.Length)
 	m.to.Screen.Print(paint.Bold(display.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(facts, "\n")) + "\n")
+	written := rendering{m: m, full: full}
 	for e, err := range transcript.Entries(transcript.Canisters(ctx, m.store, info)) {
 		if err != nil {
 			return err
 		}
-		if text := m.entryText(e, full); text != "" {
+		if text := written.entry(e); text != "" {
 			m.to.Screen.Print("\n" + text)
 		}
 		if err := m.to.Screen.Err(); err != nil {
 			return err
 		}
 	}
+	if hidden := info.Length - written.canisters; hidden > 0 && !full {
+		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(fmt.Sprintf("Not shown: %d canisters, such as intents, waits, answers and empty messages. --full shows them.", hidden)))
+	}
 	return nil
 }
 
-// entryText renders an entry; "" leaves it out.
-func (m *Manager) entryText(e transcript.Entry, full bool) string {
+// rendering writes the entries of a conversation as text, and counts their canisters.
+type rendering struct {
+	m         *Manager
+	full      bool
+	canisters int // that were written
+}
+
+// entry renders an entry; "" leaves it out.
+func (r *rendering) entry(e transcript.Entry) string {
 	isCall := e.Kind() == canister.KindInvocation
 	isNote := !canister.Message(e.Canister)
 	isEmpty := e.Kind() == canister.KindAssistant && len(canister.ContentOf(e.Canister)) == 0
-	if (isNote || isEmpty) && !full {
+	if (isNote || isEmpty) && !r.full {
 		return ""
 	}
-	remarks := e.Decisions(m.zone)
+	remarks := e.Decisions(r.m.zone)
 	if took, known := e.Took(); known {
 		remarks = append([]string{took.Round(10 * time.Millisecond).String()}, remarks...)
 	}
-	text := m.partText(e.Numbered, remarks)
+	text := r.part(e.Numbered, remarks)
 	if !isCall {
 		return text
 	}
 	if changed := e.Changed(); changed != "" {
 		text += "called with " + display.JSON([]byte(changed)) + "\n"
 	}
-	if full {
+	if r.full {
 		for _, note := range e.Notes {
-			text += m.partText(note, nil)
+			text += r.part(note, nil)
 		}
 	}
-	if folded := e.Folded(); folded != "" && !full {
-		return text + m.foldedText(e, folded)
+	if folded := e.Folded(); folded != "" && !r.full {
+		return text + r.foldedCall(e, folded)
 	}
 	for _, inner := range e.Calls {
-		text += m.entryText(inner, full)
+		text += r.entry(inner)
 	}
 	if e.Result.Canister == nil {
 		return text + "no result\n"
 	}
-	return text + m.partText(e.Result, nil)
+	return text + r.part(e.Result, nil)
 }
 
-// foldedText renders the outcome of a search or a program in short: the tools that were found, or
+// foldedCall renders the outcome of a search or a program in short: the tools that were found, or
 // the calls and the value of the program.
-func (m *Manager) foldedText(e transcript.Entry, folded string) string {
-	line := m.to.Screen.Results.Faint(folded+" (--full shows all)") + "\n"
+func (r *rendering) foldedCall(e transcript.Entry, folded string) string {
+	line := r.m.to.Screen.Results.Faint(folded+" (--full shows all)") + "\n"
 	if len(e.Calls) == 0 {
 		return line
 	}
-	return line + m.partText(e.Result, nil)
+	return line + r.part(e.Result, nil)
 }
 
-// partText renders a canister: a heading with its number, and its text.
-func (m *Manager) partText(c transcript.Numbered, remarks []string) string {
-	paint := m.to.Screen.Results
-	part := transcript.PartOf(c, m.zone)
+// part renders a canister: a heading with its number, and its text.
+func (r *rendering) part(c transcript.Numbered, remarks []string) string {
+	paint := r.m.to.Screen.Results
+	r.canisters++
+	part := transcript.PartOf(c, r.m.zone)
 	head := paint.Name(fmt.Sprintf("%d %s", part.Number, part.Heading()))
 	if more := strings.Join(append(remarks, part.When()), ", "); more != "" {
 		head += "  " + paint.Faint(more)
@@ -107,7 +119,7 @@ func (m *Manager) partText(c transcript.Numbered, remarks []string) string {
 	said := part.Text
 	switch part.Kind {
 	case canister.KindUser, canister.KindAssistant, canister.KindSupervisor:
-		said = m.to.Screen.Rendered(said)
+		said = r.m.to.Screen.Rendered(said)
 	default:
 		said = display.Text(said)
 	}

@@ -15,8 +15,11 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/forms"
+	"github.com/consort-go/consort/invoker"
 )
 
 // WaitList is the JSON output of approve without an answer.
@@ -150,7 +153,7 @@ func (m *Manager) waitText(form WaitJSON, wait canister.Wait) string {
 		lines = append(lines, "  "+paint.Bold(display.Line(form.Tool)))
 	}
 	if question, err := waits.Question(wait); err == nil {
-		lines = append(lines, "  asks: "+display.Line(question.Message))
+		lines = append(lines, questionLines(question)...)
 	}
 	if len(form.Arguments) > 0 {
 		for line := range strings.Lines(display.JSON(form.Arguments)) {
@@ -158,4 +161,29 @@ func (m *Manager) waitText(form WaitJSON, wait canister.Wait) string {
 		}
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// questionLines renders a tool's question: who asks, the page that a person is sent to, and
+// the fields of a form.
+func questionLines(question *invoker.ElicitRequest) []string {
+	asks := "  asks: "
+	if question.Server != "" {
+		asks = "  " + display.Line(question.Server) + " asks: "
+	}
+	lines := []string{asks + display.Line(question.Message)}
+	if question.URL != "" {
+		lines = append(lines, "  at: "+display.Line(question.URL))
+		if warning := browser.Warning(question.URL); warning != "" {
+			lines = append(lines, "  "+warning)
+		}
+		return lines
+	}
+	fields, err := forms.Fields(question.Schema)
+	if err != nil { // what the answer has to be is in the schema all the same
+		return append(lines, "  for an answer of the schema "+display.Line(string(question.Schema)))
+	}
+	for _, field := range fields {
+		lines = append(lines, "  "+display.Line(field.Name)+", a "+display.Line(field.Type)+": "+strings.TrimSuffix(field.Prompt(), ": "))
+	}
+	return lines
 }

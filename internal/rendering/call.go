@@ -64,7 +64,7 @@ func completedCall(style Style, number int, e converse.InvocationCompleted) []st
 		}
 		return []string{style.row(style.callLine(mark, sign, e.Invocation, Elapsed(e.Duration), result, ink{})...)}
 	}
-	reason := style.fit(e.Result.Code+": "+result, maxFailure)
+	reason := style.fit(display.Line(e.Result.Code)+": "+result, maxFailure)
 	lines := [][]span{style.callLine(mark, sign, e.Invocation, Elapsed(e.Duration), "", ink{})}
 	if columnsOfSpans(lines[0])+2+columns(reason) <= style.width() {
 		lines[0] = append(lines[0], span{text: "  " + reason})
@@ -191,7 +191,7 @@ func CallDetails(style Style, e converse.InvocationCompleted) []string {
 	}
 	head := "result after " + Elapsed(e.Duration)
 	if e.Result.Failed() {
-		head = e.Result.Code + " after " + Elapsed(e.Duration)
+		head = display.Line(e.Result.Code) + " after " + Elapsed(e.Duration)
 	}
 	v.lines = append(v.lines, []span{{text: style.fit(head, style.width()), ink: faintInk}})
 	rows := append(style.rows(v.lines), Contents(style, e.Result.Content)...)

@@ -61,7 +61,7 @@ func callText(i canister.Invocation) string {
 func resultText(r canister.Result) string {
 	text := display.Line(display.Contents(r.Content))
 	if r.Failed() {
-		return r.Code + ": " + text
+		return display.Line(r.Code) + ": " + text
 	}
 	return text
 }

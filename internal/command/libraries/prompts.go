@@ -34,7 +34,8 @@ func (l Library) ShowPrompt(ctx context.Context, name string, arguments map[stri
 		return l.Screen.PrintCanisters(canisters...)
 	}
 	for _, c := range canisters {
-		l.Screen.PrintLine(l.Screen.Results.Name(string(c.Kind())) + ": " + display.Contents(canister.ContentOf(c)))
+		l.Screen.Print(l.Screen.Results.Name(display.Line(string(c.Kind()))) + ": ")
+		l.Screen.PrintLine(display.Contents(canister.ContentOf(c)))
 	}
 	return l.Screen.Err()
 }

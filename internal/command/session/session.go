@@ -92,16 +92,16 @@ func (o Options) Open(ctx context.Context, p Program, assembly *config.Assembly)
 			return nil, err
 		}
 	}
+	s.Conversation = converse.New(o.Model, assembly.Roster, &options)
+	if err := s.Conversation.Load(ctx); err != nil {
+		return nil, errors.Join(err, s.Conversation.Close(ctx))
+	}
 	if p.Approver != nil {
 		var later error
 		if s.Store != nil {
 			later = config.ErrLater
 		}
-		p.Approver.Begin(later)
-	}
-	s.Conversation = converse.New(o.Model, assembly.Roster, &options)
-	if err := s.Conversation.Load(ctx); err != nil {
-		return nil, errors.Join(err, s.Conversation.Close(ctx))
+		p.Approver.Begin(options.ID, later)
 	}
 	return s, nil
 }
