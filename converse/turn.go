@@ -104,21 +104,16 @@ func (t *turn) over() bool {
 
 // interruption returns an error with the end of the context and its cause.
 func (t *turn) interruption() error {
-	cause, ended := context.Cause(t.ctx), t.ctx.Err()
-	if errors.Is(cause, ended) {
-		return fmt.Errorf("converse: the turn was interrupted: %w", cause)
-	}
-	return &interruption{cause: cause, ended: ended}
+	return interruption{fmt.Errorf("converse: the turn was interrupted: %w", context.Cause(t.ctx)), t.ctx.Err()}
 }
 
-// interruption is the error of a turn whose context ended with a cause of its own.
-type interruption struct{ cause, ended error }
-
-func (i *interruption) Error() string {
-	return "converse: the turn was interrupted: " + i.cause.Error()
+// interruption is the error of a turn whose context has ended, with its cause.
+type interruption struct {
+	error
+	ended error
 }
 
-func (i *interruption) Unwrap() []error { return []error{i.cause, i.ended} }
+func (i interruption) Unwrap() []error { return []error{i.error, i.ended} }
 
 // finish gives every invocation a result if the work was interrupted, and reports the
 // error.

@@ -31,12 +31,10 @@ type Session interface {
 	// prints its error. It returns errLeave's meaning: leave reports whether the user
 	// leaves.
 	Play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) (leave bool, err error)
-	// Do runs a piece of work that ends early if the user presses Ctrl-C, and prints its error.
-	// Leave is that of Play.
+	// Do runs a piece of work as Play does.
 	Do(ctx context.Context, work func(context.Context) error) (leave bool, err error)
-	// AddDocuments adds the resources that a message names as @URI, but for those that the
-	// message before names too, and prints what prevents it. Ok reports whether the message can
-	// be sent. Leave is that of Play.
+	// AddDocuments adds the resources that a message names as @URI and the message before does
+	// not. Ok reports whether the message can be sent; otherwise an error was printed.
 	AddDocuments(ctx context.Context, message, before string) (ok, leave bool, err error)
 	// Compose puts text into the input for the user to change and send. It returns false
 	// if the input cannot be edited.

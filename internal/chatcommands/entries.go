@@ -78,7 +78,7 @@ func lastCall(all []canister.Canister) int {
 	return -1
 }
 
-// related returns the indexes of an entry and of those that belong to the same call.
+// related returns the indexes of an entry and of the others of its call.
 func related(all []canister.Canister, at int) []int {
 	call := callOf(all[at])
 	if call == "" {

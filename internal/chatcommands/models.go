@@ -61,7 +61,7 @@ func (c *Chat) compact(ctx context.Context, _ string) error {
 	}
 	talk := c.Session.Conversation()
 	var done *converse.CompactionCompleted
-	failed := false // or cancelled, which the session has said
+	failed := false // or cancelled, and the user knows
 	err := c.play(ctx, func(ctx context.Context) iter.Seq2[converse.Event, error] {
 		return func(yield func(converse.Event, error) bool) {
 			for event, err := range talk.Compact(ctx) {

@@ -129,7 +129,7 @@ func tokens(n int64) string {
 	return text
 }
 
-// printBudget prints what is left of each cap.
+// printBudget prints the rest of each cap.
 func (c *Chat) printBudget(ctx context.Context) error {
 	policy := c.Assembly.Options.Budget
 	if policy == nil {
@@ -150,7 +150,7 @@ func (c *Chat) printBudget(ctx context.Context) error {
 	return nil
 }
 
-// standing renders what is left of a cap.
+// standing renders the rest of a cap.
 func standing(s budget.Standing, currency string) string {
 	var parts []string
 	if limit := s.Cap.Tokens; limit > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // maxPrompt bounds the prompt on standard input, in bytes.
@@ -88,7 +89,7 @@ func promptFrom(ctx context.Context, p *program, args []string) (string, error) 
 	if prompt := strings.Join(args, " "); prompt != "" && prompt != "-" {
 		return prompt, nil
 	}
-	if terminal.IsAnyTerminal(p.stdin) {
+	if term.IsTerminal(int(p.stdin.Fd())) {
 		return "", exit.Usagef(`the prompt is missing: give one, as in consort run "What should I wear in Oslo?", or on standard input; for a dialogue, use consort chat`)
 	}
 	text, err := readAll(terminal.Until(ctx, p.stdin), maxPrompt)

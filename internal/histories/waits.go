@@ -179,7 +179,7 @@ func questionLines(question *invoker.ElicitRequest) []string {
 		return lines
 	}
 	fields, err := forms.Fields(question.Schema)
-	if err != nil { // what the answer has to be is in the schema all the same
+	if err != nil {
 		return append(lines, "  for an answer of the schema "+display.Line(string(question.Schema)))
 	}
 	for _, field := range fields {

@@ -299,7 +299,7 @@ func TestLongLineAndUnreadMessages(t *testing.T) {
 	c.Stderr = func(line string) { lines = append(lines, line) }
 	p, _ := launch(t, c)
 	mustClose(t, p)
-	if len(lines) != 2 || len(lines[0]) != maxTextLine || !strings.HasSuffix(lines[0], textcut.Mark) || lines[1] != "end" {
+	if len(lines) != 2 || len(lines[0]) != maxTextLine-1 || !strings.HasSuffix(lines[0], textcut.Mark) || lines[1] != "end" {
 		t.Errorf("%d lines, want the beginning of the first, marked as cut, and the last", len(lines))
 	}
 }

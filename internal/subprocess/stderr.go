@@ -58,7 +58,9 @@ func (p *Process) readStderr() {
 	for {
 		line, err := r.ReadSlice('\n')
 		if len(line) > 0 && p.command.Stderr != nil {
-			p.command.Stderr(CleanLine(shortened(line, err)))
+			// A line that is too long gets the mark of a cut: package redact looks there for
+			// pieces of secrets.
+			p.command.Stderr(CleanLine(textcut.Bytes(strings.TrimRight(string(line), "\r\n"), maxTextLine-1)))
 		}
 		for err == bufio.ErrBufferFull { // the rest of a long line
 			_, err = r.ReadSlice('\n')
@@ -67,15 +69,6 @@ func (p *Process) readStderr() {
 			return
 		}
 	}
-}
-
-// shortened returns a line as text. If it did not fit into the buffer of its reader, it has
-// the mark of a text that was cut: package redact looks there for pieces of secrets.
-func shortened(line []byte, err error) string {
-	if err == bufio.ErrBufferFull {
-		return textcut.Prefix(string(line), len(line)-len(textcut.Mark)) + textcut.Mark
-	}
-	return string(line)
 }
 
 // escapes matches the sequences that programs use to colour their output (ECMA-48 CSI).

@@ -15,10 +15,10 @@ func (s *Screen) Copy(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	file := s.Stderr
-	if !IsAnyTerminal(file) {
+	if !isAnyTerminal(file) {
 		file = s.Stdout
 	}
-	if !IsAnyTerminal(file) || isDumb() {
+	if !isAnyTerminal(file) || isDumb() {
 		return errors.New("there is no terminal whose clipboard could be used")
 	}
 	_, err := io.WriteString(file, "\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(s.cleaned(text)))+"\x1b\\")

@@ -31,7 +31,7 @@ func paletteFor(file *os.File) Palette {
 		return c.SprintFunc()
 	}
 	return Palette{
-		terminal: IsAnyTerminal(file),
+		terminal: isAnyTerminal(file),
 		On:       on,
 		Good:     paint(color.FgGreen),
 		Bad:      paint(color.FgRed),
@@ -50,19 +50,19 @@ func (p Palette) plain() Palette {
 // IsTerminal reports whether file is a terminal that supports more than plain lines, and
 // the environment does not ask for them.
 func IsTerminal(file *os.File) bool {
-	return IsAnyTerminal(file) && !isDumb() && os.Getenv(accessible) == ""
+	return isAnyTerminal(file) && !isDumb() && os.Getenv(accessible) == ""
 }
 
 // accessible is the environment variable that asks for plain lines, for a screen reader,
 // as in the forms of Charm's library huh.
 const accessible = "ACCESSIBLE"
 
-// IsAnyTerminal reports whether file is a terminal, of any kind.
-func IsAnyTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+// isAnyTerminal reports whether file is a terminal, of any kind.
+func isAnyTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
 // isDumb reports whether the terminal has no control sequences.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // IsAttended reports whether a person can be asked: input comes from a terminal, of any
 // kind, and the question appears on one.
-func IsAttended(stdin, stderr *os.File) bool { return IsAnyTerminal(stdin) && IsAnyTerminal(stderr) }
+func IsAttended(stdin, stderr *os.File) bool { return isAnyTerminal(stdin) && isAnyTerminal(stderr) }

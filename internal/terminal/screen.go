@@ -71,7 +71,7 @@ func NewScreen(stdout, stderr *os.File) *Screen {
 		Stdout: stdout, Stderr: stderr,
 		Results: paletteFor(stdout), Notes: paletteFor(stderr),
 		Live:   IsTerminal(stderr),
-		Plain:  IsAnyTerminal(stderr) && !IsTerminal(stderr),
+		Plain:  isAnyTerminal(stderr) && !IsTerminal(stderr),
 		shared: IsTerminal(stderr) && IsTerminal(stdout),
 	}
 }
@@ -191,7 +191,7 @@ func (s *Screen) EncodeNotes(encode func(string) string) {
 
 // to returns the current destination of output for file; s.mu is held.
 func (s *Screen) to(file *os.File) io.Writer {
-	if s.above != nil && IsAnyTerminal(file) {
+	if s.above != nil && isAnyTerminal(file) {
 		return s.above
 	}
 	return file

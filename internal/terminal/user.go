@@ -36,7 +36,7 @@ func NewUser(s *Screen, stdin *os.File, interrupts <-chan os.Signal, interrupt f
 }
 
 // Interactive reports whether the user types on a terminal and sees questions there.
-func (u *User) Interactive() bool { return u.editor.keyboard != nil && IsAnyTerminal(u.screen.Stderr) }
+func (u *User) Interactive() bool { return u.editor.keyboard != nil && isAnyTerminal(u.screen.Stderr) }
 
 // Message asks for a message, which the line editor remembers. The prompt is shown only
 // on a terminal. The error is [ErrInterrupted] after Ctrl-C and io.EOF at the end of the
