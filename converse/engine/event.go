@@ -52,6 +52,21 @@ type Delta struct {
 	Ended *Ended `json:"ended,omitempty"`
 }
 
+// Kind returns the name of the event, such as text_delta; "" if Event is nil.
+func (d Delta) Kind() string {
+	var form struct{ Event string }
+	_ = json.Unmarshal(d.Event, &form) // the engine has written it
+	return form.Event
+}
+
+// BeginsAgain reports whether the message that the model writes begins again, which makes the
+// deltas before obsolete. attempt is the Attempt of the delta before, or 0 to compare no
+// attempts, as for the first delta after a canister.
+func (d Delta) BeginsAgain(attempt int64) bool {
+	kind := d.Kind()
+	return attempt != 0 && d.Attempt != attempt || kind == "exchange_retried" || kind == "exchange_moved"
+}
+
 // Text returns the text of a text_delta, and "" for any other delta.
 func (d Delta) Text() string {
 	var form struct{ Event, Text string }

@@ -2,11 +2,7 @@
 
 package httpapi
 
-import (
-	"encoding/json"
-
-	"github.com/consort-go/consort/converse/engine"
-)
+import "github.com/consort-go/consort/converse/engine"
 
 // gaps detects where deltas of a message were lost. Text after such a gap is not passed on: the
 // text that readers have of a message is always its beginning, until they get its canister.
@@ -32,8 +28,7 @@ const (
 func (g *gaps) add(at Cursor, d engine.Delta) deltaUse {
 	isFirst := !g.last.isDelta || at.Position != g.last.Position
 	isNewAttempt := !isFirst && at.attempt != g.last.attempt
-	kind := kindOf(d)
-	isRetry := kind == "exchange_retried" || kind == "exchange_moved" // the message begins again
+	isRetry := d.BeginsAgain(0)
 	switch {
 	case isRetry || at.index == 0:
 		g.isOpen = false
@@ -44,7 +39,7 @@ func (g *gaps) add(at Cursor, d engine.Delta) deltaUse {
 	}
 	g.last = at
 	switch {
-	case g.isOpen && isWriting(kind):
+	case g.isOpen && isWriting(d):
 		return holdBack
 	case isNewAttempt || isRetry:
 		return startAgain
@@ -52,14 +47,8 @@ func (g *gaps) add(at Cursor, d engine.Delta) deltaUse {
 	return passOn
 }
 
-// kindOf returns the name of the event of a delta.
-func kindOf(d engine.Delta) string {
-	var form struct{ Event string }
-	_ = json.Unmarshal(d.Event, &form) // the engine has written it
-	return form.Event
-}
-
-// isWriting reports whether an event belongs to a message that the model is writing.
-func isWriting(kind string) bool {
+// isWriting reports whether a delta belongs to a message that the model is writing.
+func isWriting(d engine.Delta) bool {
+	kind := d.Kind()
 	return kind == "text_delta" || kind == "reasoning_delta" || kind == "invocation_announced"
 }

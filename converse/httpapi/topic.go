@@ -141,7 +141,7 @@ func (t *topic) trimDeltas() {
 		if !is || t.deltas <= half {
 			return false
 		}
-		if isWriting(kindOf(d)) {
+		if isWriting(d) {
 			t.lost = event.ID
 		}
 		t.deltas -= len(event.Data)

@@ -4,7 +4,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -104,18 +103,17 @@ func (t *turn) delta(e engine.Delta, to sink) error {
 	if e.Turn != t.id {
 		return nil
 	}
-	var form struct{ Event, Text string }
-	_ = json.Unmarshal(e.Event, &form) // the engine has written it
-	isAgain := t.attempt != 0 && e.Attempt != t.attempt || form.Event == "exchange_retried" || form.Event == "exchange_moved"
+	isAgain := e.BeginsAgain(t.attempt)
 	if t.attempt = e.Attempt; isAgain && to.again != nil {
 		if err := to.again(); err != nil {
 			return err
 		}
 	}
-	if form.Event != "text_delta" || to.text == nil {
+	piece := e.Text()
+	if piece == "" || to.text == nil {
 		return nil
 	}
-	return to.text(form.Text)
+	return to.text(piece)
 }
 
 // end reports whether an end belongs to the turn.

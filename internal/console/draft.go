@@ -3,7 +3,6 @@
 package console
 
 import (
-	"encoding/json"
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/converse/engine"
@@ -21,10 +20,7 @@ type draft struct {
 // begin must be called with each delta. It reports whether the message begins again, which makes its
 // text obsolete.
 func (w *draft) begin(d engine.Delta) (again bool) {
-	var form struct{ Event string }
-	_ = json.Unmarshal(d.Event, &form) // the engine has written it
-	again = w.attempt != 0 && w.attempt != d.Attempt || form.Event == "exchange_retried" || form.Event == "exchange_moved"
-	if again {
+	if again = d.BeginsAgain(w.attempt); again {
 		*w = draft{}
 	}
 	w.attempt = d.Attempt
