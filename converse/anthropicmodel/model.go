@@ -96,7 +96,10 @@ func New(name string, options *Options) (*Model, error) {
 	if name == "" {
 		return nil, errors.New("anthropicmodel: the model has no name")
 	}
-	opts, base, err := settle(name, options)
+	if options == nil {
+		options = new(Options)
+	}
+	opts, base, err := settle(name, *options)
 	if err != nil {
 		return nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
@@ -104,13 +107,13 @@ func New(name string, options *Options) (*Model, error) {
 	if m.tools, err = modelapi.NewTools(opts.HostedTools, m.appendTool, opts.Logger.With(zap.String("model", name))); err != nil {
 		return nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
-	m.server = &modelapi.Server{
+	m.server = (&modelapi.Server{
 		Package: "anthropicmodel", Base: base, API: "messages", Model: name, Options: &m.opts, Place: opts.Place,
-		KeyVariable: keyVariable(options, &opts), Members: members,
+		KeyVariable: modelapi.KeyVariable(keyName, options.APIKey, opts.APIKey), Members: members,
 		Redact:     modelapi.Redactor(base, opts.Headers, append(redact.Members(opts.HostedTools, opts.ExtraBody), opts.APIKey)...),
 		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
 		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
-	}
+	}).WithDefaults()
 	provider := opts.Provider
 	if provider == "" {
 		provider = "anthropic"

@@ -5,8 +5,6 @@ package anthropicmodel
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -18,22 +16,13 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/internal/jsontext"
 	"go.uber.org/zap"
 )
 
 // keyName is the variable with Anthropic's key.
 const keyName = "ANTHROPIC_API_KEY"
 
-// The defaults of [Options].
-const (
-	defaultBaseURL         = "https://api.anthropic.com"
-	defaultMaxRetries      = 2
-	defaultResponseTimeout = 10 * time.Minute
-	defaultIdleTimeout     = 5 * time.Minute
-	defaultMaxEventBytes   = 8 << 20
-	defaultMaxAnswerBytes  = 64 << 20
-)
+const defaultBaseURL = "https://api.anthropic.com"
 
 // Options are the options of a model. A nil pointer and the zero value of a field mean the
 // default. Pointer fields are sent only if they are set, because zero is a valid value.
@@ -141,17 +130,13 @@ var answerTokens = []struct {
 const defaultMaxTokens = 32000
 
 // settle returns the options with defaults filled in, and the parsed base URL.
-func settle(name string, given *Options) (Options, *url.URL, error) {
-	var o Options
-	if given != nil {
-		o = *given
-	}
+func settle(name string, o Options) (Options, *url.URL, error) {
 	base, err := modelapi.ParseBase(cmp.Or(o.BaseURL, defaultBaseURL))
 	if err != nil {
 		return o, nil, err
 	}
-	if o.ExtraBody, err = jsontext.Plain(o.ExtraBody); err != nil {
-		return o, nil, &modelapi.OptionError{Name: "ExtraBody", Err: fmt.Errorf("ExtraBody: %w", err)}
+	if o.ExtraBody, err = modelapi.PlainBody(o.ExtraBody); err != nil {
+		return o, nil, err
 	}
 	if o.APIKey == "" && len(o.RequestOptions) == 0 && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com") {
 		o.APIKey = os.Getenv(keyName)
@@ -165,23 +150,10 @@ func settle(name string, given *Options) (Options, *url.URL, error) {
 			}
 		}
 	}
-	o.MaxRetries = max(cmp.Or(o.MaxRetries, defaultMaxRetries), 0)
-	o.ResponseTimeout = cmp.Or(o.ResponseTimeout, defaultResponseTimeout)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
-	o.MaxEventBytes = cmp.Or(o.MaxEventBytes, defaultMaxEventBytes)
-	o.MaxAnswerBytes = cmp.Or(o.MaxAnswerBytes, defaultMaxAnswerBytes)
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
 	return o, base, o.check(base)
-}
-
-// keyVariable returns the variable that has the key; empty if the key is an option.
-func keyVariable(given, settled *Options) string {
-	if settled.APIKey == "" || given != nil && given.APIKey != "" {
-		return ""
-	}
-	return keyName
 }
 
 // members has the changes that leave members out of a request.
@@ -193,54 +165,32 @@ var members = map[string]modelapi.Change{
 
 // check returns all problems of the options as one error.
 func (o *Options) check(base *url.URL) error {
-	var wrong []error
-	add := func(option, format string, args ...any) {
-		wrong = append(wrong, &modelapi.OptionError{Name: option, Err: fmt.Errorf(format, args...)})
-	}
-	if err := modelapi.CheckBase(base); err != nil {
-		wrong = append(wrong, &modelapi.OptionError{Name: "BaseURL", Err: err})
-	}
-	if err := modelapi.CheckKey(base, o.APIKey); err != nil {
-		wrong = append(wrong, &modelapi.OptionError{Name: "APIKey", Err: err})
-	}
+	var wrong modelapi.Problems
+	wrong.Server(base, o.APIKey, o.Headers)
+	wrong.Negative(map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes})
+	wrong.Reserved(o.ExtraBody, "model", "messages", "system", "tools", "stream")
 	if o.BaseURL == "" && len(o.RequestOptions) > 0 {
-		add("BaseURL", "BaseURL is not set; with RequestOptions it must name the server, such as https://bedrock-runtime.us-east-1.amazonaws.com")
+		wrong.Add("BaseURL", "BaseURL is not set; with RequestOptions it must name the server, such as https://bedrock-runtime.us-east-1.amazonaws.com")
 	}
 	for name, value := range map[string]*float64{"Temperature": o.Temperature, "TopP": o.TopP} {
 		if value != nil && (math.IsNaN(*value) || *value < 0 || *value > 1) {
-			add(name, "%s is %v; it must be from 0 to 1", name, *value)
-		}
-	}
-	for name, value := range map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes} {
-		if value < 0 {
-			add(name, "%s is %d; it must not be negative", name, value)
+			wrong.Add(name, "%s is %v; it must be from 0 to 1", name, *value)
 		}
 	}
 	if strings.ContainsFunc(o.APIKey, unicode.IsControl) {
-		add("APIKey", "APIKey holds a line end, or another character that cannot be sent")
+		wrong.Add("APIKey", "APIKey holds a line end, or another character that cannot be sent")
 	}
-	o.checkThinking(add)
+	o.checkThinking(wrong.Add)
 	if len(o.OutputSchema) > 0 && !json.Valid(o.OutputSchema) {
-		add("OutputSchema", "OutputSchema is not valid JSON")
+		wrong.Add("OutputSchema", "OutputSchema is not valid JSON")
 	}
 	if slices.ContainsFunc(o.Stop, isBlank) {
-		add("Stop", "Stop has a text that is only white space, which the API does not take")
+		wrong.Add("Stop", "Stop has a text that is only white space, which the API does not take")
 	}
 	for i, tool := range o.HostedTools {
 		if kind, _ := tool["type"].(string); kind == "" || kind == "custom" {
-			add("HostedTools", "HostedTools[%d] has no type of a tool that the server runs, such as web_search_20250305", i)
+			wrong.Add("HostedTools", "HostedTools[%d] has no type of a tool that the server runs, such as web_search_20250305", i)
 		}
 	}
-	for _, name := range []string{"model", "messages", "system", "tools", "stream"} {
-		if _, taken := o.ExtraBody[name]; taken {
-			add("ExtraBody", "ExtraBody has %q, which the package sets itself", name)
-		}
-	}
-	for name, value := range o.Headers {
-		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
-			add("Headers", "the header %q, or its value, cannot be sent", name)
-		}
-	}
-	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(wrong...)
+	return wrong.Err()
 }

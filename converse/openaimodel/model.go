@@ -57,7 +57,10 @@ func New(name string, options *Options) (*Model, error) {
 	if name == "" {
 		return nil, errors.New("openaimodel: the model has no name")
 	}
-	opts, base, err := settle(options)
+	if options == nil {
+		options = new(Options)
+	}
+	opts, base, err := settle(*options)
 	if err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
@@ -74,13 +77,13 @@ func New(name string, options *Options) (*Model, error) {
 	if m.tools, err = modelapi.NewTools(opts.HostedTools, m.appendTool, opts.Logger.With(zap.String("model", name))); err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	m.server = &modelapi.Server{
+	m.server = (&modelapi.Server{
 		Package: "openaimodel", Base: base, API: opts.API, Model: name, Options: &m.opts, Place: opts.Place,
-		KeyVariable: keyVariable(options, &opts), Members: members(opts.API),
+		KeyVariable: modelapi.KeyVariable(keyName, options.APIKey, opts.APIKey), Members: members(opts.API),
 		Redact:     modelapi.Redactor(base, opts.Headers, append(redact.Members(opts.HostedTools, opts.ExtraBody), opts.APIKey)...),
 		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
 		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
-	}
+	}).WithDefaults()
 	m.api = modelapi.Model{Server: m.server, Info: m.describe(base), NewRequest: m.newRequest}
 	m.limits = modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
 	clientOptions := m.clientOptions(base)

@@ -5,20 +5,16 @@ package openaimodel
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/consort-go/consort/converse/internal/modelapi"
-	"github.com/consort-go/consort/internal/jsontext"
 	"go.uber.org/zap"
 )
 
@@ -31,15 +27,7 @@ const (
 // keyName is the variable with OpenAI's key.
 const keyName = "OPENAI_API_KEY"
 
-// The defaults of [Options].
-const (
-	defaultBaseURL         = "https://api.openai.com/v1"
-	defaultMaxRetries      = 2
-	defaultResponseTimeout = 10 * time.Minute
-	defaultIdleTimeout     = 5 * time.Minute
-	defaultMaxEventBytes   = 8 << 20
-	defaultMaxAnswerBytes  = 64 << 20
-)
+const defaultBaseURL = "https://api.openai.com/v1"
 
 // Options are the options of a model. A nil pointer and the zero value of a field mean
 // the default. Pointer fields are sent only if they are set, because zero is a valid
@@ -196,17 +184,13 @@ type ResponseFormat struct {
 }
 
 // settle returns the options with defaults filled in, and the parsed base URL.
-func settle(given *Options) (Options, *url.URL, error) {
-	var o Options
-	if given != nil {
-		o = *given
-	}
+func settle(o Options) (Options, *url.URL, error) {
 	base, err := modelapi.ParseBase(cmp.Or(o.BaseURL, defaultBaseURL))
 	if err != nil {
 		return o, nil, err
 	}
-	if o.ExtraBody, err = jsontext.Plain(o.ExtraBody); err != nil {
-		return o, nil, &modelapi.OptionError{Name: "ExtraBody", Err: fmt.Errorf("ExtraBody: %w", err)}
+	if o.ExtraBody, err = modelapi.PlainBody(o.ExtraBody); err != nil {
+		return o, nil, err
 	}
 	if o.APIKey == "" && isOpenAI(base) {
 		o.APIKey = os.Getenv(keyName)
@@ -226,23 +210,10 @@ func settle(given *Options) (Options, *url.URL, error) {
 		o.InlineRefs = &inline
 	}
 	o.SupervisorRole = cmp.Or(o.SupervisorRole, "system")
-	o.MaxRetries = max(cmp.Or(o.MaxRetries, defaultMaxRetries), 0)
-	o.ResponseTimeout = cmp.Or(o.ResponseTimeout, defaultResponseTimeout)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
-	o.MaxEventBytes = cmp.Or(o.MaxEventBytes, defaultMaxEventBytes)
-	o.MaxAnswerBytes = cmp.Or(o.MaxAnswerBytes, defaultMaxAnswerBytes)
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
 	return o, base, o.check(base)
-}
-
-// keyVariable returns the variable that has the key; empty if the key is an option.
-func keyVariable(given, settled *Options) string {
-	if settled.APIKey == "" || given != nil && given.APIKey != "" {
-		return ""
-	}
-	return keyName
 }
 
 // members returns the changes that leave members out of the requests of an API.
@@ -270,47 +241,25 @@ func members(api string) map[string]modelapi.Change {
 
 // check returns all problems of the options as one error.
 func (o *Options) check(base *url.URL) error {
-	var wrong []error
-	add := func(option, format string, args ...any) {
-		wrong = append(wrong, &modelapi.OptionError{Name: option, Err: fmt.Errorf(format, args...)})
-	}
-	if err := modelapi.CheckBase(base); err != nil {
-		wrong = append(wrong, &modelapi.OptionError{Name: "BaseURL", Err: err})
-	}
-	if err := modelapi.CheckKey(base, o.APIKey); err != nil {
-		wrong = append(wrong, &modelapi.OptionError{Name: "APIKey", Err: err})
-	}
+	var wrong modelapi.Problems
+	wrong.Server(base, o.APIKey, o.Headers)
+	wrong.Negative(map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes})
+	wrong.Reserved(o.ExtraBody, "model", "messages", "input", "tools", "stream")
 	for name, value := range map[string]*float64{"Temperature": o.Temperature, "TopP": o.TopP} {
 		if value != nil && (math.IsNaN(*value) || math.IsInf(*value, 0) || *value < 0) {
-			add(name, "%s is %v; it must be a number of 0 or more", name, *value)
-		}
-	}
-	for name, value := range map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes} {
-		if value < 0 {
-			add(name, "%s is %d; it must not be negative", name, value)
+			wrong.Add(name, "%s is %v; it must be a number of 0 or more", name, *value)
 		}
 	}
 	for name, value := range map[string]string{"APIKey": o.APIKey, "Organization": o.Organization, "Project": o.Project} {
 		if strings.ContainsFunc(value, unicode.IsControl) {
-			add(name, "%s contains a line break or another character that cannot be sent", name)
+			wrong.Add(name, "%s contains a line break or another character that cannot be sent", name)
 		}
 	}
 	if f := o.ResponseFormat; f != nil && len(f.Schema) > 0 && !json.Valid(f.Schema) {
-		add("ResponseFormat", "ResponseFormat.Schema is not valid JSON")
+		wrong.Add("ResponseFormat", "ResponseFormat.Schema is not valid JSON")
 	}
-	for _, name := range []string{"model", "messages", "input", "tools", "stream"} {
-		if _, taken := o.ExtraBody[name]; taken {
-			add("ExtraBody", "ExtraBody has %q, which the package sets itself", name)
-		}
-	}
-	o.checkAPI(add)
-	for name, value := range o.Headers {
-		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
-			add("Headers", "the header %q, or its value, cannot be sent", name)
-		}
-	}
-	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(wrong...)
+	o.checkAPI(wrong.Add)
+	return wrong.Err()
 }
 
 // checkAPI adds the options that the API does not have. Nothing is left out silently.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"net/url"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -21,21 +20,6 @@ type Change struct {
 	// Value is the new value; nil removes the option.
 	Value any
 }
-
-// OptionError is a problem with an option.
-type OptionError struct {
-	Name string // the field
-	Err  error
-}
-
-// Error returns the text of Err.
-func (e *OptionError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *OptionError) Unwrap() error { return e.Err }
-
-// Option returns the name of the option. The reader of a configuration finds the key by it.
-func (e *OptionError) Option() string { return e.Name }
 
 // Place describes for people a place, like consort.toml:7, and an option there, like
 // api = "responses". A nil value stands for no certain value.
@@ -168,41 +152,4 @@ func (s *Server) likelyBase() string {
 	}
 	base.Path = path
 	return base.String()
-}
-
-// CheckBase reports a base URL that ends with the path of a request.
-func CheckBase(base *url.URL) error {
-	for _, end := range []string{"/chat/completions", "/responses", "/v1/messages"} {
-		if strings.HasSuffix(strings.TrimRight(base.Path, "/"), end) {
-			return fmt.Errorf("BaseURL ends with %s, which is added to it; leave it out", end)
-		}
-	}
-	return nil
-}
-
-// keyOwners are the providers whose keys begin in a known way.
-var keyOwners = []struct{ prefix, provider, name string }{
-	{"sk-ant-", "anthropic", "Anthropic"},
-	{"sk-or-", "openrouter", "OpenRouter"},
-	{"sk-proj-", "openai", "OpenAI"},
-	{"sk-svcacct-", "openai", "OpenAI"},
-	{"sk-admin-", "openai", "OpenAI"},
-	{"gsk_", "groq", "Groq"},
-	{"xai-", "x_ai", "xAI"},
-	{"AIza", "gcp.gemini", "Google"},
-}
-
-// CheckKey reports a key of another provider than OpenAI or Anthropic for their hosts,
-// which must not see it.
-func CheckKey(base *url.URL, key string) error {
-	provider := ProviderOf(base)
-	if provider != "openai" && provider != "anthropic" {
-		return nil
-	}
-	for _, owner := range keyOwners {
-		if strings.HasPrefix(key, owner.prefix) && owner.provider != provider {
-			return fmt.Errorf("APIKey is a key of %s, and %s is another provider; use the key of that provider", owner.name, base.Hostname())
-		}
-	}
-	return nil
 }

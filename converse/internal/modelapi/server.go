@@ -6,6 +6,7 @@
 package modelapi
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/http"
@@ -46,6 +47,17 @@ type Server struct {
 	MaxEventBytes, MaxAnswerBytes int
 	// TraceHeaders sends the trace context with each request.
 	TraceHeaders bool
+}
+
+// WithDefaults sets the limits that are zero to their defaults, and returns the server. A
+// negative MaxRetries becomes zero: no attempt is repeated.
+func (s *Server) WithDefaults() *Server {
+	s.MaxRetries = max(cmp.Or(s.MaxRetries, 2), 0)
+	s.ResponseTimeout = cmp.Or(s.ResponseTimeout, 10*time.Minute)
+	s.IdleTimeout = cmp.Or(s.IdleTimeout, 5*time.Minute)
+	s.MaxEventBytes = cmp.Or(s.MaxEventBytes, 8<<20)
+	s.MaxAnswerBytes = cmp.Or(s.MaxAnswerBytes, 64<<20)
+	return s
 }
 
 // ParseBase parses the base URL of an API. Its errors do not quote the URL, which can
