@@ -31,8 +31,13 @@ func actContext(r *http.Request, limit time.Duration) (context.Context, context.
 	return context.WithTimeout(context.WithoutCancel(r.Context()), limit)
 }
 
-// local returns the path of a conversation below [Prefix].
-func local(conversation string) string { return "/conversations/" + url.PathEscape(conversation) }
+// conversationPath returns the path of a conversation below [Prefix].
+func conversationPath(conversation string) string {
+	return "/conversations/" + url.PathEscape(conversation)
+}
+
+// pathOf returns the path of a conversation, with the prefix.
+func pathOf(conversation string) string { return Prefix + conversationPath(conversation) }
 
 // runs reports whether the engine of this process may continue a conversation.
 func (c *Console) runs(info history.Info) bool {
@@ -57,8 +62,8 @@ func (c conversationPages) actions(p *person, info history.Info, with written) p
 	}
 	return el("section", el("h2", text("Continue")),
 		when(why != "", el("p", text(why)), c.resumeForm(p, info)),
-		c.messageForm(p, local(info.ID)+"/send", with),
-		when(isUnfinished(info), c.console.form(p, local(info.ID)+"/cancel", hidden("shown", strconv.Itoa(info.Length)), el("button", class("danger"), text("Cancel the turn")))))
+		c.messageForm(p, conversationPath(info.ID)+"/send", with),
+		when(isUnfinished(info), c.console.form(p, conversationPath(info.ID)+"/cancel", hidden("shown", strconv.Itoa(info.Length)), el("button", class("danger"), text("Cancel the turn")))))
 }
 
 // leftText is about turns for which isLeft holds.
@@ -66,7 +71,7 @@ const leftText = "Not running here: this process does not continue the turn. Unl
 
 // resumeForm returns the button that continues a turn.
 func (c conversationPages) resumeForm(p *person, info history.Info) part {
-	return c.console.form(p, local(info.ID)+"/resume", class("inline"),
+	return c.console.form(p, conversationPath(info.ID)+"/resume", class("inline"),
 		el("button", attr("aria-label", "Resume the turn of "+c.console.Redact(cmp.Or(info.Title, info.ID))), text("Resume the turn")))
 }
 
@@ -132,7 +137,7 @@ func (c conversationPages) act(w http.ResponseWriter, r *http.Request, p *person
 	}
 	ctx, cancel := actContext(r, actTime)
 	defer cancel()
-	what, to, done := r.PathValue("what"), local(info.ID), ""
+	what, to, done := r.PathValue("what"), conversationPath(info.ID), ""
 	var err error
 	switch {
 	case clientcalls.IsApproval(info):
@@ -216,11 +221,11 @@ func (c conversationPages) resume(ctx context.Context, info history.Info) error 
 func (c conversationPages) fork(ctx context.Context, info history.Info, at string) (path string, err error) {
 	length, err := strconv.Atoi(at)
 	if err != nil || length < 1 || length > info.Length {
-		return local(info.ID), fmt.Errorf("a fork begins after one of the canisters 1 to %d", info.Length)
+		return conversationPath(info.ID), fmt.Errorf("a fork begins after one of the canisters 1 to %d", info.Length)
 	}
 	name := histories.NewID()
 	if err := c.console.Store.Fork(ctx, info.ID, length, name); err != nil {
-		return local(info.ID), err
+		return conversationPath(info.ID), err
 	}
-	return local(name), nil
+	return conversationPath(name), nil
 }

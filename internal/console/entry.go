@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -241,7 +240,6 @@ func (c conversationPages) forkForm(p *person, info history.Info, e transcript.E
 		return nil
 	}
 	at := e.Number
-	return c.console.form(p, strings.TrimPrefix(pathOf(info.ID), Prefix)+"/fork", class("inline"),
-		el("input", attr("type", "hidden"), attr("name", "at"), attr("value", strconv.Itoa(at))),
+	return c.console.form(p, conversationPath(info.ID)+"/fork", class("inline"), hidden("at", strconv.Itoa(at)),
 		el("button", class("plain"), attr("aria-label", fmt.Sprintf("Fork from here, after canister %d", at)), text("Fork from here")))
 }

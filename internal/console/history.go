@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/consort-go/consort/converse/history"
@@ -100,9 +99,4 @@ func badges(info history.Info) part {
 		all = append(all, text(" "), el("span", class("badge"), text(tag)))
 	}
 	return group(all...)
-}
-
-// pathOf returns the path of a conversation, with the prefix.
-func pathOf(conversation string) string {
-	return Prefix + "/conversations/" + url.PathEscape(conversation)
 }

@@ -114,9 +114,8 @@ func (c *Console) write(w http.ResponseWriter, status int, pg *page) {
 			el("script", attr("src", c.asset["console.js"].address), attr("defer", ""))),
 		el("body",
 			el("a", class("skip"), attr("href", "#main"), text("Skip to the content")),
-			when(pg.person != nil, c.header(pg)),
-			el("main", id("main"), attr("tabindex", "-1"), when(pg.refresh, attr("data-refresh", "")),
-				when(pg.person != nil, c.flash(pg.person)), pg.content)))(root)
+			c.header(pg),
+			el("main", id("main"), attr("tabindex", "-1"), when(pg.refresh, attr("data-refresh", "")), c.flash(pg.person), pg.content)))(root)
 	c.clean.redactTexts(root)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
@@ -171,8 +170,7 @@ func (c *Console) flash(p *person) part {
 
 // form returns a form that posts to a path below [Prefix].
 func (c *Console) form(p *person, to string, parts ...part) part {
-	return el("form", attr("method", "post"), action(Prefix+to),
-		el("input", attr("type", "hidden"), attr("name", formField), attr("value", p.session.form)), group(parts...))
+	return el("form", attr("method", "post"), action(Prefix+to), hidden(formField, p.session.form), group(parts...))
 }
 
 // back ends an action: it stores what happened for the next page, and goes there.

@@ -53,9 +53,7 @@ func (c toolPages) pendingPin(p *person, e *pins.Entry) part {
 	}
 	return el("article", class("wait"), el("h2", text(e.Ensemble+": "+title)),
 		el("p", class("faint"), text("seen "), moment(e.Pending.Seen)), group(changes...),
-		when(p.Role.May(Operate), c.console.form(p, "/pins", el("input", attr("type", "hidden"), attr("name", "ensemble"), attr("value", e.Ensemble)),
-			el("input", attr("type", "hidden"), attr("name", "tool"), attr("value", e.Tool)),
-			el("input", attr("type", "hidden"), attr("name", "fingerprint"), attr("value", e.Pending.Fingerprint)),
+		when(p.Role.May(Operate), c.console.form(p, "/pins", hidden("ensemble", e.Ensemble), hidden("tool", e.Tool), hidden("fingerprint", e.Pending.Fingerprint),
 			el("button", attr("aria-label", "Accept the change of "+c.console.Redact(e.Tool)), text("Accept the change")))))
 }
 
