@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/inner"
 	"github.com/consort-go/consort/converse/internal/spilling"
 	"github.com/consort-go/consort/converse/internal/toolspans"
@@ -22,6 +23,32 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
+
+// start runs a call to its outcome on its own goroutine. A panic of the program's code
+// becomes its result.
+func (b *batch) start(c *call) {
+	var o *outcome
+	returned := false
+	defer func() {
+		if !returned {
+			o = b.crashed(c, recover())
+		}
+		b.done <- o
+	}()
+	o = b.run(c)
+	returned = true
+}
+
+// crashed returns the outcome of a call during which a function of the program
+// panicked.
+func (b *batch) crashed(c *call, value any) *outcome {
+	err := foreign.Crashed("a function of the program", value)
+	b.turn.guard.logCrash(b.ctx, err)
+	if b.postpones() && c.stage.Load() == stageUnmade { // other work may make it
+		return &outcome{call: c, postponed: true}
+	}
+	return b.failed(c, invoker.Internal, "failed", err, c.spent)
+}
 
 // run takes one call to its outcome on its own goroutine.
 func (b *batch) run(c *call) *outcome {

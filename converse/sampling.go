@@ -7,13 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/sample"
+	"github.com/consort-go/consort/converse/internal/toolchoice"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -212,34 +217,6 @@ func (s *sampling) attempt(ctx context.Context, request *Request) (*Reply, error
 	return s.batch.turn.asker.aside(ctx, s.batch.turn.conv.origin, s.batch.turn.conv.info, request, func(ModelEvent) {})
 }
 
-// aside runs an exchange outside the conversation and discards its deltas. It calls
-// another for each [Retry] and [Fallback].
-func (a *asker) aside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, another func(ModelEvent)) (*Reply, error) {
-	asking := a.newExchange(request, false)
-	defer asking.end()
-	for event, err := range asking.events(ctx, model, info) {
-		if err != nil {
-			asking.err = err
-			return nil, err
-		}
-		switch event := event.(type) {
-		case Reply:
-			asking.reply, asking.err = &event, nil
-			return &event, nil
-		case Delta:
-			asking.streamed()
-		case Retry:
-			asking.retried(event)
-			another(event)
-		case Fallback:
-			asking.moved(ctx, event)
-			another(event)
-		}
-	}
-	asking.err = &ModelError{Message: "the exchange ended without a reply"}
-	return nil, asking.err
-}
-
 // cannotAsk returns the failure that a tool receives for a failed exchange.
 func cannotAsk(err error) *invoker.Failure {
 	var failed *ModelError
@@ -250,4 +227,30 @@ func cannotAsk(err error) *invoker.Failure {
 		return invoker.Failf(invoker.Unavailable, "The model cannot be reached: %w", err)
 	}
 	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The model could not answer.", Cause: fmt.Errorf("asking the model: %w", err)}
+}
+
+// tools returns the tools of a request, and their names if the model may call them; the
+// conversation does not run them. It returns an error if the model cannot be offered one
+// of them. None is left out, because the requester would not notice.
+func (s *sampling) tools(request *invoker.SampleRequest) (*Toolset, sample.Names, error) {
+	choice := toolchoice.For(s.batch.turn.conv.origin, s.opts.Limits.Tools)
+	if err := choice.Place(len(request.Tools) - 1); err != nil {
+		return nil, nil, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered %d tools: %w.", len(request.Tools), err)
+	}
+	set, names := &Toolset{}, sample.Names{}
+	for _, tool := range request.Tools {
+		definition, err := names.Define(tool, s.batch.clean)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := choice.Screen(definition); err != nil {
+			return nil, nil, invoker.Failf(invoker.InvalidArguments, "The model cannot be offered the tool %q: %w.", textcut.Bytes(tool.Name, bounds.MaxQuoted), err)
+		}
+		set.Definitions = append(set.Definitions, definition)
+	}
+	slices.SortFunc(set.Definitions, func(a, b *invoker.Definition) int { return strings.Compare(a.Name, b.Name) })
+	if request.ToolChoice == invoker.ToolsNone {
+		names = nil
+	}
+	return set, names, nil
 }

@@ -17,8 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/consort-go/consort/converse/internal/tally"
-
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/internal/owner"
@@ -245,19 +243,6 @@ func (a *account) budgetTime(ctx context.Context, calls []canister.Invocation) (
 		a.settleHold(ctx, hold, budget.Spent{Time: a.opts.since(began)})
 		cancel()
 	}, nil
-}
-
-// asker runs exchanges with models for a piece of work, within its budget.
-type asker struct {
-	conv    *Conversation
-	opts    *Options
-	guard   *guard
-	account *account
-	spent   *tally.Tally
-	// counted is the number of tools in the request of the reply countedBy, the last one. Its
-	// usage includes them.
-	counted   int
-	countedBy string
 }
 
 // checkBudget returns an error if the budget is invalid.

@@ -10,15 +10,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/converse/internal/tally"
-
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/converse/internal/replies"
+	"github.com/consort-go/consort/converse/internal/tally"
 	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -84,6 +84,30 @@ func newTurn(ctx context.Context, c *Conversation, piece *work, yield func(Event
 type loop struct {
 	yield  func(Event, error) bool
 	inBody bool // the body of the loop runs, or has panicked
+}
+
+// contain turns a panic of do into the error of the work. A panic in the loop over the
+// events belongs to the caller and passes.
+func (t *turn) contain(do func()) {
+	defer func() {
+		if t.loop.inBody {
+			return
+		}
+		if value := recover(); value != nil {
+			err := foreign.Crashed("a function of the program", value)
+			t.progress.fail(err)
+			t.guard.logCrash(t.ctx, err)
+		}
+	}()
+	do()
+}
+
+// deliver yields an event or an error to the caller's loop.
+func (l *loop) deliver(event Event, err error) (more bool) {
+	l.inBody = true // stays true if the loop panics
+	more = l.yield(event, err)
+	l.inBody = false
+	return more
 }
 
 // emit yields an event, and cancels everything when the caller has left.

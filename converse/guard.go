@@ -5,8 +5,8 @@ package converse
 import (
 	"context"
 	"errors"
-	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/redaction"
@@ -67,41 +67,51 @@ func (g *guard) bounded(ctx context.Context, clean redaction.Func) redaction.Fun
 	}
 }
 
-// exchangeWith asks a model, which runs on its own goroutine. It yields the model's
-// events, one at a time, while the model may be a few deltas ahead, and an error if the model panics or has not returned when
-// patience has passed after the end of ctx.
-func (a *asker) exchangeWith(ctx context.Context, model Model, request *Request) iter.Seq2[ModelEvent, error] {
-	return foreign.Stream(ctx, a.guard.background, "Model.Exchange", a.guard.leave, received, func(ctx context.Context) iter.Seq2[ModelEvent, error] {
-		if events := model.Exchange(ctx, request); events != nil {
-			return events
-		}
-		return func(yield func(ModelEvent, error) bool) {
-			yield(nil, &ModelError{Message: "Model.Exchange returned no sequence of events"})
-		}
-	})
-}
-
-// received returns an event of a model with its error contained, so that a panic of the
-// error's methods does no harm, and whether the model goes on after it at once or has ended.
-// [foreign.Stream] contains the error of the exchange.
-func received(event ModelEvent) (_ ModelEvent, goesOn, last bool) {
-	switch e := event.(type) {
-	case Delta:
-		return event, true, false
-	case Reply:
-		return event, false, true
-	case Retry:
-		e.Err = contain.Error(e.Err)
-		return e, false, false
-	case Fallback:
-		e.Err = contain.Error(e.Err)
-		return e, false, false
-	}
-	return event, false, false
-}
-
 // leave records that a function of the program was left behind.
 func (g *guard) leave(ctx context.Context, err *foreign.LeftError) {
 	g.leftovers.Leave(err.What)
 	logevent.Log(ctx, g.log, zap.ErrorLevel, "a function of the program has not returned and keeps running in the background", logevent.FunctionLeft, zap.String("function", err.What))
+}
+
+// watched calls a function that only observes, such as an audit. A panic of it is
+// logged and has no other effect.
+func (g *guard) watched(ctx context.Context, what string, watch func()) {
+	if err := contain.Call(what, watch); err != nil {
+		g.logCrash(ctx, err)
+	}
+}
+
+// logCrash logs a panic.
+func (g *guard) logCrash(ctx context.Context, err error) {
+	fields := []zap.Field{zap.String("cause", g.logged(err.Error()))}
+	if panicked, ok := errors.AsType[*contain.Panic](err); ok {
+		fields = append(fields, zap.ByteString("stack", panicked.Stack))
+	}
+	logevent.Log(ctx, g.log, zap.ErrorLevel, "a function of the program panicked", logevent.FunctionPanicked, fields...)
+}
+
+// guardOptions wraps the functions of the options that return no error, so that their
+// panics are named after them or do no harm.
+func (c *Conversation) guardOptions() {
+	newID, now := c.opts.NewID, c.opts.Now
+	c.opts.NewID = func() string {
+		defer foreign.RenamePanic("Options.NewID")
+		id := newID()
+		if id == "" {
+			panic(&foreign.Misuse{Err: errors.New("converse: Options.NewID returned an empty ID")})
+		}
+		return id
+	}
+	c.opts.Now = func() time.Time {
+		defer foreign.RenamePanic("Options.Now")
+		return now()
+	}
+	c.opts.Redact = redact.Contained(c.opts.Redact, func(err error) {
+		// Do not log its value: it may contain the text to be redacted.
+		fields := []zap.Field{zap.String("function", "Options.Redact")}
+		if panicked, ok := errors.AsType[*contain.Panic](err); ok {
+			fields = append(fields, zap.ByteString("stack", panicked.Stack))
+		}
+		logevent.Log(context.Background(), c.opts.Logger, zap.ErrorLevel, "a text was withheld, because Options.Redact panicked", logevent.FunctionPanicked, fields...)
+	})
 }

@@ -4,9 +4,7 @@ package converse
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,105 +14,9 @@ import (
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/internal/logevent"
-	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
-	"go.uber.org/zap"
 )
-
-// guardOptions wraps the functions of the options that return no error, so that their
-// panics are named after them or do no harm.
-func (c *Conversation) guardOptions() {
-	newID, now := c.opts.NewID, c.opts.Now
-	c.opts.NewID = func() string {
-		defer foreign.RenamePanic("Options.NewID")
-		id := newID()
-		if id == "" {
-			panic(&foreign.Misuse{Err: errors.New("converse: Options.NewID returned an empty ID")})
-		}
-		return id
-	}
-	c.opts.Now = func() time.Time {
-		defer foreign.RenamePanic("Options.Now")
-		return now()
-	}
-	c.opts.Redact = redact.Contained(c.opts.Redact, func(err error) {
-		// Do not log its value: it may contain the text to be redacted.
-		fields := []zap.Field{zap.String("function", "Options.Redact")}
-		if panicked, ok := errors.AsType[*contain.Panic](err); ok {
-			fields = append(fields, zap.ByteString("stack", panicked.Stack))
-		}
-		logevent.Log(context.Background(), c.opts.Logger, zap.ErrorLevel, "a text was withheld, because Options.Redact panicked", logevent.FunctionPanicked, fields...)
-	})
-}
-
-// watched calls a function that only observes, such as an audit. A panic of it is
-// logged and has no other effect.
-func (g *guard) watched(ctx context.Context, what string, watch func()) {
-	if err := contain.Call(what, watch); err != nil {
-		g.logCrash(ctx, err)
-	}
-}
-
-// logCrash logs a panic.
-func (g *guard) logCrash(ctx context.Context, err error) {
-	fields := []zap.Field{zap.String("cause", g.logged(err.Error()))}
-	if panicked, ok := errors.AsType[*contain.Panic](err); ok {
-		fields = append(fields, zap.ByteString("stack", panicked.Stack))
-	}
-	logevent.Log(ctx, g.log, zap.ErrorLevel, "a function of the program panicked", logevent.FunctionPanicked, fields...)
-}
-
-// contain turns a panic of do into the error of the work. A panic in the loop over the
-// events belongs to the caller and passes.
-func (t *turn) contain(do func()) {
-	defer func() {
-		if t.loop.inBody {
-			return
-		}
-		if value := recover(); value != nil {
-			err := foreign.Crashed("a function of the program", value)
-			t.progress.fail(err)
-			t.guard.logCrash(t.ctx, err)
-		}
-	}()
-	do()
-}
-
-// deliver yields an event or an error to the caller's loop.
-func (l *loop) deliver(event Event, err error) (more bool) {
-	l.inBody = true // stays true if the loop panics
-	more = l.yield(event, err)
-	l.inBody = false
-	return more
-}
-
-// start runs a call to its outcome on its own goroutine. A panic of the program's code
-// becomes its result.
-func (b *batch) start(c *call) {
-	var o *outcome
-	returned := false
-	defer func() {
-		if !returned {
-			o = b.crashed(c, recover())
-		}
-		b.done <- o
-	}()
-	o = b.run(c)
-	returned = true
-}
-
-// crashed returns the outcome of a call during which a function of the program
-// panicked.
-func (b *batch) crashed(c *call, value any) *outcome {
-	err := foreign.Crashed("a function of the program", value)
-	b.turn.guard.logCrash(b.ctx, err)
-	if b.postpones() && c.stage.Load() == stageUnmade { // other work may make it
-		return &outcome{call: c, postponed: true}
-	}
-	return b.failed(c, invoker.Internal, "failed", err, c.spent)
-}
 
 // leaveCalls leaves behind the calls that have not returned when patience has passed
 // after the end of the work.
