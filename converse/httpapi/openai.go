@@ -4,7 +4,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,11 +11,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
 // members are the members of a request of OpenAI's API.
@@ -281,72 +278,6 @@ func contentFromForm(form map[string]string) (canister.Content, error) {
 		return nil, invalid("content", err.Error()+".", "Send other content.")
 	}
 	return all[0], nil
-}
-
-// turnRequest says how a request continues or begins a conversation.
-type turnRequest struct {
-	conversation  string // empty begins one
-	fork          string // the conversation, if it was forked for the request
-	from          int    // number of canisters that the request continues, at least
-	earlier       []canister.Canister
-	message       []canister.Content
-	answers       []canister.Answer
-	tools         []clienttools.Tool
-	returned      []clientResult
-	ignoreUnknown bool                           // results that do not belong to a call that waits are ignored
-	callID        func(invocation string) string // the client's ID of a call; nil means callID
-}
-
-// startTurn sends the message, or the answers, of a request.
-func (h *handler) startTurn(ctx context.Context, s turnRequest) (*turn, error) {
-	owner, err := h.owner(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if s.conversation == "" {
-		return h.startNew(ctx, newConversation{id: newID(), owner: owner, earlier: s.earlier, message: s.user()})
-	}
-	found, err := h.ownedBy(ctx, s.conversation)
-	if err != nil {
-		return nil, err
-	}
-	if len(s.answers)+len(s.returned) > 0 {
-		if t, err := h.continueTurn(ctx, found, s); err != nil || len(s.message) == 0 || t.repeated {
-			return t, err
-		}
-	}
-	user := s.user()
-	if err := h.Admit(ctx, Entry{Conversation: found.ID, Canister: user}, func(ctx context.Context) error { return h.sendMessage(ctx, found.ID, user) }); err != nil {
-		return nil, err
-	}
-	return &turn{h: h, conversation: found.ID, id: user.ID, after: h.before(ctx, found.ID, user.ID, found.Length), sent: true}, nil
-}
-
-// user returns the message of a request, with the tools of its client.
-func (s *turnRequest) user() canister.User {
-	head := canister.Head{ID: newID(), Time: time.Now(), Extra: canister.Extra{Metadata: clienttools.With(nil, s.tools)}}
-	return canister.User{Head: head, Content: s.message}
-}
-
-// startNew begins a conversation with the title of its message.
-func (h *handler) startNew(ctx context.Context, b newConversation) (*turn, error) {
-	b.title = titleOf(b.message)
-	if err := h.admitNew(ctx, b); err != nil {
-		return nil, err
-	}
-	return &turn{h: h, conversation: b.id, id: b.message.ID, after: h.before(ctx, b.id, b.message.ID, 0), sent: true}, nil
-}
-
-// before returns the number of canisters before a message. It searches from position from on.
-func (h *handler) before(ctx context.Context, conversation, message string, from int) int {
-	at := from
-	for c, err := range h.store.Read(ctx, conversation, from) {
-		if err != nil || c.Header().ID == message {
-			break
-		}
-		at++
-	}
-	return at
 }
 
 // isLimit reports whether a turn was cut short.

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// A tally without a bound keeps all names, and one with a bound forgets the others when it
+// A counter without a bound keeps all names, and one with a bound forgets the others when it
 // is full.
-func TestTally(t *testing.T) {
+func TestCounter(t *testing.T) {
 	for most, want := range map[int]int{0: 10_000, 100: 100} {
-		c := tally{most: most}
+		c := counter{most: most}
 		for i := range 10_000 {
 			if !c.claim(fmt.Sprint(i)) || c.claim(fmt.Sprint(i)) {
 				t.Fatalf("most %d: the name %d is not taken once", most, i)
