@@ -5,6 +5,7 @@ package histories
 import (
 	"context"
 	"errors"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -35,25 +36,25 @@ func (m *Manager) listed(ctx context.Context, filter history.Filter) (list []his
 	if filter.Limit < 0 {
 		return nil, exit.Usagef("--limit %d: expected a number of at least 0", filter.Limit)
 	}
-	for info, err := range m.store.List(ctx, filter) {
+	return collect(m.store.List(ctx, filter))
+}
+
+// collect returns the conversations of a sequence, and its errors as one.
+func collect(all iter.Seq2[history.Info, error]) (list []history.Info, failed error) {
+	for info, err := range all {
 		if err != nil {
-			unread = errors.Join(unread, err)
+			failed = errors.Join(failed, err)
 			continue
 		}
 		list = append(list, info)
 	}
-	return list, unread
+	return list, failed
 }
 
 // Recent returns the conversations that changed last, at most most of them. The error names
 // damaged ones.
-func (m *Manager) Recent(ctx context.Context, most int) (list []history.Info, err error) {
-	for info, problem := range m.store.List(ctx, history.Filter{Limit: most}) {
-		if err = errors.Join(err, problem); problem == nil {
-			list = append(list, info)
-		}
-	}
-	return list, err
+func (m *Manager) Recent(ctx context.Context, most int) ([]history.Info, error) {
+	return m.listed(ctx, history.Filter{Limit: most})
 }
 
 // showList prints a list as a JSON document, or for people.

@@ -5,10 +5,8 @@ package histories
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
-	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/exit"
 )
 
@@ -32,20 +30,10 @@ func (m *Manager) Prune(ctx context.Context, o Prune) error {
 	if retention.KeepsAll() {
 		return exit.Usagef("no conversation expires: set how long they are kept with --keep DURATION, longer than 0, or with history.keep of the configuration")
 	}
-	gone := func() iter.Seq2[history.Info, error] {
-		if o.Dry {
-			return retention.Expired(ctx, m.store, time.Now())
-		}
-		return retention.Apply(ctx, m.store, time.Now())
-	}()
-	var failed error
-	var list []history.Info
-	for info, err := range gone {
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		list = append(list, info)
+	prune := retention.Apply
+	if o.Dry {
+		prune = retention.Expired
 	}
+	list, failed := collect(prune(ctx, m.store, time.Now()))
 	return errors.Join(failed, ctx.Err(), m.showList(list))
 }

@@ -64,7 +64,7 @@ func (m *Manager) Search(ctx context.Context, s Search) error {
 	}
 	found := FoundList{[]Found{}}
 	for i, info := range list {
-		one, err := m.hits(ctx, info, filter.Words(), s.Hits)
+		one, err := Passages(ctx, m.store, info, filter.Words(), s.Hits, m.redact)
 		unread = errors.Join(unread, err)
 		if m.to.JSON {
 			found.Conversations = append(found.Conversations, one)
@@ -85,11 +85,6 @@ func (m *Manager) Search(ctx context.Context, s Search) error {
 		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("No conversation matches."))
 	}
 	return unread
-}
-
-// hits reads a conversation and returns the canisters that contain the words.
-func (m *Manager) hits(ctx context.Context, info history.Info, words []string, most int) (Found, error) {
-	return Passages(ctx, m.store, info, words, most, m.redact)
 }
 
 // Passages reads a conversation and returns the canisters that contain the words: those with
@@ -151,7 +146,7 @@ func hitIn(text string, words []string) (Hit, bool) {
 // place returns where the word begins and ends that has most of the others close after it;
 // an empty place at the start if no word is found, because invisible characters divide it.
 func place(line []rune, words []string) (start, end int) {
-	lower := toLower(line)
+	lower := strings.ToLower(string(line)) // has as many characters
 	best := 0
 	for _, word := range words {
 		at := strings.Index(lower, word)
@@ -172,9 +167,6 @@ func place(line []rune, words []string) (start, end int) {
 	}
 	return start, end
 }
-
-// toLower returns a text in lower case that has as many characters.
-func toLower(text []rune) string { return strings.ToLower(string(text)) }
 
 // surroundings returns the text before and after a part of a line, cut at spaces, and about
 // as long as around in total. An ellipsis stands for a part that is cut off.
@@ -241,7 +233,7 @@ func (m *Manager) foundText(info history.Info, found Found, words []string) stri
 // marked returns a line with each of the words painted.
 func marked(line string, words []string, paint func(...any) string) string {
 	runes := []rune(line)
-	lower := []rune(toLower(runes))
+	lower := []rune(strings.ToLower(line))
 	if len(lower) != len(runes) {
 		return line
 	}
