@@ -138,7 +138,7 @@ func listed(ctx context.Context, tool *ensemble.Tool) (*ensemble.Tool, error) {
 // run waits for nothing but the user of the client: it makes the call if it is approved.
 func (a *approval) run(ctx context.Context) (invoker.Output, error) {
 	for {
-		s, err := a.read(ctx)
+		s, err := readState(ctx, a.store, a.id)
 		if err != nil {
 			return invoker.Output{}, unreadable(err)
 		}

@@ -33,9 +33,7 @@ type state struct {
 	before *canister.Result // the outcome of the call of the round before; nil if none was made
 }
 
-// read reads the state from the end of the log.
-func (a *approval) read(ctx context.Context) (*state, error) { return readState(ctx, a.store, a.id) }
-
+// readState reads the state of an approval from the end of the log.
 func readState(ctx context.Context, log history.Log, id string) (*state, error) {
 	const rounds = 2
 	start, canisters, err := history.Tail(ctx, log, id, func(_ int, end []canister.Canister) bool {

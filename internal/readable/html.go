@@ -192,7 +192,7 @@ func (p *page) contents(all []piece, hardWraps bool) string {
 	for _, one := range all {
 		switch one.kind {
 		case asMarkdown:
-			b.WriteString("<div class=\"text\">\n" + rendered(one.text, hardWraps) + "</div>\n")
+			b.WriteString("<div class=\"text\">\n" + Fragment(one.text, hardWraps) + "</div>\n")
 		case asText, asJSON:
 			b.WriteString(preformatted(one.text))
 		case asImage:

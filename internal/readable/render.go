@@ -31,12 +31,8 @@ const maxRendered = 64 << 10
 const headingOffset = 2
 
 // Fragment returns a text of Markdown as HTML that runs no script, loads nothing and has no
-// attributes for style. Each line break counts if hardWraps is set.
-func Fragment(text string, hardWraps bool) string { return rendered(text, hardWraps) }
-
-// rendered returns a text of Markdown as HTML. Raw HTML is shown as text. If hardWraps is
-// set, each line break counts.
-func rendered(text string, hardWraps bool) string {
+// attributes for style. Raw HTML is shown as text. Each line break counts if hardWraps is set.
+func Fragment(text string, hardWraps bool) string {
 	if len(text) > maxRendered {
 		return preformatted(text)
 	}

@@ -9,17 +9,14 @@ import (
 	"golang.org/x/text/width"
 )
 
-// columns returns how many columns of a terminal text takes.
-func columns(text string) int {
+// Width returns how many columns of a terminal text takes.
+func Width(text string) int {
 	n := 0
 	for _, r := range text {
 		n += columnsOf(r)
 	}
 	return n
 }
-
-// Width returns how many columns of a terminal text takes.
-func Width(text string) int { return columns(text) }
 
 func columnsOf(r rune) int {
 	switch kind := width.LookupRune(r).Kind(); {
@@ -33,7 +30,7 @@ func columnsOf(r rune) int {
 
 // Fit returns text cut to limit columns.
 func Fit(text string, limit int) string {
-	if columns(text) <= limit {
+	if Width(text) <= limit {
 		return text
 	}
 	n := 0
@@ -47,7 +44,7 @@ func Fit(text string, limit int) string {
 
 // pad returns text padded with spaces to a number of columns.
 func pad(text string, to int) string {
-	return text + strings.Repeat(" ", max(0, to-columns(text)))
+	return text + strings.Repeat(" ", max(0, to-Width(text)))
 }
 
 // Wrap breaks text at spaces into lines of at most limit columns. Words that are longer are
@@ -56,12 +53,12 @@ func Wrap(text string, limit int) []string {
 	var lines []string
 	line, taken := "", 0
 	for word := range strings.FieldsSeq(text) {
-		for columns(word) > 0 {
+		for Width(word) > 0 {
 			room := limit - taken
 			if taken > 0 {
 				room--
 			}
-			switch wide := columns(word); {
+			switch wide := Width(word); {
 			case wide <= room && taken > 0:
 				line, taken, word = line+" "+word, taken+1+wide, ""
 			case wide <= limit && taken == 0:

@@ -34,8 +34,8 @@ func FuzzFit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, limit int) {
 		limit = 1 + (limit&0xff+0x100)&0xff
 		short := Fit(display.Line(text), limit)
-		if columns(short) > limit {
-			t.Errorf("%q has %d columns, more than %d", short, columns(short), limit)
+		if Width(short) > limit {
+			t.Errorf("%q has %d columns, more than %d", short, Width(short), limit)
 		}
 		if utf8.ValidString(text) && strings.ContainsAny(short, "\x1b\n\r\t") {
 			t.Errorf("%q is not one printable line", short)

@@ -392,8 +392,8 @@ func (s *Screen) blockRows() []string {
 	for _, line := range shown {
 		head := fmt.Sprintf("  %s %s", frame, line.text)
 		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), s.cleaned(line.note)), " ")
-		head = Fit(head, max(width/2, width-columns(tail)))
-		rows = append(rows, s.Notes.Name(head)+s.Notes.Faint(Fit(tail, width-columns(head)))+"\n")
+		head = Fit(head, max(width/2, width-Width(tail)))
+		rows = append(rows, s.Notes.Name(head)+s.Notes.Faint(Fit(tail, width-Width(head)))+"\n")
 	}
 	if more := len(s.lines) - len(shown); more > 0 {
 		rows = append(rows, fmt.Sprintf("  … and %d more\n", more))

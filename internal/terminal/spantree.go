@@ -92,10 +92,10 @@ func (t *tree) add(span sdk.ReadOnlySpan, first, rest string) {
 func (t *tree) text(paint Palette) string {
 	widest := 0
 	for _, row := range t.rows {
-		widest = max(widest, columns(row[1]))
+		widest = max(widest, Width(row[1]))
 	}
 	for _, row := range t.rows {
-		row[1] = strings.Repeat(" ", widest-columns(row[1])) + row[1]
+		row[1] = strings.Repeat(" ", widest-Width(row[1])) + row[1]
 	}
 	return Table(t.rows, func(row, column int, cell string) string {
 		switch {

@@ -13,7 +13,7 @@ func Table(rows [][]string, paint func(row, column int, cell string) string) str
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], columns(cell))
+			widths[i] = max(widths[i], Width(cell))
 		}
 	}
 	var b strings.Builder

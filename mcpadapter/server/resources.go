@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -60,7 +61,7 @@ func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplat
 func listedTemplate(t ensemble.Template) json.RawMessage {
 	w := jsonobject.New()
 	w.Text("uriTemplate", t.URI)
-	w.Text("name", named(t.Name, t.URI))
+	w.Text("name", cmp.Or(t.Name, t.URI)) // the member is required
 	w.TextIf("title", t.Title)
 	w.TextIf("description", t.Description)
 	w.TextIf("mimeType", t.MIME)

@@ -142,7 +142,7 @@ func writeBlock(w *jsonobject.Writer, c canister.Content) {
 // link writes the members of a resource (MCP 2025-11-25, schema § Resource).
 func writeLink(w *jsonobject.Writer, c canister.LinkContent) {
 	w.Text("uri", c.URI)
-	w.Text("name", named(c.Name, c.URI))
+	w.Text("name", cmp.Or(c.Name, c.URI)) // the member is required
 	w.TextIf("title", c.Title)
 	w.TextIf("description", c.Description)
 	w.TextIf("mimeType", c.MIME)
@@ -158,10 +158,6 @@ func resourceLink(r ensemble.Resource) canister.LinkContent {
 		Extra: canister.Extra{Metadata: r.Metadata},
 	}
 }
-
-// named returns the name, or the URI if the name is empty, because the member is
-// required.
-func named(name, uri string) string { return cmp.Or(name, uri) }
 
 // resourceContents returns the contents of a resource (MCP 2025-11-25, schema §
 // ResourceContents).
