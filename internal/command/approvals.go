@@ -23,7 +23,7 @@ func approvalsCommand(p *program) *cobra.Command {
 			"\"always\". Such an answer holds for one tool as it was defined then, of one server.",
 		Args: cobra.NoArgs,
 		RunE: runE(func(context.Context, []string) error { return runApprovals(p) }),
-	}, "print one JSON document")
+	}, oneDocument)
 	all := false
 	revoke := p.withJSON(&cobra.Command{
 		Use:     "revoke [TOOL]",
@@ -32,7 +32,7 @@ func approvalsCommand(p *program) *cobra.Command {
 		Example: "  consort approvals revoke files__write_file\n  consort approvals revoke --all",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    runE(func(_ context.Context, args []string) error { return runRevoke(p, all, args) }),
-	}, "print one JSON document")
+	}, oneDocument)
 	revoke.Flags().BoolVar(&all, "all", false, "revoke everything, also from a file that cannot be read")
 	cmd.AddCommand(revoke)
 	return cmd
@@ -56,7 +56,8 @@ func runApprovals(p *program) error {
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	return printApprovals(p, stored)
+	list := reports.NewApprovalList(stored)
+	return printResult(p, list, list.Text(p.screen.Results))
 }
 
 func runRevoke(p *program, all bool, args []string) error {
@@ -88,15 +89,5 @@ func runRevoke(p *program, all bool, args []string) error {
 	if len(revoked) == 0 {
 		p.screen.Print("nothing was allowed\n")
 	}
-	return p.screen.Err()
-}
-
-// printApprovals prints stored approvals.
-func printApprovals(p *program, stored []approvals.Stored) error {
-	list := reports.NewApprovalList(stored)
-	if p.json {
-		return p.screen.PrintDocument(list)
-	}
-	p.screen.Print(list.Text(p.screen.Results))
 	return p.screen.Err()
 }

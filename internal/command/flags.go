@@ -31,6 +31,18 @@ func (p *program) withJSON(cmd *cobra.Command, usage string) *cobra.Command {
 	return cmd
 }
 
+// oneDocument is the usage of the flag --json of a command that prints one document.
+const oneDocument = "print one JSON document"
+
+// printResult prints a document if --json is set, and the text otherwise.
+func printResult(p *program, document any, text string) error {
+	if p.json {
+		return p.screen.PrintDocument(document)
+	}
+	p.screen.Print(text)
+	return p.screen.Err()
+}
+
 // withTrace adds the flag --trace to a command, and enables telemetry for it even without
 // the flag.
 func (p *program) withTrace(cmd *cobra.Command) *cobra.Command {

@@ -17,7 +17,7 @@ func historyListCommand(p *program) *cobra.Command {
 		Short: "List conversations, the most recently changed first",
 		Args:  cobra.NoArgs,
 		RunE:  onStore(p, func(ctx context.Context, m *histories.Manager, _ []string) error { return m.List(ctx, filter) }),
-	}, "print one JSON document")))
+	}, oneDocument)))
 	flags := cmd.Flags()
 	flags.StringVar(&filter.Text, "text", "", "only those that contain all of these `WORDS`, in their titles or messages")
 	flags.StringArrayVar(&filter.Tags, "tag", nil, "only those with the `TAG`; may be repeated")
@@ -39,7 +39,7 @@ func historySearchCommand(p *program) *cobra.Command {
 			s.Words = args
 			return m.Search(ctx, s)
 		}),
-	}, "print one JSON document")))
+	}, oneDocument)))
 	flags := cmd.Flags()
 	flags.IntVar(&s.Limit, "limit", 0, "at most `N` of them (default: all)")
 	flags.IntVar(&s.Hits, "hits", 3, "at most `N` places of each; 0 means all")
@@ -55,7 +55,7 @@ func historyShowCommand(p *program) *cobra.Command {
 		RunE: onStore(p, func(ctx context.Context, m *histories.Manager, args []string) error {
 			return m.Show(ctx, args[0], full)
 		}),
-	}, "print one JSON document")))
+	}, oneDocument)))
 	cmd.Flags().BoolVar(&full, "full", false, "also print intents, waits and answers, and messages without content")
 	return cmd
 }

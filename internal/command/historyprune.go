@@ -20,7 +20,7 @@ func historyPruneCommand(p *program) *cobra.Command {
 		Example: "  consort history prune --keep 720h --dry-run",
 		Args:    cobra.NoArgs,
 		RunE:    onStore(p, func(ctx context.Context, m *histories.Manager, _ []string) error { return m.Prune(ctx, o) }),
-	}, "print one JSON document")))
+	}, oneDocument)))
 	flags := cmd.Flags()
 	flags.DurationVar(&o.Keep, "keep", 0, "keep conversations for `DURATION` after their last change, unless a rule of the configuration says otherwise")
 	flags.BoolVar(&o.Open, "open", false, "also delete those that do not end with an answer")

@@ -53,7 +53,7 @@ func loginsCommand(p *program) *cobra.Command {
 		Short: "List the servers that need a login, and the stored logins",
 		Args:  cobra.NoArgs,
 		RunE:  runE(func(ctx context.Context, _ []string) error { return runLogins(ctx, p) }),
-	}, "print one JSON document")
+	}, oneDocument)
 }
 
 // loginsOf returns the logins of a configuration. The function open opens its conversation store;

@@ -7,7 +7,6 @@ import (
 
 	"github.com/consort-go/consort/internal/command/pinned"
 	"github.com/consort-go/consort/internal/reports"
-	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -17,7 +16,7 @@ func pinsCommand(p *program) *cobra.Command {
 		Short: "List the pinned tools, and the changes of those that differ",
 		Args:  cobra.NoArgs,
 		RunE:  runE(func(context.Context, []string) error { return runPins(p) }),
-	}, "print one JSON document")
+	}, oneDocument)
 	cmd.AddCommand(p.withJSON(&cobra.Command{
 		Use:   "accept [ENSEMBLE [TOOL [FINGERPRINT]]]",
 		Short: "Accept changed tools, and show the changes",
@@ -28,7 +27,7 @@ func pinsCommand(p *program) *cobra.Command {
 		Example: "  consort pins accept files read_file",
 		Args:    cobra.MaximumNArgs(3),
 		RunE:    runE(func(_ context.Context, args []string) error { return runAcceptPins(p, args) }),
-	}, "print one JSON document"))
+	}, oneDocument))
 	return cmd
 }
 
@@ -38,7 +37,7 @@ func runPins(p *program) error {
 	if err != nil {
 		return err
 	}
-	return printPins(p, list, list.Text)
+	return printResult(p, list, list.Text(p.screen.Results))
 }
 
 func runAcceptPins(p *program, args []string) error {
@@ -46,7 +45,7 @@ func runAcceptPins(p *program, args []string) error {
 	if err != nil {
 		return err
 	}
-	return printPins(p, list, list.AcceptedText)
+	return printResult(p, list, list.AcceptedText(p.screen.Results))
 }
 
 // withPins calls do with the pins of the configuration.
@@ -60,12 +59,4 @@ func withPins(p *program, do func(*pinned.Servers) (*reports.PinList, error)) (*
 		return nil, err
 	}
 	return do(servers)
-}
-
-func printPins(p *program, list *reports.PinList, text func(terminal.Palette) string) error {
-	if p.json {
-		return p.screen.PrintDocument(list)
-	}
-	p.screen.Print(text(p.screen.Results))
-	return p.screen.Err()
 }

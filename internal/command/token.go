@@ -28,7 +28,7 @@ func newTokenCommand(p *program) *cobra.Command {
 		RunE:    runE(func(_ context.Context, args []string) error { return runNewToken(p, args[0], expires) }),
 	}
 	cmd.Flags().StringVar(&expires, "expires", "", "let the token expire after a number of days, or a `DAY`: 90d or 2027-01-31 (default: never)")
-	return p.withJSON(cmd, "print one JSON document")
+	return p.withJSON(cmd, oneDocument)
 }
 
 func runNewToken(p *program, name, expires string) error {
@@ -36,9 +36,5 @@ func runNewToken(p *program, name, expires string) error {
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	if p.json {
-		return p.screen.PrintDocument(token)
-	}
-	p.screen.Print("the token, which is printed only now:\n\n" + token.Token + "\n\nthe lines for the configuration of consort serve:\n\n" + token.TOML())
-	return p.screen.Err()
+	return printResult(p, token, "the token, which is printed only now:\n\n"+token.Token+"\n\nthe lines for the configuration of consort serve:\n\n"+token.TOML())
 }
