@@ -3,7 +3,6 @@
 package faultserver
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,9 +10,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
-	"sync"
 	"time"
+
+	"github.com/consort-go/consort/internal/testing/childprocess"
 )
 
 // Variable is the environment variable that [Main] reads its script from. A test binary
@@ -145,64 +144,31 @@ type Process struct {
 	// URL is the endpoint of the server.
 	URL string
 
-	cmd   *exec.Cmd
-	stdin io.Closer
-	once  sync.Once
-	err   error
+	child *childprocess.Process
 }
-
-// The time limits for the start and the end of a process.
-const (
-	startTimeout = 30 * time.Second
-	endTimeout   = 10 * time.Second
-)
 
 // Launch starts cmd, a program that runs [Main] with -http, and returns once it
 // listens. It must do so within 30 seconds. Stdin and Stdout of cmd must not be set.
 func Launch(cmd *exec.Cmd) (*Process, error) {
-	p := &Process{cmd: cmd}
-	cmd.WaitDelay = endTimeout
-	stdin, err := cmd.StdinPipe()
+	child, url, err := childprocess.Start(cmd)
+	p := &Process{URL: url, child: child}
 	if err != nil {
-		return nil, fmt.Errorf("faultserver: launch: %w", err)
+		return nil, errors.Join(fmt.Errorf("faultserver: launch: %w", err), p.Close())
 	}
-	p.stdin = stdin
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("faultserver: launch: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("faultserver: launch: %w", err)
-	}
-	timer := time.AfterFunc(startTimeout, func() { _ = cmd.Process.Kill() })
-	line, err := bufio.NewReader(io.LimitReader(stdout, 4096)).ReadString('\n')
-	timer.Stop()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("faultserver: launch: the process printed no URL: %w", err), p.Close())
-	}
-	p.URL = strings.TrimSpace(line)
 	return p, nil
 }
 
 // PID returns the process ID.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+func (p *Process) PID() int { return p.child.PID() }
 
 // Kill ends the process with SIGKILL and waits for it.
-func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.Close()
-}
+func (p *Process) Kill() { p.child.Kill() }
 
 // Close ends the process and waits for it; after ten seconds it is killed. The error
 // reports a status other than 0. Further calls return the same.
 func (p *Process) Close() error {
-	p.once.Do(func() {
-		_ = p.stdin.Close() // the process ends, or is killed
-		timer := time.AfterFunc(endTimeout, func() { _ = p.cmd.Process.Kill() })
-		defer timer.Stop()
-		if err := p.cmd.Wait(); err != nil {
-			p.err = fmt.Errorf("faultserver: the process: %w", err)
-		}
-	})
-	return p.err
+	if err := p.child.Close(); err != nil {
+		return fmt.Errorf("faultserver: the process: %w", err)
+	}
+	return nil
 }

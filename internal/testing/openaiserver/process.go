@@ -3,7 +3,6 @@
 package openaiserver
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"flag"
@@ -12,8 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
-	"time"
+
+	"github.com/consort-go/consort/internal/testing/childprocess"
 )
 
 // Main runs the server as a program: it serves the script named in args, prints its base
@@ -67,44 +66,19 @@ type Process struct {
 	// URL is the base URL of the server.
 	URL string
 
-	cmd    *exec.Cmd
-	stdin  io.Closer
+	child  *childprocess.Process
 	stderr *bytes.Buffer
-	once   sync.Once
-	err    error
 }
-
-// The time that a process gets to start and to end.
-const (
-	startTimeout = 30 * time.Second
-	endTimeout   = 10 * time.Second
-)
 
 // Launch starts cmd, a program that runs [Main], and returns when it listens, which must
 // happen within 30 seconds. The caller must not set the streams of cmd.
 func Launch(cmd *exec.Cmd) (*Process, error) {
-	p := &Process{cmd: cmd, stderr: new(bytes.Buffer)}
+	p := &Process{stderr: new(bytes.Buffer)}
 	cmd.Stderr = p.stderr
-	cmd.WaitDelay = endTimeout
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("openaiserver: %w", err)
+	var err error
+	if p.child, p.URL, err = childprocess.Start(cmd); err != nil {
+		return nil, errors.Join(fmt.Errorf("openaiserver: %w", err), p.Close())
 	}
-	p.stdin = stdin
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("openaiserver: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("openaiserver: %w", err)
-	}
-	timer := time.AfterFunc(startTimeout, func() { cmd.Process.Kill() })
-	line, err := bufio.NewReader(io.LimitReader(stdout, 4096)).ReadString('\n')
-	timer.Stop()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("openaiserver: the process printed no URL: %w", err), p.Close())
-	}
-	p.URL = strings.TrimSpace(line)
 	return p, nil
 }
 
@@ -112,13 +86,8 @@ func Launch(cmd *exec.Cmd) (*Process, error) {
 // process failed, the error contains its standard error, which lists the faults of the
 // requests. Further calls return the same error.
 func (p *Process) Close() error {
-	p.once.Do(func() {
-		p.stdin.Close() // the process exits, or is killed
-		timer := time.AfterFunc(endTimeout, func() { p.cmd.Process.Kill() })
-		defer timer.Stop()
-		if err := p.cmd.Wait(); err != nil {
-			p.err = fmt.Errorf("openaiserver: %w: %s", err, strings.TrimSpace(p.stderr.String()))
-		}
-	})
-	return p.err
+	if err := p.child.Close(); err != nil {
+		return fmt.Errorf("openaiserver: %w: %s", err, strings.TrimSpace(p.stderr.String()))
+	}
+	return nil
 }
