@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/testing/mcptest"
+	"github.com/consort-go/consort/internal/testing/pipenet"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -153,42 +154,14 @@ func TestHalfSentStreamsEndNoOthers(t *testing.T) {
 	}
 }
 
-// pipes is a listener without sockets, for tests whose time is not real.
-type pipes struct {
-	dialled chan net.Conn
-	closed  chan struct{}
-	once    sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.dialled:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv6loopback, Port: 80} }
-
-func (p *pipes) dial(context.Context, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	p.dialled <- server
-	return client, nil
-}
-
 // overPipes serves within a bubble of synctest.
 func overPipes(t *testing.T, options *grpctool.ServerOptions, test func(connection *grpc.ClientConn)) {
-	network := &pipes{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	network := pipenet.Listen()
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- grpctool.NewServer(nil, options).Serve(ctx, network) }()
-	connection, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(network.dial))
+	dial := func(ctx context.Context, address string) (net.Conn, error) { return network.Dial(ctx, "pipe", address) }
+	connection, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,39 +16,11 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/local"
+	"github.com/consort-go/consort/internal/testing/pipenet"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter/server"
 )
-
-// pipes is a network without sockets, for tests whose time is not real.
-type pipes struct {
-	dialled chan net.Conn
-	closed  chan struct{}
-	once    sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.dialled:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv6loopback, Port: 80} }
-
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	client, srv := net.Pipe()
-	p.dialled <- srv
-	return client, nil
-}
 
 // overPipes serves tools within a bubble of synctest; end ends it.
 func overPipes(t *testing.T, isHTTP2 bool, options *server.Options, tools ...invoker.Invoker) (client *http.Client, end func()) {
@@ -58,14 +29,14 @@ func overPipes(t *testing.T, isHTTP2 bool, options *server.Options, tools ...inv
 		t.Fatal(err)
 	}
 	srv := server.New(roster, options)
-	network := &pipes{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	network := pipenet.Listen()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!isHTTP2)
 	protocols.SetUnencryptedHTTP2(isHTTP2)
 	web := &http.Server{Handler: srv.Handler(), Protocols: protocols}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(network) }()
-	transport := &http.Transport{DialContext: network.dial, Protocols: protocols}
+	transport := &http.Transport{DialContext: network.Dial, Protocols: protocols}
 	return &http.Client{Transport: transport}, func() {
 		if err := srv.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -80,12 +51,12 @@ func overPipes(t *testing.T, isHTTP2 bool, options *server.Options, tools ...inv
 // overPipesWith serves in HTTP/1.1 without any deadline of the http.Server's.
 func overPipesWith(t *testing.T, options *server.Options) (s *server.Server, dial func() net.Conn, end func()) {
 	s = server.New(nil, options)
-	network := &pipes{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	network := pipenet.Listen()
 	web := &http.Server{Handler: s.Handler()}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(network) }()
 	dial = func() net.Conn {
-		conn, err := network.dial(t.Context(), "", "")
+		conn, err := network.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
