@@ -14,7 +14,6 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/approvals"
-	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
 	"github.com/consort-go/consort/internal/histories"
@@ -105,7 +104,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 		p.formatOf(root, args)
 		err = exit.Usagef("%w", err)
 	}
-	if text := formatError(err); text != "" {
+	if text := exit.Text(err); text != "" {
 		p.screen.Note("%s%s", p.screen.Notes.Bad("consort: "), text)
 	}
 	return int(exit.StatusOf(err))
@@ -129,33 +128,6 @@ func (p *program) end() {
 	if p.endLog != nil {
 		p.endLog()
 	}
-}
-
-// formatError returns the text of err for the user, or "" if everything was printed
-// already.
-func formatError(err error) string {
-	switch e := err.(type) {
-	case nil:
-		return ""
-	case *exit.Error:
-		return formatError(e.Err)
-	case interface{ Unwrap() []error }:
-		if parts := e.Unwrap(); errors.Join(parts...).Error() == err.Error() {
-			return formatErrors(parts)
-		}
-	}
-	return display.Text(strings.TrimRight(err.Error(), "\n"))
-}
-
-// formatErrors returns the texts of errors that [errors.Join] has joined, one on each line.
-func formatErrors(joined []error) string {
-	var texts []string
-	for _, part := range joined {
-		if text := formatError(part); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 func rootCommand(p *program) *cobra.Command {
