@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -30,32 +31,13 @@ func TestNoStreamPassesSuite(t *testing.T) {
 
 // newHarness makes a model of a server that answers as the suite wants it.
 func newHarness(t *testing.T, lines []conversetest.Line, options anthropicmodel.Options) conversetest.Harness {
-	var script openaiserver.Script
-	for _, line := range lines {
-		script.Steps = append(script.Steps, openaiserver.Step{Reply: replyOf(line, !options.NoStream)})
-	}
-	server, err := openaiserver.Start(script, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.BaseURL, options.MaxRetries = strings.TrimSuffix(server.URL(), "/v1"), -1
-	model, err := anthropicmodel.New("test", &options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := model.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
+	reply := func(line conversetest.Line) openaiserver.Reply { return replyOf(line, !options.NoStream) }
+	h := modeltest.NewHarness(t, lines, reply, func(url string) (*anthropicmodel.Model, error) {
+		options.BaseURL, options.MaxRetries = strings.TrimSuffix(url, "/v1"), -1
+		return anthropicmodel.New("test", &options)
 	})
-	received := func() string {
-		requests := server.Requests()
-		return string(requests[len(requests)-1].Body)
-	}
-	return conversetest.Harness{Model: model, Received: received, Whole: options.NoStream}
+	h.Whole = options.NoStream
+	return h
 }
 
 // replyOf is what the server sends for a line of the suite.

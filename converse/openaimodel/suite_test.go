@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/testing/modeltest"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -68,32 +69,12 @@ func newHarness(t *testing.T, lines []conversetest.Line, options openaimodel.Opt
 }
 
 func newHarnessOf(t *testing.T, lines []conversetest.Line, options openaimodel.Options, reply func(conversetest.Line) openaiserver.Reply) conversetest.Harness {
-	var script openaiserver.Script
-	for _, line := range lines {
-		script.Steps = append(script.Steps, openaiserver.Step{Reply: reply(line)})
-	}
-	server, err := openaiserver.Start(script, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.BaseURL, options.MaxRetries = server.URL(), -1
-	model, err := openaimodel.New("test", &options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := model.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
+	h := modeltest.NewHarness(t, lines, reply, func(url string) (*openaimodel.Model, error) {
+		options.BaseURL, options.MaxRetries = url, -1
+		return openaimodel.New("test", &options)
 	})
-	received := func() string {
-		requests := server.Requests()
-		return string(requests[len(requests)-1].Body)
-	}
-	return conversetest.Harness{Model: model, Received: received, Whole: options.NoStream}
+	h.Whole = options.NoStream
+	return h
 }
 
 // replyOf is what the server sends for a line of the suite.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modeltest runs an exchange with a model, and compares what came of it with what
-// package openaiserver wants.
+// Package modeltest has what the tests of models over HTTP share: it runs exchanges, checks
+// their outcomes, and connects models to servers.
 package modeltest
 
 import (
