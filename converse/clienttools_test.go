@@ -174,11 +174,11 @@ func TestLeavingCallsOfTheClient(t *testing.T) {
 func TestPlacesOfTheClientsTools(t *testing.T) {
 	source := ensembletest.NewSource()
 	source.SetLibrary(local.Library{})
-	first := &fake{definition: *echo("first").Definition()}
-	first.run = func(context.Context, *invoker.Call) (invoker.Output, error) {
+	var first invoker.Invoker
+	first = fn("first", func(context.Context, *invoker.Call) (invoker.Output, error) {
 		source.SetTools(first, echo("new"))
 		return invoker.Output{}, nil
-	}
+	})
 	source.SetTools(first)
 	roster, store := rosterOf(t, ensemble.New("server", source, nil)), history.NewMemory()
 	lines := []conversetest.Line{

@@ -370,9 +370,9 @@ func TestNumberOfToolsIsShared(t *testing.T) {
 // A tool that is there for an app alone is set aside for models, with the reason.
 func TestToolsForAppsAlone(t *testing.T) {
 	visible := func(name, visibility string) invoker.Invoker {
-		tool := echo(name).(*fake)
+		tool := echo(name)
 		if visibility != "" {
-			tool.definition.Metadata = canister.Fields{"mcp/_meta": json.RawMessage(`{"ui":{"visibility":` + visibility + `}}`)}
+			tool.Definition().Metadata = canister.Fields{"mcp/_meta": json.RawMessage(`{"ui":{"visibility":` + visibility + `}}`)}
 		}
 		return tool
 	}

@@ -5,7 +5,6 @@ package temporal
 import (
 	"context"
 	"fmt"
-	"iter"
 	"os"
 	"slices"
 	"sync"
@@ -128,22 +127,4 @@ func plainRoster() (*ensemble.Roster, error) {
 		return nil, err
 	}
 	return ensemble.NewRoster(ensemble.Local("tools", look))
-}
-
-// plain is a model that answers at once: a message with one call, a result with a text.
-type plain struct{}
-
-// Exchange implements [converse.Model].
-func (plain) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
-	return func(yield func(converse.ModelEvent, error) bool) {
-		message := canister.Assistant{Head: canister.Head{ID: request.NewID()}, Finish: canister.FinishStop, Content: canister.Texts("It rains in Oslo.")}
-		if request.History[len(request.History)-1].Kind() == canister.KindResult {
-			yield(converse.Reply{Message: message}, nil)
-			return
-		}
-		message.Finish, message.Content = canister.FinishInvocations, canister.Texts("I look it up.")
-		yield(converse.Reply{Message: message, Invocations: []canister.Invocation{{
-			Head: canister.Head{ID: request.NewID()}, Message: message.ID, CallID: "call", Name: "tools__look", Arguments: `{"what":"the weather in Oslo"}`,
-		}}}, nil)
-	}
 }

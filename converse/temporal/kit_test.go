@@ -29,6 +29,7 @@ import (
 	"github.com/consort-go/consort/converse/temporal/internal/temporalserver"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/internal/testing/conversekit"
 	"github.com/consort-go/consort/internal/testing/killtable"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.temporal.io/sdk/client"
@@ -94,7 +95,7 @@ func (f workerForm) open(store history.Store, roster *ensemble.Roster) converse.
 			}
 		}
 		if f.Plain {
-			return converse.New(plain{}, roster, opts), nil
+			return converse.New(conversekit.Instant("tools__look"), roster, opts), nil
 		}
 		return converse.New(worked{url: f.Model}, roster, opts), nil
 	}

@@ -5,7 +5,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
@@ -20,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/conversekit"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/invoker"
 )
@@ -123,7 +123,7 @@ func durableRound(tb testing.TB, roster *ensemble.Roster, open func(testing.TB) 
 	var all sync.WaitGroup
 	for i := range conversations {
 		all.Go(func() {
-			talk := converse.New(instant{}, roster, &converse.Options{ID: fmt.Sprint("conversation ", i), Log: log})
+			talk := converse.New(conversekit.Instant(prefix+"look"), roster, &converse.Options{ID: fmt.Sprint("conversation ", i), Log: log})
 			for range durableTurns {
 				if turn, err := talk.Ask(context.Background(), canister.Text("What is the weather in Oslo?")); err != nil || turn.Invocations != 1 {
 					tb.Errorf("turn = %+v, err = %v", turn, err)
@@ -135,22 +135,4 @@ func durableRound(tb testing.TB, roster *ensemble.Roster, open func(testing.TB) 
 	all.Wait()
 	after := used()
 	return cost{after.time - before.time, after.cpu - before.cpu, after.mallocs - before.mallocs, after.bytes - before.bytes}
-}
-
-// instant is a model that answers at once: a message with one call, a result with a text.
-type instant struct{}
-
-// Exchange implements [converse.Model].
-func (instant) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
-	return func(yield func(converse.ModelEvent, error) bool) {
-		message := canister.Assistant{Head: canister.Head{ID: request.NewID()}, Finish: canister.FinishStop, Content: canister.Texts("It rains in Oslo.")}
-		if request.History[len(request.History)-1].Kind() == canister.KindResult {
-			yield(converse.Reply{Message: message}, nil)
-			return
-		}
-		message.Finish, message.Content = canister.FinishInvocations, canister.Texts("I look it up.")
-		yield(converse.Reply{Message: message, Invocations: []canister.Invocation{{
-			Head: canister.Head{ID: request.NewID()}, Message: message.ID, CallID: "call", Name: prefix + "look", Arguments: `{"what":"the weather in Oslo"}`,
-		}}}, nil)
-	}
 }
