@@ -15,6 +15,22 @@ import (
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
+// writeOfGit returns the tool write of the ensemble git.
+func writeOfGit(t *testing.T) *ensemble.Tool {
+	t.Helper()
+	write, err := invoker.New("write", "Write.", func(context.Context, struct{}) (string, error) { return "written", nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := ensemble.New("git", ensemble.LocalSource(write), nil)
+	t.Cleanup(func() { _ = git.Close(context.Background()) })
+	tools, err := git.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools[0]
+}
+
 // A rule that asks, and approve of a client, hide nothing but what reaches others, and
 // their calls do not run without an approval.
 func TestAsk(t *testing.T) {
@@ -32,16 +48,7 @@ store = "none"
 		t.Fatal(err)
 	}
 	defer parts.Close(t.Context())
-	write, err := invoker.New("write", "Write.", func(context.Context, struct{}) (string, error) { return "written", nil }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	git := ensemble.New("git", ensemble.LocalSource(write), nil)
-	defer git.Close(t.Context())
-	tools, err := git.Tools(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	write := writeOfGit(t)
 	may := clientsOf(t, text)
 	for _, c := range []struct {
 		client, tool string
@@ -65,7 +72,7 @@ store = "none"
 		}
 		_, err := parts.Serve.Invoke(
 			access.WithName(t.Context(), c.client),
-			&mcpserver.ToolCall{Tool: tools[0], Item: item, Call: &invoker.Call{}, Record: &audit.Record{}},
+			&mcpserver.ToolCall{Tool: write, Item: item, Call: &invoker.Call{}, Record: &audit.Record{}},
 		)
 		if asked := err != nil; asked != c.asked {
 			t.Errorf("%+v: asked %v: %v", c, asked, err)
@@ -89,20 +96,11 @@ store = "none"
 		t.Fatal(err)
 	}
 	defer parts.Close(t.Context())
-	write, err := invoker.New("write", "Write.", func(context.Context, struct{}) (string, error) { return "written", nil }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	git := ensemble.New("git", ensemble.LocalSource(write), nil)
-	defer git.Close(t.Context())
-	tools, err := git.Tools(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	write := writeOfGit(t)
 	item := ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: "write"}
 	for roles, want := range map[string]bool{`["ops"]`: false, `["dev"]`: true, `"ops"`: true} {
 		ctx := invoker.WithTrusted(access.WithName(t.Context(), "ada"), invoker.TrustedJSON("roles", []byte(roles)))
-		_, err := parts.Serve.Invoke(ctx, &mcpserver.ToolCall{Tool: tools[0], Item: item, Call: &invoker.Call{}, Record: &audit.Record{}})
+		_, err := parts.Serve.Invoke(ctx, &mcpserver.ToolCall{Tool: write, Item: item, Call: &invoker.Call{}, Record: &audit.Record{}})
 		if asked := err != nil; asked != want {
 			t.Errorf("the roles %s: asked %t, %v", roles, asked, err)
 		}
@@ -131,16 +129,7 @@ path = "` + t.TempDir() + `/history.db"
 		defer parts.Close(t.Context())
 		processes = append(processes, parts)
 	}
-	write, err := invoker.New("write", "Write.", func(context.Context, struct{}) (string, error) { return "written", nil }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	git := ensemble.New("git", ensemble.LocalSource(write), nil)
-	defer git.Close(t.Context())
-	tools, err := git.Tools(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	write := writeOfGit(t)
 	for client, want := range map[string]int{"ada": 2, "free": 5, "": 5} {
 		made := 0
 		for i := range 7 {
@@ -149,7 +138,7 @@ path = "` + t.TempDir() + `/history.db"
 				invoke = processes[i/2%2].ServeGRPC.Invoke
 			}
 			call := &mcpserver.ToolCall{
-				Tool: tools[0], Item: ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: "write"}, Call: &invoker.Call{},
+				Tool: write, Item: ensemble.Item{Kind: ensemble.ToolItem, Ensemble: "git", Name: "write"}, Call: &invoker.Call{},
 				Record: &audit.Record{},
 			}
 			if _, err := invoke(access.WithName(t.Context(), client), call); err == nil {

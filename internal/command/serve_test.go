@@ -481,26 +481,26 @@ func TestServingThatCannotBe(t *testing.T) {
 	busy := serve(t, true, "--http", "127.0.0.1:0", "--config", plain)
 	address := strings.TrimSuffix(strings.TrimPrefix(busy.url, "http://"), "/mcp")
 	for _, flag := range []string{"--http", "--grpc", "--health"} {
-		o := consortBeside(t, "serve", flag, address, "--config", plain)
+		o := consortBeside(t, "serve", flag, address, "--config", plain).expect(t, exit.Failed)
 		contains(t, flag, o.stderr, flag+" "+address+": ", "address already in use", "choose another port")
 		path := file(t, "[serve]\n"+strings.TrimPrefix(flag, "--")+" = "+quoted(address)+"\n")
-		o = consortBeside(t, "serve", "--config", path)
+		o = consortBeside(t, "serve", "--config", path).expect(t, exit.Failed)
 		contains(t, flag, o.stderr, path+":2:1: serve."+strings.TrimPrefix(flag, "--")+": ", "address already in use", "choose another port")
 	}
 	busy.signal(syscall.SIGTERM)
 	busy.ends(exit.Done)
 }
 
-// consortBeside runs the command, which fails, while another one runs.
+// consortBeside runs the command while another one runs.
 func consortBeside(t *testing.T, args ...string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	var stderr strings.Builder
+	var stdout, stderr strings.Builder
 	cmd := run{}.command(ctx, t, args...)
-	cmd.Stderr = &stderr
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	_ = cmd.Run()
-	return outcome{stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}.expect(t, exit.Failed)
+	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
 // On a terminal, serve prints that it waits for a host.

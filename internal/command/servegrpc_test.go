@@ -150,14 +150,5 @@ func TestAConfiguredServerOverGRPC(t *testing.T) {
 // consortBesideDone runs the command, which succeeds, while another one runs.
 func consortBesideDone(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	var stderr strings.Builder
-	cmd := run{}.command(ctx, t, args...)
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Errorf("%v: %s", err, stderr.String())
-	}
-	return string(out)
+	return consortBeside(t, args...).expect(t, exit.Done).stdout
 }
