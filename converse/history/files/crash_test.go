@@ -24,6 +24,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/ramdisk"
 )
 
 // The test binary is also the processes that the tests kill and confine; the
@@ -33,6 +34,7 @@ const childVariable = "CONSORT_FILES_CHILD"
 func TestMain(m *testing.M) {
 	name, args, isChild := strings.Cut(os.Getenv(childVariable), " ")
 	if !isChild {
+		ramdisk.Use()
 		os.Exit(m.Run())
 	}
 	if err := children[name](strings.Fields(args)); err != nil {

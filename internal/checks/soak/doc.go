@@ -6,7 +6,7 @@
 // is left over. docs/soak.md has the figures.
 //
 // The flag -soak or the variable CONSORT_SOAK sets how long TestSoak runs; the default is
-// five seconds. The test prints its seed, and -soak.seed repeats the same decisions,
+// three seconds. The test prints its seed, and -soak.seed repeats the same decisions,
 // although the timing of the machine is never the same. A long run needs a matching
 // timeout:
 //

@@ -27,7 +27,7 @@ const patience = 60 * time.Second
 // soakTime is the duration in CONSORT_SOAK; zero if it is invalid, which TestSoak
 // refuses.
 func soakTime() time.Duration {
-	d, _ := time.ParseDuration(cmp.Or(os.Getenv("CONSORT_SOAK"), "5s"))
+	d, _ := time.ParseDuration(cmp.Or(os.Getenv("CONSORT_SOAK"), "3s"))
 	return d
 }
 

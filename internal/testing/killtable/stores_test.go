@@ -11,12 +11,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/consort-go/consort/internal/testing/parallelism"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/internal/testing/raced"
+	"github.com/consort-go/consort/internal/testing/ramdisk"
 )
 
 func TestMain(m *testing.M) {
 	Main(map[string]Engine{"run": Run, "local": Local, "program": Program(Run)})
+	ramdisk.Use()
+	parallelism.Set("6")
 	os.Exit(withChildren(m))
 }
 

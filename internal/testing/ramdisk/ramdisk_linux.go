@@ -4,7 +4,10 @@
 // as long to create a file.
 package ramdisk
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // Folder returns a folder in memory, or "" if there is none with 2 GiB of room, which is more
 // than any test needs. Package os takes "" for the folder of temporary files.
@@ -15,4 +18,12 @@ func Folder() string {
 		return ""
 	}
 	return folder
+}
+
+// Use lets the tests of a program, and the processes that they start, have their folders for
+// temporary files there, unless TMPDIR says otherwise. TestMain calls it.
+func Use() {
+	if folder := Folder(); folder != "" && os.Getenv("TMPDIR") == "" {
+		os.Setenv("TMPDIR", folder)
+	}
 }

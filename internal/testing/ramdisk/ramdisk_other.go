@@ -7,3 +7,6 @@ package ramdisk
 
 // Folder returns "", which package os takes for the folder of temporary files.
 func Folder() string { return "" }
+
+// Use does nothing.
+func Use() {}

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/ledgerrace"
+	"github.com/consort-go/consort/internal/testing/ramdisk"
 )
 
 // Store is a store that processes share, with its ledger.
@@ -37,6 +38,7 @@ const (
 func Main(m *testing.M, open func(place string) (Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
+		ramdisk.Use()
 		os.Exit(m.Run())
 	}
 	if err := serve(place, os.Getenv(taskVariable), open); err != nil {
