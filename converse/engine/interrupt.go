@@ -22,7 +22,8 @@ const cancelled = "(The turn was cancelled by the user.)"
 // OUTCOME_UNKNOWN if its call had begun and CANCELED if not, and an Assistant with
 // [canister.FinishCancelled] ends the turn, so that no engine continues it later. A
 // process that is working on the turn gets a conflict at its next append. A
-// conversation in which nothing is open stays as it is.
+// conversation in which nothing is open stays as it is. A turn that a limit has ended is
+// open: an engine with other limits would continue it.
 func Interrupt(ctx context.Context, log history.Log, conversation string, now time.Time) error {
 	for {
 		start, canisters, err := LastTurn(ctx, log, conversation, now)
@@ -42,7 +43,7 @@ func Interrupt(ctx context.Context, log history.Log, conversation string, now ti
 // endingOf returns the canisters that end the open turn of a history, or nil if nothing
 // is open.
 func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister {
-	if _, done := converse.Next(canisters, converse.Policy{}, now).(converse.Done); done {
+	if done, ok := converse.Next(canisters, converse.Policy{}, now).(converse.Done); ok && !done.Reason.Limited() {
 		return nil
 	}
 	begun, forwarded, returned := map[string]bool{}, map[string]bool{}, map[string]bool{}
