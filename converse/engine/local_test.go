@@ -279,14 +279,14 @@ func TestWaitsForHours(t *testing.T) {
 	})
 }
 
-// tools is a roster with one tool, local__tool.
-func tools(t *testing.T, do func(context.Context) (string, error)) *ensemble.Roster {
+// tools is a roster with the tool local__tool and more ensembles.
+func tools(t *testing.T, do func(context.Context) (string, error), more ...*ensemble.Ensemble) *ensemble.Roster {
 	t.Helper()
 	made, err := invoker.New("tool", "A tool.", func(ctx context.Context, _ struct{}) (string, error) { return do(ctx) }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	roster, err := ensemble.NewRoster(ensemble.Local("local", made))
+	roster, err := ensemble.NewRoster(append(more, ensemble.Local("local", made))...)
 	if err != nil {
 		t.Fatal(err)
 	}

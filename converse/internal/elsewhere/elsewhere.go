@@ -36,7 +36,8 @@ func With(ctx context.Context, conversation string, timeout time.Duration) conte
 
 // Check returns an [Error] if added, the canisters of a history that the conversation has
 // just read from its log, have the intent of a call that may be under way: it has no
-// result, and does not wait. Unmade has the conversation's own intents.
+// result, does not wait, and has not made calls itself. Unmade has the conversation's own
+// intents.
 func Check(ctx context.Context, conversation string, history, added []canister.Canister, unmade map[string]bool) error {
 	limit, ok := ctx.Value(key{}).(limit)
 	if !ok || limit.conversation != conversation {
@@ -51,6 +52,8 @@ func Check(ctx context.Context, conversation string, history, added []canister.C
 			}
 		case canister.Wait: // the call has ended, to be made again with the answer
 			delete(begun, c.Invocation)
+		case canister.Invocation: // its parent has ended, to be made again with the result
+			delete(begun, c.Parent)
 		}
 	}
 	var until time.Time

@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/converse/internal/elsewhere"
 )
 
-// A call may be under way if it has an intent that is young enough, and neither a result nor a
-// wait after it.
+// A call may be under way if it has an intent that is young enough, and no result, wait or call
+// of its own after it.
 func TestCheck(t *testing.T) {
 	now := time.Now()
 	message := canister.Assistant{Head: canister.Head{ID: "a"}}
@@ -21,17 +21,22 @@ func TestCheck(t *testing.T) {
 	old := canister.Intent{Head: canister.Head{ID: "n", Time: now.Add(-2 * time.Hour)}, Invocation: "i"}
 	wait := canister.Wait{Head: canister.Head{ID: "w"}, Invocation: "i"}
 	again := canister.Intent{Head: canister.Head{ID: "n2", Time: now}, Invocation: "i", Wait: "w"}
+	inner := canister.Invocation{Head: canister.Head{ID: "j"}, Message: "a", Parent: "i"}
+	innerIntent := canister.Intent{Head: canister.Head{ID: "n3", Time: now}, Invocation: "j"}
+	innerWait := canister.Wait{Head: canister.Head{ID: "w2"}, Invocation: "j"}
 	result := canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i"}
 	for name, test := range map[string]struct {
 		added []canister.Canister
 		until time.Time
 	}{
-		"not begun":     {[]canister.Canister{message, invocation}, time.Time{}},
-		"begun":         {[]canister.Canister{message, invocation, young}, young.Time.Add(time.Hour)},
-		"long ago":      {[]canister.Canister{message, invocation, old}, time.Time{}},
-		"ended":         {[]canister.Canister{message, invocation, young, result}, time.Time{}},
-		"waits":         {[]canister.Canister{message, invocation, young, wait}, time.Time{}},
-		"goes on again": {[]canister.Canister{message, invocation, young, wait, again}, now.Add(time.Hour)},
+		"not begun":      {[]canister.Canister{message, invocation}, time.Time{}},
+		"begun":          {[]canister.Canister{message, invocation, young}, young.Time.Add(time.Hour)},
+		"long ago":       {[]canister.Canister{message, invocation, old}, time.Time{}},
+		"ended":          {[]canister.Canister{message, invocation, young, result}, time.Time{}},
+		"waits":          {[]canister.Canister{message, invocation, young, wait}, time.Time{}},
+		"its call waits": {[]canister.Canister{message, invocation, young, inner, innerWait}, time.Time{}},
+		"its call began": {[]canister.Canister{message, invocation, young, inner, innerIntent}, now.Add(time.Hour)},
+		"goes on again":  {[]canister.Canister{message, invocation, young, wait, again}, now.Add(time.Hour)},
 	} {
 		ctx := elsewhere.With(t.Context(), "talk", time.Hour)
 		err := elsewhere.Check(ctx, "talk", test.added, test.added, nil)
@@ -43,7 +48,7 @@ func TestCheck(t *testing.T) {
 			"another conversation": elsewhere.Check(ctx, "inner", test.added, test.added, nil),
 			"without a limit":      elsewhere.Check(t.Context(), "talk", test.added, test.added, nil),
 			"read before":          elsewhere.Check(ctx, "talk", test.added, nil, nil),
-			"its own intents":      elsewhere.Check(ctx, "talk", test.added, test.added, map[string]bool{"n": true, "n2": true}),
+			"its own intents":      elsewhere.Check(ctx, "talk", test.added, test.added, map[string]bool{"n": true, "n2": true, "n3": true}),
 		} {
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, what, err)
