@@ -178,15 +178,16 @@ func (s *Store) search(ctx context.Context, words []string, among []int64) ([]in
 		if among != nil && len(among) <= firstLooked {
 			statement = searchSome
 		}
-		err := s.query(ctx, "", func(ctx context.Context) error {
+		var having []int64
+		err := s.query(ctx, "", func(ctx context.Context) error { // may be repeated with the same keys
 			found, err := s.pool.Query(ctx, s.sql(statement), "%"+literal.Replace(sqlstore.Fold(word))+"%", among)
 			if err != nil {
 				return err
 			}
-			among, err = pgx.AppendRows([]int64{}, found, pgx.RowTo[int64])
+			having, err = pgx.AppendRows([]int64{}, found, pgx.RowTo[int64])
 			return err
 		})
-		if err != nil || len(among) == 0 {
+		if among = having; err != nil || len(among) == 0 {
 			return among, err
 		}
 	}

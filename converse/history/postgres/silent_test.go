@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"bytes"
 	"net"
 	"net/url"
 	"sync"
@@ -17,8 +18,9 @@ import (
 // open and deliver nothing more.
 type wall struct {
 	net.Listener
-	silence atomic.Int64 // how often it fell silent
-	end     func()       // once
+	silence atomic.Int64           // how often it fell silent
+	cut     atomic.Pointer[string] // the next connection that carries this text is cut, and cut becomes nil
+	end     func()                 // once
 }
 
 func newWall(t *testing.T, server string) *wall {
@@ -57,6 +59,10 @@ func (w *wall) pass(from, to net.Conn, born int64, end <-chan struct{}) {
 		for {
 			n, err := from.Read(buffer)
 			if w.silence.Load() != born {
+				return
+			}
+			if text := w.cut.Load(); text != nil && bytes.Contains(buffer[:n], []byte(*text)) && w.cut.CompareAndSwap(text, nil) {
+				_, _ = from.Close(), to.Close()
 				return
 			}
 			if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
