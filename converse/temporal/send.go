@@ -106,9 +106,13 @@ func (t *turnEnd) over(ctx context.Context, message canister.Head) (bool, error)
 	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == message.ID }) {
 		return true, nil
 	}
-	switch converse.Next(canisters, converse.Policy{Conversation: t.conversation}, t.opts.Now()).(type) {
-	case converse.Done, converse.Await:
+	switch next := converse.Next(canisters, converse.Policy{Conversation: t.conversation}, t.opts.Now()).(type) {
+	case converse.Await:
 		return true, nil
+	case converse.Done:
+		if !next.Reason.Limited() { // the limits of the conversation may be others
+			return true, nil
+		}
 	}
 	seen, err := t.seen(ctx, t.conversation)
 	switch {

@@ -95,7 +95,7 @@ func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
 	switch seen.status {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED,
 		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
-		return s.ready(ctx, info.ID)
+		return s.ready(ctx, info.ID, seen.resting)
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		// It was idle before it ended. Clocks differ by less than young. A turn that was ended
 		// by a limit is woken at most once again, because it changes nothing and is read later.
@@ -105,15 +105,19 @@ func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
 	return read.Before(info.Changed), nil
 }
 
-// ready reports whether there is something to do now, rather than to wait for.
-func (s sweep) ready(ctx context.Context, conversation string) (bool, error) {
+// ready reports whether there is something to do now, rather than to wait for. A turn that is
+// over only by the default limits counts as done if its workflow rests: that has read the log
+// with the limits of the conversation, and would be woken by each sweep.
+func (s sweep) ready(ctx context.Context, conversation string, resting bool) (bool, error) {
 	_, canisters, err := engine.LastTurn(ctx, s.store, conversation, time.Now())
 	if err != nil {
 		return false, err
 	}
-	switch converse.Next(canisters, converse.Policy{Conversation: conversation}, time.Now()).(type) {
-	case converse.Await, converse.Done:
+	switch next := converse.Next(canisters, converse.Policy{Conversation: conversation}, time.Now()).(type) {
+	case converse.Await:
 		return false, nil
+	case converse.Done:
+		return !resting && next.Reason.Limited(), nil
 	}
 	return true, nil
 }

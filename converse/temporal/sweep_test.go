@@ -4,11 +4,13 @@ package temporal
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -17,17 +19,19 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// lastWorkflow is a client of a server that knows one workflow, which has ended.
+// lastWorkflow is a client of a server that knows one workflow.
 type lastWorkflow struct {
 	client.Client
-	status enumspb.WorkflowExecutionStatus
-	ended  time.Time
-	woken  int
+	status  enumspb.WorkflowExecutionStatus
+	ended   time.Time
+	working []*workflowpb.PendingActivityInfo
+	woken   int
 }
 
 func (l *lastWorkflow) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	return &workflowservice.DescribeWorkflowExecutionResponse{
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: l.status, CloseTime: timestamppb.New(l.ended)},
+		PendingActivities:     l.working,
 	}, nil
 }
 
@@ -43,6 +47,17 @@ func (l *lastWorkflow) SignalWithStartWorkflow(context.Context, string, string, 
 type failedRun struct{ client.WorkflowRun }
 
 func (failedRun) Get(context.Context, any) error { return context.DeadlineExceeded }
+
+// longTurn is a turn with as many exchanges as the default limit allows.
+func longTurn(message canister.User) []canister.Canister {
+	turn := []canister.Canister{message}
+	for n := range converse.DefaultExchanges {
+		call := canister.Invocation{Head: canister.Head{ID: fmt.Sprint("i", n)}, Message: fmt.Sprint("a", n), CallID: "c", Name: "look", Arguments: "{}"}
+		turn = append(turn, canister.Assistant{Head: canister.Head{ID: call.Message}, Finish: canister.FinishInvocations}, call,
+			canister.Result{Head: canister.Head{ID: fmt.Sprint("r", n)}, Invocation: call.ID, Content: canister.Texts("nothing")})
+	}
+	return turn
+}
 
 // A message is found whose wake-up was lost, whenever it came and however the workflow has
 // ended. A turn that has reported its end is not repeated.
@@ -71,6 +86,10 @@ func TestLostWakeUps(t *testing.T) {
 		{"before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, nil, 1},
 		{"before it was cancelled", enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, time.Hour, nil, 1},
 		{"before it took too long", enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, time.Hour, nil, 1},
+		{"a long turn before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, longTurn(message), 1},
+		{"a long turn before it was cancelled", enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, time.Hour, longTurn(message), 1},
+		{"a long turn before it took too long", enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, time.Hour, longTurn(message), 1},
+		{"a long turn that may be over", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, time.Hour, longTurn(message), 0},
 		{"a wait before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, waiting, 0},
 	} {
 		t.Run(try.name, func(t *testing.T) {
