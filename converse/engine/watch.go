@@ -5,6 +5,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -27,8 +28,10 @@ type Watcher struct {
 	// Poll is how often the log is read when the stream is silent; default 1 s.
 	Poll time.Duration
 	// Next returns the next step of a conversation if its canisters alone do not
-	// determine it, because it depends on limits. If Next is nil, watchers that start
-	// after a limit has ended the turn do not see the end.
+	// determine it, because it depends on limits. Watchers call it again while the turn
+	// may go on: after Poll if the error is [ErrBusy], otherwise after ten times as
+	// long. If Next is nil, watchers that start after a limit has ended the turn, or
+	// watch another process, do not see the end.
 	Next func(ctx context.Context, conversation string) (converse.Command, error)
 	// Failed returns the failure that ended the work on a conversation, if there was
 	// one. If Failed is nil, watchers that start after the failure do not see it.
@@ -61,6 +64,7 @@ type view struct {
 	last     string // identity of the last one read, if known
 	turn     []canister.Canister
 	polled   int   // the position at the last check for the end of the turn
+	pause    int   // polls until the next check at this position; 0 means none
 	reported int   // the position of the last reported end
 	attempt  int64 // the latest of the turn
 	missed   int   // deltas lost and not reported yet
@@ -151,12 +155,15 @@ func (v *view) unreadable(err error) error {
 
 // poll reads the log, and reports the end of the turn if it is over.
 func (v *view) poll() error {
-	if err := v.read(); err != nil || v.position == v.polled {
+	if err := v.read(); err != nil {
 		return err
 	}
-	v.polled = v.position
-	for !v.left && v.reported != v.position && !v.over() {
-		ended, is := v.knownEnd()
+	again := v.position == v.polled
+	if again && !v.isDue() {
+		return nil
+	}
+	for v.polled = v.position; !v.left && v.reported != v.position && !v.over(); again = false {
+		ended, is := v.knownEnd(again)
 		if !is {
 			return nil
 		}
@@ -173,9 +180,24 @@ func (v *view) poll() error {
 	return nil
 }
 
-// knownEnd returns an end that the canisters do not show.
-func (v *view) knownEnd() (Ended, bool) {
-	if v.Failed != nil {
+// isDue counts the polls until the next check at the same position, and reports whether this
+// is the one.
+func (v *view) isDue() bool {
+	if v.pause == 0 {
+		return false
+	}
+	v.pause--
+	return v.pause == 0
+}
+
+// slowly is the number of polls between checks that may have to open the conversation.
+const slowly = 10
+
+// knownEnd returns an end that the canisters do not show, and schedules the next check. Again
+// says that it was called at this position before: later failures come from the stream.
+func (v *view) knownEnd(again bool) (Ended, bool) {
+	v.pause = slowly
+	if v.Failed != nil && !again {
 		if failed, has := v.Failed(v.conversation); has {
 			return failed, true
 		}
@@ -184,6 +206,9 @@ func (v *view) knownEnd() (Ended, bool) {
 		return Ended{}, false
 	}
 	command, err := v.Next(v.ctx, v.conversation)
+	if errors.Is(err, ErrBusy) {
+		v.pause = 1
+	}
 	done, is := command.(converse.Done)
 	return Ended{Reason: done.Reason}, err == nil && is // the worker reports errors
 }
@@ -287,10 +312,12 @@ func identities(waits []canister.Wait) []string {
 // end emits the end of a turn once for each position. Failures are emitted each time.
 func (v *view) end(ended Ended) {
 	ended.Turn = cmp.Or(ended.Turn, v.id())
-	if ended.Error == "" {
-		if v.reported == v.position {
-			return
-		}
+	switch {
+	case ended.Error != "" && ended.Again.IsZero():
+		v.pause = 0 // nothing happens before the log grows
+	case ended.Error == "" && v.reported == v.position:
+		return
+	case ended.Error == "":
 		v.reported = v.position
 	}
 	v.emit(ended)

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// A limit that ends a turn in one process is seen by the watchers of another, which the log does not
+// tell.
+func TestWatchSeesALimitOfAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		hangs := model(func(ctx context.Context, _ []canister.Canister) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		open := opens(hangs, store, converse.Options{Limits: converse.Limits{Time: 2 * time.Second}})
+		works, watches := start(t, store, open, nil), start(t, store, open, nil)
+		synctest.Wait() // they have searched
+		send(t, works, "talk", "m1", "hello")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for event, err := range watches.Watch(ctx, "talk", 0) {
+			if err != nil {
+				t.Fatalf("Watch: %v", err)
+			}
+			if ended, ok := event.(engine.Ended); ok {
+				if ended.Turn != "m1" || ended.Reason != converse.ReasonTime {
+					t.Errorf("the turn ended with %+v", ended)
+				}
+				break
+			}
+		}
+	})
+}
+
+// A watcher asks for the next step until it knows whether the turn is over: soon if the
+// conversation is in use, later if the turn goes on or the step is unknown.
+func TestWatchAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		if err := store.Append(t.Context(), "talk", 0, said("m1", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var at []time.Duration
+		w := engine.Watcher{Log: store, Poll: time.Second, Next: func(context.Context, string) (converse.Command, error) {
+			at = append(at, time.Since(began))
+			switch len(at) {
+			case 1, 2:
+				return nil, fmt.Errorf("talk: %w", engine.ErrBusy)
+			case 3:
+				return nil, errors.New("the database is away")
+			case 4:
+				return converse.Exchange{}, nil
+			}
+			return converse.Done{Reason: converse.ReasonTime}, nil
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		ends := 0
+		for event := range w.Watch(ctx, "talk", 1) {
+			if _, ok := event.(engine.Ended); ok {
+				ends++
+			}
+		}
+		if fmt.Sprint(at) != "[0s 1s 2s 12s 22s]" || ends != 1 {
+			t.Errorf("it asked at %v, and reported %d ends; want one", at, ends)
+		}
+	})
+}
+
+// A failure is reported once at a position. After one that is retried, the watcher asks again, and
+// after another it does not.
+func TestWatchAsksAgainAfterAFailure(t *testing.T) {
+	for retried, want := range map[bool]string{false: "[ away]", true: "[ away time_limit ]"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := history.NewMemory()
+			if err := store.Append(t.Context(), "talk", 0, said("m1", "hello")); err != nil {
+				t.Fatal(err)
+			}
+			failure := engine.Ended{Error: "away"}
+			if retried {
+				failure.Again = time.Now().Add(time.Second)
+			}
+			w := engine.Watcher{
+				Log: store, Poll: time.Second,
+				Next: func(context.Context, string) (converse.Command, error) {
+					return converse.Done{Reason: converse.ReasonTime}, nil
+				},
+				Failed: func(string) (engine.Ended, bool) { return failure, true },
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var ends []string
+			for event := range w.Watch(ctx, "talk", 1) {
+				if ended, ok := event.(engine.Ended); ok {
+					ends = append(ends, fmt.Sprint(ended.Reason, " ", ended.Error))
+				}
+			}
+			if fmt.Sprint(ends) != want {
+				t.Errorf("retried: %v; the ends are %q, want %q", retried, ends, want)
+			}
+		})
+	}
+}
