@@ -45,6 +45,7 @@ func listFilter(s *storeSubject) {
 	s.describe("a", history.Change{Tags: &[]string{"red", "green"}, Owner: ptr("ann")})
 	s.describe("b", history.Change{Tags: &[]string{"red"}, Owner: ptr("bob")})
 	s.describe("c", history.Change{Tags: &[]string{"green"}, Owner: ptr("ann")})
+	early, late := time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) // more than 64 bits of nanoseconds
 	for _, test := range []struct {
 		filter history.Filter
 		want   []string
@@ -65,6 +66,10 @@ func listFilter(s *storeSubject) {
 		{history.Filter{Since: b.Changed, Open: true}, []string{"d", "b"}},
 		{history.Filter{Since: a.Changed, Until: b.Changed}, []string{"a"}},
 		{history.Filter{Since: b.Changed, Until: a.Changed}, nil},
+		{history.Filter{Since: early}, []string{"d", "c", "b", "a", "empty"}},
+		{history.Filter{Until: late}, []string{"d", "c", "b", "a", "empty"}},
+		{history.Filter{Since: late}, nil},
+		{history.Filter{Until: early}, nil},
 		{history.Filter{Tags: []string{"green"}, Owner: "ann", Limit: 1}, []string{"c"}},
 	} {
 		s.lists(test.filter, test.want...)

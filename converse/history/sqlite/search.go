@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -164,7 +165,7 @@ func (q *lookup) statement() (statement string, args []any) {
 		at         time.Time
 	}{{">=", f.Since}, {"<", f.Until}} {
 		if !bound.at.IsZero() {
-			statement, args = statement+" AND changed "+bound.comparison+" ?", append(args, bound.at.UnixNano())
+			statement, args = statement+" AND changed "+bound.comparison+" ?", append(args, nanoseconds(bound.at))
 		}
 	}
 	if q.among != nil && len(q.among) <= maxKeys {
@@ -172,6 +173,17 @@ func (q *lookup) statement() (statement string, args []any) {
 		statement, args = statement+" AND key IN (SELECT value FROM json_each(?))", append(args, string(keys))
 	}
 	return statement + " ORDER BY changed DESC, id", args
+}
+
+// nanoseconds returns a time as the database has it, or the earliest or latest that it can have.
+func nanoseconds(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
 }
 
 // tell reports whether a conversation can have all the words, and which ones must be looked
