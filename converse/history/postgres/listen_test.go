@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/internal/testing/storetest"
+	"github.com/jackc/pgx/v5"
 )
 
 // patient returns a context that ends when something ought to have happened.
@@ -275,6 +276,32 @@ func TestWatchFindsByItself(t *testing.T) {
 				t.Errorf("it is told that the length is %d, want 5", got)
 			}
 		})
+	}
+}
+
+// While the server is away, the listener ends with its last loop, and starts again with the next.
+func TestListenerEndsWithoutAServer(t *testing.T) {
+	s := open(t)
+	there := s.listener.config
+	away := must(pgx.ParseConfig("postgres://" + nobodyThere(t)))
+	s.listener.config, s.listener.heartbeat = away, time.Millisecond
+	sub := must(s.listener.subscribe(t.Context(), 'p', "talk"))
+	s.listener.unsubscribe(sub)
+	ended := make(chan struct{})
+	go func() {
+		s.listener.runs.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-patient(t).Done():
+		t.Fatal("the listener connects although no loop is left")
+	}
+	s.listener.config = there
+	next := listening(t, s, "talk")
+	notify(t, s, "talk", []byte("again"))
+	if got := next(); string(got) != "again" {
+		t.Errorf("a new loop has %q", got)
 	}
 }
 

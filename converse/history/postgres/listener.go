@@ -114,7 +114,7 @@ func (l *listener) each(channel string, do func(*subscription)) {
 // lost.
 func (l *listener) run() {
 	pause := 50 * time.Millisecond
-	for {
+	for !l.isUnused() {
 		began := time.Now()
 		err := l.listen()
 		if err == nil || l.ctx.Err() != nil {
@@ -133,6 +133,14 @@ func (l *listener) run() {
 		}
 		pause = min(2*pause, l.heartbeat)
 	}
+}
+
+// isUnused reports whether all subscriptions have ended. If so, the listener has stopped running.
+func (l *listener) isUnused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running = len(l.subscriptions) > 0
+	return !l.running
 }
 
 // listen listens on one connection. It returns nil when all subscriptions have ended.
