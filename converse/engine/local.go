@@ -199,6 +199,10 @@ func (l *Local) Failed(conversation string) (failure Ended, ok bool) {
 // Watch implements [Engine].
 func (l *Local) Watch(ctx context.Context, conversation string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		if l.lifetime.Err() != nil {
+			yield(nil, ErrClosed)
+			return
+		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(l.lifetime, func() { cancel(ErrClosed) })()

@@ -109,7 +109,10 @@ func (v *view) subscribe() (<-chan Delta, error) {
 		return nil, nil
 	}
 	deltas, err := v.Stream.Subscribe(v.ctx, v.conversation)
-	if err != nil {
+	switch {
+	case err != nil && v.ctx.Err() != nil:
+		return nil, context.Cause(v.ctx)
+	case err != nil:
 		return nil, fmt.Errorf("engine: the stream of %q: %w", v.conversation, err)
 	}
 	return deltas, nil

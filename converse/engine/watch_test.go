@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,4 +115,60 @@ func TestWatchAsksAgainAfterAFailure(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A Watch of a closed engine yields ErrClosed and nothing else.
+func TestWatchAfterClose(t *testing.T) {
+	store := history.NewMemory()
+	if err := store.Append(t.Context(), "talk", 0, said("m1", "hello"), answer("a1")); err != nil {
+		t.Fatal(err)
+	}
+	local := start(t, store, opens(model(echo), store, converse.Options{}), nil)
+	if err := local.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		onlyClosed(t, local)
+	}
+}
+
+// onlyClosed checks that Watch yields ErrClosed and nothing else.
+func onlyClosed(t *testing.T, local *engine.Local) {
+	t.Helper()
+	errs := 0
+	for event, err := range local.Watch(t.Context(), "talk", 0) {
+		if errs++; !errors.Is(err, engine.ErrClosed) {
+			t.Fatalf("Watch yields %+v, %v", event, err)
+		}
+	}
+	if errs != 1 {
+		t.Fatalf("Watch yields %d errors", errs)
+	}
+}
+
+// distant is a stream that is never reached.
+type distant struct {
+	engine.Stream
+	asked chan struct{}
+}
+
+func (d distant) Subscribe(ctx context.Context, _ string) (<-chan engine.Delta, error) {
+	close(d.asked)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A Watch that subscribes to its stream while the engine is closed ends with ErrClosed.
+func TestCloseDuringASubscription(t *testing.T) {
+	store, stream := history.NewMemory(), distant{engine.NewStream(), make(chan struct{})}
+	local := start(t, store, opens(model(echo), store, converse.Options{}), &engine.Options{Stream: stream})
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		<-stream.asked
+		if err := local.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	onlyClosed(t, local)
+	closing.Wait()
 }
