@@ -77,7 +77,7 @@ func (r Retention) Expired(ctx context.Context, store Store, now time.Time) iter
 // Apply deletes the conversations of [Retention.Expired] and yields each one that it has
 // deleted. An error does not end the sequence, unless it is the error of the context:
 // it says which conversation could not be deleted, with its Info, or which could not be
-// read.
+// read. If the context ends, the last pair has its error.
 //
 // A conversation that changes before Apply reaches it is kept, and so is one that
 // receives a message at the same moment: Apply deletes it only if it still has the
@@ -96,13 +96,16 @@ func (r Retention) Apply(ctx context.Context, store Store, now time.Time) iter.S
 			expired = append(expired, info)
 		}
 		for _, info := range slices.Backward(expired) {
+			if ctx.Err() != nil {
+				break
+			}
 			gone, err := r.deleteExpired(ctx, store, info.ID, now)
-			if (gone || err != nil) && !yield(info, err) || ctx.Err() != nil {
+			if (gone || err != nil) && !yield(info, err) {
 				return
 			}
 		}
-		if len(unread) > 0 {
-			yield(Info{}, errors.Join(unread...))
+		if err := errors.Join(ctx.Err(), errors.Join(unread...)); err != nil {
+			yield(Info{}, err)
 		}
 	}
 }

@@ -198,6 +198,43 @@ func TestRetainLosesNoMessage(t *testing.T) {
 	})
 }
 
+// TestRetainSaysThatItStopped: if the context ends during a deletion that succeeds, the last pair has
+// its error.
+func TestRetainSaysThatItStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		aged(t, store)
+		time.Sleep(31 * day)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stopping := ending{store, cancel}
+		gone, failed := 0, error(nil)
+		for info, err := range (history.Retention{Keep: day}).Apply(ctx, stopping, time.Now()) {
+			switch {
+			case failed != nil:
+				t.Errorf("after the error of the context come %+v, %v", info, err)
+			case err == nil:
+				gone++
+			}
+			failed = err
+		}
+		if gone != 1 || !errors.Is(failed, context.Canceled) {
+			t.Errorf("%d conversations are gone, and the last error is %v", gone, failed)
+		}
+	})
+}
+
+// ending is a store whose deletions end a context.
+type ending struct {
+	history.Store
+	end func()
+}
+
+func (e ending) Delete(ctx context.Context, id string, length int) error {
+	defer e.end()
+	return e.Store.Delete(ctx, id, length)
+}
+
 // TestRetainEnds: a loop that is left, or whose context ends, deletes no more.
 func TestRetainEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
