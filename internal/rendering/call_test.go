@@ -86,7 +86,8 @@ func TestFoldedCalls(t *testing.T) {
 func TestCallDetails(t *testing.T) {
 	golden(t, "details", Style{}, func(s Style) (rows []string) {
 		lines := canister.StructuredContent{JSON: json.RawMessage(`{"list":[{"name":"a","value":"x\ny"}]}`)}
-		for _, one := range append(calls(), completed("x", `{"text":"a\nb"}`, "", 0, lines)) {
+		edit := `{"old":"f\ng\r\nh","new":"f\ng\na line that is longer than forty columns, so that it is broken\nh"}`
+		for _, one := range append(calls(), completed("x", `{"text":"a\nb"}`, "", 0, lines), completed("edit", edit, "", 0)) {
 			rows = append(rows, CallDetails(s, one)...)
 		}
 		return rows
@@ -130,11 +131,5 @@ func TestStatusLine(t *testing.T) {
 				Starting: []string{"everything", "git"}, Away: []string{"files"},
 			}),
 		}
-	})
-}
-
-func TestDiff(t *testing.T) {
-	golden(t, "diff", Style{}, func(s Style) []string {
-		return Diff(s, "a\nb\nc\nd\ne\nf\ng\r\nh", "a\nb\nc\nd\ne\nf\ng\na line that is longer than forty columns, so that it is broken\nh")
 	})
 }

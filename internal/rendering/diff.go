@@ -6,14 +6,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/display"
-	"github.com/consort-go/consort/internal/linediff"
 )
-
-// Diff returns how a text changes: its lines, those that differ with "-" or "+" before
-// them. Long runs of unchanged lines are left out.
-func Diff(style Style, before, after string) []string {
-	return style.rows(style.marked("", linediff.Lines(before, after)))
-}
 
 // marked returns the lines of a comparison in colours, with a prefix before each.
 func (s Style) marked(prefix string, lines []string) [][]span {

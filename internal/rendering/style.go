@@ -83,17 +83,17 @@ func (s Style) width() int {
 
 // symbols are the characters that draw lines and marks.
 type symbols struct {
-	bullet, bar, rule, cross, done, failed, more, folded, unfolded, dot, arrow string
-	spinner                                                                    []string
+	bullet, bar, rule, cross, done, failed, more, folded, dot, arrow string
+	spinner                                                          []string
 }
 
 var (
 	unicodeSymbols = symbols{
-		bullet: "•", bar: "│", rule: "─", cross: "┼", done: "✓", failed: "✗", more: "…", folded: "▸", unfolded: "▾", dot: " · ", arrow: "→",
+		bullet: "•", bar: "│", rule: "─", cross: "┼", done: "✓", failed: "✗", more: "…", folded: "▸", dot: " · ", arrow: "→",
 		spinner: []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"},
 	}
 	asciiSymbols = symbols{
-		bullet: "*", bar: "|", rule: "-", cross: "+", done: "+", failed: "x", more: "...", folded: ">", unfolded: "v", dot: " | ", arrow: "->",
+		bullet: "*", bar: "|", rule: "-", cross: "+", done: "+", failed: "x", more: "...", folded: ">", dot: " | ", arrow: "->",
 		spinner: []string{"|", "/", "-", "\\"},
 	}
 )
