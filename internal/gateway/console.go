@@ -51,7 +51,7 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 		s.web.offers("the console only to clients with tokens (serve.clients); consort console opens it on this machine")
 		return func(string) {}, func() {}, nil
 	}
-	p := &consoleParts{of: s, servers: servers, ctx: ctx, pinned: map[string]*pins.File{}}
+	p := &consoleParts{of: s, servers: servers, pinned: map[string]*pins.File{}}
 	options, err := p.options(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +74,6 @@ func (s *server) offerConsole(ctx context.Context, servers *servers) (opened fun
 type consoleParts struct {
 	of      *server
 	servers *servers
-	ctx     context.Context // of the process
 
 	mu     sync.Mutex
 	pinned map[string]*pins.File // by path; guarded by mu

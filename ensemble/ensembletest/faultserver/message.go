@@ -105,7 +105,6 @@ type rpcError struct {
 // The error codes of JSON-RPC 2.0, section 5.1, and of MCP, that the server uses.
 const (
 	codeParse          = -32700
-	codeInvalidRequest = -32600
 	codeMethodNotFound = -32601
 	codeInvalidParams  = -32602
 	codeInternal       = -32603

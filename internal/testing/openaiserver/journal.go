@@ -16,10 +16,8 @@ type Recorded struct {
 	Path   string
 	// Header holds all headers, including Authorization.
 	Header http.Header
-	// Authorization is the header of that name, for tests of API keys.
-	Authorization string
-	Body          []byte
-	Time          time.Time
+	Body   []byte
+	Time   time.Time
 }
 
 // maxRecordedBytes bounds the recorded bodies in total, maxFaults the number of faults.
@@ -43,12 +41,11 @@ func (j *journal) record(r *http.Request, body []byte) {
 		return
 	}
 	entry := Recorded{
-		Method:        r.Method,
-		Path:          r.URL.Path,
-		Header:        r.Header.Clone(),
-		Authorization: r.Header.Get("Authorization"),
-		Body:          bytes.Clone(body),
-		Time:          time.Now(),
+		Method: r.Method,
+		Path:   r.URL.Path,
+		Header: r.Header.Clone(),
+		Body:   bytes.Clone(body),
+		Time:   time.Now(),
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

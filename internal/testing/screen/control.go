@@ -29,8 +29,6 @@ var knownModes = []int{1, modeAutoWrap, modeCursor, modeAlt, 1000, 1002, 1003, 1
 // c0 executes a control character.
 func (e *Emulator) c0(b byte) {
 	switch b {
-	case bel:
-		e.bells++
 	case '\b':
 		e.moveTo(e.row, e.col-1)
 	case '\t':

@@ -37,7 +37,6 @@ type Emulator struct {
 	tabs        map[int]bool // only tab stops that were set; the others are each 8 columns
 	clipboard   string
 	title       string
-	bells       int
 }
 
 type cursor struct{ row, col int }
@@ -133,9 +132,6 @@ func (e *Emulator) Clipboard() string { return e.clipboard }
 
 // Title returns the title that the program gave the window.
 func (e *Emulator) Title() string { return e.title }
-
-// Bells returns how often the program rang the bell.
-func (e *Emulator) Bells() int { return e.bells }
 
 func text(lines []line) string {
 	var b strings.Builder

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/consort-go/consort/internal/paste"
 )
 
 // Patience bounds each wait of a [Terminal].
@@ -98,7 +100,7 @@ func (x *Terminal) Paste(text string) {
 	x.t.Helper()
 	text = strings.ReplaceAll(text, "\n", "\r")
 	if x.Mode(modePaste) {
-		text = PasteBegins + text + PasteEnds
+		text = paste.Begins + text + paste.Ends
 	}
 	x.input.add(text)
 }
