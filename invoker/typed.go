@@ -3,7 +3,6 @@
 package invoker
 
 import (
-	"bytes"
 	"context"
 	"encoding"
 	"encoding/json"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -363,16 +363,13 @@ func outputOf(result, pointer any) (Output, error) {
 	if v.Kind() == reflect.Map && v.IsNil() && !isOpaque(v.Type()) {
 		pointer = struct{}{} // a result must be an object
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // the text is for models
+	var text []byte
 	var err error
-	if panicked := contain.Call("a method of the result", func() { err = encoder.Encode(pointer) }); panicked != nil {
+	if panicked := contain.Call("a method of the result", func() { text, err = jsontext.Encode(pointer) }); panicked != nil {
 		err = panicked
 	}
 	if err != nil {
 		return Output{}, &Failure{Code: Internal, Message: "The tool ran, but its result cannot be written as JSON.", Cause: err}
 	}
-	structured := canister.StructuredContent{JSON: bytes.TrimRight(text.Bytes(), "\n")}
-	return Output{Content: []canister.Content{structured}}, nil
+	return Output{Content: []canister.Content{canister.StructuredContent{JSON: text}}}, nil
 }

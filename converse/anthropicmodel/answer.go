@@ -268,7 +268,7 @@ func (b *block) raw() []byte {
 			members["input"] = b.input
 		}
 	}
-	text, err := jsontext.Canonical(members)
+	text, err := jsontext.Encode(members)
 	if err != nil {
 		return []byte(`{"type":"text","text":"[empty]"}`)
 	}

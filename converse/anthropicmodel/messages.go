@@ -95,7 +95,7 @@ func (r *messages) appendTail(dst []byte, w *messageWriter, system []canister.Ca
 	}
 	dst = append(dst, tools...)
 	if choice := r.toolChoice(); choice != nil {
-		text, _ := jsontext.Canonical(choice) // plain JSON
+		text, _ := jsontext.Encode(choice) // plain JSON
 		dst = append(jsontext.AppendName(dst, "tool_choice"), text...)
 	}
 	return append(dst, '}')

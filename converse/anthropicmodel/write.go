@@ -198,7 +198,7 @@ func wellFormed(text []byte) []byte {
 		decoder.UseNumber()
 		var value any
 		if decoder.Decode(&value) == nil {
-			if clean, err := jsontext.Canonical(value); err == nil {
+			if clean, err := jsontext.Encode(value); err == nil {
 				return clean
 			}
 		}

@@ -5,7 +5,6 @@
 package eventjson
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // Marshal returns the JSON form of an event: one line, without a newline at its end.
@@ -30,13 +30,11 @@ func Marshal(event converse.Event) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventjson: the event %T has no JSON form: %w", event, err)
 	}
-	var line bytes.Buffer
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(form); err != nil {
+	line, err := jsontext.Encode(form)
+	if err != nil {
 		return nil, fmt.Errorf("eventjson: the event %T has no JSON form: %w", event, err)
 	}
-	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
+	return line, nil
 }
 
 // eventForm has the members of all events, in the order of the JSON form. Empty members

@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -92,7 +93,7 @@ func (m *message) canister(owner, key string) (canister.User, error) {
 
 // contents reads a list of contents in the form that they have in a canister.
 func contents(list json.RawMessage) ([]canister.Content, error) {
-	line, err := marshal(map[string]any{"kind": canister.KindUser, "content": list})
+	line, err := jsontext.Encode(map[string]any{"kind": canister.KindUser, "content": list})
 	if err != nil {
 		return nil, err
 	}

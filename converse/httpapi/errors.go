@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -37,7 +38,7 @@ func (e *apiError) Error() string { return e.Message }
 
 // body returns the JSON form.
 func (e *apiError) body() []byte {
-	text, _ := marshal(map[string]*apiError{"error": e}) // texts have a JSON form
+	text, _ := jsontext.Encode(map[string]*apiError{"error": e}) // texts have a JSON form
 	return text
 }
 
@@ -149,7 +150,7 @@ func writeBody(w http.ResponseWriter, status int, body []byte) {
 
 // writeJSON writes a form as a response.
 func writeJSON(w http.ResponseWriter, status int, form any) {
-	body, err := marshal(form)
+	body, err := jsontext.Encode(form)
 	if err != nil {
 		writeError(w, err)
 		return

@@ -3,7 +3,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // Feed yields the events of conversations to many readers. All readers of a conversation
@@ -306,7 +306,7 @@ func newEvent(at Cursor, event engine.Event) (Event, error) {
 	default:
 		return Event{}, errors.New("httpapi: an unknown event")
 	}
-	data, err := marshal(form)
+	data, err := jsontext.Encode(form)
 	return Event{ID: at, Name: name, Event: event, Data: data}, err
 }
 
@@ -314,14 +314,4 @@ func newEvent(at Cursor, event engine.Event) (Event, error) {
 type placedCanister struct {
 	Position int             `json:"position"`
 	Canister json.RawMessage `json:"canister"`
-}
-
-// marshal returns the JSON form of a value, without escapes for HTML, which the form of
-// canisters does not have.
-func marshal(form any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(form)
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }

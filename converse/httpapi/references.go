@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // resolve replaces references by the items of stored responses that they name. Some clients send them in
@@ -25,7 +27,7 @@ func (o openAI) resolve(ctx context.Context, items []inputMessage) error {
 				return err
 			}
 			for _, item := range a.items {
-				form, err := marshal(item)
+				form, err := jsontext.Encode(item)
 				if err != nil {
 					return err
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // defaultHeartbeat is how often a silent stream sends a comment. Proxies often close a
@@ -135,7 +136,7 @@ func (s *stream) sendForm(name string, form map[string]any, members ...any) erro
 	for i := 0; i < len(members); i += 2 {
 		form[members[i].(string)] = members[i+1]
 	}
-	data, err := marshal(form)
+	data, err := jsontext.Encode(form)
 	if err == nil && !s.send("", name, data) {
 		err = context.Canceled
 	}

@@ -78,7 +78,7 @@ func (d *details) text() []byte {
 	for i, one := range d.list {
 		members[i] = one.members
 	}
-	text, err := jsontext.Canonical(members)
+	text, err := jsontext.Encode(members)
 	if err != nil {
 		return nil
 	}

@@ -112,7 +112,7 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 	case request.NoInvocations:
 		dst = jsontext.AppendMember(dst, "tool_choice", "none")
 	case o.extra("tool_choice"):
-		value, _ := jsontext.Canonical(o.ExtraBody["tool_choice"]) // settle has encoded it before
+		value, _ := jsontext.Encode(o.ExtraBody["tool_choice"]) // settle has encoded it before
 		dst = append(jsontext.AppendName(dst, "tool_choice"), value...)
 	case request.RequireInvocation:
 		dst = jsontext.AppendMember(dst, "tool_choice", "required")

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // decodeText is json.decode(text).
@@ -218,9 +220,6 @@ func encodeDict(b *strings.Builder, dict *starlark.Dict) error {
 
 // quote writes a string without escapes for HTML.
 func quote(b *strings.Builder, text string) {
-	var quoted strings.Builder
-	encoder := json.NewEncoder(&quoted)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string has a JSON form
-	b.WriteString(strings.TrimSuffix(quoted.String(), "\n"))
+	quoted, _ := jsontext.Encode(text) // a string has a JSON form
+	b.Write(quoted)
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -75,11 +76,6 @@ func canonical(text json.RawMessage) json.RawMessage {
 // encode returns compact JSON with sorted members. It cannot fail, since the values
 // have types of this package or came from JSON.
 func encode(value any) []byte {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	text, _ := jsontext.Encode(value)
+	return text
 }

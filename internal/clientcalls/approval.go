@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
@@ -106,16 +107,14 @@ func canonical(arguments json.RawMessage) (json.RawMessage, error) {
 	if err := decoder.Decode(&object); err != nil || object == nil || !json.Valid(arguments) {
 		return nil, invoker.Failf(invoker.InvalidArguments, "The arguments must be one JSON object.")
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(object); err != nil {
+	text, err := jsontext.Encode(object)
+	if err != nil {
 		return nil, invoker.Failf(invoker.InvalidArguments, "The arguments must be one JSON object.")
 	}
-	if text.Len() > maxArguments {
-		return nil, invoker.Failf(invoker.Denied, "This call needs an approval, and its arguments are too long to be read by a person: %d bytes of at most %d.", text.Len(), maxArguments)
+	if size := len(text) + 1; size > maxArguments { // with a newline
+		return nil, invoker.Failf(invoker.Denied, "This call needs an approval, and its arguments are too long to be read by a person: %d bytes of at most %d.", size, maxArguments)
 	}
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+	return text, nil
 }
 
 // listed returns a tool as its server lists it now. Its calls reach this server only.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -96,13 +97,11 @@ func Wrap(name, text string) string {
 	case json.Unmarshal(raw, &object) != nil || object == nil:
 		raw, _ = json.Marshal(text)
 	}
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(arguments{name, raw}) != nil {
+	wrapped, err := jsontext.Encode(arguments{name, raw})
+	if err != nil {
 		return text // cannot happen: both are valid
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(wrapped)
 }
 
 // Unwrap returns the name and the arguments of the tool that is called through call_tool.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/toolsearch"
 	"github.com/consort-go/consort/invoker"
 )
@@ -100,14 +101,12 @@ type definition struct {
 
 // line returns a definition as a line of JSON.
 func (t *Tool) line() ([]byte, error) {
-	var schema, line bytes.Buffer
+	var schema bytes.Buffer
 	if err := json.Compact(&schema, t.Definition.InputSchema); err != nil {
 		return nil, fmt.Errorf("the input schema of %s: %w", t.Name, err)
 	}
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(definition{t.Name, t.Definition.Description, schema.Bytes()})
-	return line.Bytes(), err
+	line, err := jsontext.Encode(definition{t.Name, t.Definition.Description, schema.Bytes()})
+	return append(line, '\n'), err
 }
 
 // Names returns the names of the tools and the URIs of the resources in a result of

@@ -83,9 +83,10 @@ func AppendComma(dst []byte) []byte {
 	return dst
 }
 
-// Canonical returns the JSON encoding of v, the same for equal values: sorted members, no
-// spaces, no unnecessary escapes.
-func Canonical(v any) ([]byte, error) {
+// Encode returns the JSON encoding of v without escapes for HTML, and without a newline at
+// its end. It is the same for equal values: it has no spaces, and the members of maps are
+// sorted.
+func Encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -98,7 +99,7 @@ func Canonical(v any) ([]byte, error) {
 // Plain returns a copy of an object that has only the types of [encoding/json]: lists are
 // []any, objects map[string]any, and numbers [json.Number].
 func Plain(object map[string]any) (map[string]any, error) {
-	text, err := Canonical(object)
+	text, err := Encode(object)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func Compact(text []byte) []byte {
 func Fields(fields map[string]any) (string, error) {
 	text := []byte{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value, err := Canonical(fields[name])
+		value, err := Encode(fields[name])
 		if err != nil {
 			return "", fmt.Errorf("the field %q of the request: %w", name, err)
 		}

@@ -42,7 +42,7 @@ func TestMembers(t *testing.T) {
 	if text := Compact([]byte("{ no")); string(text) != "{ no" {
 		t.Errorf("%s", text)
 	}
-	text, err := Canonical(map[string]any{"b": "<", "a": json.Number("1.50")})
+	text, err := Encode(map[string]any{"b": "<", "a": json.Number("1.50")})
 	if err != nil || string(text) != `{"a":1.50,"b":"<"}` {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/linediff"
 )
 
@@ -268,13 +269,8 @@ func isOddSpace(r rune) bool { return r != ' ' && unicode.Is(unicode.Zs, r) }
 
 // quote returns a string as JSON in which invisible characters are escaped.
 func quote(text string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(text) != nil {
-		return display.Text(text)
-	}
-	return showSpaces(display.EscapeJSON(strings.TrimSuffix(b.String(), "\n")))
+	quoted, _ := jsontext.Encode(text) // a string has a JSON form
+	return showSpaces(display.EscapeJSON(string(quoted)))
 }
 
 // compact returns JSON on one line, with invisible characters escaped.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/glob"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
@@ -172,9 +173,6 @@ func shorten(text json.RawMessage, limit int) json.RawMessage {
 
 // quote returns text as a JSON string.
 func quote(text string) json.RawMessage {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string always has a JSON form
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	quoted, _ := jsontext.Encode(text) // a string always has a JSON form
+	return quoted
 }

@@ -3,11 +3,12 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // form is the JSON form of a [Record], with its members in order. Empty members
@@ -36,10 +37,7 @@ type form struct {
 // MarshalJSON returns the JSON form described in docs/audit.md, on one line. It
 // returns an error if Arguments or a value of Identity is not valid JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
-	var line bytes.Buffer
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(form{
+	line, err := jsontext.Encode(form{
 		Time: r.Time.UTC(), Asker: r.Asker, Client: r.Client, ClientName: r.ClientName, Conversation: r.Conversation, Invocation: r.Invocation, Parent: r.Parent,
 		Ensemble: r.Ensemble, Tool: r.Tool, Identity: r.Identity, Forged: r.Forged, Arguments: r.Arguments, Approved: r.Approved, By: r.By,
 		Code: r.Code, Error: r.Error, Duration: milliseconds(r.Duration), Bytes: r.Bytes,
@@ -47,7 +45,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: the record has no JSON form: %w", err)
 	}
-	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
+	return line, nil
 }
 
 // UnmarshalJSON parses the JSON form. It ignores unknown members, which later

@@ -3,12 +3,12 @@
 package telemetry
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/redact"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -122,9 +122,6 @@ func (c *Chat) recordAnswer(result ChatResult) {
 // encode returns the JSON form of value, without HTML escapes. All members of
 // value must have a JSON form.
 func encode(value any) json.RawMessage {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	text, _ := jsontext.Encode(value)
+	return text
 }

@@ -91,7 +91,7 @@ func Shown(item []byte) json.RawMessage {
 		members["result"] = fmt.Sprintf("[%d bytes are left out]", len(data))
 	}
 	unsealed(members)
-	text, err := jsontext.Canonical(members)
+	text, err := jsontext.Encode(members)
 	if err != nil {
 		return item
 	}

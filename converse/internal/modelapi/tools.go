@@ -49,7 +49,7 @@ var noTools = &converse.Toolset{}
 func NewTools(hosted []map[string]any, appendTool AppendTool, log *zap.Logger) (*Tools, error) {
 	t := &Tools{append: appendTool, log: log}
 	for _, tool := range hosted {
-		text, err := jsontext.Canonical(tool)
+		text, err := jsontext.Encode(tool)
 		if err != nil {
 			return nil, fmt.Errorf("a hosted tool: %w", err)
 		}

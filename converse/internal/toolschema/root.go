@@ -46,7 +46,7 @@ func (f *flat) note() string {
 	if len(conditions) == 1 {
 		value = conditions[0]
 	}
-	text, err := jsontext.Canonical(value)
+	text, err := jsontext.Encode(value)
 	if err != nil || len(text) > maxNote {
 		return LongNote
 	}
@@ -62,7 +62,7 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 		return nil, fmt.Errorf("the root of its input schema refers to itself, or is composed 16 deep or of %d schemas", maxMerged)
 	}
 	if kind, ok := node["type"]; ok && knownKinds(kind) && kind != "object" && !slices.Contains(listOf(kind), any("object")) {
-		text, _ := jsontext.Canonical(kind)
+		text, _ := jsontext.Encode(kind)
 		return nil, fmt.Errorf("%w: the root of its input schema has the type %s", errNoObject, text)
 	}
 	out := &flat{schema: maps.Clone(node)}

@@ -100,7 +100,7 @@ func (a *adapter) run() ([]byte, string, error) {
 	if _, ok := object["properties"].(map[string]any); !ok {
 		object["properties"] = map[string]any{}
 	}
-	text, err := jsontext.Canonical(object)
+	text, err := jsontext.Encode(object)
 	if err == nil && len(text) > maxSchemaBytes {
 		err = errSchemaTooLarge
 	}

@@ -160,7 +160,7 @@ func WithoutLookaround(schema []byte) []byte {
 		return schema
 	}
 	removePatterns(value)
-	text, err := jsontext.Canonical(value)
+	text, err := jsontext.Encode(value)
 	if err != nil {
 		return schema
 	}

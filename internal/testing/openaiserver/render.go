@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // rendered holds the parts of a message in JSON that do not depend on the request: the
@@ -115,11 +117,7 @@ const idMark = "call_\uE000consort\uE001_"
 
 // encode writes JSON as OpenAI does, without escaping for HTML, and with holes.
 func encode(v any) []byte {
-	var buffer bytes.Buffer
-	encoder := json.NewEncoder(&buffer)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // only strings and numbers: cannot fail
-	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+	text, _ := jsontext.Encode(v) // only strings and numbers: cannot fail
 	return bytes.ReplaceAll(text, []byte(idMark), []byte{'c', 'a', 'l', 'l', '_', hole, '_'})
 }
 
