@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/internal/testing/screen"
+	"github.com/consort-go/consort/internal/tomltext"
 	"github.com/creack/pty"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -94,7 +95,7 @@ func TestReadsNeedNoApprovalIfTheyAreTrusted(t *testing.T) {
 		for _, args := range []string{"", "--approve reads"} {
 			o := consort(
 				t,
-				append([]string{"run", "Oslo?", "--config", file(t, model(t, script...), atlas(0), "trust = "+quoted(trust)+"\n")}, strings.Fields(args)...)...,
+				append([]string{"run", "Oslo?", "--config", file(t, model(t, script...), atlas(0), "trust = "+tomltext.Quote(trust)+"\n")}, strings.Fields(args)...)...,
 			).expect(t, exit.Done)
 			if args != "" && trust == "none" {
 				want = "With --approve reads"
@@ -325,7 +326,7 @@ func TestAToolThatChangesWhileItIsAsked(t *testing.T) {
 	folder, server := t.TempDir(), newChangingServer(t)
 	path := filepath.Join(folder, "consort.toml")
 	config := model(t, says("", calls("shop__pay", "{}")), says("Paid.")) +
-		"[mcp.shop]\nurl = " + quoted(server.url) + "\nprotocol = \"2025-11-25\"\n"
+		"[mcp.shop]\nurl = " + tomltext.Quote(server.url) + "\nprotocol = \"2025-11-25\"\n"
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // TestWhichFile: --config, the variable, the working directory and the user's own folder, in
@@ -133,7 +134,7 @@ func TestJSONFileOfAnotherHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	path := writeAt(t, `{"mcpServers": {"atlas": {"command": `+quoted(testserver)+`, "args": ["atlas"]}}}`,
+	path := writeAt(t, `{"mcpServers": {"atlas": {"command": `+tomltext.Quote(testserver)+`, "args": ["atlas"]}}}`,
 		t.TempDir(), "claude_desktop_config.json")
 	o := consort(t, "run", "Oslo?", "--config", path, "--model", "m", "--base-url", server.URL()).expect(t, exit.Done)
 	contains(t, "the answer", o.stdout, "It snows.")

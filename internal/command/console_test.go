@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // TestConsole: the command opens the browser with a link of this machine that works once, and
@@ -178,7 +179,7 @@ func TestReloadFromTheConsole(t *testing.T) {
 	path := file(t, table, atlas(0))
 	g, ada := serve(t, true, "--config", path), newVisitor(t)
 	console, form := ada.intoConsole(g, adasToken)
-	pinned := atlas(0) + "pin = " + quoted(filepath.Join(t.TempDir(), "tools.pins.json")) + "\n"
+	pinned := atlas(0) + "pin = " + tomltext.Quote(filepath.Join(t.TempDir(), "tools.pins.json")) + "\n"
 	writeAt(t, strings.Join([]string{table, pinned, broken}, "\n"), path)
 	status, page := ada.read(ada.browser.PostForm(console+"/reload", url.Values{"form_token": {form}}))
 	if status != http.StatusOK || !strings.Contains(page, "broken cannot be connected: ") {

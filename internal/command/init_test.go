@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // newcomer is a user with two servers in Cursor and one in VS Code, and a key.
 func newcomer(t *testing.T) run {
 	t.Helper()
 	home := t.TempDir()
-	server := `{"command": ` + quoted(testserver) + `, "args": ["atlas"]}`
+	server := `{"command": ` + tomltext.Quote(testserver) + `, "args": ["atlas"]}`
 	writeAt(t, `{"mcpServers": {"atlas": `+server+`, "second": `+server+`}}`, home, ".cursor", "mcp.json")
 	writeAt(t, "{\n // a comment\n \"servers\": {\"third\": "+server+",}}", home, ".config", "Code", "User", "mcp.json")
 	return run{dir: t.TempDir(), env: []string{

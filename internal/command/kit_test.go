@@ -5,7 +5,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -333,10 +332,4 @@ func writeAt(t *testing.T, text string, path ...string) string {
 		t.Fatal(err)
 	}
 	return at
-}
-
-// quoted returns text as a TOML string. The escapes of JSON are valid in TOML.
-func quoted(text string) string {
-	form, _ := json.Marshal(text) // a string has a JSON form
-	return string(form)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/reports"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // listServer offers the tools of the JSON text that is its argument.
@@ -26,7 +27,7 @@ cat >/dev/null
 // pinnedFiles is the table of a server with those tools and pins.
 func pinnedFiles(name, tools, more string) string {
 	return fmt.Sprintf("[mcp.%s]\ncommand = [\"sh\", \"-c\", %s, \"sh\", %s]\nprotocol = \"2025-11-25\"\npin = \"tools.pins.json\"\n%s",
-		name, quoted(listServer), quoted(tools), more)
+		name, tomltext.Quote(listServer), tomltext.Quote(tools), more)
 }
 
 const (

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/tomltext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -483,7 +484,7 @@ func TestServingThatCannotBe(t *testing.T) {
 	for _, flag := range []string{"--http", "--grpc", "--health"} {
 		o := consortBeside(t, "serve", flag, address, "--config", plain).expect(t, exit.Failed)
 		contains(t, flag, o.stderr, flag+" "+address+": ", "address already in use", "choose another port")
-		path := file(t, "[serve]\n"+strings.TrimPrefix(flag, "--")+" = "+quoted(address)+"\n")
+		path := file(t, "[serve]\n"+strings.TrimPrefix(flag, "--")+" = "+tomltext.Quote(address)+"\n")
 		o = consortBeside(t, "serve", "--config", path).expect(t, exit.Failed)
 		contains(t, flag, o.stderr, path+":2:1: serve."+strings.TrimPrefix(flag, "--")+": ", "address already in use", "choose another port")
 	}

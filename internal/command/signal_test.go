@@ -17,6 +17,7 @@ import (
 
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 const sigterm = syscall.SIGTERM
@@ -131,7 +132,7 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 func TestAServersChildrenAreEnded(t *testing.T) {
 	t.Parallel()
 	script := fmt.Sprintf(`tail -f /dev/null | %[1]q atlas >/dev/null & exec %[1]q atlas`, testserver)
-	path := file(t, fmt.Sprintf("[mcp.parent]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script)))
+	path := file(t, fmt.Sprintf("[mcp.parent]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", tomltext.Quote(script)))
 	consort(t, "call", "parent", "weather", `{"city":"Oslo"}`, "--config", path).expect(t, exit.Done)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 func TestExitStatusAndWhatIsSaid(t *testing.T) {
@@ -146,7 +147,7 @@ func TestCallPrintsWhatTheToolSaid(t *testing.T) {
 func TestCallIsAudited(t *testing.T) {
 	t.Parallel()
 	trail := filepath.Join(t.TempDir(), "audit.jsonl")
-	path := file(t, atlas(0), "[audit]\nfile = "+quoted(trail)+"\n")
+	path := file(t, atlas(0), "[audit]\nfile = "+tomltext.Quote(trail)+"\n")
 	for _, arguments := range []string{`{"city":"Quito"}`, `{"city":"Qito"}`, `{"town":"Quito"}`} {
 		o := consort(t, "call", "atlas", "weather", arguments, "--config", path, "--json")
 		c, err := canister.Unmarshal([]byte(strings.TrimSuffix(o.stdout, "\n")))
@@ -242,7 +243,7 @@ func TestToolsListsWhatIsOffered(t *testing.T) {
 // A tool that the model cannot take is set aside by check and tools too.
 func TestTheModelHasASay(t *testing.T) {
 	t.Parallel()
-	path := file(t, model(t), "[mcp.odd]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", "+quoted(oddServer)+"]\nprotocol = \"2025-11-25\"\n")
+	path := file(t, model(t), "[mcp.odd]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", "+tomltext.Quote(oddServer)+"]\nprotocol = \"2025-11-25\"\n")
 	o := consort(t, "check", "--offline", "--config", path).expect(t, exit.Done)
 	contains(t, "the report", o.stdout, "list is set aside", "servers of models do not support")
 }

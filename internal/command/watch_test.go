@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // A server that dies while check watches is seen to go and to come back.
@@ -22,7 +23,7 @@ func TestWatch(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	script := fmt.Sprintf(`echo $$ > %q; exec %q atlas`, pidFile, testserver)
 	s := start(t, "check", "--watch", "--config", file(t,
-		fmt.Sprintf("[mcp.atlas]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script))))
+		fmt.Sprintf("[mcp.atlas]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", tomltext.Quote(script))))
 	s.until("atlas ready")
 	text, err := os.ReadFile(pidFile)
 	if err != nil {

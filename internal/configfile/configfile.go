@@ -6,7 +6,6 @@ package configfile
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // Name is the name of the file in the working directory and in the user's own folder.
@@ -110,21 +110,12 @@ func (f *Flags) options() *config.Options {
 	options := &config.Options{SetBy: map[string]string{}}
 	for _, flag := range []struct{ name, key, value string }{{"--model", "model.name", f.Model}, {"--base-url", "model.base_url", f.BaseURL}} {
 		if flag.value != "" {
-			options.Set = append(options.Set, flag.key+"="+quoted(flag.value))
+			options.Set = append(options.Set, flag.key+"="+tomltext.Quote(flag.value))
 			options.SetBy[flag.key] = flag.name
 		}
 	}
 	options.Set = append(options.Set, f.Set...)
 	return options
-}
-
-// quoted returns text as a string of TOML, which has the escapes of JSON.
-func quoted(text string) string {
-	form, err := json.Marshal(text)
-	if err != nil { // a string has a JSON form
-		panic(err)
-	}
-	return string(form)
 }
 
 // Arguments returns the flags, each with its value, for another run with the same

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // pace is how long a tool of the demonstration takes: long enough to watch. Without
@@ -132,26 +132,20 @@ func (d *Demo) modelTable() string {
 			base = strings.TrimSuffix(base, "/v1")
 		}
 	}
-	text := "[model]\nname = " + quoted(name) + "\n"
+	text := "[model]\nname = " + tomltext.Quote(name) + "\n"
 	switch d.options.API {
 	case "chat", "responses":
-		text += "api = " + quoted(d.options.API) + "\n"
+		text += "api = " + tomltext.Quote(d.options.API) + "\n"
 	case "messages":
 		text += "provider = \"anthropic\"\n"
 	}
 	if base != "" {
-		text += "base_url = " + quoted(base) + "\n"
+		text += "base_url = " + tomltext.Quote(base) + "\n"
 	}
 	if d.options.APIKey != "" {
-		text += "api_key = " + quoted(d.options.APIKey) + "\n"
+		text += "api_key = " + tomltext.Quote(d.options.APIKey) + "\n"
 	}
 	return text
-}
-
-// quoted returns text as a TOML string. JSON escapes are valid in TOML.
-func quoted(text string) string {
-	form, _ := json.Marshal(text) // marshaling a string never fails
-	return string(form)
 }
 
 // Lookup finds the variables of the configuration.

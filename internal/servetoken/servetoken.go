@@ -8,12 +8,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // Token is a new token, and what the configuration says about it.
@@ -76,17 +77,11 @@ func lastDay(expires string, now time.Time) (string, error) {
 func (t *Token) TOML() string {
 	var lines strings.Builder
 	lines.WriteString("[[serve.clients]]\n")
-	fmt.Fprintf(&lines, "name = %s\n", quoted(t.Name))
-	fmt.Fprintf(&lines, "token_hash = %s\n", quoted(t.Hash))
-	fmt.Fprintf(&lines, "trusted = {user = %s} # whose conversations the client has\n", quoted(t.Name))
+	fmt.Fprintf(&lines, "name = %s\n", tomltext.Quote(t.Name))
+	fmt.Fprintf(&lines, "token_hash = %s\n", tomltext.Quote(t.Hash))
+	fmt.Fprintf(&lines, "trusted = {user = %s} # whose conversations the client has\n", tomltext.Quote(t.Name))
 	if t.Expires != "" {
-		fmt.Fprintf(&lines, "expires = %s\n", quoted(t.Expires))
+		fmt.Fprintf(&lines, "expires = %s\n", tomltext.Quote(t.Expires))
 	}
 	return lines.String()
-}
-
-// quoted returns a basic string of TOML, whose escapes include those of JSON.
-func quoted(text string) string {
-	raw, _ := json.Marshal(text) // strings can always be encoded
-	return string(raw)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // server is a server of another host, as a table of a configuration.
@@ -124,7 +125,7 @@ func (s *server) write(w *tableWriter, e entry) {
 	case e.Command == "" && url == "":
 		w.fail("it has neither a command nor a url")
 	case kind == "sse", s.origin.file.dialect.sseURL && e.HTTPURL == "" && e.URL != "" && kind == "":
-		w.line("transport", quote("sse"))
+		w.line("transport", tomltext.Quote("sse"))
 		w.changed = w.changed || kind == ""
 	}
 	if e.Command != "" {
@@ -173,7 +174,7 @@ func (w *tableWriter) line(name, value string) { fmt.Fprintf(&w.lines, "%s = %s\
 
 func (w *tableWriter) text(name, text string) {
 	if text != "" {
-		w.line(name, quote(w.translate(text)))
+		w.line(name, tomltext.Quote(w.translate(text)))
 	}
 }
 
@@ -183,7 +184,7 @@ func (w *tableWriter) list(name string, texts []string) {
 	}
 	forms := make([]string, len(texts))
 	for i, text := range texts {
-		forms[i] = quote(w.translate(text))
+		forms[i] = tomltext.Quote(w.translate(text))
 	}
 	w.line(name, "["+strings.Join(forms, ", ")+"]")
 }
@@ -195,7 +196,7 @@ func (w *tableWriter) table(name string, values map[string]string) {
 	var forms []string
 	for _, member := range slices.Sorted(maps.Keys(values)) {
 		text := w.translate(values[member])
-		forms = append(forms, key(member)+" = "+quote(text))
+		forms = append(forms, key(member)+" = "+tomltext.Quote(text))
 		if text != "" && !strings.Contains(text, "${") && (redact.Names(member) || hasCredentials(text)) {
 			w.secret(name + "." + member)
 		}

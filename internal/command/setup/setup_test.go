@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // home makes the places of a user with the files given by path: below home/, config/ and
@@ -67,14 +68,14 @@ func TestServersOfEveryHost(t *testing.T) {
 	}
 	want := map[string]string{
 		"project":         "command = [\"npx\", \"-y\", \"p\"]\n",
-		"cursor-project":  "command = [" + quote(p.Work+"/run") + "]\ndirectory = " + quote(filepath.Join(p.Work, "sub")) + "\n",
+		"cursor-project":  "command = [" + tomltext.Quote(p.Work+"/run") + "]\ndirectory = " + tomltext.Quote(filepath.Join(p.Work, "sub")) + "\n",
 		"code-project":    "url = \"http://localhost:1/mcp\"\n",
 		"gemini-project":  "url = \"http://localhost:2/mcp\"\nallow = [\"a\"]\ndeny = [\"b\"]\n",
 		"desktop":         "command = [\"npx\", \"d\"]\n",
 		"desktop-vs-code": "command = [\"other\"]\n",
 		"code":            "command = [\"npx\", \"c\"]\n",
 		"local":           "transport = \"sse\"\nurl = \"http://localhost:3/sse\"\n",
-		"cursor":          "command = [" + quote(p.Home+"/run") + "]\n",
+		"cursor":          "command = [" + tomltext.Quote(p.Home+"/run") + "]\n",
 		"wind":            "url = \"http://localhost:4/mcp\"\nheaders = {Authorization = \"Bearer ${TOKEN_SET}\"}\n",
 		"gem":             "transport = \"sse\"\nurl = \"http://localhost:5/sse\"\n",
 		"var":             "enabled = false   # set TOKEN_UNSET, then remove this line\ncommand = [\"x\"]\nenvironment = {K = \"${TOKEN_UNSET}\"}\n",
@@ -126,7 +127,8 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	found := findServers(p)
 	all := defaults("m", "http://localhost:1/v1", found)
 	text := all.Text()
-	for _, want := range []string{quote(filepath.Join(p.Home, ".cursor", "mcp.json")), quote(filepath.Join(p.Work, ".mcp.json")), "[mcp.head]", "4714"} {
+	global, project := filepath.Join(p.Home, ".cursor", "mcp.json"), filepath.Join(p.Work, ".mcp.json")
+	for _, want := range []string{tomltext.Quote(global), tomltext.Quote(project), "[mcp.head]", "4714"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %s:\n%s", want, text)
 		}
@@ -221,15 +223,6 @@ func TestQuestions(t *testing.T) {
 	a, out, err := dialog(t, "\nnone\n", defaults("claude-x", "", found), true, found)
 	if err != nil || a.Model != "claude-x" || strings.Contains(out, "Who runs") {
 		t.Errorf("%v, %v\n%s", a, err, out)
-	}
-}
-
-func TestQuote(t *testing.T) {
-	for _, text := range []string{"", "a", `"\`, "<&>", "\x00\x1f\x7f", "é\n\t", "\u2028"} {
-		c, err := config.Parse("x", []byte("[mcp.a]\ncommand = [\"x\", "+quote(text)+"]\n"), nil)
-		if err != nil || c.MCP["a"].Command[1].Reveal() != text {
-			t.Errorf("%q: %v, %v", text, c, err)
-		}
 	}
 }
 

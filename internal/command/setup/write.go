@@ -3,13 +3,13 @@
 package setup
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/consort-go/consort/internal/tomltext"
 )
 
 // answers are the answers to the questions.
@@ -30,9 +30,9 @@ func (a *answers) Text() string {
 
 [model]
 `)
-	fmt.Fprintf(&b, "name = %s\n", quote(a.Model))
+	fmt.Fprintf(&b, "name = %s\n", tomltext.Quote(a.Model))
 	if a.BaseURL != "" {
-		fmt.Fprintf(&b, "base_url = %s\n", quote(a.BaseURL))
+		fmt.Fprintf(&b, "base_url = %s\n", tomltext.Quote(a.BaseURL))
 	} else {
 		b.WriteString("# base_url = \"http://localhost:11434/v1\"   # another server, such as Ollama\n")
 	}
@@ -42,7 +42,7 @@ func (a *answers) Text() string {
 	case a.KeyVariable == "" || a.KeyVariable == own:
 		fmt.Fprintf(&b, "# The key is in the variable %s.\n", own)
 	default:
-		fmt.Fprintf(&b, "api_key = %s\n", quote("env:"+a.KeyVariable))
+		fmt.Fprintf(&b, "api_key = %s\n", tomltext.Quote("env:"+a.KeyVariable))
 	}
 	b.WriteString(`
 [conversation]
@@ -92,7 +92,7 @@ func (a *answers) writeServers(b *strings.Builder) {
 	head, rest, _ := strings.Cut(text, "\n\n")
 	var paths []string
 	for _, path := range imports {
-		paths = append(paths, quote(path))
+		paths = append(paths, tomltext.Quote(path))
 	}
 	fmt.Fprintf(b, "%s\n\n# All servers of these files, which stay where they are: they contain secrets.\nimport = [%s]\n\n%s", head, strings.Join(paths, ", "), rest)
 }
@@ -149,17 +149,6 @@ func providerKey(model, baseURL string) string {
 	return "OPENAI_API_KEY"
 }
 
-// quote returns text as a string of TOML, which has the escapes of JSON.
-func quote(text string) string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(text); err != nil { // a string has a JSON form
-		panic(err)
-	}
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
-}
-
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // key returns a key of TOML.
@@ -167,7 +156,7 @@ func key(name string) string {
 	if bareKey.MatchString(name) {
 		return name
 	}
-	return quote(name)
+	return tomltext.Quote(name)
 }
 
 // comment returns text without line breaks.
