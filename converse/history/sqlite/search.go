@@ -175,15 +175,10 @@ func (q *lookup) statement() (statement string, args []any) {
 	return statement + " ORDER BY changed DESC, id", args
 }
 
-// nanoseconds returns a time as the database has it, or the earliest or latest that it can have.
+// nanoseconds returns a time as the database has it, between the years 1677 and 2262.
 func nanoseconds(t time.Time) int64 {
-	switch {
-	case t.Before(time.Unix(0, math.MinInt64)):
-		return math.MinInt64
-	case t.After(time.Unix(0, math.MaxInt64)):
-		return math.MaxInt64
-	}
-	return t.UnixNano()
+	const most = math.MaxInt64 / int64(time.Second)
+	return min(max(t.Unix(), -most), most-1)*int64(time.Second) + int64(t.Nanosecond())
 }
 
 // tell reports whether a conversation can have all the words, and which ones must be looked
