@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/reports"
+	"github.com/consort-go/consort/internal/servetoken"
 	"github.com/spf13/cobra"
 )
 
@@ -78,6 +79,7 @@ func TestTheDocumentsAreDocumented(t *testing.T) {
 		"### `resources --json`":                               reflect.TypeFor[reports.ResourceList](),
 		"### `prompts --json`":                                 reflect.TypeFor[reports.PromptList](),
 		"### `check --json`":                                   reflect.TypeFor[reports.Check](),
+		"### `token new --json`":                               reflect.TypeFor[servetoken.Token](),
 		"### `pins --json` and `pins accept --json`":           reflect.TypeFor[reports.PinList](),
 		"### `history list --json` and `history prune --json`": reflect.TypeFor[histories.ConversationList](),
 		"### `history search --json`":                          reflect.TypeFor[histories.FoundList](),
