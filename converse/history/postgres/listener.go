@@ -114,11 +114,11 @@ func (l *listener) each(channel string, do func(*subscription)) {
 // lost.
 func (l *listener) run() {
 	pause := 50 * time.Millisecond
-	for !l.isUnused() {
+	for l.isNeeded() {
 		began := time.Now()
 		err := l.listen()
-		if err == nil || l.ctx.Err() != nil {
-			return
+		if err == nil {
+			continue
 		}
 		if _, refused := errors.AsType[*pgconn.PgError](err); refused && !lost(err) {
 			l.each("", func(sub *subscription) { sub.fail(err) })
@@ -129,18 +129,18 @@ func (l *listener) run() {
 		select {
 		case <-time.After(pause):
 		case <-l.ctx.Done():
-			return
 		}
 		pause = min(2*pause, l.heartbeat)
 	}
 }
 
-// isUnused reports whether all subscriptions have ended. If so, the listener has stopped running.
-func (l *listener) isUnused() bool {
+// isNeeded reports whether there are subscriptions and the store is open. If not, the listener
+// has stopped running.
+func (l *listener) isNeeded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.running = len(l.subscriptions) > 0
-	return !l.running
+	l.running = len(l.subscriptions) > 0 && l.ctx.Err() == nil
+	return l.running
 }
 
 // listen listens on one connection. It returns nil when all subscriptions have ended.
@@ -178,11 +178,10 @@ func (l *listener) listen() error {
 }
 
 // updateChannels makes the connection listen to exactly the channels that have
-// subscriptions. If none has, it returns false, and the listener has stopped running.
+// subscriptions. If none has, it returns false.
 func (l *listener) updateChannels(conn *pgx.Conn, on map[string]bool) (more bool, err error) {
 	l.mu.Lock()
 	if len(l.subscriptions) == 0 {
-		l.running = false
 		l.mu.Unlock()
 		return false, nil
 	}

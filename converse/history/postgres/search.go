@@ -46,11 +46,8 @@ func (d database) Matches(ctx context.Context, filter history.Filter) ([]sqlstor
 				found = append(found, one)
 			}
 		}
-		switch {
-		case filter.Limit > 0 && len(found) >= filter.Limit:
-			return found[:filter.Limit], nil
-		case len(latest) < firstLooked:
-			return found, nil
+		if len(found) >= filter.Limit || len(latest) < firstLooked {
+			return found[:min(len(found), filter.Limit)], nil
 		}
 	}
 	among, err := d.store.search(ctx, words, nil)
@@ -179,11 +176,8 @@ func (s *Store) search(ctx context.Context, words []string, among []int64) ([]in
 			statement = searchSome
 		}
 		var having []int64
-		err := s.query(ctx, "", func(ctx context.Context) error { // may be repeated with the same keys
-			found, err := s.pool.Query(ctx, s.sql(statement), "%"+literal.Replace(sqlstore.Fold(word))+"%", among)
-			if err != nil {
-				return err
-			}
+		err := s.query(ctx, "", func(ctx context.Context) (err error) { // may be repeated with the same keys
+			found, _ := s.pool.Query(ctx, s.sql(statement), "%"+literal.Replace(sqlstore.Fold(word))+"%", among) // AppendRows returns its error
 			having, err = pgx.AppendRows([]int64{}, found, pgx.RowTo[int64])
 			return err
 		})
