@@ -64,7 +64,7 @@ type view struct {
 	last     string // identity of the last one read, if known
 	turn     []canister.Canister
 	polled   int   // the position at the last check for the end of the turn
-	pause    int   // polls until the next check at this position; 0 means none
+	pause    int   // polls until the next check at this position; none if it is not positive
 	reported int   // the position of the last reported end
 	attempt  int64 // the latest of the turn
 	missed   int   // deltas lost and not reported yet
@@ -109,11 +109,8 @@ func (v *view) subscribe() (<-chan Delta, error) {
 		return nil, nil
 	}
 	deltas, err := v.Stream.Subscribe(v.ctx, v.conversation)
-	switch {
-	case err != nil && v.ctx.Err() != nil:
-		return nil, context.Cause(v.ctx)
-	case err != nil:
-		return nil, fmt.Errorf("engine: the stream of %q: %w", v.conversation, err)
+	if err != nil {
+		return nil, v.failure(fmt.Sprintf("the stream of %q", v.conversation), err)
 	}
 	return deltas, nil
 }
@@ -133,7 +130,7 @@ func (v *view) begin() error {
 		return turnOf(told(position, end)) != ""
 	})
 	if err != nil {
-		return v.unreadable(err)
+		return v.failure("the log cannot be read", err)
 	}
 	if position+len(end) < v.after {
 		return v.deleted()
@@ -147,13 +144,12 @@ func (v *view) deleted() error {
 	return fmt.Errorf("engine: the conversation %q was deleted: %w", v.conversation, history.ErrNotFound)
 }
 
-// unreadable returns the error of the context if it has ended, otherwise the error of
-// the log.
-func (v *view) unreadable(err error) error {
+// failure returns the error of the context if it has ended, otherwise err after text.
+func (v *view) failure(text string, err error) error {
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
 	}
-	return fmt.Errorf("engine: the log cannot be read: %w", err)
+	return fmt.Errorf("engine: %s: %w", text, err)
 }
 
 // poll reads the log, and reports the end of the turn if it is over.
@@ -161,8 +157,9 @@ func (v *view) poll() error {
 	if err := v.read(); err != nil {
 		return err
 	}
+	v.pause--
 	again := v.position == v.polled
-	if again && !v.isDue() {
+	if again && v.pause != 0 {
 		return nil
 	}
 	for v.polled = v.position; !v.left && v.reported != v.position && !v.over(); again = false {
@@ -181,16 +178,6 @@ func (v *view) poll() error {
 		v.polled = v.position
 	}
 	return nil
-}
-
-// isDue counts the polls until the next check at the same position, and reports whether this
-// is the one.
-func (v *view) isDue() bool {
-	if v.pause == 0 {
-		return false
-	}
-	v.pause--
-	return v.pause == 0
 }
 
 // slowly is the number of polls between checks that may have to open the conversation.
@@ -223,7 +210,7 @@ func (v *view) read() error {
 	for c, err := range v.Log.Read(v.ctx, v.conversation, max(0, v.position-1)) {
 		switch {
 		case err != nil:
-			return v.unreadable(err)
+			return v.failure("the log cannot be read", err)
 		case missing && v.last != "" && c.Header().ID != v.last: // it was begun anew
 			return v.deleted()
 		case missing:

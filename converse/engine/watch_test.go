@@ -17,8 +17,8 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// A limit that ends a turn in one process is seen by the watchers of another, which the log does not
-// tell.
+// The watchers of one process see that a limit has ended a turn in another, although the log does
+// not show it.
 func TestWatchSeesALimitOfAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := history.NewMemory()
