@@ -104,7 +104,11 @@ func (r Retention) Apply(ctx context.Context, store Store, now time.Time) iter.S
 				return
 			}
 		}
-		if err := errors.Join(ctx.Err(), errors.Join(unread...)); err != nil {
+		err := errors.Join(unread...)
+		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+			err = errors.Join(ctx.Err(), err)
+		}
+		if err != nil {
 			yield(Info{}, err)
 		}
 	}

@@ -59,7 +59,7 @@ func All() []Command {
 // Parse returns the command of a line of input, and its argument; or the message that the
 // line is, if it is none. Two slashes at the beginning of a message stand for one.
 func Parse(line string) (command *Command, argument, message string, err error) {
-	whole := line
+	whole := strings.TrimSuffix(line, "\r") // of a text with CRLF
 	line = strings.TrimSpace(line)
 	switch {
 	case strings.HasPrefix(line, "//"):

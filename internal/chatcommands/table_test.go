@@ -14,6 +14,7 @@ func TestParse(t *testing.T) {
 		"hello":                     {message: "hello"},
 		"  hello\nthere ":           {message: "  hello\nthere "},
 		" \n":                       {},
+		"hello\r":                   {message: "hello"},
 		"":                          {},
 		"//etc/hosts what":          {message: "/etc/hosts what"},
 		"//":                        {message: "/"},

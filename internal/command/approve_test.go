@@ -73,7 +73,7 @@ func TestAnApprovalThatWaits(t *testing.T) {
 	}
 	consort(t, "approve", "pay", "nothing-like-it", "--config", path).expect(t, exit.Usage)
 	contains(t, "standard error", consort(t, "approve", "pay", "", "--config", path).expect(t, exit.Usage).stderr,
-		"argument 2 is empty; give it a value, or omit it: consort approve [ID [WAIT]]")
+		"argument 2 is empty; expected: consort approve [ID [WAIT]]")
 	contains(t, "standard error", consort(t, "approve", "pay", "--again", "--config", path).expect(t, exit.Usage).stderr,
 		"--again does not answer a wait for approval", "--allow, --deny")
 	o = consort(t, "approve", "pay", waits[0].ID[:6], "--config", path).expect(t, exit.Done)

@@ -152,10 +152,15 @@ func (p *program) close(assembly *config.Assembly) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	p.exports.Collect()
-	if err := assembly.Close(ctx); err != nil {
-		return &closeError{err}
+	return unclosed(assembly.Close(ctx))
+}
+
+// unclosed returns err, which closing something has returned, as a closeError.
+func unclosed(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return &closeError{err}
 }
 
 // closeError reports resources that could not be closed.

@@ -102,7 +102,7 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	if c.session, err = session.Open(ctx, p.session(), c.assembly, want); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.closeSession()) }()
+	defer func() { err = errors.Join(err, unclosed(c.closeSession())) }()
 	defer func() { c.session.AdviseContinue() }() // of the conversation that is open then
 	leave := c.meet(ctx, cfg)
 	defer func() { err = errors.Join(err, leave()) }()

@@ -129,11 +129,11 @@ func requireFlags(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// requireArguments returns an error if an argument is empty that can be omitted, for the same
-// reason: approve ID "" would answer any wait.
+// requireArguments returns an error if an argument of a command that has optional ones is empty,
+// for the same reason: approve ID "" would answer any wait.
 func requireArguments(cmd *cobra.Command, args []string) error {
 	if empty := slices.Index(args, ""); empty >= 0 && strings.Contains(cmd.Use, "[") {
-		return exit.Usagef("argument %d is empty; give it a value, or omit it: %s", empty+1, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+		return exit.Usagef("argument %d is empty; expected: %s", empty+1, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func TestShowRendersMarkdown(t *testing.T) {
 	plain := consort(t, "history", "show", "a", "--config", path).expect(t, exit.Done).stdout
 	contains(t, "the text", plain, "\nIs it **cold**?\n", "\n3 invocation atlas__weather\n{}\n4 result\n**-3**\n", "\nIt is **-3** °C.\n")
 	lacks(t, "the text", plain, "2 assistant")
-	contains(t, "standard error", consort(t, "history", "show", "a", "--config", path).stderr, "Not shown: 1 canisters, such as intents", "--full")
+	contains(t, "standard error", consort(t, "history", "show", "a", "--config", path).stderr, "not shown (1 here). --full shows them.")
 	contains(t, "the whole", consort(t, "history", "show", "a", "--full", "--config", path).expect(t, exit.Done).stdout, "\n2 assistant\n")
 	shown := run{}.onTerminal(t, "history", "show", "a", "--config", path).ends(exit.Done)
 	contains(t, "the screen", colour.ReplaceAllString(shown, ""), "Is it cold?", "**-3**\r\n", "It is -3 °C.")

@@ -52,7 +52,7 @@ func runResume(ctx context.Context, p *program, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Conversation.Close(context.Background())) }()
+	defer func() { err = errors.Join(err, unclosed(s.Conversation.Close(context.Background()))) }()
 	if s.Foreign {
 		return exit.Usagef("the conversation %s belongs to a client of consort serve, which continues it while it runs: "+
 			"to continue it here, give the trusted values of that client, as in --trust user=ada", histories.Word(args[0]))

@@ -69,7 +69,7 @@ func runTurn(ctx context.Context, p *program, o *opening, want histories.Choice,
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Conversation.Close(context.Background())) }()
+	defer func() { err = errors.Join(err, unclosed(s.Conversation.Close(context.Background()))) }()
 	if err := addOpening(ctx, p, o, assembly, s.Conversation); err != nil {
 		return s.Explain(err)
 	}

@@ -3,7 +3,7 @@
 package findcall
 
 import (
-	"encoding/json"
+	"github.com/consort-go/consort/internal/jsontext"
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
@@ -67,9 +67,9 @@ func PromptItem(name string, p ensemble.Prompt, getWith string) Item {
 func FindItems(query Query, all []Item) string {
 	var b strings.Builder
 	for _, item := range SearchItems(query.Query, min(mostItems, query.max()), all) {
-		encoder := json.NewEncoder(&b)
-		encoder.SetEscapeHTML(false)
-		_ = encoder.Encode(item) // texts alone
+		line, _ := jsontext.Encode(item) // texts alone
+		b.Write(line)
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

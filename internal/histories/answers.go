@@ -53,7 +53,7 @@ type Answering struct {
 	Wait  string  // the beginning of the ID of the wait; empty means the only one
 	With  *Answer // nil only lists the waits
 	By    string  // who answers
-	Quiet bool    // an answer that was recorded is not reported
+	Quiet bool    // the conversation is continued at once: no next step is named, and JSON has no document
 }
 
 // Answer lists the open waits of a conversation, or answers one.

@@ -183,7 +183,7 @@ func questionLines(question *invoker.ElicitRequest) []string {
 		return append(lines, "  for an answer of the schema "+display.Line(string(question.Schema)))
 	}
 	for _, field := range fields {
-		lines = append(lines, "  "+display.Line(field.Name)+", a "+display.Line(field.Type)+": "+strings.TrimSuffix(field.Prompt(), ": "))
+		lines = append(lines, "  "+display.Line(field.Name)+" ("+display.Line(cmp.Or(field.Type, "any"))+"): "+strings.TrimSuffix(field.Prompt(), ": "))
 	}
 	return lines
 }

@@ -13,7 +13,7 @@ import (
 // A person sees who asks, where a link leads, and what a form wants, before answering.
 func TestQuestionsAreShown(t *testing.T) {
 	for want, question := range map[string]invoker.ElicitRequest{
-		"  shop asks: Which seat?\n  row, a integer: Row (from the front)\n  window, a boolean: window [y/n] optional": {
+		"  shop asks: Which seat?\n  row (integer): Row (from the front)\n  window (boolean): window [y/n] optional": {
 			Server: "shop", Message: "Which seat?",
 			Schema: json.RawMessage(`{"type":"object","required":["row"],"properties":{"row":{"type":"integer","title":"Row","description":"from the front"},"window":{"type":"boolean"}}}`),
 		},

@@ -36,28 +36,20 @@ func With(ctx context.Context, conversation string, timeout time.Duration) conte
 
 // Check returns an [Error] if added, the canisters of a history that the conversation has
 // just read from its log, have the intent of a call that may be under way: it has no
-// result, does not wait, and has not made calls itself. Unmade has the conversation's own
-// intents.
+// result, does not wait, and none of the calls that it has made itself is pending. When these
+// have their results, it is made again. Unmade has the conversation's own intents.
 func Check(ctx context.Context, conversation string, history, added []canister.Canister, unmade map[string]bool) error {
 	limit, ok := ctx.Value(key{}).(limit)
 	if !ok || limit.conversation != conversation {
 		return nil
 	}
-	begun := map[string]time.Time{} // by the invocation
-	for _, c := range added {
-		switch c := c.(type) {
-		case canister.Intent:
-			if !unmade[c.ID] {
-				begun[c.Invocation] = c.Time
-			}
-		case canister.Wait: // the call has ended, to be made again with the answer
-			delete(begun, c.Invocation)
-		case canister.Invocation: // its parent has ended, to be made again with the result
-			delete(begun, c.Parent)
-		}
+	begun := begunIn(history, added, unmade)
+	pending := canister.Pending(history)
+	for _, invocation := range pending {
+		delete(begun, invocation.Parent)
 	}
 	var until time.Time
-	for _, invocation := range canister.Pending(history) {
+	for _, invocation := range pending {
 		if at, ok := begun[invocation.ID]; ok && at.Add(limit.timeout).After(until) {
 			until = at.Add(limit.timeout)
 		}
@@ -66,4 +58,30 @@ func Check(ctx context.Context, conversation string, history, added []canister.C
 		return &Error{Until: until}
 	}
 	return nil
+}
+
+// begunIn returns when calls have begun according to added, by their invocations.
+func begunIn(history, added []canister.Canister, unmade map[string]bool) map[string]time.Time {
+	parents := map[string]string{} // by the invocation
+	for _, c := range history {
+		if c, is := c.(canister.Invocation); is && c.Parent != "" {
+			parents[c.ID] = c.Parent
+		}
+	}
+	begun := map[string]time.Time{}
+	for _, c := range added {
+		switch c := c.(type) {
+		case canister.Intent:
+			if !unmade[c.ID] {
+				begun[c.Invocation] = c.Time
+			}
+		case canister.Wait: // the call has ended, to be made again with the answer
+			delete(begun, c.Invocation)
+		case canister.Result:
+			if parent := parents[c.Invocation]; !begun[parent].IsZero() {
+				begun[parent] = c.Time
+			}
+		}
+	}
+	return begun
 }

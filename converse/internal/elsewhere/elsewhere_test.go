@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/converse/internal/elsewhere"
 )
 
-// A call may be under way if it has an intent that is young enough, and no result, wait or call
-// of its own after it.
+// A call may be under way if it has an intent that is young enough, no result, no wait after it, and
+// no call of its own that is pending.
 func TestCheck(t *testing.T) {
 	now := time.Now()
 	message := canister.Assistant{Head: canister.Head{ID: "a"}}
@@ -24,6 +24,7 @@ func TestCheck(t *testing.T) {
 	inner := canister.Invocation{Head: canister.Head{ID: "j"}, Message: "a", Parent: "i"}
 	innerIntent := canister.Intent{Head: canister.Head{ID: "n3", Time: now}, Invocation: "j"}
 	innerWait := canister.Wait{Head: canister.Head{ID: "w2"}, Invocation: "j"}
+	innerResult := canister.Result{Head: canister.Head{ID: "r2", Time: now}, Invocation: "j"}
 	result := canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i"}
 	for name, test := range map[string]struct {
 		added []canister.Canister
@@ -36,6 +37,7 @@ func TestCheck(t *testing.T) {
 		"waits":          {[]canister.Canister{message, invocation, young, wait}, time.Time{}},
 		"its call waits": {[]canister.Canister{message, invocation, young, inner, innerWait}, time.Time{}},
 		"its call began": {[]canister.Canister{message, invocation, young, inner, innerIntent}, now.Add(time.Hour)},
+		"its call ended": {[]canister.Canister{message, invocation, young, inner, innerIntent, innerResult}, now.Add(time.Hour)},
 		"goes on again":  {[]canister.Canister{message, invocation, young, wait, again}, now.Add(time.Hour)},
 	} {
 		ctx := elsewhere.With(t.Context(), "talk", time.Hour)

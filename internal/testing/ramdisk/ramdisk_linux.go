@@ -13,8 +13,9 @@ import (
 // than any test needs. Package os takes "" for the folder of temporary files.
 func Folder() string {
 	const folder, room = "/dev/shm", 2 << 30
+	const noexec = 0x8 // ST_NOEXEC of statfs(2): tests also build programs there
 	var about syscall.Statfs_t
-	if err := syscall.Statfs(folder, &about); err != nil || about.Bavail*uint64(about.Bsize) < room {
+	if err := syscall.Statfs(folder, &about); err != nil || about.Bavail*uint64(about.Bsize) < room || about.Flags&noexec != 0 {
 		return ""
 	}
 	return folder
