@@ -3,7 +3,6 @@
 package converse
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/inner"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
@@ -90,7 +90,7 @@ func (g *gate) repeat(c *call, approved time.Time) callDecision {
 	}
 	v := callDecision{arguments: arguments, wait: c.state.Intent.Wait, approved: approved}
 	if changed := c.state.Intent.Arguments; changed != "" {
-		v.arguments, v.changed = json.RawMessage(changed), true
+		v.arguments, v.changed = []byte(changed), true
 	}
 	return v
 }
@@ -130,5 +130,5 @@ func (g *gate) askOutcome(c *call) callDecision {
 
 // whole reports whether the log has the complete arguments of an attempt.
 func whole(intent canister.Intent) bool {
-	return intent.Arguments == "" || calls.IsObject(json.RawMessage(intent.Arguments))
+	return intent.Arguments == "" || jsontext.IsObject([]byte(intent.Arguments))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -118,7 +119,7 @@ func (g *gate) applyApproval(c *call, arguments json.RawMessage) callDecision {
 		return g.approveAnew(c, arguments)
 	case answer.Verdict == canister.VerdictAllow:
 		return callDecision{arguments: arguments, wait: wait.ID, by: answer.By, approved: calls.Expiry(wait, answer)}
-	case answer.Verdict == canister.VerdictChange && calls.IsObject(answer.Arguments):
+	case answer.Verdict == canister.VerdictChange && jsontext.IsObject(answer.Arguments):
 		return callDecision{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By, approved: calls.Expiry(wait, answer)}
 	}
 	refused := denied("%s", calls.Because("The call was denied by "+textcut.Bytes(answer.By, bounds.MaxQuoted)+" and not started", answer.Reason))
@@ -193,7 +194,7 @@ func (g *gate) approve(c *call, arguments json.RawMessage) callDecision {
 		return callDecision{awaits: wait, failure: failure}
 	case decision.denied:
 		return denied("The call was denied and not started: %s", decision.reason)
-	case decision.changed && (!calls.IsObject(decision.arguments) || len(decision.arguments) > calls.MaxAnswer):
+	case decision.changed && (!jsontext.IsObject(decision.arguments) || len(decision.arguments) > calls.MaxAnswer):
 		logevent.Log(g.batch.ctx, g.batch.turn.guard.log, zapcore.ErrorLevel, "the arguments changed by an approval are not a JSON object, or are too long", logevent.ApprovalFailed, zap.String("tool", c.invocation.Name))
 		return callDecision{failure: invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")}
 	case decision.changed:

@@ -3,11 +3,11 @@
 package invoker
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // This file has the part of sampling that concerns tools (MCP 2025-11-25,
@@ -89,7 +89,7 @@ func (r *SampleRequest) CheckTools() error {
 			return Failf(InvalidArguments, "Tool %d for the model has no name.", i)
 		case names[tool.Name]:
 			return Failf(InvalidArguments, "Two tools for the model have the name %q.", tool.Name)
-		case !isObject(tool.InputSchema):
+		case !jsontext.IsObject(tool.InputSchema):
 			return Failf(InvalidArguments, "The input schema of the tool %q for the model is not a JSON object.", tool.Name)
 		}
 		names[tool.Name] = true
@@ -139,7 +139,7 @@ func (m *SampleMessage) checkTools(i int, open map[string]bool) (map[string]bool
 		switch {
 		case use.ID == "" || open[use.ID]:
 			return nil, Failf(InvalidArguments, "A tool use in message %d has no ID, or the ID of another tool use: %q.", i, use.ID)
-		case len(use.Input) > 0 && !isObject(use.Input):
+		case len(use.Input) > 0 && !jsontext.IsObject(use.Input):
 			return nil, Failf(InvalidArguments, "The input of the tool use %q in message %d is not a JSON object.", use.ID, i)
 		}
 		open[use.ID] = true
@@ -154,8 +154,4 @@ func missingResult(i int, open map[string]bool) error {
 		return Failf(InvalidArguments, "The tool use %q in message %d has no result in the next message.", id, i)
 	}
 	return nil
-}
-
-func isObject(text json.RawMessage) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) && json.Valid(text)
 }

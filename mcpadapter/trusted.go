@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter/internal/decode"
 )
 
 // needs returns the names of the trusted values that go into headers, sorted.
@@ -70,7 +70,7 @@ func headerText(value invoker.Value) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := string(decode.Compact(encoded))
+	text := string(jsontext.Compact(encoded))
 	_ = json.Unmarshal(encoded, &text) // anything but a string stays JSON
 	unfit := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 	if text == "" || strings.ContainsFunc(text, unfit) || strings.TrimSpace(text) != text {

@@ -4,7 +4,11 @@
 // in their configuration files.
 package jsonc
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/consort-go/consort/internal/jsontext"
+)
 
 // Plain returns data as plain JSON: comments and commas before a closing bracket become
 // spaces, so that each remaining byte keeps its offset and its line. Text that is not
@@ -15,7 +19,7 @@ func Plain(data []byte) []byte {
 	for i := 0; i < len(out); i++ {
 		switch c := out[i]; {
 		case c == '"':
-			i = stringEnd(out, i)
+			i = jsontext.StringEnd(out, i) - 1
 			comma = -1
 		case c == '/' && i+1 < len(out) && (out[i+1] == '/' || out[i+1] == '*'):
 			i = blankComment(out, i)
@@ -29,20 +33,6 @@ func Plain(data []byte) []byte {
 		}
 	}
 	return out
-}
-
-// stringEnd returns the offset of the quote that ends the string at start, or of the last
-// byte if none does.
-func stringEnd(data []byte, start int) int {
-	for i := start + 1; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i
-		}
-	}
-	return len(data) - 1
 }
 
 // blankComment replaces the comment at start by spaces, except line breaks, and returns

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsontext writes JSON by appending to a buffer. A request to a model is built in
-// one growing buffer, so that a message costs no allocation or copy apart from its own
-// bytes.
+// Package jsontext writes JSON, and scans it without decoding it. A request to a model is
+// built by appending to one growing buffer, so that a message costs no allocation or copy
+// apart from its own bytes.
 package jsontext
 
 import (
@@ -117,6 +117,25 @@ func Compact(text []byte) []byte {
 		return text
 	}
 	return out.Bytes()
+}
+
+// IsObject reports whether text is one JSON object.
+func IsObject(text []byte) bool {
+	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
+}
+
+// StringEnd returns the offset after the JSON string that begins at begin, or the length of
+// text if the string does not end.
+func StringEnd(text []byte, begin int) int {
+	for i := begin + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
 }
 
 // Fields returns the members of a request, each preceded by a comma, sorted by name.

@@ -30,6 +30,26 @@ func FuzzAppendString(f *testing.F) {
 	})
 }
 
+func TestIsObject(t *testing.T) {
+	for text, want := range map[string]bool{
+		"{}": true, " \t\r\n{\"a\":1} ": true, "": false, "[]": false, "{": false, "{}{}": false, "null": false, "\u00a0{}": false,
+	} {
+		if IsObject([]byte(text)) != want {
+			t.Errorf("%q: %t", text, !want)
+		}
+	}
+}
+
+func TestStringEnd(t *testing.T) {
+	for text, want := range map[string]int{
+		`x""`: 3, `x"a"b"`: 4, `x"\""y`: 5, `x"\\"y`: 5, `x"`: 2, `x"a`: 3, `x"\`: 3, `x"a\"`: 5,
+	} {
+		if end := StringEnd([]byte(text), 1); end != want {
+			t.Errorf("%s ends at %d, not at %d", text, end, want)
+		}
+	}
+}
+
 func TestMembers(t *testing.T) {
 	text := AppendMember([]byte{'{'}, "a", "1")
 	text = append(AppendName(text, "b"), "[]}"...)

@@ -4,6 +4,8 @@ package redact
 
 import (
 	"encoding/json"
+
+	"github.com/consort-go/consort/internal/jsontext"
 )
 
 // JSON returns raw with each of its strings, including the names of members,
@@ -19,7 +21,7 @@ func JSON(raw json.RawMessage, clean func(text string) string) json.RawMessage {
 			continue
 		}
 		begin := i
-		i = stringEnd(raw, begin)
+		i = jsontext.StringEnd(raw, begin)
 		if token, found := cleanString(raw[begin:i], clean); found {
 			out = append(append(out, raw[copied:begin]...), token...)
 			copied = i
@@ -34,19 +36,6 @@ func JSON(raw json.RawMessage, clean func(text string) string) json.RawMessage {
 		return json.RawMessage(quote(whole, false))
 	}
 	return cleaned
-}
-
-// stringEnd returns the offset after the string that begins at begin.
-func stringEnd(raw []byte, begin int) int {
-	for i := begin + 1; i < len(raw); i++ {
-		switch raw[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(raw)
 }
 
 // cleanString cleans a JSON string and reports whether that changed it.

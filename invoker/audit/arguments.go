@@ -50,7 +50,7 @@ func depth(text []byte) int {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = stringEnd(text, i) - 1
+			i = jsontext.StringEnd(text, i) - 1
 		case '{', '[':
 			level++
 			deepest = max(deepest, level)
@@ -74,7 +74,7 @@ func omit(text []byte, patterns []string) json.RawMessage {
 			i++
 			continue
 		}
-		end := stringEnd(text, i)
+		end := jsontext.StringEnd(text, i)
 		value := skipSpace(text, end)
 		isName := value < len(text) && text[value] == ':' // only a member's name is followed by a colon
 		if !isName || !matches(patterns, text[i:end]) {
@@ -109,19 +109,6 @@ func skipSpace(text []byte, i int) int {
 	return i
 }
 
-// stringEnd returns the offset after the string that begins at i.
-func stringEnd(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
-}
-
 // valueEnd returns the offset after the value that begins at begin.
 func valueEnd(text []byte, begin int) int {
 	level := 0
@@ -131,7 +118,7 @@ func valueEnd(text []byte, begin int) int {
 		case level == 0 && i > begin && strings.IndexByte(",]} \t\r\n", c) >= 0:
 			return i // after a number, true, false or null
 		case c == '"':
-			i = stringEnd(text, i)
+			i = jsontext.StringEnd(text, i)
 		default:
 			i++
 		}

@@ -78,14 +78,6 @@ func contentText(content []canister.Content) string {
 	return clean(string(form.Content))
 }
 
-func compact(value json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	if json.Compact(&b, value) != nil {
-		return value // not JSON, which is reported elsewhere
-	}
-	return b.Bytes()
-}
-
 func quoted(text string) json.RawMessage {
 	value, err := json.Marshal(text)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"google.golang.org/grpc/metadata"
@@ -140,7 +141,7 @@ func trustedText(value invoker.Value) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := string(compact(encoded))
+	text := string(jsontext.Compact(encoded))
 	_ = json.Unmarshal(encoded, &text) // values other than strings stay JSON
 	return text, nil
 }

@@ -3,7 +3,6 @@
 package calls
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
@@ -38,9 +38,9 @@ func CheckAnswer(conversation string, history []canister.Canister, answer canist
 		return fmt.Errorf("converse: the answer was given at %s, but the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, bounds.MaxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
 	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && Expiry(wait, answer).Before(now): // the approval would be asked for again
 		return fmt.Errorf("converse: the answer was given at %s and has expired: an approval is valid for as long as the wait for it could last", answer.Time.UTC().Format(time.RFC3339Nano))
-	case answer.Verdict == canister.VerdictChange && !IsObject(answer.Arguments):
+	case answer.Verdict == canister.VerdictChange && !jsontext.IsObject(answer.Arguments):
 		return errors.New("converse: the changed arguments must be one JSON object")
-	case answer.Verdict == canister.VerdictAccept && len(answer.Arguments) > 0 && !IsObject(answer.Arguments):
+	case answer.Verdict == canister.VerdictAccept && len(answer.Arguments) > 0 && !jsontext.IsObject(answer.Arguments):
 		return errors.New("converse: the person's answer must be one JSON object, or empty")
 	}
 	return fits(answer)
@@ -66,11 +66,6 @@ func fits(answer canister.Answer) error {
 // there was time to give it.
 func Expiry(wait canister.Wait, answer canister.Answer) time.Time {
 	return answer.Time.Add(wait.Deadline.Sub(wait.Time))
-}
-
-// IsObject reports whether text is one JSON object.
-func IsObject(text json.RawMessage) bool {
-	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
 }
 
 // Elicited converts an answer to the form that a tool receives.

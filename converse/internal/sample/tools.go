@@ -8,9 +8,9 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
-	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/redaction"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
@@ -54,7 +54,7 @@ func (n Names) uses(message canister.Assistant, invocations []canister.Invocatio
 			name = call.Name // the requester can refuse it
 		}
 		input := json.RawMessage(strings.TrimSpace(call.Arguments))
-		if !calls.IsObject(input) {
+		if !jsontext.IsObject(input) {
 			if finish := message.Finish; finish == canister.FinishLength || finish == canister.FinishContentFilter {
 				break // the call is cut off, and the finish of the answer says so
 			}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
@@ -43,7 +44,7 @@ func Content(block json.RawMessage) canister.Content {
 
 // unreadable keeps a block unchanged, as text and in the metadata.
 func unreadable(block json.RawMessage) canister.Content {
-	raw := Compact(block)
+	raw := jsontext.Compact(block)
 	return canister.TextContent{Text: string(raw), Extra: canister.Extra{
 		Metadata: canister.Fields{wire.MetadataPrefix + "block": raw},
 	}}

@@ -3,12 +3,12 @@
 package decode
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
@@ -28,7 +28,7 @@ func MetadataUnder(prefix string, m map[string]json.RawMessage, known ...string)
 		if fields == nil {
 			fields = make(canister.Fields)
 		}
-		fields[prefix+name] = Compact(value)
+		fields[prefix+name] = jsontext.Compact(value)
 	}
 	return fields
 }
@@ -40,13 +40,4 @@ func Merge(fields, more canister.Fields) canister.Fields {
 	}
 	maps.Copy(fields, more)
 	return fields
-}
-
-// Compact removes white space between the tokens of a JSON value.
-func Compact(value json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	if json.Compact(&b, value) != nil {
-		return value // cannot happen: it was decoded
-	}
-	return b.Bytes()
 }

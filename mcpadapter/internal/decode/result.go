@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
@@ -27,7 +28,7 @@ func Output(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 		out.Content = append(out.Content, Content(block))
 	}
 	if structured := m["structuredContent"]; len(structured) > 0 && string(structured) != "null" {
-		out.Content = append(out.Content, canister.StructuredContent{JSON: Compact(structured)})
+		out.Content = append(out.Content, canister.StructuredContent{JSON: jsontext.Compact(structured)})
 	}
 	if !isError {
 		return out, nil

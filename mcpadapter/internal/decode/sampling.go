@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
@@ -39,7 +40,7 @@ func toolResultOf(d Object) invoker.ToolResult {
 		result.Content = append(result.Content, Content(block))
 	}
 	if structured := d.Members["structuredContent"]; len(structured) > 0 && string(structured) != "null" {
-		result.Content = append(result.Content, canister.StructuredContent{JSON: Compact(structured)})
+		result.Content = append(result.Content, canister.StructuredContent{JSON: jsontext.Compact(structured)})
 	}
 	return result
 }
