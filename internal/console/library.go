@@ -167,7 +167,7 @@ func (c libraryPages) resourcePart(p *person, one *canister.ResourceContent, uri
 		size, content = len(one.Blob), el("p", text("These bytes are not shown as text."))
 	}
 	return el("section", class("outcome"), el("h2", text(c.console.Redact(cmp.Or(one.URI, uri)))),
-		el("p", class("faint"), text(fmt.Sprintf("%s, %s", firstLine(kindOf(one)), counted(size, "byte")))),
+		el("p", class("faint"), text(fmt.Sprintf("%s, %s", firstLine(kindOf(one)), display.Count(size, "byte")))),
 		content,
 		when(c.console.clean.unlessSecret(uri) != "", c.console.form(p, resourcePath, hidden("uri", uri), hidden("part", strconv.Itoa(index)),
 			el("button", class("plain"), attr("aria-label", fmt.Sprintf("Download part %d", index+1)), text("Download")))))

@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/loginpages"
 	"golang.org/x/net/html"
 )
@@ -132,7 +133,7 @@ func (c serverPages) ensembles(p *person) part {
 
 // callsOf returns the numbers of an ensemble in words.
 func callsOf(e *ensemble.EnsembleHealth) string {
-	of := []string{counted(e.Tools, "tool"), counted(e.Calls, "call")}
+	of := []string{display.Count(e.Tools, "tool"), display.Count(e.Calls, "call")}
 	for _, one := range []struct {
 		n    int
 		what string
@@ -142,20 +143,12 @@ func callsOf(e *ensemble.EnsembleHealth) string {
 		}
 	}
 	if e.Restarts > 0 {
-		of = append(of, counted(e.Restarts, "restart"))
+		of = append(of, display.Count(e.Restarts, "restart"))
 	}
 	if e.Calls > 0 {
 		of = append(of, fmt.Sprintf("p50 %s, p99 %s", short(e.Latency.P50), short(e.Latency.P99)))
 	}
 	return strings.Join(of, " · ")
-}
-
-// counted returns a number of things, such as 3 calls.
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func stateClass(s ensemble.State) string {

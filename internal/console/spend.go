@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/console/spending"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // Bounds of the page of spending.
@@ -78,12 +79,12 @@ func (c recordPages) spendTables(p *person, s *spending.Sums) part {
 	}
 	plain := func(name string) part { return text(name) }
 	return group(
-		el("p", text(fmt.Sprintf("%s of %s, in %s. ", what, counted(len(days), "day"), counted(s.Conversations, "conversation"))),
+		el("p", text(fmt.Sprintf("%s of %s, in %s. ", what, display.Count(len(days), "day"), display.Count(s.Conversations, "conversation"))),
 			el("a", href(spendAddress(q, "/spend.csv")), text("Export as CSV")), text(" · "), el("a", href(spendAddress(q, "/spend.json")), text("Export as JSON"))),
 		when(q.Tool != "", el("p", class("faint"), text("Only exchanges that called the tool count."))),
 		when(!s.Cut.IsZero(), el("p", class("notice"), text("There are too many conversations to read at once. The sums have those that changed after "), moment(s.Cut), text("."))),
 		when(c.console.isPriced() && unpriced > 0, el("p", class("notice"),
-			text(fmt.Sprintf("The cost of %s is not known, because the model has no price or reported no tokens. The sums leave it out.", counted(int(unpriced), "exchange"))))),
+			text(fmt.Sprintf("The cost of %s is not known, because the model has no price or reported no tokens. The sums leave it out.", display.Count(int(unpriced), "exchange"))))),
 		c.console.unread.notice(cmp.Or(s.Err, s.Others)),
 		el("section", el("h2", text("By day")), chart(days), details(false, text("As a table"), c.sums("Day", days, plain))),
 		when(p.Role.May(Audit), el("section", el("h2", text("By identity")),

@@ -2,7 +2,7 @@
 
 // Package display prepares output of models, servers and tools for display. It
 // replaces each character that is invisible or controls a terminal by a code, and
-// content that is not text by a description.
+// content that is not text by a description. It also counts things in words.
 package display
 
 import (
@@ -35,6 +35,14 @@ func JSON(text []byte) string {
 		return Text(string(text))
 	}
 	return EscapeJSON(b.String())
+}
+
+// Count returns a number and a noun, such as "1 tool" and "2 tools".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Contents returns contents as text for people: text as it is, structured content

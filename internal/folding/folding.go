@@ -41,7 +41,7 @@ func (t *Tally) String() string {
 	if t == nil || t.calls == 0 {
 		return ""
 	}
-	text := count(t.calls)
+	text := display.Count(t.calls, "call")
 	if t.failed > 0 {
 		text += fmt.Sprintf(", %d failed", t.failed)
 	}
@@ -54,14 +54,6 @@ func (t *Tally) String() string {
 		tools = append(tools, tool)
 	}
 	return text + ": " + strings.Join(tools, ", ")
-}
-
-// count returns a number of calls, such as "1 call" and "2 calls".
-func count(n int) string {
-	if n == 1 {
-		return "1 call"
-	}
-	return fmt.Sprintf("%d calls", n)
 }
 
 // Found returns the tools that a successful call of find_tools has found, in one line that is safe to

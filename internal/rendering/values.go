@@ -104,7 +104,7 @@ func (v *values) value(name string, value json.RawMessage, indent, depth int) {
 	var items []json.RawMessage
 	if json.Unmarshal(value, &items) == nil && len(items) > 0 && depth < maxNesting &&
 		(len(short) > v.style.width()-indent-len(name)-2 || bytes.ContainsAny(value, "{") || strings.Contains(short, `\n`)) {
-		v.noted(name, fmt.Sprintf("(%s)", Count(len(items), "item")), indent)
+		v.noted(name, fmt.Sprintf("(%s)", display.Count(len(items), "item")), indent)
 		for i, item := range items {
 			v.value(fmt.Sprint(i+1), item, indent+2, depth+1)
 		}
@@ -171,7 +171,7 @@ func (v *values) text(name, text string, indent int) {
 	}
 	body, ended := strings.CutSuffix(text, "\n")
 	lines := strings.Split(body, "\n")
-	about := Count(len(lines), "line")
+	about := display.Count(len(lines), "line")
 	if !ended {
 		about += ", without a newline at the end"
 	}
@@ -280,14 +280,6 @@ func compact(value json.RawMessage) string {
 		return display.Line(string(value))
 	}
 	return display.EscapeJSON(b.String())
-}
-
-// Count returns a number and a noun, such as "1 tool" and "2 tools".
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // targets are the names of arguments that hold the target of a call, most telling first, in

@@ -53,12 +53,12 @@ func (l *ToolList) Costs(paint terminal.Palette, window int64) string {
 		fmt.Fprintf(&text, "%s  %s\n", paint.Bold(display.Text(server)), rendering.Tokens(byServer[server]))
 		text.WriteString(terminal.Table(l.costRows(server), namesFirst(paint)))
 	}
-	fmt.Fprintf(&text, "%s: about %s tokens of each request", rendering.Count(total.tools, "tool"), rendering.Tokens(total.tokens))
+	fmt.Fprintf(&text, "%s: about %s tokens of each request", display.Count(total.tools, "tool"), rendering.Tokens(total.tokens))
 	if window > 0 {
 		fmt.Fprintf(&text, ", %.1f %% of the model's window of %s", 100*float64(total.tokens)/float64(window), rendering.Tokens(window))
 	}
 	if hidden.tools > 0 {
-		fmt.Fprintf(&text, "\n%s that the model has to find: about %s tokens", rendering.Count(hidden.tools, "tool"), rendering.Tokens(hidden.tokens))
+		fmt.Fprintf(&text, "\n%s that the model has to find: about %s tokens", display.Count(hidden.tools, "tool"), rendering.Tokens(hidden.tokens))
 	}
 	text.WriteString("\n")
 	return text.String()
