@@ -3,7 +3,6 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -59,14 +58,6 @@ func (c toolPages) offerTo(ctx context.Context) (o offer, err error) {
 	return o, nil
 }
 
-func tokensOf(tool *ensemble.Tool) int64 {
-	var schema bytes.Buffer
-	if d := tool.Definition(); json.Compact(&schema, d.InputSchema) != nil {
-		schema.Write(d.InputSchema)
-	}
-	return tokenestimate.InText(len(tool.Name()) + len(tool.Definition().Description) + schema.Len())
-}
-
 func (c toolPages) toolsPage(w http.ResponseWriter, r *http.Request, p *person) {
 	o, err := c.offerTo(r.Context())
 	if err != nil {
@@ -81,9 +72,10 @@ func (c toolPages) toolsPage(w http.ResponseWriter, r *http.Request, p *person) 
 		if !strings.Contains(strings.ToLower(tool.Name()+" "+d.Title+" "+d.Description), search) {
 			continue
 		}
-		sum += tokensOf(tool)
+		tokens := tokenestimate.InTool(tool.Name(), d.Description, d.InputSchema)
+		sum += tokens
 		rows = append(rows, row(el("a", href(Prefix+"/tools/"+url.PathEscape(tool.Name())), text(tool.Name())), text(tool.Ensemble().Name()),
-			text(firstLine(c.console.Redact(d.Description))), text(strings.Join(hintsOf(tool), ", ")), text(strconv.FormatInt(tokensOf(tool), 10))))
+			text(firstLine(c.console.Redact(d.Description))), text(strings.Join(hintsOf(tool), ", ")), text(strconv.FormatInt(tokens, 10))))
 	}
 	c.console.show(w, p, "Tools",
 		el("h1", text("Tools")),
@@ -157,6 +149,7 @@ func (c toolPages) toolPage(w http.ResponseWriter, r *http.Request, p *person) {
 // showTool writes the page of a tool, with the outcome of a call.
 func (c toolPages) showTool(w http.ResponseWriter, p *person, tool *ensemble.Tool, values url.Values, outcome part) {
 	d := tool.Definition()
+	tokens := tokenestimate.InTool(tool.Name(), d.Description, d.InputSchema)
 	c.console.show(w, p, tool.Name(),
 		el("h1", text(tool.Name())),
 		outcome,
@@ -164,7 +157,7 @@ func (c toolPages) showTool(w http.ResponseWriter, p *person, tool *ensemble.Too
 			el("dt", text("Server")), el("dd", text(tool.Ensemble().Name())),
 			when(d.Title != "", el("dt", text("Title")), el("dd", text(c.console.Redact(d.Title)))),
 			el("dt", text("Hints")), el("dd", text(cmp.Or(strings.Join(hintsOf(tool), ", "), "none"))),
-			el("dt", text("Tokens")), el("dd", text(strconv.FormatInt(tokensOf(tool), 10))),
+			el("dt", text("Tokens")), el("dd", text(strconv.FormatInt(tokens, 10))),
 			when(len(d.Needs) > 0, el("dt", text("Needs")), el("dd", text(strings.Join(d.Needs, ", "))))),
 		el("h2", text("What the model reads")), pre(c.console.Redact(d.Description)),
 		details(false, text("Arguments, as JSON Schema"), pre(c.console.clean.shownJSON(string(d.InputSchema)))),

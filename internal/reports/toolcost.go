@@ -3,9 +3,7 @@
 package reports
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,18 +11,7 @@ import (
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/internal/terminal"
-	"github.com/consort-go/consort/internal/tokenestimate"
-	"github.com/consort-go/consort/invoker"
 )
-
-// tokensOf estimates the tokens of a definition, which are in front of each request.
-func tokensOf(name string, d *invoker.Definition) int64 {
-	var schema bytes.Buffer
-	if json.Compact(&schema, d.InputSchema) != nil {
-		schema.Write(d.InputSchema)
-	}
-	return tokenestimate.InText(len(name) + len(d.Description) + schema.Len())
-}
 
 // Costs renders for people how many tokens of each request the tools take, the most
 // expensive ones first, and their share of a model's window, if it is known. Tools that the

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/findcall"
 	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/internal/tokenestimate"
 	"github.com/consort-go/consort/internal/toolsearch"
 	"github.com/consort-go/consort/invoker"
 )
@@ -118,7 +119,7 @@ func newToolJSON(tool *ensemble.Tool) toolJSON {
 		Name: tool.Name(), Ensemble: tool.Ensemble().Name(), Tool: d.Name,
 		Title: d.Title, Description: d.Description,
 		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Needs: d.Needs,
-		Hints: newHintsJSON(d.Hints), Tokens: tokensOf(tool.Name(), d), Metadata: d.Metadata,
+		Hints: newHintsJSON(d.Hints), Tokens: tokenestimate.InTool(tool.Name(), d.Description, d.InputSchema), Metadata: d.Metadata,
 	}
 }
 
