@@ -44,7 +44,7 @@ func (f *Flags) Find() string {
 		return named
 	}
 	for _, path := range []string{Name, UserFile()} {
-		if path != "" && !isAbsent(path) {
+		if path != "" && !IsAbsent(path) {
 			return path
 		}
 	}
@@ -95,7 +95,7 @@ func (f *Flags) LoadFile(path string, read func(path string) ([]byte, error)) (*
 	switch {
 	case err == nil:
 		return cfg, nil
-	case errors.Is(err, fs.ErrNotExist) && path != "" && isAbsent(path):
+	case errors.Is(err, fs.ErrNotExist) && path != "" && IsAbsent(path):
 		by := "--config"
 		if f.File == "" {
 			by = Variable
@@ -154,7 +154,8 @@ To begin without one:     consort chat --model gpt-5-mini
 To see a conversation:    consort demo`, Variable, places.String())
 }
 
-func isAbsent(path string) bool {
+// IsAbsent reports whether path does not exist.
+func IsAbsent(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }

@@ -77,7 +77,7 @@ func (l *Location) Default(ctx context.Context, cfg *config.Config, how Policy) 
 		return nil
 	}
 	path, err := ownStore()
-	if err == nil && how == Existing && IsAbsent(path) {
+	if err == nil && how == Existing && configfile.IsAbsent(path) {
 		return exit.Usagef("there is no conversation yet in %s; start one with consort chat", terminal.ShortPath(path))
 	}
 	own := *cfg

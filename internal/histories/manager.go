@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/configfile"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/terminal"
@@ -48,7 +49,7 @@ func Open(ctx context.Context, cfg *config.Config, at *Location, to Output, crea
 	}
 	m := &Manager{to: to, at: at, retention: cfg.Retention(), redact: cfg.Redact(), zone: zone}
 	to.Screen.Redact(m.redact, nil) // nothing streams in
-	if path := cfg.History.Path; !create && cfg.History.Store.HasPath() && IsAbsent(path.Reveal()) {
+	if path := cfg.History.Path; !create && cfg.History.Store.HasPath() && configfile.IsAbsent(path.Reveal()) {
 		to.Screen.Note("%s", to.Screen.Notes.Faint("There is no "+at.describe(cfg)+" yet."))
 		m.store = history.NewMemory()
 		return m, nil

@@ -5,13 +5,13 @@ package histories
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/config/values"
+	"github.com/consort-go/consort/internal/configfile"
 )
 
 // ownStore returns the file that keeps conversations if no other is named. All
@@ -89,20 +89,14 @@ func CheckOwn(ctx context.Context, cfg *config.Config) (path string, err error) 
 
 // couldPrepare checks whether prepare would succeed.
 func couldPrepare(ctx context.Context, cfg *config.Config, path string) error {
-	if !IsAbsent(path) {
+	if !configfile.IsAbsent(path) {
 		own := *cfg
 		own.History = &config.History{Path: values.Plain(path)}
 		return prepare(ctx, &own)
 	}
 	folder := filepath.Dir(path)
-	for IsAbsent(folder) && folder != filepath.Dir(folder) {
+	for configfile.IsAbsent(folder) && folder != filepath.Dir(folder) {
 		folder = filepath.Dir(folder)
 	}
 	return probe(folder)
-}
-
-// IsAbsent reports whether there is no file at path.
-func IsAbsent(path string) bool {
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
