@@ -146,7 +146,7 @@ func formOf(event converse.Event) (form eventForm, err error) {
 		form.Partial, err = contentForm(e.Progress.Partial)
 	case converse.InvocationCompleted:
 		form = invocationForm("invocation_completed", e.Invocation)
-		form.Duration, form.Cause = milliseconds(e.Duration), e.Cause
+		form.Duration, form.Cause = jsontext.Milliseconds(e.Duration), e.Cause
 		form.Canister, err = canister.Marshal(e.Result)
 	case converse.WaitStarted:
 		form.Event = "wait_started"
@@ -161,11 +161,11 @@ func formOf(event converse.Event) (form eventForm, err error) {
 	case converse.ExchangeMoved:
 		form = eventForm{Event: "exchange_moved", From: e.From, To: e.To, Error: words(e.Err)}
 	case converse.ExchangeCompleted:
-		form = eventForm{Event: "exchange_completed", Finish: e.Finish, Duration: milliseconds(e.Duration)}
+		form = eventForm{Event: "exchange_completed", Finish: e.Finish, Duration: jsontext.Milliseconds(e.Duration)}
 		form.Usage = usageOf(e.Usage)
 	case converse.CompactionCompleted:
 		form = eventForm{Event: "compaction_completed", From: e.From, To: e.To, Trimmed: e.Trimmed,
-			Before: e.Before, After: e.After, Usage: usageOf(e.Usage), Duration: milliseconds(e.Duration)}
+			Before: e.Before, After: e.After, Usage: usageOf(e.Usage), Duration: jsontext.Milliseconds(e.Duration)}
 		form.Canister, err = canister.Marshal(e.Document)
 	case converse.TurnCompleted:
 		form = completedForm(e)
@@ -199,7 +199,7 @@ func startedForm(e converse.TurnStarted) eventForm {
 }
 
 func retriedForm(e converse.ExchangeRetried) eventForm {
-	return eventForm{Event: "exchange_retried", Attempt: e.Attempt, Wait: milliseconds(e.Wait), Error: words(e.Err)}
+	return eventForm{Event: "exchange_retried", Attempt: e.Attempt, Wait: jsontext.Milliseconds(e.Wait), Error: words(e.Err)}
 }
 
 func completedForm(e converse.TurnCompleted) eventForm {
@@ -215,7 +215,7 @@ func completedForm(e converse.TurnCompleted) eventForm {
 		form.Waits = append(form.Waits, waitForm{ID: w.ID, For: w.For, Invocation: w.Invocation, Who: w.Who, Deadline: w.Deadline.UTC()})
 	}
 	if spent := e.Turn.Spent; spent != (budget.Amount{}) {
-		form.Spent = &spentForm{Tokens: spent.Tokens, Time: milliseconds(spent.Time)}
+		form.Spent = &spentForm{Tokens: spent.Tokens, Time: jsontext.Milliseconds(spent.Time)}
 		if spent.Money != 0 {
 			form.Spent.Money = spent.Money.String()
 		}
@@ -232,11 +232,6 @@ func words(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// milliseconds returns d in milliseconds with three decimals.
-func milliseconds(d time.Duration) float64 {
-	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
 // finite returns x, or 0 if JSON has no number for it.

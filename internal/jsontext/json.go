@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 	"unicode/utf8"
 )
 
@@ -136,6 +137,11 @@ func StringEnd(text []byte, begin int) int {
 		}
 	}
 	return len(text)
+}
+
+// Milliseconds returns d as JSON has it: in milliseconds, rounded to microseconds.
+func Milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
 // Fields returns the members of a request, each preceded by a comma, sorted by name.

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -64,7 +65,7 @@ func (l *Link) answered(took time.Duration, err error) {
 		l.Error, l.Failed = err.Error(), true
 		return
 	}
-	l.RoundTripMS = milliseconds(took)
+	l.RoundTripMS = jsontext.Milliseconds(took)
 }
 
 // History says where chat and serve keep conversations.
@@ -100,7 +101,7 @@ func NewServer(s ensemble.Snapshot, aside []ensemble.Aside, transport string) Se
 		Name: s.Name, Transport: transport, State: string(s.State), Aside: []Aside{},
 		Protocol: s.Peer.Protocol, Server: s.Peer.Name, Title: s.Peer.Title, Version: s.Peer.Version,
 		Description: s.Peer.Description, Website: s.Peer.Website, Metadata: s.Peer.Metadata,
-		Tools: s.Tools, ConnectMS: milliseconds(s.ConnectDuration),
+		Tools: s.Tools, ConnectMS: jsontext.Milliseconds(s.ConnectDuration),
 	}
 	if s.State != ensemble.Ready {
 		out.Error = "the server cannot be reached"
@@ -257,9 +258,4 @@ func ProblemsIn(err error) []Problem {
 		problems = append(problems, Problem{p.File, p.Line, p.Column, p.Key, p.Message, p.Nearest, p.Error()})
 	}
 	return problems
-}
-
-// milliseconds converts a duration to its JSON form.
-func milliseconds(d time.Duration) float64 {
-	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -52,7 +53,7 @@ func HealthTable(h ensemble.Health, paint terminal.Palette) string {
 		rows = append(rows, []string{
 			display.Line(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
 			strconv.Itoa(e.Tools), strconv.Itoa(e.Calls), strconv.Itoa(e.Failures), strconv.Itoa(e.InFlight), strconv.Itoa(e.Restarts),
-			fmt.Sprintf("%.0f ms", milliseconds(e.Latency.P50)), fmt.Sprintf("%.0f ms", milliseconds(e.Latency.P99)), Trouble(e),
+			fmt.Sprintf("%.0f ms", jsontext.Milliseconds(e.Latency.P50)), fmt.Sprintf("%.0f ms", jsontext.Milliseconds(e.Latency.P99)), Trouble(e),
 		})
 	}
 	return terminal.Table(rows, func(row, column int, cell string) string {

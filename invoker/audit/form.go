@@ -40,7 +40,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	line, err := jsontext.Encode(form{
 		Time: r.Time.UTC(), Asker: r.Asker, Client: r.Client, ClientName: r.ClientName, Conversation: r.Conversation, Invocation: r.Invocation, Parent: r.Parent,
 		Ensemble: r.Ensemble, Tool: r.Tool, Identity: r.Identity, Forged: r.Forged, Arguments: r.Arguments, Approved: r.Approved, By: r.By,
-		Code: r.Code, Error: r.Error, Duration: milliseconds(r.Duration), Bytes: r.Bytes,
+		Code: r.Code, Error: r.Error, Duration: jsontext.Milliseconds(r.Duration), Bytes: r.Bytes,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("audit: the record has no JSON form: %w", err)
@@ -61,9 +61,4 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		Code: f.Code, Error: f.Error, Duration: time.Duration(math.Round(f.Duration*1000)) * time.Microsecond, Bytes: f.Bytes,
 	}
 	return nil
-}
-
-// milliseconds returns d in milliseconds, rounded to microseconds.
-func milliseconds(d time.Duration) float64 {
-	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }

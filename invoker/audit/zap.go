@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -66,7 +67,7 @@ func (f fields) MarshalLogObject(to zapcore.ObjectEncoder) error {
 		}
 	}
 	if f.Duration != 0 {
-		to.AddFloat64("duration_ms", milliseconds(f.Duration))
+		to.AddFloat64("duration_ms", jsontext.Milliseconds(f.Duration))
 	}
 	if f.Bytes != 0 {
 		to.AddInt("bytes", f.Bytes)
