@@ -64,7 +64,7 @@ func TestWhoIsAskedAfterACallWasGivenUp(t *testing.T) {
 // sent after it was given up is.
 func TestWhoIsAskedAfterACallWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for cause, asked := range map[error]bool{notSent(subprocess.ErrStdinClosed): true, errors.New("cut off"): false} {
+		for cause, asked := range map[error]bool{subprocess.NotSent(subprocess.ErrStdinClosed): true, errors.New("cut off"): false} {
 			for _, early := range []bool{false, true} {
 				w := newInterceptor(nil, nil)
 				w.inner = refusing{cause}

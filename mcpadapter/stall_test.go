@@ -130,7 +130,7 @@ func TestLastAnswer(t *testing.T) {
 // TestNotSent: a call that waits for its turn at the pipe until its time is
 // over, and one that finds the server gone, did nothing and say so.
 func TestNotSent(t *testing.T) {
-	for _, cause := range []error{notSent(subprocess.ErrStdinClosed), &ensemble.ProcessError{}} {
+	for _, cause := range []error{subprocess.NotSent(subprocess.ErrStdinClosed), &ensemble.ProcessError{}} {
 		w := newInterceptor(nil, nil)
 		w.inner = refusing{cause}
 		x := new(exchange)

@@ -112,11 +112,9 @@ func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	case err == nil && x != nil && ok && request.IsCall():
 		x.end.Store(end)
 	case errors.Is(err, subprocess.ErrClosed) && errors.Is(err, subprocess.ErrNotSent):
-		return notSent(mcp.ErrConnectionClosed)
+		return subprocess.NotSent(mcp.ErrConnectionClosed)
 	case errors.Is(err, subprocess.ErrClosed):
 		return mcp.ErrConnectionClosed
 	}
 	return err
 }
-
-func notSent(cause error) error { return fmt.Errorf("%w: %w", subprocess.ErrNotSent, cause) }

@@ -24,7 +24,8 @@ var ErrClosed = errors.New("the process was closed")
 // ErrNotSent is wrapped by the error of a write if no byte was sent.
 var ErrNotSent = errors.New("not sent")
 
-func notSent(cause error) error { return fmt.Errorf("%w: %w", ErrNotSent, cause) }
+// NotSent returns an error that wraps [ErrNotSent] and cause.
+func NotSent(cause error) error { return fmt.Errorf("%w: %w", ErrNotSent, cause) }
 
 // lossFrom returns the error for a loss. If the process has exited, closed pipes are
 // not reported as the reason.

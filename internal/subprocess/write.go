@@ -25,7 +25,7 @@ func (p *Process) Write(ctx context.Context, data []byte) (end int64, err error)
 	case err == nil:
 		return end, nil
 	case n == 0 && ctx.Err() != nil:
-		return 0, notSent(ctx.Err())
+		return 0, NotSent(ctx.Err())
 	case limited.Err() != nil:
 		p.breakOff(ErrNotReading)
 	default:
@@ -38,7 +38,7 @@ func (p *Process) Write(ctx context.Context, data []byte) (end int64, err error)
 		err = ctx.Err()
 	}
 	if n == 0 {
-		return 0, notSent(err)
+		return 0, NotSent(err)
 	}
 	return 0, err
 }
