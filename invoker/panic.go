@@ -2,11 +2,7 @@
 
 package invoker
 
-import (
-	"runtime/debug"
-
-	"github.com/consort-go/consort/internal/contain"
-)
+import "github.com/consort-go/consort/internal/contain"
 
 // Panic is the cause of the failure of a tool whose function panicked. It is for
 // logs.
@@ -18,8 +14,6 @@ type Panic struct {
 	// Stack is the stack of the goroutine at the panic, at most 64 KiB.
 	Stack []byte
 }
-
-const maxStack = 64 << 10
 
 // Error returns the text of the value, without the stack.
 func (p *Panic) Error() string {
@@ -70,11 +64,8 @@ func catch(run func() (Output, error), output *Output, err *error) {
 
 // panicOf returns the cause for a value that recover returned.
 func panicOf(value any) *Panic {
-	if err, ok := value.(error); ok {
-		value = contain.Error(err)
-	}
-	stack := debug.Stack()
-	return &Panic{Value: value, Stack: stack[:min(len(stack), maxStack)]}
+	p := contain.Recovered("the tool", value)
+	return &Panic{Value: p.Value, Stack: p.Stack}
 }
 
 // usable returns err, or a failure for it if one of its methods panics, which is
