@@ -9,9 +9,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/elsewhere"
 	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/internal/unsaved"
@@ -40,8 +40,8 @@ func (l *Local) runTurn(t *slot) {
 	switch {
 	case err == nil && turn.Reason == converse.ReasonWaiting:
 		t.tries = tries{}
-		l.checks.set(t.id, earliest(turn.Waits), t.tries)
-		r.publisher.End(r.ctx, Ended{Reason: turn.Reason, Waits: identities(turn.Waits)})
+		l.checks.set(t.id, calls.FirstDeadline(turn.Waits), t.tries)
+		r.publisher.End(r.ctx, Ended{Reason: turn.Reason, Waits: calls.WaitIDs(turn.Waits)})
 	case errors.Is(err, errDeleted): // watchers find out by reading
 		l.checks.forget(t.id)
 	case err == nil:
@@ -73,17 +73,6 @@ func (l *Local) attempt() int64 {
 			return this
 		}
 	}
-}
-
-// earliest returns the first deadline.
-func earliest(waits []canister.Wait) time.Time {
-	first := waits[0].Deadline
-	for _, wait := range waits {
-		if wait.Deadline.Before(first) {
-			first = wait.Deadline
-		}
-	}
-	return first
 }
 
 // errDeleted says that the conversation was deleted: it must be neither continued nor

@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/compaction"
 )
 
 // defaultPoll is how often a [Watcher] reads the log.
@@ -135,7 +136,7 @@ func (v *view) begin() error {
 	if position+len(end) < v.after {
 		return v.deleted()
 	}
-	v.position = position + max(0, lastUser(told(position, end)))
+	v.position = position + max(0, compaction.LastUser(told(position, end)))
 	return nil
 }
 
@@ -259,7 +260,7 @@ func (v *view) over() bool {
 	}
 	switch command := converse.Next(v.turn, converse.Policy{Conversation: v.conversation}, time.Now()).(type) {
 	case converse.Await:
-		v.end(Ended{Turn: v.id(), Reason: converse.ReasonWaiting, Waits: identities(command.Waits)})
+		v.end(Ended{Turn: v.id(), Reason: converse.ReasonWaiting, Waits: calls.WaitIDs(command.Waits)})
 		return true
 	case converse.Done:
 		if !command.Reason.Limited() {
@@ -275,28 +276,10 @@ func (v *view) id() string { return turnOf(v.turn) }
 
 // turnOf returns the ID of the last User canister, or "".
 func turnOf(canisters []canister.Canister) string {
-	if i := lastUser(canisters); i >= 0 {
+	if i := compaction.LastUser(canisters); i >= 0 {
 		return canisters[i].Header().ID
 	}
 	return ""
-}
-
-// lastUser returns the index of the last User canister, or -1.
-func lastUser(canisters []canister.Canister) int {
-	for i, c := range slices.Backward(canisters) {
-		if c.Kind() == canister.KindUser {
-			return i
-		}
-	}
-	return -1
-}
-
-func identities(waits []canister.Wait) []string {
-	var ids []string
-	for _, wait := range waits {
-		ids = append(ids, wait.ID)
-	}
-	return ids
 }
 
 // end emits the end of a turn once for each position. Failures are emitted each time.

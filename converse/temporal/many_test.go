@@ -25,9 +25,9 @@ import (
 // The run of .ci/temporal: 200 conversations on two workers over PostgreSQL; one is
 // killed, and its replacement runs when the other one is partitioned.
 const (
-	talks = 200
-	turns = 3 // of each
-	calls = 2 // of each turn
+	talks     = 200
+	turns     = 3 // of each
+	turnCalls = 2 // of each turn
 )
 
 func TestManyConversations(t *testing.T) {
@@ -43,11 +43,11 @@ func TestManyConversations(t *testing.T) {
 	for i := range talks {
 		all.Go(func() { w.talk(fmt.Sprintf("talk-%03d", i)) })
 	}
-	w.wait(talks * turns * (calls + 1) / 4)
+	w.wait(talks * turns * (turnCalls + 1) / 4)
 	killed := w.interrupted(first)
 	first.kill()
 	third := startWorker(t, w.form)
-	w.wait(talks * turns * (calls + 1) / 2)
+	w.wait(talks * turns * (turnCalls + 1) / 2)
 	stopped := w.interrupted(second)
 	second.signal(t, syscall.SIGSTOP)
 	time.Sleep(12 * time.Second) // the partition, longer than two heartbeats
@@ -69,7 +69,7 @@ func later(d time.Duration) <-chan any {
 // talk says everything, each message when the one before is answered.
 func (w *world) talk(id string) {
 	for n := range turns {
-		message := canister.User{Head: canister.Head{ID: id + "." + strconv.Itoa(n)}, Content: canister.Texts(strconv.Itoa(calls) + " calls, please.")}
+		message := canister.User{Head: canister.Head{ID: id + "." + strconv.Itoa(n)}, Content: canister.Texts(strconv.Itoa(turnCalls) + " calls, please.")}
 		if err := w.engine.Send(w.t.Context(), id, message); err != nil {
 			w.t.Errorf("%s: %v", id, err)
 			return
@@ -151,7 +151,7 @@ func (w *world) report(took time.Duration, killed, stopped failover) {
 			}
 		}
 		for n := range turns {
-			for call := range calls {
+			for call := range turnCalls {
 				if effects[fmt.Sprintf("%s.%d/%d", id, n, call)] == 0 {
 					missing++
 				}
@@ -172,7 +172,7 @@ func (w *world) report(took time.Duration, killed, stopped failover) {
 		}
 	}
 	say := func(format string, args ...any) { fmt.Printf("temporal: "+format+"\n", args...) }
-	say("%d conversations, %d turns, %d calls in %.1f s: %.1f turns/s", talks, talks*turns, talks*turns*calls, took.Seconds(), talks*turns/took.Seconds())
+	say("%d conversations, %d turns, %d calls in %.1f s: %.1f turns/s", talks, talks*turns, talks*turns*turnCalls, took.Seconds(), talks*turns/took.Seconds())
 	say("%d effects: %d that are not idempotent, each once; %d idempotent ones were repeated with the same key; of %d calls nobody knows, and %d of them had no effect",
 		len(effects), count(effects, "/0"), again, doubted, missing)
 	say("%d of %d exchanges with the model were repeated", repeated, len(w.questions()))

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/internal/contain"
@@ -42,7 +42,7 @@ func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 	out := outcome{State: stateDone, Idle: w.opts.Idle, Turns: w.opts.Turns}
 	switch cause := context.Cause(run); {
 	case err == nil && turn.Reason == converse.ReasonWaiting:
-		out.State, out.Deadline = stateWaiting, earliest(turn.Waits)
+		out.State, out.Deadline = stateWaiting, calls.FirstDeadline(turn.Waits)
 	case err == nil:
 	case temporal.IsCanceledError(cause):
 		return outcome{}, temporal.NewCanceledError()
@@ -55,7 +55,7 @@ func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 		told.End(ctx, engine.Ended{Error: err.Message(), Again: w.again(info, err)})
 		return outcome{}, err
 	}
-	told.End(ctx, engine.Ended{Reason: turn.Reason, Waits: waited(turn.Waits)})
+	told.End(ctx, engine.Ended{Reason: turn.Reason, Waits: calls.WaitIDs(turn.Waits)})
 	return out, nil
 }
 
@@ -165,23 +165,6 @@ func (w *Worker) again(info activity.Info, err *temporal.ApplicationError) time.
 		return time.Time{}
 	}
 	return time.Now().Add(w.pause(int(info.Attempt) - 1))
-}
-
-func waited(waits []canister.Wait) (ids []string) {
-	for _, wait := range waits {
-		ids = append(ids, wait.ID)
-	}
-	return ids
-}
-
-// earliest returns the first deadline, or zero if waits is empty.
-func earliest(waits []canister.Wait) (first time.Time) {
-	for _, wait := range waits {
-		if first.IsZero() || wait.Deadline.Before(first) {
-			first = wait.Deadline
-		}
-	}
-	return first
 }
 
 // maxFailure is how many bytes of an error are sent to the server.

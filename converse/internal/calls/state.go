@@ -226,6 +226,24 @@ func Waits(conversation string, history []canister.Canister, now time.Time) []ca
 	return waits
 }
 
+// WaitIDs returns the IDs of waits.
+func WaitIDs(waits []canister.Wait) (ids []string) {
+	for _, wait := range waits {
+		ids = append(ids, wait.ID)
+	}
+	return ids
+}
+
+// FirstDeadline returns the earliest deadline of waits, or zero without waits.
+func FirstDeadline(waits []canister.Wait) (first time.Time) {
+	for _, wait := range waits {
+		if first.IsZero() || wait.Deadline.Before(first) {
+			first = wait.Deadline
+		}
+	}
+	return first
+}
+
 // Inherited reports whether a wait belongs to another conversation.
 func Inherited(wait canister.Wait, conversation string) bool {
 	return conversation != "" && wait.Conversation != "" && wait.Conversation != conversation && wait.For != canister.WaitTimer
