@@ -21,7 +21,8 @@ const (
 	attemptLifetime = 15 * time.Minute // of a link
 	sessionLifetime = time.Hour        // of the proof that a browser belongs to an identity
 	maxAttempts     = 10_000
-	maxSessions     = 10_000
+	maxSessions     = 10_000           // such proofs
+	maxOwn          = 20               // such proofs of one identity
 	maxWrong        = 10               // wrong tokens at one link
 	reportEvery     = 10 * time.Second // so that a client knows that its call goes on
 )

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -273,18 +274,38 @@ func (p *Pages) identityOf(r *http.Request) string {
 	return found.identity
 }
 
-// remember gives the browser a cookie for an identity.
+// remember gives the browser a cookie for an identity. If there are too many proofs, the oldest one is
+// dropped: first of the same identity, which does not end the logins of others.
 func (p *Pages) remember(w http.ResponseWriter, identity string) {
 	secret, now := rand.Text()+rand.Text(), time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for hash, s := range p.sessions {
-		if now.After(s.expires) || len(p.sessions) >= maxSessions {
+		if now.After(s.expires) {
 			delete(p.sessions, hash)
 		}
 	}
+	p.leave(maxOwn-1, func(s session) bool { return s.identity == identity })
+	p.leave(maxSessions-1, func(session) bool { return true })
 	p.sessions[sha256.Sum256([]byte(secret))] = session{identity, now.Add(sessionLifetime)}
 	p.setCookie(w, cookieName, secret, Path, sessionLifetime)
+}
+
+// leave drops the oldest proofs that match until at most n are left. The caller must hold p.mu.
+func (p *Pages) leave(n int, match func(session) bool) {
+	if len(p.sessions) <= n {
+		return
+	}
+	var all [][sha256.Size]byte
+	for hash, s := range p.sessions {
+		if match(s) {
+			all = append(all, hash)
+		}
+	}
+	slices.SortFunc(all, func(a, b [sha256.Size]byte) int { return p.sessions[a].expires.Compare(p.sessions[b].expires) })
+	for _, hash := range all[:max(0, len(all)-n)] {
+		delete(p.sessions, hash)
+	}
 }
 
 // cookie returns the name of a cookie. Over TLS only this host can set it (RFC 6265bis, section
