@@ -49,7 +49,9 @@ func NewFeed(e engine.Engine, store history.Store) *Feed {
 // Close ends the loops of all readers, with [engine.ErrClosed], and waits for the
 // goroutines of the feed.
 func (f *Feed) Close() {
+	f.mu.Lock() // join does not begin a watch after the end
 	f.end()
+	f.mu.Unlock()
 	f.running.Wait()
 }
 
