@@ -114,7 +114,7 @@ func (c *Console) showLogin(w http.ResponseWriter, status int, problem string) {
 	if c.Tokens() {
 		content = el("form", attr("method", "post"), action(Prefix+"/login"), class("stack"),
 			el("label", attr("for", "token"), text("Token")),
-			el("input", id("token"), attr("name", "token"), attr("type", "password"), attr("autocomplete", "current-password"), attr("required", ""), attr("maxlength", "8192")),
+			el("input", id("token"), attr("name", "token"), attr("type", "password"), attr("autocomplete", "current-password"), attr("required", ""), attr("maxlength", "16384")),
 			el("p", class("faint"), text("The bearer token that the operator of this server gave you.")),
 			el("button", text("Log in")))
 	}

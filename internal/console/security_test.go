@@ -50,6 +50,9 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%s: %s to %s", path, reply.Status, reply.Header.Get("Location"))
 		}
 	}
+	if page := stranger.Get("/login").Text; !strings.Contains(page, `maxlength="16384"`) { // the longest token of an issuer
+		t.Errorf("the form cuts tokens:\n%s", page)
+	}
 	for token, want := range map[string]int{"": 401, "wrong": 401, "a b": 401, consolestage.Off: 403, consolestage.Ada: 303} {
 		reply := stranger.Do(http.MethodPost, "/login", url.Values{"token": {token}})
 		if reply.StatusCode != want || (len(reply.Cookies()) > 0) != (want == 303) {
