@@ -11,10 +11,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -158,8 +160,8 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
 	if key != "" {
 		b.id = derived("conversation", owner, key)
 	}
-	if _, err := (history.Change{Title: &form.Title, Tags: &b.tags, Owner: &owner}).Apply(history.Info{ID: b.id}); err != nil {
-		return invalid("title", "The title and the tags must be UTF-8 without NUL.", "Use other texts.")
+	if err := checkDescription(history.Change{Title: &form.Title, Tags: &b.tags, Owner: &owner}); err != nil {
+		return err
 	}
 	if err := h.admitNew(r.Context(), b); err != nil {
 		return err
@@ -173,6 +175,29 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
 		info
 		Message string `json:"message"`
 	}{infoOf(created), user.ID})
+	return nil
+}
+
+// The bounds of the description that a client gives to a conversation. Lists have that of each one.
+const (
+	maxOwnTitle = 256 // characters
+	maxTags     = 32
+	maxTag      = 256 // bytes
+)
+
+// checkDescription refuses a title and tags that are too long, or that no store takes.
+func checkDescription(c history.Change) error {
+	switch {
+	case utf8.RuneCountInString(*c.Title) > maxOwnTitle:
+		return invalid("title", "It has more than "+strconv.Itoa(maxOwnTitle)+" characters.", "Use a shorter one, or none.")
+	case len(*c.Tags) > maxTags:
+		return invalid("tags", "There are more than "+strconv.Itoa(maxTags)+".", "Use fewer.")
+	case slices.ContainsFunc(*c.Tags, func(tag string) bool { return len(tag) > maxTag }):
+		return invalid("tags", "One has more than "+strconv.Itoa(maxTag)+" bytes.", "Use a shorter one.")
+	}
+	if _, err := c.Apply(history.Info{}); err != nil {
+		return invalid("title", "The title and the tags must be UTF-8 without NUL.", "Use other texts.")
+	}
 	return nil
 }
 
