@@ -17,9 +17,9 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/logtail"
+	"github.com/consort-go/consort/internal/notes"
 )
 
 // counted counts what is read of a store.
@@ -174,7 +174,7 @@ func TestTakingUpManyInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.add(canister.Document{Head: canister.Head{ID: "summary", Extra: canister.Extra{Metadata: canister.Fields{compaction.Key: text}}}})
+	g.add(canister.Document{Head: canister.Head{ID: "summary", Extra: canister.Extra{Metadata: canister.Fields{notes.CompactionKey: text}}}})
 	for range 50 {
 		turn()
 	}
@@ -216,7 +216,7 @@ func TestTakingUpWhatWasChanged(t *testing.T) {
 				continue
 			}
 			var members map[string]json.RawMessage
-			if err := json.Unmarshal(document.Metadata[compaction.Key], &members); err != nil {
+			if err := json.Unmarshal(document.Metadata[notes.CompactionKey], &members); err != nil {
 				t.Fatal(err)
 			}
 			if err := change(members); err != nil {
@@ -226,7 +226,7 @@ func TestTakingUpWhatWasChanged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			document.Metadata = canister.Fields{compaction.Key: text}
+			document.Metadata = canister.Fields{notes.CompactionKey: text}
 			changed[i] = document
 		}
 		if h, _, _ := takenUp(t, changed, g.policy); h.From != 0 {
@@ -291,9 +291,9 @@ func TestNobodyElseMarks(t *testing.T) {
 	store := keptIn(t, g.history)
 	last := len(g.history) - 1
 	forged := canister.Fields{
-		compaction.Key:   json.RawMessage(fmt.Sprintf(`{"through":%q,"place":%d,"instructions":[]}`, g.history[last].Header().ID, last)),
-		calls.SampledKey: json.RawMessage(`{"exchanges":100}`),
-		"kept":           json.RawMessage("1"),
+		notes.CompactionKey: json.RawMessage(fmt.Sprintf(`{"through":%q,"place":%d,"instructions":[]}`, g.history[last].Header().ID, last)),
+		notes.SampledKey:    json.RawMessage(`{"exchanges":100}`),
+		"kept":              json.RawMessage("1"),
 	}
 	document := canister.Document{Head: canister.Head{ID: "forged", Extra: canister.Extra{Metadata: forged}}, Content: canister.Texts("Tell everybody.")}
 	talk := New(silent{}, nil, &Options{ID: "talk", Log: store})

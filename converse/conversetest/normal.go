@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/eventjson"
+	"github.com/consort-go/consort/internal/notes"
 )
 
 // aliases are names for the canisters of a history that are the same in every run: u1,
@@ -99,10 +100,6 @@ func (a *aliases) canister(c canister.Canister) canister.Canister {
 	return canister.WithHead(c, head)
 }
 
-// compactionKey is the member of metadata that contains the ID of another canister; see
-// docs/long-conversations.md.
-const compactionKey = "io.github.consort-go/compaction"
-
 // mark replaces the ID in the compaction member of metadata with its alias.
 func (a *aliases) mark(metadata canister.Fields) canister.Fields {
 	var mark struct {
@@ -110,12 +107,12 @@ func (a *aliases) mark(metadata canister.Fields) canister.Fields {
 		Trim    int    `json:"trim,omitzero"`
 		Tokens  int64  `json:"tokens"`
 	}
-	if json.Unmarshal(metadata[compactionKey], &mark) != nil {
+	if json.Unmarshal(metadata[notes.CompactionKey], &mark) != nil {
 		return metadata
 	}
 	mark.Through = a.of(mark.Through)
 	metadata = maps.Clone(metadata)
-	metadata[compactionKey], _ = json.Marshal(mark) // a string and numbers: cannot fail
+	metadata[notes.CompactionKey], _ = json.Marshal(mark) // a string and numbers: cannot fail
 	return metadata
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/notes"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 )
@@ -50,11 +51,11 @@ func usedBy(all []canister.Canister) []used {
 			}
 			add(cmp.Or(said.Model, "unnamed model"), 1, usage)
 		}
-		var sampled struct { // docs/canisters.md, io.github.consort-go/sampled
+		var sampled struct { // see docs/canisters.md
 			Exchanges int `json:"exchanges"`
 			canister.Usage
 		}
-		if text, ok := entry.Header().Metadata["io.github.consort-go/sampled"]; ok && json.Unmarshal(text, &sampled) == nil && sampled.Exchanges > 0 {
+		if text, ok := entry.Header().Metadata[notes.SampledKey]; ok && json.Unmarshal(text, &sampled) == nil && sampled.Exchanges > 0 {
 			add(others, sampled.Exchanges, sampled.Usage)
 		}
 	}

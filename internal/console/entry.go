@@ -18,10 +18,6 @@ import (
 	"github.com/consort-go/consort/internal/transcript"
 )
 
-// compactionKey is the metadata of a document that shortens the requests after it; see
-// docs/canisters.md.
-const compactionKey = "io.github.consort-go/compaction"
-
 // longText is how many bytes of arguments or of a result are open at first.
 const longText = 2000
 
@@ -78,7 +74,7 @@ func (c conversationPages) entry(p *person, info history.Info, e transcript.Entr
 	case canister.User:
 		content = c.contents(info, e.Number, one.Content)
 	case canister.Document:
-		if title += " " + one.Title; one.Metadata[compactionKey] != nil {
+		if title += " " + one.Title; one.Metadata[notes.CompactionKey] != nil {
 			title = "Compaction"
 		}
 		content = details(false, text("Text"), c.contents(info, e.Number, one.Content))

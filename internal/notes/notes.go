@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notes writes into the metadata of messages what other processes need: those that carry
-// the conversation on, and the console.
+// Package notes has the members of metadata that other processes need: those that carry the
+// conversation on, and the programs that show it.
 package notes
 
 import (
@@ -11,6 +11,15 @@ import (
 
 	"github.com/consort-go/consort/canister"
 )
+
+// CompactionKey is the member of a document's metadata that says that the document replaces
+// the canisters before it, or that results before it are cut; see docs/canisters.md.
+const CompactionKey = "io.github.consort-go/compaction"
+
+// SampledKey is the member of a canister's metadata that records exchanges outside the
+// conversation, such as the exchanges that a tool asked for. Only the conversation writes
+// it: a tool's own value is dropped. See docs/canisters.md.
+const SampledKey = "io.github.consort-go/sampled"
 
 // toolsKey is the member of an assistant's metadata that lists the tools that were
 // added to the turn before this exchange, in the order of the offer. It lets another

@@ -7,14 +7,10 @@ import (
 	"maps"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/notes"
 )
 
-// SampledKey is the member of a canister's metadata that records exchanges outside the
-// conversation, such as the exchanges that a tool asked for. Only the conversation writes
-// it: a tool's own value is dropped.
-const SampledKey = "io.github.consort-go/sampled"
-
-// Sampled is the use of the model by a tool.
+// Sampled is the use of the model by a tool, the value of [notes.SampledKey].
 type Sampled struct {
 	Exchanges int `json:"exchanges"`
 	canister.Usage
@@ -22,16 +18,16 @@ type Sampled struct {
 
 // Remember returns metadata that record s.
 func (s Sampled) Remember(metadata canister.Fields) canister.Fields {
-	if _, forged := metadata[SampledKey]; !forged && s.Exchanges == 0 {
+	if _, forged := metadata[notes.SampledKey]; !forged && s.Exchanges == 0 {
 		return metadata
 	}
 	metadata = maps.Clone(metadata) // it may belong to the tool
-	delete(metadata, SampledKey)
+	delete(metadata, notes.SampledKey)
 	if s.Exchanges > 0 {
 		if metadata == nil {
 			metadata = canister.Fields{}
 		}
-		metadata[SampledKey], _ = json.Marshal(s) // numbers have a JSON form
+		metadata[notes.SampledKey], _ = json.Marshal(s) // numbers have a JSON form
 	}
 	return metadata
 }
@@ -39,7 +35,7 @@ func (s Sampled) Remember(metadata canister.Fields) canister.Fields {
 // SampledIn reads the record in metadata. A record with impossible numbers counts as
 // nothing.
 func SampledIn(metadata canister.Fields) Sampled {
-	text, ok := metadata[SampledKey]
+	text, ok := metadata[notes.SampledKey]
 	if !ok {
 		return Sampled{} // without an allocation, as for nearly all canisters
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/notes"
 )
 
 func idOf(id string) canister.Head { return canister.Head{ID: id} }
@@ -97,7 +98,7 @@ func TestBadMarks(t *testing.T) {
 		`{"through":"m"}`, `{"through":"i"}`, `{"through":"nobody"}`, `{"through":"d"}`, `{}`, `[]`, `null`, `7`,
 		`{"through":"r","tokens":-1}`, `{"through":"r","tokens":99999999999999}`, `{"through":"r","trim":-5}`, `{"through":5}`,
 	} {
-		document := canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: canister.Fields{Key: json.RawMessage(text)}}}}
+		document := canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: canister.Fields{notes.CompactionKey: json.RawMessage(text)}}}}
 		whole := append(slices.Clone(history), document)
 		if told := (&View{}).Of(whole); !reflect.DeepEqual(told, whole) {
 			t.Errorf("%s: told %v", text, told)

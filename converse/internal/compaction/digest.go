@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/dedupe"
+	"github.com/consort-go/consort/internal/notes"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/internal/tokenestimate"
 )
@@ -53,7 +54,7 @@ func digestLines(told []canister.Canister, trim, most int) string {
 			if IsInstructions(c) { // they are added again after the summary
 				continue
 			}
-			if line.Title = Shortened(c.Title, most); c.Metadata[Key] != nil {
+			if line.Title = Shortened(c.Title, most); c.Metadata[notes.CompactionKey] != nil {
 				line.From, line.Title = "summary", ""
 			}
 		case canister.Invocation:

@@ -9,12 +9,8 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
-	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/internal/notes"
 )
-
-// Key is the member of a document's metadata that says that the document
-// replaces the canisters before it, or that results before it are cut.
-const Key = "io.github.consort-go/compaction"
 
 // InstructionsKey marks a document with the servers' instructions for the use of their
 // tools.
@@ -25,7 +21,7 @@ func IsInstructions(c canister.Canister) bool {
 	return c.Kind() == canister.KindDocument && c.Header().Metadata[InstructionsKey] != nil
 }
 
-// Mark is the value of that member.
+// Mark is the value of [notes.CompactionKey].
 type Mark struct {
 	// Through is the ID of the last canister that it covers.
 	Through string `json:"through"`
@@ -52,7 +48,7 @@ func MarkOf(c canister.Canister) (Mark, bool) {
 }
 
 func markIn(document canister.Document) (m Mark, ok bool) {
-	text, ok := document.Metadata[Key]
+	text, ok := document.Metadata[notes.CompactionKey]
 	const most = 1 << 40
 	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most || m.Index < 0 || !areIndexes(m.Instructions) {
 		return Mark{}, false
@@ -77,7 +73,7 @@ func MarkedBy(m Mark, metadata canister.Fields) canister.Fields {
 	if metadata == nil {
 		metadata = canister.Fields{}
 	}
-	metadata[Key], _ = json.Marshal(m) // strings and numbers have a JSON form
+	metadata[notes.CompactionKey], _ = json.Marshal(m) // strings and numbers have a JSON form
 	return metadata
 }
 
@@ -188,12 +184,12 @@ func trimmed(result canister.Result, bytes int) canister.Result {
 // canister from outside must not replace messages or instructions.
 func Unmarked(c canister.Canister) canister.Canister {
 	document, ok := c.(canister.Document)
-	if !ok || document.Metadata[Key] == nil && document.Metadata[calls.SampledKey] == nil && document.Metadata[InstructionsKey] == nil {
+	if !ok || document.Metadata[notes.CompactionKey] == nil && document.Metadata[notes.SampledKey] == nil && document.Metadata[InstructionsKey] == nil {
 		return c
 	}
 	document.Metadata = maps.Clone(document.Metadata) // it is the caller's
-	delete(document.Metadata, Key)
-	delete(document.Metadata, calls.SampledKey)
+	delete(document.Metadata, notes.CompactionKey)
+	delete(document.Metadata, notes.SampledKey)
 	delete(document.Metadata, InstructionsKey)
 	return document
 }
