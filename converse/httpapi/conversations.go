@@ -178,7 +178,7 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// The bounds of the description that a client gives to a conversation. Lists have that of each one.
+// The bounds of the description that a client gives to a conversation. A list repeats it for each.
 const (
 	maxOwnTitle = 256 // characters
 	maxTags     = 32

@@ -51,7 +51,7 @@ type references struct {
 	limit int64
 }
 
-// add encodes those items of a response that the request names, each once.
+// add encodes the items of a response that the request names, each once.
 func (r *references) add(items []map[string]any) error {
 	for _, item := range items {
 		id := item["id"].(string)
