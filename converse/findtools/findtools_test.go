@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/findtools"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
@@ -162,6 +163,43 @@ func TestAbove(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// bring is a message with a tool of the client.
+func bring(name string) canister.User {
+	user := canister.User{Content: canister.Texts("Go.")}
+	user.Metadata = clienttools.With(nil, []clienttools.Tool{{Name: name, Parameters: json.RawMessage(`{"type":"object"}`)}})
+	return user
+}
+
+// The tools of the client cannot be found, so they are shown. A call of one stays as it is in
+// later turns, which do not offer it.
+func TestToolsOfTheClientAreShown(t *testing.T) {
+	first := says("get_location", `{}`)
+	first.Expect = shows("files__delete", call, find, "get_location")
+	last := conversetest.Line{Text: "Done.", Expect: shows("files__delete", "many__number_0", call, find, "get_location {}")}
+	script := conversetest.NewScript(first, last)
+	model := findtools.New(limited{script, 4}, &findtools.Options{Tools: "tools", Pinned: []string{"files__delete", "many__*"}})
+	talk := converse.New(model, servers(t), &converse.Options{Log: history.NewMemory(), ID: "talk"})
+	if err := talk.Add(t.Context(), bring("get_location")); err != nil {
+		t.Fatal(err)
+	}
+	turn, err := talk.Run(t.Context())
+	if err != nil || turn.Reason != converse.ReasonWaiting {
+		t.Fatalf("%v, %v", turn, err)
+	}
+	if _, err := talk.Ask(t.Context(), canister.Text("Go on.")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// No more tools are pinned than the model takes besides the two.
+func TestPinnedAreBounded(t *testing.T) {
+	script := conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: shows("many__number_0", call, find)})
+	model := findtools.New(limited{script, 3}, &findtools.Options{Tools: "tools", Pinned: []string{"many__*"}})
+	if _, err := converse.New(model, servers(t), nil).Ask(t.Context(), canister.Text("Go.")); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/consort-go/consort/canister"
@@ -25,7 +26,9 @@ type Options struct {
 	// Tools is the name that [Ensemble] was called with. Required.
 	Tools string
 	// Pinned are globs for the names of tools that the model is always shown, such as
-	// files__read_file or files__*. A star stands for any characters, also none.
+	// files__read_file or files__*. A star stands for any characters, also none. Those that
+	// are too many for the model ([converse.Limiter]) are found like the others. The tools
+	// that the client of a conversation brings are shown first.
 	Pinned []string
 	// Above is how many tokens the definitions of all tools may have, as estimated with
 	// three bytes per token, before the model is shown only some of them. 0 means that
@@ -69,7 +72,7 @@ func New(model converse.Model, options *Options) *Model {
 // view is what a request shows of a list of tools.
 type view struct {
 	of        *converse.Toolset
-	all, some *converse.Toolset // without the two tools, and with only the pinned ones besides
+	all, some *converse.Toolset // without the two tools, and with only the client's and the pinned ones besides
 	many      bool              // whether all are too many to be shown
 	shown     map[string]bool   // the tools of some
 }
@@ -81,17 +84,15 @@ func (m *Model) viewOf(set *converse.Toolset) *view {
 	if last != nil && last.of == set {
 		return last
 	}
-	v := &view{of: set, all: &converse.Toolset{}, some: &converse.Toolset{}, shown: map[string]bool{}}
+	v := &view{of: set, all: &converse.Toolset{}, some: &converse.Toolset{}, shown: m.shownOf(set.Definitions)}
 	var tokens int64
 	for _, d := range set.Definitions {
-		own := d.Name == m.find || d.Name == m.call
-		if !own {
+		if !m.isOwn(d.Name) {
 			v.all.Definitions = append(v.all.Definitions, d)
 			tokens += tokenestimate.InText(len(d.Name) + len(d.Description) + len(d.InputSchema))
 		}
-		if own || slices.ContainsFunc(m.pinned, func(pattern string) bool { return glob.Match(pattern, d.Name) }) {
+		if v.shown[d.Name] {
 			v.some.Definitions = append(v.some.Definitions, d)
-			v.shown[d.Name] = true
 		}
 	}
 	v.many = tokens > m.above || m.most > 0 && len(v.all.Definitions) > m.most
@@ -101,6 +102,38 @@ func (m *Model) viewOf(set *converse.Toolset) *view {
 	m.last.Store(v)
 	return v
 }
+
+// shownOf returns the names of the tools that are shown while the model searches: the two
+// tools, then those of the client, which cannot be found, then the pinned ones, up to the
+// number that the inner model takes.
+func (m *Model) shownOf(definitions []*invoker.Definition) map[string]bool {
+	var own, client, pinned []string
+	for _, d := range definitions {
+		switch {
+		case m.isOwn(d.Name):
+			own = append(own, d.Name)
+		case isClients(d.Name):
+			client = append(client, d.Name)
+		case slices.ContainsFunc(m.pinned, func(pattern string) bool { return glob.Match(pattern, d.Name) }):
+			pinned = append(pinned, d.Name)
+		}
+	}
+	names := slices.Concat(own, client, pinned)
+	if m.most > 0 {
+		names = names[:min(len(names), max(m.most, len(own)))]
+	}
+	shown := map[string]bool{}
+	for _, name := range names {
+		shown[name] = true
+	}
+	return shown
+}
+
+func (m *Model) isOwn(name string) bool { return name == m.find || name == m.call }
+
+// isClients reports whether a tool is one that the client of a conversation brings. The names
+// of all tools of ensembles contain "__", and those of a client's tools do not.
+func isClients(name string) bool { return !strings.Contains(name, "__") }
 
 // same returns the first list if both have the same tools, and the second one otherwise.
 func same(before, now *converse.Toolset) *converse.Toolset {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/internal/findcall"
 )
 
@@ -14,6 +15,7 @@ import (
 type sentHistory struct {
 	of, wrapped []canister.Canister
 	shown       map[string]bool
+	client      map[string]bool // the tools that the client has brought so far, by name
 }
 
 // holds reports whether a history begins with the one of the last request: it is the same
@@ -23,20 +25,26 @@ func (p *sentHistory) holds(history []canister.Canister, shown map[string]bool) 
 }
 
 // wrapped returns a history in which calls of tools that the model is not shown are calls of
-// call_tool, as the model wrote them. It depends on the name of the tool alone, so that the
-// same canister is always sent in the same form. A conversation's history is not copied for
-// each request: only its new canisters are.
+// call_tool, as the model wrote them. A call of a tool of the client stays as it is. The form
+// depends on the name of the tool and on the canisters before, so that the same canister is
+// always sent in the same form. A conversation's history is not copied for each request: only
+// its new canisters are.
 func (m *Model) wrapped(history []canister.Canister, v *view) []canister.Canister {
 	var before *sentHistory
 	if m.sent != nil {
 		before = m.sent.Swap(nil) // a concurrent request copies the whole
 	}
 	if !before.holds(history, v.shown) {
-		before = &sentHistory{}
+		before = &sentHistory{client: map[string]bool{}}
 	}
-	wrapped := before.wrapped
+	wrapped, client := before.wrapped, before.client
 	for _, c := range history[len(wrapped):] {
-		if invocation, ok := c.(canister.Invocation); ok && !v.shown[invocation.Name] {
+		if user, ok := c.(canister.User); ok {
+			for _, definition := range clienttools.Of(user) {
+				client[definition.Name] = true
+			}
+		}
+		if invocation, ok := c.(canister.Invocation); ok && !v.shown[invocation.Name] && !client[invocation.Name] {
 			invocation.Arguments = findcall.Wrap(invocation.Name, invocation.Arguments)
 			invocation.Name = m.call
 			c = invocation
@@ -44,7 +52,7 @@ func (m *Model) wrapped(history []canister.Canister, v *view) []canister.Caniste
 		wrapped = append(wrapped, c)
 	}
 	if m.sent != nil {
-		m.sent.Store(&sentHistory{of: history, wrapped: wrapped, shown: v.shown})
+		m.sent.Store(&sentHistory{of: history, wrapped: wrapped, shown: v.shown, client: client})
 	}
 	return slices.Clip(wrapped)
 }
