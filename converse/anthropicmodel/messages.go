@@ -325,8 +325,9 @@ func (o *Options) checkThinking(add func(option, format string, args ...any)) {
 }
 
 // answerMembers are the members that are sent only in requests for an answer of the
-// conversation; otherwise a summary would have the form of an answer, for example.
-var answerMembers = []string{"output_config", "stop_sequences", "tool_choice"}
+// conversation; otherwise a summary would have the form of an answer, for example. The
+// servers of mcp_servers are used by tools of the server, which other requests do not have.
+var answerMembers = []string{"mcp_servers", "output_config", "stop_sequences", "tool_choice"}
 
 // optionsFor returns the options that apply to a request with a purpose.
 func (m *Model) optionsFor(purpose converse.Purpose) *Options {

@@ -465,6 +465,26 @@ func TestSampling(t *testing.T) {
 	}
 }
 
+// TestPurposes: a summary, and the answer to a tool, have no tools of the server, and no MCP
+// servers, which the API then refuses.
+func TestPurposes(t *testing.T) {
+	for purpose, want := range map[converse.Purpose]bool{converse.PurposeAnswer: true, converse.PurposeSummary: false, converse.PurposeSampling: false} {
+		server, model := once(t, anthropicmodel.Options{
+			HostedTools: []map[string]any{{"type": "mcp_toolset", "mcp_server_name": "x"}},
+			ExtraBody:   map[string]any{"mcp_servers": []any{map[string]any{"type": "url", "url": "https://x/mcp", "name": "x"}}},
+		}, openaiserver.Message{Text: "Fine."})
+		asked := request(user("u", "Hi"))
+		asked.Purpose = purpose
+		if _, _, err := run(t.Context(), model, asked); err != nil {
+			t.Errorf("%s: %v", purpose, err)
+			continue
+		}
+		if sent := gjson.ParseBytes(server.Requests()[0].Body); sent.Get("tools").Exists() != want || sent.Get("mcp_servers").Exists() != want {
+			t.Errorf("%s: the request is %s", purpose, sent)
+		}
+	}
+}
+
 // TestThinkingAfterCallsWithoutIt: thinking with a budget does not start after calls that
 // were made without it, also if another message has followed.
 func TestThinkingAfterCallsWithoutIt(t *testing.T) {

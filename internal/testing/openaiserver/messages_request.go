@@ -29,6 +29,15 @@ type messagesRequest struct {
 	Metadata      *json.RawMessage `json:"metadata"`
 	ServiceTier   *string          `json:"service_tier"`
 	Container     *json.RawMessage `json:"container"`
+	MCPServers    []claudeServer   `json:"mcp_servers"`
+}
+
+// claudeServer is an MCP server whose tools Anthropic calls by itself.
+type claudeServer struct {
+	Type  string `json:"type"`
+	URL   string `json:"url"`
+	Name  string `json:"name"`
+	Token string `json:"authorization_token"`
 }
 
 type claudeMessage struct {
@@ -42,6 +51,7 @@ type claudeTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
+	Server      string          `json:"mcp_server_name"` // of a toolset
 	members     map[string]json.RawMessage
 }
 

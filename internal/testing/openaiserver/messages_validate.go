@@ -17,7 +17,7 @@ import (
 func (w *messagesRequest) validate(contents [][]claudeBlock) *Failure {
 	for _, check := range []func([][]claudeBlock) *Failure{
 		w.validateSettings, w.validateRoles, w.validateBlocks, w.validateSystem, w.validateToolUses, w.validateServerTools,
-		w.validateTools, w.validateToolChoice, w.validateThinking, w.validateEnd, w.validateCache,
+		w.validateTools, w.validateMCPServers, w.validateToolChoice, w.validateThinking, w.validateEnd, w.validateCache,
 	} {
 		if failure := check(contents); failure != nil {
 			return failure
@@ -210,7 +210,7 @@ var legalProperty = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 func (w *messagesRequest) validateTools([][]claudeBlock) *Failure {
 	seen := map[string]bool{}
 	for i, t := range w.Tools {
-		if seen[t.Name] {
+		if seen[t.Name] && t.Type != mcpToolset {
 			return claudeInvalid("tools: Tool names must be unique.")
 		}
 		seen[t.Name] = true
@@ -225,6 +225,20 @@ func (w *messagesRequest) validateTools([][]claudeBlock) *Failure {
 		}
 		if failure := validateInputSchema(i, t.InputSchema); failure != nil {
 			return failure
+		}
+	}
+	return nil
+}
+
+// mcpToolset is the type of a tool that stands for the tools of an MCP server.
+const mcpToolset = "mcp_toolset"
+
+// validateMCPServers checks that each MCP server has its toolset
+// (github.com/anthropics/anthropic-sdk-csharp/issues/255).
+func (w *messagesRequest) validateMCPServers([][]claudeBlock) *Failure {
+	for _, server := range w.MCPServers {
+		if !slices.ContainsFunc(w.Tools, func(t claudeTool) bool { return t.Type == mcpToolset && t.Server == server.Name }) {
+			return claudeInvalid("MCP server '%s' is defined but not referenced by any mcp_toolset in tools.", server.Name)
 		}
 	}
 	return nil

@@ -113,6 +113,7 @@ func TestMessagesRefusals(t *testing.T) {
 		"may only be specified while":       claude(hello, `"tool_choice":{"type":"auto"}`),
 		"not found in provided tools":       claude(hello, `"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"g"}`),
 		"service_tier: Input":               claude(hello, `"service_tier":"flex"`),
+		"not referenced by any mcp_toolset": claude(hello, `"mcp_servers":[{"type":"url","url":"https://x/mcp","name":"x"}]`),
 	} {
 		checkRefusal(t, "/v1/messages", body, says)
 	}
@@ -130,6 +131,8 @@ func TestMessagesTaken(t *testing.T) {
 		"adaptive": claude(hello+","+called+","+results, `"thinking":{"type":"adaptive"}`),
 		"a finished turn": claude(hello+","+called+","+results+`,{"role":"assistant","content":"Done."},`+hello,
 			`"thinking":{"type":"enabled","budget_tokens":1024}`),
+		"MCP servers": claude(hello, `"mcp_servers":[{"type":"url","url":"https://x/mcp","name":"x"},{"type":"url","url":"https://y/mcp","name":"y"}]`,
+			`"tools":[{"type":"mcp_toolset","mcp_server_name":"x"},{"type":"mcp_toolset","mcp_server_name":"y"}]`),
 		"cache marks": claude(hello, `"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"cache_control":{"type":"ephemeral"}`),
 	} {
 		if status, text := answered("/v1/messages", body); status != http.StatusOK {
