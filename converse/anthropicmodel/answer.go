@@ -170,10 +170,11 @@ func (a *answer) delta(index, delta gjson.Result) {
 	case "signature_delta":
 		b.signature = append(b.signature, delta.Get("signature").String()...)
 	case "input_json_delta":
-		if b.whole { // the pieces count
+		piece := delta.Get("partial_json").String()
+		if b.whole && piece != "" { // the pieces count
 			b.input, b.whole = nil, false
 		}
-		b.input = append(b.input, delta.Get("partial_json").String()...)
+		b.input = append(b.input, piece...)
 	case "citations_delta":
 		if citation := delta.Get("citation"); citation.IsObject() {
 			b.citations = append(b.citations, bytes.ToValidUTF8([]byte(citation.Raw), []byte("\uFFFD")))

@@ -253,9 +253,10 @@ func (r *messages) sampling(o *Options, thinks bool) map[string]any {
 // minThinking is the least budget of thinking that the API takes, in tokens.
 const minThinking = 1024
 
-// thinking returns the value of the member thinking; nil leaves it to the model. The
-// budget must be below the limit of the answer, which a request may lower. Thinking with a
-// budget cannot start in the middle of a turn, after calls that were made without it.
+// thinking returns the value of the member thinking; nil leaves it to the model. Thinking
+// counts under the limit of the answer. If a request lowers the limit, the budget is at most
+// half of it. Thinking with a budget cannot start in the middle of a turn, after calls that
+// were made without it.
 func (r *messages) thinking(o *Options, limit int64) map[string]any {
 	switch o.Thinking {
 	case "":
@@ -266,8 +267,8 @@ func (r *messages) thinking(o *Options, limit int64) map[string]any {
 		return map[string]any{"type": "disabled"}
 	}
 	budget, _ := strconv.ParseInt(o.Thinking, 10, 64) // checked by New
-	if budget >= limit {
-		budget = limit / 2
+	if limit < int64(o.MaxTokens) {
+		budget = min(budget, limit/2)
 	}
 	if budget < minThinking || r.goesOnWithoutThinking() {
 		return nil

@@ -485,6 +485,23 @@ func TestPurposes(t *testing.T) {
 	}
 }
 
+// TestThinkingLeavesRoom: a request with a lower limit thinks with at most half of it, or, if
+// that is too little for the API, not at all.
+func TestThinkingLeavesRoom(t *testing.T) {
+	for limit, budget := range map[int64]int64{0: 8000, 8100: 4050, 8000: 4000, 2048: 1024, 2047: 0, 20000: 8000} {
+		server, model := once(t, anthropicmodel.Options{Thinking: "8000", MaxTokens: 10000}, openaiserver.Message{Text: "Fine."})
+		asked := request(user("u", "Hi"))
+		asked.MaxTokens = limit
+		if _, _, err := run(t.Context(), model, asked); err != nil {
+			t.Errorf("%d: %v", limit, err)
+			continue
+		}
+		if got := gjson.GetBytes(server.Requests()[0].Body, "thinking.budget_tokens").Int(); got != budget {
+			t.Errorf("with a limit of %d, the budget is %d, not %d", limit, got, budget)
+		}
+	}
+}
+
 // TestThinkingAfterCallsWithoutIt: thinking with a budget does not start after calls that
 // were made without it, also if another message has followed.
 func TestThinkingAfterCallsWithoutIt(t *testing.T) {

@@ -170,6 +170,8 @@ func messagesCallOddities() []oddity {
 			data: sse(edit(two, "toolu_b", "toolu_a")...)},
 		{name: "input-missing", about: "the call begins without input (ggml-org/llama.cpp#22960)", want: one, data: sse(call(bare, piece)...)},
 		{name: "input-in-the-beginning", about: "the call begins with all of its input", want: one, data: sse(call(full)...)},
+		{name: "input-in-the-beginning-then-empty", about: "all of the input at the beginning, and then an empty piece", want: one,
+			data: sse(call(full, `{"type":"input_json_delta","partial_json":""}`)...)},
 		{name: "input-twice", about: "all of the input at the beginning, and then in pieces", want: one, data: sse(call(full, piece)...)},
 		{name: "input-empty", about: "a call without input", want: empty, data: sse(call(begin)...)},
 		{name: "input-empty-pieces", about: "only empty pieces of input", want: empty,
