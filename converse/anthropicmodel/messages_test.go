@@ -458,6 +458,7 @@ func TestSampling(t *testing.T) {
 	}
 	for says, options := range map[string]anthropicmodel.Options{
 		"white space": {Stop: []string{"END", " \n"}}, "only 1 for": {Thinking: "adaptive", Temperature: &half}, "only 0.95": {Thinking: "2048", TopP: &half},
+		"set MaxTokens": {ExtraBody: map[string]any{"max_tokens": 100}},
 	} {
 		if _, err := anthropicmodel.New("m", &options); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", options, err, says)

@@ -75,7 +75,7 @@ type Options struct {
 	NoCache bool
 	// ExtraBody holds additional members of the request body. They replace members of the
 	// same name from other options or from a request. The names model, messages, system,
-	// tools and stream are not allowed.
+	// tools, stream and max_tokens are not allowed.
 	ExtraBody map[string]any
 
 	// NoImages is for models that do not accept images: a line of text replaces each image.
@@ -169,6 +169,7 @@ func (o *Options) check(base *url.URL) error {
 	wrong.Server(base, o.APIKey, o.Headers)
 	wrong.Negative(map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes})
 	wrong.Reserved(o.ExtraBody, "model", "messages", "system", "tools", "stream")
+	wrong.Limit(o.ExtraBody, "max_tokens")
 	if o.BaseURL == "" && len(o.RequestOptions) > 0 {
 		wrong.Add("BaseURL", "BaseURL is not set; with RequestOptions it must name the server, such as https://bedrock-runtime.us-east-1.amazonaws.com")
 	}

@@ -51,6 +51,17 @@ func TestIncludeOfExtraBody(t *testing.T) {
 	}
 }
 
+// ExtraBody cannot replace the limit of an answer in Responses, which budgets lower.
+func TestLimitOfExtraBody(t *testing.T) {
+	extra := map[string]any{"max_output_tokens": 100}
+	if _, err := openaimodel.New("m", &openaimodel.Options{API: "responses", ExtraBody: extra}); err == nil || !strings.Contains(err.Error(), "set MaxTokens") {
+		t.Error(err)
+	}
+	if _, err := openaimodel.New("m", &openaimodel.Options{API: "chat", ExtraBody: extra}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Tools of the model's server are offered for answers alone.
 func TestHostedToolsAreForAnswers(t *testing.T) {
 	for _, purpose := range purposes {

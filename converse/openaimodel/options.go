@@ -105,9 +105,9 @@ type Options struct {
 	ResponseFormat *ResponseFormat
 	// ExtraBody holds additional members of the request body, for fields without an
 	// option and for other servers. They replace members of the same name from other
-	// options or from a request. If they include max_tokens or max_completion_tokens, the
-	// limit of a request is not sent. The names model, messages, input, tools and stream
-	// are not allowed.
+	// options or from a request. If they include max_tokens or max_completion_tokens, Chat
+	// Completions does not send the limit of a request. The names model, messages, input,
+	// tools and stream are not allowed, nor is max_output_tokens with Responses.
 	ExtraBody map[string]any
 
 	// SupervisorRole is the role of Supervisor canisters; default system, which OpenAI
@@ -257,6 +257,9 @@ func (o *Options) check(base *url.URL) error {
 	}
 	if f := o.ResponseFormat; f != nil && len(f.Schema) > 0 && !json.Valid(f.Schema) {
 		wrong.Add("ResponseFormat", "ResponseFormat.Schema is not valid JSON")
+	}
+	if o.API == apiResponses {
+		wrong.Limit(o.ExtraBody, "max_output_tokens")
 	}
 	o.checkAPI(wrong.Add)
 	return wrong.Err()

@@ -106,7 +106,7 @@ func (r *responses) fields() (string, error) {
 		fields["top_p"] = *o.TopP
 	}
 	limit := int64(o.MaxTokens)
-	if n := r.request.MaxTokens; n > 0 && (limit == 0 || n < limit) && !o.extra("max_output_tokens") {
+	if n := r.request.MaxTokens; n > 0 && (limit == 0 || n < limit) {
 		limit = min(n, math.MaxInt32)
 	}
 	if limit > 0 {

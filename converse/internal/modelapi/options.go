@@ -67,6 +67,14 @@ func (p *Problems) Reserved(extra map[string]any, names ...string) {
 	}
 }
 
+// Limit adds the member of ExtraBody that would replace the limit of an answer, which
+// requests and budgets lower.
+func (p *Problems) Limit(extra map[string]any, name string) {
+	if _, given := extra[name]; given {
+		p.Add("ExtraBody", "ExtraBody has %q; set MaxTokens (max_tokens in a configuration) instead, which a request or a budget can lower", name)
+	}
+}
+
 // Err returns the problems as one error, sorted; nil without problems.
 func (p *Problems) Err() error {
 	slices.SortFunc(*p, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
