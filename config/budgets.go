@@ -74,9 +74,27 @@ func money(to *budget.Money) grammar.Kind {
 	}}
 }
 
-// checkBudgets validates the table as a whole. model is the model of the conversations, or nil
-// if it is not known.
-func checkBudgets(p *budget.Policy, r *grammar.Reader, n *document.Node, model *Model) {
+// paidModel is a model whose requests the conversations pay for.
+type paidModel struct{ name, of string }
+
+// paidModels returns these models: those of the answers, and that of the summaries.
+func (c *Config) paidModels() []paidModel {
+	if c.Model == nil {
+		return nil
+	}
+	models := []paidModel{{c.Model.Name.Reveal(), "[model]"}}
+	for _, m := range c.Model.Fallbacks {
+		models = append(models, paidModel{m.Name.Reveal(), "[[model.fallback]]"})
+	}
+	if c.Compaction != nil && c.Compaction.Model.Reveal() != "" {
+		models = append(models, paidModel{c.Compaction.Model.Reveal(), "[compaction]"})
+	}
+	return models
+}
+
+// checkBudgets validates the table as a whole.
+func (c *Config) checkBudgets(r *grammar.Reader, n *document.Node) {
+	p := c.Budgets
 	caps, _ := n.Member("caps").AsList()
 	if len(caps) == 0 {
 		r.Missing(n, "caps", "missing: expected at least one cap, such as caps = [{scope = \"conversation\", tokens = 1000000}]")
@@ -96,16 +114,12 @@ func checkBudgets(p *budget.Policy, r *grammar.Reader, n *document.Node, model *
 			r.WrongKey(money, `a cap of money needs a currency; set budgets.currency, such as currency = "USD"`)
 		}
 	}
-	if model == nil || !paid {
+	if !paid {
 		return
 	}
-	for _, one := range model.models() {
-		if _, priced := p.Prices[one.Name.Reveal()]; !priced {
-			table := "[model]"
-			if one != model {
-				table = "[[model.fallback]]"
-			}
-			r.Missing(n, "prices", "missing: expected the price of the model of %s, which a cap of money needs", table)
+	for _, m := range c.paidModels() {
+		if _, priced := p.Prices[m.name]; !priced {
+			r.Missing(n, "prices", "missing: expected the price of the model of %s, which a cap of money needs", m.of)
 		}
 	}
 }
@@ -125,11 +139,9 @@ func (a *Assembly) assembleBudgets(config *Config, o *AssembleOptions) error {
 	default:
 		policy.Ledger = budget.NewMemory()
 	}
-	if config.Model != nil {
-		for _, m := range config.Model.models() {
-			if err := policy.Check(m.Name.Reveal()); err != nil {
-				return grammar.About("budgets", err)
-			}
+	for _, m := range config.paidModels() {
+		if err := policy.Check(m.name); err != nil {
+			return grammar.About("budgets", err)
 		}
 	}
 	a.Options.Budget = &policy

@@ -86,7 +86,7 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 		distinctServers(r, root)
 		config.checkLogins(r, root)
 		if budgets := root.Member("budgets"); budgets != nil && config.Budgets != nil {
-			checkBudgets(config.Budgets, r, budgets, config.Model)
+			config.checkBudgets(r, budgets)
 		}
 		if host != nil {
 			config.importTree(r, r.Source, host, ignored)

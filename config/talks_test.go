@@ -165,6 +165,24 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// The model of the summaries needs a price as that of the answers does.
+func TestPriceOfSummaries(t *testing.T) {
+	const unpriced = "[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"roster\", money = \"2.5\"}]\nprices = {m = {input = \"1\", output = \"4\"}}\n" +
+		"[model]\nname = \"m\"\nbase_url = \"http://localhost:1/v1\"\n[compaction]\nmodel = \"small\"\n"
+	if _, err := config.Parse("consort.toml", []byte(unpriced), nil); err == nil ||
+		!strings.Contains(err.Error(), "budgets.prices: missing: expected the price of the model of [compaction]") {
+		t.Errorf("in a file: %v", err)
+	}
+	c := &config.Config{
+		Model:      &config.Model{Name: values.Plain("m"), BaseURL: values.Plain("http://localhost:1/v1")},
+		Compaction: &config.Compaction{Model: values.Plain("small")},
+		Budgets:    &budget.Policy{Currency: "EUR", Caps: []budget.Cap{{Scope: budget.Roster, Money: budget.Unit}}, Prices: map[string]budget.Price{"m": {}}},
+	}
+	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "small") {
+		t.Errorf("in a program: %v", err)
+	}
+}
+
 // TestWhoseConversationsAre: those who are served are found again by what stands
 // for them, which tells nothing of them; of somebody else nothing is known.
 func TestWhoseConversationsAre(t *testing.T) {
