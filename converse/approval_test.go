@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -76,6 +77,26 @@ func TestApproval(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An approval function that returns ErrSuspended, as from a conversation of its own, has failed
+// like any other unless the turn is suspended: it is not asked again and again.
+func TestApprovalThatSaysSuspended(t *testing.T) {
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("a", "{}")}},
+		conversetest.Line{Expect: told("no decision was reached"), Text: "ok"},
+	)
+	asked := 0
+	play(t, converse.New(script, newRoster(t, echo("a")), &converse.Options{
+		Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+			if asked++; asked > 3 {
+				return converse.Deny("it was asked too often"), nil
+			}
+			return converse.Allow(), fmt.Errorf("asking elsewhere: %w", converse.ErrSuspended)
+		},
+	}), "Go.")
+	played(t, script)
+	equal(t, "how often it was asked", asked, 1)
 }
 
 // The approval says whether the tool is trusted to change nothing.

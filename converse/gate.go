@@ -182,7 +182,7 @@ func (g *gate) approve(c *call, arguments json.RawMessage) callDecision {
 	}
 	decision, err := g.callApprove(approvalOf(c, arguments))
 	switch {
-	case errors.Is(err, ErrSuspended):
+	case errors.Is(err, ErrSuspended) && g.batch.postpones():
 		return callDecision{postponed: true}
 	case err != nil && g.batch.ctx.Err() != nil:
 		return callDecision{failure: invoker.Failf(invoker.Canceled, "The call was not started: %s while it waited for approval.", g.batch.whyOver())}
