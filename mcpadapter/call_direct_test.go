@@ -164,21 +164,30 @@ func TestLastAnswerOfAProcess(t *testing.T) {
 	}
 }
 
-// Every spelling of a result that asks for another round is understood.
-func TestNeedsInput(t *testing.T) {
-	for text, want := range map[string]bool{
-		`{"resultType":"input_required"}`:                         true,
-		`{"resultType":"input\u005frequired"}`:                    true,
-		`{"result\u0054ype":"input_required"}`:                    true,
-		`{"resultType":"complete","resultType":"input_required"}`: true,
-		`{"resultType":"input_required","resultType":"complete"}`: false,
-		`{ "inputRequests" : { } }`:                               true,
-		`{"content":[{"inputRequests":1}]}`:                       false,
-		`{}`:                                                      false,
-		`[]`:                                                      false,
+// Every spelling of the type of a result is understood.
+func TestResultType(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"resultType":"input_required"}`:                                inputRequired,
+		`{"resultType":"input\u005frequired"}`:                           inputRequired,
+		`{"result\u0054ype":"input_required"}`:                           inputRequired,
+		`{"resultType":"complete","resultType":"input_required"}`:        inputRequired,
+		`{"resultType":"input_required","resultType":"complete"}`:        complete,
+		`{"inputRequests":{"q":{}}}`:                                     inputRequired,
+		`{"resultType":null,"inputRequests":{"q":{}}}`:                   inputRequired,
+		`{"resultType":"complete","inputRequests":{"q":{}}}`:             complete,
+		`{"content":[],"resultType":"complete","inputRequests":{}}`:      complete,
+		`{ "inputRequests" : { } }`:                                      complete,
+		`{"inputRequests":null}`:                                         complete,
+		`{"inputRequests":["q"]}`:                                        complete,
+		`{"content":[{"inputRequests":1}]}`:                              complete,
+		`{"content":[{"resultType":"input_required"}],"resultType":"x"}`: "x",
+		`{"resultType":["complete"]}`:                                    `["complete"]`,
+		`{"resultType":""}`:                                              "",
+		`{}`:                                                             complete,
+		`[]`:                                                             complete,
 	} {
-		if got := needsInput(json.RawMessage(text)); got != want {
-			t.Errorf("%s: %v", text, got)
+		if got := resultType(json.RawMessage(text)); got != want {
+			t.Errorf("%s: %q", text, got)
 		}
 	}
 }

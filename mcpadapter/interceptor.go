@@ -365,7 +365,7 @@ func (x *exchange) receive(method string, response *jsonrpc.Response) {
 	if clean := x.clean.Load(); clean != nil && said.refusal != nil {
 		said.refusal.Message, said.refusal.Data = (*clean)(said.refusal.Message), redact.JSON(said.refusal.Data, *clean)
 	}
-	said.asks = response.Error == nil && needsInput(response.Result)
+	said.asks = response.Error == nil && resultType(response.Result) == inputRequired
 	x.answer.Store(said)
 	if said.asks {
 		x.ended(nil, nil)
@@ -379,18 +379,27 @@ func (x *exchange) receive(method string, response *jsonrpc.Response) {
 	}
 }
 
-// needsInput reports whether a result asks for another round (SEP-2322), which the SDK
-// handles.
-func needsInput(result json.RawMessage) bool {
-	if wire.Member(result, "inputRequests") != nil {
-		return true
-	}
+// Types of results (MCP 2026-07-28, basic/index § ResultType).
+const (
+	complete      = "complete"
+	inputRequired = "input_required" // it asks for another round (SEP-2322), which the SDK handles
+)
+
+// resultType returns the type of a result. Without one it is complete (MCP 2026-07-28,
+// basic/index § ResultType), unless it has questions.
+func resultType(result json.RawMessage) string {
 	kind := wire.Member(result, "resultType")
-	if kind == nil {
-		return false
+	if kind != nil && string(kind) != "null" {
+		text, err := wire.String(kind)
+		if err != nil {
+			return string(kind)
+		}
+		return text
 	}
-	text, _ := wire.String(kind) // another type is another kind of result
-	return text == "input_required"
+	if questions, _ := wire.Members(wire.Member(result, "inputRequests")); len(questions) > 0 {
+		return inputRequired
+	}
+	return complete
 }
 
 // progressed handles a progress notification (MCP 2025-11-25,

@@ -285,3 +285,26 @@ func TestRounds(t *testing.T) {
 		t.Errorf("a question that nobody answers: got %q, %v", canister.TextOf(out.Content), err)
 	}
 }
+
+// TestCompleteWithQuestions: a call whose result is complete is not made again, whatever its
+// questions are.
+func TestCompleteWithQuestions(t *testing.T) {
+	for _, members := range []string{
+		`"resultType":"complete","inputRequests":{}`,
+		`"resultType":"complete","inputRequests":null`,
+		`"resultType":"complete","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"?"}}}`,
+		`"inputRequests":{}`,
+		`"inputRequests":null`,
+	} {
+		s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+			if m.Method == "tools/call" {
+				mcptest.Reply(w, m, `{"content":[{"type":"text","text":"done"}],`+members+`}`)
+			}
+			return m.Method == "tools/call"
+		})
+		out, err := mcptest.Tool(t, openScripted(t, s), "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+		if n := len(s.Received("tools/call")); n != 1 || err != nil || canister.TextOf(out.Content) != "done" {
+			t.Errorf("%s: the call was sent %d times: %q, %v", members, n, canister.TextOf(out.Content), err)
+		}
+	}
+}
