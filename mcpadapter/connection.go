@@ -212,6 +212,7 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	c.session = session
 	info := session.InitializeResult()
 	c.modern = info.ProtocolVersion >= wire.Modern
+	c.interceptor.modern.Store(c.modern)
 	c.version.Store(info.ProtocolVersion)
 	c.lasting = c.telemetry.StartSession(c.route(), true)
 	c.peer = describedPeer(c.serverInfo)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
@@ -55,6 +56,8 @@ type interceptor struct {
 	// wrap wraps the link's connection. May be nil. Set before the interceptor is
 	// used.
 	wrap func(mcp.Connection) mcp.Connection
+
+	modern atomic.Bool // the version is 2026-07-28 or newer
 
 	mu        sync.Mutex
 	exchanges map[jsonrpc.ID]*exchange
@@ -338,6 +341,9 @@ func (i *interceptor) answered(response *jsonrpc.Response) bool {
 	if x == nil {
 		return false
 	}
+	if i.modern.Load() {
+		x.checkType(response)
+	}
 	x.receive(method, response)
 	if x.returned == nil {
 		return false
@@ -400,6 +406,17 @@ func resultType(result json.RawMessage) string {
 		return inputRequired
 	}
 	return complete
+}
+
+// checkType rejects a result of a type that this client does not know (MCP 2026-07-28,
+// basic/index § ResultType).
+func (x *exchange) checkType(response *jsonrpc.Response) {
+	if response.Error != nil {
+		return
+	}
+	if kind := resultType(response.Result); kind != complete && kind != inputRequired {
+		x.reject(response, fmt.Sprintf("its result has the unknown resultType %q", textcut.Bytes(kind, wire.MaxQuoted)))
+	}
 }
 
 // progressed handles a progress notification (MCP 2025-11-25,

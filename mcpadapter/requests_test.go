@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
@@ -303,8 +304,64 @@ func TestCompleteWithQuestions(t *testing.T) {
 			return m.Method == "tools/call"
 		})
 		out, err := mcptest.Tool(t, openScripted(t, s), "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
-		if n := len(s.Received("tools/call")); n != 1 || err != nil || canister.TextOf(out.Content) != "done" {
+		if n := len(s.Received("tools/call")); n != 1 || err != nil || canister.TextOf(out.Content) != "done" || len(out.Metadata) > 0 {
 			t.Errorf("%s: the call was sent %d times: %q, %v", members, n, canister.TextOf(out.Content), err)
 		}
+	}
+}
+
+// newModern starts a server of the protocol 2026-07-28 over HTTP, which answers calls with call.
+func newModern(t *testing.T, call func(w http.ResponseWriter, m mcptest.Message)) *mcptest.Scripted {
+	return mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+		switch m.Method {
+		case "server/discover":
+			mcptest.Reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
+		case "tools/call":
+			call(w, m)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// TestUnknownResultType: the newest protocol lets no client take a result of a type that it does
+// not know for a success (MCP 2026-07-28, basic/index). Older ones have no types.
+func TestUnknownResultType(t *testing.T) {
+	for kind, want := range map[string]invoker.Code{
+		`"task"`: invoker.OutcomeUnknown, `""`: invoker.OutcomeUnknown, `7`: invoker.OutcomeUnknown, `"complete"`: "", `null`: "",
+	} {
+		call := func(w http.ResponseWriter, m mcptest.Message) {
+			mcptest.Reply(w, m, `{"content":[],"resultType":`+kind+`}`)
+		}
+		s := newModern(t, call)
+		_, err := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, nil)), "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+		if mcptest.CodeOf(err) != want || want != "" && !strings.Contains(err.Error(), "resultType") {
+			t.Errorf("%s: %v", kind, err)
+		}
+		_, err = mcptest.Tool(t, openScripted(t, s), "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+		if err != nil {
+			t.Errorf("%s in an older protocol: %v", kind, err)
+		}
+	}
+}
+
+// A resource whose result has an unknown type cannot be read.
+func TestUnknownResultTypeOfAResource(t *testing.T) {
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+		switch m.Method {
+		case "server/discover":
+			mcptest.Reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"resources":{}}}`)
+		case "resources/read":
+			mcptest.Reply(w, m, `{"resultType":"x","contents":[{"uri":"a:b","text":"c"}]}`)
+		default:
+			return false
+		}
+		return true
+	})
+	library := mcptest.Open(t, mcpadapter.HTTP(s.URL, nil)).(ensemble.Library)
+	contents, err := library.Read(mcptest.Within(t), "a:b")
+	if mcptest.CodeOf(err) != invoker.Protocol {
+		t.Errorf("read %v, %v", contents, err)
 	}
 }

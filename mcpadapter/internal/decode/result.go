@@ -18,7 +18,7 @@ func Output(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server's answer is not a tool result.")
 	}
 	isError := string(m["isError"]) == "true"
-	out := invoker.Output{Metadata: Metadata(m, "content", "structuredContent", "isError", "resultType")}
+	out := invoker.Output{Metadata: Metadata(m, "content", "structuredContent", "isError", "resultType", "inputRequests", "requestState")}
 	content := m["content"]
 	blocks, isArray := wire.Elements(content)
 	if !isArray && content != nil && string(content) != "null" {
