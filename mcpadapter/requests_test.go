@@ -365,3 +365,40 @@ func TestUnknownResultTypeOfAResource(t *testing.T) {
 		t.Errorf("read %v, %v", contents, err)
 	}
 }
+
+// TestRoundWithoutQuestions: a result with only a state makes the client call again with it
+// (MCP 2026-07-28, SEP-2322), a few times.
+func TestRoundWithoutQuestions(t *testing.T) {
+	for name, test := range map[string]struct {
+		members string
+		rounds  int // before the result
+		sent    int
+		want    invoker.Code
+	}{
+		"absent":      {``, 1, 2, ""},
+		"null":        {`,"inputRequests":null`, 1, 2, ""},
+		"without end": {``, 100, 3, invoker.ExecutionFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			s := newModern(t, func(w http.ResponseWriter, m mcptest.Message) {
+				if int(calls.Add(1)) <= test.rounds {
+					mcptest.Reply(w, m, `{"resultType":"input_required","requestState":"s"`+test.members+`}`)
+				} else {
+					mcptest.Reply(w, m, `{"resultType":"complete","content":[]}`)
+				}
+			})
+			_, err := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, nil)), "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+			sent := s.Received("tools/call")
+			if len(sent) != test.sent || mcptest.CodeOf(err) != test.want {
+				t.Errorf("the call was sent %d times: %v", len(sent), err)
+			}
+			for i, m := range sent {
+				var params struct{ RequestState string }
+				if _ = json.Unmarshal(m.Params, &params); (params.RequestState == "s") != (i > 0) {
+					t.Errorf("request %d is %s", i, m.Params)
+				}
+			}
+		})
+	}
+}

@@ -26,11 +26,16 @@ func Keep(request *jsonrpc.Request) {
 }
 
 // KeepAll does the same for the questions in a result that asks for another round
-// (MCP 2026-07-28, SEP-2322), and returns how many there are.
+// (MCP 2026-07-28, SEP-2322), and returns how many there are. If the result has only a state,
+// which the client sends back in its next request, it gets an empty list of questions: without
+// one, the SDK makes no other round.
 func KeepAll(result json.RawMessage) (kept json.RawMessage, asked int) {
 	m, err := wire.Members(result)
 	if err != nil {
 		return result, 0
+	}
+	if m["requestState"] != nil && isMissing(m["inputRequests"]) {
+		m["inputRequests"] = json.RawMessage(`{}`)
 	}
 	questions, err := wire.Members(m["inputRequests"])
 	if err != nil {
@@ -51,6 +56,8 @@ func KeepAll(result json.RawMessage) (kept json.RawMessage, asked int) {
 	}
 	return kept, len(questions)
 }
+
+func isMissing(value json.RawMessage) bool { return value == nil || string(value) == "null" }
 
 // withText returns the parameters of a question with its text in their _meta. If they
 // cannot be decoded, it returns them unchanged and leaves the error to the SDK.
