@@ -164,8 +164,9 @@ type Server struct {
 	clients  *access.Clients
 	waiting  openstreams.Set // streams of MCP
 
-	life context.Context // of the calls
-	end  context.CancelCauseFunc
+	life    context.Context // of the calls
+	end     context.CancelCauseFunc
+	watched sync.WaitGroup // renew
 
 	mu       sync.Mutex
 	isClosed bool
@@ -204,6 +205,10 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	s.own = ensemble.New("grpctool", ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
+	if roster != nil {
+		news := roster.Watch(s.life)
+		s.watched.Go(func() { s.renew(s.life, news) })
+	}
 	return s
 }
 
@@ -236,6 +241,7 @@ func (s *Server) shut(ctx context.Context) error {
 	}
 	s.end(errServerClosed)
 	s.ending.Do(func() { close(s.over) })
+	s.watched.Wait()
 	err := s.own.Close(ctx)
 	select {
 	case <-finished:

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"github.com/consort-go/consort/mcpadapter/server"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -364,5 +366,41 @@ func TestParallel(t *testing.T) {
 	go gate.Release("through")
 	if _, err := inv.Invoke(within(t), &invoker.Call{}); err != nil {
 		t.Errorf("the call after that: %v", err)
+	}
+}
+
+// A change of a tool's hints holds for its calls, also if no client lists the tools again: rules
+// are about them.
+func TestCallsHaveTheHintsOfNow(t *testing.T) {
+	tool := func(readOnly bool) invoker.Invoker {
+		write := ensembletest.Returns("write", "written")
+		write.Def.Hints.ReadOnly = readOnly
+		return write
+	}
+	source := ensembletest.NewSource(tool(true))
+	var hinted atomic.Bool
+	server := grpctool.NewServer(rosterOf(t, ensemble.New("files", source, nil)), &grpctool.ServerOptions{
+		Invoke: func(_ context.Context, call *server.ToolCall) (invoker.Output, error) {
+			hinted.Store(call.Item.Hints.ReadOnly)
+			return invoker.Output{}, nil
+		},
+	})
+	address := registered(t, server)
+	listed(t, address, plaintext())
+	conn := raw(t, address)
+	readOnly := func() bool {
+		if response := callOriginal(t, conn, &toolspb.ToolCallRequest{ToolName: "files__write"}); !response.GetSuccess() {
+			t.Fatalf("the call failed: %v", response)
+		}
+		return hinted.Load()
+	}
+	if !readOnly() {
+		t.Fatal("the tool is not read-only")
+	}
+	source.SetTools(tool(false))
+	for deadline := time.Now().Add(10 * time.Second); readOnly(); {
+		if time.Now().After(deadline) {
+			t.Fatal("calls have the old hints")
+		}
 	}
 }

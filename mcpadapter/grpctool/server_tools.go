@@ -5,6 +5,7 @@ package grpctool
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -39,22 +40,35 @@ type offered struct {
 // toolset returns the tools on offer. As long as nothing has changed, the catalog is
 // the same and toolset returns the same value.
 func (s *Server) toolset(ctx context.Context) (*toolset, error) {
-	catalog, err := s.roster.Catalog(ctx)
-	if err != nil {
-		logevent.Log(ctx, s.log, zapcore.WarnLevel, "the tools cannot be listed", logevent.ServeListFailed, zap.Error(err))
-		return nil, err
+	for {
+		before := s.tools.Load()
+		catalog, err := s.roster.Catalog(ctx)
+		if err != nil {
+			logevent.Log(ctx, s.log, zapcore.WarnLevel, "the tools cannot be listed", logevent.ServeListFailed, zap.Error(err))
+			return nil, err
+		}
+		if before != nil && before.catalog == catalog {
+			return before, nil
+		}
+		own, err := s.own.Tools(ctx)
+		if err != nil {
+			return nil, err
+		}
+		set := &toolset{catalog: catalog, own: own}
+		s.fill(set, catalog.Tools(), s.log)
+		if s.tools.CompareAndSwap(before, set) { // otherwise the other one may have an older catalog
+			return set, nil
+		}
 	}
-	if set := s.tools.Load(); set != nil && set.catalog == catalog {
-		return set, nil
+}
+
+// renew builds the toolset again when the tools of the roster change, if it was built before.
+func (s *Server) renew(ctx context.Context, news iter.Seq[ensemble.News]) {
+	for n := range news {
+		if n.Kind == ensemble.ToolsChanged && s.tools.Load() != nil {
+			_, _ = s.toolset(ctx)
+		}
 	}
-	own, err := s.own.Tools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	set := &toolset{catalog: catalog, own: own}
-	s.fill(set, catalog.Tools(), s.log)
-	s.tools.Store(set)
-	return set, nil
 }
 
 // find returns the tool that a caller sees under the name; nil if no tool has it. It looks
