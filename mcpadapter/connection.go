@@ -340,16 +340,23 @@ func (c *connection) shutDown(ctx context.Context) error {
 
 // settled reports whether everything that the connection started has ended.
 func (c *connection) settled(said <-chan struct{}) bool {
-	gone := make(chan struct{})
-	go func() {
+	return returnsSoon(func() {
 		<-said
 		c.life.work.Wait()
-		close(gone)
+	})
+}
+
+// returnsSoon reports whether wait returns within wire.EndTimeout.
+func returnsSoon(wait func()) bool {
+	returned := make(chan struct{})
+	go func() {
+		wait()
+		close(returned)
 	}()
 	bound := time.NewTimer(wire.EndTimeout)
 	defer bound.Stop()
 	select {
-	case <-gone:
+	case <-returned:
 		return true
 	case <-bound.C:
 		return false

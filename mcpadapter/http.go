@@ -142,21 +142,28 @@ func (l *httpLink) listen(ctx context.Context, missed func()) {
 }
 
 func (l *httpLink) close(context.Context) error {
-	l.kill()
+	if !l.end() {
+		return fmt.Errorf("%s: the program's Token, OAuth handler or Client is still running %s after its context ended", l.roundTripper.origin.Host, wire.EndTimeout)
+	}
 	return nil
 }
 
-func (l *httpLink) kill() {
+func (l *httpLink) kill() { l.end() }
+
+// end ends the link, and reports whether its streams ended.
+func (l *httpLink) end() bool {
 	l.roundTripper.kill()
 	l.mu.Lock()
 	l.killed = true
 	conn := l.conn
 	l.mu.Unlock()
+	ended := true
 	if conn != nil {
 		conn.stop()
-		conn.streams.Wait()
+		ended = returnsSoon(conn.streams.Wait)
 	}
 	l.roundTripper.drain()
+	return ended
 }
 
 // sseConnection is a connection over HTTP with SSE. The end of its stream ends it. A message

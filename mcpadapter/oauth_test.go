@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,4 +122,46 @@ func TestOAuthExpired(t *testing.T) {
 	wants.Store("token-1")
 	s := guarded(t, &wants)
 	mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: new(expired)})), "write")
+}
+
+// TestTokenIgnoresItsContext: Close does not wait for a Token without a limit, and says that it
+// is still running.
+func TestTokenIgnoresItsContext(t *testing.T) {
+	t.Parallel()
+	cut, asked, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+		if m.Method != "GET" {
+			return false
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		select {
+		case <-cut: // the client opens it again
+		case <-r.Context().Done():
+		}
+		return true
+	})
+	var hangs atomic.Bool
+	c, err := mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{
+		ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"},
+		Token: func(context.Context) (string, error) {
+			if hangs.CompareAndSwap(true, false) {
+				close(asked)
+				<-release
+			}
+			return "token", nil
+		},
+	}).Open(mcptest.Within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hangs.Store(true)
+	close(cut)
+	mcptest.Await(t, "the next stream", asked)
+	defer close(release)
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close(mcptest.Within(t)) }()
+	if err := mcptest.Await(t, "Close", closed); err == nil || !strings.Contains(err.Error(), "Token") {
+		t.Errorf("Close returned %v", err)
+	}
 }
