@@ -51,14 +51,19 @@ func (b *broadcaster) tell(kinds ...NewsKind) {
 	}
 }
 
+// maxParents is how many bytes a URI may have for its parents to be looked up.
+const maxParents = 8 << 10
+
 // updated reports that a resource was updated, if there is a subscription to it or to a
 // resource that contains it (MCP 2025-11-25, schema § ResourceUpdatedNotification). The
 // news has the URI of the subscription, so that a server cannot create an unlimited
-// number of different news.
+// number of different news. A resource with a longer URI than maxParents is contained in no
+// other: each of its slashes would need a lookup.
 func (b *broadcaster) updated(uri string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for whole := uri; whole != ""; whole = parent(whole) {
+	isLong := len(uri) > maxParents
+	for whole := uri; whole != "" && (!isLong || whole == uri); whole = parent(whole) {
 		if _, ok := b.wanted[whole]; ok {
 			for w := range b.watchers {
 				w.add(News{Ensemble: b.ensemble, Kind: ResourceUpdated, URI: whole})
