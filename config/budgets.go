@@ -77,7 +77,7 @@ func money(to *budget.Money) grammar.Kind {
 // paidModel is a model whose requests the conversations pay for.
 type paidModel struct{ name, of string }
 
-// paidModels returns these models: those of the answers, and that of the summaries.
+// paidModels returns the models that write the answers and the summaries.
 func (c *Config) paidModels() []paidModel {
 	if c.Model == nil {
 		return nil
@@ -114,11 +114,8 @@ func (c *Config) checkBudgets(r *grammar.Reader, n *document.Node) {
 			r.WrongKey(money, `a cap of money needs a currency; set budgets.currency, such as currency = "USD"`)
 		}
 	}
-	if !paid {
-		return
-	}
 	for _, m := range c.paidModels() {
-		if _, priced := p.Prices[m.name]; !priced {
+		if _, priced := p.Prices[m.name]; paid && !priced {
 			r.Missing(n, "prices", "missing: expected the price of the model of %s, which a cap of money needs", m.of)
 		}
 	}

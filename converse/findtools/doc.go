@@ -5,7 +5,7 @@
 //
 // [Ensemble] makes two tools: find_tools returns the definitions of the tools that fit a
 // text best, and call_tool calls one of them. [New] wraps a model so that it is shown only
-// these two, the tools that are pinned, and those that the client of a conversation brings:
+// these two, the tools that are pinned, and the tools that the client of a conversation brings:
 //
 //	tools, err := findtools.Ensemble("tools", servers...)
 //	...

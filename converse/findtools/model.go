@@ -104,7 +104,7 @@ func (m *Model) viewOf(set *converse.Toolset) *view {
 }
 
 // shownOf returns the names of the tools that are shown while the model searches: the two
-// tools, then those of the client, which cannot be found, then the pinned ones, up to the
+// tools, then the client's tools, which cannot be found, then the pinned ones, up to the
 // number that the inner model takes.
 func (m *Model) shownOf(definitions []*invoker.Definition) map[string]bool {
 	var own, client, pinned []string
@@ -132,7 +132,7 @@ func (m *Model) shownOf(definitions []*invoker.Definition) map[string]bool {
 func (m *Model) isOwn(name string) bool { return name == m.find || name == m.call }
 
 // isClients reports whether a tool is one that the client of a conversation brings. The names
-// of all tools of ensembles contain "__", and those of a client's tools do not.
+// of all tools of ensembles contain "__", and the names of a client's tools do not.
 func isClients(name string) bool { return !strings.Contains(name, "__") }
 
 // same returns the first list if both have the same tools, and the second one otherwise.
