@@ -94,6 +94,12 @@ func (p Policy) compact(history []canister.Canister, ask bool) (Compact, bool) {
 	return commandOf(found), ok
 }
 
+// summary returns the summary that [Conversation.Compact] makes.
+func (p Policy) summary(history []canister.Canister) (Compact, bool) {
+	plan, ok := compaction.Summary(history, p.Compaction.options(p.Refused), p.Refused, p.RefusedPart)
+	return commandOf(plan), ok
+}
+
 // Compact makes the next requests shorter. It appends one [canister.Document] that says
 // how the canisters before it are shortened. The history loses nothing.
 type Compact struct {
@@ -135,10 +141,10 @@ func (t *turn) summarizeNow() {
 		t.progress.fail(errors.New("converse: a conversation cannot be compacted in the middle of a turn: call Continue first"))
 		return
 	}
-	policy := t.policy()
-	plan, ok := compaction.Summary(t.conv.history, policy.Compaction.options(policy.Refused), policy.Refused, policy.RefusedPart)
-	if ok {
-		t.compact(t.ctx, commandOf(plan))
+	t.summarizes = true
+	for again := true; again; {
+		command, ok := t.policy().summary(t.conv.history)
+		again = ok && t.compact(t.ctx, command)
 	}
 	if t.account.reached != nil {
 		t.progress.fail(t.account.reached)

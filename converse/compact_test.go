@@ -434,6 +434,33 @@ func TestCompactionOptions(t *testing.T) {
 	}
 }
 
+// A request for a summary that is too long for its model is made shorter, and the error says
+// what to do if that does not help.
+func TestCompactNowWithANarrowModel(t *testing.T) {
+	for window, fits := range map[int]bool{8000: true, 100: false} {
+		writer := &narrow{window: window, summary: "They spoke."}
+		talk := converse.New(&narrow{window: 1 << 20}, nil, &converse.Options{Compaction: &converse.Compaction{Keep: 1, Model: writer}})
+		for i := range 20 {
+			if _, err := talk.Ask(t.Context(), canister.Text(fmt.Sprint(i, strings.Repeat(" word", 400)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		compactions, err := 0, error(nil)
+		for event, failed := range talk.Compact(t.Context()) {
+			err = failed
+			if _, ok := event.(converse.CompactionCompleted); ok {
+				compactions++
+			}
+		}
+		switch {
+		case fits && (err != nil || compactions != 1 || writer.refused == 0):
+			t.Errorf("%d compactions after %d refusals: %v", compactions, writer.refused, err)
+		case !fits && (err == nil || compactions != 0 || !strings.Contains(err.Error(), "set Compaction.Model")):
+			t.Errorf("%d compactions after %d refusals: %v", compactions, writer.refused, err)
+		}
+	}
+}
+
 // Compact summarises when the program wants it, and the turn stays done.
 func TestCompactNow(t *testing.T) {
 	model := &narrow{window: 1 << 20, tokens: true, summary: "They spoke."}

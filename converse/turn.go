@@ -50,8 +50,9 @@ type turn struct {
 	asker    *asker
 	auditor  *auditor
 
-	tools    *offer // the tools of the work
-	refusals int    // how often a request was too long for the model
+	tools      *offer // the tools of the work
+	refusals   int    // how often a request was too long for the model
+	summarizes bool   // it only writes a summary, for [Conversation.Compact]
 
 	agent *telemetry.Agent // the span of the work, or nil
 	spent *tally.Tally
