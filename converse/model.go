@@ -116,9 +116,9 @@ type Request struct {
 // Toolset is an immutable list of tools that a model is offered. A model may cache data
 // derived from a Toolset for as long as it is given the same one.
 type Toolset struct {
-	// Definitions are sorted by name; tools that a search has added come last, the newest at
-	// the end. The names come from the codec in package ensemble and are valid for every
-	// model API.
+	// Definitions are sorted by name, except that the tools of the client and then the tools
+	// that servers have added during the turn come last, the newest at the end. The names are
+	// valid for every model API; all but the client's come from the codec in package ensemble.
 	Definitions []*invoker.Definition
 }
 

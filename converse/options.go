@@ -111,10 +111,10 @@ type Options struct {
 	Log history.Log
 	// Spill stores a piece of a result that is larger than Limits.ResultBytes and
 	// returns a link to it, which follows the line that reports the cut. At most the
-	// first four such pieces of a result are stored. It is called concurrently, also
-	// with a context that has ended: the piece must be stored nevertheless. If it
-	// fails, the result has no link. Package spill stores pieces in a folder, and
-	// removes them. Nil discards them.
+	// first four such pieces of a result are stored, and its metadata that does not fit as
+	// one more. It is called concurrently, also with a context that has ended: the piece
+	// must be stored nevertheless. If it fails, the result has no link. Package spill
+	// stores pieces in a folder, and removes them. Nil discards them.
 	Spill func(ctx context.Context, conversation string, whole canister.Content) (canister.LinkContent, error)
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool
